@@ -1,0 +1,194 @@
+/*
+ * fginfer.h - the public interface of the fginfer core, and its manual.
+ *
+ * A *score* is maximised everywhere; energy = -score. -INFINITY forbids a state; NaN and +INFINITY are refused.
+ * Variable i has labels 0 .. cards[i]-1. A factor's table lists the product of its variables' labels with the
+ * last variable fastest. Sizes are int64_t, labels int32_t, times seconds of fgi_clock().
+ *
+ * Every function that can fail returns an fgi_rc; *why a solver stopped* is an fgi_status, never an error.
+ * Handles are opaque, inputs are copied, every *_free(NULL) is fine. Nothing here prints, exits or keeps globals.
+ *
+ * cffi parses this file as it stands, apart from lines that start with '#'. Keep it plain C.
+ */
+#ifndef FGINFER_H
+#define FGINFER_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- call results ------------------------------------------------------------------------------------------- */
+
+typedef enum fgi_rc {
+    FGI_OK = 0,
+    FGI_NO_MEMORY = 1,      /* an allocation failed, or a size does not fit in memory */
+    FGI_BAD_ARGUMENT = 2,   /* an argument is out of range; fgi_error says which */
+    FGI_BAD_MODEL = 3,      /* the model is malformed (NaN, wrong table size, unknown variable ...) */
+    FGI_BAD_FORMAT = 4,     /* a file does not parse; fgi_error has line and token */
+    FGI_IO = 5,             /* a file cannot be read */
+    FGI_UNSUPPORTED = 6     /* this solver cannot take this model (arity, size, memory limit) */
+} fgi_rc;
+
+/* Filled by a failing call. `line` is 1-based, 0 where there is none; `index` is the offending factor or entry, or -1. */
+typedef struct fgi_error {
+    int64_t line;
+    int64_t index;
+    char token[64];
+    char message[256];
+} fgi_error;
+
+const char *fgi_version(void);
+const char *fgi_compiler(void);   /* name and version of the compiler that built the core */
+const char *fgi_cpu_path(void);   /* "avx2", "scalar" ...: the kernels chosen at load time */
+double fgi_clock(void);           /* monotonic seconds; the clock of all traces */
+
+/* ---- model -------------------------------------------------------------------------------------------------- */
+
+typedef enum fgi_table_kind {
+    FGI_DENSE = 0,     /* explicit values */
+    FGI_POTTS = 1,     /* a == b ? p0 : p1 */
+    FGI_ABSDIFF = 2,   /* -p0 * min(|a-b|, p1),   p0 >= 0, p1 > 0 (may be INFINITY) */
+    FGI_SQDIFF = 3     /* -p0 * min((a-b)^2, p1), p0 >= 0, p1 > 0 (may be INFINITY) */
+} fgi_table_kind;
+
+/*
+ * The bulk description of a model; every pointer is borrowed for the duration of the call.
+ * A dense table t has table_arity[t] dimensions in `dims` (concatenated) and its values in `values` (concatenated).
+ * Implicit tables are pairwise, fit any label counts and have no dims and no values.
+ * Factor f is over vars[var_begin[f] .. var_begin[f+1]) and has the scores weight[f] * table(f); weights are > 0 and finite.
+ * With transposed[f] (pairwise only) it reads its table as T[x_second][x_first].
+ * Factors of arity 0 and 1 must be folded into `constant` and `unary` by the caller (fginfer.graph does).
+ */
+typedef struct fgi_model_spec {
+    int64_t n_vars;
+    const int32_t *cards;
+    const double *unary;            /* concatenated, sum(cards) values; NULL for zeros */
+    double constant;
+    int64_t n_tables;
+    const int32_t *table_kind;      /* NULL: all dense */
+    const int32_t *table_arity;
+    const int32_t *dims;
+    const double *params;           /* 2 per table (p0, p1); NULL when all are dense */
+    const double *values;
+    int64_t n_values;               /* length of `values`, checked against dims */
+    int64_t n_factors;
+    const int32_t *factor_table;
+    const double *factor_weight;    /* NULL: all 1 */
+    const uint8_t *factor_transposed; /* NULL: none */
+    const int64_t *var_begin;       /* n_factors + 1; NULL: all pairwise */
+    const int32_t *vars;
+} fgi_model_spec;
+
+typedef struct fgi_model fgi_model;
+
+fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err);
+/* Another handle on the same structure and the same version of the potentials; cheap. Safe from any thread. */
+fgi_model *fgi_model_snapshot(const fgi_model *m);
+void fgi_model_free(fgi_model *m);
+
+/* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
+fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
+fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err);
+fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fgi_error *err);
+
+/* Compensated sums over the tables; -INFINITY when a forbidden state is used. Labels must be in range (checked). */
+fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err);
+fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err);
+int64_t fgi_model_memory(const fgi_model *m); /* bytes held, shared parts included */
+
+/* ---- solvers ------------------------------------------------------------------------------------------------ */
+
+typedef enum fgi_method {
+    FGI_ICM = 0,   /* coordinate ascent with restarts; no bound beyond the trivial one */
+    FGI_GDMM = 1,
+    FGI_TRWS = 2,
+    FGI_BP = 3,
+    FGI_MPLP = 4,
+    FGI_AD3 = 5,
+    FGI_PSDD = 6,
+    FGI_SEARCH = 7
+} fgi_method;
+
+typedef enum fgi_status {
+    FGI_RUNNING = 0,          /* the slice is over, there is more to do */
+    FGI_OPTIMAL = 1,          /* proven */
+    FGI_GAP_REACHED = 2,
+    FGI_CONVERGED = 3,        /* the method has nothing more to gain, a gap remains */
+    FGI_TIME_LIMIT = 4,       /* set by the caller that owns the clock */
+    FGI_ITERATION_LIMIT = 5,
+    FGI_INTERRUPTED = 6,      /* set by the caller */
+    FGI_INFEASIBLE = 7        /* proven: no labeling has a finite score */
+} fgi_status;
+
+typedef struct fgi_settings {
+    int32_t method;           /* fgi_method */
+    int32_t threads;          /* >= 1; results do not depend on it */
+    uint64_t seed;
+    double gap;               /* stop when max(0, bound-score)/max(1,|score|) <= gap */
+    int64_t max_iterations;   /* < 0: no limit */
+    double start_time;        /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */
+    /* gdmm */
+    int32_t algorithm;        /* 0 chooses by model, 8 large domains, 9 many binary factors */
+    double rho;               /* initial penalty; 0 chooses from the data */
+    /* bp */
+    double damping;           /* 0 <= damping < 1 */
+    /* trws and bp: 0 chooses (single where it is safe), 1 double, 2 single; the bound is always double */
+    int32_t precision;
+} fgi_settings;
+
+fgi_settings fgi_settings_default(void);
+fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err);
+
+typedef struct fgi_info {
+    int32_t status;           /* fgi_status */
+    int64_t iterations;
+    double score;             /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
+    double bound;             /* upper bound on the optimum; INFINITY: none yet */
+    double primal_infeasibility;
+    double dual_infeasibility;
+    double rho;
+    double active_per_factor; /* mean size of the active sets */
+    int64_t oracle_calls;
+    int64_t entries_touched;  /* table entries read by oracles, sorts and certificates, after set-up */
+    double seconds;           /* spent inside create and run */
+    double seconds_setup;
+    double seconds_oracle;
+    double seconds_update;
+    double seconds_bound;
+    double seconds_decode;
+    int64_t memory;           /* bytes held by the solver, without the model */
+} fgi_info;
+
+/* One event per improvement of score or bound, at most one per iteration for the bound. */
+typedef struct fgi_event {
+    double seconds;
+    double score;
+    double bound;
+    int64_t iteration;
+} fgi_event;
+
+typedef struct fgi_solver fgi_solver;
+
+/* The solver holds a snapshot of the model. Set-up beyond allocation happens inside the first slices. */
+fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *s, fgi_solver **out, fgi_error *err);
+/* Works for about `seconds` or `iterations` more iterations (< 0: no limit of that kind), whichever ends first. */
+fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info);
+void fgi_solver_info(const fgi_solver *s, fgi_info *info);
+/* Best labeling so far; returns 0 and leaves `labels` alone when there is none. */
+int fgi_solver_labels(const fgi_solver *s, int32_t *labels);
+int64_t fgi_solver_trace(const fgi_solver *s, int64_t from, int64_t capacity, fgi_event *events); /* total number */
+/* A labeling from elsewhere: kept if it is better than the incumbent, and used as a start where the method can. */
+fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err);
+/* A bound proven elsewhere. */
+void fgi_solver_offer_bound(fgi_solver *s, double bound);
+/*
+ * Dual state as dense messages: for factor f in order, for each of its variables in order, cards[var] multipliers
+ * mu_if(a) with the sign of MATH: factor scores minus mu, unary scores plus mu. Size: fgi_solver_message_size, or -1
+ * where the method has none.
+ */
+int64_t fgi_solver_message_size(const fgi_solver *s);
+fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
+fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
+/* Relaxed variable marginals, laid out as the unaries; returns 0 where the method has none. */
+int fgi_solver_marginals(const fgi_solver *s, double *x);
+void fgi_solver_free(fgi_solver *s);
+
+#endif

@@ -1,0 +1,171 @@
+/* solver.c - see solver.h. */
+#include "solver.h"
+#include <string.h>
+
+static const fgi_solver_ops *const methods[] = {
+    [FGI_ICM] = &fgi_icm_ops,
+};
+enum { N_METHODS = sizeof methods / sizeof methods[0] };
+
+fgi_settings fgi_settings_default(void) {
+    fgi_settings s;
+    memset(&s, 0, sizeof s);
+    s.method = FGI_GDMM;
+    s.threads = 1;
+    s.gap = 1e-6;
+    s.max_iterations = -1;
+    s.start_time = -1;
+    s.damping = 0.5;
+    return s;
+}
+
+fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
+    if (s->method < 0 || s->method >= N_METHODS || !methods[s->method]) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
+    if (s->threads < 1 || s->threads > 1024) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
+    if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
+    if (s->algorithm != 0 && s->algorithm != 8 && s->algorithm != 9) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "algorithm must be 0 (automatic), 8 or 9, not %d", s->algorithm);
+    if (!(s->rho >= 0) || isinf(s->rho)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rho must be finite and >= 0 (0: automatic)");
+    if (!(s->damping >= 0 && s->damping < 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "damping must be in [0, 1)");
+    if (s->precision < 0 || s->precision > 2) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "precision must be 0, 1 or 2, not %d", s->precision);
+    return FGI_OK;
+}
+
+double fgi_gap(double score, double bound) {
+    if (score == -INFINITY || bound == INFINITY) return INFINITY;
+    double d = bound - score;
+    return (d > 0 ? d : 0) / (fabs(score) > 1 ? fabs(score) : 1);
+}
+
+fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_solver **out, fgi_error *err) {
+    fgi_rc rc = fgi_settings_check(settings, err);
+    if (rc) return rc;
+    double now = fgi_clock();
+    fgi_solver *s = fgi_calloc(1, sizeof *s);
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->ops = methods[settings->method];
+    s->settings = *settings;
+    s->model = fgi_model_snapshot(m);
+    s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
+    s->info.score = -INFINITY;
+    s->info.bound = INFINITY;
+    s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
+    s->start_time = settings->start_time < 0 ? now : settings->start_time;
+    if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
+    rc = s->model && s->best ? s->ops->create(s, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (rc) {
+        fgi_solver_free(s);
+        return rc;
+    }
+    s->info.seconds += fgi_clock() - now;
+    s->info.seconds_setup = s->info.seconds;
+    *out = s;
+    return FGI_OK;
+}
+
+int fgi_solver_done(fgi_solver *s) {
+    fgi_info *i = &s->info;
+    if (i->status != FGI_RUNNING) return 1;
+    if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
+    else if (i->score > -INFINITY && i->bound - i->score <= 1e-12 * (fabs(i->score) > 1 ? fabs(i->score) : 1)) i->status = FGI_OPTIMAL;
+    else if (fgi_gap(i->score, i->bound) <= s->settings.gap) i->status = FGI_GAP_REACHED;
+    else if (s->settings.max_iterations >= 0 && i->iterations >= s->settings.max_iterations) i->status = FGI_ITERATION_LIMIT;
+    return i->status != FGI_RUNNING;
+}
+
+fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info) {
+    double now = fgi_clock();
+    fgi_rc rc = s->failure;
+    if (!rc && !fgi_solver_done(s)) {
+        int64_t limit = iterations < 0 ? INT64_MAX : s->info.iterations + iterations;
+        if (s->settings.max_iterations >= 0 && s->settings.max_iterations < limit) limit = s->settings.max_iterations;
+        rc = s->ops->run(s, seconds < 0 ? INFINITY : now + seconds, limit);
+        if (!rc) rc = s->failure;
+        fgi_solver_done(s);
+    }
+    s->info.seconds += fgi_clock() - now;
+    if (info) *info = s->info;
+    return rc;
+}
+
+static void record(fgi_solver *s, int merge) {
+    fgi_event e = {fgi_clock() - s->start_time, s->info.score, s->info.bound, s->info.iterations};
+    if (merge && s->n_trace > 0 && s->trace[s->n_trace - 1].iteration == e.iteration) {
+        s->trace[s->n_trace - 1] = e;
+        return;
+    }
+    if (s->n_trace == s->trace_capacity) {
+        int64_t capacity = s->trace_capacity ? 2 * s->trace_capacity : 64;
+        fgi_event *grown = realloc(s->trace, (size_t)capacity * sizeof *grown);
+        if (!grown) {
+            s->failure = FGI_NO_MEMORY;
+            return;
+        }
+        s->trace = grown;
+        s->trace_capacity = capacity;
+    }
+    s->trace[s->n_trace++] = e;
+}
+
+int fgi_solver_consider(fgi_solver *s, const int32_t *labels) {
+    double score;
+    if (fgi_model_score(s->model, labels, &score, NULL) || !(score > s->info.score)) return 0;
+    s->info.score = score;
+    memcpy(s->best, labels, (size_t)s->model->s->n_vars * sizeof *labels);
+    record(s, 0);
+    return 1;
+}
+
+void fgi_solver_bound(fgi_solver *s, double bound) {
+    if (!(bound < s->info.bound)) return;
+    s->info.bound = bound;
+    /* Merge into the previous event only when that one was a bound of the same iteration. */
+    int same = s->n_trace > 0 && s->trace[s->n_trace - 1].score == s->info.score && s->trace[s->n_trace - 1].bound < INFINITY;
+    record(s, same);
+}
+
+void fgi_solver_info(const fgi_solver *s, fgi_info *info) { *info = s->info; }
+
+int fgi_solver_labels(const fgi_solver *s, int32_t *labels) {
+    if (s->info.score == -INFINITY) return 0;
+    memcpy(labels, s->best, (size_t)s->model->s->n_vars * sizeof *labels);
+    return 1;
+}
+
+int64_t fgi_solver_trace(const fgi_solver *s, int64_t from, int64_t capacity, fgi_event *events) {
+    if (from >= 0 && from < s->n_trace && capacity > 0) {
+        int64_t n = s->n_trace - from < capacity ? s->n_trace - from : capacity;
+        memcpy(events, s->trace + from, (size_t)n * sizeof *events);
+    }
+    return s->n_trace;
+}
+
+fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err) {
+    double score;
+    fgi_rc rc = fgi_model_score(s->model, labels, &score, err); /* reports labels out of range */
+    if (rc) return rc;
+    if (fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);
+    return s->failure;
+}
+
+void fgi_solver_offer_bound(fgi_solver *s, double bound) { fgi_solver_bound(s, bound); }
+
+int64_t fgi_solver_message_size(const fgi_solver *s) { return s->ops->message_size ? s->ops->message_size(s) : -1; }
+
+fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu) { return s->ops->messages ? s->ops->messages(s, mu) : FGI_UNSUPPORTED; }
+
+fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
+    if (!s->ops->warm_start) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no messages", s->ops->name);
+    return s->ops->warm_start(s, mu, err);
+}
+
+int fgi_solver_marginals(const fgi_solver *s, double *x) { return s->ops->marginals ? s->ops->marginals(s, x) : 0; }
+
+void fgi_solver_free(fgi_solver *s) {
+    if (!s) return;
+    if (s->state) s->ops->destroy(s);
+    fgi_pool_free(s->pool);
+    fgi_model_free(s->model);
+    free(s->best);
+    free(s->trace);
+    free(s);
+}

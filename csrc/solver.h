@@ -1,0 +1,54 @@
+/* solver.h - what all solvers share: the incumbent, the bound, the trace, the clock; and the table of methods.
+ *
+ * A method is a file that fills an fgi_solver_ops. It never reports a score of its own: it hands labelings to
+ * fgi_solver_consider, which scores them from the tables, and bounds to fgi_solver_bound. */
+#ifndef FGI_SOLVER_H
+#define FGI_SOLVER_H
+#include "model.h"
+#include "pool.h"
+#include "util.h"
+
+typedef struct fgi_solver_ops {
+    const char *name;
+    /* Allocates s->state. Long set-up belongs into the first steps of run, where the deadline is watched. */
+    fgi_rc (*create)(fgi_solver *s, fgi_error *err);
+    /* Works until fgi_clock() >= deadline or s->info.iterations >= iteration_limit (or s->info.status is set), and returns.
+     * It may pause in the middle of an iteration and must look at the clock at least every few milliseconds. At least one
+     * step of progress per call. It sets info.status to FGI_CONVERGED, FGI_OPTIMAL or FGI_INFEASIBLE where that holds;
+     * gap and iteration limits are handled by fgi_solver_run and fgi_solver_done. */
+    fgi_rc (*run)(fgi_solver *s, double deadline, int64_t iteration_limit);
+    void (*destroy)(fgi_solver *s);
+    /* The rest may be NULL. */
+    void (*offered)(fgi_solver *s);                                   /* the incumbent was replaced from outside */
+    int64_t (*message_size)(const fgi_solver *s);
+    fgi_rc (*messages)(const fgi_solver *s, double *mu);
+    fgi_rc (*warm_start)(fgi_solver *s, const double *mu, fgi_error *err);
+    int (*marginals)(const fgi_solver *s, double *x);
+} fgi_solver_ops;
+
+struct fgi_solver {
+    const fgi_solver_ops *ops;
+    fgi_model *model;      /* own snapshot */
+    fgi_settings settings;
+    fgi_info info;
+    int32_t *best;         /* valid when info.score > -INFINITY */
+    double start_time;
+    fgi_event *trace;
+    int64_t n_trace, trace_capacity;
+    fgi_pool *pool;        /* NULL with one thread */
+    fgi_rc failure;        /* an allocation failed while recording; run reports it */
+    void *state;
+};
+
+extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops, fgi_psdd_ops,
+    fgi_search_ops;
+
+/* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then. */
+int fgi_solver_consider(fgi_solver *s, const int32_t *labels);
+/* A valid upper bound; kept if it is better. One event per iteration. A bound of -INFINITY proves infeasibility. */
+void fgi_solver_bound(fgi_solver *s, double bound);
+/* True when there is no reason to go on: status set, gap reached, iteration limit. Sets info.status. */
+int fgi_solver_done(fgi_solver *s);
+double fgi_gap(double score, double bound); /* INFINITY while either is missing */
+
+#endif
