@@ -1,0 +1,32 @@
+"""Everything fginfer raises. Limits and stalls are never errors: they return a result with a status."""
+
+from __future__ import annotations
+
+
+class FginferError(Exception):
+    """Base of all errors raised by fginfer."""
+
+
+class ModelError(FginferError):
+    """A model is malformed: NaN, a table of the wrong size, an unknown variable, a label out of range."""
+
+
+class SettingsError(FginferError):
+    """A setting is out of range or does not fit the method."""
+
+
+class SolverError(FginferError):
+    """A solver cannot take this model (arity, size) or ran out of memory."""
+
+
+class FormatError(FginferError):
+    """A file cannot be read or written. `path`, `line` (1-based, None if unknown) and `token` say where."""
+
+    def __init__(self, message: str, path: str | None = None, line: int | None = None, token: str | None = None) -> None:
+        self.path, self.line, self.token = path, line, token
+        where = path or ""
+        if line is not None:
+            where += f", line {line}" if where else f"line {line}"
+        if token is not None:
+            where += f" at {token!r}" if where else f"at {token!r}"
+        super().__init__(f"{where}: {message}" if where else message)
