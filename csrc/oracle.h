@@ -11,7 +11,8 @@
 #include "model.h"
 #include "order.h"
 
-/* A sparse message: n labels, ascending, with their values; a label that is not listed has message 0. */
+/* A sparse message: n labels, strictly ascending, with their finite values; a label that is not listed has message 0.
+ * Listing zeros is allowed, but costs work. */
 typedef struct fgi_message {
     int32_t n;
     const int32_t *labels;
@@ -26,14 +27,15 @@ typedef struct fgi_argmax {
 /* Per-thread scratch and counters. */
 typedef struct fgi_oracle_scratch fgi_oracle_scratch;
 fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity);
-void fgi_oracle_scratch_free(fgi_oracle_scratch *w);
-int64_t fgi_oracle_touched(const fgi_oracle_scratch *w); /* table entries read through this scratch: walks and sorts */
+void fgi_oracle_scratch_free(fgi_oracle_scratch *w); /* NULL is fine */
+int64_t fgi_oracle_touched(const fgi_oracle_scratch *w); /* entries read through this scratch: walks, bounds, sorts */
+int64_t fgi_oracle_calls(const fgi_oracle_scratch *w);
 
 /* What the oracle is asked about: one factor's view of one table. `order` may be NULL: then the table is scanned
  * (small tables: as fast as anything else). rows/cols/cards are as the factor sees them. */
 typedef struct fgi_oracle_query {
     fgi_view view;
-    const int32_t *cards;         /* label counts of the factor's variables, in order (arity of them) */
+    const int32_t *cards;         /* label counts of the factor's variables, in order; NULL is fine for pairwise factors */
     fgi_order *order;
     const fgi_message *messages;  /* one per variable; NULL: all zero */
     int64_t excluded;             /* flat state that may not be returned; -1: none */
@@ -45,7 +47,7 @@ fgi_rc fgi_oracle_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_a
 void fgi_oracle_scan(const fgi_oracle_query *q, fgi_argmax *out);
 
 /* The order of a factor's table in this model, made on first use and shared; NULL with *rc == FGI_OK for tables that are
- * better scanned (small or implicit ones). Safe from several threads. */
+ * better scanned (small or implicit ones). Safe from several threads. The model (or a snapshot) keeps it alive. */
 fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc);
 
 #endif
