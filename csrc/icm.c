@@ -1,105 +1,52 @@
 /* icm.c - coordinate ascent with restarts: the simplest solver, and the one every other is compared with.
  *
- * One iteration is one descent: from a start (the best unary labels first, then random perturbations of the incumbent),
- * variables are re-optimised from a work list until none can improve. Forbidden states count as a large finite penalty
- * in the *comparison* only (number of violations first, then score), so a descent can walk out of an infeasible start. */
+ * One iteration is one ascent: from a start (the best unary labels first, then the incumbent with a random twentieth of
+ * its variables relabelled), variables are re-optimised from a work list until none can improve. Violations of hard
+ * constraints are compared first, then scores, so an ascent can walk out of an infeasible start (local.h). */
 #include <string.h>
+#include "local.h"
 #include "solver.h"
 
 typedef struct icm {
-    int32_t *labels;
-    int32_t *queue;       /* circular work list of variables */
-    uint8_t *queued;
-    double *gain;         /* max_card scores of the variable at hand */
-    int32_t *violations;  /* and how many forbidden entries each label meets */
-    int64_t head, count;
+    fgi_local *local;
+    int32_t *start;
     fgi_rng rng;
     int started;
 } icm;
 
-static void push(icm *s, int64_t n_vars, int32_t var) {
-    if (s->queued[var]) return;
-    s->queued[var] = 1;
-    s->queue[(s->head + s->count++) % n_vars] = var;
-}
+enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
 
-static void add(icm *s, int32_t label, double score) {
-    if (score == -INFINITY) s->violations[label]++;
-    else s->gain[label] += score;
-}
-
-/* Scores of every label of `var` given its neighbours. */
-static void local_scores(const fgi_model *m, icm *s, int32_t var) {
-    const int32_t card = m->s->cards[var];
-    for (int32_t a = 0; a < card; a++) {
-        s->gain[a] = 0;
-        s->violations[a] = 0;
-        add(s, a, fgi_unary(m, var)[a]);
-    }
-    int32_t keep = s->labels[var];
-    for (int64_t k = m->s->adj_begin[var]; k < m->s->adj_begin[var + 1]; k++) {
-        fgi_view v = fgi_factor_view(m, m->s->adj[k]);
-        for (int32_t a = 0; a < card; a++) {
-            s->labels[var] = a;
-            add(s, a, fgi_view_score(m, &v, s->labels));
-        }
-    }
-    s->labels[var] = keep;
-}
-
-static int improve(const fgi_model *m, icm *s, int32_t var) {
-    local_scores(m, s, var);
-    int32_t best = s->labels[var];
-    for (int32_t a = 0; a < m->s->cards[var]; a++)
-        if (s->violations[a] < s->violations[best] || (s->violations[a] == s->violations[best] && s->gain[a] > s->gain[best] + 1e-12 * fabs(s->gain[best])))
-            best = a;
-    if (best == s->labels[var]) return 0;
-    s->labels[var] = best;
-    return 1;
-}
-
-static void push_neighbours(const fgi_model *m, icm *s, int32_t var) {
-    for (int64_t k = m->s->adj_begin[var]; k < m->s->adj_begin[var + 1]; k++) {
-        const int32_t *vars = fgi_factor_vars(m->s, m->s->adj[k]);
-        for (int32_t j = 0; j < fgi_factor_arity(m->s, m->s->adj[k]); j++)
-            if (vars[j] != var) push(s, m->s->n_vars, vars[j]);
-    }
-}
-
-/* First start: best unary labels. Later: the incumbent with a random twentieth of its variables relabelled. */
 static void start(fgi_solver *solver, icm *s) {
     const fgi_model *m = solver->model;
     const int64_t n = m->s->n_vars;
     int first = solver->info.score == -INFINITY && solver->info.iterations == 0;
-    if (!first && solver->info.score > -INFINITY) memcpy(s->labels, solver->best, (size_t)n * sizeof *s->labels);
+    const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_local_labels(s->local);
+    if (!first) memcpy(s->start, from, (size_t)n * sizeof *s->start);
     for (int64_t i = 0; i < n; i++) {
         if (first) {
             const double *u = fgi_unary(m, i);
             int32_t best = 0;
             for (int32_t a = 1; a < m->s->cards[i]; a++)
                 if (u[a] > u[best]) best = a;
-            s->labels[i] = best;
+            s->start[i] = best;
         } else if (fgi_rng_below(&s->rng, 20) == 0) {
-            s->labels[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
+            s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
         }
-        push(s, n, (int32_t)i);
     }
+    fgi_local_assign(s->local, s->start);
     s->started = 1;
 }
 
 static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
-    const fgi_structure *st = solver->model->s;
+    const int64_t n = solver->model->s->n_vars;
     icm *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->rng.state = solver->settings.seed;
-    s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
-    s->queue = fgi_alloc(st->n_vars, sizeof(int32_t));
-    s->queued = fgi_calloc(st->n_vars, 1);
-    s->gain = fgi_alloc(st->max_card, sizeof(double));
-    s->violations = fgi_alloc(st->max_card, sizeof(int32_t));
-    if (!s->labels || !s->queue || !s->queued || !s->gain || !s->violations) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    solver->info.memory = st->n_vars * 9 + st->max_card * 12;
+    s->start = fgi_alloc(n, sizeof(int32_t));
+    s->local = fgi_local_create(solver->model);
+    if (!s->start || !s->local) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    solver->info.memory = fgi_local_memory(s->local) + n * 4;
     return FGI_OK;
 }
 
@@ -119,19 +66,12 @@ static double trivial_bound(const fgi_model *m) {
 
 static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     icm *s = solver->state;
-    const fgi_model *m = solver->model;
-    if (solver->info.bound == INFINITY) fgi_solver_bound(solver, trivial_bound(m));
+    if (solver->info.bound == INFINITY) fgi_solver_bound(solver, trivial_bound(solver->model));
     do {
         if (!s->started) start(solver, s);
-        for (int step = 0; s->count > 0; step++) {
-            if ((step & 63) == 63 && fgi_clock() >= deadline) return FGI_OK;
-            int32_t var = s->queue[s->head];
-            s->head = (s->head + 1) % m->s->n_vars;
-            s->count--;
-            s->queued[var] = 0;
-            if (improve(m, s, var)) push_neighbours(m, s, var);
-        }
-        fgi_solver_consider(solver, s->labels);
+        while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
+            if (fgi_clock() >= deadline) return FGI_OK;
+        if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
         s->started = 0;
         solver->info.iterations++;
         if (fgi_solver_done(solver)) return FGI_OK;
@@ -141,11 +81,9 @@ static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_lim
 
 static void icm_destroy(fgi_solver *solver) {
     icm *s = solver->state;
-    free(s->labels);
-    free(s->queue);
-    free(s->queued);
-    free(s->gain);
-    free(s->violations);
+    if (!s) return;
+    fgi_local_free(s->local);
+    free(s->start);
     free(s);
 }
 

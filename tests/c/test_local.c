@@ -1,0 +1,204 @@
+/* The local-search state against sums over the tables, and feasible rounding against enumeration, on random models. */
+#include <stdio.h>
+#include <string.h>
+#include "local.h"
+
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            return 1; \
+        } \
+    } while (0)
+
+enum { MAX_VARS = 12, MAX_FACTORS = 20, MAX_VALUES = 2000 };
+
+/* A random model with pairwise, ternary and implicit factors; `forbidden` per cent of the entries are -inf. */
+static fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forbidden, int tree) {
+    int32_t cards[MAX_VARS], table_kind[MAX_FACTORS], table_arity[MAX_FACTORS], dims[3 * MAX_FACTORS], tables[MAX_FACTORS], vars[3 * MAX_FACTORS];
+    double unary[MAX_VARS * 4], params[2 * MAX_FACTORS], values[MAX_VALUES], weight[MAX_FACTORS];
+    uint8_t transposed[MAX_FACTORS];
+    int64_t var_begin[MAX_FACTORS + 1] = {0}, n_dims = 0, n_values = 0, n_unary = 0;
+    for (int i = 0; i < n_vars; i++) {
+        cards[i] = 1 + (int32_t)fgi_rng_below(rng, 4);
+        for (int a = 0; a < cards[i]; a++) unary[n_unary++] = fgi_rng_below(rng, 400) < forbidden ? -INFINITY : fgi_rng_unit(rng) - 0.5;
+    }
+    if (tree) n_factors = n_vars - 1;
+    for (int f = 0; f < n_factors; f++) {
+        int arity = !tree && n_vars > 2 && fgi_rng_below(rng, 3) == 0 ? 3 : 2;
+        int32_t *v = vars + var_begin[f];
+        if (tree) {
+            v[0] = f + 1;
+            v[1] = (int32_t)fgi_rng_below(rng, f + 1);
+        } else {
+            for (int k = 0; k < arity; k++) {
+                int again;
+                do {
+                    v[k] = (int32_t)fgi_rng_below(rng, n_vars);
+                    again = 0;
+                    for (int j = 0; j < k; j++) again |= v[j] == v[k];
+                } while (again);
+            }
+        }
+        var_begin[f + 1] = var_begin[f] + arity;
+        tables[f] = f;
+        weight[f] = 0.5 + fgi_rng_unit(rng);
+        table_arity[f] = arity;
+        transposed[f] = arity == 2 && fgi_rng_below(rng, 2);
+        table_kind[f] = arity == 2 && !tree && fgi_rng_below(rng, 3) == 0 ? 1 + (int32_t)fgi_rng_below(rng, 3) : FGI_DENSE;
+        params[2 * f] = fgi_rng_unit(rng);
+        params[2 * f + 1] = 1 + fgi_rng_unit(rng);
+        if (table_kind[f] != FGI_DENSE) {
+            transposed[f] = 0;
+            continue;
+        }
+        int64_t states = 1;
+        for (int k = 0; k < arity; k++) {
+            dims[n_dims++] = cards[v[transposed[f] ? 1 - k : k]];
+            states *= cards[v[k]];
+        }
+        for (int64_t y = 0; y < states; y++) values[n_values++] = fgi_rng_below(rng, 100) < forbidden ? -INFINITY : 2 * fgi_rng_unit(rng) - 1;
+    }
+    fgi_model_spec spec = {.n_vars = n_vars, .cards = cards, .unary = unary, .constant = 0.25, .n_tables = n_factors, .table_kind = table_kind,
+                           .table_arity = table_arity, .dims = dims, .params = params, .values = values, .n_values = n_values, .n_factors = n_factors,
+                           .factor_table = tables, .factor_weight = weight, .factor_transposed = transposed, .var_begin = var_begin, .vars = vars};
+    fgi_model *m = NULL;
+    fgi_error err;
+    if (fgi_model_create(&spec, &m, &err)) fprintf(stderr, "model: %s\n", err.message);
+    return m;
+}
+
+static double plain_sum(const fgi_model *m, const int32_t *labels, int64_t *violations) {
+    double sum = m->s->constant;
+    *violations = 0;
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double x = fgi_unary(m, i)[labels[i]];
+        if (x == -INFINITY) ++*violations;
+        else sum += x;
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        double x = fgi_view_score(m, &v, labels);
+        if (x == -INFINITY) ++*violations;
+        else sum += x;
+    }
+    return sum;
+}
+
+static int agrees(const fgi_model *m, fgi_local *l) {
+    int64_t violations;
+    double sum = plain_sum(m, fgi_local_labels(l), &violations);
+    CHECK(violations == fgi_local_violations(l));
+    CHECK(fabs(sum - fgi_local_score(l)) < 1e-9);
+    return 0;
+}
+
+static int label_scores_agree(const fgi_model *m, fgi_local *l, int32_t var) {
+    int32_t labels[MAX_VARS];
+    const int32_t *bad;
+    memcpy(labels, fgi_local_labels(l), (size_t)m->s->n_vars * sizeof *labels);
+    int64_t violations, now_violations;
+    double now = plain_sum(m, labels, &now_violations);
+    const double *x = fgi_local_label_scores(l, var, &bad);
+    int32_t current = labels[var];
+    for (int32_t a = 0; a < m->s->cards[var]; a++) {
+        labels[var] = a;
+        double sum = plain_sum(m, labels, &violations);
+        CHECK(fabs((sum - now) - (x[a] - x[current])) < 1e-9);
+        CHECK((bad ? bad[a] - bad[current] : 0) == violations - now_violations);
+    }
+    return 0;
+}
+
+static int random_moves(fgi_rng *rng) {
+    int n = 2 + (int)fgi_rng_below(rng, MAX_VARS - 2);
+    fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, MAX_FACTORS), (int)fgi_rng_below(rng, 3) * 15, 0);
+    CHECK(m);
+    fgi_local *l = fgi_local_create(m);
+    CHECK(l);
+    int32_t labels[MAX_VARS] = {0};
+    fgi_local_assign(l, labels);
+    for (int step = 0; step < 200; step++) {
+        int32_t var = (int32_t)fgi_rng_below(rng, n);
+        switch (fgi_rng_below(rng, 4)) {
+            case 0:
+                fgi_local_flip(l, var, (int32_t)fgi_rng_below(rng, m->s->cards[var]));
+                fgi_local_push(l, var);
+                break;
+            case 1:
+                memcpy(labels, fgi_local_labels(l), (size_t)n * sizeof *labels);
+                for (int i = 0; i < n; i++)
+                    if (fgi_rng_below(rng, step % 2 ? 8 : 2) == 0) labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
+                fgi_local_assign(l, labels);
+                CHECK(memcmp(labels, fgi_local_labels(l), (size_t)n * sizeof *labels) == 0);
+                break;
+            case 2: {
+                int64_t before = fgi_local_violations(l);
+                double score = fgi_local_score(l);
+                int done = fgi_local_ascend(l, 1 + fgi_rng_below(rng, 100));
+                int64_t after = fgi_local_violations(l);
+                CHECK(after < before || (after == before && fgi_local_score(l) >= score - 1e-12));
+                if (done)
+                    for (int32_t i = 0; i < n; i++) CHECK(fgi_local_best_label(l, i) == fgi_local_labels(l)[i]);
+                break;
+            }
+            default:
+                if (label_scores_agree(m, l, var)) return 1;
+        }
+        if (agrees(m, l)) return 1;
+    }
+    fgi_local_free(l);
+    fgi_model_free(m);
+    return 0;
+}
+
+static int feasible_by_enumeration(const fgi_model *m) {
+    int32_t labels[MAX_VARS] = {0};
+    for (;;) {
+        int64_t violations;
+        plain_sum(m, labels, &violations);
+        if (!violations) return 1;
+        int64_t i = 0;
+        while (i < m->s->n_vars && ++labels[i] == m->s->cards[i]) labels[i++] = 0;
+        if (i == m->s->n_vars) return 0;
+    }
+}
+
+static int feasible_rounding(fgi_rng *rng, int tree) {
+    int n = 2 + (int)fgi_rng_below(rng, 7);
+    fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), 20 + (int)fgi_rng_below(rng, 40), tree);
+    CHECK(m);
+    fgi_construct *c = fgi_construct_create(m);
+    fgi_local *l = fgi_local_create(m);
+    CHECK(c && l);
+    int expected = feasible_by_enumeration(m);
+    for (int round = 0; round < 4; round++) {
+        /* The same result however the work is cut. On trees propagation alone is enough: no backtracking. */
+        int32_t first[MAX_VARS];
+        fgi_construct_start(c, NULL, NULL, round & 1, tree ? 0 : 1000000);
+        fgi_construct_state state;
+        while ((state = fgi_construct_step(c, 1 + round * 10)) == FGI_CONSTRUCT_RUNNING) continue;
+        CHECK(state == (expected ? FGI_CONSTRUCT_DONE : FGI_CONSTRUCT_INFEASIBLE));
+        memcpy(first, fgi_construct_labels(c), (size_t)n * sizeof *first);
+        int64_t violations;
+        plain_sum(m, first, &violations);
+        CHECK((violations == 0) == expected);
+        CHECK(fgi_local_construct(l, c, NULL, first, 0, 1000000) == expected);
+        if (expected) CHECK(memcmp(first, fgi_local_labels(l), (size_t)n * sizeof *first) == 0);
+        if (agrees(m, l)) return 1;
+    }
+    fgi_local_free(l);
+    fgi_construct_free(c);
+    fgi_model_free(m);
+    return 0;
+}
+
+int main(void) {
+    fgi_rng rng = {1};
+    for (int k = 0; k < 300; k++)
+        if (random_moves(&rng) || feasible_rounding(&rng, 0) || feasible_rounding(&rng, 1)) {
+            fprintf(stderr, "round %d\n", k);
+            return 1;
+        }
+    return 0;
+}
