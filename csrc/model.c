@@ -132,7 +132,7 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     fgi_rc rc = FGI_NO_MEMORY;
     s->cards = fgi_copy(spec->cards, s->n_vars, sizeof(int32_t));
     s->unary_begin = fgi_calloc(s->n_vars + 1, sizeof(int64_t));
-    s->table_kind = fgi_calloc(s->n_tables, sizeof(uint8_t));
+    s->table_kind = fgi_calloc(s->n_tables, sizeof(int32_t));
     s->table_arity = fgi_calloc(s->n_tables, sizeof(int32_t));
     s->dims_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
     s->values_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
@@ -154,7 +154,7 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     }
     int64_t dims_at = 0, values_at = 0;
     for (int64_t t = 0; t < s->n_tables; t++) {
-        s->table_kind[t] = (uint8_t)(spec->table_kind ? spec->table_kind[t] : FGI_DENSE);
+        s->table_kind[t] = spec->table_kind ? spec->table_kind[t] : (int32_t)FGI_DENSE;
         s->table_arity[t] = s->table_kind[t] == FGI_DENSE ? spec->table_arity[t] : 2;
         if ((rc = check_table(spec, t, &dims_at, &values_at, err))) goto fail_with_message;
         s->dims_begin[t + 1] = dims_at;
@@ -180,10 +180,11 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     for (int64_t f = 0; f < s->n_factors; f++) {
         if ((rc = check_factor(spec, s, f, err))) goto fail_with_message;
         if (fgi_factor_arity(s, f) > s->max_arity) s->max_arity = fgi_factor_arity(s, f);
+        if (fgi_factor_weight(s, f) > s->max_weight) s->max_weight = fgi_factor_weight(s, f);
     }
     rc = FGI_NO_MEMORY;
     if (!(s->vars = fgi_copy(spec->vars, n_slots, sizeof(int32_t))) || !build_adjacency(s, n_slots)) goto fail;
-    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 21 + dims_at * 4 + (s->params ? 16 * s->n_tables : 0) +
+    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + dims_at * 4 + (s->params ? 16 * s->n_tables : 0) +
                s->n_factors * (4 + (s->factor_weight ? 8 : 0) + (s->factor_transposed ? 1 : 0) + (s->var_begin ? 8 : 0)) + n_slots * 8;
     *out = s;
     return FGI_OK;
@@ -252,6 +253,12 @@ static fgi_table_facts implicit_facts(const fgi_structure *s, int64_t t) {
     return (fgi_table_facts){0.0, -p0 * (far < p1 ? far : p1), 0};
 }
 
+/* Finite scores must stay finite when weighted: -DBL_MAX * 2 would silently forbid a state. */
+static int weight_overflows(double weight, const fgi_table_facts *facts) {
+    return (facts->max > -INFINITY && !isfinite(weight * facts->max)) ||
+           (facts->min_finite < INFINITY && !isfinite(weight * facts->min_finite));
+}
+
 fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err) {
     fgi_structure *s = NULL;
     fgi_rc rc = build_structure(spec, &s, err);
@@ -272,6 +279,11 @@ fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *
         m->t->facts[t] = s->table_kind[t] == FGI_DENSE
                              ? facts_of(m->t->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
                              : implicit_facts(s, t);
+    for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
+        if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
+            rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f, s->factor_weight[f]);
+            goto fail;
+        }
     m->s = s;
     *out = m;
     return FGI_OK;
@@ -301,6 +313,29 @@ void fgi_model_free(fgi_model *m) {
     unaries_release(m->u);
     structure_release(m->s);
     free(m);
+}
+
+void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out) {
+    const fgi_structure *s = m->s;
+    *out = (fgi_model_spec){
+        .n_vars = s->n_vars,
+        .cards = s->cards,
+        .unary = m->u->values,
+        .constant = s->constant,
+        .n_tables = s->n_tables,
+        .table_kind = s->table_kind,
+        .table_arity = s->table_arity,
+        .dims = s->dims,
+        .params = s->params,
+        .values = m->t->values,
+        .n_values = s->values_begin[s->n_tables],
+        .n_factors = s->n_factors,
+        .factor_table = s->factor_table,
+        .factor_weight = s->factor_weight,
+        .factor_transposed = s->factor_transposed,
+        .var_begin = s->var_begin,
+        .vars = s->vars,
+    };
 }
 
 /* ---- new numbers -------------------------------------------------------------------------------------------- */
@@ -340,6 +375,9 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     int64_t n = s->values_begin[table + 1] - s->values_begin[table];
     fgi_rc rc = check_scores(values, n, "table", table, err);
     if (rc) return rc;
+    fgi_table_facts facts = facts_of(values, n);
+    if (weight_overflows(s->max_weight, &facts))
+        return fgi_fail(err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table, s->max_weight);
     if (atomic_load(&m->t->refs) != 1) {
         fgi_tables *t = tables_new(s, m->t->values, m->t->facts, m->t);
         if (!t) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -347,7 +385,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
         m->t = t;
     }
     memcpy(m->t->values + s->values_begin[table], values, (size_t)n * sizeof *values);
-    m->t->facts[table] = facts_of(values, n);
+    m->t->facts[table] = facts;
     fgi_order_release(atomic_exchange(&m->t->order[table], NULL));
     return FGI_OK;
 }

@@ -20,7 +20,7 @@ typedef struct fgi_structure {
     int32_t *cards;
     int64_t *unary_begin;     /* n_vars + 1 offsets into the unaries */
     double constant;
-    uint8_t *table_kind;
+    int32_t *table_kind;      /* fgi_table_kind */
     int32_t *table_arity;
     int64_t *dims_begin;      /* n_tables + 1 offsets into dims (implicit tables have none) */
     int32_t *dims;
@@ -28,6 +28,7 @@ typedef struct fgi_structure {
     int64_t *values_begin;    /* n_tables + 1 offsets into the values */
     int32_t *factor_table;
     double *factor_weight;    /* NULL: all 1 */
+    double max_weight;
     uint8_t *factor_transposed; /* NULL: none */
     int64_t *var_begin;       /* NULL: all factors are pairwise */
     int32_t *vars;

@@ -3,13 +3,14 @@
 from importlib.metadata import version
 
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
-from fginfer.graph import FactorGraph
+from fginfer.graph import Factor, FactorGraph
 from fginfer.result import Result, TracePoint
-from fginfer.tables import AbsDiff, Potts, SqDiff
+from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
 
 __version__ = version("fginfer")
 __all__ = [
     "AbsDiff",
+    "Factor",
     "FactorGraph",
     "FginferError",
     "FormatError",
@@ -19,5 +20,6 @@ __all__ = [
     "SettingsError",
     "SolverError",
     "SqDiff",
+    "TableRef",
     "TracePoint",
 ]

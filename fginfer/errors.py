@@ -22,7 +22,9 @@ class SolverError(FginferError):
 class FormatError(FginferError):
     """A file cannot be read or written. `path`, `line` (1-based, None if unknown) and `token` say where."""
 
-    def __init__(self, message: str, path: str | None = None, line: int | None = None, token: str | None = None) -> None:
+    def __init__(
+        self, message: str, path: str | None = None, line: int | None = None, token: str | None = None
+    ) -> None:
         self.path, self.line, self.token = path, line, token
         where = path or ""
         if line is not None:

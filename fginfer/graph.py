@@ -1,29 +1,46 @@
-"""FactorGraph: build, check and evaluate discrete models. Scores are maximised; -inf forbids a state."""
+"""FactorGraph: build, change and evaluate discrete models. Scores are maximised; -inf forbids a state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from threading import RLock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays
+from fginfer.arrays import ModelArrays, offsets
+from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, check_implicit, negate
+from fginfer.bulk import bulk_arrays
 from fginfer.errors import ModelError
 from fginfer.native import check, ffi, lib, new_error, pointer
-from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff
+from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
 
-_KIND = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
+_MOST_ENTRIES = 2**45  # more scores than any machine can hold: refused before an allocation is tried
+
+
+class Factor(NamedTuple):
+    """One factor: its scores are weight * table, with the table read as table[x_second, x_first] if transposed."""
+
+    variables: tuple[int, ...]
+    table: int
+    weight: float
+    transposed: bool
 
 
 class FactorGraph:
-    """A discrete factor graph.
+    """A discrete factor graph: variables with `cards[i]` labels, and factors with score tables over some of them.
 
     >>> g = FactorGraph([2, 3])
     >>> g.add_factor([0], [0.0, 1.0])
     >>> g.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
     >>> g.score([1, 2])
     3.0
+
+    Factors over one variable are added to its unary scores, factors over none to the constant. Tables with equal
+    contents are stored once. Factors may be added at any time; `set_unary` and `set_table` change numbers in place.
+    Solvers already running keep the model they started with.
+    All methods may be called from several threads.
     """
 
     def __init__(self, cards: ArrayLike) -> None:
@@ -31,17 +48,20 @@ class FactorGraph:
         if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
             raise ModelError("cards must be a list of label counts (integers)")
         if given.size and (given.min() < 1 or given.max() > np.iinfo(np.int32).max):
-            raise ModelError("every variable needs between 1 and 2^31-1 labels")
+            bad = int(np.argmax((given < 1) | (given > np.iinfo(np.int32).max)))
+            raise ModelError(f"variable {bad} has {given[bad]} labels; between 1 and 2^31-1 are possible")
+        if given.size and int(given.sum(dtype=np.int64)) > _MOST_ENTRIES:
+            raise ModelError(f"{given.sum(dtype=np.int64)} labels in all do not fit in memory")
         self._cards = given.astype(np.int32)
-        self._begin = np.concatenate(([0], np.cumsum(self._cards, dtype=np.int64)))
-        self._unary = np.zeros(int(self._begin[-1]))
-        self._constant = 0.0
+        self._cards.setflags(write=False)
+        self._lock = RLock()
         self._given = 0  # factors as given, arity 0 and 1 included
-        # Factors added one by one, not yet in the C model:
-        self._tables: list[NDArray[np.float64] | ImplicitTable] = []
-        self._table_ids: dict[Any, int] = {}
-        self._factors: list[tuple[int, float, bool, tuple[int, ...]]] = []
-        self._arrays: ModelArrays | None = None
+        self._private: set[int] = set()
+        self._negatives: dict[int, int] = {}
+        self._offsets: NDArray[np.int64] | None = None
+        self._shapes: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
+        # Either a builder that collects factors, or the finished C model.
+        self._builder: Builder | None = None
         self._model: Any = None
 
     # -- building ----------------------------------------------------------------------------------------------
@@ -49,25 +69,95 @@ class FactorGraph:
     @classmethod
     def from_model_arrays(cls, arrays: ModelArrays, given_factors: int | None = None) -> FactorGraph:
         """A graph over ready-made arrays (checked by the core); the door for file formats and bulk builders."""
+        return cls.from_model(arrays.build(), given_factors)
+
+    @classmethod
+    def from_model(cls, model: Any, given_factors: int | None = None) -> FactorGraph:
+        """A graph that takes over a C model (an owning cffi handle); `given_factors` counts folded factors too."""
+        arrays = ModelArrays.of_model(model)
         graph = cls(arrays.cards)
-        if arrays.unary is not None:
-            graph._unary = np.array(arrays.unary, np.float64)
-        graph._constant = float(arrays.constant)
-        graph._arrays = arrays
-        graph._given = len(arrays.factor_table) if given_factors is None else given_factors
+        graph._model = model
+        graph._given = arrays.n_factors if given_factors is None else given_factors
+        return graph
+
+    @classmethod
+    def from_arrays(
+        cls,
+        cards: ArrayLike,
+        unaries: ArrayLike | Sequence[ArrayLike] | None = None,
+        edges: ArrayLike | None = None,
+        table_ids: ArrayLike | None = None,
+        tables: ArrayLike | Sequence[ArrayLike | ImplicitTable] | ImplicitTable | None = None,
+        weights: ArrayLike | None = None,
+        transposed: ArrayLike | None = None,
+        *,
+        constant: float = 0.0,
+    ) -> FactorGraph:
+        """A whole model at once, without a Python loop over its factors.
+
+        cards       labels per variable
+        unaries     one score per label: a list with one array per variable, all concatenated, or (variables, labels)
+        edges       (factors, 2) variables; or (factors, k) for factors over k variables each
+        tables      a list of arrays and implicit tables, or one array (tables, labels, labels). Tables keep their ids.
+        table_ids   which table each factor reads; not needed for a single table, or one table per factor
+        weights     a number per factor (or one for all) that multiplies its table; may be negative or zero
+        transposed  flags: the factor reads its table as table[x_second, x_first]
+
+        >>> chain = [[0, 1], [1, 2], [2, 3]]
+        >>> g = FactorGraph.from_arrays([3] * 4, edges=chain, tables=[Potts(0, -1)], weights=[1, 2, 1])
+        >>> g.score([0, 0, 1, 1])
+        -2.0
+        """
+        graph = cls(cards)
+        arrays, negatives = bulk_arrays(graph._cards, unaries, edges, table_ids, tables, weights, transposed, constant)
+        graph._negatives = negatives
+        graph._given = arrays.n_factors + (0 if unaries is None else len(graph._cards))
         graph._model = arrays.build()
         return graph
 
+    def add_table(self, table: ArrayLike | ImplicitTable) -> TableRef:
+        """A table that factors share by its handle: `set_table` changes it for all of them, and for no others."""
+        with self._lock:
+            builder = self._building()
+            name = f"table {builder.n_tables}"
+            if isinstance(table, Potts | AbsDiff | SqDiff):
+                return TableRef(builder.add_table(check_implicit(name, table)))
+            values = check_dense(name, table, np.shape(table), ())
+            if values.ndim < 2:
+                raise ModelError(f"{name} has {values.ndim} dimensions; tables to share have two or more")
+            ref = TableRef(builder.add_table(np.array(values)))
+            self._private.add(ref.index)
+            return ref
+
     def add_factor(
-        self, variables: Sequence[int], table: ArrayLike | ImplicitTable, *, weight: float = 1.0, transposed: bool = False
+        self,
+        variables: Sequence[int],
+        table: ArrayLike | ImplicitTable | TableRef,
+        *,
+        weight: float = 1.0,
+        transposed: bool = False,
     ) -> None:
-        """Adds a factor with scores `weight * table`; equal tables are stored once."""
-        raise NotImplementedError  # filled in with the rest of the model layer
+        """Adds a factor with scores `weight * table` over `variables`, the last variable fastest.
+
+        The table is an array with one axis per variable (or flat), `Potts`, `AbsDiff` or `SqDiff` (never expanded),
+        or a handle from `add_table`. Equal arrays are stored once. A weight may be negative (not with -inf entries)
+        or zero (then nothing is forbidden either). `transposed` (pairwise) reads it as table[x_second, x_first].
+        """
+        with self._lock:
+            self._building().add_factor(f"factor {self._given}", variables, table, float(weight), bool(transposed))
+            self._given += 1
+
+    def _building(self) -> Builder:
+        if self._builder is None:
+            base = ModelArrays(cards=self._cards) if self._model is None else ModelArrays.of_model(self._model)
+            self._builder = Builder(base, self._private, self._negatives)
+        return self._builder
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     @property
     def cards(self) -> NDArray[np.int32]:
+        """Labels per variable."""
         return self._cards
 
     @property
@@ -75,32 +165,195 @@ class FactorGraph:
         return len(self._cards)
 
     @property
+    def n_factors(self) -> int:
+        """Factors as given, those over one or no variable included."""
+        return self._given
+
+    @property
+    def max_labels(self) -> int:
+        return int(self._cards.max()) if len(self._cards) else 0
+
+    @property
+    def table_entries(self) -> int:
+        """Distinct scores stored: unaries, dense tables (each once), two parameters per implicit table."""
+        a = self.to_arrays()
+        return int(self._cards.sum(dtype=np.int64)) + len(a.values) + 2 * int((~a.is_dense()).sum())
+
+    @property
+    def constant(self) -> float:
+        """The score of the factors over no variable."""
+        with self._lock:
+            return float(self._builder.constant) if self._builder is not None else float(self.to_arrays().constant)
+
+    @property
     def model(self) -> Any:
         """The C model (a cffi handle), built on first use."""
-        if self._model is None:
-            self._model = self.to_arrays().build()
-        return self._model
+        with self._lock:
+            if self._builder is not None or self._model is None:
+                self._model = self._building().arrays().build()
+                self._builder = self._shapes = None
+            return self._model
+
+    def snapshot(self) -> Any:
+        """A C model with the present numbers, which later changes do not touch."""
+        with self._lock:
+            copy = lib.fgi_model_snapshot(self.model)
+        if copy == ffi.NULL:
+            raise MemoryError("out of memory")
+        return ffi.gc(copy, lib.fgi_model_free)
+
+    def copy(self) -> FactorGraph:
+        """An independent graph; numbers are shared until one of the two changes them."""
+        with self._lock:
+            other = FactorGraph.from_model(self.snapshot(), self._given)
+            other._private, other._negatives = set(self._private), dict(self._negatives)
+        return other
 
     def to_arrays(self) -> ModelArrays:
-        """The whole model as flat arrays."""
-        raise NotImplementedError
+        """The whole model as flat read-only arrays (views: nothing is copied, later changes do not show)."""
+        with self._lock:
+            return ModelArrays.of_model(self.model)
+
+    def unary(self, variable: int) -> NDArray[np.float64]:
+        """The unary scores of a variable."""
+        self._check_variable(variable)
+        begin = self._unary_begin()
+        unary = self.to_arrays().unary
+        assert unary is not None
+        return unary[begin[variable] : begin[variable + 1]].copy()
+
+    def table(self, table: int | TableRef) -> AnyTable:
+        """A stored table: an array (read-only), or Potts, AbsDiff, SqDiff."""
+        arrays = self.to_arrays()
+        index = table.index if isinstance(table, TableRef) else int(table)
+        if not 0 <= index < arrays.n_tables:
+            raise ModelError(f"there is no table {index}; there are {arrays.n_tables}")
+        return StoredTables(arrays)[index]
+
+    def factors(self) -> list[Factor]:
+        """The factors over two or more variables, in the order in which they were added."""
+        a = self.to_arrays()
+        begin, vars_ = a.factor_begin().tolist(), a.vars.tolist()
+        weights = [1.0] * a.n_factors if a.factor_weight is None else a.factor_weight.tolist()
+        flips = [0] * a.n_factors if a.factor_transposed is None else a.factor_transposed.tolist()
+        return [
+            Factor(tuple(vars_[begin[f] : begin[f + 1]]), t, weights[f], bool(flips[f]))
+            for f, t in enumerate(a.factor_table.tolist())
+        ]
+
+    def __repr__(self) -> str:
+        return f"<FactorGraph: {self.n_variables} variables, {self.n_factors} factors, up to {self.max_labels} labels>"
+
+    def __reduce__(self) -> Any:
+        with self._lock:
+            return _restore, (self.to_arrays(), self._given, self._private, self._negatives)
+
+    # -- evaluation --------------------------------------------------------------------------------------------
 
     def score(self, labels: ArrayLike) -> float:
         """The score of a labeling, summed from the tables; -inf if it uses a forbidden state."""
+        x, model = self._labels(labels), self.snapshot()
         out, error = ffi.new("double *"), new_error()
-        x = self._labels(labels)
-        check(lib.fgi_model_score(self.model, pointer(x), out, error), error)
+        check(lib.fgi_model_score(model, pointer(x), out, error), error, bad_argument=ModelError)
         return float(out[0])
 
     def energy(self, labels: ArrayLike) -> float:
         """Minus the score."""
         return -self.score(labels)
 
+    def factor_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """One score per factor over two or more variables, in the order of `factors()`."""
+        x, model = self._labels(labels), self.snapshot()
+        out, error = np.zeros(len(ModelArrays.of_model(model).factor_table)), new_error()
+        check(lib.fgi_model_factor_scores(model, pointer(x), pointer(out), error), error, bad_argument=ModelError)
+        return out
+
+    def unary_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """One score per variable: its unary score (factors over it alone, summed) at its label."""
+        x, begin = self._labels(labels), self._unary_begin()
+        if len(x) and bool(((x < 0) | (x >= self._cards)).any()):
+            raise ModelError("a label is out of range")
+        unary = self.to_arrays().unary
+        assert unary is not None
+        scores: NDArray[np.float64] = unary[begin[:-1] + x]
+        return scores
+
     def _labels(self, labels: ArrayLike) -> NDArray[np.int32]:
-        x = np.ascontiguousarray(labels, np.int32)
+        x = np.asarray(labels)
         if x.shape != (self.n_variables,):
             raise ModelError(f"a labeling needs {self.n_variables} labels, not an array of shape {x.shape}")
-        return x
+        if x.dtype != np.int32:
+            if x.size and not np.issubdtype(x.dtype, np.integer):
+                raise ModelError(f"labels must be integers, not {x.dtype}")
+            if x.size and (x.min() < 0 or x.max() > np.iinfo(np.int32).max):
+                bad = int(np.argmax((x < 0) | (x > np.iinfo(np.int32).max)))
+                raise ModelError(f"label {x[bad]} of variable {bad} is out of range 0..{self._cards[bad] - 1}")
+        return np.ascontiguousarray(x, np.int32)
+
+    # -- new numbers -------------------------------------------------------------------------------------------
+
+    def set_unary(self, variable: int, scores: ArrayLike) -> None:
+        """Replaces the unary scores of a variable; running solvers keep the old ones."""
+        self._check_variable(variable)
+        values = check_dense(f"variable {variable}", scores, (int(self._cards[variable]),), (variable,))
+        with self._lock:
+            if self._builder is not None:
+                begin = self._builder.begin
+                self._builder.unary[begin[variable] : begin[variable + 1]] = values
+                return
+            error = new_error()
+            check(lib.fgi_model_set_unary(self.model, variable, pointer(values), error), error, bad_argument=ModelError)
+
+    def set_unaries(self, scores: ArrayLike) -> None:
+        """Replaces all unary scores: concatenated, or (variables, labels) where all label counts are equal."""
+        values = np.ascontiguousarray(scores, np.float64).reshape(-1)
+        total = int(self._unary_begin()[-1])
+        if values.shape != (total,):
+            raise ModelError(f"unaries must hold one score per label, {total} in all, not {values.size}")
+        with self._lock:
+            error = new_error()
+            check(lib.fgi_model_set_all_unary(self.model, pointer(values), error), error, bad_argument=ModelError)
+
+    def set_table(self, table: int | TableRef, values: ArrayLike) -> None:
+        """Replaces the entries of a dense table, for all factors that share it; running solvers keep the old ones.
+
+        `table` is a handle from `add_table`, an id given to `from_arrays`, or `factors()[f].table`.
+        """
+        with self._lock:
+            index = table.index if isinstance(table, TableRef) else int(table)
+            new = check_dense(f"table {index}", values, self._table_shape(index), ())
+            twin = self._negatives.get(index)
+            opposite = None if twin is None else negate(new, f"table {index}")
+            for t, v in ((index, new), (twin, opposite)):
+                if t is not None:
+                    assert isinstance(v, np.ndarray)
+                    error = new_error()
+                    check(lib.fgi_model_set_table(self.model, t, pointer(v), error), error, bad_argument=ModelError)
+
+    # -- small helpers -----------------------------------------------------------------------------------------
+
+    def _check_variable(self, variable: int) -> None:
+        if not 0 <= variable < self.n_variables:
+            raise ModelError(f"there is no variable {variable}; there are {self.n_variables}")
+
+    def _table_shape(self, index: int) -> tuple[int, ...]:
+        """The shape of a dense table, from copies: a view held here would make the next change copy all tables."""
+        model = self.model
+        if self._shapes is None:
+            a = ModelArrays.of_model(model)
+            self._shapes = a.dims_begin(), a.dims.copy()
+        begin, dims = self._shapes
+        if not 0 <= index < len(begin) - 1 or begin[index] == begin[index + 1]:
+            raise ModelError(f"there is no dense table {index}")
+        return tuple(dims[begin[index] : begin[index + 1]].tolist())
+
+    def _unary_begin(self) -> NDArray[np.int64]:
+        if self._offsets is None:
+            self._offsets = offsets(self._cards)
+        return self._offsets
 
 
-_DENSE = DENSE
+def _restore(arrays: ModelArrays, given: int, private: set[int], negatives: dict[int, int]) -> FactorGraph:
+    graph = FactorGraph.from_model_arrays(arrays, given)
+    graph._private, graph._negatives = private, negatives
+    return graph

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fginfer._core import ffi, lib
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 
-__all__ = ["check", "cpu_path", "ffi", "lib", "new_error", "pointer"]
+__all__ = ["borrowed", "check", "cpu_path", "ffi", "lib", "new_error", "pointer"]
 
 _CTYPES = {
     np.dtype(np.float64): "double *",
@@ -29,11 +29,27 @@ def pointer(array: NDArray[Any] | None) -> Any:
     return ffi.cast(_CTYPES[array.dtype], array.ctypes.data)
 
 
+class _Borrowed:
+    """Memory of the core seen as an array; keeps its owner alive for as long as the array lives."""
+
+    def __init__(self, owner: Any, address: int, n: int, dtype: Any) -> None:
+        self.owner = owner
+        kind = np.dtype(dtype).str
+        self.__array_interface__ = {"shape": (n,), "typestr": kind, "data": (address, True), "version": 3}
+
+
+def borrowed(owner: Any, address: Any, n: int, dtype: Any) -> NDArray[Any]:
+    """A read-only array over memory that belongs to the cffi handle `owner`."""
+    if n == 0:
+        return np.zeros(0, dtype)
+    return np.asarray(_Borrowed(owner, int(ffi.cast("uintptr_t", address)), n, dtype))
+
+
 def new_error() -> Any:
     return ffi.new("fgi_error *")
 
 
-def check(rc: int, error: Any, path: str | None = None) -> None:
+def check(rc: int, error: Any, path: str | None = None, bad_argument: type[FginferError] = SettingsError) -> None:
     """Raises the exception that belongs to a return code; does nothing for FGI_OK."""
     if rc == lib.FGI_OK:
         return
@@ -44,7 +60,7 @@ def check(rc: int, error: Any, path: str | None = None) -> None:
         token = ffi.string(error.token).decode("utf-8", "replace")
         raise FormatError(message, path, int(error.line) or None, token or None)
     kinds: dict[int, type[FginferError]] = {
-        lib.FGI_BAD_ARGUMENT: SettingsError,
+        lib.FGI_BAD_ARGUMENT: bad_argument,
         lib.FGI_BAD_MODEL: ModelError,
         lib.FGI_UNSUPPORTED: SolverError,
     }

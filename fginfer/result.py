@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class TracePoint(NamedTuple):
-    """One improvement: seconds since the start, best score (None before the first labeling), bound (None before one)."""
+    """One improvement: seconds since the start, best score and bound (None before the first)."""
 
     seconds: float
     score: float | None

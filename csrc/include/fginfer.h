@@ -84,6 +84,9 @@ fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *
 fgi_model *fgi_model_snapshot(const fgi_model *m);
 void fgi_model_free(fgi_model *m);
 
+/* The model's own arrays, as a spec that would build it again. Borrowed: valid until the handle is freed or changed. */
+void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out);
+
 /* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err);
