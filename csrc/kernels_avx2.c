@@ -1,0 +1,228 @@
+/* kernels_avx2.c - the AVX2 twins of the kernels; see kernels.h. Same bits as the portable versions.
+ *
+ * Vectors that do not fill a register are finished by one more register that overlaps the one before: a maximum does not mind
+ * being taken twice. Tables too narrow for one register go to the portable version. */
+#include "kernels.h"
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#include <math.h>
+
+#define AVX2 __attribute__((target("avx2")))
+#define INLINE_AVX2 static inline __attribute__((always_inline, target("avx2")))
+
+typedef __m256d v4d;
+typedef __m256 v8f;
+
+/* One name per operation and precision, so that the loops are written once. */
+#define LOAD_d(p) _mm256_loadu_pd(p)
+#define LOAD_f(p) _mm256_loadu_ps(p)
+#define STORE_d(p, x) _mm256_storeu_pd(p, x)
+#define STORE_f(p, x) _mm256_storeu_ps(p, x)
+#define SPREAD_d(x) _mm256_set1_pd(x)
+#define SPREAD_f(x) _mm256_set1_ps(x)
+#define ADD_d(x, y) _mm256_add_pd(x, y)
+#define ADD_f(x, y) _mm256_add_ps(x, y)
+#define MUL_d(x, y) _mm256_mul_pd(x, y)
+#define MUL_f(x, y) _mm256_mul_ps(x, y)
+#define MAX_d(x, y) _mm256_max_pd(x, y)
+#define MAX_f(x, y) _mm256_max_ps(x, y)
+
+INLINE_AVX2 double hmax_d(v4d x) {
+    __m128d m = _mm_max_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    m = _mm_max_sd(m, _mm_unpackhi_pd(m, m));
+    return _mm_cvtsd_f64(m);
+}
+
+INLINE_AVX2 float hmax_f(v8f x) {
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    m = _mm_max_ss(m, _mm_shuffle_ps(m, m, 1));
+    return _mm_cvtss_f32(m);
+}
+
+/* TERM: w * t + h, the multiplication left out where w is 1 (it would give the same bits). */
+#define TERM(s, weighted, p, w, h) ((weighted) ? ADD_##s(MUL_##s(w, LOAD_##s(p)), h) : ADD_##s(LOAD_##s(p), h))
+
+/* Narrow tables: all of out[] stays in n <= 8 registers while the rows stream by; the last one overlaps. `n` is a constant at every call. */
+#define DEFINE_NARROW(s, real, vec, lanes)                                                                                       \
+    INLINE_AVX2 void narrow_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out, int n) { \
+        vec acc[8];                                                                                                              \
+        const int64_t last = cols - (lanes);                                                                                     \
+        for (int k = 0; k < n; k++) acc[k] = SPREAD_##s(-INFINITY);                                                              \
+        for (int64_t r = 0; r < rows; r++, t += cols) {                                                                          \
+            if (h[r] == -INFINITY) continue;                                                                                     \
+            vec hr = SPREAD_##s(h[r]);                                                                                           \
+            for (int k = 0; k < n - 1; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * (lanes), w, hr));                 \
+            acc[n - 1] = MAX_##s(acc[n - 1], TERM(s, weighted, t + last, w, hr));                                                \
+        }                                                                                                                        \
+        vec zero = SPREAD_##s(0);                                                                                                \
+        for (int k = 0; k < n - 1; k++) STORE_##s(out + k * (lanes), ADD_##s(acc[k], zero));                                     \
+        STORE_##s(out + last, ADD_##s(acc[n - 1], zero));                                                                        \
+    }                                                                                                                            \
+    INLINE_AVX2 void narrow_any_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {  \
+        switch ((cols + (lanes) - 1) / (lanes)) {                                                                                \
+        case 1: narrow_##s(t, rows, cols, w, weighted, h, out, 1); return;                                                       \
+        case 2: narrow_##s(t, rows, cols, w, weighted, h, out, 2); return;                                                       \
+        case 3: narrow_##s(t, rows, cols, w, weighted, h, out, 3); return;                                                       \
+        case 4: narrow_##s(t, rows, cols, w, weighted, h, out, 4); return;                                                       \
+        case 5: narrow_##s(t, rows, cols, w, weighted, h, out, 5); return;                                                       \
+        case 6: narrow_##s(t, rows, cols, w, weighted, h, out, 6); return;                                                       \
+        case 7: narrow_##s(t, rows, cols, w, weighted, h, out, 7); return;                                                       \
+        default: narrow_##s(t, rows, cols, w, weighted, h, out, 8); return;                                                      \
+        }                                                                                                                        \
+    }
+
+/* Wide tables: four rows at a time, so that out[] (in L1) is read and written once per four rows, and memory is read in
+ * four long streams. */
+#define DEFINE_WIDE(s, real, vec, lanes)                                                                                         \
+    INLINE_AVX2 void four_rows_##s(const real *const t[4], const vec h[4], vec w, int weighted, int64_t c, real *out) {          \
+        vec x = MAX_##s(TERM(s, weighted, t[0] + c, w, h[0]), TERM(s, weighted, t[1] + c, w, h[1]));                             \
+        vec y = MAX_##s(TERM(s, weighted, t[2] + c, w, h[2]), TERM(s, weighted, t[3] + c, w, h[3]));                             \
+        STORE_##s(out + c, MAX_##s(LOAD_##s(out + c), MAX_##s(x, y)));                                                           \
+    }                                                                                                                            \
+    INLINE_AVX2 void wide_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {        \
+        for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) STORE_##s(out + c, SPREAD_##s(-INFINITY));                        \
+        STORE_##s(out + cols - (lanes), SPREAD_##s(-INFINITY));                                                                  \
+        for (int64_t r = 0; r < rows;) {                                                                                         \
+            const real *p[4];                                                                                                    \
+            vec hr[4];                                                                                                           \
+            int n = 0;                                                                                                           \
+            for (; r < rows && n < 4; r++) {                                                                                     \
+                if (h[r] == -INFINITY) continue;                                                                                 \
+                p[n] = t + r * cols;                                                                                             \
+                hr[n++] = SPREAD_##s(h[r]);                                                                                      \
+            }                                                                                                                    \
+            if (n == 0) break;                                                                                                   \
+            for (; n < 4; n++) { /* repeat a row: harmless */                                                                    \
+                p[n] = p[0];                                                                                                     \
+                hr[n] = hr[0];                                                                                                   \
+            }                                                                                                                    \
+            int64_t c = 0;                                                                                                       \
+            for (; c + 2 * (lanes) <= cols; c += 2 * (lanes)) {                                                                  \
+                four_rows_##s(p, hr, w, weighted, c, out);                                                                       \
+                four_rows_##s(p, hr, w, weighted, c + (lanes), out);                                                             \
+            }                                                                                                                    \
+            for (; c + (lanes) <= cols; c += (lanes)) four_rows_##s(p, hr, w, weighted, c, out);                                 \
+            if (c < cols) four_rows_##s(p, hr, w, weighted, cols - (lanes), out);                                                \
+        }                                                                                                                        \
+        for (int64_t c = 0; c < cols; c++) out[c] += 0;                                                                          \
+    }                                                                                                                            \
+    AVX2 static void rows_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {                     \
+        vec spread = SPREAD_##s(w);                                                                                              \
+        int weighted = w != 1;                                                                                                   \
+        if (cols < (lanes)) {                                                                                                    \
+            SMALL_ROWS_##s(t, rows, cols, w, h, out);                                                                            \
+        } else if (cols <= 8 * (lanes)) {                                                                                        \
+            if (weighted) narrow_any_##s(t, rows, cols, spread, 1, h, out);                                                      \
+            else narrow_any_##s(t, rows, cols, spread, 0, h, out);                                                               \
+        } else {                                                                                                                 \
+            if (weighted) wide_##s(t, rows, cols, spread, 1, h, out);                                                            \
+            else wide_##s(t, rows, cols, spread, 0, h, out);                                                                     \
+        }                                                                                                                        \
+    }
+
+/* Reduction along rows: four rows share the loads of h and give four independent chains. */
+#define DEFINE_COLS(s, real, vec, lanes)                                                                                         \
+    INLINE_AVX2 void reduce_##s(const real *t, int64_t stride, int64_t cols, vec w, int weighted, const real *h, vec acc[4]) {   \
+        for (int k = 0; k < 4; k++) acc[k] = SPREAD_##s(-INFINITY);                                                              \
+        int64_t c = 0;                                                                                                           \
+        for (; c + (lanes) <= cols; c += (lanes)) {                                                                              \
+            vec hc = LOAD_##s(h + c);                                                                                            \
+            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * stride + c, w, hc));                  \
+        }                                                                                                                        \
+        if (c < cols) {                                                                                                          \
+            c = cols - (lanes);                                                                                                  \
+            vec hc = LOAD_##s(h + c);                                                                                            \
+            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * stride + c, w, hc));                  \
+        }                                                                                                                        \
+    }                                                                                                                            \
+    INLINE_AVX2 void all_rows_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {    \
+        int64_t r = 0;                                                                                                           \
+        vec acc[4];                                                                                                              \
+        for (; r + 4 <= rows; r += 4) {                                                                                          \
+            reduce_##s(t + r * cols, cols, cols, w, weighted, h, acc);                                                           \
+            for (int k = 0; k < 4; k++) out[r + k] = hmax_##s(acc[k]) + 0;                                                       \
+        }                                                                                                                        \
+        for (; r < rows; r++) {                                                                                                  \
+            reduce_##s(t + r * cols, 0, cols, w, weighted, h, acc);                                                              \
+            out[r] = hmax_##s(acc[0]) + 0;                                                                                       \
+        }                                                                                                                        \
+    }                                                                                                                            \
+    AVX2 static void cols_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {                     \
+        vec spread = SPREAD_##s(w);                                                                                              \
+        if (cols < (lanes)) SMALL_COLS_##s(t, rows, cols, w, h, out);                                                            \
+        else if (w != 1) all_rows_##s(t, rows, cols, spread, 1, h, out);                                                         \
+        else all_rows_##s(t, rows, cols, spread, 0, h, out);                                                                     \
+    }
+
+#define SMALL_ROWS_d fgi_kernels_scalar.maxplus_rows
+#define SMALL_ROWS_f fgi_kernels_scalar.maxplus_rows_f32
+#define SMALL_COLS_d fgi_kernels_scalar.maxplus_cols
+#define SMALL_COLS_f fgi_kernels_scalar.maxplus_cols_f32
+
+DEFINE_NARROW(d, double, v4d, 4)
+DEFINE_NARROW(f, float, v8f, 8)
+DEFINE_WIDE(d, double, v4d, 4)
+DEFINE_WIDE(f, float, v8f, 8)
+DEFINE_COLS(d, double, v4d, 4)
+DEFINE_COLS(f, float, v8f, 8)
+
+AVX2 static double max_of(const double *x, int64_t n) {
+    if (n < 4) return fgi_kernels_scalar.max(x, n);
+    v4d acc = LOAD_d(x + n - 4);
+    for (int64_t k = 0; k + 4 <= n; k += 4) acc = MAX_d(acc, LOAD_d(x + k));
+    return hmax_d(acc) + 0;
+}
+
+AVX2 static void add(double *x, const double *y, int64_t n) {
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) STORE_d(x + k, ADD_d(LOAD_d(x + k), LOAD_d(y + k)));
+    for (; k < n; k++) x[k] += y[k];
+}
+
+AVX2 static void shift(double *x, double c, int64_t n) {
+    v4d spread = SPREAD_d(c);
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) STORE_d(x + k, _mm256_sub_pd(LOAD_d(x + k), spread));
+    for (; k < n; k++) x[k] -= c;
+}
+
+AVX2 static void reweight(const double *x, double g, const double *m, double *out, int64_t n) {
+    v4d spread = SPREAD_d(g), forbidden = SPREAD_d(-INFINITY);
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        v4d v = LOAD_d(x + k), r = _mm256_sub_pd(MUL_d(spread, v), LOAD_d(m + k));
+        STORE_d(out + k, _mm256_blendv_pd(r, forbidden, _mm256_cmp_pd(v, forbidden, _CMP_EQ_OQ)));
+    }
+    for (; k < n; k++) out[k] = x[k] == -INFINITY ? -INFINITY : g * x[k] - m[k];
+}
+
+AVX2 static double sum_stream(const double *x, int64_t n) {
+    v4d a = SPREAD_d(0), b = a, c = a, d = a;
+    int64_t k = 0;
+    for (; k + 16 <= n; k += 16) {
+        a = ADD_d(a, LOAD_d(x + k));
+        b = ADD_d(b, LOAD_d(x + k + 4));
+        c = ADD_d(c, LOAD_d(x + k + 8));
+        d = ADD_d(d, LOAD_d(x + k + 12));
+    }
+    double lane[4], sum = 0;
+    STORE_d(lane, ADD_d(ADD_d(a, b), ADD_d(c, d)));
+    for (; k < n; k++) sum += x[k];
+    return sum + ((lane[0] + lane[1]) + (lane[2] + lane[3]));
+}
+
+extern const fgi_kernels fgi_kernels_avx2;
+const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
+                                      .maxplus_rows = rows_d,
+                                      .maxplus_cols = cols_d,
+                                      .maxplus_rows_f32 = rows_f,
+                                      .maxplus_cols_f32 = cols_f,
+                                      .max = max_of,
+                                      .add = add,
+                                      .shift = shift,
+                                      .reweight = reweight,
+                                      .sum_stream = sum_stream};
+#else
+typedef int fgi_kernels_avx2_unused; /* a translation unit must declare something */
+#endif

@@ -1,0 +1,453 @@
+/* trws.c - sequential tree-reweighted message passing (Kolmogorov 2006; MATH.md section 4) for pairwise models, maximising.
+ *
+ * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. Every edge holds one message,
+ * towards the end that will be visited next. At node i
+ *
+ *     hat_i = theta_i + sum of the messages on all its edges,      hat_i -= max hat_i,
+ *     for each edge (i,j) to a node still to come:   h = hat_i / max(#earlier, #later) - M_ji,
+ *                                                    M_ij(b) = max_a [ theta_ij(a,b) + h(a) ],     M_ij -= max M_ij.
+ *
+ * The bound is the sum of all the maxima subtracted in one backward sweep, in double precision and afresh each time. With
+ * mu_j = M_ij - hat_j / max(...) at the later end of an edge and mu_i = M_ji at the earlier one it is exactly D(mu) of MATH 2, so it
+ * is valid for any messages, however they were rounded. The forward sweep also decodes: each node takes the best label given
+ * the labels of earlier nodes and the messages from later ones.
+ *
+ * Factors over the same pair of variables are edges of their own, and each counts in the node weight.
+ * -INFINITY travels through sums and maxima only; the one difference, h, is taken where hat_i is finite. A label whose hat is
+ * -INFINITY has no feasible labeling, and a node or message without a finite entry proves that there is none at all.
+ *
+ * The sweep is sequential by nature: one thread, whatever settings.threads says. */
+#include <string.h>
+#include "dual_common.h"
+#include "solver.h"
+#include "trws.h"
+
+enum {
+    CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
+    EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
+    STALL_ITERATIONS = 20 /* converged when the bound gains next to nothing over so many iterations */
+};
+static const double STALL_GAIN = 1e-10; /* per iteration, relative to max(1, |bound|) */
+
+typedef struct edge {
+    const double *values;     /* dense tables; NULL for implicit ones */
+    int64_t message;          /* offset of max(K_lo, K_hi) doubles */
+    int32_t lo, hi;           /* earlier and later end */
+    int32_t factor;
+    uint8_t lo_rows;          /* stored rows are labels of lo */
+    uint8_t to_hi;            /* where the message points now */
+} edge;
+
+typedef enum stage { COUNT, BUILD, FORWARD, BACKWARD } stage;
+
+typedef struct trws {
+    const fgi_kernels *k;
+    edge *edges;              /* by earlier end: those of node i are later_begin[i] .. later_begin[i+1] */
+    int64_t *later_begin;     /* n_vars + 1 */
+    int64_t *earlier_begin;   /* n_vars + 1, into earlier */
+    int32_t *earlier;         /* edges by later end */
+    double *messages;
+    double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
+    int32_t *labels;
+    /* Where the algorithm stands; a pause keeps it. */
+    stage stage;
+    int64_t node;             /* next node of the stage, counted from its start */
+    int64_t done;             /* edges of that node already sent; -1: its sums are not made yet */
+    int64_t work;
+    fgi_sum bound;
+    double bound_magnitude, model_magnitude;
+    fgi_sum decoded;          /* score of the labeling being decoded, to skip the full evaluation of bad ones */
+    double last_decoded;
+    double stall_bound;       /* bound at the start of the current stall window */
+    int64_t stall_begin;
+} trws;
+
+/* ---- set-up ------------------------------------------------------------------------------------------------- */
+
+static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
+    const int32_t *vars = fgi_factor_vars(st, factor);
+    return vars[0] == var ? vars[1] : vars[0];
+}
+
+static int out_of_time(trws *s, int64_t work, double deadline) {
+    s->work += work + EDGE_WORK;
+    if (s->work < CLOCK_WORK) return 0;
+    s->work = 0;
+    return fgi_clock() >= deadline;
+}
+
+/* Numbers of earlier and later edges of each node. */
+static int count_edges(const fgi_model *m, trws *s, double deadline) {
+    const fgi_structure *st = m->s;
+    for (; s->node < st->n_vars; s->node++) {
+        int64_t i = s->node, later = 0;
+        if (out_of_time(s, st->adj_begin[i + 1] - st->adj_begin[i], deadline)) return 0;
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) later += other_end(st, st->adj[k], (int32_t)i) > i;
+        s->later_begin[i + 1] = s->later_begin[i] + later;
+        s->earlier_begin[i + 1] = s->earlier_begin[i] + (st->adj_begin[i + 1] - st->adj_begin[i] - later);
+    }
+    s->node = 0;
+    s->stage = BUILD;
+    return 1;
+}
+
+static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, int64_t message) {
+    const fgi_structure *st = m->s;
+    const int32_t *vars = fgi_factor_vars(st, factor), table = st->factor_table[factor];
+    edge *e = &s->edges[at];
+    e->factor = factor;
+    e->lo = vars[0] < vars[1] ? vars[0] : vars[1];
+    e->hi = vars[0] < vars[1] ? vars[1] : vars[0];
+    e->values = st->table_kind[table] == FGI_DENSE ? m->t->values + st->values_begin[table] : NULL;
+    int32_t row_var = vars[st->factor_transposed && st->factor_transposed[factor] ? 1 : 0];
+    e->lo_rows = row_var == e->lo;
+    e->to_hi = 0;
+    e->message = message;
+    s->earlier[s->earlier_begin[e->hi]++] = (int32_t)at; /* put right at the end of the stage */
+}
+
+static int build_edges(const fgi_model *m, trws *s, double deadline) {
+    const fgi_structure *st = m->s;
+    for (; s->node < st->n_vars; s->node++) {
+        int64_t i = s->node, at = s->later_begin[i];
+        if (out_of_time(s, 8 * (st->adj_begin[i + 1] - st->adj_begin[i]), deadline)) return 0;
+        int64_t message = 0;
+        if (at > 0) {
+            const edge *last = &s->edges[at - 1];
+            message = last->message + (st->cards[last->lo] > st->cards[last->hi] ? st->cards[last->lo] : st->cards[last->hi]);
+        }
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            int32_t j = other_end(st, st->adj[k], (int32_t)i);
+            if (j < i) continue;
+            build_edge(m, s, at++, st->adj[k], message);
+            message += st->cards[i] > st->cards[j] ? st->cards[i] : st->cards[j];
+        }
+    }
+    for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
+    s->earlier_begin[0] = 0;
+    s->model_magnitude = fgi_dual_magnitude(m);
+    s->node = 0;
+    s->done = -1;
+    s->stage = FORWARD;
+    return 1;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------- */
+
+/* M(b) = max_a [ theta(a,b) + h(a) ] from one end of the edge to the other. */
+static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out) {
+    const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
+    if (!e->values) {
+        fgi_view v = fgi_factor_view(m, e->factor);
+        fgi_maxplus_implicit(v.kind, v.p0, v.p1, v.weight, h, from, out, to, s->scratch);
+        return;
+    }
+    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values;
+    int by_rows = e->lo_rows == to_hi;
+    if (from == 2 && to == 2) { /* binary models: a call costs more than the work */
+        double t01 = by_rows ? t[1] : t[2], t10 = by_rows ? t[2] : t[1];
+        double p = w * t[0] + h[0], q = w * t10 + h[1], r = w * t01 + h[0], u = w * t[3] + h[1];
+        out[0] = p > q ? p : q;
+        out[1] = r > u ? r : u;
+    } else if (by_rows) {
+        s->k->maxplus_rows(t, from, to, w, h, out);
+    } else {
+        s->k->maxplus_cols(t, to, from, w, h, out);
+    }
+}
+
+static void accumulate(const trws *s, double *x, const double *message, int32_t n) {
+    if (n == 2) {
+        x[0] += message[0];
+        x[1] += message[1];
+    } else {
+        s->k->add(x, message, n);
+    }
+}
+
+/* Sends the edge's message from node i onwards and returns the maximum taken out of it. */
+static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weight) {
+    const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
+    double *message = s->messages + e->message;
+    s->k->reweight(s->hat, weight, message, s->h, from);
+    product(m, s, e, to_hi, s->h, message);
+    double top = s->k->max(message, to);
+    if (top > -INFINITY) s->k->shift(message, top, to);
+    e->to_hi = (uint8_t)to_hi;
+    return top;
+}
+
+/* Adds the scores of edge e at the label its earlier end has been given. */
+static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *x) {
+    const int32_t n = m->s->cards[e->hi];
+    const double w = fgi_factor_weight(m->s, e->factor);
+    if (!e->values) {
+        fgi_view v = fgi_factor_view(m, e->factor);
+        for (int32_t b = 0; b < n; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
+    } else if (e->lo_rows) {
+        const double *row = e->values + (int64_t)label * n;
+        for (int32_t b = 0; b < n; b++) x[b] += w * row[b];
+    } else {
+        const double *column = e->values + label;
+        for (int32_t b = 0, step = m->s->cards[e->lo]; b < n; b++) x[b] += w * column[(int64_t)b * step];
+    }
+}
+
+/* hat_i; in the forward sweep also the label of node i, whose choice needs most of the same sums. */
+static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
+    const int32_t n = m->s->cards[i];
+    const size_t bytes = (size_t)n * sizeof(double);
+    const double *theta = fgi_unary(m, i);
+    memset(s->hat, 0, bytes);
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) accumulate(s, s->hat, s->messages + s->edges[k].message, n);
+    if (decode) {
+        memcpy(s->given, theta, bytes);
+        for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+            const edge *e = &s->edges[s->earlier[k]];
+            add_slice(m, e, s->labels[e->lo], s->given);
+        }
+        int32_t best = 0; /* given + messages from later nodes; ties go to the lowest label */
+        for (int32_t a = 1; a < n; a++)
+            if (s->given[a] + s->hat[a] > s->given[best] + s->hat[best]) best = a;
+        s->labels[i] = best;
+        fgi_sum_add(&s->decoded, s->given[best]);
+    }
+    accumulate(s, s->hat, theta, n);
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) accumulate(s, s->hat, s->messages + s->edges[s->earlier[k]].message, n);
+}
+
+/* ---- sweeps ------------------------------------------------------------------------------------------------- */
+
+static void take_out(trws *s, double top) {
+    fgi_sum_add(&s->bound, top);
+    s->bound_magnitude += fabs(top);
+}
+
+/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
+static int sweep(const fgi_model *m, trws *s, double deadline) {
+    const fgi_structure *st = m->s;
+    const int forward = s->stage == FORWARD;
+    for (; s->node < st->n_vars; s->node++, s->done = -1) {
+        const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node);
+        const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i], n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+        const int64_t n_send = forward ? n_later : n_earlier;
+        if (s->done < 0) {
+            visit(m, s, i, forward);
+            double top = s->k->max(s->hat, st->cards[i]);
+            take_out(s, top);
+            if (top == -INFINITY) return 1;
+            s->k->shift(s->hat, top, st->cards[i]);
+            s->done = 0;
+            if (out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
+        }
+        const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
+        while (s->done < n_send) {
+            int64_t at = forward ? s->later_begin[i] + s->done : s->earlier[s->earlier_begin[i] + s->done];
+            edge *e = &s->edges[at];
+            s->done++;
+            double top = send(m, s, e, forward, weight);
+            take_out(s, top);
+            if (top == -INFINITY) return 1;
+            int64_t entries = e->values ? (int64_t)st->cards[e->lo] * st->cards[e->hi] : st->cards[e->lo] + st->cards[e->hi];
+            if (out_of_time(s, entries, deadline)) return 0;
+        }
+    }
+    return 1;
+}
+
+static void begin_sweep(trws *s, stage next, double constant) {
+    s->stage = next;
+    s->node = 0;
+    s->done = -1;
+    s->bound = (fgi_sum){0};
+    s->decoded = (fgi_sum){0};
+    fgi_sum_add(&s->bound, constant);
+    fgi_sum_add(&s->decoded, constant);
+    s->bound_magnitude = fabs(constant);
+}
+
+/* The full evaluation is skipped for labelings that are clearly worse than the best, or the same as the last one. */
+static void consider(fgi_solver *solver, trws *s) {
+    double score = fgi_sum_value(&s->decoded), best = solver->info.score;
+    if (score == -INFINITY || score == s->last_decoded) return;
+    s->last_decoded = score;
+    if (best == -INFINITY || score > best - 1e-9 * (1 + fabs(best))) fgi_solver_consider(solver, s->labels);
+}
+
+/* Nothing more to gain: the bound has crept by less than STALL_GAIN per iteration over a whole window. */
+static int stalled(trws *s, int64_t iteration, double bound) {
+    if (iteration - s->stall_begin < STALL_ITERATIONS) return 0;
+    double gain = s->stall_bound - bound;
+    s->stall_bound = bound;
+    s->stall_begin = iteration;
+    return gain < STALL_GAIN * STALL_ITERATIONS * fmax(1, fabs(bound));
+}
+
+static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    trws *s = solver->state;
+    const fgi_model *m = solver->model;
+    if (s->stage == COUNT && !count_edges(m, s, deadline)) return FGI_OK;
+    if (s->stage == BUILD) {
+        if (!build_edges(m, s, deadline)) return FGI_OK;
+        begin_sweep(s, FORWARD, m->s->constant);
+    }
+    do {
+        if (!sweep(m, s, deadline)) return FGI_OK;
+        double value = fgi_sum_value(&s->bound);
+        if (value == -INFINITY) {
+            fgi_solver_bound(solver, -INFINITY);
+            solver->info.status = FGI_INFEASIBLE;
+            return FGI_OK;
+        }
+        if (s->stage == FORWARD) {
+            consider(solver, s);
+            begin_sweep(s, BACKWARD, m->s->constant);
+            continue;
+        }
+        solver->info.iterations++;
+        fgi_solver_bound(solver, fgi_safe_bound(value, s->bound_magnitude + s->model_magnitude));
+        begin_sweep(s, FORWARD, m->s->constant);
+        if (fgi_solver_done(solver)) return FGI_OK;
+        if (stalled(s, solver->info.iterations, value)) solver->info.status = FGI_CONVERGED;
+    } while (solver->info.status == FGI_RUNNING && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    return FGI_OK;
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_structure *st = solver->model->s;
+    if (st->max_arity > 2) { /* the same method for any arity */
+        solver->ops = &fgi_srmp_ops;
+        return solver->ops->create(solver, err);
+    }
+    trws *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->k = fgi_kernels_get();
+    int64_t n_messages = 0;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const int32_t *vars = fgi_factor_vars(st, f);
+        n_messages += st->cards[vars[0]] > st->cards[vars[1]] ? st->cards[vars[0]] : st->cards[vars[1]];
+    }
+    s->edges = fgi_alloc(st->n_factors, sizeof *s->edges);
+    s->later_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
+    s->earlier_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
+    s->earlier = fgi_alloc(st->n_factors, sizeof(int32_t));
+    s->messages = fgi_calloc(n_messages, sizeof(double));
+    s->hat = fgi_alloc(st->max_card, sizeof(double));
+    s->h = fgi_alloc(st->max_card, sizeof(double));
+    s->given = fgi_alloc(st->max_card, sizeof(double));
+    s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
+    s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->last_decoded = NAN;
+    s->stall_bound = INFINITY;
+    solver->info.memory = st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
+    return FGI_OK;
+}
+
+static void trws_destroy(fgi_solver *solver) {
+    trws *s = solver->state;
+    free(s->edges);
+    free(s->later_begin);
+    free(s->earlier_begin);
+    free(s->earlier);
+    free(s->messages);
+    free(s->hat);
+    free(s->h);
+    free(s->given);
+    free(s->scratch);
+    free(s->labels);
+    free(s);
+}
+
+/* ---- dual state in and out ---------------------------------------------------------------------------------- */
+
+static int64_t trws_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
+
+/* Offsets of the two messages of each factor in the dense layout of fgi_solver_messages. */
+static int64_t *message_offsets(const fgi_structure *st) {
+    int64_t *begin = fgi_alloc(st->n_factors, sizeof *begin), at = 0;
+    for (int64_t f = 0; begin && f < st->n_factors; f++) {
+        begin[f] = at;
+        at += (int64_t)st->cards[fgi_factor_vars(st, f)[0]] + st->cards[fgi_factor_vars(st, f)[1]];
+    }
+    return begin;
+}
+
+static int64_t offset_of(const fgi_structure *st, const int64_t *begin, const edge *e, int32_t var) {
+    const int32_t *vars = fgi_factor_vars(st, e->factor);
+    return begin[e->factor] + (vars[0] == var ? 0 : st->cards[vars[0]]);
+}
+
+/* mu = M at the end the message points to; at the other end the least multipliers that keep the factor's maximum at 0,
+ * mu(b) = max_a [ theta(a,b) - M(a) ]. These are never above the ones the bound was computed with (see the top), so D(mu) <= bound, as
+ * long as no label is forbidden: forbidden labels get 0, multipliers being finite by contract. */
+static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
+    const trws *s = solver->state;
+    const fgi_model *m = solver->model;
+    const fgi_structure *st = m->s;
+    if (s->stage < FORWARD) {
+        memset(mu, 0, (size_t)fgi_dual_message_size(m) * sizeof *mu);
+        return FGI_OK;
+    }
+    int64_t *begin = message_offsets(st);
+    double *h = fgi_alloc(st->max_card, sizeof *h);
+    for (int64_t k = 0; begin && h && k < st->n_factors; k++) {
+        const edge *e = &s->edges[k];
+        const int32_t here = e->to_hi ? e->hi : e->lo, there = e->to_hi ? e->lo : e->hi;
+        double *mu_here = mu + offset_of(st, begin, e, here), *mu_there = mu + offset_of(st, begin, e, there);
+        const double *message = s->messages + e->message;
+        for (int32_t a = 0; a < st->cards[here]; a++) {
+            mu_here[a] = message[a] == -INFINITY ? 0 : message[a];
+            h[a] = message[a] == -INFINITY ? -INFINITY : -message[a];
+        }
+        product(m, s, e, !e->to_hi, h, mu_there);
+        for (int32_t b = 0; b < st->cards[there]; b++)
+            if (mu_there[b] == -INFINITY) mu_there[b] = 0;
+    }
+    fgi_rc rc = begin && h ? FGI_OK : FGI_NO_MEMORY;
+    free(begin);
+    free(h);
+    return rc;
+}
+
+/* The inverse: M_ji(a) = max_b [ theta(a,b) - mu_j(b) ] for the earlier end i. D can only get better by that, and so it does in
+ * every sweep that follows: the first bound reported is at most D(mu). */
+static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
+    trws *s = solver->state;
+    const fgi_model *m = solver->model;
+    const fgi_structure *st = m->s;
+    fgi_rc rc = fgi_check_multipliers(mu, fgi_dual_message_size(m), err);
+    if (rc) return rc;
+    if (s->stage == COUNT) count_edges(m, s, INFINITY);
+    if (s->stage == BUILD) build_edges(m, s, INFINITY);
+    int64_t *begin = message_offsets(st);
+    if (!begin) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    for (int64_t k = 0; k < st->n_factors; k++) {
+        edge *e = &s->edges[k];
+        const double *from = mu + offset_of(st, begin, e, e->hi);
+        double *message = s->messages + e->message;
+        for (int32_t b = 0; b < st->cards[e->hi]; b++) s->h[b] = -from[b];
+        product(m, s, e, 0, s->h, message);
+        double top = s->k->max(message, st->cards[e->lo]);
+        if (top > -INFINITY) s->k->shift(message, top, st->cards[e->lo]);
+        e->to_hi = 0;
+    }
+    free(begin);
+    begin_sweep(s, FORWARD, st->constant);
+    s->stall_bound = INFINITY;
+    s->stall_begin = solver->info.iterations;
+    if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
+    return FGI_OK;
+}
+
+const fgi_solver_ops fgi_trws_ops = {.name = "trws",
+                                     .create = trws_create,
+                                     .run = trws_run,
+                                     .destroy = trws_destroy,
+                                     .message_size = trws_message_size,
+                                     .messages = trws_messages,
+                                     .warm_start = trws_warm_start};

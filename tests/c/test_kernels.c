@@ -1,0 +1,105 @@
+/* Every SIMD kernel gives the bits of the portable one, and both agree with a plain double loop; so do the implicit tables. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "kernels.h"
+#include "model.h"
+#include "util.h"
+
+static int failures = 0;
+#define CHECK(ok, ...)                    \
+    do {                                  \
+        if (!(ok)) {                      \
+            failures++;                   \
+            fprintf(stderr, __VA_ARGS__); \
+        }                                 \
+    } while (0)
+
+enum { MAX_SIDE = 150 };
+
+/* Numbers with ties, both zeros and some forbidden entries. */
+static double draw(fgi_rng *rng, int forbidden_percent) {
+    if (fgi_rng_below(rng, 100) < forbidden_percent) return -INFINITY;
+    switch (fgi_rng_below(rng, 8)) {
+    case 0: return 0.0;
+    case 1: return -0.0;
+    case 2: return (double)fgi_rng_below(rng, 5) - 2;
+    default: return 20 * fgi_rng_unit(rng) - 10;
+    }
+}
+
+static void test_products(fgi_rng *rng, int64_t rows, int64_t cols, int forbidden) {
+    static double t[MAX_SIDE * MAX_SIDE], h[MAX_SIDE], a[MAX_SIDE], b[MAX_SIDE];
+    static float tf[MAX_SIDE * MAX_SIDE], hf[MAX_SIDE], af[MAX_SIDE], bf[MAX_SIDE];
+    const fgi_kernels *best = fgi_kernels_best(), *plain = &fgi_kernels_scalar;
+    double w = fgi_rng_below(rng, 2) ? 1.0 : 0.3 + fgi_rng_unit(rng);
+    for (int64_t k = 0; k < rows * cols; k++) tf[k] = (float)(t[k] = draw(rng, forbidden));
+    for (int64_t k = 0; k < MAX_SIDE; k++) hf[k] = (float)(h[k] = draw(rng, forbidden));
+    plain->maxplus_rows(t, rows, cols, w, h, a);
+    best->maxplus_rows(t, rows, cols, w, h, b);
+    CHECK(!memcmp(a, b, (size_t)cols * sizeof *a), "maxplus_rows differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    for (int64_t c = 0; c < cols; c++) {
+        double expected = -INFINITY;
+        for (int64_t r = 0; r < rows; r++) expected = fmax(expected, w * t[r * cols + c] + h[r]);
+        CHECK(a[c] == expected, "maxplus_rows is wrong at %lld x %lld\n", (long long)rows, (long long)cols);
+    }
+    plain->maxplus_cols(t, rows, cols, w, h, a);
+    best->maxplus_cols(t, rows, cols, w, h, b);
+    CHECK(!memcmp(a, b, (size_t)rows * sizeof *a), "maxplus_cols differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    for (int64_t r = 0; r < rows; r++) {
+        double expected = -INFINITY;
+        for (int64_t c = 0; c < cols; c++) expected = fmax(expected, w * t[r * cols + c] + h[c]);
+        CHECK(a[r] == expected, "maxplus_cols is wrong at %lld x %lld\n", (long long)rows, (long long)cols);
+    }
+    plain->maxplus_rows_f32(tf, rows, cols, (float)w, hf, af);
+    best->maxplus_rows_f32(tf, rows, cols, (float)w, hf, bf);
+    CHECK(!memcmp(af, bf, (size_t)cols * sizeof *af), "maxplus_rows_f32 differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    plain->maxplus_cols_f32(tf, rows, cols, (float)w, hf, af);
+    best->maxplus_cols_f32(tf, rows, cols, (float)w, hf, bf);
+    CHECK(!memcmp(af, bf, (size_t)rows * sizeof *af), "maxplus_cols_f32 differs at %lld x %lld\n", (long long)rows, (long long)cols);
+}
+
+static void test_vectors(fgi_rng *rng, int64_t n) {
+    double x[MAX_SIDE], y[MAX_SIDE], a[MAX_SIDE], b[MAX_SIDE];
+    const fgi_kernels *best = fgi_kernels_best(), *plain = &fgi_kernels_scalar;
+    for (int64_t k = 0; k < n; k++) x[k] = draw(rng, 20), y[k] = draw(rng, 20);
+    double p = plain->max(x, n), q = best->max(x, n);
+    CHECK(!memcmp(&p, &q, sizeof p), "max differs at %lld\n", (long long)n);
+    memcpy(a, x, sizeof a), memcpy(b, x, sizeof b);
+    plain->add(a, y, n), best->add(b, y, n);
+    CHECK(!memcmp(a, b, (size_t)n * sizeof *a), "add differs at %lld\n", (long long)n);
+    memcpy(a, x, sizeof a), memcpy(b, x, sizeof b);
+    plain->shift(a, 0.7, n), best->shift(b, 0.7, n);
+    CHECK(!memcmp(a, b, (size_t)n * sizeof *a), "shift differs at %lld\n", (long long)n);
+    for (int64_t k = 0; k < n; k++)
+        if (y[k] == -INFINITY) x[k] = y[k]; /* as in the solvers: a node's sum contains the message */
+    plain->reweight(x, 0.25, y, a, n), best->reweight(x, 0.25, y, b, n);
+    CHECK(!memcmp(a, b, (size_t)n * sizeof *a), "reweight differs at %lld\n", (long long)n);
+    for (int64_t k = 0; k < n; k++) CHECK(!isnan(a[k]), "reweight gives NaN\n");
+}
+
+static void test_implicit(fgi_rng *rng, int32_t kind, int64_t from, int64_t to) {
+    double h[MAX_SIDE], out[MAX_SIDE], scratch[2 * MAX_SIDE + 1];
+    static const double stops[] = {INFINITY, 0.5, 3, 7.25, 100};
+    double p0 = kind == FGI_POTTS ? draw(rng, 20) : fabs(draw(rng, 0)), w = 0.5 + fgi_rng_unit(rng);
+    double p1 = kind == FGI_POTTS ? draw(rng, 20) : stops[fgi_rng_below(rng, 5)];
+    for (int64_t a = 0; a < from; a++) h[a] = draw(rng, 15);
+    fgi_maxplus_implicit(kind, p0, p1, w, h, from, out, to, scratch);
+    for (int64_t b = 0; b < to; b++) {
+        double expected = -INFINITY;
+        for (int64_t a = 0; a < from; a++) expected = fmax(expected, w * fgi_implicit_at(kind, p0, p1, (int32_t)a, (int32_t)b) + h[a]);
+        CHECK(out[b] == expected || fabs(out[b] - expected) <= 1e-12 * (1 + fabs(expected)), "implicit kind %d (%g, %g) is wrong: %.17g, not %.17g\n", kind, p0, p1,
+              out[b], expected);
+    }
+}
+
+int main(void) {
+    fgi_rng rng = {1};
+    for (int64_t rows = 1; rows <= 40; rows++)
+        for (int64_t cols = 1; cols <= 70; cols++) test_products(&rng, rows, cols, rows % 3 == 0 ? 30 : 0);
+    for (int k = 0; k < 60; k++) test_products(&rng, 1 + fgi_rng_below(&rng, MAX_SIDE), 1 + fgi_rng_below(&rng, MAX_SIDE), k % 2 ? 95 : 0);
+    for (int64_t n = 1; n <= 70; n++) test_vectors(&rng, n);
+    for (int k = 0; k < 3000; k++) test_implicit(&rng, 1 + k % 3, 1 + fgi_rng_below(&rng, 30), 1 + fgi_rng_below(&rng, 30));
+    if (failures) fprintf(stderr, "%d failures\n", failures);
+    return failures != 0;
+}
