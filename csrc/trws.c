@@ -20,7 +20,6 @@
 #include <string.h>
 #include "dual_common.h"
 #include "solver.h"
-#include "trws.h"
 
 enum {
     CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
@@ -317,10 +316,7 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
 
 static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     const fgi_structure *st = solver->model->s;
-    if (st->max_arity > 2) { /* the same method for any arity */
-        solver->ops = &fgi_srmp_ops;
-        return solver->ops->create(solver, err);
-    }
+    if (st->max_arity > 2) return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes pairwise models only");
     trws *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
