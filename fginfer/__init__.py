@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
+from fginfer.formats import read
 from fginfer.graph import Factor, FactorGraph
 from fginfer.result import Result, TracePoint
 from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
@@ -22,4 +23,5 @@ __all__ = [
     "SqDiff",
     "TableRef",
     "TracePoint",
+    "read",
 ]

@@ -97,6 +97,20 @@ fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score,
 fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err);
 int64_t fgi_model_memory(const fgi_model *m); /* bytes held, shared parts included */
 
+/* ---- UAI files ---------------------------------------------------------------------------------------------- */
+
+/*
+ * A push parser: feed the text of a file in pieces of any size, then finish. MARKOV and BAYES files; entries are potentials,
+ * or natural logarithms of them with log_values. FGI_BAD_FORMAT comes with line, token and a sentence.
+ */
+typedef struct fgi_uai fgi_uai;
+
+fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err);
+fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err);
+/* End of the file. The spec points into the reader. given_factors counts factors of every arity, as written in the file. */
+fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model_spec *spec, int64_t *given_factors, fgi_error *err);
+void fgi_uai_free(fgi_uai *r);
+
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
 
 typedef enum fgi_method {
