@@ -1,0 +1,115 @@
+/* gdmm.h - what the files of Algorithm 8 share. gdmm.c drives; gdmm_factor.c and gdmm_variable.c are its two passes;
+ * bound.c is the certificate; gdmm_setup.c prepares; gdmm_sweep.c ascends the dual; gdmm_decode.c finds labelings. */
+#ifndef FGI_GDMM_H
+#define FGI_GDMM_H
+#include "local.h"
+#include "oracle.h"
+#include "simplex.h"
+#include "solver.h"
+
+/* The multiplier of a label that cannot be used: no factor state with it can win, and no inf - inf can arise. */
+#define GDMM_FORBIDDEN 1e30
+#define GDMM_IS_FORBIDDEN(mu) ((mu) >= 0.5 * GDMM_FORBIDDEN)
+
+enum { GDMM_BLOCK = 16 }; /* indices per block of a parallel pass, and per partial sum of a reduction */
+
+/* The edge (i, f): multipliers mu_if, factor marginals m = M_if y_f and variable marginals x_i, on the labels where one
+ * of them is not zero (ascending). A dense slot lists every label and never grows. */
+typedef struct gdmm_slot {
+    int32_t n, capacity;
+    int32_t *labels;
+    double *mu, *m, *x;
+} gdmm_slot;
+
+/* The active states A_f of a factor, with their scores and their y_f. */
+typedef struct gdmm_active {
+    int32_t n, capacity;
+    int32_t *labels; /* arity per state */
+    double *theta, *y;
+} gdmm_active;
+
+/* A binary pairwise factor with finite scores: constant + u0 [a] + u1 [b] + t [a and b]. */
+typedef struct gdmm_pair { double constant, u0, u1, t; } gdmm_pair;
+
+typedef struct gdmm_worker {
+    fgi_oracle_scratch *oracle;
+    fgi_message *messages;  /* max_arity */
+    double *delta;          /* max_arity * max_card */
+    int32_t *state;         /* max_arity labels */
+    double *gain;
+    int32_t gain_capacity;
+    double *sum, *value;    /* max_card, by label */
+    double *candidate;      /* max_card, by position in touched */
+    int32_t *touched;
+    uint8_t *mark;          /* all zero between variables */
+    fgi_rc rc;
+    int infeasible;
+} gdmm_worker;
+
+typedef struct gdmm_propagation gdmm_propagation;
+
+typedef enum gdmm_stage { GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE } gdmm_stage;
+
+typedef struct gdmm {
+    fgi_solver *solver;
+    const fgi_model *model;
+    gdmm_stage stage;
+    int64_t cursor;          /* where the stage goes on after a pause */
+    int dense;               /* slots list all labels */
+
+    double *theta;           /* unaries; -INFINITY also where propagation removed a label */
+    int64_t n_slots;
+    int64_t *adj_slot;       /* the slots of a variable, in the order of adj */
+    gdmm_slot *slots;
+    gdmm_active *active;
+    double *arena;           /* of the dense slots */
+    int32_t *iota;
+    gdmm_pair *pairs;        /* per factor, or NULL when no factor is one */
+    uint8_t *is_pair;
+    fgi_order **order;       /* per table */
+    int32_t *sorted;         /* labels of a variable by descending theta, laid out as the unaries; NULL when dense */
+
+    gdmm_propagation *propagation;
+    double rho, relaxation;
+    double scale;            /* mean range of the factors' scores */
+    double primal, dual;     /* residuals of the last iteration, root mean square per edge; dual relative to scale */
+    int64_t adapt_at;
+
+    double *partial;         /* per block of variables: primal and dual residual */
+    fgi_sum *partial_sum;    /* per block, for the certificate */
+    double last_bound;       /* D(mu) at its last evaluation */
+
+    int32_t *rounded;        /* best label of every variable in the last variable pass */
+    int32_t *labels;
+    fgi_local *local;
+    int64_t next_bound, next_decode, decode_gap;
+
+    gdmm_worker *workers;
+    int n_workers;
+} gdmm;
+
+static inline int64_t gdmm_degree(const gdmm *g, int64_t i) { return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i]; }
+
+/* gdmm_setup.c */
+fgi_rc gdmm_allocate(gdmm *g, fgi_error *err);
+void gdmm_release(gdmm *g);
+int gdmm_prepare_step(gdmm *g);    /* one bounded piece; returns 1 when set-up is complete */
+/* The position of a label in a slot, made if missing (m = x = mu = 0); -1 when memory is short. */
+int32_t gdmm_slot_at(gdmm_slot *s, int32_t label);
+int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label); /* -1: not listed */
+
+/* gdmm_propagate.c: one bounded piece of label removal; 1: complete, 0: more to do, -1: no feasible labeling exists. */
+gdmm_propagation *gdmm_propagation_create(const gdmm *g);
+int gdmm_propagate_step(gdmm *g, gdmm_propagation *p);
+void gdmm_propagation_free(gdmm_propagation *p);
+
+/* The two passes: bodies for fgi_pool_run, context is the gdmm. */
+void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
+void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
+
+/* bound.c: D(mu) in resumable pieces. Factors come first, then variables. */
+int64_t gdmm_bound_size(const gdmm *g);
+void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker);
+double gdmm_bound_value(const gdmm *g);
+
+#endif
