@@ -9,9 +9,10 @@
 #include <string.h>
 #include "gdmm.h"
 
-static const double CONVERGED = 1e-6;   /* both residuals */
-static const int64_t BOUND_EVERY = 8;   /* iterations: the certificate costs about as much as one */
-static const double RHO_STEP = 1.5;
+static const double CONVERGED = 1e-6;    /* both residuals */
+static const int64_t BOUND_EVERY = 8;    /* iterations: the certificate costs about as much as one */
+static const int64_t ADAPT_EVERY = 5;
+static const double RHO_STEP = 1.5, RHO_SLACK = 2;
 
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     gdmm *g = fgi_calloc(1, sizeof *g);
@@ -21,7 +22,6 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     g->model = solver->model;
     g->relaxation = 1.5;
     g->last_bound = INFINITY;
-    g->decode_gap = 1;
     fgi_rc rc = gdmm_allocate(g, err);
     if (!rc && !(g->propagation = gdmm_propagation_create(g))) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     return rc;
@@ -31,19 +31,154 @@ static void gdmm_destroy(fgi_solver *solver) { gdmm_release(solver->state); }
 
 /* ---- stages ------------------------------------------------------------------------------------------------- */
 
-/* Runs the next piece of a pass over n indices; returns 1 when the pass is complete. */
+typedef struct shifted { gdmm *g; fgi_body body; int64_t offset; } shifted;
+
+static void run_shifted(void *context, int64_t begin, int64_t end, int worker) {
+    shifted *s = context;
+    s->body(s->g, s->offset + begin, s->offset + end, worker);
+}
+
+/* Runs the next piece (whole blocks) of a pass over n indices; returns 1 when the pass is complete. */
 static int advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds) {
     double start = fgi_clock();
     int64_t left = n - g->cursor, take = left < piece ? left : piece;
-    /* The body sees absolute indices: pieces are whole blocks. */
-    struct { fgi_body body; gdmm *g; int64_t offset; } *unused = NULL;
-    (void)unused;
-    g->pass_body = body;
-    g->pass_offset = g->cursor;
-    fgi_pool_run(g->solver->pool, take, block, gdmm_shifted_pass, g);
+    shifted context = {g, body, g->cursor};
+    fgi_pool_run(g->solver->pool, take, block, run_shifted, &context);
     g->cursor += take;
     *seconds += fgi_clock() - start;
     if (g->cursor < n) return 0;
     g->cursor = 0;
     return 1;
 }
+
+static void enter(gdmm *g, gdmm_stage stage) {
+    g->stage = stage;
+    g->cursor = 0;
+}
+
+/* Residual balancing: the primal residual and the dual one (relative to the range of the scores) stay within a factor of each
+ * other. Residuals of exactly zero in the first iterations come from too large a penalty, not from convergence. */
+static void adapt_penalty(gdmm *g) {
+    int64_t t = g->solver->info.iterations;
+    if (t % ADAPT_EVERY != 0) return;
+    if (g->primal > RHO_SLACK * g->dual) g->rho *= RHO_STEP;
+    else if (g->dual > RHO_SLACK * g->primal) g->rho /= RHO_STEP;
+}
+
+static void finish_iteration(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    fgi_info *info = &g->solver->info;
+    double primal = 0, dual = 0, edges = g->n_slots > 0 ? (double)g->n_slots : 1;
+    for (int64_t b = 0; b < (st->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK; b++) {
+        primal += g->partial[2 * b];
+        dual += g->partial[2 * b + 1];
+    }
+    g->primal = sqrt(primal / edges);
+    g->dual = g->rho * sqrt(dual / edges) / g->scale;
+    info->iterations++;
+    g->work += g->pass_work;
+    info->primal_infeasibility = g->primal;
+    info->dual_infeasibility = g->dual;
+    info->rho = g->rho;
+    adapt_penalty(g);
+}
+
+static void collect_statistics(gdmm *g) {
+    fgi_info *info = &g->solver->info;
+    int64_t active = 0, calls = 0, touched = 0;
+    for (int64_t f = 0; f < g->model->s->n_factors; f++) active += g->is_pair[f] ? 4 : g->active[f].n;
+    for (int k = 0; k < g->n_workers; k++) {
+        calls += fgi_oracle_calls(g->workers[k].oracle);
+        touched += fgi_oracle_touched(g->workers[k].oracle);
+    }
+    info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
+    info->oracle_calls = calls;
+    info->entries_touched = touched;
+}
+
+/* After an iteration: certificate and decoding when they are due, else the next iteration. */
+static gdmm_stage next_stage(gdmm *g) {
+    int64_t t = g->solver->info.iterations;
+    if (g->stage == GDMM_VARIABLES && t >= g->next_bound) {
+        g->next_bound = t + BOUND_EVERY;
+        return GDMM_BOUND;
+    }
+    if (g->stage != GDMM_DECODE && gdmm_decode_due(g)) return GDMM_DECODE;
+    return GDMM_FACTORS;
+}
+
+static void take_bound(gdmm *g) {
+    fgi_info *info = &g->solver->info;
+    double bound = gdmm_bound_value(g);
+    int stalled = g->last_bound - bound < 1e-7 * (fabs(bound) > 1 ? fabs(bound) : 1);
+    fgi_solver_bound(g->solver, bound);
+    g->last_bound = bound;
+    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations > 2 * BOUND_EVERY) g->converged = 1;
+}
+
+static fgi_rc worker_failure(const gdmm *g) {
+    for (int k = 0; k < g->n_workers; k++)
+        if (g->workers[k].rc) return g->workers[k].rc;
+    return g->solver->failure;
+}
+
+/* One piece of the current stage. */
+static void step(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    fgi_info *info = &g->solver->info;
+    double start = fgi_clock();
+    int done;
+    switch (g->stage) {
+    case GDMM_PROPAGATE:
+        done = gdmm_propagate_step(g, g->propagation);
+        if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
+        if (done > 0) {
+            gdmm_propagation_free(g->propagation);
+            g->propagation = NULL;
+            enter(g, GDMM_PREPARE);
+        }
+        info->seconds_setup += fgi_clock() - start;
+        return;
+    case GDMM_PREPARE:
+        if (gdmm_prepare_step(g)) enter(g, GDMM_DECODE);
+        info->seconds_setup += fgi_clock() - start;
+        return;
+    case GDMM_SWEEP:
+    case GDMM_FACTORS:
+        if (advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle)) g->stage = GDMM_VARIABLES;
+        for (int k = 0; k < g->n_workers; k++)
+            if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
+        return;
+    case GDMM_VARIABLES:
+        if (advance(g, st->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
+            finish_iteration(g);
+            enter(g, next_stage(g));
+        }
+        return;
+    case GDMM_BOUND:
+        if (advance(g, gdmm_bound_size(g), 1, g->piece / GDMM_BLOCK, gdmm_bound_pass, &info->seconds_bound)) {
+            take_bound(g);
+            enter(g, next_stage(g));
+        }
+        return;
+    case GDMM_DECODE:
+        done = gdmm_decode_step(g);
+        if (done && g->converged) info->status = FGI_CONVERGED;
+        if (done) enter(g, info->iterations == 0 ? GDMM_FACTORS : next_stage(g));
+        info->seconds_decode += fgi_clock() - start;
+        return;
+    }
+}
+
+static fgi_rc gdmm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    gdmm *g = solver->state;
+    fgi_rc rc = FGI_OK;
+    do {
+        step(g);
+        rc = worker_failure(g);
+    } while (!rc && !fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    if (g->stage > GDMM_PREPARE) collect_statistics(g);
+    return rc;
+}
+
+const fgi_solver_ops fgi_gdmm_ops = {.name = "gdmm", .create = gdmm_create, .run = gdmm_run, .destroy = gdmm_destroy};

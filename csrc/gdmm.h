@@ -73,7 +73,6 @@ typedef struct gdmm {
     double rho, relaxation;
     double scale;            /* mean range of the factors' scores */
     double primal, dual;     /* residuals of the last iteration, root mean square per edge; dual relative to scale */
-    int64_t adapt_at;
 
     double *partial;         /* per block of variables: primal and dual residual */
     fgi_sum *partial_sum;    /* per block, for the certificate */
@@ -82,7 +81,11 @@ typedef struct gdmm {
     int32_t *rounded;        /* best label of every variable in the last variable pass */
     int32_t *labels;
     fgi_local *local;
-    int64_t next_bound, next_decode, decode_gap;
+    int64_t next_bound, next_decode;
+    int64_t work;            /* operations of the passes so far, an estimate that is the same in every run */
+    int64_t pass_work;       /* of one iteration */
+    int64_t piece;           /* indices of a pass between two looks at the clock; whole blocks */
+    int converged;
 
     gdmm_worker *workers;
     int n_workers;
@@ -111,5 +114,9 @@ void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
 int64_t gdmm_bound_size(const gdmm *g);
 void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker);
 double gdmm_bound_value(const gdmm *g);
+
+/* gdmm_decode.c */
+int gdmm_decode_due(gdmm *g);
+int gdmm_decode_step(gdmm *g);     /* one bounded piece; returns 1 when the labeling is done */
 
 #endif

@@ -134,6 +134,9 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     }
     for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
     g->dense = g->solver->settings.algorithm != 8 && states <= DENSE_STATES && slot_labels <= DENSE_LABELS;
+    /* Scans cost their states, oracles with sorted access next to nothing. */
+    g->piece = GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));
+    g->pass_work = (g->dense ? states : 200 * st->n_factors) + 4 * (g->dense ? slot_labels : 8 * g->n_slots);
     g->theta = fgi_copy(g->model->u->values, labels, sizeof(double));
     g->adj_slot = fgi_alloc(g->n_slots, sizeof *g->adj_slot);
     g->slots = fgi_calloc(g->n_slots, sizeof *g->slots);

@@ -1,0 +1,119 @@
+"""gdmm (Algorithm 8): bounds, scores, convergence to the LP optimum, determinism."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+from gdmm_support import Problem, Run, random_problem  # noqa: E402
+from lp import local_polytope_optimum  # noqa: E402
+
+SEEDS = strategies.integers(0, 2**32 - 1)
+
+
+def check_run(problem: Problem, run: Run, optimum: float) -> None:
+    """bound >= optimum >= score in every event, and the labels give the score."""
+    slack = 0.0 if optimum == -np.inf else 1e-9 * max(1.0, abs(optimum))
+    for score, bound, _ in run.trace():
+        assert score <= optimum + slack
+        assert bound >= optimum - slack
+    labels = run.labels()
+    if labels is not None:
+        assert problem.score(tuple(labels)) == pytest.approx(run.info.score, abs=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, strategies.sampled_from([0.0, 0.1, 0.4]), strategies.sampled_from([0, 8]))
+def test_bound_optimum_score(seed: int, forbid: float, algorithm: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, int(rng.integers(1, 6)), int(rng.integers(0, 9)), 5, 4, forbid, implicit=True)
+    optimum = problem.optimum()
+    run = Run(problem, max_iterations=60, gap=1e-9, algorithm=algorithm)
+    run.finish()
+    check_run(problem, run, optimum)
+    if run.status in ("optimal", "gap_reached"):
+        assert run.info.score == pytest.approx(optimum, abs=1e-6)
+    if run.status == "infeasible":
+        assert optimum == -np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, strategies.sampled_from([0.0, 0.2]), strategies.sampled_from([0, 8]))
+def test_converges_to_the_lp_optimum(seed: int, forbid: float, algorithm: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, 6, 9, 6, 3, forbid)
+    lp = local_polytope_optimum(problem.cards, problem.unary, problem.factors, problem.constant)
+    run = Run(problem, max_iterations=2000, gap=0.0, algorithm=algorithm)
+    status = run.finish()
+    if status in ("infeasible",):
+        assert lp == -np.inf or problem.optimum() == -np.inf
+        return
+    assert run.info.bound >= lp - 1e-7 * max(1.0, abs(lp))
+    if status == "converged":
+        assert run.info.bound <= lp + 1e-4 * max(1.0, abs(lp))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, strategies.sampled_from([0, 8]))
+def test_optimum_on_trees(seed: int, algorithm: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, 7, 0, 4)
+    base = random_problem(rng, 7, 0, 4)
+    for v in range(1, 7):
+        u = int(rng.integers(0, v))
+        edge = random_problem(rng, 2, 1, 4, 2)
+        factor = edge.factors[0]
+        factor.variables = (u, v)
+        factor.weight = 1.0
+        factor.table = rng.normal(size=(problem.cards[u], problem.cards[v])) * 2
+        base.factors.append(factor)
+    problem.factors = base.factors
+    run = Run(problem, max_iterations=5000, gap=1e-7, algorithm=algorithm)
+    assert run.finish() in ("optimal", "gap_reached")
+    assert run.info.score == pytest.approx(problem.optimum(), abs=1e-6)
+
+
+def outcome(run: Run) -> tuple[object, ...]:
+    labels = run.labels()
+    return (run.info.score, run.info.bound, run.info.iterations, None if labels is None else tuple(labels), tuple(run.trace()))
+
+
+@pytest.mark.parametrize("algorithm", [0, 8])
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_and_slices_do_not_change_results(seed: int, algorithm: int) -> None:
+    problem = random_problem(np.random.default_rng(seed), 60, 150, 7, 3, 0.05, implicit=True)
+    runs = []
+    for threads in (1, 2, 4):
+        run = Run(problem, max_iterations=40, gap=0.0, algorithm=algorithm, threads=threads)
+        run.go()
+        runs.append(outcome(run))
+    for slices in ({"iterations": 1}, {"seconds": 0.0}):
+        run = Run(problem, max_iterations=40, gap=0.0, algorithm=algorithm)
+        while run.go(**slices).status == 0:
+            pass
+        runs.append(outcome(run))
+    assert all(r == runs[0] for r in runs)
+
+
+def test_infeasible_model_is_proven_so() -> None:
+    problem = random_problem(np.random.default_rng(1), 3, 0, 3, min_card=3)
+    for u, v in ((0, 1), (1, 2), (0, 2)):
+        edge = random_problem(np.random.default_rng(2), 2, 1, 3, 2, min_card=3).factors[0]
+        edge.variables, edge.weight = (u, v), 1.0
+        edge.table = np.full((3, 3), -np.inf)
+        problem.factors.append(edge)
+    run = Run(problem)
+    assert run.finish() == "infeasible"
+    assert run.labels() is None
+
+
+def test_model_without_factors() -> None:
+    problem = random_problem(np.random.default_rng(3), 5, 0)
+    run = Run(problem)
+    assert run.finish() in ("optimal", "gap_reached")
+    assert run.info.score == pytest.approx(problem.optimum())
