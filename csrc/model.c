@@ -315,6 +315,8 @@ void fgi_model_free(fgi_model *m) {
     free(m);
 }
 
+int fgi_model_same_structure(const fgi_model *a, const fgi_model *b) { return a->s == b->s; }
+
 void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out) {
     const fgi_structure *s = m->s;
     *out = (fgi_model_spec){

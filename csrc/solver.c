@@ -9,6 +9,10 @@ static const fgi_solver_ops *const methods[] = {
 };
 enum { N_METHODS = sizeof methods / sizeof methods[0] };
 
+const char *fgi_method_name(int32_t method) {
+    return method >= 0 && method < (int32_t)N_METHODS && methods[method] ? methods[method]->name : NULL;
+}
+
 fgi_settings fgi_settings_default(void) {
     fgi_settings s;
     memset(&s, 0, sizeof s);
@@ -160,7 +164,10 @@ fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     return s->ops->warm_start(s, mu, err);
 }
 
-int fgi_solver_marginals(const fgi_solver *s, double *x) { return s->ops->marginals ? s->ops->marginals(s, x) : 0; }
+int fgi_solver_marginals(const fgi_solver *s, double *x) {
+    if (!s->ops->marginals) return 0;
+    return x ? s->ops->marginals(s, x) : 1;
+}
 
 void fgi_solver_free(fgi_solver *s) {
     if (!s) return;

@@ -5,7 +5,10 @@ from importlib.metadata import version
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read
 from fginfer.graph import Factor, FactorGraph
-from fginfer.result import Result, TracePoint
+from fginfer.methods import available_methods
+from fginfer.result import Progress, Result, TracePoint
+from fginfer.solve import solve, solve_many
+from fginfer.solver import Solver
 from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
 
 __version__ = version("fginfer")
@@ -17,11 +20,16 @@ __all__ = [
     "FormatError",
     "ModelError",
     "Potts",
+    "Progress",
     "Result",
     "SettingsError",
+    "Solver",
     "SolverError",
     "SqDiff",
     "TableRef",
     "TracePoint",
+    "available_methods",
     "read",
+    "solve",
+    "solve_many",
 ]

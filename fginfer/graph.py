@@ -54,7 +54,7 @@ class FactorGraph:
             raise ModelError(f"{given.sum(dtype=np.int64)} labels in all do not fit in memory")
         self._cards = given.astype(np.int32)
         self._cards.setflags(write=False)
-        self._lock = RLock()
+        self.lock = RLock()  # held while the model is built or changed
         self._given = 0  # factors as given, arity 0 and 1 included
         self._private: set[int] = set()
         self._negatives: dict[int, int] = {}
@@ -117,7 +117,7 @@ class FactorGraph:
 
     def add_table(self, table: ArrayLike | ImplicitTable) -> TableRef:
         """A table that factors share by its handle: `set_table` changes it for all of them, and for no others."""
-        with self._lock:
+        with self.lock:
             builder = self._building()
             name = f"table {builder.n_tables}"
             if isinstance(table, Potts | AbsDiff | SqDiff):
@@ -143,7 +143,7 @@ class FactorGraph:
         or a handle from `add_table`. Equal arrays are stored once. A weight may be negative (not with -inf entries)
         or zero (then nothing is forbidden either). `transposed` (pairwise) reads it as table[x_second, x_first].
         """
-        with self._lock:
+        with self.lock:
             self._building().add_factor(f"factor {self._given}", variables, table, float(weight), bool(transposed))
             self._given += 1
 
@@ -182,13 +182,13 @@ class FactorGraph:
     @property
     def constant(self) -> float:
         """The score of the factors over no variable."""
-        with self._lock:
+        with self.lock:
             return float(self._builder.constant) if self._builder is not None else float(self.to_arrays().constant)
 
     @property
     def model(self) -> Any:
         """The C model (a cffi handle), built on first use."""
-        with self._lock:
+        with self.lock:
             if self._builder is not None or self._model is None:
                 self._model = self._building().arrays().build()
                 self._builder = self._shapes = None
@@ -196,7 +196,7 @@ class FactorGraph:
 
     def snapshot(self) -> Any:
         """A C model with the present numbers, which later changes do not touch."""
-        with self._lock:
+        with self.lock:
             copy = lib.fgi_model_snapshot(self.model)
         if copy == ffi.NULL:
             raise MemoryError("out of memory")
@@ -204,14 +204,14 @@ class FactorGraph:
 
     def copy(self) -> FactorGraph:
         """An independent graph; numbers are shared until one of the two changes them."""
-        with self._lock:
+        with self.lock:
             other = FactorGraph.from_model(self.snapshot(), self._given)
             other._private, other._negatives = set(self._private), dict(self._negatives)
         return other
 
     def to_arrays(self) -> ModelArrays:
         """The whole model as flat read-only arrays (views: nothing is copied, later changes do not show)."""
-        with self._lock:
+        with self.lock:
             return ModelArrays.of_model(self.model)
 
     def unary(self, variable: int) -> NDArray[np.float64]:
@@ -245,14 +245,14 @@ class FactorGraph:
         return f"<FactorGraph: {self.n_variables} variables, {self.n_factors} factors, up to {self.max_labels} labels>"
 
     def __reduce__(self) -> Any:
-        with self._lock:
+        with self.lock:
             return _restore, (self.to_arrays(), self._given, self._private, self._negatives)
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def score(self, labels: ArrayLike) -> float:
         """The score of a labeling, summed from the tables; -inf if it uses a forbidden state."""
-        x, model = self._labels(labels), self.snapshot()
+        x, model = self.check_labels(labels), self.snapshot()
         out, error = ffi.new("double *"), new_error()
         check(lib.fgi_model_score(model, pointer(x), out, error), error, bad_argument=ModelError)
         return float(out[0])
@@ -263,14 +263,14 @@ class FactorGraph:
 
     def factor_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per factor over two or more variables, in the order of `factors()`."""
-        x, model = self._labels(labels), self.snapshot()
+        x, model = self.check_labels(labels), self.snapshot()
         out, error = np.zeros(len(ModelArrays.of_model(model).factor_table)), new_error()
         check(lib.fgi_model_factor_scores(model, pointer(x), pointer(out), error), error, bad_argument=ModelError)
         return out
 
     def unary_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per variable: its unary score (factors over it alone, summed) at its label."""
-        x, begin = self._labels(labels), self._unary_begin()
+        x, begin = self.check_labels(labels), self._unary_begin()
         if len(x) and bool(((x < 0) | (x >= self._cards)).any()):
             raise ModelError("a label is out of range")
         unary = self.to_arrays().unary
@@ -278,7 +278,8 @@ class FactorGraph:
         scores: NDArray[np.float64] = unary[begin[:-1] + x]
         return scores
 
-    def _labels(self, labels: ArrayLike) -> NDArray[np.int32]:
+    def check_labels(self, labels: ArrayLike) -> NDArray[np.int32]:
+        """The labeling as the core takes it; the core checks the ranges."""
         x = np.asarray(labels)
         if x.shape != (self.n_variables,):
             raise ModelError(f"a labeling needs {self.n_variables} labels, not an array of shape {x.shape}")
@@ -296,7 +297,7 @@ class FactorGraph:
         """Replaces the unary scores of a variable; running solvers keep the old ones."""
         self._check_variable(variable)
         values = check_dense(f"variable {variable}", scores, (int(self._cards[variable]),), (variable,))
-        with self._lock:
+        with self.lock:
             if self._builder is not None:
                 begin = self._builder.begin
                 self._builder.unary[begin[variable] : begin[variable + 1]] = values
@@ -310,7 +311,7 @@ class FactorGraph:
         total = int(self._unary_begin()[-1])
         if values.shape != (total,):
             raise ModelError(f"unaries must hold one score per label, {total} in all, not {values.size}")
-        with self._lock:
+        with self.lock:
             error = new_error()
             check(lib.fgi_model_set_all_unary(self.model, pointer(values), error), error, bad_argument=ModelError)
 
@@ -319,7 +320,7 @@ class FactorGraph:
 
         `table` is a handle from `add_table`, an id given to `from_arrays`, or `factors()[f].table`.
         """
-        with self._lock:
+        with self.lock:
             index = table.index if isinstance(table, TableRef) else int(table)
             new = check_dense(f"table {index}", values, self._table_shape(index), ())
             twin = self._negatives.get(index)

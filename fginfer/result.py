@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,82 @@ class TracePoint(NamedTuple):
     bound: float | None
 
 
-@dataclass(frozen=True)
+class Progress(NamedTuple):
+    """Where a running solver stands; handed to callbacks between slices."""
+
+    seconds: float
+    iterations: int
+    score: float | None
+    bound: float | None
+    infeasibility: float | None = None  # how far the relaxed factors and variables disagree, where the method knows
+    active: float | None = None  # mean number of active states per factor, where the method keeps active sets
+
+    @property
+    def gap(self) -> float | None:
+        return relative_gap(self.score, self.bound)
+
+
+EVENT = np.dtype([("seconds", np.float64), ("score", np.float64), ("bound", np.float64), ("iteration", np.int64)])
+
+
+class Trace(Sequence[TracePoint]):
+    """The events of a run, kept as recorded in C and turned into TracePoints when looked at."""
+
+    def __init__(self, events: NDArray[Any]) -> None:
+        self.events = events
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @overload
+    def __getitem__(self, index: int) -> TracePoint: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TracePoint]: ...
+    def __getitem__(self, index: int | slice) -> TracePoint | Sequence[TracePoint]:
+        if isinstance(index, slice):
+            return Trace(self.events[index])
+        seconds, score, bound, _ = self.events[index].item()
+        return TracePoint(seconds, known(score), known(bound))
+
+    def __iter__(self) -> Iterator[TracePoint]:
+        for seconds, score, bound, _ in self.events.tolist():
+            yield TracePoint(seconds, known(score), known(bound))
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self)} events>"
+
+
+class Marginals(Sequence[NDArray[np.float64]]):
+    """Relaxed marginals: entry i is the distribution over the labels of variable i. `flat` holds all of them."""
+
+    def __init__(self, flat: NDArray[np.float64], cards: NDArray[np.int32]) -> None:
+        self.flat = flat
+        self._begin = np.concatenate(([0], np.cumsum(cards, dtype=np.int64)))
+
+    def __len__(self) -> int:
+        return len(self._begin) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> NDArray[np.float64]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[NDArray[np.float64]]: ...
+    def __getitem__(self, index: int | slice) -> NDArray[np.float64] | Sequence[NDArray[np.float64]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        return self.flat[self._begin[i] : self._begin[i + 1]]
+
+    def __repr__(self) -> str:
+        return f"<Marginals of {len(self)} variables>"
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
     """A labeling with its certificate. Scores are maximised; bound >= optimum >= score.
 
     status: optimal, gap_reached, converged (the relaxation has, a gap remains), time_limit, iteration_limit,
-    interrupted, infeasible.
+    interrupted, infeasible. `labels` and `score` are None while no feasible labeling is known, `bound` while there is
+    none (-inf when the model is proven infeasible). `messages` is the dual state, in the layout of fginfer.h.
     """
 
     method: str
@@ -36,8 +107,8 @@ class Result:
     setup_seconds: float
     threads: int
     seed: int
-    trace: tuple[TracePoint, ...] = ()
-    marginals: list[NDArray[np.float64]] | None = field(default=None, repr=False)
+    trace: Sequence[TracePoint] = ()
+    marginals: Sequence[NDArray[np.float64]] | None = field(default=None, repr=False)
     messages: NDArray[np.float64] | None = field(default=None, repr=False)
     statistics: dict[str, float] = field(default_factory=dict, repr=False)
 
@@ -52,7 +123,13 @@ class Result:
         return relative_gap(self.score, self.bound)
 
 
+def known(value: float) -> float | None:
+    """None for an infinite score or bound: nothing is known yet."""
+    return value if -inf < value < inf else None
+
+
 def relative_gap(score: float | None, bound: float | None) -> float | None:
-    if score is None or bound is None or score == -inf or bound == inf:
+    """max(0, bound - score) / max(1, |score|); None while either is missing."""
+    if score is None or bound is None or score == -inf or bound in (inf, -inf):
         return None
     return max(0.0, bound - score) / max(1.0, abs(score))

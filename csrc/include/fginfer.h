@@ -87,6 +87,9 @@ void fgi_model_free(fgi_model *m);
 /* The model's own arrays, as a spec that would build it again. Borrowed: valid until the handle is freed or changed. */
 void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out);
 
+/* Whether the two differ in their potentials at most: one is a snapshot of the other, changed or not. */
+int fgi_model_same_structure(const fgi_model *a, const fgi_model *b);
+
 /* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err);
@@ -123,6 +126,8 @@ typedef enum fgi_method {
     FGI_PSDD = 6,
     FGI_SEARCH = 7
 } fgi_method;
+
+const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */
 
 typedef enum fgi_status {
     FGI_RUNNING = 0,          /* the slice is over, there is more to do */
@@ -204,7 +209,7 @@ void fgi_solver_offer_bound(fgi_solver *s, double bound);
 int64_t fgi_solver_message_size(const fgi_solver *s);
 fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
 fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
-/* Relaxed variable marginals, laid out as the unaries; returns 0 where the method has none. */
+/* Relaxed variable marginals, laid out as the unaries; returns 0 where there are none. x == NULL only asks the method. */
 int fgi_solver_marginals(const fgi_solver *s, double *x);
 void fgi_solver_free(fgi_solver *s);
 

@@ -1,0 +1,58 @@
+"""The methods of this build by name: solvers of the C core, and engines written in Python."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from fginfer.engine import Engine, NativeEngine, Settings
+from fginfer.errors import SettingsError
+from fginfer.graph import FactorGraph
+from fginfer.native import ffi, lib
+
+# Name -> module and class of an engine written in Python (see fginfer.engine.Engine); a module may be absent.
+_PYTHON = {"auto": ("fginfer.auto", "AutoEngine")}
+_MOST_METHODS = 64
+
+
+@cache
+def native_methods() -> dict[str, int]:
+    """Methods of the C core and their numbers."""
+    names = {code: lib.fgi_method_name(code) for code in range(_MOST_METHODS)}
+    return {ffi.string(name).decode(): code for code, name in names.items() if name != ffi.NULL}
+
+
+@cache
+def python_methods() -> dict[str, Any]:
+    """Methods written in Python and what makes their engines."""
+    return {
+        name: getattr(import_module(module), attribute)
+        for name, (module, attribute) in _PYTHON.items()
+        if find_spec(module) is not None
+    }
+
+
+def available_methods() -> tuple[str, ...]:
+    """The names that solve(method=...) takes, the default first."""
+    names = [*python_methods(), *native_methods()]
+    return (default_method(), *(name for name in names if name != default_method()))
+
+
+def default_method() -> str:
+    """auto where there is one."""
+    return "auto" if "auto" in python_methods() else "icm"
+
+
+def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine:
+    """The engine for settings.method; SettingsError if there is none of that name."""
+    code = native_methods().get(settings.method)
+    if code is not None:
+        return NativeEngine(graph, settings, code)
+    make = python_methods().get(settings.method)
+    if make is None:
+        names = ", ".join(available_methods())
+        raise SettingsError(f"there is no method {settings.method!r}; this build has {names}")
+    engine: Engine = make(graph, settings)
+    return engine

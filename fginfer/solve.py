@@ -1,0 +1,93 @@
+"""solve(): find the best labeling of a graph; solve_many(): of many graphs, on several threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from fginfer.errors import SettingsError
+from fginfer.graph import FactorGraph
+from fginfer.native import lib
+from fginfer.result import Progress, Result
+from fginfer.solver import Callback, Solver
+
+
+def solve(
+    graph: FactorGraph,
+    method: str | None = None,
+    *,
+    time_limit: float | None = None,
+    gap: float = 1e-6,
+    seed: int = 0,
+    threads: int = 1,
+    max_iterations: int | None = None,
+    warm_start: Result | ArrayLike | None = None,
+    callback: Callback | None = None,
+    trace: bool = True,
+    dual: bool = True,
+    **options: Any,
+) -> Result:
+    """The best labeling found, with an upper bound on the optimum.
+
+    method          a name of fginfer.available_methods(); None chooses
+    time_limit      seconds, set-up included; None: until done
+    gap             stop when max(0, bound - score) / max(1, |score|) is at most this
+    seed, threads   the answer depends on the seed, never on the number of threads
+    max_iterations  of the method
+    warm_start      an earlier Result, or a labeling
+    callback        called with a Progress some twenty times a second; a true return value ends the run
+    trace, dual     False leaves out the trace, or marginals and messages (they take memory on large models)
+    options         of the method, for instance rho or damping
+
+    >>> from fginfer import FactorGraph, Potts
+    >>> chain = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[Potts(0, -1)])
+    >>> solve(chain).labels.tolist()
+    [1, 1]
+
+    Limits return the best so far with a status that says so; they never raise. Ctrl-C raises KeyboardInterrupt: use a
+    Solver to keep what was found until then.
+    """
+    start = lib.fgi_clock()
+    if time_limit is not None and not time_limit >= 0:
+        raise SettingsError(f"time_limit must be >= 0, not {time_limit}")
+    solver = Solver(
+        graph,
+        method,
+        gap=gap,
+        seed=seed,
+        threads=threads,
+        max_iterations=max_iterations,
+        warm_start=warm_start,
+        start_time=start,
+        **options,
+    )
+    left = None if time_limit is None else max(0.0, time_limit - (lib.fgi_clock() - start))
+    solver.run(left, None, callback)
+    return solver.result(trace, dual)
+
+
+def solve_many(
+    graphs: Iterable[FactorGraph], method: str | None = None, *, workers: int | None = None, **settings: Any
+) -> list[Result]:
+    """Solves independent graphs on a pool of threads (the core works outside the interpreter lock); results in order.
+
+    `settings` are those of solve. The results are those of solve one by one, whatever the number of workers.
+    """
+    stop = Event()
+    given: Callback | None = settings.pop("callback", None)
+
+    def look(progress: Progress) -> bool:
+        return stop.is_set() or bool(given is not None and given(progress))
+
+    pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
+    try:
+        jobs = [pool.submit(solve, graph, method, callback=look, **settings) for graph in graphs]
+        return [job.result() for job in jobs]
+    finally:  # after an error or Ctrl-C the others end at their next slice
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,182 @@
+"""Solver: stepwise use of a method. Work happens in slices of some 50 ms, so that limits and Ctrl-C are prompt."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from math import inf
+from threading import RLock
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from fginfer.engine import NativeEngine, Settings
+from fginfer.errors import SettingsError, SolverError
+from fginfer.graph import FactorGraph
+from fginfer.methods import default_method, make_engine
+from fginfer.native import lib
+from fginfer.result import Progress, Result
+
+SLICE = 0.05  # seconds of work between two looks at signals, limits and callbacks
+Callback = Callable[[Progress], object]
+
+
+class Solver:
+    """One method at work on one graph.
+
+    >>> from fginfer import FactorGraph, Potts
+    >>> graph = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[Potts(0, -1)])
+    >>> with Solver(graph, method="icm") as solver:
+    ...     status = solver.run(iterations=10)
+    ...     result = solver.result()
+    >>> result.labels.tolist(), result.score
+    ([1, 1], 1.0)
+
+    The solver keeps the numbers the graph had when it was made; `update` takes new ones. It may be used from several
+    threads: each slice of work holds a lock.
+    """
+
+    def __init__(
+        self,
+        graph: FactorGraph,
+        method: str | None = None,
+        *,
+        gap: float = 1e-6,
+        seed: int = 0,
+        threads: int = 1,
+        max_iterations: int | None = None,
+        warm_start: Result | ArrayLike | None = None,
+        start_time: float | None = None,
+        **options: Any,
+    ) -> None:
+        self._start = lib.fgi_clock() if start_time is None else start_time
+        self.settings = Settings(
+            default_method() if method is None else method, gap, seed, threads, max_iterations, self._start, options
+        )
+        self.graph = graph
+        self._lock = RLock()
+        self._engine: Any = make_engine(graph, self.settings)
+        self._native = isinstance(self._engine, NativeEngine)
+        self._status = "running"
+        self._stopped_by = "time_limit"  # why work paused while the method itself could go on
+        self._seconds = lib.fgi_clock() - self._start
+        if warm_start is not None:
+            self.warm_start(warm_start)
+
+    def __enter__(self) -> Solver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees what the method holds; the solver cannot be used afterwards."""
+        with self._lock:
+            self._engine = None
+
+    # -- work --------------------------------------------------------------------------------------------------
+
+    def run(self, seconds: float | None = None, iterations: int | None = None, callback: Callback | None = None) -> str:
+        """Works for some more seconds or iterations (None: no limit) and returns "running" or why it is done.
+
+        `callback` sees a Progress after every slice; the run ends if it returns something true. Ctrl-C raises
+        KeyboardInterrupt, after which `result()` still has the best labeling and bound.
+        """
+        if seconds is not None and not seconds >= 0:
+            raise SettingsError(f"seconds must be >= 0, not {seconds}")
+        if iterations is not None and iterations < 0:
+            raise SettingsError(f"iterations must be >= 0, not {iterations}")
+        began = lib.fgi_clock()
+        deadline = inf if seconds is None else began + seconds
+        part = SLICE if seconds is None else min(SLICE, seconds / 20)
+        target = None if iterations is None else self._iterations() + iterations
+        try:
+            while True:
+                left = min(part, deadline - lib.fgi_clock())
+                more = -1 if target is None else target - self._iterations()
+                if left <= 0 or more == 0:
+                    self._stopped_by = "iteration_limit" if more == 0 else "time_limit"
+                    return self._status
+                with self._lock:
+                    self._status = self._opened().run(left, more)
+                if self._status != "running":
+                    if callback is not None:
+                        callback(self.progress())
+                    return self._status
+                if callback is not None and callback(self.progress()):
+                    self._stopped_by = "interrupted"
+                    return self._status
+        except KeyboardInterrupt:
+            self._stopped_by = "interrupted"
+            raise
+        finally:
+            self._seconds += lib.fgi_clock() - began
+
+    def _opened(self) -> Any:
+        if self._engine is None:
+            raise SolverError("the solver is closed")
+        return self._engine
+
+    def _iterations(self) -> int:
+        if self._native:
+            return int(self._opened().info.iterations)
+        return int(self._opened().progress().iterations)
+
+    # -- what it knows -----------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> str:
+        """ "running" while there is more to do, else why the method is done."""
+        return self._status
+
+    def progress(self) -> Progress:
+        """A short look at where it stands."""
+        with self._lock:
+            progress: Progress = self._opened().progress()
+            return progress
+
+    def result(self, trace: bool = True, dual: bool = True) -> Result:
+        """The best labeling and bound so far. `trace` and `dual` (marginals, messages) may be left out."""
+        with self._lock:
+            engine = self._opened()
+            status = self._stopped_by if self._status == "running" else self._status
+            if self._native:
+                native: Result = engine.result(status, self._seconds, trace, dual)
+                return native
+            result: Result = engine.result()
+            return dataclasses.replace(
+                result, status=status, seconds=self._seconds, trace=result.trace if trace else ()
+            )
+
+    # -- what it is told ---------------------------------------------------------------------------------------
+
+    def offer(self, labels: ArrayLike) -> None:
+        """A labeling from elsewhere: kept if it is better than what is known, and used as a start where possible."""
+        x = self.graph.check_labels(labels)
+        with self._lock:
+            self._opened().offer(x)
+
+    def warm_start(self, start: Result | ArrayLike) -> None:
+        """Starts from an earlier result (its labels, and its messages where both methods have them) or a labeling."""
+        if not isinstance(start, Result):
+            self.offer(start)
+            return
+        with self._lock:
+            if start.messages is not None:
+                self._opened().warm_start(start.messages)
+            if start.labels is not None:
+                self.offer(start.labels)
+
+    def update(self) -> None:
+        """Takes the graph's present numbers, and goes on from the messages and the labeling it has.
+
+        The trace and the iteration count start again. The graph's structure must not have changed.
+        """
+        with self._lock:
+            began = lib.fgi_clock()
+            self._opened().update(self.graph)
+            self._status = "running"
+            self._seconds = lib.fgi_clock() - began
