@@ -62,7 +62,10 @@ class Elimination:
     def run(self, seconds: float | None = None) -> bool:
         """Works for about `seconds` (None: to the end); True once the optimum, or infeasibility, is known."""
         error = new_error()
-        check(lib.fgi_eliminate_run(self._handle, -1.0 if seconds is None else max(0.0, seconds), self._info, error), error)
+        check(
+            lib.fgi_eliminate_run(self._handle, -1.0 if seconds is None else max(0.0, seconds), self._info, error),
+            error,
+        )
         return bool(self._info.status != lib.FGI_RUNNING)
 
     @property
@@ -102,10 +105,16 @@ class SubsetOptimiser:
         chosen = np.ascontiguousarray(subset, np.int32)
         if labels.dtype != np.int32 or labels.shape != (self._n,):
             raise ValueError(f"labels must be an int32 array of length {self._n}")
-        if chosen.ndim != 1 or np.unique(chosen).size != chosen.size or (chosen.size and not 0 <= chosen.min() <= chosen.max() < self._n):
+        if (
+            chosen.ndim != 1
+            or np.unique(chosen).size != chosen.size
+            or (chosen.size and not 0 <= chosen.min() <= chosen.max() < self._n)
+        ):
             raise ValueError("subset must list different variables")
         gain = ffi.new("double *")
-        rc = lib.fgi_eliminate_subset(self._handle, pointer(labels), pointer(chosen), chosen.size, max_table, forbidden, gain)
+        rc = lib.fgi_eliminate_subset(
+            self._handle, pointer(labels), pointer(chosen), chosen.size, max_table, forbidden, gain
+        )
         if rc == lib.FGI_UNSUPPORTED:
             return None
         check(rc, new_error())
@@ -137,7 +146,12 @@ def split(model: Any) -> list[Component]:
     number, count = components(model)
     parts = []
     for which in range(count):
-        variables, n, out, error = np.zeros(len(number), np.int32), ffi.new("int64_t *"), ffi.new("fgi_model **"), new_error()
+        variables, n, out, error = (
+            np.zeros(len(number), np.int32),
+            ffi.new("int64_t *"),
+            ffi.new("fgi_model **"),
+            new_error(),
+        )
         check(lib.fgi_component_model(model, pointer(number), which, pointer(variables), n, out, error), error)
         parts.append(Component(ffi.gc(out[0], lib.fgi_model_free), variables[: int(n[0])].copy()))
     return parts

@@ -68,7 +68,9 @@ def random_arrays(rng: np.random.Generator, shape: Shape) -> ModelArrays:
                 kind = int(rng.choice([POTTS, ABSDIFF, SQDIFF]))
                 kinds.append(kind)
                 two = scores(2)
-                params.append((two[0], two[1]) if kind == POTTS else (float(rng.random()), float(rng.choice([1.0, 2.0, np.inf]))))
+                params.append(
+                    (two[0], two[1]) if kind == POTTS else (float(rng.random()), float(rng.choice([1.0, 2.0, np.inf])))
+                )
                 table_dims.append(())
             else:
                 kinds.append(DENSE)
@@ -116,4 +118,3 @@ SHAPES = {
     "binary": Shape(binary=True, variables=9, factors=14, max_states=512),
     "sparse": Shape(variables=9, factors=7, labels=3),
 }
-
