@@ -223,15 +223,15 @@ static fgi_unaries *unaries_new(const double *values, int64_t n) {
     return NULL;
 }
 
-/* Orders are kept: a permutation stays right while its table's values do. */
+/* With values NULL the caller puts its own. Orders are kept: a permutation stays right while its table's values do. */
 static fgi_tables *tables_new(const fgi_structure *s, const double *values, const fgi_table_facts *facts, const fgi_tables *orders_of) {
     fgi_tables *t = fgi_calloc(1, sizeof *t);
     if (!t) return NULL;
     atomic_init(&t->refs, 1);
-    t->values = fgi_copy(values, s->values_begin[s->n_tables], sizeof(double));
+    t->values = values ? fgi_copy(values, s->values_begin[s->n_tables], sizeof(double)) : NULL;
     t->facts = facts ? fgi_copy(facts, s->n_tables, sizeof *facts) : fgi_alloc(s->n_tables, sizeof *facts);
     t->order = fgi_calloc(s->n_tables, sizeof *t->order);
-    if (!t->values || !t->facts || !t->order) {
+    if ((values && !t->values) || !t->facts || !t->order) {
         tables_release(t, s->n_tables);
         return NULL;
     }
@@ -259,7 +259,8 @@ static int weight_overflows(double weight, const fgi_table_facts *facts) {
            (facts->min_finite < INFINITY && !isfinite(weight * facts->min_finite));
 }
 
-fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err) {
+/* With `own` (spec->values, from malloc), the model takes that array over on success instead of copying it. */
+static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, fgi_error *err) {
     fgi_structure *s = NULL;
     fgi_rc rc = build_structure(spec, &s, err);
     if (rc) return rc;
@@ -269,7 +270,7 @@ fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *
     m = fgi_calloc(1, sizeof *m);
     if (m) {
         m->u = unaries_new(spec->unary, s->unary_begin[s->n_vars]);
-        m->t = tables_new(s, spec->values, NULL, NULL);
+        m->t = tables_new(s, own ? NULL : spec->values, NULL, NULL);
     }
     if (!m || !m->u || !m->t) {
         rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -277,13 +278,14 @@ fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *
     }
     for (int64_t t = 0; t < s->n_tables; t++)
         m->t->facts[t] = s->table_kind[t] == FGI_DENSE
-                             ? facts_of(m->t->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
+                             ? facts_of(spec->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
                              : implicit_facts(s, t);
     for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
         if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
             rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f, s->factor_weight[f]);
             goto fail;
         }
+    if (own) m->t->values = own;
     m->s = s;
     *out = m;
     return FGI_OK;
@@ -295,6 +297,12 @@ fail:
     }
     structure_release(s);
     return rc;
+}
+
+fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err) { return create(spec, NULL, out, err); }
+
+fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err) {
+    return create(spec, values, out, err);
 }
 
 fgi_model *fgi_model_snapshot(const fgi_model *m) {

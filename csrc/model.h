@@ -54,6 +54,9 @@ struct fgi_model {
     fgi_tables *t;
 };
 
+/* fgi_model_create without a copy of the tables: `values` is spec->values, comes from malloc, and is the model's on success. */
+fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err);
+
 /* A factor as it sees its table: rows are labels of the first variable, columns of the second, whatever the storage. */
 typedef struct fgi_view {
     int32_t kind, arity, table;

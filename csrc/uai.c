@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "decimal.h"
+#include "model.h"
 #include "util.h"
 
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
@@ -541,15 +542,28 @@ static fgi_rc order_unaries(fgi_uai *r, fgi_error *err) {
     return FGI_OK;
 }
 
-fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model_spec *spec, int64_t *given_factors, fgi_error *err) {
+static void release(pool *p) {
+    free(p->at);
+    *p = (pool){0};
+}
+
+fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_error *err) {
     fgi_rc rc = FGI_OK;
     if (r->failed) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "this reader has failed before");
     int64_t length = r->tail_length;
     r->tail_length = 0;
     if (length && (rc = take_token(r, r->tail, length, err))) return rc;
     if ((rc = check_complete(r, err)) || (rc = order_unaries(r, err))) return rc;
-    *given_factors = r->n_given;
-    *spec = (fgi_model_spec){
+    r->failed = 1; /* nothing can be fed any more */
+    pool *done[] = {&r->stamp, &r->table_begin, &r->table_dims, &r->table_hash, &r->unary_begin};
+    for (size_t k = 0; k < sizeof done / sizeof done[0]; k++) release(done[k]);
+    if (r->values.n) { /* give back what growing reserved and did not use */
+        void *exact = realloc(r->values.at, (size_t)r->values.n * sizeof(double));
+        if (exact) r->values.at = exact;
+    }
+    int all_pairwise = r->scope_used == 2 * r->factor_table.n;
+    for (int64_t t = 0; t < r->table_arity.n; t++) all_pairwise &= ((const int32_t *)r->table_arity.at)[t] == 2;
+    fgi_model_spec spec = {
         .n_vars = r->n_vars,
         .cards = r->cards.at,
         .unary = r->unary.at,
@@ -561,8 +575,12 @@ fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model_spec *spec, int64_t *given_factors, 
         .n_values = r->values.n,
         .n_factors = r->factor_table.n,
         .factor_table = r->factor_table.at,
-        .var_begin = r->scope_begin.at,
+        .var_begin = all_pairwise ? NULL : r->scope_begin.at,
         .vars = r->scope.at,
     };
+    rc = fgi_model_create_owning(&spec, r->values.at, out, err);
+    if (rc) return rc;
+    r->values.at = NULL; /* the model's now */
+    *given_factors = r->n_given;
     return FGI_OK;
 }

@@ -110,8 +110,8 @@ typedef struct fgi_uai fgi_uai;
 
 fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err);
 fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err);
-/* End of the file. The spec points into the reader. given_factors counts factors of every arity, as written in the file. */
-fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model_spec *spec, int64_t *given_factors, fgi_error *err);
+/* End of the file: its model, which takes over the reader's tables. given_factors counts factors of every arity. */
+fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_error *err);
 void fgi_uai_free(fgi_uai *r);
 
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
