@@ -6,11 +6,12 @@ from os import PathLike
 from pathlib import Path
 
 from fginfer.errors import FormatError
+from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
 from fginfer.formats.streams import split_compression
 from fginfer.formats.uai import read_uai
 from fginfer.graph import FactorGraph
 
-__all__ = ["read"]
+__all__ = ["read", "read_evidence", "read_solution", "write_evidence", "write_solution"]
 
 _EXTENSIONS = {".uai": "uai", ".lg": "lg"}
 

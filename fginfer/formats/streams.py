@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
-import io
 import lzma
+import os
+import secrets
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +26,7 @@ def split_compression(path: Path) -> tuple[Path, str]:
 
 
 @contextmanager
-def open_binary(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_binary(path: Path) -> Iterator[Any]:
     """The uncompressed bytes of a file. What the system or the decompressor has to say becomes a FormatError."""
     suffix = split_compression(path)[1]
     try:
@@ -31,6 +34,39 @@ def open_binary(path: Path) -> Iterator[io.BufferedIOBase]:
             yield stream
     except FileNotFoundError:
         raise FormatError("there is no such file", str(path)) from None
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError, ValueError) as error:
-        kind = "cannot be read" if not suffix else f"cannot be decompressed as {suffix}"
-        raise FormatError(f"{kind} ({error})", str(path)) from error
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        how = "cannot be read" if not suffix else f"cannot be read as a {suffix} file"
+        raise FormatError(f"{how} ({reason})", str(path)) from error
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[Any]:
+    """A binary stream, compressed as the suffix says, that becomes the file only once everything is written."""
+    target = Path(os.path.realpath(path))
+    special = target.exists() and not target.is_file()  # a pipe or a device: nothing to replace
+    name = target if special else target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    try:
+        flags = os.O_WRONLY | (0 if special else os.O_CREAT | os.O_EXCL)
+        with os.fdopen(os.open(name, flags, 0o666), "wb") as raw:
+            yield from _compressed(raw, split_compression(path)[1])
+        if not special:
+            os.replace(name, target)
+    except BaseException as error:
+        if not special:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+        if isinstance(error, OSError):
+            raise FormatError(f"cannot be written ({error.strerror})", str(path)) from error
+        raise
+
+
+def _compressed(raw: Any, suffix: str) -> Iterator[Any]:
+    if not suffix:
+        yield raw
+    elif suffix == ".gz":  # no name and no time inside: the same model gives the same bytes
+        with gzip.GzipFile("", "wb", 6, raw, 0) as stream:
+            yield stream
+    else:
+        with _OPENERS[suffix](raw, "wb") as stream:
+            yield stream
