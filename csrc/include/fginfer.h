@@ -213,4 +213,36 @@ fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
 int fgi_solver_marginals(const fgi_solver *s, double *x);
 void fgi_solver_free(fgi_solver *s);
 
+/* ---- oracles ------------------------------------------------------------------------------------------------ */
+
+/*
+ * Factorwise maximisation: argmax over the states y of one factor of  theta_f(y) - sum_k delta_k(y_k),  theta_f = weight *
+ * table. Exact; -INFINITY entries are never returned; ties go to the lowest flat index in the factor's variable order, last
+ * fastest; the value is ((theta - delta_1) - delta_2) - ..., bit for bit what a dense scan computes.
+ */
+
+/* A sparse message: n labels, strictly ascending, with finite values; a label that is not listed has message 0. */
+typedef struct fgi_message {
+    int32_t n;
+    const int32_t *labels;
+    const double *values;
+} fgi_message;
+
+typedef struct fgi_argmax {
+    int64_t state;    /* flat index; -1: every state is forbidden or excluded */
+    double value;     /* -INFINITY when state is -1 */
+} fgi_argmax;
+
+/* Working memory of one thread, and its counters. */
+typedef struct fgi_oracle_scratch fgi_oracle_scratch;
+fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity);
+void fgi_oracle_scratch_free(fgi_oracle_scratch *w);
+int64_t fgi_oracle_touched(const fgi_oracle_scratch *w); /* entries read through this scratch: walks, bounds, sorts */
+int64_t fgi_oracle_calls(const fgi_oracle_scratch *w);
+
+/* One factor of a model; messages: one per variable of the factor, or NULL; excluded: a state not to return, or -1; hint: a
+ * state expected to be good, or -1 (it saves work and changes nothing else). scan != 0: by the plain dense scan. */
+fgi_rc fgi_model_argmax(const fgi_model *m, int64_t factor, const fgi_message *messages, int64_t excluded, int64_t hint,
+                        int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
+
 #endif

@@ -1,0 +1,268 @@
+/* oracle_pairwise.c - the sublinear oracle of a pairwise factor: four regions, sorted access, bounds.
+ *
+ * A state (a, b) lies in one of four regions (thesis 3.2, gdmm-learning appendix C-1), by whether a has a message delta_1(a)
+ * and b a message delta_2(b):
+ *     both      pairs of messages, pruned by  (rowmax(a) - delta_1(a)) - min delta_2  and its mirror image
+ *     only a    the sorted row a, past columns with messages; skipped when  rowmax(a) - delta_1(a)  is too small
+ *     only b    the sorted column b, likewise
+ *     neither   rows (or columns) by descending maximum, each walked past columns (rows) with messages
+ * Rounding is monotone, so a bound computed with the same operations in the same order as the value is never below it: no
+ * slack is needed, and a dense scan gives the same bits. What is left are ties: an equal value must still be looked at
+ * if its flat index may be lower. */
+#include "oracle_impl.h"
+
+typedef struct search {
+    fgi_access *x;
+    fgi_oracle_scratch *w;
+    fgi_message message[2];
+    double weight;
+    double least[2];      /* smallest message, at most 0: what the other side may hope for */
+    int32_t top[2];       /* which message has the largest bound; -1: there are none */
+    int marked[2];
+    int64_t excluded;
+    fgi_argmax best;
+} search;
+
+static void mark(search *s, int side) {
+    if (s->marked[side]) return;
+    s->marked[side] = 1;
+    uint32_t *marks = s->w->mark + (int64_t)side * s->w->max_card;
+    for (int32_t k = 0; k < s->message[side].n; k++) marks[s->message[side].labels[k]] = s->w->epoch;
+}
+
+static int has_message(const search *s, int side, int32_t label) {
+    return s->w->mark[(int64_t)side * s->w->max_card + label] == s->w->epoch;
+}
+
+static int64_t flat(const search *s, int side, int32_t slice, int32_t other) {
+    return side == 0 ? (int64_t)slice * s->x->n[1] + other : (int64_t)other * s->x->n[1] + slice;
+}
+
+/* May a slice with this bound hold something better? With an equal bound, a row after the best one's cannot. */
+static int hopeful(const search *s, int side, int32_t slice, double bound) {
+    if (bound != s->best.value) return bound > s->best.value;
+    return s->best.state >= 0 && (side == 1 || (int64_t)slice * s->x->n[1] <= s->best.state);
+}
+
+/* The best entry without a message on the other side, in a row or column whose own message is delta. Returns 1 if there
+ * was one worth offering, 0 if not, -1 out of memory. */
+static int walk_slice(search *s, int side, int32_t slice, double delta) {
+    fgi_walk walk;
+    int32_t other;
+    double theta;
+    int status = s->x->walk_open(s->x, &walk, side, slice), found = 0;
+    if (status < 0) return status;
+    mark(s, 1 - side);
+    while ((status = s->x->walk_next(&walk, &other, &theta)) > 0) {
+        s->w->touched++;
+        double value = s->weight * theta - delta;
+        if (value == -INFINITY || !hopeful(s, side, slice, value)) break; /* and nothing larger follows */
+        if (has_message(s, 1 - side, other)) continue;
+        int64_t state = flat(s, side, slice, other);
+        if (state == s->excluded) continue;
+        fgi_argmax_offer(&s->best, state, value);
+        found = 1;
+        /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie. */
+        if (s->weight * s->x->walk_below(&walk, theta) - delta < value) break;
+    }
+    return status < 0 ? status : found;
+}
+
+/* The bound of every message's row (column) while the other side has none, the best of them, and the smallest message. */
+static void bound_messages(search *s, int side) {
+    const fgi_message *m = &s->message[side];
+    double *bound = s->w->bound + (int64_t)side * s->w->max_card, top = -INFINITY;
+    s->least[side] = 0.0;
+    s->top[side] = -1;
+    for (int32_t k = 0; k < m->n; k++) {
+        bound[k] = s->weight * s->x->max[side][m->labels[k]] - m->values[k];
+        if (m->values[k] < s->least[side]) s->least[side] = m->values[k];
+        if (bound[k] > top) {
+            top = bound[k];
+            s->top[side] = k;
+        }
+    }
+    s->w->touched += m->n;
+}
+
+/* Regions "only a" (side 0) and "only b" (side 1); the most promising slice first, for the sake of the others' bounds. */
+static int one_message(search *s, int side) {
+    const fgi_message *m = &s->message[side];
+    const double *bound = s->w->bound + (int64_t)side * s->w->max_card;
+    const int32_t top = s->top[side];
+    if (top < 0 || bound[top] < s->best.value || s->message[1 - side].n == s->x->n[1 - side]) return 0;
+    if (hopeful(s, side, m->labels[top], bound[top]) && walk_slice(s, side, m->labels[top], m->values[top]) < 0) return -1;
+    for (int32_t k = 0; k < m->n; k++)
+        if (k != top && hopeful(s, side, m->labels[k], bound[k]) && walk_slice(s, side, m->labels[k], m->values[k]) < 0) return -1;
+    return 0;
+}
+
+static void pairs_of_row(search *s, int32_t k, int32_t n_kept) {
+    const fgi_message *first = &s->message[0], *second = &s->message[1];
+    const int32_t a = first->labels[k];
+    const double row_max = s->x->max[0][a];
+    if (!hopeful(s, 0, a, s->w->bound[k] - s->least[1])) return;
+    for (int32_t l = 0; l < n_kept; l++) {
+        const int32_t b = second->labels[s->w->kept[l]];
+        const double delta = second->values[s->w->kept[l]];
+        double most = row_max < s->x->max[1][b] ? row_max : s->x->max[1][b];
+        s->w->touched++;
+        if (!hopeful(s, 0, a, (s->weight * most - first->values[k]) - delta)) continue;
+        double theta = s->weight * s->x->entry(s->x, a, b);
+        int64_t state = (int64_t)a * s->x->n[1] + b;
+        s->w->touched++;
+        if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - first->values[k]) - delta);
+    }
+}
+
+/* Region "both". */
+static void both_messages(search *s) {
+    const int32_t top = s->top[0];
+    const fgi_message *second = &s->message[1];
+    if (top < 0 || s->top[1] < 0 || s->w->bound[top] - s->least[1] < s->best.value) return;
+    int32_t n_kept = 0;
+    for (int32_t l = 0; l < second->n; l++) {
+        double bound = (s->weight * s->x->max[1][second->labels[l]] - s->least[0]) - second->values[l];
+        if (hopeful(s, 1, second->labels[l], bound)) s->w->kept[n_kept++] = l;
+    }
+    if (n_kept == 0) return;
+    pairs_of_row(s, top, n_kept);
+    for (int32_t k = 0; k < s->message[0].n; k++)
+        if (k != top) pairs_of_row(s, k, n_kept);
+}
+
+/* Region "neither". Rows by descending maximum prove it when the columns with messages do not hold the maxima of many
+ * rows, columns when the rows do not: after every slice that brought nothing, the other side gets a turn, and whichever
+ * side ends first has proven it. */
+static int no_message(search *s) {
+    if (s->message[0].n == s->x->n[0] || s->message[1].n == s->x->n[1]) return 0;
+    int opened[2] = {0, 0}, side = 0, status;
+    int32_t slice;
+    for (;;) {
+        if (!opened[side]) {
+            if (s->x->rank_open(s->x, side) < 0) return -1;
+            opened[side] = 1;
+        }
+        if ((status = s->x->rank_next(s->x, side, &slice)) <= 0) return status;
+        s->w->touched++;
+        double bound = s->weight * s->x->max[side][slice];
+        if (bound == -INFINITY || bound < s->best.value) return 0;
+        if (!hopeful(s, side, slice, bound)) { /* equal, and all rows to come with this maximum have higher indices */
+            if (s->weight == 1.0) return 0;
+            s->x->rank_skip(s->x, side);
+            continue;
+        }
+        mark(s, side);
+        if (has_message(s, side, slice)) continue;
+        if ((status = walk_slice(s, side, slice, 0.0)) < 0) return status;
+        if (status == 0) side = 1 - side;
+    }
+}
+
+/* A state the caller expects to be good; it makes the first bounds sharp. */
+static double message_at(const fgi_message *m, int32_t a) {
+    for (int32_t k = 0; k < m->n && m->labels[k] <= a; k++)
+        if (m->labels[k] == a) return m->values[k];
+    return 0.0;
+}
+
+static void try_hint(search *s, int64_t hint) {
+    int32_t a = (int32_t)(hint / s->x->n[1]), b = (int32_t)(hint % s->x->n[1]);
+    if (hint < 0 || hint == s->excluded || a >= s->x->n[0]) return;
+    double theta = s->weight * s->x->entry(s->x, a, b);
+    s->w->touched++;
+    if (theta > -INFINITY) fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
+}
+
+fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint,
+                          fgi_argmax *out) {
+    search s = {.x = x, .w = x->scratch, .weight = weight, .excluded = excluded, .best = {-1, -INFINITY}};
+    if (messages) {
+        s.message[0] = messages[0];
+        s.message[1] = messages[1];
+    }
+    fgi_oracle_epoch(s.w);
+    try_hint(&s, hint);
+    bound_messages(&s, 0);
+    bound_messages(&s, 1);
+    if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0) return FGI_NO_MEMORY;
+    both_messages(&s);
+    if (no_message(&s) < 0) return FGI_NO_MEMORY;
+    *out = s.best;
+    return FGI_OK;
+}
+
+/* ---- sorted access to a static table --------------------------------------------------------------------------- */
+
+static double static_entry(const fgi_access *x, int32_t a, int32_t b) {
+    const fgi_view *v = x->table;
+    return v->transposed ? v->values[(int64_t)b * v->rows + a] : v->values[(int64_t)a * v->cols + b];
+}
+
+static fgi_axis *axis_of(const fgi_access *x, int side) {
+    return &x->order->axes[((const fgi_view *)x->table)->transposed ? 1 - side : side];
+}
+
+static int static_rank_open(fgi_access *x, int side) {
+    x->rank_at[side] = 0;
+    return 1;
+}
+
+static int static_rank_next(fgi_access *x, int side, int32_t *slice) {
+    const fgi_axis *axis = axis_of(x, side);
+    if (x->rank_at[side] == axis->n_live) return 0;
+    *slice = axis->rank[x->rank_at[side]++];
+    return 1;
+}
+
+static void static_rank_skip(fgi_access *x, int side) { x->rank_at[side] = axis_of(x, side)->run_end[x->rank_at[side] - 1]; }
+
+static int static_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t slice) {
+    const fgi_axis *axis = axis_of(x, side);
+    const int rows = axis == &x->order->axes[0]; /* of the table, not of the factor */
+    *walk = (fgi_walk){.access = x, .side = side, .slice = slice};
+    walk->list = atomic_load_explicit(&axis->lists[slice], memory_order_acquire);
+    walk->step = rows ? 1 : axis->n;
+    walk->base = rows ? slice * axis->inner : slice;
+    return 1;
+}
+
+static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
+    fgi_access *x = walk->access;
+    const double *values = ((const fgi_view *)x->table)->values;
+    if (walk->at == walk->list->n) {
+        if (walk->list->complete) return 0;
+        int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
+        const fgi_list *longer = fgi_order_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
+        if (!longer) return -1;
+        walk->list = longer;
+        if (walk->at == longer->n) return 0;
+    }
+    *other = walk->list->at[walk->at++];
+    *theta = values[walk->base + walk->step * *other];
+    return 1;
+}
+
+static double static_walk_below(fgi_walk *walk, double theta) {
+    fgi_access *x = walk->access;
+    int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
+    return fgi_order_below(x->order, ((const fgi_view *)x->table)->values, axis, walk->slice, walk->list, walk->at - 1, theta,
+                           &x->scratch->touched);
+}
+
+fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
+    fgi_access x = {.n = {q->view.rows, q->view.cols},
+                    .entry = static_entry,
+                    .rank_open = static_rank_open,
+                    .rank_next = static_rank_next,
+                    .rank_skip = static_rank_skip,
+                    .walk_open = static_walk_open,
+                    .walk_next = static_walk_next,
+                    .walk_below = static_walk_below,
+                    .scratch = w,
+                    .table = &q->view,
+                    .order = q->order};
+    x.max[0] = axis_of(&x, 0)->max;
+    x.max[1] = axis_of(&x, 1)->max;
+    return fgi_regions_argmax(&x, q->view.weight, q->messages, q->excluded, q->hint, out);
+}
