@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from fginfer.condition import Conditioned
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read
 from fginfer.graph import Factor, FactorGraph
@@ -14,6 +15,7 @@ from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
 __version__ = version("fginfer")
 __all__ = [
     "AbsDiff",
+    "Conditioned",
     "Factor",
     "FactorGraph",
     "FginferError",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fginfer.arrays import ModelArrays, offsets
 from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, check_implicit, negate
 from fginfer.bulk import bulk_arrays
+from fginfer.condition import Conditioned, condition
 from fginfer.errors import ModelError
 from fginfer.native import check, ffi, lib, new_error, pointer
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
@@ -290,6 +291,10 @@ class FactorGraph:
                 bad = int(np.argmax((x < 0) | (x > np.iinfo(np.int32).max)))
                 raise ModelError(f"label {x[bad]} of variable {bad} is out of range 0..{self._cards[bad] - 1}")
         return np.ascontiguousarray(x, np.int32)
+
+    def condition(self, evidence: Mapping[int, int]) -> Conditioned:
+        """The graph that is left when variables are fixed ({variable: label}), and how to map its labelings back."""
+        return condition(self, evidence)
 
     # -- new numbers -------------------------------------------------------------------------------------------
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from fginfer import AbsDiff, FactorGraph, ModelError, Potts, SqDiff
-
-sys.path.insert(0, str(Path(__file__).parent))
 from reference import Reference
 from strategies import labelings, models
+
+from fginfer import AbsDiff, FactorGraph, ModelError, Potts, SqDiff
 
 
 def build(cards, factors):
