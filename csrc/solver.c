@@ -6,6 +6,7 @@ static const fgi_solver_ops *const methods[] = {
     [FGI_ICM] = &fgi_icm_ops,
     [FGI_TRWS] = &fgi_trws_ops,
     [FGI_GDMM] = &fgi_gdmm_ops,
+    [FGI_BNB] = &fgi_bnb_ops,
 };
 enum { N_METHODS = sizeof methods / sizeof methods[0] };
 

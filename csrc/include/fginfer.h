@@ -131,7 +131,8 @@ typedef enum fgi_method {
     FGI_MPLP = 4,
     FGI_AD3 = 5,
     FGI_PSDD = 6,
-    FGI_SEARCH = 7
+    FGI_SEARCH = 7,
+    FGI_BNB = 8      /* depth-first branch and bound */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */

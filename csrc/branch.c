@@ -1,0 +1,224 @@
+/* branch.c - depth-first branch and bound (method "bnb"): exact, anytime, for what presolve and fixing have left.
+ *
+ * A node is a compact problem (branch_problem.h). Dual ascent on it gives a bound, removes labels whose reduced cost shows that
+ * they cannot beat the incumbent, and suggests a labeling. Then one variable is split into its best label (a child, visited
+ * first) and the rest (the node itself, with that label removed). The bound of the whole search is the largest bound on the
+ * stack. Time never decides anything: a run cut into slices visits the same nodes. */
+#include <string.h>
+#include "branch_problem.h"
+#include "solver.h"
+
+enum { MAX_ENTRIES = 40000000, ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 100000 };
+
+typedef struct frame {
+    fgi_problem *problem;
+    int32_t var;          /* next variable of the sweep */
+    int forward;
+    int iterations;       /* of dual ascent, since the last change by hand */
+    double bound_before;  /* at the start of the current iteration */
+    int decoded;
+} frame;
+
+typedef struct branch {
+    frame *stack;
+    int64_t depth, capacity;
+    int32_t *current;     /* labels of the root model: the variables that the path has fixed */
+    int32_t *labels;      /* of the problem at hand */
+    double *scratch;
+    double *weight;       /* per root variable: how often it closed a node */
+    int64_t nodes, work;
+    int started;
+} branch;
+
+/* A labeling must beat the incumbent by more than rounding to be worth a search. */
+static double cutoff(const fgi_solver *s) {
+    if (s->info.score == -INFINITY) return -INFINITY;
+    return s->info.score + 1e-9 * (fabs(s->info.score) > 1 ? fabs(s->info.score) : 1);
+}
+
+static fgi_rc push(fgi_solver *s, fgi_problem *p) {
+    branch *b = s->state;
+    if (b->depth == b->capacity) {
+        int64_t capacity = b->capacity ? 2 * b->capacity : 32;
+        frame *grown = realloc(b->stack, (size_t)capacity * sizeof *grown);
+        if (!grown) {
+            fgi_problem_free(p);
+            return FGI_NO_MEMORY;
+        }
+        b->stack = grown;
+        b->capacity = capacity;
+    }
+    b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound};
+    s->info.memory += p->bytes;
+    b->nodes++;
+    return FGI_OK;
+}
+
+static void pop(fgi_solver *s) {
+    branch *b = s->state;
+    fgi_problem *p = b->stack[--b->depth].problem;
+    s->info.memory -= p->bytes;
+    fgi_problem_free(p);
+}
+
+/* The largest bound of an open node; every labeling elsewhere has been visited or cannot beat the incumbent. */
+static void report_bound(fgi_solver *s) {
+    const branch *b = s->state;
+    double bound = b->depth == 0 && s->info.score == -INFINITY ? -INFINITY : cutoff(s);
+    for (int64_t d = 0; d < b->depth; d++) bound = fmax(bound, b->stack[d].problem->bound);
+    if (bound > -INFINITY) bound += 1e-12 * fabs(bound); /* rounding of the incremental bounds */
+    fgi_solver_bound(s, bound);
+}
+
+/* Offers the labeling that the problem's messages suggest. */
+static void offer(fgi_solver *s, const fgi_problem *p) {
+    branch *b = s->state;
+    fgi_problem_decode(p, b->labels, b->scratch);
+    for (int32_t i = 0; i < p->n; i++) b->current[p->root_var[i]] = p->label[p->begin[i] + b->labels[i]];
+    fgi_solver_consider(s, b->current);
+}
+
+/* Few labels, often at fault, and a best label that stands out: its complement closes early. */
+static int32_t choose(const branch *b, const fgi_problem *p) {
+    int32_t best = -1;
+    double best_value = INFINITY;
+    for (int32_t i = 0; i < p->n; i++) {
+        if (p->alive[i] < 2) continue;
+        double value = p->alive[i] / (b->weight[p->root_var[i]] + p->adj_begin[i + 1] - p->adj_begin[i] + 1.0);
+        if (value < best_value) {
+            best_value = value;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static int32_t best_label(const fgi_problem *p, int32_t var) {
+    int32_t best = -1;
+    for (int32_t a = 0; a < p->card[var]; a++)
+        if (p->unary[p->begin[var] + a] > -INFINITY && (best < 0 || p->belief[p->begin[var] + a] > p->belief[p->begin[var] + best])) best = a;
+    return best;
+}
+
+/* Splits the node on top of the stack, or closes it when nothing is left to choose. */
+static fgi_rc split(fgi_solver *s) {
+    branch *b = s->state;
+    fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
+    int32_t var = choose(b, p);
+    if (var < 0) { /* one labeling left: it has been offered */
+        pop(s);
+        return FGI_OK;
+    }
+    int32_t value = best_label(p, var);
+    fgi_rc rc = fgi_problem_child(p, var, value, &child);
+    if (rc) return rc;
+    for (int32_t i = 0; i < p->n; i++) {
+        if (i != var && p->alive[i] != 1) continue;
+        int32_t a = value;
+        for (a = i == var ? value : 0; i != var && p->unary[p->begin[i] + a] == -INFINITY;) a++;
+        b->current[p->root_var[i]] = p->label[p->begin[i] + a];
+    }
+    fgi_problem_remove(p, var, value); /* cannot be the last label: the variable had two */
+    frame *f = &b->stack[b->depth - 1];
+    f->iterations = 0;
+    f->var = 0;
+    f->forward = 1;
+    f->bound_before = p->bound;
+    return push(s, child);
+}
+
+/* Is another iteration of dual ascent likely to close the node or to remove labels? */
+static int worth_another(const fgi_solver *s, const frame *f, int root) {
+    double gain = f->bound_before - f->problem->bound, left = f->problem->bound - cutoff(s);
+    if (f->iterations < 2) return 1;
+    if (f->iterations >= (root ? ROOT_ITERATIONS : NODE_ITERATIONS)) return 0;
+    if (left == INFINITY) return gain > 1e-4 * fabs(f->problem->bound) + 1e-9;
+    return gain > (root ? 0.002 : 0.03) * left;
+}
+
+/* One variable of one sweep at the node on top; opens and closes nodes as they come. */
+static fgi_rc step(fgi_solver *s) {
+    branch *b = s->state;
+    frame *f = &b->stack[b->depth - 1];
+    fgi_problem *p = f->problem;
+    if (p->bound <= cutoff(s) || p->bound == -INFINITY) {
+        pop(s);
+        return FGI_OK;
+    }
+    if (p->n > 0) {
+        int32_t var = f->forward ? f->var : p->n - 1 - f->var;
+        b->work += 64;
+        for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
+            int32_t factor = p->slot_factor[p->adj[k]];
+            b->work += p->table_begin[factor + 1] - p->table_begin[factor];
+        }
+        if (fgi_problem_update(p, var, f->forward, cutoff(s), b->scratch) < 0) {
+            b->weight[p->root_var[var]] += 1;
+            pop(s);
+            return FGI_OK;
+        }
+        if (++f->var < p->n) return FGI_OK;
+    }
+    f->var = 0;
+    f->forward = !f->forward;
+    if (!f->forward && p->n > 0) return FGI_OK; /* the backward half is still to come */
+    f->iterations++;
+    s->info.iterations++;
+    if (b->depth == 1) report_bound(s);
+    if (p->n > 0 && worth_another(s, f, b->nodes == 1)) {
+        f->bound_before = p->bound;
+        return FGI_OK;
+    }
+    if (!f->decoded) offer(s, p);
+    f->decoded = 1;
+    return split(s);
+}
+
+static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
+    branch *b = s->state;
+    if (!b->started) {
+        fgi_problem *root = NULL;
+        fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
+        if (rc) return rc;
+        if ((rc = push(s, root))) return rc;
+        b->started = 1;
+    }
+    while (b->depth > 0) {
+        fgi_rc rc = step(s);
+        if (rc) return rc;
+        if (s->info.iterations >= iteration_limit) break;
+        if (b->work < CLOCK_WORK) continue;
+        b->work = 0;
+        if (fgi_clock() >= deadline) break;
+    }
+    report_bound(s);
+    s->info.oracle_calls = b->nodes;
+    if (b->depth == 0) s->info.status = s->info.score > -INFINITY ? FGI_OPTIMAL : FGI_INFEASIBLE;
+    return FGI_OK;
+}
+
+static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
+    const fgi_structure *st = s->model->s;
+    branch *b = fgi_calloc(1, sizeof *b);
+    s->state = b;
+    if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->current = fgi_calloc(st->n_vars, sizeof(int32_t));
+    b->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    b->scratch = fgi_alloc(st->max_card, sizeof(double));
+    b->weight = fgi_calloc(st->n_vars, sizeof(double));
+    if (!b->current || !b->labels || !b->scratch || !b->weight) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return FGI_OK;
+}
+
+static void bnb_destroy(fgi_solver *s) {
+    branch *b = s->state;
+    while (b->depth > 0) pop(s);
+    free(b->stack);
+    free(b->current);
+    free(b->labels);
+    free(b->scratch);
+    free(b->weight);
+    free(b);
+}
+
+const fgi_solver_ops fgi_bnb_ops = {.name = "bnb", .create = bnb_create, .run = bnb_run, .destroy = bnb_destroy};
