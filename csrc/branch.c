@@ -105,7 +105,8 @@ static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
     int32_t var = choose(b, p);
-    if (var < 0) { /* one labeling left: it has been offered */
+    if (var < 0) { /* one labeling left */
+        offer(s, p);
         pop(s);
         return FGI_OK;
     }
