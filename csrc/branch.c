@@ -26,6 +26,7 @@ typedef struct branch {
     int32_t *labels;      /* of the problem at hand */
     double *scratch;
     double *weight;       /* per root variable: how often it closed a node */
+    double *cost;         /* per variable of the problem at hand: what its factors cost on average */
     int64_t nodes, work;
     int started;
 } branch;
@@ -78,13 +79,27 @@ static void offer(fgi_solver *s, const fgi_problem *p) {
     fgi_solver_consider(s, b->current);
 }
 
-/* Few labels, often at fault, and a best label that stands out: its complement closes early. */
-static int32_t choose(const branch *b, const fgi_problem *p) {
+/* What a factor costs on average, each state counting no more than what would close the node. */
+static double mean_cost(const fgi_problem *p, int32_t f, double left) {
+    const double *begin = p->table + p->table_begin[f], *end = p->table + p->table_begin[f + 1];
+    double best = -INFINITY, sum = 0;
+    for (const double *t = begin; t < end; t++) best = fmax(best, *t);
+    for (const double *t = begin; t < end; t++) sum += fmin(best - *t, left);
+    return sum / (double)(end - begin);
+}
+
+/* The variable with few labels, costly factors, and a record of closing nodes. */
+static int32_t choose(branch *b, const fgi_problem *p, double left) {
+    for (int32_t i = 0; i < p->n; i++) b->cost[i] = 1e-9;
+    for (int32_t f = 0; f < p->n_factors; f++) {
+        double cost = mean_cost(p, f, left);
+        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) b->cost[p->slot_var[s]] += cost;
+    }
     int32_t best = -1;
     double best_value = INFINITY;
     for (int32_t i = 0; i < p->n; i++) {
         if (p->alive[i] < 2) continue;
-        double value = p->alive[i] / (b->weight[p->root_var[i]] + p->adj_begin[i + 1] - p->adj_begin[i] + 1.0);
+        double value = p->alive[i] / ((b->weight[p->root_var[i]] + 1) * b->cost[i]);
         if (value < best_value) {
             best_value = value;
             best = i;
@@ -104,7 +119,8 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
-    int32_t var = choose(b, p);
+    double left = fmin(p->bound - cutoff(s), 1e3 + fabs(p->bound)); /* finite before the first labeling, too */
+    int32_t var = choose(b, p, left);
     if (var < 0) { /* one labeling left */
         offer(s, p);
         pop(s);
@@ -134,7 +150,7 @@ static int worth_another(const fgi_solver *s, const frame *f, int root) {
     if (f->iterations < 2) return 1;
     if (f->iterations >= (root ? ROOT_ITERATIONS : NODE_ITERATIONS)) return 0;
     if (left == INFINITY) return gain > 1e-4 * fabs(f->problem->bound) + 1e-9;
-    return gain > (root ? 0.002 : 0.03) * left;
+    return gain > (root ? 0.005 : 0.1) * left;
 }
 
 /* One variable of one sweep at the node on top; opens and closes nodes as they come. */
@@ -153,7 +169,7 @@ static fgi_rc step(fgi_solver *s) {
             int32_t factor = p->slot_factor[p->adj[k]];
             b->work += p->table_begin[factor + 1] - p->table_begin[factor];
         }
-        if (fgi_problem_update(p, var, f->forward, cutoff(s), b->scratch) < 0) {
+        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s), b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
             pop(s);
             return FGI_OK;
@@ -207,7 +223,8 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     b->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
     b->scratch = fgi_alloc(st->max_card, sizeof(double));
     b->weight = fgi_calloc(st->n_vars, sizeof(double));
-    if (!b->current || !b->labels || !b->scratch || !b->weight) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->cost = fgi_alloc(st->n_vars, sizeof(double));
+    if (!b->current || !b->labels || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     return FGI_OK;
 }
 
@@ -219,6 +236,7 @@ static void bnb_destroy(fgi_solver *s) {
     free(b->labels);
     free(b->scratch);
     free(b->weight);
+    free(b->cost);
     free(b);
 }
 

@@ -23,6 +23,8 @@ void fgi_problem_free(fgi_problem *p) {
     free(p->table_begin);
     free(p->table);
     free(p->factor_max);
+    free(p->factor_low);
+    free(p->factor_high);
     free(p->adj_begin);
     free(p->adj);
     free(p);
@@ -49,19 +51,28 @@ static fgi_problem *problem_new(int64_t n, int64_t n_labels, int64_t n_factors, 
     p->table_begin = fgi_alloc(n_factors + 1, sizeof(int64_t));
     p->table = fgi_alloc(n_entries, sizeof(double));
     p->factor_max = fgi_alloc(n_factors, sizeof(double));
+    p->factor_low = fgi_alloc(n_factors, sizeof(int32_t));
+    p->factor_high = fgi_alloc(n_factors, sizeof(int32_t));
     p->adj_begin = fgi_calloc(n + 1, sizeof(int32_t));
     p->adj = fgi_alloc(n_slots, sizeof(int32_t));
     p->bytes = 8 * (2 * n_labels + n_messages + n_entries) + 4 * n_labels + 24 * n + 24 * n_factors + 20 * n_slots;
     if (p->card && p->alive && p->begin && p->unary && p->belief && p->root_var && p->label && p->slot_begin && p->slot_var &&
-        p->slot_factor && p->slot_message && p->message && p->table_begin && p->table && p->factor_max && p->adj_begin && p->adj)
+        p->slot_factor && p->slot_message && p->message && p->table_begin && p->table && p->factor_max &&
+        p->factor_low && p->factor_high && p->adj_begin && p->adj)
         return p;
     fgi_problem_free(p);
     return NULL;
 }
 
 static void link_slots(fgi_problem *p) {
-    for (int32_t f = 0; f < p->n_factors; f++)
-        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) p->slot_factor[s] = f;
+    for (int32_t f = 0; f < p->n_factors; f++) {
+        p->factor_low[f] = p->factor_high[f] = p->slot_var[p->slot_begin[f]];
+        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) {
+            p->slot_factor[s] = f;
+            if (p->slot_var[s] < p->factor_low[f]) p->factor_low[f] = p->slot_var[s];
+            if (p->slot_var[s] > p->factor_high[f]) p->factor_high[f] = p->slot_var[s];
+        }
+    }
     for (int32_t s = 0; s < p->n_slots; s++) p->adj_begin[p->slot_var[s] + 1]++;
     for (int32_t i = 0; i < p->n; i++) p->adj_begin[i + 1] += p->adj_begin[i];
     for (int32_t s = 0; s < p->n_slots; s++) p->adj[p->adj_begin[p->slot_var[s]]++] = s;
@@ -376,7 +387,7 @@ static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, 
     }
 }
 
-int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, double cutoff, double *scratch) {
+int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch) {
     const int32_t card = p->card[var];
     double *unary = p->unary + p->begin[var], *belief = p->belief + p->begin[var];
     int32_t onward = 0, back = 0;
@@ -384,22 +395,20 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, double cuto
     for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
         int32_t slot = p->adj[k], f = p->slot_factor[slot];
         double *mu = p->message + p->slot_message[slot];
-        if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, slot != p->slot_begin[f], scratch);
-        else general_marginal(p, f, slot - p->slot_begin[f], scratch);
-        for (int32_t a = 0; a < card; a++) {
-            if (unary[a] == -INFINITY) continue;
-            belief[a] += scratch[a];
-            mu[a] = scratch[a];
+        onward += var != p->factor_high[f];
+        back += var != p->factor_low[f];
+        /* Since the sweep before this one pulled here, no other variable of the factor has been updated: mu is still right. */
+        int unchanged = !fresh && var == (forward ? p->factor_low[f] : p->factor_high[f]);
+        if (!unchanged) {
+            if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, slot != p->slot_begin[f], scratch);
+            else general_marginal(p, f, slot - p->slot_begin[f], scratch);
+            for (int32_t a = 0; a < card; a++)
+                if (unary[a] > -INFINITY) mu[a] = scratch[a];
+            p->bound -= p->factor_max[f];
+            p->factor_max[f] = 0;
         }
-        p->bound -= p->factor_max[f];
-        p->factor_max[f] = 0;
-        int32_t low = INT32_MAX, high = -1;
-        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) {
-            if (p->slot_var[s] < low) low = p->slot_var[s];
-            if (p->slot_var[s] > high) high = p->slot_var[s];
-        }
-        onward += var != high;
-        back += var != low;
+        for (int32_t a = 0; a < card; a++)
+            if (unary[a] > -INFINITY) belief[a] += mu[a];
     }
     double best = -INFINITY;
     for (int32_t a = 0; a < card; a++) best = fmax(best, belief[a]);
@@ -425,10 +434,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, double cuto
     double weight = 1.0 / share;
     for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
         int32_t slot = p->adj[k], f = p->slot_factor[slot];
-        int goes_on = 0;
-        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++)
-            goes_on |= forward ? p->slot_var[s] > var : p->slot_var[s] < var;
-        if (!goes_on) continue;
+        if (var == (forward ? p->factor_high[f] : p->factor_low[f])) continue;
         double *mu = p->message + p->slot_message[slot];
         for (int32_t a = 0; a < card; a++)
             if (unary[a] > -INFINITY) mu[a] -= weight * belief[a];

@@ -24,6 +24,8 @@ typedef struct fgi_problem {
     int64_t *table_begin;            /* n_factors + 1 offsets into table */
     double *table;
     double *factor_max;              /* max of the reparametrised factor, as long as no update has moved it */
+    int32_t *factor_low;             /* first and last variable of a factor in the order of the sweeps */
+    int32_t *factor_high;
     int32_t *adj_begin;              /* n + 1 offsets into adj */
     int32_t *adj;                    /* slots of a variable, by ascending factor */
     double bound;                    /* upper bound on every labeling of this problem: constant + all maxima */
@@ -37,9 +39,10 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, fgi_probl
 void fgi_problem_free(fgi_problem *p);
 
 /* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat `cutoff`,
- * push back to the factors that go on in the direction of the sweep. `scratch` has max card entries. Returns the number of
- * labels removed, -1 when the problem cannot beat the cutoff any more. */
-int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, double cutoff, double *scratch);
+ * push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction has come just
+ * before this one, so nothing may be reused. `scratch` has max card entries. Returns the number of labels removed, -1 when the
+ * problem cannot beat the cutoff any more. */
+int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch);
 /* Removes one label by hand; returns 0 when it was the last one. */
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a);
 /* Labels every variable in order, given the earlier ones and the messages of the later ones. labels: p's indices. */
