@@ -66,7 +66,7 @@ static void pop(fgi_solver *s) {
 static void report_bound(fgi_solver *s) {
     const branch *b = s->state;
     double bound = b->depth == 0 && s->info.score == -INFINITY ? -INFINITY : cutoff(s);
-    for (int64_t d = 0; d < b->depth; d++) bound = fmax(bound, b->stack[d].problem->bound);
+    for (int64_t d = 0; d < b->depth; d++) bound = fgi_larger(bound, b->stack[d].problem->bound);
     if (bound > -INFINITY) bound += 1e-12 * fabs(bound); /* rounding of the incremental bounds */
     fgi_solver_bound(s, bound);
 }
@@ -83,8 +83,8 @@ static void offer(fgi_solver *s, const fgi_problem *p) {
 static double mean_cost(const fgi_problem *p, int32_t f, double left) {
     const double *begin = p->table + p->table_begin[f], *end = p->table + p->table_begin[f + 1];
     double best = -INFINITY, sum = 0;
-    for (const double *t = begin; t < end; t++) best = fmax(best, *t);
-    for (const double *t = begin; t < end; t++) sum += fmin(best - *t, left);
+    for (const double *t = begin; t < end; t++) best = fgi_larger(best, *t);
+    for (const double *t = begin; t < end; t++) sum += fgi_smaller(best - *t, left);
     return sum / (double)(end - begin);
 }
 
@@ -119,7 +119,7 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
-    double left = fmin(p->bound - cutoff(s), 1e3 + fabs(p->bound)); /* finite before the first labeling, too */
+    double left = fgi_smaller(p->bound - cutoff(s), 1e3 + fabs(p->bound)); /* finite before the first labeling, too */
     int32_t var = choose(b, p, left);
     if (var < 0) { /* one labeling left */
         offer(s, p);
@@ -181,7 +181,7 @@ static fgi_rc step(fgi_solver *s) {
     if (!f->forward && p->n > 0) return FGI_OK; /* the backward half is still to come */
     f->iterations++;
     s->info.iterations++;
-    if (b->depth == 1) report_bound(s);
+    report_bound(s);
     if (p->n > 0 && worth_another(s, f, b->nodes == 1)) {
         f->bound_before = p->bound;
         return FGI_OK;
@@ -201,16 +201,19 @@ static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
         b->started = 1;
     }
     while (b->depth > 0) {
+        int64_t iterations = s->info.iterations;
         fgi_rc rc = step(s);
         if (rc) return rc;
-        if (s->info.iterations >= iteration_limit) break;
+        if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
         if (b->work < CLOCK_WORK) continue;
         b->work = 0;
         if (fgi_clock() >= deadline) break;
     }
-    report_bound(s);
     s->info.oracle_calls = b->nodes;
-    if (b->depth == 0) s->info.status = s->info.score > -INFINITY ? FGI_OPTIMAL : FGI_INFEASIBLE;
+    if (b->depth == 0) {
+        report_bound(s);
+        s->info.status = s->info.score > -INFINITY ? FGI_OPTIMAL : FGI_INFEASIBLE;
+    }
     return FGI_OK;
 }
 
@@ -221,7 +224,7 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     b->current = fgi_calloc(st->n_vars, sizeof(int32_t));
     b->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
-    b->scratch = fgi_alloc(st->max_card, sizeof(double));
+    b->scratch = fgi_alloc(2 * (int64_t)st->max_card, sizeof(double));
     b->weight = fgi_calloc(st->n_vars, sizeof(double));
     b->cost = fgi_alloc(st->n_vars, sizeof(double));
     if (!b->current || !b->labels || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");

@@ -1,6 +1,7 @@
 /* branch_problem.c - see branch_problem.h. */
 #include "branch_problem.h"
 #include <string.h>
+#include "kernels.h"
 
 enum { MAX_ARITY = 64 };
 
@@ -86,13 +87,13 @@ static void set_bound(fgi_problem *p, double constant) {
     fgi_sum_add(&sum, constant);
     for (int32_t i = 0; i < p->n; i++) {
         double best = -INFINITY;
-        for (int64_t k = p->begin[i]; k < p->begin[i + 1]; k++) best = fmax(best, p->unary[k]);
+        for (int64_t k = p->begin[i]; k < p->begin[i + 1]; k++) best = fgi_larger(best, p->unary[k]);
         fgi_sum_add(&sum, best);
         for (int64_t k = p->begin[i]; best > -INFINITY && k < p->begin[i + 1]; k++) p->unary[k] -= best;
     }
     for (int32_t f = 0; f < p->n_factors; f++) {
         double best = -INFINITY;
-        for (int64_t k = p->table_begin[f]; k < p->table_begin[f + 1]; k++) best = fmax(best, p->table[k]);
+        for (int64_t k = p->table_begin[f]; k < p->table_begin[f + 1]; k++) best = fgi_larger(best, p->table[k]);
         p->factor_max[f] = best;
         fgi_sum_add(&sum, best);
     }
@@ -140,6 +141,7 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     p->slot_begin[s->n_factors] = slot;
     p->table_begin[s->n_factors] = entry_at;
     link_slots(p);
+    p->max_card = s->max_card;
     set_bound(p, s->constant);
     /* Labels that are forbidden from the start are dead: their messages are +INFINITY. */
     for (int32_t i = 0; i < p->n; i++)
@@ -303,6 +305,7 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, fgi_p
     c->slot_begin[factor] = slot;
     c->table_begin[factor] = entry_at;
     link_slots(c);
+    c->max_card = p->max_card;
     set_bound(c, fgi_sum_value(&constant));
     for (int32_t i = 0; i < c->n; i++)
         for (int32_t a = 0; a < c->card[i]; a++)
@@ -326,35 +329,25 @@ int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
     return --p->alive[var] > 0;
 }
 
-/* nu(a) = max over the states with y_k = a of table - messages of the other variables. */
-static void pairwise_marginal(const fgi_problem *p, int32_t f, int second, double *nu) {
+/* nu(a) = max over the states with y_k = a of table - messages of the other variables. `h` is scratch. */
+static void pairwise_marginal(const fgi_problem *p, int32_t f, int second, double *nu, double *h) {
     int32_t s = p->slot_begin[f];
-    int32_t rows = p->card[p->slot_var[s]], cols = p->card[p->slot_var[s + 1]];
+    int32_t rows = p->card[p->slot_var[s]], cols = p->card[p->slot_var[s + 1]], n_other = second ? rows : cols;
     const double *table = p->table + p->table_begin[f];
     const double *other = p->message + p->slot_message[second ? s : s + 1];
-    if (second) {
-        for (int32_t b = 0; b < cols; b++) nu[b] = -INFINITY;
-        for (int32_t a = 0; a < rows; a++, table += cols) {
-            double m = other[a];
-            if (m == INFINITY) continue;
-            for (int32_t b = 0; b < cols; b++) {
-                double v = table[b] - m;
-                nu[b] = v > nu[b] ? v : nu[b];
-            }
-        }
+    for (int32_t k = 0; k < n_other; k++) h[k] = -other[k]; /* -INFINITY at dead labels */
+    if (rows > 3 && cols > 3) {
+        const fgi_kernels *kernels = fgi_kernels_get();
+        (second ? kernels->maxplus_rows : kernels->maxplus_cols)(table, rows, cols, 1.0, h, nu);
         return;
     }
-    for (int32_t a = 0; a < rows; a++, table += cols) {
-        double best[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}; /* four chains hide the latency of max */
-        int32_t b = 0;
-        for (; b + 4 <= cols; b += 4)
-            for (int q = 0; q < 4; q++) {
-                double v = table[b + q] - other[b + q];
-                best[q] = v > best[q] ? v : best[q];
-            }
-        for (; b < cols; b++) best[0] = fmax(best[0], table[b] - other[b]);
-        nu[a] = fmax(fmax(best[0], best[1]), fmax(best[2], best[3]));
-    }
+    for (int32_t k = 0; k < (second ? cols : rows); k++) nu[k] = -INFINITY;
+    for (int32_t a = 0; a < rows; a++, table += cols)
+        for (int32_t b = 0; b < cols; b++) {
+            double v = table[b] + (second ? h[a] : h[b]);
+            double *to = second ? nu + b : nu + a;
+            *to = v > *to ? v : *to;
+        }
 }
 
 static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, double *nu) {
@@ -372,11 +365,11 @@ static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, 
         double before = prefix[last];
         if (before < INFINITY) {
             if (position == last) {
-                for (int32_t b = 0; b < cols; b++) nu[b] = fmax(nu[b], row[b] - before);
+                for (int32_t b = 0; b < cols; b++) nu[b] = fgi_larger(nu[b], row[b] - before);
             } else {
                 double best = -INFINITY;
-                for (int32_t b = 0; b < cols; b++) best = fmax(best, row[b] - m[b]);
-                nu[y[position]] = fmax(nu[y[position]], best - before);
+                for (int32_t b = 0; b < cols; b++) best = fgi_larger(best, row[b] - m[b]);
+                nu[y[position]] = fgi_larger(nu[y[position]], best - before);
             }
         }
         row += cols;
@@ -400,7 +393,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
         /* Since the sweep before this one pulled here, no other variable of the factor has been updated: mu is still right. */
         int unchanged = !fresh && var == (forward ? p->factor_low[f] : p->factor_high[f]);
         if (!unchanged) {
-            if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, slot != p->slot_begin[f], scratch);
+            if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, slot != p->slot_begin[f], scratch, scratch + p->max_card);
             else general_marginal(p, f, slot - p->slot_begin[f], scratch);
             for (int32_t a = 0; a < card; a++)
                 if (unary[a] > -INFINITY) mu[a] = scratch[a];
@@ -411,7 +404,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
             if (unary[a] > -INFINITY) belief[a] += mu[a];
     }
     double best = -INFINITY;
-    for (int32_t a = 0; a < card; a++) best = fmax(best, belief[a]);
+    for (int32_t a = 0; a < card; a++) best = fgi_larger(best, belief[a]);
     if (best == -INFINITY) {
         p->bound = -INFINITY;
         return -1;

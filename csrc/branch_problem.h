@@ -9,6 +9,7 @@
 
 typedef struct fgi_problem {
     int32_t n, n_factors, n_slots;   /* variables; factors; (factor, variable) pairs */
+    int32_t max_card;                /* of the root; sizes the scratch memory */
     int32_t *card;                   /* live labels when the problem was made */
     int32_t *alive;                  /* live labels now */
     int64_t *begin;                  /* n + 1 offsets into unary, belief and label */
@@ -40,7 +41,7 @@ void fgi_problem_free(fgi_problem *p);
 
 /* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat `cutoff`,
  * push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction has come just
- * before this one, so nothing may be reused. `scratch` has max card entries. Returns the number of labels removed, -1 when the
+ * before this one, so nothing may be reused. `scratch` has 2 * max_card entries. Returns the number of labels removed, -1 when the
  * problem cannot beat the cutoff any more. */
 int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch);
 /* Removes one label by hand; returns 0 when it was the last one. */

@@ -24,6 +24,10 @@ static inline int fgi_mul(int64_t a, int64_t b, int64_t *product) {
     return 1;
 }
 
+/* fmax and fmin without the call and the care for NaN. */
+static inline double fgi_larger(double a, double b) { return a > b ? a : b; }
+static inline double fgi_smaller(double a, double b) { return a < b ? a : b; }
+
 /* splitmix64: tiny, seedable, the same everywhere. */
 typedef struct fgi_rng { uint64_t state; } fgi_rng;
 static inline uint64_t fgi_rng_next(fgi_rng *r) {
