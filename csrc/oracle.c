@@ -17,7 +17,7 @@ fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arit
     w->dense = fgi_calloc((int64_t)max_card * max_arity, sizeof(double));
     w->mark = fgi_calloc((int64_t)max_card * max_arity, sizeof *w->mark);
     w->bound = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
-    w->kept = fgi_alloc(max_card, sizeof(int32_t));
+    w->kept = fgi_alloc((int64_t)max_card * 2, sizeof(int32_t));
     if (w->dense && w->mark && w->bound && w->kept) return w;
     fgi_oracle_scratch_free(w);
     return NULL;

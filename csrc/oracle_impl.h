@@ -10,7 +10,7 @@ struct fgi_oracle_scratch {
     uint32_t *mark;       /* max_arity blocks of max_card: equal to epoch where the label has a message */
     uint32_t epoch;
     double *bound;        /* max_arity blocks of max_card: bounds of the messages' slices */
-    int32_t *kept;        /* max_card: messages that survive a bound */
+    int32_t *kept;        /* 2 blocks of max_card: messages that survive a bound */
     fgi_ranked *frontier[3]; /* heaps of the walks over updatable tables, see order_updatable.c */
     int64_t frontier_capacity[3];
     int64_t touched, calls;
