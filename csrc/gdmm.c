@@ -12,6 +12,8 @@
 static const double CONVERGED = 1e-6;    /* both residuals */
 static const int64_t BOUND_EVERY = 8;    /* iterations: the certificate costs about as much as one */
 static const int64_t ADAPT_EVERY = 5;
+static const double SWEEP_GAIN = 0.005;  /* part of the gap that a sweep must close */
+static const int SWEEP_PATIENCE = 4;
 static const double RHO_STEP = 1.5, RHO_SLACK = 2;
 
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
@@ -21,7 +23,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     g->solver = solver;
     g->model = solver->model;
     g->relaxation = 1.5;
-    g->last_bound = INFINITY;
+    g->last_bound = g->sweep_bound = INFINITY;
     fgi_rc rc = gdmm_allocate(g, err);
     if (!rc && !(g->propagation = gdmm_propagation_create(g))) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     return rc;
@@ -93,7 +95,7 @@ static void collect_statistics(gdmm *g) {
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
     info->oracle_calls = calls;
-    info->entries_touched = touched;
+    info->entries_touched = touched + g->sweep_entries;
 }
 
 /* After an iteration: certificate and decoding when they are due, else the next iteration. */
@@ -107,13 +109,30 @@ static gdmm_stage next_stage(gdmm *g) {
     return GDMM_FACTORS;
 }
 
-static void take_bound(gdmm *g) {
+static void take_bound(gdmm *g, double bound) {
     fgi_info *info = &g->solver->info;
-    double bound = gdmm_bound_value(g);
     int stalled = g->last_bound - bound < 1e-7 * (fabs(bound) > 1 ? fabs(bound) : 1);
     fgi_solver_bound(g->solver, bound);
     g->last_bound = bound;
     if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations > 2 * BOUND_EVERY) g->converged = 1;
+}
+
+/* The first phase, on models whose tables can be read whole: sweeps of dual coordinate ascent, for as long as each closes a
+ * fair part of the gap. Then their multipliers are where Algorithm 8 starts. */
+static gdmm_stage after_sweep(gdmm *g, double bound) {
+    fgi_info *info = &g->solver->info;
+    fgi_solver_bound(g->solver, bound);
+    g->work += g->pass_work;
+    memcpy(g->rounded, gdmm_sweep_labels(g->sweep), (size_t)g->model->s->n_vars * sizeof *g->rounded);
+    if (!gdmm_sweep_forward(g->sweep)) return gdmm_decode_due(g) ? GDMM_DECODE : GDMM_SWEEP; /* the backward half is next */
+    info->iterations++;
+    double gap = info->score > -INFINITY ? bound - info->score : 1e-3 * (fabs(bound) + 1);
+    g->sweep_stalls = g->sweep_bound - bound < SWEEP_GAIN * gap ? g->sweep_stalls + 1 : 0;
+    g->sweep_bound = bound;
+    if (g->sweep_stalls < SWEEP_PATIENCE) return GDMM_SWEEP;
+    gdmm_sweep_store(g, g->sweep);
+    g->swept = 1;
+    return GDMM_FACTORS;
 }
 
 static fgi_rc worker_failure(const gdmm *g) {
@@ -126,7 +145,7 @@ static fgi_rc worker_failure(const gdmm *g) {
 static void step(gdmm *g) {
     const fgi_structure *st = g->model->s;
     fgi_info *info = &g->solver->info;
-    double start = fgi_clock();
+    double start = fgi_clock(), bound;
     int done;
     switch (g->stage) {
     case GDMM_PROPAGATE:
@@ -144,6 +163,11 @@ static void step(gdmm *g) {
         info->seconds_setup += fgi_clock() - start;
         return;
     case GDMM_SWEEP:
+        done = gdmm_sweep_step(g, g->sweep, &bound);
+        if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
+        info->seconds_bound += fgi_clock() - start;
+        if (done > 0) enter(g, after_sweep(g, bound));
+        return;
     case GDMM_FACTORS:
         if (advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle)) g->stage = GDMM_VARIABLES;
         for (int k = 0; k < g->n_workers; k++)
@@ -156,15 +180,27 @@ static void step(gdmm *g) {
         }
         return;
     case GDMM_BOUND:
+        if (g->sweep) {
+            if (g->cursor == 0) gdmm_sweep_load(g, g->sweep);
+            g->cursor = 1;
+            done = gdmm_sweep_step(g, g->sweep, &bound);
+            info->seconds_bound += fgi_clock() - start;
+            if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
+            if (done > 0) {
+                take_bound(g, bound);
+                if (gdmm_sweep_forward(g->sweep)) enter(g, next_stage(g));
+            }
+            return;
+        }
         if (advance(g, gdmm_bound_size(g), 1, g->piece / GDMM_BLOCK, gdmm_bound_pass, &info->seconds_bound)) {
-            take_bound(g);
+            take_bound(g, gdmm_bound_value(g));
             enter(g, next_stage(g));
         }
         return;
     case GDMM_DECODE:
         done = gdmm_decode_step(g);
         if (done && g->converged) info->status = FGI_CONVERGED;
-        if (done) enter(g, info->iterations == 0 ? GDMM_FACTORS : next_stage(g));
+        if (done) enter(g, g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS);
         info->seconds_decode += fgi_clock() - start;
         return;
     }

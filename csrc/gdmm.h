@@ -48,6 +48,8 @@ typedef struct gdmm_worker {
 
 typedef struct gdmm_propagation gdmm_propagation;
 
+typedef struct gdmm_sweep gdmm_sweep;
+
 typedef enum gdmm_stage { GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE } gdmm_stage;
 
 typedef struct gdmm {
@@ -87,6 +89,11 @@ typedef struct gdmm {
     int64_t piece;           /* indices of a pass between two looks at the clock; whole blocks */
     int converged;
 
+    gdmm_sweep *sweep;       /* dense models only */
+    int64_t sweep_entries;   /* table entries read by sweeps */
+    double sweep_bound;      /* of the last sweep of the first phase */
+    int sweep_stalls, swept;
+
     gdmm_worker *workers;
     int n_workers;
 } gdmm;
@@ -114,6 +121,15 @@ void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
 int64_t gdmm_bound_size(const gdmm *g);
 void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker);
 double gdmm_bound_value(const gdmm *g);
+
+/* gdmm_sweep.c: dual coordinate ascent on a copy of mu. */
+gdmm_sweep *gdmm_sweep_create(const gdmm *g);
+void gdmm_sweep_free(gdmm_sweep *s);
+void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s);
+void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
+int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
+int gdmm_sweep_forward(const gdmm_sweep *s);           /* the direction of the sweep at hand */
+const int32_t *gdmm_sweep_labels(const gdmm_sweep *s); /* decoded by the last forward sweep */
 
 /* gdmm_decode.c */
 int gdmm_decode_due(gdmm *g);

@@ -167,6 +167,7 @@ void gdmm_release(gdmm *g) {
     for (int64_t f = 0; g->active && f < st->n_factors; f++) free(g->active[f].theta);
     for (int k = 0; k < g->n_workers; k++) worker_free(&g->workers[k]);
     gdmm_propagation_free(g->propagation);
+    gdmm_sweep_free(g->sweep);
     fgi_local_free(g->local);
     free(g->theta);
     free(g->adj_slot);
@@ -272,6 +273,8 @@ int gdmm_prepare_step(gdmm *g) {
             prepare_factor(g, g->cursor - st->n_vars);
             work += 50;
         } else {
+            if (g->dense && !(g->sweep = gdmm_sweep_create(g))) g->solver->failure = FGI_NO_MEMORY;
+            if (g->sweep) gdmm_sweep_load(g, g->sweep);
             return 1;
         }
     }
