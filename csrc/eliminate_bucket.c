@@ -107,7 +107,8 @@ fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const i
         !fgi_grow(&b->row, &b->row_capacity, b->card, sizeof(double)))
         return FGI_NO_MEMORY;
     for (int32_t k = 0; k < b->n_outer; k++) b->outer_card[k] = card_at[bag[k]];
-    for (int64_t t = 0; t < b->block; t++) memcpy(b->base + t * b->card, b->unary, (size_t)b->card * sizeof(double));
+    for (int64_t t = 0; t < b->block; t++)
+        for (int32_t a = 0; a < b->card; a++) b->base[t * b->card + a] = b->unary[a];
 
     int64_t used = b->block; /* the first `block` offsets are scratch */
     for (int64_t j = 0; j < b->n_inputs; j++) {

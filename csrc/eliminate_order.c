@@ -1,10 +1,12 @@
-/* eliminate_order.c - greedy elimination orders: smallest table first, and min-fill.
+/* eliminate_order.c - elimination orders: smallest table first, breadth first along the graph (good on strips), and min-fill.
  *
  * The graph is kept as neighbour lists from which eliminated vertices are dropped lazily, so that hubs of large stars cost
  * nothing. Fill counts are exact: eliminating a simplicial vertex updates its neighbours in O(1) each; a new edge (u,w) lowers
  * the fill of every common neighbour by one; the neighbours of an eliminated vertex are counted afresh. */
 #include <string.h>
 #include "eliminate.h"
+
+enum { EASY = 7 }; /* log2 of tables so small that no better order is looked for */
 
 struct fgi_orderer {
     const fgi_scopes *g;
@@ -215,14 +217,57 @@ static void touch(fgi_orderer *o, int32_t v) {
     o->touched[o->n_touched++] = v;
 }
 
-/* Few new edges first; among equals the smaller table. */
-static double key_of(const fgi_orderer *o, int32_t v, int by_fill) {
-    return by_fill ? (double)o->fill[v] + o->log2_size[v] * 0x1p-12 : o->log2_size[v];
+typedef enum rule { BY_SIZE, BY_BREADTH, BY_FILL } rule;
+
+/* Min-fill: few new edges first; among equals the smaller table. */
+static double key_of(const fgi_orderer *o, int32_t v, rule by) {
+    return by == BY_FILL ? (double)o->fill[v] + o->log2_size[v] * 0x1p-12 : by == BY_SIZE ? o->log2_size[v] : o->key[v];
+}
+
+/* Appends the component of `root` to queue[n ..) breadth first, new neighbours by ascending degree; returns its end. */
+static int32_t search(fgi_orderer *o, int32_t root, int32_t *queue, int32_t n) {
+    int32_t head = n;
+    next_stamp(o);
+    o->stamp[root] = o->now;
+    queue[n++] = root;
+    for (; head < n; head++) {
+        const int32_t found = n;
+        for (int64_t k = o->first[queue[head]]; k < o->first[queue[head] + 1]; k++) {
+            int32_t u = o->neighbours[k], l = n;
+            if (o->stamp[u] == o->now) continue;
+            o->stamp[u] = o->now;
+            for (; l > found && n - found < 64 && o->degree[queue[l - 1]] > o->degree[u]; l--) queue[l] = queue[l - 1];
+            queue[l] = u;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Keys that follow a breadth-first search of each component from its far end (as in Cuthill and McKee), so that a long strip
+ * is eliminated from one end to the other, at the width of the strip. */
+static void breadth_keys(fgi_orderer *o) {
+    const int32_t n = o->g->n;
+    int32_t *queue = o->touched, done = 0;
+    for (int32_t v = 0; v < n; v++) o->key[v] = -1;
+    for (int32_t v = 0; v < n; v++) {
+        if (o->key[v] >= 0) continue;
+        for (int round = 0; round < 2; round++) { /* the last vertex found is far from everything: start again there */
+            int32_t end = search(o, round == 0 ? v : queue[done], queue, done), last = queue[end - 1];
+            if (round == 0) {
+                end = search(o, last, queue, done);
+                queue[done] = queue[end - 1];
+                continue;
+            }
+            for (; done < end; done++) o->key[queue[done]] = done;
+        }
+    }
+    o->steps += 3.0 * (double)o->first[n];
 }
 
 /* ---- one greedy pass ---------------------------------------------------------------------------------------- */
 
-static int start_pass(fgi_orderer *o, int by_fill, fgi_rng *rng) {
+static int start_pass(fgi_orderer *o, rule by, fgi_rng *rng) {
     const int32_t n = o->g->n;
     if (!fgi_grow(&o->pool, &o->pool_capacity, o->first[n] + 1, sizeof(int32_t))) return 0;
     if (o->first[n] > 0) memcpy(o->pool, o->neighbours, (size_t)o->first[n] * sizeof(int32_t));
@@ -237,19 +282,21 @@ static int start_pass(fgi_orderer *o, int by_fill, fgi_rng *rng) {
     }
     o->steps += 2.0 * (double)(o->first[n] + n);
     o->n_touched = 0;
+    if (by == BY_BREADTH) breadth_keys(o);
     for (int32_t v = 0; v < n; v++) {
-        o->fill[v] = by_fill ? count_fill(o, v) : 0;
-        o->key[v] = key_of(o, v, by_fill);
-        o->heap[v] = v;
-        o->where[v] = v;
+        o->fill[v] = by == BY_FILL ? count_fill(o, v) : 0;
+        o->key[v] = key_of(o, v, by);
     }
-    o->heap_size = n;
-    for (int32_t k = n / 2; k-- > 0;) sift(o, k);
+    for (o->heap_size = 0; o->heap_size < n;) { /* one at a time: sift moves both ways and needs a heap around it */
+        int32_t k = o->heap_size++;
+        o->heap[k] = k;
+        sift(o, k);
+    }
     return 1;
 }
 
 /* Makes the neighbours of the (dead) vertex v a clique. The vertex of highest degree goes last: its list is never walked. */
-static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, int by_fill) {
+static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, rule by) {
     for (int32_t k = 0; k + 1 < d; k++)
         if (o->degree[list[k]] > o->degree[list[d - 1]]) {
             int32_t u = list[k];
@@ -262,7 +309,7 @@ static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, int by_fill) {
         for (int32_t l = k + 1; l < d; l++) {
             int32_t w = list[l];
             if (o->stamp[w] == o->now) continue;
-            if (by_fill) {
+            if (by == BY_FILL) {
                 tidy(o, w);
                 const int32_t *common = o->pool + o->at[w];
                 for (int32_t x = 0; x < o->length[w]; x++)
@@ -282,9 +329,9 @@ static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, int by_fill) {
 typedef enum pass_end { PASS_DONE, PASS_WORSE, PASS_NO_MEMORY } pass_end;
 
 /* Fills `bags` (positions are filled in later) unless the order gets worse than the limits. */
-static pass_end greedy_pass(fgi_orderer *o, int by_fill, fgi_rng *rng, double log2_limit, double work_limit, double step_limit, fgi_bags *bags) {
+static pass_end greedy_pass(fgi_orderer *o, rule by, fgi_rng *rng, double log2_limit, double work_limit, double step_limit, fgi_bags *bags) {
     const int32_t n = o->g->n;
-    if (!start_pass(o, by_fill, rng)) return PASS_NO_MEMORY;
+    if (!start_pass(o, by, rng)) return PASS_NO_MEMORY;
     if (!fgi_grow(&bags->order, &bags->order_capacity, n, sizeof(int32_t)) || !fgi_grow(&bags->begin, &bags->begin_capacity, (int64_t)n + 1, sizeof(int64_t)))
         return PASS_NO_MEMORY;
     bags->n = n;
@@ -307,7 +354,7 @@ static pass_end greedy_pass(fgi_orderer *o, int by_fill, fgi_rng *rng, double lo
         if (d > bags->width) bags->width = d;
         if (o->log2_size[v] > bags->log2_largest) bags->log2_largest = o->log2_size[v];
 
-        const int simplicial = by_fill && o->fill[v] == 0;
+        const int simplicial = by == BY_FILL && o->fill[v] == 0;
         o->dead[v] = 1;
         for (int32_t k = 0; k < d; k++) {
             int32_t u = list[k];
@@ -317,16 +364,16 @@ static pass_end greedy_pass(fgi_orderer *o, int by_fill, fgi_rng *rng, double lo
             touch(o, u);
         }
         if (!simplicial) {
-            if (!make_clique(o, list, d, by_fill)) return PASS_NO_MEMORY;
-            if (by_fill)
+            if (!make_clique(o, list, d, by)) return PASS_NO_MEMORY;
+            if (by == BY_FILL)
                 for (int32_t k = 0; k < d; k++) o->fill[list[k]] = count_fill(o, list[k]);
         }
         o->steps += d + 8;
         for (int32_t k = 0; k < o->n_touched; k++) {
             int32_t u = o->touched[k];
             o->is_touched[u] = 0;
-            o->key[u] = key_of(o, u, by_fill);
-            sift(o, o->where[u]);
+            o->key[u] = key_of(o, u, by);
+            if (by != BY_BREADTH) sift(o, o->where[u]);
         }
         o->n_touched = 0;
     }
@@ -351,19 +398,20 @@ fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, d
     if (!build_graph(o, g)) return FGI_NO_MEMORY;
     fgi_bags *best = NULL, *next = &o->bags[0];
     fgi_rng rng = {0x5EED};
-    for (int attempt = 0; attempt < 64; attempt++) {
-        /* A better order is worth at most the elimination it may save. */
-        double worth = best ? 0.25 * best->work : INFINITY, limit = effort;
-        if (best && (o->steps > worth || best->log2_largest <= 6)) break;
-        if (best && worth < limit) limit = worth + o->steps;
-        pass_end end = greedy_pass(o, attempt > 0, attempt > 1 ? &rng : NULL, best ? fmax(best->log2_largest, 1) : log2_limit,
-                                   best ? best->work : INFINITY, attempt == 0 ? effort : limit, next);
+    for (int attempt = 0; attempt < 64 && o->steps < effort; attempt++) {
+        /* First a try whether the problem is easy, then the full passes. Another pass is worth at most a part of the elimination it
+         * may shorten; a step here costs about as much as eight table entries there. */
+        const rule by = attempt == 0 || attempt == 2 ? BY_SIZE : attempt == 1 ? BY_BREADTH : BY_FILL;
+        const double share = attempt <= 1 ? INFINITY : attempt <= 3 ? 0.02 : 0.004;
+        const double table = best ? best->log2_largest + 1 : attempt == 0 ? fmin(EASY, log2_limit) : log2_limit;
+        const double steps = best ? fmin(effort, o->steps + share * best->work) : effort;
+        pass_end end = greedy_pass(o, by, attempt > 3 ? &rng : NULL, table, best ? best->work : INFINITY, steps, next);
         if (end == PASS_NO_MEMORY) return FGI_NO_MEMORY;
         if (end == PASS_DONE) {
             best = next;
             next = &o->bags[best == &o->bags[0]];
+            if (best->log2_largest <= EASY) break;
         }
-        if (o->steps >= effort) break;
     }
     if (!best) return FGI_UNSUPPORTED;
     finish(o, best);

@@ -1,4 +1,4 @@
-"""Exact methods: bucket elimination under a memory limit, and exact re-optimisation of some variables given the others."""
+"""Exact methods: bucket elimination under a memory limit; some variables re-optimised given the others; components."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class EliminationEstimate:
 class Elimination:
     """Bucket elimination of a C model (`FactorGraph.model`).
 
-    Creating it only looks for an order and estimates the cost; `run` refuses with SolverError, before it allocates anything,
-    where the estimate exceeds `memory` bytes. Interrupted runs are continued by calling `run` again.
+    Creating it only looks for an order and estimates the cost; `run` refuses with SolverError, before it allocates
+    anything, where the estimate exceeds `memory` bytes. Interrupted runs are continued by calling `run` again.
 
     >>> from fginfer import FactorGraph
     >>> graph = FactorGraph([2, 3])
@@ -101,7 +101,11 @@ class SubsetOptimiser:
     def improve(
         self, labels: NDArray[np.int32], subset: ArrayLike, *, max_table: int = 1 << 20, forbidden: float = -inf
     ) -> float | None:
-        """Improves `labels` in place and returns the gain in score; None if a table of more than `max_table` entries would be needed."""
+        """Improves `labels` in place and returns the gain in score.
+
+        None, with the labels unchanged, if a table of more than `max_table` entries would be needed. Forbidden entries
+        count as `forbidden` each: pass a large negative number to repair an infeasible labeling.
+        """
         chosen = np.ascontiguousarray(subset, np.int32)
         if labels.dtype != np.int32 or labels.shape != (self._n,):
             raise ValueError(f"labels must be an int32 array of length {self._n}")
