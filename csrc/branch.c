@@ -8,7 +8,8 @@
 #include "branch_problem.h"
 #include "solver.h"
 
-enum { MAX_ENTRIES = 40000000, ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 100000 };
+enum { MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
+        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 100000 };
 
 typedef struct frame {
     fgi_problem *problem;
@@ -28,7 +29,6 @@ typedef struct branch {
     double *weight;       /* per root variable: how often it closed a node */
     double *cost;         /* per variable of the problem at hand: what its factors cost on average */
     int64_t nodes, work;
-    int started;
 } branch;
 
 /* A labeling must beat the incumbent by more than rounding to be worth a search. */
@@ -81,7 +81,7 @@ static void offer(fgi_solver *s, const fgi_problem *p) {
 
 /* What a factor costs on average, each state counting no more than what would close the node. */
 static double mean_cost(const fgi_problem *p, int32_t f, double left) {
-    const double *begin = p->table + p->table_begin[f], *end = p->table + p->table_begin[f + 1];
+    const double *begin = p->table[f], *end = begin + p->states[f];
     double best = -INFINITY, sum = 0;
     for (const double *t = begin; t < end; t++) best = fgi_larger(best, *t);
     for (const double *t = begin; t < end; t++) sum += fgi_smaller(best - *t, left);
@@ -127,7 +127,11 @@ static fgi_rc split(fgi_solver *s) {
         return FGI_OK;
     }
     int32_t value = best_label(p, var);
-    fgi_rc rc = fgi_problem_child(p, var, value, &child);
+    fgi_rc rc = fgi_problem_child(p, var, value, MAX_ENTRIES, &child);
+    if (rc == FGI_UNSUPPORTED) { /* too large to branch on: what is known stays */
+        s->info.status = FGI_CONVERGED;
+        return FGI_OK;
+    }
     if (rc) return rc;
     for (int32_t i = 0; i < p->n; i++) {
         if (i != var && p->alive[i] != 1) continue;
@@ -167,7 +171,7 @@ static fgi_rc step(fgi_solver *s) {
         b->work += 64;
         for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
             int32_t factor = p->slot_factor[p->adj[k]];
-            b->work += p->table_begin[factor + 1] - p->table_begin[factor];
+            b->work += p->states[factor];
         }
         if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s), b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
@@ -193,19 +197,13 @@ static fgi_rc step(fgi_solver *s) {
 
 static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     branch *b = s->state;
-    if (!b->started) {
-        fgi_problem *root = NULL;
-        fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
-        if (rc) return rc;
-        if ((rc = push(s, root))) return rc;
-        b->started = 1;
-    }
     while (b->depth > 0) {
         int64_t iterations = s->info.iterations;
         fgi_rc rc = step(s);
         if (rc) return rc;
         if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
         if (b->work < CLOCK_WORK) continue;
+        s->info.entries_touched += b->work;
         b->work = 0;
         if (fgi_clock() >= deadline) break;
     }
@@ -227,8 +225,28 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     b->scratch = fgi_alloc(2 * (int64_t)st->max_card, sizeof(double));
     b->weight = fgi_calloc(st->n_vars, sizeof(double));
     b->cost = fgi_alloc(st->n_vars, sizeof(double));
+    fgi_problem *root = NULL;
     if (!b->current || !b->labels || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
+    if (rc) return fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
+    return push(s, root);
+}
+
+/* Only before the first step: afterwards the root has changed. */
+static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
+    branch *b = s->state;
+    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1) return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
+    fgi_problem_set_messages(b->stack[0].problem, mu, b->scratch);
     return FGI_OK;
+}
+
+static int64_t bnb_message_size(const fgi_solver *s) {
+    const branch *b = s->state;
+    int64_t size = 0;
+    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1) return -1;
+    const fgi_problem *root = b->stack[0].problem;
+    for (int32_t k = 0; k < root->n_slots; k++) size += root->card[root->slot_var[k]];
+    return size;
 }
 
 static void bnb_destroy(fgi_solver *s) {
@@ -243,4 +261,5 @@ static void bnb_destroy(fgi_solver *s) {
     free(b);
 }
 
-const fgi_solver_ops fgi_bnb_ops = {.name = "bnb", .create = bnb_create, .run = bnb_run, .destroy = bnb_destroy};
+const fgi_solver_ops fgi_bnb_ops = {.name = "bnb", .create = bnb_create, .run = bnb_run, .destroy = bnb_destroy,
+                                    .warm_start = bnb_warm_start, .message_size = bnb_message_size};

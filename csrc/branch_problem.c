@@ -21,8 +21,9 @@ void fgi_problem_free(fgi_problem *p) {
     free(p->slot_factor);
     free(p->slot_message);
     free(p->message);
-    free(p->table_begin);
     free(p->table);
+    free(p->states);
+    free(p->owned);
     free(p->factor_max);
     free(p->factor_low);
     free(p->factor_high);
@@ -49,8 +50,9 @@ static fgi_problem *problem_new(int64_t n, int64_t n_labels, int64_t n_factors, 
     p->slot_factor = fgi_alloc(n_slots, sizeof(int32_t));
     p->slot_message = fgi_alloc(n_slots, sizeof(int64_t));
     p->message = fgi_calloc(n_messages, sizeof(double));
-    p->table_begin = fgi_alloc(n_factors + 1, sizeof(int64_t));
-    p->table = fgi_alloc(n_entries, sizeof(double));
+    p->table = fgi_alloc(n_factors, sizeof *p->table);
+    p->states = fgi_alloc(n_factors, sizeof(int64_t));
+    p->owned = fgi_alloc(n_entries, sizeof(double));
     p->factor_max = fgi_alloc(n_factors, sizeof(double));
     p->factor_low = fgi_alloc(n_factors, sizeof(int32_t));
     p->factor_high = fgi_alloc(n_factors, sizeof(int32_t));
@@ -58,7 +60,7 @@ static fgi_problem *problem_new(int64_t n, int64_t n_labels, int64_t n_factors, 
     p->adj = fgi_alloc(n_slots, sizeof(int32_t));
     p->bytes = 8 * (2 * n_labels + n_messages + n_entries) + 4 * n_labels + 24 * n + 24 * n_factors + 20 * n_slots;
     if (p->card && p->alive && p->begin && p->unary && p->belief && p->root_var && p->label && p->slot_begin && p->slot_var &&
-        p->slot_factor && p->slot_message && p->message && p->table_begin && p->table && p->factor_max &&
+        p->slot_factor && p->slot_message && p->message && p->table && p->states && p->owned && p->factor_max &&
         p->factor_low && p->factor_high && p->adj_begin && p->adj)
         return p;
     fgi_problem_free(p);
@@ -93,12 +95,14 @@ static void set_bound(fgi_problem *p, double constant) {
     }
     for (int32_t f = 0; f < p->n_factors; f++) {
         double best = -INFINITY;
-        for (int64_t k = p->table_begin[f]; k < p->table_begin[f + 1]; k++) best = fgi_larger(best, p->table[k]);
+        for (int64_t k = 0; k < p->states[f]; k++) best = fgi_larger(best, p->table[f][k]);
         p->factor_max[f] = best;
         fgi_sum_add(&sum, best);
     }
     p->bound = fgi_sum_value(&sum);
 }
+
+static int borrowable(const fgi_view *v) { return v->kind == FGI_DENSE && v->weight == 1.0 && !v->transposed; }
 
 fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_problem **out) {
     const fgi_structure *s = m->s;
@@ -106,8 +110,11 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     for (int64_t f = 0; f < s->n_factors; f++) {
         fgi_view v = fgi_factor_view(m, f);
         int64_t states = fgi_view_states(m, &v);
-        if (v.arity > MAX_ARITY || states > max_entries - n_entries) return FGI_UNSUPPORTED;
-        n_entries += states;
+        if (v.arity > MAX_ARITY) return FGI_UNSUPPORTED;
+        if (!borrowable(&v)) {
+            if (states > max_entries - n_entries) return FGI_UNSUPPORTED;
+            n_entries += states;
+        }
         for (int32_t k = 0; k < v.arity; k++) n_messages += s->cards[v.vars[k]];
     }
     if (n_slots > INT32_MAX) return FGI_UNSUPPORTED;
@@ -125,12 +132,15 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     for (int64_t f = 0; f < s->n_factors; f++) {
         fgi_view v = fgi_factor_view(m, f);
         p->slot_begin[f] = slot;
-        p->table_begin[f] = entry_at;
-        if (v.arity == 2) {
+        p->states[f] = fgi_view_states(m, &v);
+        p->table[f] = borrowable(&v) ? v.values : p->owned + entry_at;
+        if (borrowable(&v)) {
+            /* nothing to copy */
+        } else if (v.arity == 2) {
             for (int32_t a = 0; a < v.rows; a++)
-                for (int32_t b = 0; b < v.cols; b++) p->table[entry_at++] = fgi_view_at2(&v, a, b);
+                for (int32_t b = 0; b < v.cols; b++) p->owned[entry_at++] = fgi_view_at2(&v, a, b);
         } else {
-            for (int64_t k = 0, states = fgi_view_states(m, &v); k < states; k++) p->table[entry_at++] = v.weight * v.values[k];
+            for (int64_t k = 0; k < p->states[f]; k++) p->owned[entry_at++] = v.weight * v.values[k];
         }
         for (int32_t k = 0; k < v.arity; k++, slot++) {
             p->slot_var[slot] = v.vars[k];
@@ -139,7 +149,6 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
         }
     }
     p->slot_begin[s->n_factors] = slot;
-    p->table_begin[s->n_factors] = entry_at;
     link_slots(p);
     p->max_card = s->max_card;
     set_bound(p, s->constant);
@@ -162,7 +171,7 @@ typedef struct kept {
 /* Copies the part of factor f that is left, reparametrised, to `to`; the free variables keep their order. */
 static void slice_factor(const fgi_problem *p, int32_t f, const kept *keep, const int32_t *live, double *to) {
     int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first;
-    const double *table = p->table + p->table_begin[f];
+    const double *table = p->table[f];
     if (arity == 2) {
         const kept *ki = &keep[p->slot_var[first]], *kj = &keep[p->slot_var[first + 1]];
         const double *mi = p->message + p->slot_message[first], *mj = p->message + p->slot_message[first + 1];
@@ -206,7 +215,7 @@ static void slice_factor(const fgi_problem *p, int32_t f, const kept *keep, cons
     }
 }
 
-fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, fgi_problem **out) {
+fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, int64_t max_entries, fgi_problem **out) {
     kept *keep = fgi_alloc(p->n, sizeof *keep);
     int32_t *live = fgi_alloc(p->begin[p->n], sizeof *live);
     fgi_problem *c = NULL;
@@ -234,6 +243,10 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, fgi_p
         }
         if (states > largest) largest = states;
         if (free_vars < 2) continue;
+        if (states > max_entries - n_entries) {
+            rc = FGI_UNSUPPORTED;
+            goto done;
+        }
         n_factors++;
         n_slots += free_vars;
         n_messages += messages;
@@ -285,13 +298,14 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, fgi_p
                 only = keep[p->slot_var[s]].child;
                 states *= keep[p->slot_var[s]].count;
             }
-        slice_factor(p, f, keep, live, free_vars < 2 ? folded : c->table + entry_at);
+        slice_factor(p, f, keep, live, free_vars < 2 ? folded : c->owned + entry_at);
         if (free_vars == 0) fgi_sum_add(&constant, folded[0]);
         else if (free_vars == 1)
             for (int32_t x = 0; x < c->card[only]; x++) c->unary[c->begin[only] + x] += folded[x];
         else {
             c->slot_begin[factor] = slot;
-            c->table_begin[factor++] = entry_at;
+            c->table[factor] = c->owned + entry_at;
+            c->states[factor++] = states;
             entry_at += states;
             for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) {
                 const kept *k = &keep[p->slot_var[s]];
@@ -303,7 +317,6 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, fgi_p
         }
     }
     c->slot_begin[factor] = slot;
-    c->table_begin[factor] = entry_at;
     link_slots(c);
     c->max_card = p->max_card;
     set_bound(c, fgi_sum_value(&constant));
@@ -333,7 +346,7 @@ int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
 static void pairwise_marginal(const fgi_problem *p, int32_t f, int second, double *nu, double *h) {
     int32_t s = p->slot_begin[f];
     int32_t rows = p->card[p->slot_var[s]], cols = p->card[p->slot_var[s + 1]], n_other = second ? rows : cols;
-    const double *table = p->table + p->table_begin[f];
+    const double *table = p->table[f];
     const double *other = p->message + p->slot_message[second ? s : s + 1];
     for (int32_t k = 0; k < n_other; k++) h[k] = -other[k]; /* -INFINITY at dead labels */
     if (rows > 3 && cols > 3) {
@@ -359,7 +372,7 @@ static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, 
     prefix[0] = 0;
     for (int32_t k = 0; k + 1 < arity; k++) prefix[k + 1] = prefix[k] + (k == position ? 0 : p->message[p->slot_message[first + k]]);
     const int32_t last = arity - 1, cols = p->card[p->slot_var[first + last]];
-    const double *row = p->table + p->table_begin[f], *end = p->table + p->table_begin[f + 1];
+    const double *row = p->table[f], *end = p->table[f] + p->states[f];
     const double *m = p->message + p->slot_message[first + last];
     while (row < end) {
         double before = prefix[last];
@@ -380,6 +393,49 @@ static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, 
     }
 }
 
+static void marginal(const fgi_problem *p, int32_t f, int32_t slot, double *scratch) {
+    int32_t position = slot - p->slot_begin[f];
+    if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, position, scratch, scratch + p->max_card);
+    else general_marginal(p, f, position, scratch);
+}
+
+/* Maximum of the reparametrised factor. */
+static double factor_maximum(const fgi_problem *p, int32_t f, double *scratch) {
+    int32_t first = p->slot_begin[f];
+    const double *mu = p->message + p->slot_message[first];
+    double best = -INFINITY;
+    marginal(p, f, first, scratch);
+    for (int32_t a = 0; a < p->card[p->slot_var[first]]; a++) best = fgi_larger(best, scratch[a] - mu[a]);
+    return best;
+}
+
+void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch) {
+    for (int32_t s = 0; s < p->n_slots; s++)
+        for (int32_t a = 0, i = p->slot_var[s]; a < p->card[i]; a++, mu++)
+            if (p->message[p->slot_message[s] + a] < INFINITY && fabs(*mu) < INFINITY) p->message[p->slot_message[s] + a] = *mu;
+    /* The bound is a constant and the maxima of all reparametrised parts: take the old maxima out, put the new ones in. */
+    double constant = p->bound;
+    for (int32_t f = 0; f < p->n_factors; f++) constant -= p->factor_max[f];
+    fgi_sum sum = {0};
+    fgi_sum_add(&sum, constant);
+    for (int32_t i = 0; i < p->n; i++) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < p->card[i]; a++) {
+            double b = p->unary[p->begin[i] + a];
+            for (int32_t k = p->adj_begin[i]; b > -INFINITY && k < p->adj_begin[i + 1]; k++) b += p->message[p->slot_message[p->adj[k]] + a];
+            best = fgi_larger(best, b);
+        }
+        if (best == -INFINITY) continue; /* the bound is -INFINITY already */
+        fgi_sum_add(&sum, best);
+        for (int32_t a = 0; a < p->card[i]; a++) p->unary[p->begin[i] + a] -= best;
+    }
+    for (int32_t f = 0; f < p->n_factors; f++) {
+        p->factor_max[f] = factor_maximum(p, f, scratch);
+        fgi_sum_add(&sum, p->factor_max[f]);
+    }
+    p->bound = fgi_sum_value(&sum);
+}
+
 int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch) {
     const int32_t card = p->card[var];
     double *unary = p->unary + p->begin[var], *belief = p->belief + p->begin[var];
@@ -393,8 +449,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
         /* Since the sweep before this one pulled here, no other variable of the factor has been updated: mu is still right. */
         int unchanged = !fresh && var == (forward ? p->factor_low[f] : p->factor_high[f]);
         if (!unchanged) {
-            if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, slot != p->slot_begin[f], scratch, scratch + p->max_card);
-            else general_marginal(p, f, slot - p->slot_begin[f], scratch);
+            marginal(p, f, slot, scratch);
             for (int32_t a = 0; a < card; a++)
                 if (unary[a] > -INFINITY) mu[a] = scratch[a];
             p->bound -= p->factor_max[f];
@@ -454,7 +509,7 @@ void fgi_problem_decode(const fgi_problem *p, int32_t *labels, double *scratch) 
             const double *mu = p->message + p->slot_message[slot];
             for (int32_t a = 0; a < p->card[i]; a++) {
                 if (unary[a] == -INFINITY) continue;
-                scratch[a] += unknown ? mu[a] : p->table[p->table_begin[f] + at + own * a];
+                scratch[a] += unknown ? mu[a] : p->table[f][at + own * a];
             }
         }
         int32_t best = 0;

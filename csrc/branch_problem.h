@@ -22,8 +22,9 @@ typedef struct fgi_problem {
     int32_t *slot_factor;
     int64_t *slot_message;           /* n_slots offsets into messages */
     double *message;                 /* mu: factor minus mu, unary plus mu; +INFINITY at dead labels */
-    int64_t *table_begin;            /* n_factors + 1 offsets into table */
-    double *table;
+    const double **table;            /* per factor: its scores; the root borrows the model's where it can */
+    int64_t *states;                 /* per factor: how many */
+    double *owned;                   /* what `table` does not borrow */
     double *factor_max;              /* max of the reparametrised factor, as long as no update has moved it */
     int32_t *factor_low;             /* first and last variable of a factor in the order of the sweeps */
     int32_t *factor_high;
@@ -33,10 +34,14 @@ typedef struct fgi_problem {
     int64_t bytes;
 } fgi_problem;
 
-/* The whole model. FGI_UNSUPPORTED when the expanded tables would pass max_entries. */
+/* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded; FGI_UNSUPPORTED when
+ * that would pass max_entries. */
 fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_problem **out);
-/* What is left of `p` when variable `var` takes its label `a` (indices of p); dead labels and fixed variables are dropped. */
-fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, fgi_problem **out);
+/* What is left of `p` when variable `var` takes its label `a` (indices of p); dead labels and fixed variables are dropped.
+ * FGI_UNSUPPORTED when more than max_entries are left. */
+fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, int64_t max_entries, fgi_problem **out);
+/* Dual variables from elsewhere, in the layout of fgi_solver_messages; only for a problem made from the whole model. */
+void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch);
 void fgi_problem_free(fgi_problem *p);
 
 /* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat `cutoff`,
