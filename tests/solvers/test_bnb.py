@@ -1,4 +1,4 @@
-"""Branch and bound: equal to brute force on every kind of model, bounds that hold at any moment, slices that change nothing."""
+"""Branch and bound: equal to brute force, bounds that hold at any moment, slices that change nothing."""
 
 from __future__ import annotations
 
