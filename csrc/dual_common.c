@@ -13,6 +13,53 @@ void fgi_view_maxplus(const fgi_kernels *k, const fgi_view *v, int from, const d
     else k->maxplus_cols(v->values, n_to, n_from, v->weight, h, out);
 }
 
+/* x[i * n + a] = x[i] + g[a] in place, for i < size: from the back, so that nothing is overwritten before it is read. */
+static int64_t outer_sum(double *x, int64_t size, const double *g, int32_t n) {
+    for (int64_t i = size - 1; i >= 0; i--) {
+        const double base = x[i];
+        for (int32_t a = n - 1; a >= 0; a--) x[i * n + a] = base + g[a];
+    }
+    return size * n;
+}
+
+/* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their product
+ * spaces once, and the maxima are two max-plus products. */
+void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g, double *out, double *scratch) {
+    if (v->arity == 2) {
+        fgi_view_maxplus(k, v, 1 - p, g[1 - p], out, scratch);
+        return;
+    }
+    const int32_t *cards = m->s->cards, n = cards[v->vars[p]];
+    int64_t before = 1, after = 1;
+    double *head = scratch;
+    head[0] = 0;
+    for (int q = 0; q < p; q++) before = outer_sum(head, before, g[q], cards[v->vars[q]]);
+    double *tail = head + before;
+    tail[0] = 0;
+    for (int q = p + 1; q < v->arity; q++) after = outer_sum(tail, after, g[q], cards[v->vars[q]]);
+    if (after == 1) {
+        k->maxplus_rows(v->values, before, n, v->weight, head, out);
+    } else if (before == 1) {
+        k->maxplus_cols(v->values, n, after, v->weight, tail, out);
+    } else {
+        double *middle = tail + after;
+        k->maxplus_cols(v->values, before * n, after, v->weight, tail, middle);
+        k->maxplus_rows(middle, before, n, 1, head, out);
+    }
+}
+
+int64_t fgi_marginal_scratch(const fgi_model *m) {
+    int64_t most = 2 * (int64_t)m->s->max_card + 1;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        if (v.arity == 2) continue;
+        int64_t states = fgi_view_states(m, &v); /* before + after <= states + 1, before * K_p <= states */
+        if (states > INT64_MAX / 4) return -1;
+        if (2 * states + 2 > most) most = 2 * states + 2;
+    }
+    return most;
+}
+
 double fgi_dual_magnitude(const fgi_model *m) {
     double sum = fabs(m->s->constant);
     for (int64_t i = 0; i < m->s->n_vars; i++) {
@@ -40,4 +87,39 @@ int64_t fgi_dual_message_size(const fgi_model *m) {
     int64_t n = 0;
     for (int64_t i = 0; i < m->s->n_vars; i++) n += (m->s->adj_begin[i + 1] - m->s->adj_begin[i]) * m->s->cards[i];
     return n;
+}
+
+/* ---- progress ----------------------------------------------------------------------------------------------- */
+
+enum { STALL_ITERATIONS = 20 };
+static const double STALL_GAIN = 1e-11;
+
+void fgi_progress_init(fgi_progress *p) {
+    *p = (fgi_progress){0};
+    p->last_decoded = NAN;
+    p->stall_bound = INFINITY;
+}
+
+void fgi_progress_begin(fgi_progress *p, double constant) {
+    p->bound = p->decoded = (fgi_sum){0};
+    p->magnitude = 0;
+    fgi_progress_take(p, constant);
+    fgi_sum_add(&p->decoded, constant);
+}
+
+void fgi_progress_consider(fgi_solver *solver, fgi_progress *p, const int32_t *labels) {
+    double score = fgi_sum_value(&p->decoded), best = solver->info.score;
+    if (score == -INFINITY || score == p->last_decoded) return;
+    p->last_decoded = score;
+    if (best == -INFINITY || score > best - 1e-9 * (1 + fabs(best))) fgi_solver_consider(solver, labels);
+}
+
+void fgi_progress_report(fgi_solver *solver, fgi_progress *p) {
+    double value = fgi_sum_value(&p->bound);
+    fgi_solver_bound(solver, fgi_safe_bound(value, p->magnitude + p->model_magnitude));
+    if (fgi_solver_done(solver) || solver->info.iterations - p->stall_begin < STALL_ITERATIONS) return;
+    double gain = p->stall_bound - value;
+    p->stall_bound = value;
+    p->stall_begin = solver->info.iterations;
+    if (gain < STALL_GAIN * STALL_ITERATIONS * fmax(1, fabs(value))) solver->info.status = FGI_CONVERGED;
 }

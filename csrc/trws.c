@@ -20,13 +20,12 @@
 #include <string.h>
 #include "dual_common.h"
 #include "solver.h"
+#include "trws.h"
 
 enum {
     CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
-    EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
-    STALL_ITERATIONS = 20 /* converged when the bound gains next to nothing over so many iterations */
+    EDGE_WORK = 16        /* the fixed cost of a message, in entries */
 };
-static const double STALL_GAIN = 1e-10; /* per iteration, relative to max(1, |bound|) */
 
 typedef struct edge {
     const double *values;     /* dense tables; NULL for implicit ones */
@@ -53,12 +52,7 @@ typedef struct trws {
     int64_t node;             /* next node of the stage, counted from its start */
     int64_t done;             /* edges of that node already sent; -1: its sums are not made yet */
     int64_t work;
-    fgi_sum bound;
-    double bound_magnitude, model_magnitude;
-    fgi_sum decoded;          /* score of the labeling being decoded, to skip the full evaluation of bad ones */
-    double last_decoded;
-    double stall_bound;       /* bound at the start of the current stall window */
-    int64_t stall_begin;
+    fgi_progress progress;
 } trws;
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
@@ -124,7 +118,7 @@ static int build_edges(const fgi_model *m, trws *s, double deadline) {
     }
     for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
     s->earlier_begin[0] = 0;
-    s->model_magnitude = fgi_dual_magnitude(m);
+    s->progress.model_magnitude = fgi_dual_magnitude(m);
     s->node = 0;
     s->done = -1;
     s->stage = FORWARD;
@@ -209,18 +203,13 @@ static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
         for (int32_t a = 1; a < n; a++)
             if (s->given[a] + s->hat[a] > s->given[best] + s->hat[best]) best = a;
         s->labels[i] = best;
-        fgi_sum_add(&s->decoded, s->given[best]);
+        fgi_sum_add(&s->progress.decoded, s->given[best]);
     }
     accumulate(s, s->hat, theta, n);
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) accumulate(s, s->hat, s->messages + s->edges[s->earlier[k]].message, n);
 }
 
 /* ---- sweeps ------------------------------------------------------------------------------------------------- */
-
-static void take_out(trws *s, double top) {
-    fgi_sum_add(&s->bound, top);
-    s->bound_magnitude += fabs(top);
-}
 
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
 static int sweep(const fgi_model *m, trws *s, double deadline) {
@@ -233,7 +222,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         if (s->done < 0) {
             visit(m, s, i, forward);
             double top = s->k->max(s->hat, st->cards[i]);
-            take_out(s, top);
+            fgi_progress_take(&s->progress, top);
             if (top == -INFINITY) return 1;
             s->k->shift(s->hat, top, st->cards[i]);
             s->done = 0;
@@ -245,7 +234,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
             edge *e = &s->edges[at];
             s->done++;
             double top = send(m, s, e, forward, weight);
-            take_out(s, top);
+            fgi_progress_take(&s->progress, top);
             if (top == -INFINITY) return 1;
             int64_t entries = e->values ? (int64_t)st->cards[e->lo] * st->cards[e->hi] : st->cards[e->lo] + st->cards[e->hi];
             if (out_of_time(s, entries, deadline)) return 0;
@@ -258,28 +247,7 @@ static void begin_sweep(trws *s, stage next, double constant) {
     s->stage = next;
     s->node = 0;
     s->done = -1;
-    s->bound = (fgi_sum){0};
-    s->decoded = (fgi_sum){0};
-    fgi_sum_add(&s->bound, constant);
-    fgi_sum_add(&s->decoded, constant);
-    s->bound_magnitude = fabs(constant);
-}
-
-/* The full evaluation is skipped for labelings that are clearly worse than the best, or the same as the last one. */
-static void consider(fgi_solver *solver, trws *s) {
-    double score = fgi_sum_value(&s->decoded), best = solver->info.score;
-    if (score == -INFINITY || score == s->last_decoded) return;
-    s->last_decoded = score;
-    if (best == -INFINITY || score > best - 1e-9 * (1 + fabs(best))) fgi_solver_consider(solver, s->labels);
-}
-
-/* Nothing more to gain: the bound has crept by less than STALL_GAIN per iteration over a whole window. */
-static int stalled(trws *s, int64_t iteration, double bound) {
-    if (iteration - s->stall_begin < STALL_ITERATIONS) return 0;
-    double gain = s->stall_bound - bound;
-    s->stall_bound = bound;
-    s->stall_begin = iteration;
-    return gain < STALL_GAIN * STALL_ITERATIONS * fmax(1, fabs(bound));
+    fgi_progress_begin(&s->progress, constant);
 }
 
 static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
@@ -292,22 +260,17 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
     }
     do {
         if (!sweep(m, s, deadline)) return FGI_OK;
-        double value = fgi_sum_value(&s->bound);
-        if (value == -INFINITY) {
+        if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
             fgi_solver_bound(solver, -INFINITY);
             solver->info.status = FGI_INFEASIBLE;
-            return FGI_OK;
-        }
-        if (s->stage == FORWARD) {
-            consider(solver, s);
+        } else if (s->stage == FORWARD) {
+            fgi_progress_consider(solver, &s->progress, s->labels);
             begin_sweep(s, BACKWARD, m->s->constant);
-            continue;
+        } else {
+            solver->info.iterations++;
+            fgi_progress_report(solver, &s->progress);
+            begin_sweep(s, FORWARD, m->s->constant);
         }
-        solver->info.iterations++;
-        fgi_solver_bound(solver, fgi_safe_bound(value, s->bound_magnitude + s->model_magnitude));
-        begin_sweep(s, FORWARD, m->s->constant);
-        if (fgi_solver_done(solver)) return FGI_OK;
-        if (stalled(s, solver->info.iterations, value)) solver->info.status = FGI_CONVERGED;
     } while (solver->info.status == FGI_RUNNING && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
@@ -316,7 +279,10 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
 
 static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     const fgi_structure *st = solver->model->s;
-    if (st->max_arity > 2) return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes pairwise models only");
+    if (st->max_arity > 2) { /* the same method for any arity */
+        solver->ops = &fgi_srmp_ops;
+        return solver->ops->create(solver, err);
+    }
     trws *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -338,8 +304,7 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
     if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    s->last_decoded = NAN;
-    s->stall_bound = INFINITY;
+    fgi_progress_init(&s->progress);
     solver->info.memory = st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
     return FGI_OK;
 }
@@ -434,8 +399,8 @@ static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     }
     free(begin);
     begin_sweep(s, FORWARD, st->constant);
-    s->stall_bound = INFINITY;
-    s->stall_begin = solver->info.iterations;
+    s->progress.stall_bound = INFINITY;
+    s->progress.stall_begin = solver->info.iterations;
     if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
     return FGI_OK;
 }

@@ -1,4 +1,4 @@
-"""Plain numpy twins of the message-passing solvers, and a thin driver of the C ones. Slow, short, independent of the core."""
+"""Plain numpy twins of the message-passing solvers, and a thin driver of the C ones. Slow, short, independent."""
 
 from __future__ import annotations
 
