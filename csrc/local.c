@@ -20,6 +20,13 @@ struct fgi_local {
     double score;
     double scale;            /* largest finite potential in absolute value */
     int assigned;
+    /* since the mark */
+    int32_t *touched;        /* per variable: the mark's number if it has been recorded */
+    int32_t *changed, *old;  /* recorded variables and the labels they had */
+    int64_t n_changed;
+    int32_t mark;
+    double mark_score;
+    int64_t mark_violations;
 };
 
 /* A factor seen from one of its variables, the others fixed: entry a of the line is base[a * stride], or closed form. */
@@ -92,8 +99,12 @@ fgi_local *fgi_local_create(const fgi_model *m) {
     l->fresh = fgi_calloc(n, sizeof(uint16_t));
     l->queue = fgi_alloc(n, sizeof(int32_t));
     l->queued = fgi_calloc(n, 1);
+    l->touched = fgi_calloc(n, sizeof(int32_t));
+    l->changed = fgi_alloc(n, sizeof(int32_t));
+    l->old = fgi_alloc(n, sizeof(int32_t));
+    l->mark = 1;
     if (any_forbidden) l->forbidden = fgi_alloc(total, sizeof(int32_t));
-    if (l->labels && l->scores && l->fresh && l->queue && l->queued && (l->forbidden || !any_forbidden)) return l;
+    if (l->labels && l->scores && l->fresh && l->queue && l->queued && l->touched && l->changed && l->old && (l->forbidden || !any_forbidden)) return l;
     fgi_local_free(l);
     return NULL;
 }
@@ -106,12 +117,15 @@ void fgi_local_free(fgi_local *l) {
     free(l->fresh);
     free(l->queue);
     free(l->queued);
+    free(l->touched);
+    free(l->changed);
+    free(l->old);
     free(l);
 }
 
 int64_t fgi_local_memory(const fgi_local *l) {
     const int64_t n = l->model->s->n_vars, total = l->model->s->unary_begin[n];
-    return (int64_t)sizeof *l + n * 11 + total * (l->forbidden ? 12 : 8);
+    return (int64_t)sizeof *l + n * 23 + total * (l->forbidden ? 12 : 8);
 }
 
 const int32_t *fgi_local_labels(const fgi_local *l) { return l->labels; }
@@ -120,6 +134,9 @@ double fgi_local_score(const fgi_local *l) { return l->score; }
 int64_t fgi_local_operations(const fgi_local *l) { return l->operations; }
 int fgi_local_has_forbidden(const fgi_local *l) { return l->forbidden != NULL; }
 double fgi_local_tolerance(const fgi_local *l, double score) { return 1e-14 * l->scale + 1e-12 * fabs(score); }
+double fgi_local_penalty(const fgi_local *l) {
+    return 1 + 2 * l->scale * (double)(l->model->s->n_vars + l->model->s->n_factors);
+}
 void fgi_local_restrict(fgi_local *l, const uint8_t *free_variables) { l->allowed = free_variables; }
 
 void fgi_local_push(fgi_local *l, int32_t var) {
@@ -144,6 +161,41 @@ static int32_t pop(fgi_local *l) {
 
 void fgi_local_clear(fgi_local *l) {
     while (l->count) pop(l);
+}
+
+static void record(fgi_local *l, int32_t var) {
+    if (l->touched[var] == l->mark) return;
+    l->touched[var] = l->mark;
+    l->changed[l->n_changed] = var;
+    l->old[l->n_changed++] = l->labels[var];
+}
+
+void fgi_local_mark(fgi_local *l) {
+    if (l->mark == INT32_MAX) {
+        memset(l->touched, 0, (size_t)l->model->s->n_vars * sizeof *l->touched);
+        l->mark = 0;
+    }
+    l->mark++;
+    l->n_changed = 0;
+    l->mark_score = l->score;
+    l->mark_violations = l->violations;
+}
+
+double fgi_local_mark_score(const fgi_local *l) { return l->mark_score; }
+int64_t fgi_local_mark_violations(const fgi_local *l) { return l->mark_violations; }
+
+int64_t fgi_local_changed(const fgi_local *l, const int32_t **vars) {
+    *vars = l->changed;
+    return l->n_changed;
+}
+
+void fgi_local_rollback(fgi_local *l) {
+    for (int64_t k = 0; k < l->n_changed; k++) fgi_local_flip(l, l->changed[k], l->old[k]);
+    l->n_changed = 0;
+    l->score = l->mark_score; /* without the rounding of the way there and back */
+    l->violations = l->mark_violations;
+    fgi_local_mark(l);
+    fgi_local_clear(l);
 }
 
 /* scores[a] += sign * line(a) for all labels; forbidden entries are counted instead. */
@@ -262,6 +314,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
     const fgi_structure *s = l->model->s;
     const int32_t from = l->labels[var];
     if (from == label) return;
+    record(l, var);
     int32_t more;
     l->score += fgi_local_gain(l, var, label, &more);
     l->violations += more;
@@ -313,6 +366,7 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
     /* Much is new: forgetting the label scores is cheaper than following every change. */
     for (int64_t i = 0; i < n && l->assigned; i++) {
         if (labels[i] == l->labels[i]) continue;
+        record(l, (int32_t)i);
         fgi_local_push(l, (int32_t)i);
         for (int64_t k = l->model->s->adj_begin[i]; k < l->model->s->adj_begin[i + 1]; k++) {
             const int32_t *vars = fgi_factor_vars(l->model->s, l->model->s->adj[k]);
@@ -327,8 +381,9 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
         memset(l->fresh, 0, (size_t)n * sizeof *l->fresh);
         fgi_local_push_all(l);
     }
-    l->assigned = 1;
     recount(l);
+    if (!l->assigned) fgi_local_mark(l);
+    l->assigned = 1;
 }
 
 int fgi_local_ascend(fgi_local *l, int64_t max_operations) {

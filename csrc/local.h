@@ -30,6 +30,15 @@ void fgi_local_clear(fgi_local *l);               /* empties the work list */
 /* Only the given variables may be changed by ascend; NULL: all. Borrowed, one byte per variable. */
 void fgi_local_restrict(fgi_local *l, const uint8_t *free_variables);
 
+/* From here on, changes can be taken back. */
+void fgi_local_mark(fgi_local *l);
+/* Labels, score and violations as they were at the mark; the work list is emptied. */
+void fgi_local_rollback(fgi_local *l);
+double fgi_local_mark_score(const fgi_local *l);
+int64_t fgi_local_mark_violations(const fgi_local *l);
+/* Variables touched since the mark (some may have their old label again). */
+int64_t fgi_local_changed(const fgi_local *l, const int32_t **vars);
+
 /* Coordinate ascent from the work list: never worsens (violations, score). Stops when the list is empty or after about
  * max_operations; returns 1 when the list is empty, i.e. when no variable that was affected can improve alone. */
 int fgi_local_ascend(fgi_local *l, int64_t max_operations);
@@ -49,6 +58,7 @@ double fgi_local_gain(fgi_local *l, int32_t var, int32_t label, int32_t *more_vi
 /* The least difference that counts as an improvement at this score: above accumulated rounding. */
 double fgi_local_tolerance(const fgi_local *l, double score);
 int fgi_local_has_forbidden(const fgi_local *l);  /* whether the model has any forbidden state */
+double fgi_local_penalty(const fgi_local *l);     /* more than any two feasible labelings can differ */
 
 /* ---- feasible rounding (local_construct.c) ------------------------------------------------------------------------ */
 

@@ -205,7 +205,7 @@ static fgi_rc eliminate(fgi_subset *s, int32_t v) {
     const int64_t begin = s->sep_begin[s->out.n];
     fgi_rc rc = grow_separators(s, begin + n);
     if (rc) return rc;
-    memcpy(s->sep + begin, list, (size_t)n * sizeof *list);
+    if (n) memcpy(s->sep + begin, list, (size_t)n * sizeof *list);
     s->order[s->out.n] = v;
     s->position[v] = (int32_t)s->out.n++;
     s->sep_begin[s->out.n] = begin + n;

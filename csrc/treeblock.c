@@ -105,14 +105,14 @@ int64_t fgi_treeblock_operations(const fgi_treeblock *t) { return t->operations;
 
 /* One row of per-place arrays; what they held before is not needed. */
 static fgi_rc grow_places(fgi_treeblock *t, int64_t n) {
-    if (n <= t->capacity) return FGI_OK;
+    if (n < t->capacity) return FGI_OK;
     for (int64_t k = 0; k < t->capacity && t->message; k++) free(t->message[k]);
     free(t->message);
     free(t->first_child);
     free(t->next_child);
     free(t->choice_begin);
     free(t->out);
-    int64_t capacity = n + n / 2;
+    int64_t capacity = n + n / 2 + 1;
     t->message = fgi_calloc(capacity, sizeof *t->message);
     t->first_child = fgi_alloc(capacity, sizeof(int32_t));
     t->next_child = fgi_alloc(capacity, sizeof(int32_t));

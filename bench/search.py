@@ -1,0 +1,77 @@
+"""Primal search on a folder of instances, over several seeds: the worst and the best score, and the time to reach them.
+
+    python bench/search.py DIR [--seconds 10] [--seeds 5] [--only PATTERN]
+
+DIR holds INDEX.tsv (file, evidence, ..., best_score_ln) and the instances it names. CPU seconds, one thread. Worst seeds first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from fnmatch import fnmatch
+from pathlib import Path
+
+import numpy as np
+
+from fginfer.formats import read
+from fginfer.graph import FactorGraph
+from fginfer.native import check, ffi, lib, new_error
+
+
+def load(path: Path, evidence: Path | None) -> FactorGraph:
+    """A model with its evidence forced by unaries: `k v x ...` or `1 k v x ...`."""
+    graph = read(path)
+    numbers = [int(t) for t in evidence.read_text().split()] if evidence else [0]
+    if len(numbers) % 2 == 0:
+        numbers = numbers[1:]
+    for var, label in zip(numbers[1::2], numbers[2::2], strict=True):
+        unary = graph.unary(var)
+        unary[np.arange(len(unary)) != label] = -np.inf
+        graph.set_unary(var, unary)
+    return graph
+
+
+def run(model: object, seed: int, seconds: float, method: int) -> tuple[float, float, int]:
+    """Best score, the time at which it was found and the iterations done."""
+    settings = ffi.new("fgi_settings *", lib.fgi_settings_default())
+    settings.method, settings.seed, settings.gap = method, seed, 0.0
+    error, out, info = new_error(), ffi.new("fgi_solver **"), ffi.new("fgi_info *")
+    check(lib.fgi_solver_create(model, settings, out, error), error)
+    solver = ffi.gc(out[0], lib.fgi_solver_free)
+    found, score, start = 0.0, -np.inf, time.process_time()
+    while (now := time.process_time() - start) < seconds:
+        check(lib.fgi_solver_run(solver, min(0.02, seconds - now), -1, info), error)
+        if info.score > score:
+            found, score = time.process_time() - start, info.score
+        if info.status != lib.FGI_RUNNING:
+            break
+    return score, found, info.iterations
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--method", default="SEARCH")
+    args = parser.parse_args()
+    method = getattr(lib, f"FGI_{args.method.upper()}")
+    print("file\tknown\tworst\tat\tbest\tat\tmoves")
+    with (args.folder / "INDEX.tsv").open() as lines:
+        rows = [r for r in csv.DictReader(lines, delimiter="\t") if fnmatch(r["file"], args.only)]
+    for row in rows:
+        evidence = None if row["evidence"] == "-" else args.folder / row["evidence"]
+        graph = load(args.folder / row["file"], evidence)
+        runs = sorted(run(graph.snapshot(), seed, args.seconds, method) for seed in range(args.seeds))
+        (low, low_at, moves), (high, high_at, _) = runs[0], runs[-1]
+        print(
+            f"{row['file']}\t{row['best_score_ln']}\t{low:.6f}\t{low_at:.2f}\t{high:.6f}\t{high_at:.2f}\t{moves}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+/* Exact re-optimisation of subsets against enumeration of all labelings of the subset, on random models. */
+#include "local.h"
+#include "random_model.h"
+#include "search_subset.h"
+
+static int below(int64_t violations, double score, int64_t than_violations, double than_score) {
+    return violations > than_violations || (violations == than_violations && score < than_score - 1e-9);
+}
+
+static int one(fgi_rng *rng, int forbidden) {
+    const int n = 2 + (int)fgi_rng_below(rng, 7);
+    fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), forbidden, 0);
+    CHECK(m);
+    fgi_subset *subset = fgi_subset_create(m);
+    fgi_treeblock *block = fgi_treeblock_create(m);
+    fgi_local *l = fgi_local_create(m);
+    CHECK(subset && block && l);
+    int32_t labels[MAX_VARS], region[MAX_VARS], trial[MAX_VARS];
+    for (int round = 0; round < 6; round++) {
+        int size = 0, done = 0;
+        for (int32_t i = 0; i < n; i++) {
+            labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
+            if (fgi_rng_below(rng, 3)) region[size++] = i;
+        }
+        fgi_local_assign(l, labels);
+        fgi_subset_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20, .sample = 1 + round % 3, .last_in_first = 50};
+        fgi_subset_start(subset, region, size, &options, fgi_rng_next(rng));
+        while (!done) CHECK(fgi_subset_step(subset, 1 + round * 7, &done) == FGI_OK);
+        const fgi_elimination *e = fgi_subset_elimination(subset);
+        /* Everything fits when the limit is the whole table. */
+        if (options.log_limit >= 12 * FGI_LOG_UNIT && size <= 6)
+            for (int k = 0; k < size; k++) CHECK(e->position[region[k]] >= 0 || m->s->cards[region[k]] == 1);
+        CHECK(fgi_treeblock_start(block, e, labels, fgi_local_violations(l) > 0 ? fgi_local_penalty(l) : 0, fgi_rng_next(rng)) == FGI_OK);
+        done = 0;
+        while (!done) CHECK(fgi_treeblock_step(block, 1 + round * 7, &done) == FGI_OK);
+        memcpy(trial, labels, sizeof trial);
+        for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = fgi_treeblock_labels(block)[k];
+        int64_t violations, other;
+        double score = plain_sum(m, trial, &violations);
+        for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = 0;
+        for (;;) { /* no labeling of the set is better */
+            double x = plain_sum(m, trial, &other);
+            CHECK(!below(violations, score, other, x));
+            int64_t k = 0;
+            while (k < e->n && ++trial[e->order[k]] == m->s->cards[e->order[k]]) trial[e->order[k++]] = 0;
+            if (k == e->n) break;
+        }
+    }
+    fgi_subset_free(subset);
+    fgi_treeblock_free(block);
+    fgi_local_free(l);
+    fgi_model_free(m);
+    return 0;
+}
+
+int main(void) {
+    fgi_rng rng = {2};
+    for (int k = 0; k < 400; k++)
+        if (one(&rng, k % 3 * 12)) {
+            fprintf(stderr, "round %d\n", k);
+            return 1;
+        }
+    return 0;
+}

@@ -1,0 +1,156 @@
+"""Primal search: optimal on small models, the same answer for the same seed however the run is cut, feasible where possible."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fginfer import FactorGraph, Potts
+from fginfer.native import check, ffi, lib, new_error, pointer
+
+
+class Run:
+    """A bare loop around the C solver."""
+
+    def __init__(self, graph: FactorGraph, seed: int = 0, method: int = lib.FGI_SEARCH, **values: object) -> None:
+        options = ffi.new("fgi_settings *", lib.fgi_settings_default())
+        options.method, options.seed, options.gap = method, seed, 0.0
+        for name, value in values.items():
+            setattr(options, name, value)
+        self.error, out, self.info = new_error(), ffi.new("fgi_solver **"), ffi.new("fgi_info *")
+        check(lib.fgi_solver_create(graph.snapshot(), options, out, self.error), self.error)
+        self.solver = ffi.gc(out[0], lib.fgi_solver_free)
+        self.n = graph.n_variables
+
+    def step(self, iterations: int, seconds: float = -1.0) -> Run:
+        check(lib.fgi_solver_run(self.solver, seconds, iterations, self.info), self.error)
+        return self
+
+    def labels(self) -> NDArray[np.int32] | None:
+        x = np.zeros(self.n, np.int32)
+        return x if lib.fgi_solver_labels(self.solver, pointer(x)) else None
+
+
+def random_graph(
+    rng: np.random.Generator, n: int, factors: int, card: int, forbidden: float = 0.0, max_arity: int = 3
+) -> FactorGraph:
+    cards = rng.integers(1, card + 1, n)
+    graph = FactorGraph(cards)
+    for _ in range(factors):
+        scope = rng.permutation(n)[: rng.integers(1, min(max_arity, n) + 1)]
+        if len(scope) == 2 and rng.random() < 0.2:
+            graph.add_factor(scope.tolist(), Potts(*rng.normal(size=2).tolist()), weight=rng.random() + 0.1)
+            continue
+        table = rng.normal(size=cards[scope])
+        table[rng.random(table.shape) < forbidden] = -np.inf
+        graph.add_factor(scope.tolist(), table, weight=float(rng.random() + 0.1))
+    return graph
+
+
+def optimum(graph: FactorGraph) -> float:
+    return max(graph.score(x) for x in product(*(range(k) for k in graph.cards.tolist())))
+
+
+@given(st.integers(0, 10**9), st.integers(1, 7), st.integers(0, 12), st.sampled_from([0.0, 0.2, 0.5]))
+@settings(max_examples=60, deadline=None)
+def test_small_models_are_solved(seed: int, n: int, factors: int, forbidden: float) -> None:
+    graph = random_graph(np.random.default_rng(seed), n, factors, 3, forbidden)
+    run = Run(graph, seed).step(60)
+    best = optimum(graph)
+    if best == -np.inf:
+        assert run.labels() is None
+        return
+    labels = run.labels()
+    assert labels is not None
+    assert run.info.score == pytest.approx(best, abs=1e-9)
+    assert graph.score(labels) == run.info.score
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_slices_do_not_change_the_answer(seed: int) -> None:
+    graph = random_graph(np.random.default_rng(seed), 40, 100, 3, 0.02)
+    whole, cut = Run(graph, seed).step(40), Run(graph, seed)
+    for _ in range(40):
+        cut.step(1, 1e3)
+    timed = Run(graph, seed, max_iterations=40)
+    while timed.step(-1, 1e-5).info.status == lib.FGI_RUNNING:
+        pass
+    for other in (cut, timed):
+        assert other.info.iterations == whole.info.iterations
+        assert other.info.score == whole.info.score
+        assert np.array_equal(other.labels(), whole.labels())
+
+
+def test_a_frustrated_grid_reaches_the_optimum() -> None:
+    rng = np.random.default_rng(3)
+    side = 7
+    edges = [(r * side + c, r * side + c + 1) for r in range(side) for c in range(side - 1)]
+    edges += [(r * side + c, r * side + c + side) for r in range(side - 1) for c in range(side)]
+    tables = rng.choice([-1.0, 1.0], len(edges))[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    graph = FactorGraph.from_arrays([2] * side**2, rng.normal(size=(side**2, 2)), edges, tables=tables)
+    scores = {round(Run(graph, seed).step(300).info.score, 9) for seed in range(4)}
+    assert len(scores) == 1
+    assert scores == {round(grid_optimum(graph, side), 9)}
+
+
+def grid_optimum(graph: FactorGraph, side: int) -> float:
+    """Dynamic programming over the states of a whole row."""
+    states = list(product(range(2), repeat=side))
+    pair = {f.variables: graph.table(f.table) for f in graph.factors()}
+    best = np.zeros(len(states))
+    for r in range(side):
+        at = r * side
+        inner = np.array(
+            [
+                sum(graph.unary(at + c)[x[c]] for c in range(side))
+                + sum(pair[at + c, at + c + 1][x[c], x[c + 1]] for c in range(side - 1))
+                for x in states
+            ]
+        )
+        if r > 0:
+            bits = np.array(states)
+            between = sum(pair[at - side + c, at + c][bits[:, c][:, None], bits[:, c][None, :]] for c in range(side))
+            best = (best[:, None] + between).max(axis=0)
+        best = best + inner
+    return float(best.max())
+
+
+def test_hard_constraints_are_met_where_ascent_gets_stuck() -> None:
+    """A ring of inequality constraints with three colours, started from equal labels."""
+    n = 31
+    graph = FactorGraph([3] * n)
+    for i in range(n):
+        graph.add_factor([i, (i + 1) % n], np.where(np.eye(3) > 0, -np.inf, 0.0))
+        graph.add_factor([i], [5.0, 0.0, -5.0])
+    run = Run(graph).step(20)
+    assert run.info.score == 5.0 * 15 - 5.0
+
+
+def test_a_contradiction_is_proven() -> None:
+    graph = FactorGraph([2, 2, 2])
+    for i, j in [(0, 1), (1, 2), (2, 0)]:
+        graph.add_factor([i, j], np.where(np.eye(2) > 0, -np.inf, 0.0))
+    assert Run(graph).step(20).info.status == lib.FGI_INFEASIBLE
+
+
+def test_an_offered_labeling_is_used() -> None:
+    graph = random_graph(np.random.default_rng(5), 30, 60, 3)
+    good = Run(graph, 1).step(200)
+    other = Run(graph, 2)
+    labels = good.labels()
+    assert labels is not None
+    check(lib.fgi_solver_offer(other.solver, pointer(labels), other.error), other.error)
+    assert other.step(5).info.score >= good.info.score
+
+
+def test_one_label_each_and_no_factors() -> None:
+    assert Run(FactorGraph([1, 1])).step(3).info.score == 0.0
+    graph = FactorGraph([3, 2])
+    graph.add_factor([0], [0.0, 2.0, 1.0])
+    assert Run(graph).step(3).info.score == 2.0
