@@ -2,7 +2,7 @@
 
     python bench/search.py DIR [--seconds 10] [--seeds 5] [--only PATTERN]
 
-DIR holds INDEX.tsv (file, evidence, ..., best_score_ln) and the instances it names. CPU seconds, one thread. Worst seeds first.
+DIR holds INDEX.tsv (file, evidence, ..., best_score_ln) and the instances it names. CPU seconds, one thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 /* search.c - primal search: a labeling improved by exact re-optimisation of large random subsets, until told to stop.
  *
  * One iteration is one move: choose a region and a table size; optionally kick a few variables to other labels and hold them
- * there; re-optimise a low-width subset of the region exactly (search_subset.c, treeblock.c); after a kick once more with
+ * there; re-optimise a low-width subset of the region exactly (search_thin.c, treeblock.c); after a kick once more with
  * the kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Region size, table
  * size and kick are chosen by success per operation (search_parts.c). All decisions come from the seed and from operation counts, none from
  * the clock: a run can be cut into slices anywhere. */
@@ -19,7 +19,7 @@ typedef struct move {
     int32_t region_arm, bits_arm, kick_arm;
     int64_t n_region;
     int32_t n_kicked;          /* the first of the region, held at their new labels during the first block */
-    fgi_subset_options options;
+    fgi_thin_options options;
     double operations;         /* spent before this move */
 } move;
 
@@ -27,7 +27,7 @@ typedef struct search {
     fgi_local *local;
     fgi_construct *construct;
     fgi_region *region;
-    fgi_subset *subset;
+    fgi_thin *thin;
     fgi_treeblock *block;
     fgi_rng rng;
     stage stage;
@@ -47,7 +47,7 @@ typedef struct search {
 
 /* DP entries are cheap (contiguous sums), flips and graph work are not. */
 static double work(const search *s) {
-    return 2.0 * (double)fgi_local_operations(s->local) + 2.0 * (double)fgi_subset_operations(s->subset) + 0.5 * (double)fgi_treeblock_operations(s->block);
+    return 2.0 * (double)fgi_local_operations(s->local) + 2.0 * (double)fgi_thin_operations(s->thin) + 0.5 * (double)fgi_treeblock_operations(s->block);
 }
 
 static int better(const search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -89,10 +89,10 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->local = fgi_local_create(m);
     s->construct = fgi_construct_create(m);
     s->region = fgi_region_create(m);
-    s->subset = fgi_subset_create(m);
+    s->thin = fgi_thin_create(m);
     s->block = fgi_treeblock_create(m);
     s->start = fgi_alloc(n, sizeof(int32_t));
-    if (!s->local || !s->construct || !s->region || !s->subset || !s->block || !s->start) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s->local || !s->construct || !s->region || !s->thin || !s->block || !s->start) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
     for (int64_t size = 4; s->n_regions < REGION_ARMS - 1 && size < n; size *= 3) s->region_size[s->n_regions++] = size;
@@ -111,7 +111,7 @@ static void search_destroy(fgi_solver *solver) {
     fgi_local_free(s->local);
     fgi_construct_free(s->construct);
     fgi_region_free(s->region);
-    fgi_subset_free(s->subset);
+    fgi_thin_free(s->thin);
     fgi_treeblock_free(s->block);
     free(s->guide);
     free(s->start);
@@ -164,7 +164,7 @@ static int32_t other_label(search *s, const fgi_model *m, int32_t var) {
 
 static void start_block(fgi_solver *solver, search *s) {
     (void)solver;
-    fgi_subset_start(s->subset, fgi_region_variables(s->region) + s->now.n_kicked, s->now.n_region - s->now.n_kicked, &s->now.options, fgi_rng_next(&s->rng));
+    fgi_thin_start(s->thin, fgi_region_variables(s->region) + s->now.n_kicked, s->now.n_region - s->now.n_kicked, &s->now.options, fgi_rng_next(&s->rng));
     s->stage = SUBSET;
 }
 
@@ -201,7 +201,7 @@ static void choose(fgi_solver *solver, search *s) {
 
 /* Writes the block's answer into the labeling; what changed and its neighbours go onto the work list. */
 static void apply(search *s) {
-    const fgi_elimination *e = fgi_subset_elimination(s->subset);
+    const fgi_elimination *e = fgi_thin_elimination(s->thin);
     const int32_t *out = fgi_treeblock_labels(s->block);
     for (int64_t k = 0; k < e->n; k++) fgi_local_flip(s->local, e->order[k], out[k]);
 }
@@ -276,9 +276,9 @@ static fgi_rc advance(fgi_solver *solver, search *s) {
             choose(solver, s);
             break;
         case SUBSET:
-            rc = fgi_subset_step(s->subset, CHUNK, &done);
+            rc = fgi_thin_step(s->thin, CHUNK, &done);
             if (rc || !done) break;
-            rc = fgi_treeblock_start(s->block, fgi_subset_elimination(s->subset), fgi_local_labels(s->local),
+            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
                                      fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
             s->stage = BLOCK;
             break;

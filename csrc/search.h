@@ -2,7 +2,7 @@
 #ifndef FGI_SEARCH_H
 #define FGI_SEARCH_H
 #include "local.h"
-#include "search_subset.h"
+#include "search_thin.h"
 #include "solver.h"
 #include "treeblock.h"
 

@@ -2,7 +2,7 @@
  *
  * The set comes with an elimination order and, for each variable, its separator: the later variables its factors (and
  * the messages it receives) touch. Max-plus bucket elimination then costs the sum of the clique table sizes. With
- * separators of size one this is dynamic programming on a forest. Which sets are worth it is search_subset.c's business. */
+ * separators of size one this is dynamic programming on a forest. Which sets are worth it is search_thin.c's business. */
 #ifndef FGI_TREEBLOCK_H
 #define FGI_TREEBLOCK_H
 #include "model.h"

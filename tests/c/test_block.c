@@ -1,7 +1,7 @@
 /* Exact re-optimisation of subsets against enumeration of all labelings of the subset, on random models. */
 #include "local.h"
 #include "random_model.h"
-#include "search_subset.h"
+#include "search_thin.h"
 
 static int below(int64_t violations, double score, int64_t than_violations, double than_score) {
     return violations > than_violations || (violations == than_violations && score < than_score - 1e-9);
@@ -11,7 +11,7 @@ static int one(fgi_rng *rng, int forbidden) {
     const int n = 2 + (int)fgi_rng_below(rng, 7);
     fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), forbidden, 0);
     CHECK(m);
-    fgi_subset *subset = fgi_subset_create(m);
+    fgi_thin *subset = fgi_thin_create(m);
     fgi_treeblock *block = fgi_treeblock_create(m);
     fgi_local *l = fgi_local_create(m);
     CHECK(subset && block && l);
@@ -23,10 +23,10 @@ static int one(fgi_rng *rng, int forbidden) {
             if (fgi_rng_below(rng, 3)) region[size++] = i;
         }
         fgi_local_assign(l, labels);
-        fgi_subset_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20, .sample = 1 + round % 3, .last_in_first = 50};
-        fgi_subset_start(subset, region, size, &options, fgi_rng_next(rng));
-        while (!done) CHECK(fgi_subset_step(subset, 1 + round * 7, &done) == FGI_OK);
-        const fgi_elimination *e = fgi_subset_elimination(subset);
+        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20, .sample = 1 + round % 3, .last_in_first = 50};
+        fgi_thin_start(subset, region, size, &options, fgi_rng_next(rng));
+        while (!done) CHECK(fgi_thin_step(subset, 1 + round * 7, &done) == FGI_OK);
+        const fgi_elimination *e = fgi_thin_elimination(subset);
         /* Everything fits when the limit is the whole table. */
         if (options.log_limit >= 12 * FGI_LOG_UNIT && size <= 6)
             for (int k = 0; k < size; k++) CHECK(e->position[region[k]] >= 0 || m->s->cards[region[k]] == 1);
@@ -46,7 +46,7 @@ static int one(fgi_rng *rng, int forbidden) {
             if (k == e->n) break;
         }
     }
-    fgi_subset_free(subset);
+    fgi_thin_free(subset);
     fgi_treeblock_free(block);
     fgi_local_free(l);
     fgi_model_free(m);

@@ -1,4 +1,4 @@
-"""Primal search: optimal on small models, the same answer for the same seed however the run is cut, feasible where possible."""
+"""Primal search: optimal on small models, one answer per seed however the run is cut, feasible where possible."""
 
 from __future__ import annotations
 

@@ -1,31 +1,31 @@
-/* search_subset.h - large sets of variables that can be re-optimised exactly: random induced subgraphs of small width.
+/* search_thin.h - large sets of variables that can be re-optimised exactly: random thin (low-width) induced subgraphs.
  *
  * Variables of a region are eliminated one by one, smallest clique first, as long as the clique's table stays below a limit. When
  * none fits, one variable is given up: it keeps its label, which shrinks the cliques around it. What could be eliminated
  * is the set; on a grid with a limit of 2^11 states that is well over nine tenths of the region, so that a few rounds
  * with different random choices leave no strip of the grid that could be improved. */
-#ifndef FGI_SEARCH_SUBSET_H
-#define FGI_SEARCH_SUBSET_H
+#ifndef FGI_SEARCH_THIN_H
+#define FGI_SEARCH_THIN_H
 #include "treeblock.h"
 
 enum { FGI_LOG_UNIT = 16 }; /* sizes of tables are counted in sixteenths of a bit */
 
-typedef struct fgi_subset fgi_subset;
+typedef struct fgi_thin fgi_thin;
 
-fgi_subset *fgi_subset_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
-void fgi_subset_free(fgi_subset *s);
-typedef struct fgi_subset_options {
+fgi_thin *fgi_thin_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
+void fgi_thin_free(fgi_thin *s);
+typedef struct fgi_thin_options {
     int32_t log_limit;      /* largest clique table, in 1/FGI_LOG_UNIT bits */
     int64_t cost_limit;     /* stop when the cliques' tables together exceed this */
     int32_t sample;         /* of so many random variables the one with the largest clique is given up */
     int32_t last_in_first;  /* per cent: how often a variable jumps the queue of its size when its size changes */
-} fgi_subset_options;
+} fgi_thin_options;
 /* Region: distinct variables, borrowed until done. */
-void fgi_subset_start(fgi_subset *s, const int32_t *region, int64_t n, const fgi_subset_options *options, uint64_t seed);
-fgi_rc fgi_subset_step(fgi_subset *s, int64_t max_operations, int *done);
+void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed);
+fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done);
 /* Valid until the next start. */
-const fgi_elimination *fgi_subset_elimination(const fgi_subset *s);
-int64_t fgi_subset_cost(const fgi_subset *s);       /* states in all cliques */
-int64_t fgi_subset_operations(const fgi_subset *s); /* since creation */
+const fgi_elimination *fgi_thin_elimination(const fgi_thin *s);
+int64_t fgi_thin_cost(const fgi_thin *s);       /* states in all cliques */
+int64_t fgi_thin_operations(const fgi_thin *s); /* since creation */
 
 #endif

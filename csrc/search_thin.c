@@ -1,13 +1,13 @@
-/* search_subset.c - see search_subset.h. */
-#include "search_subset.h"
+/* search_thin.c - see search_thin.h. */
+#include "search_thin.h"
 #include <string.h>
 
 enum { OUTSIDE, ALIVE, ELIMINATED, GIVEN_UP };
 enum { LARGEST_LIMIT = 26 * FGI_LOG_UNIT };
 
-struct fgi_subset {
+struct fgi_thin {
     const fgi_model *model;
-    fgi_subset_options options;
+    fgi_thin_options options;
     fgi_rng rng;
     const int32_t *region;
     int64_t n_region;
@@ -33,9 +33,9 @@ struct fgi_subset {
     fgi_elimination out;
 };
 
-fgi_subset *fgi_subset_create(const fgi_model *m) {
+fgi_thin *fgi_thin_create(const fgi_model *m) {
     const int64_t n = m->s->n_vars;
-    fgi_subset *s = fgi_calloc(1, sizeof *s);
+    fgi_thin *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->model = m;
     s->bits = fgi_alloc(n, sizeof(int32_t));
@@ -54,7 +54,7 @@ fgi_subset *fgi_subset_create(const fgi_model *m) {
     s->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
     if (!s->bits || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next || !s->previous || !s->alive ||
         !s->alive_at || !s->mark || !s->order || !s->position || !s->sep_begin) {
-        fgi_subset_free(s);
+        fgi_thin_free(s);
         return NULL;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -64,7 +64,7 @@ fgi_subset *fgi_subset_create(const fgi_model *m) {
     return s;
 }
 
-void fgi_subset_free(fgi_subset *s) {
+void fgi_thin_free(fgi_thin *s) {
     if (!s) return;
     for (int64_t i = 0; s->adjacent && i < s->model->s->n_vars; i++) free(s->adjacent[i]);
     free(s->bits);
@@ -85,13 +85,13 @@ void fgi_subset_free(fgi_subset *s) {
     free(s);
 }
 
-const fgi_elimination *fgi_subset_elimination(const fgi_subset *s) { return &s->out; }
-int64_t fgi_subset_operations(const fgi_subset *s) { return s->operations; }
-int64_t fgi_subset_cost(const fgi_subset *s) { return s->cost; }
+const fgi_elimination *fgi_thin_elimination(const fgi_thin *s) { return &s->out; }
+int64_t fgi_thin_operations(const fgi_thin *s) { return s->operations; }
+int64_t fgi_thin_cost(const fgi_thin *s) { return s->cost; }
 
 /* ---- lists by size ------------------------------------------------------------------------------------------------ */
 
-static void unlink_variable(fgi_subset *s, int32_t v) {
+static void unlink_variable(fgi_thin *s, int32_t v) {
     if (s->size[v] > s->options.log_limit) return;
     int32_t p = s->previous[v], q = s->next[v];
     if (p >= 0) s->next[p] = q;
@@ -100,7 +100,7 @@ static void unlink_variable(fgi_subset *s, int32_t v) {
     else s->tail[s->size[v]] = p;
 }
 
-static void link_variable(fgi_subset *s, int32_t v) {
+static void link_variable(fgi_thin *s, int32_t v) {
     const int32_t size = s->size[v];
     if (size > s->options.log_limit) return;
     int first = fgi_rng_below(&s->rng, 100) < s->options.last_in_first;
@@ -113,7 +113,7 @@ static void link_variable(fgi_subset *s, int32_t v) {
     if (size < s->smallest) s->smallest = size;
 }
 
-static void resize(fgi_subset *s, int32_t v, int32_t size) {
+static void resize(fgi_thin *s, int32_t v, int32_t size) {
     if (size == s->size[v]) return;
     unlink_variable(s, v);
     s->size[v] = size;
@@ -122,7 +122,7 @@ static void resize(fgi_subset *s, int32_t v, int32_t size) {
 
 /* ---- the graph ---------------------------------------------------------------------------------------------------- */
 
-static fgi_rc append(fgi_subset *s, int32_t v, int32_t neighbour) {
+static fgi_rc append(fgi_thin *s, int32_t v, int32_t neighbour) {
     if (s->degree[v] == s->room[v]) {
         int32_t room = s->room[v] ? 2 * s->room[v] : 8;
         int32_t *grown = realloc(s->adjacent[v], (size_t)room * sizeof *grown);
@@ -134,7 +134,7 @@ static fgi_rc append(fgi_subset *s, int32_t v, int32_t neighbour) {
     return FGI_OK;
 }
 
-static int32_t new_stamp(fgi_subset *s) {
+static int32_t new_stamp(fgi_thin *s) {
     if (s->stamp == INT32_MAX) {
         memset(s->mark, 0, (size_t)s->model->s->n_vars * sizeof *s->mark);
         s->stamp = 0;
@@ -143,7 +143,7 @@ static int32_t new_stamp(fgi_subset *s) {
 }
 
 /* Neighbours of a variable within the region: those it shares a factor with. */
-static fgi_rc load(fgi_subset *s, int32_t v) {
+static fgi_rc load(fgi_thin *s, int32_t v) {
     const fgi_structure *st = s->model->s;
     const int32_t stamp = new_stamp(s);
     s->mark[v] = stamp;
@@ -168,7 +168,7 @@ static fgi_rc load(fgi_subset *s, int32_t v) {
 }
 
 /* Marks the neighbours still in play and forgets the others. */
-static void compact(fgi_subset *s, int32_t v, int32_t stamp) {
+static void compact(fgi_thin *s, int32_t v, int32_t stamp) {
     int32_t n = 0, *list = s->adjacent[v];
     s->operations += s->degree[v];
     for (int32_t k = 0; k < s->degree[v]; k++) {
@@ -179,7 +179,7 @@ static void compact(fgi_subset *s, int32_t v, int32_t stamp) {
     s->degree[v] = n;
 }
 
-static void leave(fgi_subset *s, int32_t v, uint8_t state) {
+static void leave(fgi_thin *s, int32_t v, uint8_t state) {
     int32_t last = s->alive[--s->n_alive];
     unlink_variable(s, v);
     s->state[v] = state;
@@ -187,7 +187,7 @@ static void leave(fgi_subset *s, int32_t v, uint8_t state) {
     s->alive_at[last] = s->alive_at[v];
 }
 
-static fgi_rc grow_separators(fgi_subset *s, int64_t need) {
+static fgi_rc grow_separators(fgi_thin *s, int64_t need) {
     if (need <= s->sep_room) return FGI_OK;
     int64_t room = need + need / 2 + 1024;
     int32_t *grown = realloc(s->sep, (size_t)room * sizeof *grown);
@@ -198,7 +198,7 @@ static fgi_rc grow_separators(fgi_subset *s, int64_t need) {
 }
 
 /* Takes v out of the graph and makes its neighbours a clique. */
-static fgi_rc eliminate(fgi_subset *s, int32_t v) {
+static fgi_rc eliminate(fgi_thin *s, int32_t v) {
     leave(s, v, ELIMINATED);
     compact(s, v, new_stamp(s));
     const int32_t *list = s->adjacent[v], n = s->degree[v];
@@ -229,7 +229,7 @@ static fgi_rc eliminate(fgi_subset *s, int32_t v) {
 }
 
 /* The largest clique among a few at random: giving it up frees the most. */
-static void give_up(fgi_subset *s) {
+static void give_up(fgi_thin *s) {
     int32_t v = -1;
     for (int32_t k = 0; k < s->options.sample; k++) {
         int32_t u = s->alive[fgi_rng_below(&s->rng, s->n_alive)];
@@ -244,7 +244,7 @@ static void give_up(fgi_subset *s) {
 }
 
 /* Drops from the separators what was given up later, turns variables into places and sorts them. */
-static void finish(fgi_subset *s) {
+static void finish(fgi_thin *s) {
     int64_t write = 0, begin = 0;
     for (int64_t k = 0; k < s->out.n; k++) {
         const int64_t end = s->sep_begin[k + 1], own = write;
@@ -261,7 +261,7 @@ static void finish(fgi_subset *s) {
     s->sep_begin[s->out.n] = write;
 }
 
-void fgi_subset_start(fgi_subset *s, const int32_t *region, int64_t n, const fgi_subset_options *options, uint64_t seed) {
+void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed) {
     for (int64_t k = 0; k < s->out.n; k++) s->position[s->order[k]] = -1;
     s->options = *options;
     if (s->options.log_limit > LARGEST_LIMIT) s->options.log_limit = LARGEST_LIMIT;
@@ -284,7 +284,7 @@ void fgi_subset_start(fgi_subset *s, const int32_t *region, int64_t n, const fgi
     s->operations += n;
 }
 
-fgi_rc fgi_subset_step(fgi_subset *s, int64_t max_operations, int *done) {
+fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done) {
     const int64_t end = s->operations + max_operations;
     *done = 0;
     while (s->loaded < s->n_region) {
