@@ -63,6 +63,7 @@ static int walk_slice(search *s, int side, int32_t slice, double delta) {
         fgi_argmax_offer(&s->best, state, value);
         found = 1;
         /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie. */
+        if (s->weight == 1.0 && delta == 0.0) break;
         if (s->weight * s->x->walk_below(&walk, theta) - delta < value) break;
     }
     return status < 0 ? status : found;

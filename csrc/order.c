@@ -245,7 +245,7 @@ static int rank_slices(fgi_axis *x) {
     fgi_ranked *items = fgi_alloc(x->n, sizeof *items);
     if (!items) return 0;
     for (int32_t a = 0; a < x->n; a++)
-        if (x->max[a] > -INFINITY) items[x->n_live++] = (fgi_ranked){x->max[a], a};
+        if (x->max[a] > -INFINITY) items[x->n_live++] = (fgi_ranked){x->max[a], a, 0};
     fgi_ranked_sort(items, x->n_live);
     for (int32_t r = x->n_live - 1; r >= 0; r--) {
         x->rank[r] = items[r].at;
@@ -299,13 +299,13 @@ const fgi_list *fgi_order_extend(fgi_order *o, const double *values, int32_t axi
     fgi_list *now = atomic_load_explicit(&x->lists[a], memory_order_acquire);
     if (now != have) return now; /* somebody was here before */
     const int32_t n_have = have ? have->n : 0;
-    fgi_ranked last = {INFINITY, -1};
-    if (n_have) last = (fgi_ranked){values[fgi_axis_flat(x, a, have->at[n_have - 1])], have->at[n_have - 1]};
+    fgi_ranked last = {INFINITY, -1, 0};
+    if (n_have) last = (fgi_ranked){values[fgi_axis_flat(x, a, have->at[n_have - 1])], have->at[n_have - 1], 0};
     fgi_ranked *items = fgi_alloc(x->size, sizeof *items);
     if (!items) return NULL;
     int64_t n = 0;
     for (int64_t j = 0; j < x->size; j++) {
-        fgi_ranked item = {values[fgi_axis_flat(x, a, j)], (int32_t)j};
+        fgi_ranked item = {values[fgi_axis_flat(x, a, j)], (int32_t)j, 0};
         if (item.value > -INFINITY && fgi_ranked_before(&last, &item)) items[n++] = item;
     }
     int64_t more = n_have ? (GROWTH - 1) * (int64_t)n_have : FIRST_LIST;

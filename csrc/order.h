@@ -74,7 +74,11 @@ double fgi_order_below(fgi_order *o, const double *values, int32_t axis, int32_t
 
 /* ---- sorting, for everybody who keeps orders ------------------------------------------------------------------ */
 
-typedef struct fgi_ranked { double value; int32_t at; } fgi_ranked;
+typedef struct fgi_ranked {
+    double value;
+    int32_t at;
+    int32_t tag; /* whatever the owner likes */
+} fgi_ranked;
 
 /* Does x come before y: larger value first, then lower index. */
 static inline int fgi_ranked_before(const fgi_ranked *x, const fgi_ranked *y) {

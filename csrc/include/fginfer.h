@@ -253,4 +253,25 @@ int64_t fgi_oracle_calls(const fgi_oracle_scratch *w);
 fgi_rc fgi_model_argmax(const fgi_model *m, int64_t factor, const fgi_message *messages, int64_t excluded, int64_t hint,
                         int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
 
+/*
+ * A pairwise table that changes, with the same oracle: for learning. It starts at `values` (NULL: zeros), stores its non-zero
+ * entries only, and takes point updates in O(log K). Any number of threads may ask while nobody updates, each with its own
+ * scratch. In gdmm-learning's factor step, grad(y) = v(y) + rho sum_j m_jf(y_j): pass messages of value -rho * m and exclude
+ * the true state. A loss that is constant but for the true label is a message at the true label (plus the constant).
+ */
+typedef struct fgi_updatable fgi_updatable;
+fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fgi_updatable **out, fgi_error *err);
+void fgi_updatable_free(fgi_updatable *u);
+/* Entry (rows[k], cols[k]) becomes values[k], or grows by it; in order of k. */
+fgi_rc fgi_updatable_set(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
+                         fgi_error *err);
+fgi_rc fgi_updatable_add(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
+                         fgi_error *err);
+double fgi_updatable_get(const fgi_updatable *u, int32_t row, int32_t col); /* in range, or else */
+fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages, int64_t excluded, int64_t hint,
+                            fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
+/* The first `capacity` non-zero entries, in no particular order; returns how many there are. */
+int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t *rows, int32_t *cols, double *values);
+int64_t fgi_updatable_memory(const fgi_updatable *u);
+
 #endif
