@@ -11,6 +11,10 @@ class ModelError(FginferError):
     """A model is malformed: NaN, a table of the wrong size, an unknown variable, a label out of range."""
 
 
+class DataError(ModelError, ValueError):
+    """Training or test data are malformed: NaN, ragged shapes, an empty sequence, an unknown label."""
+
+
 class SettingsError(FginferError):
     """A setting is out of range or does not fit the method."""
 

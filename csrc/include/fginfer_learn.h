@@ -1,0 +1,148 @@
+/*
+ * fginfer_learn.h - structured learning: joint features, loss-augmented decoding and the inner loops of the solvers.
+ *
+ * One scale for every solver (MATH.md, section 5):
+ *
+ *     P(w) = 1/2 |w|^2 + C sum_i H_i(w),    H_i(w) = max_y [ loss_i(y) - <w, psi_i(y)> ],    psi_i(y) = phi_i(truth) - phi_i(y)
+ *
+ * An *answer* y is a short list of integers: labels of the tokens (FGI_LEARN_LABELS), chosen alternatives
+ * (FGI_LEARN_CHOICES) or the set of labels that are on, ascending (FGI_LEARN_SETS).
+ *
+ * Weights are one dense vector:
+ *   LABELS   w[f * K + y]  for feature f and label y, then, per pairwise feature g, a K x K table at d*K + g*K*K + a*K + b
+ *   CHOICES  w[f]
+ *   SETS     w[f * K + l]  for feature f and label l, then (if pairwise) a K x K table of which entries l < m are used
+ *
+ * The data are *borrowed*: the caller keeps every array alive and unchanged while the learner lives.
+ */
+#ifndef FGINFER_LEARN_H
+#define FGINFER_LEARN_H
+#include "fginfer.h"
+
+typedef enum fgi_learn_kind {
+    FGI_LEARN_LABELS = 0,   /* tokens with labels 0..K-1 and edges between tokens; multiclass is one token an example */
+    FGI_LEARN_CHOICES = 1,  /* each token picks one of its own alternatives, each with its own features */
+    FGI_LEARN_SETS = 2      /* multilabel: any subset of the labels 0..K-1 */
+} fgi_learn_kind;
+
+typedef enum fgi_learn_edges {
+    FGI_EDGES_NONE = 0,
+    FGI_EDGES_CHAIN = 1,    /* token t to t+1; for SETS: every pair of labels */
+    FGI_EDGES_LIST = 2      /* LABELS: edge_begin, edge_u, edge_v */
+} fgi_learn_edges;
+
+typedef struct fgi_learn_data {
+    int32_t kind;                   /* fgi_learn_kind */
+    int32_t edges;                  /* fgi_learn_edges */
+    int64_t n_examples;
+    const int64_t *token_begin;     /* n_examples + 1; SETS: one token an example */
+    int64_t n_features;
+    int32_t n_labels;               /* CHOICES: 0 */
+    int32_t projective;             /* CHOICES: 1 decodes projective trees: token t's choice c is its head, 0 the root */
+    const int64_t *row_begin;       /* CSR rows of features: one a token, or (CHOICES) one an alternative */
+    const int32_t *feature;
+    const double *value;            /* NULL: all 1 */
+    const int32_t *truth;           /* one a token; SETS: truth_begin .. */
+    const int64_t *truth_begin;     /* SETS: n_examples + 1 */
+    const int64_t *choice_begin;    /* LABELS: candidate labels of token t in `choice`, ascending (NULL: all labels);
+                                       CHOICES: the alternatives of token t are rows choice_begin[t] .. choice_begin[t+1] */
+    const int32_t *choice;
+    const int64_t *edge_begin;      /* FGI_EDGES_LIST: n_examples + 1 */
+    const int32_t *edge_u;          /* token positions inside the example */
+    const int32_t *edge_v;
+    int64_t n_edge_features;        /* >= 1 with edges; 1 and edge_row NULL: one indicator table */
+    const int64_t *edge_row;        /* CSR over edges (chains: over consecutive tokens, in order); NULL: the one indicator */
+    const int32_t *edge_feature;
+    const double *edge_value;       /* NULL: all 1 */
+    const double *token_weight;     /* loss weight of a token; NULL: 1 */
+    const double *cost;             /* K x K, cost[truth][answer], zero diagonal; NULL: 0/1 */
+} fgi_learn_data;
+
+typedef struct fgi_learner fgi_learner;
+
+/* Checks the data (ranges, order, finiteness) and makes a learner with w = 0. */
+fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner **out, fgi_error *err);
+void fgi_learn_free(fgi_learner *L);
+int64_t fgi_learn_dimension(const fgi_learner *L);
+/* 1 when answers are found inside the core; 0: a loopy graph or a pairwise multilabel problem, answers come from outside. */
+int fgi_learn_decodes(const fgi_learner *L);
+/* The learner's own vectors of `dimension` doubles: the iterate, and the sum from which averages are made. */
+double *fgi_learn_weights(fgi_learner *L);
+double *fgi_learn_averages(fgi_learner *L);
+
+typedef struct fgi_learn_state {
+    int64_t steps;           /* block updates done: the k of weighted averages */
+    int64_t oracle_calls;
+    int64_t entries_touched; /* unary and pairwise table entries read by oracles */
+    double squared_norm;     /* |w|^2, recomputed by fgi_learn_refresh */
+    double dual_loss;        /* sum over blocks of alpha * loss (times C): dual = dual_loss - |w|^2 / 2 */
+    double gap_estimate;     /* bcfw: sum of the last seen block gaps */
+    double dual_square;      /* dcd: sum over blocks of (sum of alpha)^2 */
+    int64_t working_set;     /* answers kept */
+} fgi_learn_state;
+
+void fgi_learn_get_state(const fgi_learner *L, fgi_learn_state *state);
+void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state);
+/* Recomputes |w|^2 and the dual sums from what they stand for: rounding does not build up over passes. */
+void fgi_learn_refresh(fgi_learner *L, double C);
+
+/* Answers: for each of m examples, in parallel, argmax of <w, phi> + loss_factor * loss. Written one after the other
+ * into `answers` (room for answer_size integers), ends in answer_end[m], score of the answer including the loss in value[m]
+ * (NULL: not wanted). */
+fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples,
+                        int64_t m, int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
+int64_t fgi_learn_answer_size(const fgi_learner *L, const int32_t *examples, int64_t m);
+/* <w, phi_i(answer)>, loss_i(answer). */
+fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length, double *score,
+                       double *loss, fgi_error *err);
+/* loss_i - <w, psi_i> of m answers as written by fgi_learn_decode: at the argmax, the structured hinge losses H_i(w). */
+fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples, int64_t m, const int32_t *answers,
+                        const int64_t *answer_end, double *hinge, fgi_error *err);
+/* plane += weight * psi_i(answer) for m examples with answers as written by fgi_learn_decode; *loss += weight * losses. */
+fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, const int32_t *answers,
+                         const int64_t *answer_end, double weight, double *plane, double *loss, fgi_error *err);
+/* Token scores of one example under w, (tokens) x K, or one per alternative; for decoding outside the core. */
+fgi_rc fgi_learn_token_scores(fgi_learner *L, const double *w, int32_t example, double loss_factor, double *scores,
+                              fgi_error *err);
+
+typedef enum fgi_learn_method {
+    FGI_LEARN_BCFW = 0,
+    FGI_LEARN_DCD = 1,
+    FGI_LEARN_PERCEPTRON = 2,
+    FGI_LEARN_MIRA = 3,
+    FGI_LEARN_SSG = 4
+} fgi_learn_method;
+
+typedef struct fgi_learn_settings {
+    int32_t method;          /* fgi_learn_method */
+    int32_t averaging;       /* keep the sums for (weighted) averages */
+    int32_t max_answers;     /* bcfw: largest working set of one example */
+    int32_t batch;           /* answers found at the same w before their updates; >= 1 */
+    double C;
+    double threshold;        /* dcd: an answer joins the working set when it is violated by more than this */
+} fgi_learn_settings;
+
+/* Visits examples[*next .. m) in order: decode, then update; stops after the first batch past `deadline` (fgi_clock). */
+fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
+                      double deadline, fgi_error *err);
+/* The same without decoding: re-optimises over the answers kept (bcfw, dcd). */
+fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
+                             double deadline, fgi_error *err);
+/* One update with an answer found elsewhere. */
+fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer, int32_t length,
+                       fgi_error *err);
+/* CHOICES: a new alternative was appended by the caller to the arrays of the data; takes the new pointers and counts. */
+fgi_rc fgi_learn_rebind(fgi_learner *L, const fgi_learn_data *data, fgi_error *err);
+
+/* Working sets, for checkpoints: per kept answer its example, length, alpha and loss; labels concatenated; per
+ * example its last gap and its part of the dual loss. */
+void fgi_learn_export_size(const fgi_learner *L, int64_t *n_answers, int64_t *n_labels);
+void fgi_learn_export(const fgi_learner *L, int32_t *example, int32_t *length, double *alpha, double *loss,
+                      int32_t *labels, double *gaps, double *block_loss);
+fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *example, const int32_t *length,
+                        const double *alpha, const double *loss, const int32_t *labels, const double *gaps,
+                        const double *block_loss, fgi_error *err);
+/* Last seen block gaps, n_examples of them (bcfw); for sampling by gap. */
+const double *fgi_learn_gaps(const fgi_learner *L);
+
+#endif

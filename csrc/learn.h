@@ -1,0 +1,105 @@
+/* learn.h - inside of the learning core: one learner, its scratch memory, working sets and joint features. */
+#ifndef FGI_LEARN_H
+#define FGI_LEARN_H
+#include "fginfer_learn.h"
+#include "pool.h"
+#include "util.h"
+#include "viterbi.h"
+
+/* An answer kept for one example: a corner of its dual simplex. */
+typedef struct fgi_answer {
+    double alpha;  /* bcfw: share of the simplex (the truth has the rest); dcd: the dual variable itself */
+    double loss;
+    int32_t length;
+    int32_t labels[];
+} fgi_answer;
+
+typedef struct fgi_working_set {
+    fgi_answer **answers;
+    int32_t count, capacity;
+} fgi_working_set;
+
+/* Per-thread memory of the decoders. */
+typedef struct fgi_learn_scratch {
+    double *scores;       /* max tokens x K, or the alternatives of the longest example */
+    double *best;         /* K: maxima of one message */
+    double *table;        /* K x K: table of an edge with features, or the gathered table of two candidate lists */
+    double *span;         /* projective trees: the chart */
+    int32_t *span_back;
+    int64_t touched;
+    int failed;           /* an allocation failed in a worker */
+} fgi_learn_scratch;
+
+struct fgi_learner {
+    fgi_learn_data data;
+    fgi_learn_kernels kernels;
+    int64_t dimension, unary;    /* weights in all; weights before the pairwise tables */
+    int64_t max_tokens, max_rows;/* of one example */
+    int decodes;
+    double *w, *sum;
+    fgi_learn_state state;
+    fgi_working_set *sets;
+    double *gaps, *dual_loss;    /* per example: last block gap; C * sum alpha * loss */
+    /* forests of explicit edge lists, concatenated over examples (node t of example i at token_begin[i] + t) */
+    fgi_forest_node *forest;
+    /* a sparse vector under construction: dense values, the indices that were written, then the compact result */
+    double *dense;
+    int64_t *index;
+    double *compact;
+    int64_t n_index, capacity;
+    double *label_sum;           /* K: coefficients of one token */
+    int32_t *label_list;
+    int threads;
+    fgi_pool *pool;
+    fgi_learn_scratch *scratch;  /* one per thread */
+    /* answers of one batch */
+    int32_t *batch_labels;
+    int64_t *batch_end;
+    double *batch_value;
+    int64_t batch_room, batch_count;
+};
+
+static inline int64_t fgi_learn_tokens(const fgi_learner *L, int32_t i) {
+    return L->data.token_begin[i + 1] - L->data.token_begin[i];
+}
+
+/* learn_psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact, n_index. */
+typedef struct fgi_learn_term { const int32_t *labels; int32_t length; double weight; } fgi_learn_term;
+fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms);
+double fgi_learn_loss(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
+int fgi_learn_is_truth(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
+fgi_rc fgi_learn_check_answer(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length, fgi_error *err);
+/* <w, sparse> and |sparse|^2 of the vector just made; w += step * sparse (and sum += step * factor * sparse if factor != 0). */
+void fgi_learn_products(const fgi_learner *L, double *dot, double *norm);
+void fgi_learn_apply(fgi_learner *L, double step, double factor);
+
+/* learn_scores.c, learn_decode.c, learn_parse.c: oracles. */
+void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
+                           fgi_learn_scratch *s);
+int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
+                             fgi_learn_scratch *s, int32_t *answer, double *value);
+double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
+fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s);
+void fgi_learn_scratch_clear(fgi_learn_scratch *s);
+int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i);
+/* Labels allowed at global token t: count, and the list (NULL: 0 .. count-1). */
+static inline int32_t fgi_learn_allowed(const fgi_learner *L, int64_t t, const int32_t **list) {
+    const fgi_learn_data *d = &L->data;
+    if (!d->choice_begin) { *list = NULL; return d->n_labels; }
+    *list = d->choice + d->choice_begin[t];
+    return (int32_t)(d->choice_begin[t + 1] - d->choice_begin[t]);
+}
+
+/* learn_working.c */
+fgi_answer *fgi_learn_find_answer(fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
+fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *labels, int32_t length, double loss);
+void fgi_learn_drop_answer(fgi_learner *L, int32_t i, int32_t position);
+
+/* The block updates, one file a family. `labels` may be NULL: use the answers kept only. */
+fgi_rc fgi_learn_update_bcfw(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+fgi_rc fgi_learn_update_dcd(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+fgi_rc fgi_learn_update_online(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+/* Factor on the loss with which a method decodes under its stored vector. */
+double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s);
+
+#endif

@@ -1,0 +1,21 @@
+"""Structured learning: large-margin training of sequence, graph, multilabel and multiclass models.
+
+    from fginfer.learn import StructuredSVM
+    model = StructuredSVM(model="chain", C=0.1).fit(X, y)      # X: list of (T_i, d) arrays, y: list of T_i labels
+    model.predict(X_new)
+
+Needs the extra ``learn`` (scikit-learn, joblib).
+"""
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:  # say what to do, and keep the cause
+    raise ImportError('fginfer.learn needs scikit-learn: pip install "fginfer[learn]"') from error
+
+from fginfer.learn.data import Example
+from fginfer.learn.estimator import StructuredSVM
+from fginfer.learn.learner import Learner
+from fginfer.learn.oracle import Oracle
+from fginfer.learn.trace import LearnPoint
+
+__all__ = ["Example", "LearnPoint", "Learner", "Oracle", "StructuredSVM"]

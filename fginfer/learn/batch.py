@@ -1,0 +1,206 @@
+"""Solvers that ask the oracle about every example before each step: batch Frank-Wolfe and one-slack cutting planes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fginfer.learn.data import Reals
+from fginfer.learn.learner import Learner
+from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.trace import Measured
+from fginfer.native import lib
+
+
+class _Batch:
+    """The shared part: one call of the oracle gives the plane (sum of psi, sum of losses) and the primal value at w."""
+
+    def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
+        self.learner, self.oracle, self.C = learner, oracle, C
+        self._w: Reals = np.zeros(learner.dimension)
+        self._primal, self._dual = np.inf, 0.0
+        self._best: Reals = self._w.copy()
+        self._place, self._sum, self._sum_loss = 0, self._w, 0.0
+
+    def _plane(self, deadline: float) -> tuple[Reals, float] | None:
+        """(sum of psi, sum of losses) at the current w, or None when the deadline came first: call again to go on.
+
+        Also notes the primal value and keeps the best weights seen. A resumed run makes the unfinished plane again.
+        """
+        n = self.learner.data.n_examples
+        if self._place == 0:
+            self._sum, self._sum_loss = np.zeros(self.learner.dimension), 0.0
+        while self._place < n:
+            examples = self.learner.everything[self._place : self._place + 128]
+            answers = decode(self.learner, self.oracle, self._w, 1.0, examples)
+            self._sum_loss += self.learner.add_psi(answers, 1.0, self._sum, examples)
+            self._place += len(examples)
+            if lib.fgi_clock() >= deadline and self._place < n:
+                return None
+        self._place = 0
+        primal = 0.5 * float(self._w @ self._w) + self.C * (self._sum_loss - float(self._w @ self._sum))
+        if primal < self._primal:
+            self._primal, self._best = primal, self._w.copy()
+        return self._sum, self._sum_loss
+
+    def weights(self) -> Reals:
+        return self._best
+
+    def measure(self) -> Measured:
+        return Measured(self._primal, self._dual)
+
+    def wants_certificate(self, tol: float) -> bool:
+        return True  # primal and dual are known anyway
+
+    def counters(self) -> tuple[int, int]:
+        state = self.learner.state
+        return int(state.oracle_calls), int(state.entries_touched)
+
+    def export(self) -> dict[str, Any]:
+        return {
+            "w": self._w.copy(), "best": self._best.copy(), "values": np.array([self._primal, self._dual]),
+            "counters": np.array(self.counters()),
+        }  # fmt: skip
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self._w, self._best = np.array(saved["w"]), np.array(saved["best"])
+        self._primal, self._dual = (float(x) for x in saved["values"])
+        calls, touched = (int(x) for x in saved["counters"])
+        self.learner.set_state(oracle_calls=calls, entries_touched=touched)
+
+
+class FrankWolfe(_Batch):
+    """Batch Frank-Wolfe with line search (bcfw.txt, Algorithm 2); its gap comes with every step."""
+
+    name = "fw"
+
+    def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
+        super().__init__(learner, oracle, C)
+        self._loss = 0.0
+
+    def advance(self, deadline: float) -> bool:
+        found = self._plane(deadline)
+        if found is None:
+            return False
+        plane, loss = found
+        direction, change = self.C * plane - self._w, self.C * loss - self._loss
+        norm = float(direction @ direction)
+        gap = change - float(self._w @ direction)
+        step = min(1.0, gap / norm) if norm > 0 else 1.0
+        if gap > 0:
+            self._w += step * direction
+            self._loss += step * change
+        self._dual = max(self._dual, self._loss - 0.5 * float(self._w @ self._w))
+        return True
+
+    def export(self) -> dict[str, Any]:
+        return {**super().export(), "loss": np.array(self._loss)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        super().restore(saved)
+        self._loss = float(saved["loss"])
+
+
+class CuttingPlane(_Batch):
+    """One-slack cutting planes: each pass adds the plane of the current w, then the dual over all planes is solved.
+
+    max over alpha >= 0, sum alpha <= C of  sum_k alpha_k loss_k - 1/2 |sum_k alpha_k g_k|^2,  w = sum_k alpha_k g_k.
+    """
+
+    name = "cutting-plane"
+    idle_limit = 30  # a plane without weight for so many passes is dropped
+
+    def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
+        super().__init__(learner, oracle, C)
+        self._planes: list[tuple[Any, Reals]] = []  # (indices, values)
+        self._losses = np.zeros(0)
+        self._gram = np.zeros((0, 0))
+        self._alpha = np.zeros(0)
+        self._idle = np.zeros(0, np.int64)
+
+    def advance(self, deadline: float) -> bool:
+        found = self._plane(deadline)
+        if found is None:
+            return False
+        plane, loss = found
+        self._add(plane, loss)
+        self._alpha = solve_simplex_qp(self._gram, self._losses, self.C, self._alpha)
+        self._dual = max(
+            self._dual, float(self._losses @ self._alpha) - 0.5 * float(self._alpha @ self._gram @ self._alpha)
+        )
+        self._w = np.zeros(self.learner.dimension)
+        for a, (index, value) in zip(self._alpha, self._planes, strict=True):
+            if a > 0:
+                self._w[index] += a * value
+        self._idle = np.where(self._alpha > 0, 0, self._idle + 1)
+        self._drop(self._idle <= self.idle_limit)
+        return True
+
+    def _add(self, plane: Reals, loss: float) -> None:
+        index = np.flatnonzero(plane)
+        products = np.array([value @ plane[old] for old, value in self._planes])
+        n = len(self._planes)
+        gram = np.empty((n + 1, n + 1))
+        gram[:n, :n], gram[n, :n], gram[:n, n], gram[n, n] = self._gram, products, products, plane @ plane
+        self._gram = gram
+        self._planes.append((index, plane[index]))
+        self._losses = np.append(self._losses, loss)
+        self._alpha = np.append(self._alpha, 0.0)
+        self._idle = np.append(self._idle, 0)
+
+    def _drop(self, keep: Any) -> None:
+        if keep.all():
+            return
+        self._planes = [plane for plane, k in zip(self._planes, keep, strict=True) if k]
+        self._losses, self._alpha, self._idle = self._losses[keep], self._alpha[keep], self._idle[keep]
+        self._gram = self._gram[np.ix_(keep, keep)]
+
+    def export(self) -> dict[str, Any]:
+        saved = super().export()
+        saved["losses"], saved["alpha"], saved["idle"], saved["gram"] = (
+            self._losses,
+            self._alpha,
+            self._idle,
+            self._gram,
+        )
+        saved["plane_size"] = np.array([len(i) for i, _ in self._planes], np.int64)
+        saved["plane_index"] = np.concatenate([i for i, _ in self._planes]) if self._planes else np.zeros(0, np.int64)
+        saved["plane_value"] = np.concatenate([v for _, v in self._planes]) if self._planes else np.zeros(0)
+        return saved
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        super().restore(saved)
+        self._losses, self._alpha, self._idle, self._gram = (
+            np.array(saved[name]) for name in ("losses", "alpha", "idle", "gram")
+        )  # fmt: skip
+        cuts = np.cumsum(saved["plane_size"])[:-1]
+        parts = zip(np.split(saved["plane_index"], cuts), np.split(saved["plane_value"], cuts), strict=True)
+        self._planes = list(parts) if len(saved["plane_size"]) else []
+
+
+def solve_simplex_qp(gram: Reals, gain: Reals, C: float, start: Reals, tol: float = 1e-9, steps: int = 20000) -> Reals:
+    """max gain.a - a.gram.a / 2 over a >= 0, sum a <= C, by pairwise coordinate steps from a feasible `start`.
+
+    The unused part of C is one more coordinate with gain 0 and zero rows; each step moves weight from the coordinate
+    with the smallest gradient among those that have any to the one with the largest.
+    """
+    n = len(gain)
+    full = np.zeros((n + 1, n + 1))
+    full[:n, :n] = gram
+    a = np.append(start, C - start.sum())
+    gradient = np.append(gain, 0.0) - full @ a
+    scale = tol * max(1.0, float(np.abs(gain).max(initial=0.0)))
+    for _ in range(steps):
+        up = int(np.argmax(gradient))
+        down = int(np.argmin(np.where(a > 0, gradient, np.inf)))
+        excess = gradient[up] - gradient[down]
+        if excess <= scale:
+            break
+        curvature = full[up, up] + full[down, down] - 2 * full[up, down]
+        step = min(a[down], excess / curvature) if curvature > 0 else a[down]
+        a[up] += step
+        a[down] = 0.0 if step == a[down] else a[down] - step
+        gradient -= step * (full[:, up] - full[:, down])
+    result: Reals = a[:n]
+    return result

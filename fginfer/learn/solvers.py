@@ -1,0 +1,43 @@
+"""The solvers by name, and the oracle a problem needs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from fginfer.errors import SettingsError
+from fginfer.learn.batch import CuttingPlane, FrankWolfe
+from fginfer.learn.block import BlockOptions, BlockSolver
+from fginfer.learn.learner import Learner
+from fginfer.learn.oracle import Oracle
+
+BLOCK = ("bcfw", "dcd", "perceptron", "mira", "ssg")
+SOLVERS = (*BLOCK, "fw", "cutting-plane")
+
+
+def make_oracle(oracle: Oracle | None, learner: Learner) -> Oracle | None:
+    """The user's oracle, or None when the core decodes this problem."""
+    return oracle
+
+
+def make_solver(
+    name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: dict[str, Any]
+) -> Any:
+    """A solver ready to run; unknown names and options are SettingsErrors that list the known ones."""
+    if name not in SOLVERS:
+        raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {name!r}")
+    if name in BLOCK:
+        return BlockSolver(name, learner, oracle, C, seed, build(BlockOptions, options, name))
+    rest = {k: v for k, v in options.items() if k != "batch_size"}
+    if rest:
+        raise SettingsError(f"{name} has no option {', '.join(sorted(rest))}")
+    return (FrankWolfe if name == "fw" else CuttingPlane)(learner, oracle, C)
+
+
+def build(kind: Any, options: dict[str, Any], solver: str) -> Any:
+    """An options dataclass from a dict."""
+    known = [f.name for f in fields(kind)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise SettingsError(f"{solver} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
+    return kind(**options)
