@@ -56,4 +56,55 @@ fgi_rc fgi_eliminate_subset(fgi_subset *w, int32_t *labels, const int32_t *subse
 double fgi_subset_work(const fgi_subset *w); /* table entries computed by the last call */
 void fgi_subset_free(fgi_subset *w);
 
+/* ---- presolve ----------------------------------------------------------------------------------------------- */
+
+/* Each reduction keeps at least one optimal labeling; any set of them may be combined. */
+typedef enum fgi_reduction {
+    FGI_REDUCE_FIX = 1,        /* variables with one label left are put into their factors */
+    FGI_REDUCE_PROPAGATE = 2,  /* labels without a finite state in some factor are removed (generalised arc consistency) */
+    FGI_REDUCE_DOMINATE = 4,   /* dead-end elimination, simple and Goldstein's */
+    FGI_REDUCE_MERGE = 8,      /* factors over the same variables, or over a part of another's, are added up */
+    FGI_REDUCE_SPLIT = 16,     /* a variable on which a factor depends only by a sum is taken out of it */
+    FGI_REDUCE_LEAVES = 32,    /* variables of at most one factor are maximised out */
+    FGI_REDUCE_CHAINS = 64,    /* and variables of more factors, where the new table is small */
+    FGI_REDUCE_ROOF = 128,     /* binary pairwise models: persistent labels from roof duality */
+    FGI_REDUCE_ALL = 255
+} fgi_reduction;
+
+typedef struct fgi_presolve_options {
+    int32_t reductions;        /* sum of fgi_reduction */
+    double work;               /* most steps (about one table entry each); <= 0: a few passes over the model */
+    double seconds;            /* time limit, after which what was done is used; < 0: none */
+    int64_t table_limit;       /* largest table made by FGI_REDUCE_CHAINS; <= 0: 4096 */
+} fgi_presolve_options;
+
+fgi_presolve_options fgi_presolve_options_default(void);
+
+typedef struct fgi_presolve_info {
+    int32_t infeasible;        /* proven */
+    int32_t complete;          /* a fixed point was reached within the limits */
+    int64_t variables, factors, labels;    /* of the reduced model */
+    int64_t labels_propagated, labels_dominated, labels_persistent;
+    int64_t variables_fixed, leaves, chains;
+    int64_t factors_merged, factors_split; /* split: variables taken out of factors */
+    double roof_bound;         /* upper bound of roof duality on the model then left; INFINITY: not computed */
+    double work, seconds;
+} fgi_presolve_info;
+
+typedef struct fgi_presolve fgi_presolve;
+
+/* Reduces the model to a fixed point, or as far as the limits allow; the result is always valid. When the model is infeasible
+ * the reduced model is the original one. */
+fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fgi_presolve **out, fgi_error *err);
+/* The reduced model, owned by the handle; take a snapshot to keep it. Its variables are those left, in their old order. */
+const fgi_model *fgi_presolve_model(const fgi_presolve *p);
+void fgi_presolve_info_get(const fgi_presolve *p, fgi_presolve_info *info);
+/* Labels of the original model from labels of the reduced one: the same score (up to rounding) or, where `reduced` is not
+ * feasible, any. An optimal labeling expands to an optimal one. */
+fgi_rc fgi_presolve_expand(const fgi_presolve *p, const int32_t *reduced, int32_t *labels, fgi_error *err);
+/* The other way, as a start for searches: each variable left keeps its label if that is left too, else it takes its best
+ * single label. */
+void fgi_presolve_restrict(const fgi_presolve *p, const int32_t *labels, int32_t *reduced);
+void fgi_presolve_free(fgi_presolve *p);
+
 #endif
