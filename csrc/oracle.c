@@ -47,6 +47,36 @@ void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
         for (int32_t l = 0; l < q->messages[k].n; l++) w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = 0.0;
 }
 
+/* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ---------------------------------- */
+
+int fgi_frontier_push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item) {
+    if (*n == w->frontier_capacity[which]) {
+        int64_t capacity = *n < 32 ? 64 : 2 * (int64_t)*n;
+        fgi_ranked *items = realloc(w->frontier[which], (size_t)capacity * sizeof *items);
+        if (!items) return 0;
+        w->frontier[which] = items;
+        w->frontier_capacity[which] = capacity;
+    }
+    fgi_ranked *heap = w->frontier[which];
+    int32_t k = (*n)++;
+    for (; k > 0 && fgi_ranked_before(&item, &heap[(k - 1) / 2]); k = (k - 1) / 2) heap[k] = heap[(k - 1) / 2];
+    heap[k] = item;
+    return 1;
+}
+
+fgi_ranked fgi_frontier_pop(fgi_oracle_scratch *w, int which, int32_t *n) {
+    fgi_ranked *heap = w->frontier[which];
+    const fgi_ranked top = heap[0], item = heap[--*n];
+    int32_t k = 0;
+    for (int32_t child; (child = 2 * k + 1) < *n; k = child) {
+        if (child + 1 < *n && fgi_ranked_before(&heap[child + 1], &heap[child])) child++;
+        if (!fgi_ranked_before(&heap[child], &item)) break;
+        heap[k] = heap[child];
+    }
+    heap[k] = item;
+    return top;
+}
+
 /* ---- the reference scan: plain, no scratch -------------------------------------------------------------------- */
 
 static double message_at(const fgi_message *m, int32_t a) {

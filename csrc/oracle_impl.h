@@ -11,7 +11,7 @@ struct fgi_oracle_scratch {
     uint32_t epoch;
     double *bound;        /* max_arity blocks of max_card: bounds of the messages' slices */
     int32_t *kept;        /* 2 blocks of max_card: messages that survive a bound */
-    fgi_ranked *frontier[3]; /* heaps of the walks over updatable tables, see order_updatable.c */
+    fgi_ranked *frontier[3]; /* see fgi_frontier_push */
     int64_t frontier_capacity[3];
     int64_t touched, calls;
 };
@@ -27,6 +27,11 @@ static inline void fgi_oracle_epoch(fgi_oracle_scratch *w) {
 /* Writes the messages into w->dense, and zeros over them again. */
 void fgi_oracle_spread(const fgi_oracle_query *q, fgi_oracle_scratch *w);
 void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w);
+
+/* A lazy walk in descending order over heaps and tournament trees: nodes whose parents have been visited wait here. Which: 0
+ * and 1 for rows and columns by maximum, 2 for entries. push returns 0 when out of memory. */
+int fgi_frontier_push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item);
+fgi_ranked fgi_frontier_pop(fgi_oracle_scratch *w, int which, int32_t *n);
 
 /* Is this state better than the best so far: larger value, then lower flat index. */
 static inline void fgi_argmax_offer(fgi_argmax *best, int64_t state, double value) {

@@ -300,38 +300,11 @@ int64_t fgi_updatable_memory(const fgi_updatable *u) {
 /* frontier[side] enumerates rows or columns by maximum, frontier[WALK] the entries of one of them. */
 enum { WALK = 2 };
 
-static int push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item) {
-    if (*n == w->frontier_capacity[which]) {
-        int64_t capacity = *n < 32 ? 64 : 2 * (int64_t)*n;
-        fgi_ranked *items = realloc(w->frontier[which], (size_t)capacity * sizeof *items);
-        if (!items) return 0;
-        w->frontier[which] = items;
-        w->frontier_capacity[which] = capacity;
-    }
-    fgi_ranked *heap = w->frontier[which];
-    int32_t k = (*n)++;
-    for (; k > 0 && fgi_ranked_before(&item, &heap[(k - 1) / 2]); k = (k - 1) / 2) heap[k] = heap[(k - 1) / 2];
-    heap[k] = item;
-    return 1;
-}
-
-static fgi_ranked pop(fgi_ranked *heap, int32_t *n) {
-    const fgi_ranked top = heap[0], item = heap[--*n];
-    int32_t k = 0;
-    for (int32_t child; (child = 2 * k + 1) < *n; k = child) {
-        if (child + 1 < *n && fgi_ranked_before(&heap[child + 1], &heap[child])) child++;
-        if (!fgi_ranked_before(&heap[child], &item)) break;
-        heap[k] = heap[child];
-    }
-    heap[k] = item;
-    return top;
-}
-
 static int push_node(fgi_access *x, int side, int32_t node) {
     const fgi_updatable *u = x->table;
     const int32_t a = u->winner[side][node];
     if (a < 0 || u->max[side][a] == -INFINITY) return 1;
-    return push(x->scratch, side, &x->rank_at[side], (fgi_ranked){u->max[side][a], a, node});
+    return fgi_frontier_push(x->scratch, side, &x->rank_at[side], (fgi_ranked){u->max[side][a], a, node});
 }
 
 static int updatable_rank_open(fgi_access *x, int side) {
@@ -343,7 +316,7 @@ static int updatable_rank_open(fgi_access *x, int side) {
 static int updatable_rank_next(fgi_access *x, int side, int32_t *slice_out) {
     const fgi_updatable *u = x->table;
     if (x->rank_at[side] == 0) return 0;
-    const fgi_ranked top = pop(x->scratch->frontier[side], &x->rank_at[side]);
+    const fgi_ranked top = fgi_frontier_pop(x->scratch, side, &x->rank_at[side]);
     for (int32_t k = u->n_leaves[side] + top.at; k > top.tag; k /= 2)
         if (!push_node(x, side, k ^ 1)) return -1;
     *slice_out = top.at;
@@ -360,7 +333,7 @@ static int push_entry(fgi_walk *walk, int64_t place) {
     const slice *s = &u->slices[walk->side][walk->slice];
     if (place >= s->n) return 1;
     const entry *e = &u->entries[s->heap[place]];
-    return push(walk->access->scratch, WALK, &walk->at, (fgi_ranked){e->value, e->label[1 - walk->side], (int32_t)place});
+    return fgi_frontier_push(walk->access->scratch, WALK, &walk->at, (fgi_ranked){e->value, e->label[1 - walk->side], (int32_t)place});
 }
 
 static int updatable_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t a) {
@@ -379,8 +352,7 @@ static int32_t next_zero(fgi_walk *walk) {
 
 static int updatable_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
     const fgi_updatable *u = walk->access->table;
-    fgi_ranked *frontier = walk->access->scratch->frontier[WALK];
-    if (walk->at == 0 || frontier[0].value < 0.0) { /* no entry is 0 */
+    if (walk->at == 0 || walk->access->scratch->frontier[WALK][0].value < 0.0) { /* no entry is 0 */
         const int32_t zero = next_zero(walk);
         if (zero < u->n[1 - walk->side]) {
             *other = zero;
@@ -390,7 +362,7 @@ static int updatable_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
         }
     }
     if (walk->at == 0) return 0;
-    const fgi_ranked top = pop(frontier, &walk->at);
+    const fgi_ranked top = fgi_frontier_pop(walk->access->scratch, WALK, &walk->at);
     if (!push_entry(walk, 2 * (int64_t)top.tag + 1) || !push_entry(walk, 2 * (int64_t)top.tag + 2)) return -1;
     *other = top.at;
     *theta = top.value;

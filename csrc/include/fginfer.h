@@ -274,4 +274,24 @@ fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages,
 int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t *rows, int32_t *cols, double *values);
 int64_t fgi_updatable_memory(const fgi_updatable *u);
 
+/*
+ * A vector in descending order whose values change: the oracle of a unary factor, and the joint oracle over many binary
+ * factors with values t_f. Made in one linear pass over n values; only those above `floor` are kept in order (-INFINITY: all
+ * finite ones). Looking at the top is O(1), everything else O(log n).
+ */
+typedef struct fgi_ranking fgi_ranking;
+fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ranking **out, fgi_error *err);
+void fgi_ranking_free(fgi_ranking *r);
+int32_t fgi_ranking_top(const fgi_ranking *r, double *value); /* the item with the largest value; -1: there is none */
+int fgi_ranking_take(fgi_ranking *r, int32_t item);           /* takes it off (it is active now); 0: it was not there */
+fgi_rc fgi_ranking_set(fgi_ranking *r, int32_t item, double value, fgi_error *err); /* also puts it back */
+/* Argmax of value - message over the items in order; message may be NULL. */
+fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int64_t excluded, fgi_oracle_scratch *w,
+                          fgi_argmax *out, fgi_error *err);
+
+/* Argmax over the labels first, first + step, ... (n of them) of scores[k] - message(label): for scores that are computed
+ * on the spot, such as the inner products of one sampled part of the labels. */
+fgi_rc fgi_scores_argmax(const double *scores, int64_t n, int32_t first, int32_t step, const fgi_message *message,
+                         int64_t excluded, fgi_argmax *out, fgi_error *err);
+
 #endif
