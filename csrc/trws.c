@@ -16,6 +16,10 @@
  * -INFINITY travels through sums and maxima only; the one difference, h, is taken where hat_i is finite. A label whose hat is
  * -INFINITY has no feasible labeling, and a node or message without a finite entry proves that there is none at all.
  *
+ * Precision. In single precision the two max-plus products of an iteration read float copies of the tables (one copy per distinct
+ * table) and round the messages; all sums stay double. Whenever a bound is due, the backward sweep runs in double on the double tables,
+ * so that reported bounds are exact for the rounded messages. Once rounding stops the progress, double takes over for good.
+ *
  * The sweep is sequential by nature: one thread, whatever settings.threads says. */
 #include <string.h>
 #include "dual_common.h"
@@ -24,8 +28,11 @@
 
 enum {
     CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
-    EDGE_WORK = 16        /* the fixed cost of a message, in entries */
+    EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
+    SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
+    SINGLE_BEGIN = 8          /* ... and where more than these iterations are needed: making the copies costs about one */
 };
+static const double SINGLE_GAIN = 1e-9; /* of the bound, relative, per iteration: below it single precision has done its work */
 
 typedef struct edge {
     const double *values;     /* dense tables; NULL for implicit ones */
@@ -36,7 +43,7 @@ typedef struct edge {
     uint8_t to_hi;            /* where the message points now */
 } edge;
 
-typedef enum stage { COUNT, BUILD, FORWARD, BACKWARD } stage;
+typedef enum stage { COUNT, BUILD, ROUND, FORWARD, BACKWARD } stage;
 
 typedef struct trws {
     const fgi_kernels *k;
@@ -47,10 +54,18 @@ typedef struct trws {
     double *messages;
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
     int32_t *labels;
+    float *rounded;           /* all table values in single precision; NULL before and after that phase */
+    float *h_f32, *out_f32;   /* max_card each */
+    int single;               /* this sweep's products are in single precision */
+    int64_t single_begin;     /* iteration from which single precision is used; -1: never (again) */
+    int64_t rounded_to;       /* table values converted so far */
+    double single_bound;      /* last exact bound of the single-precision phase, and its iteration */
+    int64_t single_iteration;
     /* Where the algorithm stands; a pause keeps it. */
     stage stage;
     int64_t node;             /* next node of the stage, counted from its start */
     int64_t done;             /* edges of that node already sent; -1: its sums are not made yet */
+    double tops;              /* maxima taken out of those edges */
     int64_t work;
     fgi_progress progress;
 } trws;
@@ -119,13 +134,55 @@ static int build_edges(const fgi_model *m, trws *s, double deadline) {
     for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
     s->earlier_begin[0] = 0;
     s->progress.model_magnitude = fgi_dual_magnitude(m);
-    s->node = 0;
-    s->done = -1;
-    s->stage = FORWARD;
+    return 1;
+}
+
+/* Single precision is used if asked for, or if it pays; and only if no score overflows a float. */
+static int wants_single(const fgi_model *m, int32_t precision) {
+    const fgi_structure *st = m->s;
+    if (precision == 1 || (precision == 0 && st->values_begin[st->n_tables] < SINGLE_ENTRIES)) return 0;
+    return st->values_begin[st->n_tables] > 0 && fgi_dual_magnitude(m) < 1e30;
+}
+
+static void end_single(trws *s) {
+    s->single_begin = -1;
+    free(s->rounded);
+    free(s->h_f32);
+    free(s->out_f32);
+    s->rounded = s->h_f32 = s->out_f32 = NULL;
+}
+
+/* Without the memory for it the method stays in double precision. Returns 0 when the time is over. */
+static int round_tables(const fgi_model *m, trws *s, double deadline) {
+    const int64_t n = m->s->values_begin[m->s->n_tables];
+    if (!s->rounded) {
+        s->rounded = fgi_alloc(n, sizeof(float));
+        s->h_f32 = fgi_alloc(m->s->max_card, sizeof(float));
+        s->out_f32 = fgi_alloc(m->s->max_card, sizeof(float));
+        s->rounded_to = 0;
+    }
+    if (!s->rounded || !s->h_f32 || !s->out_f32) {
+        end_single(s);
+        return 1;
+    }
+    while (s->rounded_to < n) {
+        int64_t end = n - s->rounded_to < CLOCK_WORK ? n : s->rounded_to + CLOCK_WORK;
+        for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)m->t->values[k];
+        s->rounded_to = end;
+        if (out_of_time(s, CLOCK_WORK, deadline)) return 0;
+    }
     return 1;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------- */
+
+static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to, const double *h, double *out) {
+    const float *t = s->rounded + (e->values - m->t->values), w = (float)fgi_factor_weight(m->s, e->factor);
+    for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)h[a];
+    if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
+    else s->k->maxplus_cols_f32(t, to, from, w, s->h_f32, s->out_f32);
+    for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b];
+}
 
 /* M(b) = max_a [ theta(a,b) + h(a) ] from one end of the edge to the other. */
 static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out) {
@@ -135,32 +192,37 @@ static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi,
         fgi_maxplus_implicit(v.kind, v.p0, v.p1, v.weight, h, from, out, to, s->scratch);
         return;
     }
-    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values;
-    int by_rows = e->lo_rows == to_hi;
-    if (from == 2 && to == 2) { /* binary models: a call costs more than the work */
-        double t01 = by_rows ? t[1] : t[2], t10 = by_rows ? t[2] : t[1];
-        double p = w * t[0] + h[0], q = w * t10 + h[1], r = w * t01 + h[0], u = w * t[3] + h[1];
-        out[0] = p > q ? p : q;
-        out[1] = r > u ? r : u;
-    } else if (by_rows) {
-        s->k->maxplus_rows(t, from, to, w, h, out);
-    } else {
-        s->k->maxplus_cols(t, to, from, w, h, out);
+    if (s->single) {
+        product_f32(m, s, e, e->lo_rows == to_hi, from, to, h, out);
+        return;
     }
+    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values;
+    if (e->lo_rows == to_hi) s->k->maxplus_rows(t, from, to, w, h, out);
+    else s->k->maxplus_cols(t, to, from, w, h, out);
 }
 
-static void accumulate(const trws *s, double *x, const double *message, int32_t n) {
-    if (n == 2) {
-        x[0] += message[0];
-        x[1] += message[1];
-    } else {
-        s->k->add(x, message, n);
-    }
+static double larger(double x, double y) { return x > y ? x : y; }
+
+/* send() for two labels at both ends, where the calls would cost more than the work. */
+static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi, double weight) {
+    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values, *hat = s->hat;
+    const int flip = e->lo_rows != to_hi; /* no branches on the data here: they would be mispredicted half of the time */
+    double *message = s->messages + e->message;
+    const double h0 = hat[0] == -INFINITY ? -INFINITY : weight * hat[0] - message[0];
+    const double h1 = hat[1] == -INFINITY ? -INFINITY : weight * hat[1] - message[1];
+    const double m0 = larger(w * t[0] + h0, w * t[2 - flip] + h1), m1 = larger(w * t[1 + flip] + h0, w * t[3] + h1);
+    const double top = larger(m0, m1);
+    e->to_hi = (uint8_t)to_hi;
+    if (top == -INFINITY) return top;
+    message[0] = m0 - top;
+    message[1] = m1 - top;
+    return top;
 }
 
 /* Sends the edge's message from node i onwards and returns the maximum taken out of it. */
 static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weight) {
     const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
+    if (from == 2 && to == 2 && e->values) return send_binary(m, s, e, to_hi, weight);
     double *message = s->messages + e->message;
     s->k->reweight(s->hat, weight, message, s->h, from);
     product(m, s, e, to_hi, s->h, message);
@@ -174,7 +236,11 @@ static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weigh
 static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *x) {
     const int32_t n = m->s->cards[e->hi];
     const double w = fgi_factor_weight(m->s, e->factor);
-    if (!e->values) {
+    if (e->values && n == 2) {
+        const double *t = e->values + (e->lo_rows ? 2 * (int64_t)label : label);
+        x[0] += w * t[0];
+        x[1] += w * t[e->lo_rows ? 1 : m->s->cards[e->lo]];
+    } else if (!e->values) {
         fgi_view v = fgi_factor_view(m, e->factor);
         for (int32_t b = 0; b < n; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
     } else if (e->lo_rows) {
@@ -186,13 +252,44 @@ static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *
     }
 }
 
+/* visit() for two labels. */
+static void visit_binary(const fgi_model *m, trws *s, int32_t i, int decode) {
+    const double *theta = fgi_unary(m, i);
+    double later0 = 0, later1 = 0, earlier0 = 0, earlier1 = 0;
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) {
+        const double *message = s->messages + s->edges[k].message;
+        later0 += message[0];
+        later1 += message[1];
+    }
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+        const double *message = s->messages + s->edges[s->earlier[k]].message;
+        earlier0 += message[0];
+        earlier1 += message[1];
+    }
+    s->hat[0] = later0 + theta[0] + earlier0;
+    s->hat[1] = later1 + theta[1] + earlier1;
+    if (!decode) return;
+    double given[2] = {theta[0], theta[1]};
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+        const edge *e = &s->edges[s->earlier[k]];
+        add_slice(m, e, s->labels[e->lo], given);
+    }
+    int32_t best = given[1] + later1 > given[0] + later0;
+    s->labels[i] = best;
+    fgi_sum_add(&s->progress.decoded, given[best]);
+}
+
 /* hat_i; in the forward sweep also the label of node i, whose choice needs most of the same sums. */
 static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
     const int32_t n = m->s->cards[i];
+    if (n == 2) {
+        visit_binary(m, s, i, decode);
+        return;
+    }
     const size_t bytes = (size_t)n * sizeof(double);
     const double *theta = fgi_unary(m, i);
     memset(s->hat, 0, bytes);
-    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) accumulate(s, s->hat, s->messages + s->edges[k].message, n);
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) s->k->add(s->hat, s->messages + s->edges[k].message, n);
     if (decode) {
         memcpy(s->given, theta, bytes);
         for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
@@ -205,8 +302,8 @@ static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
         s->labels[i] = best;
         fgi_sum_add(&s->progress.decoded, s->given[best]);
     }
-    accumulate(s, s->hat, theta, n);
-    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) accumulate(s, s->hat, s->messages + s->edges[s->earlier[k]].message, n);
+    s->k->add(s->hat, theta, n);
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) s->k->add(s->hat, s->messages + s->edges[s->earlier[k]].message, n);
 }
 
 /* ---- sweeps ------------------------------------------------------------------------------------------------- */
@@ -226,6 +323,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
             if (top == -INFINITY) return 1;
             s->k->shift(s->hat, top, st->cards[i]);
             s->done = 0;
+            s->tops = 0;
             if (out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
         }
         const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
@@ -234,20 +332,60 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
             edge *e = &s->edges[at];
             s->done++;
             double top = send(m, s, e, forward, weight);
-            fgi_progress_take(&s->progress, top);
-            if (top == -INFINITY) return 1;
+            s->tops += top;
             int64_t entries = e->values ? (int64_t)st->cards[e->lo] * st->cards[e->hi] : st->cards[e->lo] + st->cards[e->hi];
-            if (out_of_time(s, entries, deadline)) return 0;
+            if (top == -INFINITY) fgi_progress_take(&s->progress, top);
+            if (top == -INFINITY || out_of_time(s, entries, deadline)) return top == -INFINITY;
         }
+        fgi_progress_take(&s->progress, s->tops);
     }
     return 1;
 }
 
-static void begin_sweep(trws *s, stage next, double constant) {
+static void begin_sweep(const fgi_solver *solver, trws *s, stage next, int single) {
     s->stage = next;
     s->node = 0;
     s->done = -1;
-    fgi_progress_begin(&s->progress, constant);
+    s->single = single;
+    fgi_progress_begin(&s->progress, solver->model->s->constant);
+}
+
+/* A forward sweep, or what must come before it. */
+static void begin_iteration(const fgi_solver *solver, trws *s) {
+    if (!s->rounded && s->single_begin >= 0 && solver->info.iterations >= s->single_begin) s->stage = ROUND;
+    else begin_sweep(solver, s, FORWARD, s->rounded != NULL);
+}
+
+/* In single precision an exact bound costs as much as three sweeps: often at first, when much happens, then every eighth iteration. */
+static int bound_is_due(int64_t iteration) { return iteration < 4 || (iteration < 16 ? iteration % 2 : iteration % 8) == 0; }
+
+/* Iterations in single precision end when they no longer move the bound. */
+static int single_is_done(trws *s, int64_t iteration, double bound) {
+    double gain = s->single_bound - bound, iterations = (double)(iteration - s->single_iteration);
+    if (iteration < 4) return 0;
+    s->single_bound = bound;
+    s->single_iteration = iteration;
+    return gain < SINGLE_GAIN * iterations * fmax(1, fabs(bound));
+}
+
+/* The end of a sweep: what it found goes to the solver, and the next one begins. */
+static void end_sweep(fgi_solver *solver, trws *s) {
+    fgi_info *info = &solver->info;
+    if (s->progress.bound.forbidden) {
+        fgi_solver_bound(solver, -INFINITY);
+        info->status = FGI_INFEASIBLE;
+    } else if (s->stage == FORWARD) {
+        fgi_progress_consider(solver, &s->progress, s->labels);
+        begin_sweep(solver, s, BACKWARD, s->rounded && !bound_is_due(info->iterations));
+    } else {
+        info->iterations++;
+        if (!s->single) {
+            if (s->rounded) s->progress.stall_begin = info->iterations; /* rounding is no sign of convergence */
+            fgi_progress_report(solver, &s->progress);
+            if (s->rounded && single_is_done(s, info->iterations, fgi_sum_value(&s->progress.bound))) end_single(s);
+        }
+        begin_iteration(solver, s);
+    }
 }
 
 static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
@@ -256,22 +394,16 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
     if (s->stage == COUNT && !count_edges(m, s, deadline)) return FGI_OK;
     if (s->stage == BUILD) {
         if (!build_edges(m, s, deadline)) return FGI_OK;
-        begin_sweep(s, FORWARD, m->s->constant);
+        begin_iteration(solver, s);
     }
     do {
-        if (!sweep(m, s, deadline)) return FGI_OK;
-        if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
-            fgi_solver_bound(solver, -INFINITY);
-            solver->info.status = FGI_INFEASIBLE;
-        } else if (s->stage == FORWARD) {
-            fgi_progress_consider(solver, &s->progress, s->labels);
-            begin_sweep(s, BACKWARD, m->s->constant);
-        } else {
-            solver->info.iterations++;
-            fgi_progress_report(solver, &s->progress);
-            begin_sweep(s, FORWARD, m->s->constant);
+        if (s->stage == ROUND) {
+            if (!round_tables(m, s, deadline)) return FGI_OK;
+            begin_sweep(solver, s, FORWARD, s->rounded != NULL);
         }
-    } while (solver->info.status == FGI_RUNNING && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+        if (!sweep(m, s, deadline)) return FGI_OK;
+        end_sweep(solver, s);
+    } while (!fgi_solver_done(solver) && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
 
@@ -305,7 +437,10 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_progress_init(&s->progress);
-    solver->info.memory = st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
+    s->single_bound = INFINITY;
+    const int wants = wants_single(solver->model, solver->settings.precision);
+    s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
+    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) + st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
     return FGI_OK;
 }
 
@@ -321,6 +456,9 @@ static void trws_destroy(fgi_solver *solver) {
     free(s->given);
     free(s->scratch);
     free(s->labels);
+    free(s->rounded);
+    free(s->h_f32);
+    free(s->out_f32);
     free(s);
 }
 
@@ -350,11 +488,13 @@ static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
     const trws *s = solver->state;
     const fgi_model *m = solver->model;
     const fgi_structure *st = m->s;
-    if (s->stage < FORWARD) {
+    if (s->stage < ROUND) {
         memset(mu, 0, (size_t)fgi_dual_message_size(m) * sizeof *mu);
         return FGI_OK;
     }
     int64_t *begin = message_offsets(st);
+    trws exact = *s; /* the same state, with products in double precision */
+    exact.single = 0;
     double *h = fgi_alloc(st->max_card, sizeof *h);
     for (int64_t k = 0; begin && h && k < st->n_factors; k++) {
         const edge *e = &s->edges[k];
@@ -365,7 +505,7 @@ static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
             mu_here[a] = message[a] == -INFINITY ? 0 : message[a];
             h[a] = message[a] == -INFINITY ? -INFINITY : -message[a];
         }
-        product(m, s, e, !e->to_hi, h, mu_there);
+        product(m, &exact, e, !e->to_hi, h, mu_there);
         for (int32_t b = 0; b < st->cards[there]; b++)
             if (mu_there[b] == -INFINITY) mu_there[b] = 0;
     }
@@ -385,6 +525,8 @@ static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     if (rc) return rc;
     if (s->stage == COUNT) count_edges(m, s, INFINITY);
     if (s->stage == BUILD) build_edges(m, s, INFINITY);
+    if (s->stage == ROUND) round_tables(m, s, INFINITY);
+    s->single = 0;
     int64_t *begin = message_offsets(st);
     if (!begin) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     for (int64_t k = 0; k < st->n_factors; k++) {
@@ -398,7 +540,7 @@ static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
         e->to_hi = 0;
     }
     free(begin);
-    begin_sweep(s, FORWARD, st->constant);
+    begin_iteration(solver, s);
     s->progress.stall_bound = INFINITY;
     s->progress.stall_begin = solver->info.iterations;
     if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;

@@ -218,3 +218,25 @@ def test_converges_and_says_so() -> None:
     assert solver.info.status == lib.FGI_CONVERGED
     assert solver.info.bound == pytest.approx(3, abs=1e-9)
     assert solver.info.score == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_single_precision_gives_valid_bounds_and_ends_in_double(seed: int) -> None:
+    model = random_model(np.random.default_rng(seed), n=7, labels=5, edges=0.8, forbidden=0.05 * (seed % 2))
+    best = model.best()
+    exact = Solver(model.arrays().build(), "trws", precision=1).run(iterations=3000)
+    single = Solver(model.arrays().build(), "trws", precision=2)
+    while single.info.status == lib.FGI_RUNNING and single.info.iterations < 3000:
+        single.run(iterations=1)
+        assert single.info.bound >= best
+    assert single.info.status == exact.info.status
+    # Not the same path, so not quite the same fixed point; but both are converged.
+    assert single.info.bound == pytest.approx(exact.info.bound, rel=1e-5)
+
+
+def test_huge_scores_stay_in_double() -> None:
+    model = random_model(np.random.default_rng(1), n=5, labels=3)
+    model.factors = [(v, t * 1e60) for v, t in model.factors]
+    solver = Solver(model.arrays().build(), "trws", precision=2).run(iterations=200)
+    assert np.isfinite(solver.info.bound)
+    assert solver.info.bound >= model.best()
