@@ -12,8 +12,10 @@ typedef struct icm {
     int32_t *start;
     fgi_rng rng;
     int started;
+    int64_t stale;  /* ascents since the last better labeling */
 } icm;
 
+enum { STALE_ASCENTS = 1000 };         /* in a row without a better labeling: there is little more to gain */
 enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
 
 static void start(fgi_solver *solver, icm *s) {
@@ -71,9 +73,11 @@ static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_lim
         if (!s->started) start(solver, s);
         while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
             if (fgi_clock() >= deadline) return FGI_OK;
-        if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+        int better = fgi_local_violations(s->local) == 0 && fgi_solver_consider(solver, fgi_local_labels(s->local));
+        s->stale = better ? 0 : s->stale + 1;
         s->started = 0;
         solver->info.iterations++;
+        if (!fgi_solver_done(solver) && s->stale >= STALE_ASCENTS) solver->info.status = FGI_CONVERGED;
         if (fgi_solver_done(solver)) return FGI_OK;
     } while (solver->info.iterations < iteration_limit && fgi_clock() < deadline);
     return FGI_OK;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,11 @@ from fginfer.condition import Conditioned, condition
 from fginfer.errors import ModelError
 from fginfer.native import check, ffi, lib, new_error, pointer
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
+
+if TYPE_CHECKING:  # networkx and scipy load when first needed: they take longer than most solves
+    import networkx as nx
+
+    from fginfer.describe import Description
 
 _MOST_ENTRIES = 2**45  # more scores than any machine can hold: refused before an allocation is tried
 
@@ -335,6 +340,52 @@ class FactorGraph:
                     assert isinstance(v, np.ndarray)
                     error = new_error()
                     check(lib.fgi_model_set_table(self.model, t, pointer(v), error), error, bad_argument=ModelError)
+
+    # -- other views -------------------------------------------------------------------------------------------
+
+    def describe(self) -> Description:
+        """Sizes, histograms, components, forest or not, hard constraints, binary and submodular or not, memory."""
+        from fginfer.describe import describe
+
+        return describe(self)
+
+    def to_networkx(self, kind: str = "bipartite") -> nx.Graph:
+        """A networkx graph: variables and factors as nodes ("bipartite"), or variables joined by factors ("markov").
+
+        Variables are the nodes 0, 1, ... with `labels` and `unary`; factors are ("factor", f) with `variables`,
+        `table`, `weight` and `transposed`. The edges of the Markov graph list their `factors`.
+        """
+        from fginfer.graph_networkx import to_networkx
+
+        return to_networkx(self, kind)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        source: nx.Graph,
+        *,
+        labels: str = "labels",
+        unary: str = "unary",
+        table: str = "table",
+        weight: str = "weight",
+    ) -> FactorGraph:
+        """A model from node and edge attributes; variables are numbered in the order of the nodes.
+
+        A node has `labels` (how many) or `unary` (their scores) or both; an edge has `table` (an array or Potts,
+        AbsDiff, SqDiff) and perhaps `weight`. The first axis of a table belongs to the node that comes first in the
+        graph, in a directed graph to the source. `labels` may be an attribute of the graph instead. What to_networkx()
+        gives is taken, too.
+
+        >>> import networkx as nx
+        >>> ring = nx.cycle_graph(4, create_using=nx.Graph)
+        >>> nx.set_edge_attributes(ring, Potts(-1, 0), "table")
+        >>> nx.set_node_attributes(ring, [0.0, 0.5], "unary")
+        >>> FactorGraph.from_networkx(ring).score([0, 1, 0, 1])
+        1.0
+        """
+        from fginfer.graph_networkx import from_networkx
+
+        return from_networkx(cls, source, labels, unary, table, weight)
 
     # -- small helpers -----------------------------------------------------------------------------------------
 

@@ -62,6 +62,11 @@ def test_models_without_interactions_are_proven_optimal():
     assert solve(FactorGraph([]), "icm").status == "optimal"
 
 
+def test_ends_by_itself_when_nothing_gets_better():
+    result = solve(grid(4), "icm")
+    assert (result.status, result.gap > 0) == ("converged", True)
+
+
 def test_time_limit_returns_what_there_is():
     graph = grid(40)
     result = solve(graph, "icm", time_limit=0.05)
@@ -86,7 +91,7 @@ def test_infeasible_models(forbid):
 
 def test_callback_sees_progress_and_can_stop():
     seen = []
-    result = solve(grid(30), "icm", callback=lambda p: seen.append(p) or len(seen) == 2)
+    result = solve(grid(60), "icm", callback=lambda p: seen.append(p) or len(seen) == 2)
     assert result.status == "interrupted"
     assert len(seen) == 2
     assert seen[-1].iterations == result.iterations

@@ -1,0 +1,92 @@
+"""FactorGraph to and from networkx graphs."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+
+from fginfer.builder import StoredTables
+from fginfer.errors import ModelError
+
+if TYPE_CHECKING:
+    from fginfer.graph import FactorGraph
+
+
+def to_networkx(graph: FactorGraph, kind: str = "bipartite") -> nx.Graph:
+    """See FactorGraph.to_networkx."""
+    if kind not in ("bipartite", "markov"):
+        raise ModelError(f"kind must be 'bipartite' or 'markov', not {kind!r}")
+    out = nx.Graph(constant=graph.constant)
+    for i, labels in enumerate(graph.cards.tolist()):
+        out.add_node(i, labels=labels, unary=graph.unary(i))
+        if kind == "bipartite":
+            out.nodes[i]["bipartite"] = 0
+    tables = StoredTables(graph.to_arrays())
+    for f, factor in enumerate(graph.factors()):
+        if kind == "markov":
+            for pair in combinations(factor.variables, 2):
+                out.add_edge(*pair)
+                out.edges[pair].setdefault("factors", []).append(f)
+            continue
+        out.add_node(
+            ("factor", f),
+            bipartite=1,
+            variables=factor.variables,
+            table=tables[factor.table],
+            weight=factor.weight,
+            transposed=factor.transposed,
+        )
+        out.add_edges_from((i, ("factor", f)) for i in factor.variables)
+    return out
+
+
+def from_networkx(
+    cls: type[FactorGraph], source: nx.Graph, labels: str, unary: str, table: str, weight: str
+) -> FactorGraph:
+    """See FactorGraph.from_networkx."""
+    variables = [v for v, d in source.nodes(data=True) if d.get("bipartite") != 1]
+    index = {v: i for i, v in enumerate(variables)}
+    cards = []
+    for v in variables:
+        data = source.nodes[v]
+        if labels in data:
+            cards.append(data[labels])
+        elif unary in data:
+            cards.append(len(np.atleast_1d(data[unary])))
+        elif labels in source.graph:
+            cards.append(source.graph[labels])
+        else:
+            raise ModelError(f"node {v!r} has neither {labels!r} nor {unary!r}, and the graph has no {labels!r}")
+    out = cls(np.array(cards, np.int64) if cards else [])
+    if "constant" in source.graph:
+        out.add_factor([], source.graph["constant"])
+    for v in variables:
+        if unary in source.nodes[v]:
+            _named(f"node {v!r}", out, [index[v]], source.nodes[v][unary], {})
+    for v, data in source.nodes(data=True):
+        if data.get("bipartite") == 1:
+            missing = [u for u in data["variables"] if u not in index]
+            if missing:
+                raise ModelError(f"factor node {v!r} names {missing[0]!r}, which is no variable")
+            options = {"weight": data.get(weight, 1.0), "transposed": data.get("transposed", False)}
+            _named(f"factor node {v!r}", out, [index[u] for u in data["variables"]], data[table], options)
+    for u, v, data in source.edges(data=True):
+        if u not in index or v not in index:
+            continue  # an edge of a factor node
+        if table not in data:
+            raise ModelError(f"edge {u!r} - {v!r} has no {table!r}")
+        first, second = index[u], index[v]
+        if not source.is_directed() and first > second:
+            first, second = second, first
+        _named(f"edge {u!r} - {v!r}", out, [first, second], data[table], {"weight": data.get(weight, 1.0)})
+    return out
+
+
+def _named(name: str, graph: FactorGraph, scope: list[int], table: Any, options: dict[str, Any]) -> None:
+    try:
+        graph.add_factor(scope, table, **options)
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from None
