@@ -302,5 +302,6 @@ double fgi_decimal_log(const fgi_decimal *d, const char *text, const char *end) 
     pair digits = pair_of(d->digits);
     pair r = pair_add((pair){digits.high - product, 0.0}, two_sum(digits.low, -error));
     if (d->truncated) r = pair_add(r, digits_beyond(text, end));
-    return log(v) + r.high / scale / v;
+    r = pair_divide(r, scale);
+    return log(v) + (v == 1.0 ? r.high + r.low : (r.high + r.low) / v);
 }

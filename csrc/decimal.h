@@ -68,4 +68,15 @@ double fgi_decimal_double(const fgi_decimal *d, const char *text, const char *en
  */
 double fgi_decimal_log(const fgi_decimal *d, const char *text, const char *end);
 
+enum { FGI_TEXT_SIZE = 96 }; /* room for any number written below */
+
+/* The shortest text that reads back as exactly this finite double; returns its length (no terminating zero). */
+int fgi_text_of_double(double value, char *text);
+
+/*
+ * Text of a potential whose logarithm reads back as `score`, bit for bit wherever decimals can do that and always to
+ * 1e-15 * max(1, |score|). -INFINITY gives "0". Returns 0 where exp(score) overflows or is lost in underflow.
+ */
+int fgi_text_of_potential(double score, char *text);
+
 #endif

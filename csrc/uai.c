@@ -41,6 +41,7 @@ struct fgi_uai {
     int64_t n_slots;
     pool unary, unary_begin;         /* double; int64 per variable, -1 where none was given */
     double constant;
+    int has_constant;
     char tail[MAX_TOKEN];            /* the token cut off by the end of a piece */
     int64_t tail_length;
     cached cache[1 << CACHE_BITS];
@@ -284,7 +285,9 @@ static fgi_rc end_of_table(fgi_uai *r, fgi_error *err) {
     int64_t arity;
     const int32_t *vars = given_scope(r, &arity);
     if (arity == 0) {
-        r->constant += ((double *)r->values.at)[--r->values.n];
+        double given = ((double *)r->values.at)[--r->values.n];
+        r->constant = r->has_constant ? r->constant + given : given; /* a single -0.0 stays one */
+        r->has_constant = 1;
     } else if (arity == 1) {
         if (!fold_unary(r, vars[0])) return out_of_memory(r, err);
     } else {

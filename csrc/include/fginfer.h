@@ -121,6 +121,17 @@ fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err);
 fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_error *err);
 void fgi_uai_free(fgi_uai *r);
 
+/*
+ * The other way: pieces of text of up to `capacity` (>= 256) bytes until one is empty. Read back, every score is the same, bit
+ * for bit. FGI_BAD_FORMAT names a score whose potential is not a double; FGI_BAD_MODEL, with bayes, what a Bayesian network
+ * may not have.
+ */
+typedef struct fgi_uai_writer fgi_uai_writer;
+
+fgi_rc fgi_uai_writer_create(const fgi_model *m, int log_values, int bayes, fgi_uai_writer **out, fgi_error *err);
+fgi_rc fgi_uai_writer_next(fgi_uai_writer *w, char *text, int64_t capacity, int64_t *length, fgi_error *err);
+void fgi_uai_writer_free(fgi_uai_writer *w);
+
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
 
 typedef enum fgi_method {

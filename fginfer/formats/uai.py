@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fginfer.formats.streams import open_binary
+from fginfer.formats.streams import open_binary, write_atomically
 from fginfer.graph import FactorGraph
 from fginfer.native import check, ffi, lib, new_error
 
@@ -24,3 +24,18 @@ def read_uai(path: Path, log_values: bool = False) -> FactorGraph:
     model, given = ffi.new("fgi_model **"), ffi.new("int64_t *")
     check(lib.fgi_uai_finish(reader, model, given, error), error, str(path))
     return FactorGraph.from_model(ffi.gc(model[0], lib.fgi_model_free), int(given[0]))
+
+
+def write_uai(graph: FactorGraph, path: Path, log_values: bool = False, bayes: bool = False) -> None:
+    """Writes a UAI file of potentials, or of scores with `log_values`; with `bayes` as a Bayesian network."""
+    error, out = new_error(), ffi.new("fgi_uai_writer **")
+    check(lib.fgi_uai_writer_create(graph.snapshot(), log_values, bayes, out, error), error)
+    writer = ffi.gc(out[0], lib.fgi_uai_writer_free)
+    piece, length = bytearray(_PIECE), ffi.new("int64_t *")
+    text, view = ffi.from_buffer(piece), memoryview(piece)
+    with write_atomically(path) as stream:
+        while True:
+            check(lib.fgi_uai_writer_next(writer, text, _PIECE, length, error), error, str(path))
+            if length[0] == 0:
+                break
+            stream.write(view[: length[0]])
