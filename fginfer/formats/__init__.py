@@ -2,28 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
-from fginfer.errors import FormatError
+from fginfer.errors import FormatError, ModelError
+from fginfer.formats.cfn import read_cfn, write_cfn
 from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
+from fginfer.formats.npz import read_npz, write_npz
+from fginfer.formats.opengm import read_opengm, write_opengm
 from fginfer.formats.streams import split_compression
-from fginfer.formats.uai import read_uai
+from fginfer.formats.uai import read_uai, write_uai
+from fginfer.formats.wcsp import read_wcsp, write_wcsp
 from fginfer.graph import FactorGraph
 
-__all__ = ["read", "read_evidence", "read_solution", "write_evidence", "write_solution"]
-
-_EXTENSIONS = {".uai": "uai", ".lg": "lg"}
+__all__ = ["FORMATS", "read", "read_evidence", "read_solution", "write", "write_evidence", "write_solution"]
 
 
-def _format_of(path: Path, given: str | None) -> str:
-    name = given.lower() if given is not None else _EXTENSIONS.get(split_compression(path)[0].suffix.lower())
-    if name is None or name not in _EXTENSIONS.values():
-        raise FormatError("unknown format", str(path))
-    return name
+class Format(NamedTuple):
+    """A file format: its extensions, and how to read and write it."""
+
+    extensions: tuple[str, ...]
+    read: Callable[[Path], FactorGraph]
+    write: Callable[[FactorGraph, Path], None]
 
 
-def read(path: str | PathLike[str], *, format: str | None = None) -> FactorGraph:
-    """Reads a model."""
+FORMATS: dict[str, Format] = {
+    "uai": Format((".uai",), read_uai, write_uai),
+    "bayes": Format((), read_uai, lambda graph, path: write_uai(graph, path, bayes=True)),
+    "lg": Format(
+        (".lg",), lambda path: read_uai(path, log_values=True), lambda graph, path: write_uai(graph, path, log_values=True)
+    ),
+    "opengm": Format((".h5", ".hdf5"), read_opengm, write_opengm),
+    "wcsp": Format((".wcsp",), read_wcsp, write_wcsp),
+    "cfn": Format((".cfn", ".json"), read_cfn, write_cfn),
+    "npz": Format((".npz",), read_npz, write_npz),
+}
+
+
+def _format_of(path: Path, name: str | None) -> Format:
+    if name is not None:
+        if name.lower() not in FORMATS:
+            raise FormatError(f"there is no format {name!r}; known are {', '.join(FORMATS)}", str(path))
+        return FORMATS[name.lower()]
+    extension = split_compression(path)[0].suffix.lower()
+    for known in FORMATS.values():
+        if extension in known.extensions:
+            return known
+    every = " ".join(e for known in FORMATS.values() for e in known.extensions)
+    raise FormatError(f"unknown extension {extension!r}; known are {every}, or name a format", str(path))
+
+
+def read(
+    path: str | PathLike[str], evidence: str | PathLike[str] | None = None, format: str | None = None
+) -> FactorGraph:
+    """Reads a model; the extension (before .gz, .xz or .bz2) or `format` says how.
+
+    With a UAI `evidence` file the result is the reduced graph over the variables that were not observed. (To keep the
+    original variables, read the model without it and give `read_evidence(path, graph)` to `graph.condition`.)
+    """
     file = Path(path)
-    return read_uai(file, log_values=_format_of(file, format) == "lg")
+    graph = _format_of(file, format).read(file)
+    if evidence is None:
+        return graph
+    return graph.condition(read_evidence(evidence, graph)).graph
+
+
+def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = None) -> None:
+    """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how. The file appears whole or not at all."""
+    file = Path(path)
+    try:
+        _format_of(file, format).write(graph, file)
+    except ModelError as error:
+        raise FormatError(str(error), str(file)) from None

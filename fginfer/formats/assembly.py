@@ -1,0 +1,177 @@
+"""What readers and writers of table-by-table formats share: collecting factors into a model, and going through one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
+from fginfer.graph import FactorGraph
+from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
+
+_KINDS = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
+
+# Tables that a file describes without listing them are expanded up to this many entries (2 GB).
+MOST_EXPANDED = 2**28
+
+
+class Assembly:
+    """Collects tables and factors of any arity. Equal tables are stored once; arity 0 and 1 are folded."""
+
+    def __init__(self, cards: NDArray[np.int32]) -> None:
+        self.cards = cards
+        self.given = 0  # factors of every arity
+        self._constant: float | None = None
+        self._unary: dict[int, NDArray[np.float64]] = {}
+        self._ids: dict[object, int] = {}
+        self._kind: list[int] = []
+        self._arity: list[int] = []
+        self._dims: list[int] = []
+        self._params: list[float] = []
+        self._values: list[NDArray[np.float64]] = []
+        self._factor_table: list[int] = []
+        self._factor_arity: list[int] = []
+        self._vars: list[int] = []
+
+    def table(self, scores: NDArray[np.float64]) -> int:
+        """The id of a dense table (one axis per variable), an old one if an equal table is known."""
+        flat = np.ascontiguousarray(scores, np.float64)
+        key = (flat.shape, blake2b(flat.tobytes(), digest_size=16).digest())
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = self._new(DENSE, flat.ndim, (0.0, 0.0))
+            self._dims.extend(flat.shape)
+            self._values.append(flat.reshape(-1))
+        return found
+
+    def implicit(self, table: ImplicitTable) -> int:
+        """The id of a table that is never expanded."""
+        found = self._ids.get(table)
+        if found is None:
+            p0, p1 = (table.same, table.different) if isinstance(table, Potts) else (table.weight, table.truncation)
+            found = self._ids[table] = self._new(_KINDS[type(table)], 2, (p0, p1))
+        return found
+
+    def _new(self, kind: int, arity: int, params: tuple[float, float]) -> int:
+        self._kind.append(kind)
+        self._arity.append(arity)
+        self._params.extend(params)
+        return len(self._kind) - 1
+
+    def add(self, variables: Sequence[int], table: int) -> None:
+        """A factor over two or more variables."""
+        self.given += 1
+        self._factor_table.append(table)
+        self._factor_arity.append(len(variables))
+        self._vars.extend(variables)
+
+    def fold(self, variables: Sequence[int], scores: NDArray[np.float64]) -> None:
+        """A factor over one or no variable."""
+        self.given += 1
+        if not len(variables):
+            value = float(scores.reshape(-1)[0])
+            self._constant = value if self._constant is None else self._constant + value
+        elif variables[0] in self._unary:
+            self._unary[variables[0]] = self._unary[variables[0]] + scores
+        else:
+            self._unary[variables[0]] = np.array(scores, np.float64)
+
+    def add_scores(self, variables: Sequence[int], scores: NDArray[np.float64]) -> None:
+        """A factor of any arity with its scores written out."""
+        if len(variables) < 2:
+            self.fold(variables, scores)
+        else:
+            self.add(variables, self.table(scores))
+
+    def graph(self) -> FactorGraph:
+        unary = np.zeros(int(self.cards.sum(dtype=np.int64)))
+        begin = offsets(self.cards)
+        for variable, scores in self._unary.items():
+            unary[begin[variable] : begin[variable + 1]] = scores
+        pairwise = all(arity == 2 for arity in self._factor_arity)
+        dense = all(kind == DENSE for kind in self._kind)
+        arrays = ModelArrays(
+            cards=self.cards,
+            unary=unary,
+            constant=self._constant or 0.0,
+            table_kind=None if dense else np.array(self._kind, np.int32),
+            table_arity=np.array(self._arity, np.int32),
+            dims=np.array(self._dims, np.int32),
+            params=None if dense else np.array(self._params, np.float64),
+            values=np.concatenate(self._values) if self._values else np.zeros(0),
+            factor_table=np.array(self._factor_table, np.int32),
+            var_begin=None if pairwise else offsets(np.array(self._factor_arity, np.int64)),
+            vars=np.array(self._vars, np.int32),
+        )
+        self._values.clear()
+        return FactorGraph.from_model_arrays(arrays, self.given)
+
+
+class WrittenFactor(NamedTuple):
+    """A factor as a file lists it. Factors with equal keys have equal scores over the same label counts."""
+
+    variables: tuple[int, ...]
+    key: tuple[int, float, tuple[int, ...]]  # table, weight, label counts
+
+
+class Factors:
+    """The factors of a graph in the order in which writers list them: constant, unary scores, all others."""
+
+    def __init__(self, graph: FactorGraph) -> None:
+        self.arrays = graph.to_arrays()
+        self.cards = self.arrays.cards
+        self._dims_begin = self.arrays.dims_begin()
+        self._values_begin = self.arrays.values_begin()
+        self._dense = self.arrays.is_dense()
+
+    @property
+    def constant(self) -> float | None:
+        """The constant score; None if there is none."""
+        value = float(self.arrays.constant)
+        return value if value != 0.0 else None
+
+    def unaries(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Variables with unary scores, and these."""
+        begin = offsets(self.cards)
+        unary = self.arrays.unary
+        assert unary is not None
+        for variable in range(len(self.cards)):
+            scores = unary[begin[variable] : begin[variable + 1]]
+            if scores.any():
+                yield variable, scores
+
+    def __iter__(self) -> Iterator[WrittenFactor]:
+        """Factors over two or more variables; a transposed one lists its variables the other way round."""
+        a = self.arrays
+        begin, variables, cards = a.factor_begin().tolist(), a.vars.tolist(), self.cards.tolist()
+        for f, table in enumerate(a.factor_table.tolist()):
+            scope = tuple(variables[begin[f] : begin[f + 1]])
+            if a.factor_transposed is not None and a.factor_transposed[f]:
+                scope = scope[::-1]
+            weight = 1.0 if a.factor_weight is None else float(a.factor_weight[f])
+            yield WrittenFactor(scope, (table, weight, tuple(cards[v] for v in scope)))
+
+    def implicit(self, table: int) -> ImplicitTable | None:
+        """A table that is never expanded; None for a dense one."""
+        if self._dense[table]:
+            return None
+        assert self.arrays.table_kind is not None
+        assert self.arrays.params is not None
+        kinds: dict[int, type[Potts] | type[AbsDiff] | type[SqDiff]] = {k: t for t, k in _KINDS.items()}
+        kind = kinds[int(self.arrays.table_kind[table])]
+        p0, p1 = self.arrays.params[2 * table : 2 * table + 2].tolist()
+        return kind(p0, p1)
+
+    def scores(self, key: tuple[int, float, tuple[int, ...]]) -> NDArray[np.float64]:
+        """The scores of the factors with this key, one axis per variable."""
+        table, weight, shape = key
+        implicit = self.implicit(table)
+        if implicit is not None:
+            entries = expand(implicit, shape[0], shape[1])
+        else:
+            entries = self.arrays.values[self._values_begin[table] : self._values_begin[table + 1]].reshape(shape)
+        return entries if weight == 1.0 else weight * entries

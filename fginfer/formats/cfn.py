@@ -1,0 +1,359 @@
+"""toulbar2's .cfn: a cost function network in (relaxed) JSON, with names, decimal costs, and a bound that forbids.
+
+`mustbe: "<b"` minimises, and costs at or above b forbid; `">b"` maximises, and values at or below b forbid. A score is minus a
+cost, or the value itself when maximising. As in toulbar2, quotes, commas and colons are optional and brackets are
+interchangeable. Tables are dense, or a default cost and the tuples that differ, or the name of a function to share.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.errors import FormatError, ModelError
+from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors
+from fginfer.formats.costs import ARITHMETIC, arithmetic
+from fginfer.formats.streams import open_binary, split_compression, write_atomically
+from fginfer.graph import FactorGraph
+
+_TOKEN = re.compile(r'"([^"]*)"|([\[\]{}])|([^\s,:\[\]{}"]+)')
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+
+# -- reading ---------------------------------------------------------------------------------------------------
+
+
+class _Scanner:
+    """Tokens with one of look-ahead; brackets are '[' and ']', whatever they look like in the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.line = 1
+        self.token = ""
+        self._scan = self._tokens()
+        self.ahead: str | None = None
+        self.quoted = False
+        self.advance()
+
+    def _tokens(self) -> Iterator[tuple[int, str, bool]]:
+        with open_binary(self.path) as stream:
+            for number, raw in enumerate(stream, 1):
+                text = raw.decode("utf-8", "replace")
+                if text.startswith("#"):
+                    continue
+                for quoted, bracket, bare in _TOKEN.findall(text):
+                    if bracket:
+                        yield number, "[" if bracket in "[{" else "]", False
+                    else:
+                        yield number, bare or quoted, not bare
+
+    def advance(self) -> None:
+        self.ahead = None
+        for self.line, self.ahead, self.quoted in self._scan:
+            break
+        self.token = "end of file" if self.ahead is None else self.ahead
+
+    def fail(self, message: str) -> NoReturn:
+        shown = self.token if len(self.token) <= 60 else self.token[:57] + "..."
+        raise FormatError(message, str(self.path), self.line, "".join(c if c.isprintable() else "?" for c in shown))
+
+    def opening(self, what: str) -> None:
+        if self.ahead != "[" or self.quoted:
+            self.fail(f"expected {what}, in brackets")
+        self.advance()
+
+    def closed(self) -> bool:
+        """Whether a bracket closes here (it is consumed)."""
+        if self.ahead is None:
+            self.fail("the file ends inside a bracket")
+        if self.ahead == "]" and not self.quoted:
+            self.advance()
+            return True
+        return False
+
+    def word(self, what: str) -> str:
+        word = self.ahead
+        if word is None or (word in "[]" and not self.quoted):
+            self.fail(f"expected {what}")
+        self.advance()
+        return word
+
+    def keyword(self, *names: str) -> str | None:
+        """One of the names, if it comes next (it is consumed)."""
+        if self.ahead in names:
+            found = self.ahead
+            self.advance()
+            return found
+        return None
+
+    def number(self, what: str) -> float:
+        if self.ahead is None or not _NUMBER.match(self.ahead):
+            self.fail(f"expected {what}, a number")
+        value = float(self.ahead)
+        if not math.isfinite(value):
+            self.fail(f"{what} is too large for a double")
+        self.advance()
+        return value
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self.scan = _Scanner(path)
+        self.names: dict[str, int] = {}
+        self.labels: list[dict[str, int] | None] = []
+        self.cards: list[int] = []
+        # functions by name, and factors that wait for the function they share
+        self.tables: dict[str, tuple[tuple[int, ...], int | NDArray[np.float64]]] = {}
+        self.waiting: list[tuple[int, list[int], str, int, str]] = []
+
+    def read(self) -> FactorGraph:
+        scan = self.scan
+        if scan.ahead is None:
+            scan.fail("the file is empty")
+        scan.opening("a cost function network")
+        scan.keyword("problem")
+        self.problem()
+        scan.keyword("variables")
+        self.variables()
+        if sum(self.cards) > MOST_EXPANDED:
+            scan.fail(f"{sum(self.cards)} labels in all cannot be meant")
+        self.assembly = Assembly(np.array(self.cards, np.int32))
+        scan.keyword("functions")
+        scan.opening("the functions")
+        n = 0
+        while not scan.closed():
+            self.function(n)
+            n += 1
+        if not scan.closed() or scan.ahead is not None:
+            scan.fail("extra text after the functions")
+        for f, variables, name, scan.line, scan.token in self.waiting:
+            if name not in self.tables:
+                scan.fail(f"function {f} shares the costs of {name!r}, which is not there")
+            shape, stored = self.tables[name]
+            self.use(f, variables, shape, stored)
+        return self.assembly.graph()
+
+    def problem(self) -> None:
+        scan = self.scan
+        scan.opening("the properties of the problem")
+        scan.keyword("name")
+        bound = ""
+        if scan.ahead is not None and scan.ahead[:1] not in "<>":
+            scan.word("the name of the problem")
+        scan.keyword("mustbe")
+        self.maximise = (scan.ahead or "")[:1] == ">"
+        bound = (scan.ahead or "")[1:]
+        if (scan.ahead or "")[:1] not in ("<", ">") or not _NUMBER.match(bound):
+            scan.fail("expected 'mustbe' as '<' or '>' and a number")
+        self.bound = float(bound)
+        scan.advance()
+        if not scan.closed():
+            scan.fail("extra properties of the problem")
+
+    def variables(self) -> None:
+        scan = self.scan
+        scan.opening("the variables")
+        while not scan.closed():
+            i = len(self.cards)
+            if scan.ahead != "[" and not (scan.ahead is not None and _NUMBER.match(scan.ahead) and not scan.quoted):
+                name = scan.word(f"the name of variable {i}")
+                if name in self.names:
+                    scan.fail(f"there are two variables {name!r}")
+                self.names[name] = i
+            if scan.ahead == "[":
+                scan.advance()
+                labels: dict[str, int] = {}
+                while not scan.closed():
+                    labels.setdefault(scan.word(f"a label of variable {i}"), len(labels))
+                self.labels.append(labels)
+                self.cards.append(len(labels))
+            else:
+                size = scan.number(f"the number of labels of variable {i}")
+                self.labels.append(None)
+                self.cards.append(int(abs(size)) if abs(size) < 2**31 and size == int(size) else 0)
+            if self.cards[-1] < 1:
+                scan.fail(f"variable {i} needs between 1 and 2^31-1 labels")
+
+    def variable(self, f: int) -> int:
+        word = self.scan.ahead or ""
+        index = self.names.get(word)
+        if index is None and word.isascii() and word.isdigit() and len(word) < 10:
+            index = int(word)
+        if index is None or index >= len(self.cards):
+            self.scan.fail(f"function {f}: there is no such variable")
+        self.scan.advance()
+        return index
+
+    def label(self, f: int, variable: int) -> int:
+        word, labels = self.scan.ahead or "", self.labels[variable]
+        index = labels.get(word) if labels is not None else None
+        if index is None and word.isascii() and word.isdigit() and len(word) < 10:
+            index = int(word)
+        if index is None or index >= self.cards[variable]:
+            self.scan.fail(f"function {f}: variable {variable} has no such label")
+        self.scan.advance()
+        return index
+
+    def function(self, f: int) -> None:
+        scan = self.scan
+        name = str(f) if scan.ahead == "[" and not scan.quoted else scan.word(f"the name of function {f}")
+        scan.opening(f"function {f}")
+        scan.keyword("scope")
+        scan.opening(f"the scope of function {f}")
+        variables: list[int] = []
+        while not scan.closed():
+            variables.append(self.variable(f))
+        if len(set(variables)) < len(variables):
+            scan.fail(f"function {f} names a variable twice")
+        shape = tuple(self.cards[v] for v in variables)
+        if math.prod(shape) > MOST_EXPANDED:
+            scan.fail(f"function {f} would need a table of {math.prod(shape)} entries")
+        default: float | None = None
+        if scan.keyword("type"):
+            self.keep(name, f, variables, self.by_formula(f, shape))
+            return
+        if scan.keyword("defaultcost"):
+            default = scan.number(f"the default cost of function {f}")
+        if not scan.keyword("costs"):
+            if default is None or not scan.closed():
+                scan.fail(f"expected the costs of function {f}")
+            self.keep(name, f, variables, np.full(shape, default))
+            return
+        if scan.ahead != "[" or scan.quoted:
+            self.waiting.append((f, variables, scan.word(f"the costs of function {f}"), scan.line, scan.token))
+            if not scan.closed():
+                scan.fail(f"extra text in function {f}")
+            return
+        scan.advance()
+        costs = self.dense(f, shape) if default is None else self.sparse(f, variables, shape, default)
+        if not scan.closed():
+            scan.fail(f"extra text in function {f}")
+        self.keep(name, f, variables, costs)
+
+    def dense(self, f: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        size, out = math.prod(shape), []
+        while not self.scan.closed():
+            if len(out) == size:
+                self.scan.fail(f"function {f} has more than {size} costs")
+            out.append(self.scan.number(f"a cost of function {f}"))
+        if len(out) < size:
+            self.scan.fail(f"function {f} has {len(out)} of {size} costs")
+        return np.array(out).reshape(shape)
+
+    def sparse(self, f: int, variables: list[int], shape: tuple[int, ...], default: float) -> NDArray[np.float64]:
+        out = np.full(shape, default)
+        while not self.scan.closed():
+            at = tuple(self.label(f, v) for v in variables)
+            out[at] = self.scan.number(f"a cost of function {f}")
+        return out
+
+    def by_formula(self, f: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        scan = self.scan
+        if scan.ahead not in ARITHMETIC or len(shape) != 2 or self.maximise:
+            scan.fail(f"function {f} is a global one of a kind that is not supported")
+        kind = scan.word("a type")
+        scan.keyword("params", "parameters")
+        scan.opening(f"the parameters of function {f}")
+        parameters = [scan.number(f"a parameter of function {f}") for _ in range(ARITHMETIC[kind])]
+        if not scan.closed() or not scan.closed():
+            scan.fail(f"extra parameters of function {f}")
+        return arithmetic(kind, parameters, (shape[0], shape[1]), self.bound)
+
+    def keep(self, name: str, f: int, variables: list[int], costs: NDArray[np.float64]) -> None:
+        if name in self.tables:
+            self.scan.fail(f"there are two functions {name!r}")
+        if self.maximise:
+            scores = np.where(costs <= self.bound, -np.inf, 0.0 + costs)
+        else:
+            scores = np.where(costs >= self.bound, -np.inf, 0.0 - costs)
+        stored = self.assembly.table(scores) if len(variables) > 1 else scores
+        shape = tuple(self.cards[v] for v in variables)
+        self.tables[name] = shape, stored
+        self.use(f, variables, shape, stored)
+
+    def use(self, f: int, variables: list[int], shape: tuple[int, ...], stored: int | NDArray[np.float64]) -> None:
+        if shape != tuple(self.cards[v] for v in variables):
+            self.scan.fail(f"function {f} shares a table of another shape, {shape}")
+        if isinstance(stored, int):
+            self.assembly.add(variables, stored)
+        else:
+            self.assembly.fold(variables, stored)
+
+
+def read_cfn(path: Path) -> FactorGraph:
+    """Reads a .cfn file."""
+    try:
+        return _Reader(path).read()
+    except ModelError as error:
+        raise FormatError(str(error), str(path)) from None
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def write_cfn(graph: FactorGraph, path: Path) -> None:
+    """Writes a .cfn file that minimises; decimals are exact, tables that factors share are written once."""
+    factors = Factors(graph)
+    entries: list[tuple[tuple[int, ...], NDArray[np.float64] | tuple[int, float, tuple[int, ...]]]] = []
+    top = decimals = 0
+    if factors.constant is not None:
+        entries.append(((), np.array(factors.constant)))
+    entries += [((variable,), scores) for variable, scores in factors.unaries()]
+    uses = Counter(key for _, key in factors)
+    for scores, n in [(s, 1) for _, s in entries] + [(factors.scores(key), n) for key, n in uses.items()]:
+        assert isinstance(scores, np.ndarray)
+        finite = -scores[np.isfinite(scores)]
+        if finite.size:
+            top += n * max(0, math.ceil(finite.max()))
+            decimals = max(decimals, max(_decimals(c) for c in set(finite.reshape(-1)[:4096].tolist())))
+    # toulbar2 works with as many decimals as the bound shows, in 64-bit integers; we read the costs as they are.
+    top += 1
+    decimals = max(0, min(decimals, 17 - len(str(top))))
+    bound = f"{top}.{'0' * decimals}" if decimals else str(top)
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", split_compression(path)[0].stem)
+    last = {key: f"f{len(entries) + k}" for k, (_, key) in enumerate(factors)}
+    with write_atomically(path) as stream:
+        stream.write(f'{{\n"problem": {{"name": "m_{name}", "mustbe": "<{bound}"}},\n"variables": {{'.encode())
+        stream.write(",".join(f'\n"x{i}": {card}' for i, card in enumerate(graph.cards.tolist())).encode())
+        stream.write(b'\n},\n"functions": {')
+        n = 0
+        for scope, scores in entries:
+            assert isinstance(scores, np.ndarray)
+            stream.write(_function(n, scope, _costs(scores, bound)))
+            n += 1
+        for scope, key in factors:
+            own = f"f{n}" == last[key]  # toulbar2 wants the function that others name to come last
+            stream.write(_function(n, scope, _costs(factors.scores(key), bound) if own else f'"{last[key]}"'))
+            n += 1
+        stream.write(b"\n}\n}\n")
+
+
+def _function(n: int, scope: tuple[int, ...], costs: str) -> bytes:
+    comma = "," if n else ""
+    return f'{comma}\n"f{n}": {{"scope": [{", ".join(map(str, scope))}], "costs": {costs}}}'.encode()
+
+
+def _text(cost: float) -> str:
+    return np.format_float_positional(cost, unique=True, trim="-")
+
+
+def _decimals(cost: float) -> int:
+    return len(_text(cost).partition(".")[2])
+
+
+def _costs(scores: NDArray[np.float64], bound: str) -> str:
+    """All costs, exactly: the shortest decimals that read back as the same doubles."""
+    known: dict[float, str] = {math.inf: bound}
+    out = []
+    for cost in (0.0 - scores).reshape(-1).tolist():
+        text = known.get(cost)
+        if text is None:
+            text = known[cost] = _text(cost)
+        out.append(text)
+    return f"[{', '.join(out)}]"

@@ -1,0 +1,104 @@
+"""fginfer's own format: a .npz archive with the flat arrays of the model (see fginfer.arrays), lossless and shared as it is.
+
+The members are stored uncompressed, so a reader can map them instead of loading them; `numpy.load` opens the file, too.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.arrays import ModelArrays
+from fginfer.errors import FormatError, ModelError
+from fginfer.formats.streams import open_binary, split_compression, write_atomically
+from fginfer.graph import FactorGraph
+
+_VERSION = 1
+_REQUIRED = ("cards", "unary", "table_arity", "dims", "values", "factor_table", "vars")
+_OPTIONAL = ("table_kind", "params", "factor_weight", "factor_transposed", "var_begin")
+_KINDS = {"values": "f", "unary": "f", "params": "f", "factor_weight": "f", "constant": "f"}
+
+
+def write_npz(graph: FactorGraph, path: Path) -> None:
+    """Writes every array as it is in memory."""
+    arrays = graph.to_arrays()
+    members: dict[str, NDArray[Any]] = {
+        "fginfer": np.array(_VERSION, np.int64),
+        "given_factors": np.array(graph.n_factors, np.int64),
+        "constant": np.array(arrays.constant, np.float64),
+    }
+    members |= {name: getattr(arrays, name) for name in _REQUIRED}
+    members |= {name: getattr(arrays, name) for name in _OPTIONAL if getattr(arrays, name) is not None}
+    with write_atomically(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in members.items():
+            info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # the same model gives the same bytes
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def read_npz(path: Path) -> FactorGraph:
+    """Reads a model written by `write_npz`."""
+    try:
+        with open_binary(path) as stream:
+            source = io.BytesIO(stream.read()) if split_compression(path)[1] else stream
+            with zipfile.ZipFile(source) as archive:
+                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                if "fginfer" not in members:
+                    raise FormatError("not a model of fginfer: the archive has no member 'fginfer'", str(path))
+                load = _Loader(path, archive, members, mapped=source is stream)
+                version = int(load("fginfer"))
+                if version != _VERSION:
+                    raise FormatError(f"version {version} of the format; this fginfer reads version {_VERSION}", str(path))
+                arrays = ModelArrays(
+                    constant=float(load("constant")),
+                    **{name: load(name) for name in _REQUIRED},
+                    **{name: load(name) for name in _OPTIONAL if name in members},
+                )
+                return FactorGraph.from_model_arrays(arrays, int(load("given_factors")))
+    except zipfile.BadZipFile as error:
+        raise FormatError(f"not a .npz archive ({error})", str(path)) from None
+    except ModelError as error:
+        raise FormatError(str(error), str(path)) from None
+
+
+class _Loader:
+    def __init__(self, path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], mapped: bool) -> None:
+        self.path, self.archive, self.members, self.mapped = path, archive, members, mapped
+
+    def __call__(self, name: str) -> NDArray[Any]:
+        """One member, as an array over the file itself where that is possible."""
+        if name not in self.members:
+            raise FormatError(f"not a model of fginfer: the archive has no member {name!r}", str(self.path))
+        info = self.members[name]
+        with self.archive.open(info) as member:
+            try:
+                version = np.lib.format.read_magic(member)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, fortran, dtype = read(member)
+            except ValueError as error:
+                raise FormatError(f"member {name!r} is no array ({error})", str(self.path)) from None
+            header, size = member.tell(), dtype.itemsize
+            for length in shape:
+                size *= length
+            wanted = _KINDS.get(name, "iu")
+            scalar = name in ("fginfer", "given_factors", "constant")
+            if dtype.kind not in wanted or len(shape) != (0 if scalar else 1) or fortran and shape:
+                raise FormatError(f"member {name!r} has the wrong type ({dtype}, {len(shape)} axes)", str(self.path))
+            if size != info.file_size - header:
+                announced = f"member {name!r} announces {size} bytes, the archive holds {info.file_size - header}"
+                raise FormatError(announced, str(self.path))
+            if self.mapped and info.compress_type == zipfile.ZIP_STORED and shape and size:
+                return np.memmap(self.path, dtype, "r", self._offset(info) + header, shape)
+            return np.frombuffer(member.read(), dtype).reshape(shape)
+
+    def _offset(self, info: zipfile.ZipInfo) -> int:
+        """Where the data of a member begins in the file: after its local header, whose two last lengths vary."""
+        with open(self.path, "rb") as file:
+            file.seek(info.header_offset)
+            local = file.read(30)
+            return info.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
