@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from fginfer.condition import Conditioned
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
-from fginfer.formats import read
+from fginfer.formats import read, write
 from fginfer.graph import Factor, FactorGraph
 from fginfer.methods import available_methods
 from fginfer.result import Progress, Result, TracePoint
@@ -32,6 +32,7 @@ __all__ = [
     "TracePoint",
     "available_methods",
     "read",
+    "write",
     "solve",
     "solve_many",
 ]

@@ -32,7 +32,9 @@ FORMATS: dict[str, Format] = {
     "uai": Format((".uai",), read_uai, write_uai),
     "bayes": Format((), read_uai, lambda graph, path: write_uai(graph, path, bayes=True)),
     "lg": Format(
-        (".lg",), lambda path: read_uai(path, log_values=True), lambda graph, path: write_uai(graph, path, log_values=True)
+        (".lg",),
+        lambda path: read_uai(path, log_values=True),
+        lambda graph, path: write_uai(graph, path, log_values=True),
     ),
     "opengm": Format((".h5", ".hdf5"), read_opengm, write_opengm),
     "wcsp": Format((".wcsp",), read_wcsp, write_wcsp),
@@ -70,7 +72,10 @@ def read(
 
 
 def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = None) -> None:
-    """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how. The file appears whole or not at all."""
+    """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how.
+
+    The file appears whole or not at all.
+    """
     file = Path(path)
     try:
         _format_of(file, format).write(graph, file)

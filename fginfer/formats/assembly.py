@@ -19,6 +19,17 @@ _KINDS = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
 MOST_EXPANDED = 2**28
 
 
+class Stored(NamedTuple):
+    """A table of an Assembly, seen as it is or transposed."""
+
+    table: int
+    transposed: bool = False
+
+
+# What a function of a file becomes: a stored table, or its scores if it has fewer than two variables.
+Function = Stored | NDArray[np.float64]
+
+
 class Assembly:
     """Collects tables and factors of any arity. Equal tables are stored once; arity 0 and 1 are folded."""
 
@@ -35,26 +46,33 @@ class Assembly:
         self._values: list[NDArray[np.float64]] = []
         self._factor_table: list[int] = []
         self._factor_arity: list[int] = []
+        self._transposed: list[bool] = []
         self._vars: list[int] = []
 
-    def table(self, scores: NDArray[np.float64]) -> int:
-        """The id of a dense table (one axis per variable), an old one if an equal table is known."""
-        flat = np.ascontiguousarray(scores, np.float64)
-        key = (flat.shape, blake2b(flat.tobytes(), digest_size=16).digest())
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = self._new(DENSE, flat.ndim, (0.0, 0.0))
-            self._dims.extend(flat.shape)
-            self._values.append(flat.reshape(-1))
-        return found
+    def function(self, scores: NDArray[np.float64]) -> Function:
+        """A table with one axis per variable. An equal table, or one that is equal when transposed, is found."""
+        if scores.ndim < 2:
+            return scores
+        dense = np.ascontiguousarray(scores, np.float64)
+        key = _digest(dense)
+        if key in self._ids:
+            return Stored(self._ids[key])
+        if dense.ndim == 2:
+            flipped = _digest(np.ascontiguousarray(dense.T))
+            if flipped in self._ids:
+                return Stored(self._ids[flipped], transposed=True)
+        self._ids[key] = self._new(DENSE, dense.ndim, (0.0, 0.0))
+        self._dims.extend(dense.shape)
+        self._values.append(dense.reshape(-1))
+        return Stored(self._ids[key])
 
-    def implicit(self, table: ImplicitTable) -> int:
-        """The id of a table that is never expanded."""
+    def implicit(self, table: ImplicitTable) -> Stored:
+        """A table that is never expanded."""
         found = self._ids.get(table)
         if found is None:
             p0, p1 = (table.same, table.different) if isinstance(table, Potts) else (table.weight, table.truncation)
             found = self._ids[table] = self._new(_KINDS[type(table)], 2, (p0, p1))
-        return found
+        return Stored(found)
 
     def _new(self, kind: int, arity: int, params: tuple[float, float]) -> int:
         self._kind.append(kind)
@@ -62,30 +80,21 @@ class Assembly:
         self._params.extend(params)
         return len(self._kind) - 1
 
-    def add(self, variables: Sequence[int], table: int) -> None:
-        """A factor over two or more variables."""
+    def add(self, variables: Sequence[int], function: Function) -> None:
+        """A factor of any arity."""
         self.given += 1
-        self._factor_table.append(table)
-        self._factor_arity.append(len(variables))
-        self._vars.extend(variables)
-
-    def fold(self, variables: Sequence[int], scores: NDArray[np.float64]) -> None:
-        """A factor over one or no variable."""
-        self.given += 1
-        if not len(variables):
-            value = float(scores.reshape(-1)[0])
+        if isinstance(function, Stored):
+            self._factor_table.append(function.table)
+            self._transposed.append(function.transposed)
+            self._factor_arity.append(len(variables))
+            self._vars.extend(variables)
+        elif not len(variables):
+            value = float(function.reshape(-1)[0])
             self._constant = value if self._constant is None else self._constant + value
         elif variables[0] in self._unary:
-            self._unary[variables[0]] = self._unary[variables[0]] + scores
+            self._unary[variables[0]] = self._unary[variables[0]] + function
         else:
-            self._unary[variables[0]] = np.array(scores, np.float64)
-
-    def add_scores(self, variables: Sequence[int], scores: NDArray[np.float64]) -> None:
-        """A factor of any arity with its scores written out."""
-        if len(variables) < 2:
-            self.fold(variables, scores)
-        else:
-            self.add(variables, self.table(scores))
+            self._unary[variables[0]] = np.array(function, np.float64)
 
     def graph(self) -> FactorGraph:
         unary = np.zeros(int(self.cards.sum(dtype=np.int64)))
@@ -104,11 +113,16 @@ class Assembly:
             params=None if dense else np.array(self._params, np.float64),
             values=np.concatenate(self._values) if self._values else np.zeros(0),
             factor_table=np.array(self._factor_table, np.int32),
+            factor_transposed=np.array(self._transposed, np.uint8) if any(self._transposed) else None,
             var_begin=None if pairwise else offsets(np.array(self._factor_arity, np.int64)),
             vars=np.array(self._vars, np.int32),
         )
         self._values.clear()
         return FactorGraph.from_model_arrays(arrays, self.given)
+
+
+def _digest(dense: NDArray[np.float64]) -> tuple[tuple[int, ...], bytes]:
+    return dense.shape, blake2b(dense.data, digest_size=16).digest()
 
 
 class WrittenFactor(NamedTuple):

@@ -1,8 +1,8 @@
 """toulbar2's .cfn: a cost function network in (relaxed) JSON, with names, decimal costs, and a bound that forbids.
 
-`mustbe: "<b"` minimises, and costs at or above b forbid; `">b"` maximises, and values at or below b forbid. A score is minus a
-cost, or the value itself when maximising. As in toulbar2, quotes, commas and colons are optional and brackets are
-interchangeable. Tables are dense, or a default cost and the tuples that differ, or the name of a function to share.
+`mustbe: "<b"` minimises, and costs at or above b forbid; `">b"` maximises, and values at or below b forbid. A score is
+minus a cost, or the value itself when maximising. As in toulbar2, quotes, commas and colons are optional and brackets
+are interchangeable. Tables are dense, or a default cost and the tuples that differ, or the name of a function to share.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors
+from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors, Function
 from fginfer.formats.costs import ARITHMETIC, arithmetic
 from fginfer.formats.streams import open_binary, split_compression, write_atomically
 from fginfer.graph import FactorGraph
@@ -54,9 +54,7 @@ class _Scanner:
                         yield number, bare or quoted, not bare
 
     def advance(self) -> None:
-        self.ahead = None
-        for self.line, self.ahead, self.quoted in self._scan:
-            break
+        self.line, self.ahead, self.quoted = next(self._scan, (self.line, None, False))
         self.token = "end of file" if self.ahead is None else self.ahead
 
     def fail(self, message: str) -> NoReturn:
@@ -108,9 +106,9 @@ class _Reader:
         self.names: dict[str, int] = {}
         self.labels: list[dict[str, int] | None] = []
         self.cards: list[int] = []
-        # functions by name, and factors that wait for the function they share
-        self.tables: dict[str, tuple[tuple[int, ...], int | NDArray[np.float64]]] = {}
-        self.waiting: list[tuple[int, list[int], str, int, str]] = []
+        # functions by name, and all factors: their variables, the function they use, and the line that names it
+        self.tables: dict[str, tuple[tuple[int, ...], Function]] = {}
+        self.factors: list[tuple[list[int], str, int]] = []
 
     def read(self) -> FactorGraph:
         scan = self.scan
@@ -132,11 +130,14 @@ class _Reader:
             n += 1
         if not scan.closed() or scan.ahead is not None:
             scan.fail("extra text after the functions")
-        for f, variables, name, scan.line, scan.token in self.waiting:
+        for f, (variables, name, scan.line) in enumerate(self.factors):
+            scan.token = name
             if name not in self.tables:
-                scan.fail(f"function {f} shares the costs of {name!r}, which is not there")
+                scan.fail(f"function {f} shares the costs of a function that is not there")
             shape, stored = self.tables[name]
-            self.use(f, variables, shape, stored)
+            if shape != tuple(self.cards[v] for v in variables):
+                scan.fail(f"function {f} shares a table of another shape, {shape}")
+            self.assembly.add(variables, stored)
         return self.assembly.graph()
 
     def problem(self) -> None:
@@ -216,17 +217,18 @@ class _Reader:
             scan.fail(f"function {f} would need a table of {math.prod(shape)} entries")
         default: float | None = None
         if scan.keyword("type"):
-            self.keep(name, f, variables, self.by_formula(f, shape))
+            self.keep(name, variables, self.by_formula(f, shape))
             return
         if scan.keyword("defaultcost"):
             default = scan.number(f"the default cost of function {f}")
         if not scan.keyword("costs"):
             if default is None or not scan.closed():
                 scan.fail(f"expected the costs of function {f}")
-            self.keep(name, f, variables, np.full(shape, default))
+            self.keep(name, variables, np.full(shape, default))
             return
         if scan.ahead != "[" or scan.quoted:
-            self.waiting.append((f, variables, scan.word(f"the costs of function {f}"), scan.line, scan.token))
+            line = scan.line
+            self.factors.append((variables, scan.word(f"the costs of function {f}"), line))
             if not scan.closed():
                 scan.fail(f"extra text in function {f}")
             return
@@ -234,10 +236,10 @@ class _Reader:
         costs = self.dense(f, shape) if default is None else self.sparse(f, variables, shape, default)
         if not scan.closed():
             scan.fail(f"extra text in function {f}")
-        self.keep(name, f, variables, costs)
+        self.keep(name, variables, costs)
 
     def dense(self, f: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        size, out = math.prod(shape), []
+        size, out = math.prod(shape), list[float]()
         while not self.scan.closed():
             if len(out) == size:
                 self.scan.fail(f"function {f} has more than {size} costs")
@@ -265,25 +267,15 @@ class _Reader:
             scan.fail(f"extra parameters of function {f}")
         return arithmetic(kind, parameters, (shape[0], shape[1]), self.bound)
 
-    def keep(self, name: str, f: int, variables: list[int], costs: NDArray[np.float64]) -> None:
+    def keep(self, name: str, variables: list[int], costs: NDArray[np.float64]) -> None:
         if name in self.tables:
             self.scan.fail(f"there are two functions {name!r}")
         if self.maximise:
             scores = np.where(costs <= self.bound, -np.inf, 0.0 + costs)
         else:
             scores = np.where(costs >= self.bound, -np.inf, 0.0 - costs)
-        stored = self.assembly.table(scores) if len(variables) > 1 else scores
-        shape = tuple(self.cards[v] for v in variables)
-        self.tables[name] = shape, stored
-        self.use(f, variables, shape, stored)
-
-    def use(self, f: int, variables: list[int], shape: tuple[int, ...], stored: int | NDArray[np.float64]) -> None:
-        if shape != tuple(self.cards[v] for v in variables):
-            self.scan.fail(f"function {f} shares a table of another shape, {shape}")
-        if isinstance(stored, int):
-            self.assembly.add(variables, stored)
-        else:
-            self.assembly.fold(variables, stored)
+        self.tables[name] = tuple(self.cards[v] for v in variables), self.assembly.function(scores)
+        self.factors.append((variables, name, self.scan.line))
 
 
 def read_cfn(path: Path) -> FactorGraph:

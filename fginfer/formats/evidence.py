@@ -17,8 +17,8 @@ from fginfer.graph import FactorGraph
 def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, int]:
     """Observed variables and their labels, checked against the graph.
 
-    Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the same).
-    The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
+    Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the
+    same). The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
     """
     file = Path(path)
     count = Tokens(file)

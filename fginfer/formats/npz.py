@@ -1,4 +1,4 @@
-"""fginfer's own format: a .npz archive with the flat arrays of the model (see fginfer.arrays), lossless and shared as it is.
+"""fginfer's own format: a .npz archive of the flat arrays of a model (see fginfer.arrays), shared tables and all.
 
 The members are stored uncompressed, so a reader can map them instead of loading them; `numpy.load` opens the file, too.
 """
@@ -34,11 +34,15 @@ def write_npz(graph: FactorGraph, path: Path) -> None:
     }
     members |= {name: getattr(arrays, name) for name in _REQUIRED}
     members |= {name: getattr(arrays, name) for name in _OPTIONAL if getattr(arrays, name) is not None}
-    with write_atomically(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in members.items():
-            info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # the same model gives the same bytes
-            with archive.open(info, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+    with write_atomically(path) as stream:
+        whole = io.BytesIO() if split_compression(path)[1] else stream  # archives seek, compressors do not
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in members.items():
+                info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # the same model gives the same bytes
+                with archive.open(info, "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
+        if whole is not stream:
+            stream.write(whole.getbuffer())
 
 
 def read_npz(path: Path) -> FactorGraph:
@@ -53,7 +57,9 @@ def read_npz(path: Path) -> FactorGraph:
                 load = _Loader(path, archive, members, mapped=source is stream)
                 version = int(load("fginfer"))
                 if version != _VERSION:
-                    raise FormatError(f"version {version} of the format; this fginfer reads version {_VERSION}", str(path))
+                    raise FormatError(
+                        f"version {version} of the format; this fginfer reads version {_VERSION}", str(path)
+                    )
                 arrays = ModelArrays(
                     constant=float(load("constant")),
                     **{name: load(name) for name in _REQUIRED},
@@ -87,7 +93,7 @@ class _Loader:
                 size *= length
             wanted = _KINDS.get(name, "iu")
             scalar = name in ("fginfer", "given_factors", "constant")
-            if dtype.kind not in wanted or len(shape) != (0 if scalar else 1) or fortran and shape:
+            if dtype.kind not in wanted or len(shape) != (0 if scalar else 1) or (fortran and shape):
                 raise FormatError(f"member {name!r} has the wrong type ({dtype}, {len(shape)} axes)", str(self.path))
             if size != info.file_size - header:
                 announced = f"member {name!r} announces {size} bytes, the archive holds {info.file_size - header}"
@@ -101,4 +107,9 @@ class _Loader:
         with open(self.path, "rb") as file:
             file.seek(info.header_offset)
             local = file.read(30)
-            return info.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+            return (
+                info.header_offset
+                + 30
+                + int.from_bytes(local[26:28], "little")
+                + int.from_bytes(local[28:30], "little")
+            )

@@ -1,8 +1,8 @@
 """OpenGM models in HDF5 (needs h5py): energies are minimised there, so a score is minus a value.
 
 A model is a group (usually `gm`) of `header`, `numbers-of-states`, one group `function-id-T` per type of function with
-`indices` and `values`, and `factors`: function, its type, the number of variables, the variables. Explicit tables list the
-first variable fastest. Functions shared by factors stay shared, Potts and (truncated) differences are never expanded.
+`indices` and `values`, and `factors`: function, its type, the number of variables, the variables. Explicit tables list
+the first variable fastest. Functions shared by factors stay shared, Potts and differences are never expanded.
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors
+from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors, Function
 from fginfer.formats.streams import open_binary, split_compression, write_atomically
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff
 
-EXPLICIT, ABSOLUTE, TRUNCATED_ABSOLUTE, SQUARED, TRUNCATED_SQUARED, POTTS, POTTS_N = 16000, 16002, 16003, 16004, 16005, 16006, 16007
+EXPLICIT, ABSOLUTE, TRUNCATED_ABSOLUTE, SQUARED, TRUNCATED_SQUARED, POTTS, POTTS_N = (
+    16000,
+    16002,
+    16003,
+    16004,
+    16005,
+    16006,
+    16007,
+)
 _PARAMETERS = {ABSOLUTE: 1, TRUNCATED_ABSOLUTE: 2, SQUARED: 1, TRUNCATED_SQUARED: 2, POTTS: 2, POTTS_N: 2}
 
 
@@ -43,7 +51,7 @@ class _Function:
 
     def __init__(self, type_: int, shape: tuple[int, ...], begin: int) -> None:
         self.type, self.shape, self.begin = type_, shape, begin
-        self.table: int | NDArray[np.float64] | None = None
+        self.table: Function | None = None
 
 
 class _Reader:
@@ -143,25 +151,23 @@ class _Reader:
             self.fail(f"factor {f}: its function has the shape {function.shape}, its variables have {shape} labels")
         if function.table is None:
             function.table = self.table(function)
-        if isinstance(function.table, int):
-            self.assembly.add(variables, function.table)
-        else:
-            self.assembly.fold(variables, function.table)
+        self.assembly.add(variables, function.table)
 
-    def table(self, function: _Function) -> int | NDArray[np.float64]:
-        """The table id of a function, or its scores if it has fewer than two variables."""
+    def table(self, function: _Function) -> Function:
         energies = self.values[function.type]
         if function.type == EXPLICIT:
             listed = energies[function.begin : function.begin + math.prod(function.shape)]
             scores = 0.0 - listed.reshape(function.shape, order="F")
         else:
-            implicit = _implicit(function.type, *energies[function.begin : function.begin + _PARAMETERS[function.type]].tolist())
+            implicit = _implicit(
+                function.type, *energies[function.begin : function.begin + _PARAMETERS[function.type]].tolist()
+            )
             if len(function.shape) == 2 and implicit is not None:
                 return self.assembly.implicit(implicit)
             if math.prod(function.shape) > MOST_EXPANDED:
                 self.fail(f"a function of type {function.type} would need {math.prod(function.shape)} entries")
             scores = 0.0 - _expanded(function, energies)
-        return self.assembly.table(scores) if len(function.shape) >= 2 else scores
+        return self.assembly.function(scores)
 
 
 def _implicit(type_: int, first: float, second: float = math.inf) -> ImplicitTable | None:
@@ -183,9 +189,11 @@ def _expanded(function: _Function, energies: NDArray[np.float64]) -> NDArray[np.
         return out
     d = np.abs(np.subtract.outer(np.arange(function.shape[0], dtype=float), np.arange(function.shape[1], dtype=float)))
     d = d if function.type in (ABSOLUTE, TRUNCATED_ABSOLUTE) else d * d
-    if function.type in (ABSOLUTE, SQUARED):
-        return d * parameters[0]
-    return np.where(d > parameters[0], parameters[0], d) * parameters[1]
+    weight = parameters[-1]
+    if function.type in (TRUNCATED_ABSOLUTE, TRUNCATED_SQUARED):
+        d = np.where(d > parameters[0], parameters[0], d)
+    energies_of_pairs: NDArray[np.float64] = d * weight
+    return energies_of_pairs
 
 
 def read_opengm(path: Path) -> FactorGraph:
@@ -198,7 +206,9 @@ def read_opengm(path: Path) -> FactorGraph:
             groups = [g for g in file.values() if isinstance(g, h5py.Group) and "header" in g]
             group = file["gm"] if "gm" in file else groups[0] if len(groups) == 1 else None
             if group is None:
-                raise FormatError(f"there are {len(groups)} OpenGM models in this file, none of them called 'gm'", str(path))
+                raise FormatError(
+                    f"there are {len(groups)} OpenGM models in this file, none of them called 'gm'", str(path)
+                )
             return _Reader(path, group).read()
     except (OSError, KeyError, RuntimeError) as error:
         raise FormatError(f"not an HDF5 file of an OpenGM model ({error})", str(path)) from None
@@ -246,10 +256,10 @@ def write_opengm(graph: FactorGraph, path: Path) -> None:
     if factors.constant is not None:
         out.factors.append((*out.explicit(np.array(factors.constant)), ()))
     for variable, scores in factors.unaries():
-        key = scores.tobytes()
-        if key not in out.known:
-            out.known[key] = out.explicit(scores)
-        out.factors.append((*out.known[key], (variable,)))
+        same = scores.tobytes()
+        if same not in out.known:
+            out.known[same] = out.explicit(scores)
+        out.factors.append((*out.known[same], (variable,)))
     for variables, key in factors:
         order = sorted(range(len(variables)), key=variables.__getitem__)
         wanted = (key, tuple(order))

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary
 
-_MOST_DIGITS = 18
-
 
 class Tokens:
     """The tokens of a text file, one by one or in blocks, with errors that name path, line and token."""
@@ -106,6 +104,6 @@ def _integer(token: str) -> int | None:
     digits = token[1:] if token[:1] in "+-" else token
     if not (digits.isascii() and digits.isdigit()):
         return None
-    if len(digits) > _MOST_DIGITS:  # too large for anything here; no need to know how large
-        return -(10**_MOST_DIGITS) if token[0] == "-" else 10**_MOST_DIGITS
+    if len(digits) > 18:  # too large for anything here; no need to know how large
+        return -(10**18) if token[0] == "-" else 10**18
     return int(token)

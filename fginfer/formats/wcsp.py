@@ -1,8 +1,8 @@
 """toulbar2's .wcsp: whole non-negative costs to be minimised; a cost at or above the upper bound forbids its labels.
 
-A score is minus a cost. Functions are a default cost and the tuples that differ from it; shared ones (negative arity when
-defined, negative number of tuples when used) stay shared. Binary arithmetic functions are expanded once, other functions
-given by a keyword are refused.
+A score is minus a cost. Functions are a default cost and the tuples that differ from it; shared ones (negative arity
+when defined, negative number of tuples when used) stay shared. Binary arithmetic functions are expanded once, other
+functions given by a keyword are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors
+from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors, Function
 from fginfer.formats.costs import ARITHMETIC, arithmetic
 from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.formats.tokens import Tokens
@@ -30,7 +30,7 @@ _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 class _Reader:
     def __init__(self, path: Path) -> None:
         self.tokens = Tokens(path)
-        self.shared: list[tuple[tuple[int, ...], int | NDArray[np.float64]]] = []
+        self.shared: list[tuple[tuple[int, ...], Function]] = []
 
     def read(self) -> FactorGraph:
         tokens = self.tokens
@@ -57,7 +57,9 @@ class _Reader:
     def function(self, f: int) -> None:
         tokens = self.tokens
         signed = tokens.integer(f"the arity of cost function {f}", -len(self.cards), len(self.cards))
-        variables = [tokens.integer(f"a variable of cost function {f}", 0, len(self.cards) - 1) for _ in range(abs(signed))]
+        variables = [
+            tokens.integer(f"a variable of cost function {f}", 0, len(self.cards) - 1) for _ in range(abs(signed))
+        ]
         if len(set(variables)) < len(variables):
             tokens.fail(f"cost function {f} names a variable twice")
         shape = tuple(self.cards[v] for v in variables)
@@ -70,7 +72,7 @@ class _Reader:
             known, stored = self.shared[-count - 1]
             if known != shape:
                 tokens.fail(f"cost function {f} has label counts {shape}, the shared function {-count} has {known}")
-            self.use(variables, stored)
+            self.assembly.add(variables, stored)
             return
         if not variables and count:
             tokens.fail(f"cost function {f} has no variables and so no tuples")
@@ -78,16 +80,10 @@ class _Reader:
 
     def keep(self, shared: bool, shape: tuple[int, ...], variables: list[int], costs: NDArray[np.float64]) -> None:
         scores = np.where(costs >= self.top, -np.inf, 0.0 - costs)
-        stored = self.assembly.table(scores) if len(variables) > 1 else scores
+        stored = self.assembly.function(scores)
         if shared:
             self.shared.append((shape, stored))
-        self.use(variables, stored)
-
-    def use(self, variables: list[int], stored: int | NDArray[np.float64]) -> None:
-        if isinstance(stored, int):
-            self.assembly.add(variables, stored)
-        else:
-            self.assembly.fold(variables, stored)
+        self.assembly.add(variables, stored)
 
     def tuples(self, f: int, shape: tuple[int, ...], default: int, count: int) -> NDArray[np.float64]:
         size = math.prod(shape)
@@ -106,7 +102,9 @@ class _Reader:
             at = at * labels + column
         costs = rows[:, -1]
         if count and costs.min() < 0:
-            self.tokens.fail_back(int(np.argmax(costs < 0)) * width + width - 1, f"cost function {f} has a negative cost")
+            self.tokens.fail_back(
+                int(np.argmax(costs < 0)) * width + width - 1, f"cost function {f} has a negative cost"
+            )
         out[at] = costs
         return out.reshape(shape)
 
@@ -140,7 +138,9 @@ def _costs(scores: NDArray[np.float64], what: str, path: Path) -> NDArray[np.flo
     if wrong.any():
         entry = int(np.argmax(wrong.reshape(-1)))
         cost = float(costs.reshape(-1)[entry])
-        raise FormatError(f"{what}, entry {entry} has the cost {cost!r}; .wcsp holds whole costs >= 0: write .cfn", str(path))
+        raise FormatError(
+            f"{what}, entry {entry} has the cost {cost!r}; .wcsp holds whole costs >= 0: write .cfn", str(path)
+        )
     return costs
 
 

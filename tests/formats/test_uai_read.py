@@ -188,9 +188,9 @@ def test_log_files(tmp_path: Path) -> None:
 def test_missing_and_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file"):
         fginfer.read(tmp_path / "none.uai")
-    with pytest.raises(FormatError, match="cannot be read as a .gz file"):
+    with pytest.raises(FormatError, match=r"cannot be read as a \.gz file"):
         fginfer.read(write(tmp_path / "m.uai.gz", MODEL))
     damaged = tmp_path / "d.uai.gz"
     damaged.write_bytes(gzip.compress(MODEL.encode())[:-10])
-    with pytest.raises(FormatError, match="cannot be read as a .gz file"):
+    with pytest.raises(FormatError, match=r"cannot be read as a \.gz file"):
         fginfer.read(damaged)
