@@ -159,3 +159,23 @@ def split(model: Any) -> list[Component]:
         check(lib.fgi_component_model(model, pointer(number), which, pointer(variables), n, out, error), error)
         parts.append(Component(ffi.gc(out[0], lib.fgi_model_free), variables[: int(n[0])].copy()))
     return parts
+
+
+@dataclass(frozen=True)
+class Roof:
+    """Roof duality: labels (-1: open) that belong to one optimal labeling, and an upper bound on the optimum.
+
+    `exact`: the model is submodular after flipping some labels; then no label is open and the bound is the optimum.
+    """
+
+    labels: NDArray[np.int32]
+    bound: float
+    exact: bool
+
+
+def roof_duality(model: Any, steps: float = 0.0) -> Roof:
+    """One maximum flow on a binary pairwise model with finite scores; SolverError for other models."""
+    labels = np.zeros(model_size(model), np.int32)
+    bound, exact, error = ffi.new("double *"), ffi.new("int32_t *"), new_error()
+    check(lib.fgi_roof(model, steps, pointer(labels), bound, exact, error), error)
+    return Roof(labels, float(bound[0]), bool(exact[0]))

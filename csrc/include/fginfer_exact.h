@@ -107,4 +107,12 @@ fgi_rc fgi_presolve_expand(const fgi_presolve *p, const int32_t *reduced, int32_
 void fgi_presolve_restrict(const fgi_presolve *p, const int32_t *labels, int32_t *reduced);
 void fgi_presolve_free(fgi_presolve *p);
 
+/* ---- cuts --------------------------------------------------------------------------------------------------- */
+
+/* Binary pairwise models with finite scores, by one maximum flow (what FGI_REDUCE_ROOF runs, on its own). Labels are 0, 1 or -1
+ * (open); those that are not open belong to one optimal labeling, and *bound is an upper bound on the optimum. *exact: the model
+ * is submodular after flipping some labels, no label is open and the bound is the optimum. At most `steps` arc visits (<= 0:
+ * no limit); when they are used up all labels are open. FGI_UNSUPPORTED for other models. */
+fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound, int32_t *exact, fgi_error *err);
+
 #endif

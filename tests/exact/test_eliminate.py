@@ -27,7 +27,7 @@ def finished(graph: FactorGraph, seconds: float | None = None) -> Elimination:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_equals_brute_force(name: str, seed: int) -> None:
     graph = random_graph(seed, SHAPES[name])
@@ -153,7 +153,7 @@ def test_subset_refuses_large_tables() -> None:
     assert not labels.any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_components_split_the_score(seed: int) -> None:
     graph = random_graph(seed, Shape(variables=8, factors=4, labels=2, forbidden=0.1))

@@ -55,14 +55,14 @@ SETS = {r.name or "": r for r in Reduction if r != Reduction.ALL} | {
 
 
 @pytest.mark.parametrize("chosen", SETS)
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=seeds, name=st.sampled_from(sorted(SHAPES)))
 def test_reductions_keep_the_optimum(chosen: str, seed: int, name: str) -> None:
     graph = random_graph(seed, SHAPES[name])
     check_reduced(graph, presolve(graph, SETS[chosen]))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=seeds, name=st.sampled_from(sorted(SHAPES)), work=st.floats(1.0, 400.0))
 def test_cut_short_anywhere_is_still_valid(seed: int, name: str, work: float) -> None:
     graph = random_graph(seed, SHAPES[name])
