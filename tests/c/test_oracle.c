@@ -1,0 +1,213 @@
+/* Oracles against the dense scan, from several threads at once on one shared, lazily built order; updatable tables and rankings
+ * against plain arrays. Meant to be run under the sanitizers, TSan above all. */
+#include <pthread.h>
+#include <stdio.h>
+#include "oracle.h"
+#include "util.h"
+
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            return 1; \
+        } \
+    } while (0)
+
+enum { MAX_CARD = 60, THREADS = 4, ROUNDS = 300 };
+
+/* ---- static tables, shared by threads ------------------------------------------------------------------------------ */
+
+static double draw(fgi_rng *rng, int kind) {
+    if (kind >= 2 && fgi_rng_below(rng, 4) == 0) return -INFINITY;
+    return kind % 2 ? (double)fgi_rng_below(rng, 7) / 3 - 1 : 4 * fgi_rng_unit(rng) - 2;
+}
+
+/* One pairwise factor, one transposed factor with the same table, one ternary, one of each implicit kind. */
+static fgi_model *make_model(fgi_rng *rng, int kind) {
+    static double values[MAX_CARD * MAX_CARD + 9 * 8 * 7];
+    const int32_t cards[] = {MAX_CARD - 3, MAX_CARD, 9, 8, 7}, dims[] = {MAX_CARD - 3, MAX_CARD, 9, 8, 7};
+    const int32_t kinds[] = {FGI_DENSE, FGI_DENSE, FGI_POTTS, FGI_ABSDIFF, FGI_SQDIFF}, arity[] = {2, 3, 2, 2, 2};
+    const double params[] = {0, 0, 0, 0, 0.5, -0.25, 0.3, 4, 0.1, INFINITY}, weight[] = {1, 1.5, 1, 1, 0.7, 1};
+    const uint8_t transposed[] = {0, 1, 0, 0, 0, 0};
+    const int32_t tables[] = {0, 0, 1, 2, 3, 4}, vars[] = {0, 1, 1, 0, 2, 3, 4, 0, 1, 0, 1, 0, 1};
+    const int64_t begin[] = {0, 2, 4, 7, 9, 11, 13};
+    const int64_t n_values = (MAX_CARD - 3) * MAX_CARD + 9 * 8 * 7;
+    for (int64_t k = 0; k < n_values; k++) values[k] = draw(rng, kind);
+    fgi_model_spec spec = {.n_vars = 5, .cards = cards, .n_tables = 5, .table_kind = kinds, .table_arity = arity, .dims = dims,
+                           .params = params, .values = values, .n_values = n_values, .n_factors = 6, .factor_table = tables,
+                           .factor_weight = weight, .factor_transposed = transposed, .var_begin = begin, .vars = vars};
+    fgi_model *m = NULL;
+    return fgi_model_create(&spec, &m, NULL) == FGI_OK ? m : NULL;
+}
+
+typedef struct job {
+    const fgi_model *model;
+    uint64_t seed;
+    int failed;
+} job;
+
+static int32_t draw_message(fgi_rng *rng, int32_t card, int32_t *labels, double *values, int kind) {
+    int32_t n = 0;
+    const int64_t rare = 1 + fgi_rng_below(rng, 12);
+    for (int32_t a = 0; a < card; a++)
+        if (fgi_rng_below(rng, rare) == 0) {
+            labels[n] = a;
+            values[n++] = kind ? (double)fgi_rng_below(rng, 7) / 3 - 1 : 2 * fgi_rng_unit(rng) - 0.7;
+        }
+    return n;
+}
+
+static int ask(const fgi_model *m, fgi_rng *rng, fgi_oracle_scratch *w) {
+    static _Thread_local int32_t labels[3][MAX_CARD];
+    static _Thread_local double values[3][MAX_CARD];
+    fgi_message messages[3];
+    const int64_t f = fgi_rng_below(rng, m->s->n_factors);
+    const int32_t arity = fgi_factor_arity(m->s, f);
+    int64_t states = 1;
+    for (int32_t k = 0; k < arity; k++) {
+        const int32_t card = m->s->cards[fgi_factor_vars(m->s, f)[k]];
+        messages[k] = (fgi_message){draw_message(rng, card, labels[k], values[k], (int)fgi_rng_below(rng, 2)), labels[k], values[k]};
+        states *= card;
+    }
+    const int64_t excluded = fgi_rng_below(rng, states + 1) - 1, hint = fgi_rng_below(rng, states + 2) - 1;
+    fgi_argmax found, expected;
+    CHECK(fgi_model_argmax(m, f, messages, excluded, hint, 0, w, &found, NULL) == FGI_OK);
+    CHECK(fgi_model_argmax(m, f, messages, excluded, -1, 1, w, &expected, NULL) == FGI_OK);
+    CHECK(found.state == expected.state && found.value == expected.value);
+    return 0;
+}
+
+static void *ask_often(void *argument) {
+    job *j = argument;
+    fgi_rng rng = {j->seed};
+    fgi_oracle_scratch *w = fgi_oracle_scratch_create(MAX_CARD, 3);
+    j->failed = !w;
+    for (int round = 0; round < ROUNDS && !j->failed; round++) j->failed = ask(j->model, &rng, w);
+    fgi_oracle_scratch_free(w);
+    return NULL;
+}
+
+static int test_static(fgi_rng *rng, int kind) {
+    fgi_model *m = make_model(rng, kind);
+    CHECK(m);
+    pthread_t threads[THREADS];
+    job jobs[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        jobs[t] = (job){m, fgi_rng_next(rng), 0};
+        CHECK(pthread_create(&threads[t], NULL, ask_often, &jobs[t]) == 0);
+    }
+    int failed = 0;
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        failed |= jobs[t].failed;
+    }
+    CHECK(fgi_model_memory(m) > 0);
+    fgi_model_free(m);
+    return failed;
+}
+
+/* In parts or at once, the linear pass gives the same order; an abandoned one leaks nothing. */
+static int test_parts(fgi_rng *rng) {
+    static double values[50 * 40];
+    const int32_t dims[2] = {50, 40};
+    for (int k = 0; k < 50 * 40; k++) values[k] = draw(rng, 3);
+    fgi_order *whole = fgi_order_create(2, dims, values);
+    fgi_order_builder *b = fgi_order_builder_create(2, dims), *abandoned = fgi_order_builder_create(2, dims);
+    CHECK(whole && b && abandoned);
+    while (!fgi_order_builder_step(b, values, 1)) continue;
+    fgi_order_builder_step(abandoned, values, 100);
+    fgi_order_builder_free(abandoned);
+    fgi_order *parts = fgi_order_builder_finish(b);
+    CHECK(parts);
+    for (int k = 0; k < 2; k++) {
+        const fgi_axis *x = &whole->axes[k], *y = &parts->axes[k];
+        CHECK(x->n_live == y->n_live);
+        for (int32_t r = 0; r < x->n_live; r++) CHECK(x->rank[r] == y->rank[r] && x->run_end[r] == y->run_end[r]);
+        for (int32_t a = 0; a < x->n; a++) {
+            int64_t work = 0;
+            const fgi_list *list = x->lists[a], *other = y->lists[a];
+            while (!list->complete) CHECK((list = fgi_order_extend(whole, values, k, a, list, &work)));
+            CHECK(other->n <= list->n);
+            for (int32_t j = 0; j < other->n; j++) CHECK(list->at[j] == other->at[j]);
+            for (int32_t j = 1; j < list->n; j++) {
+                double before = values[fgi_axis_flat(x, a, list->at[j - 1])], here = values[fgi_axis_flat(x, a, list->at[j])];
+                CHECK(before > here || (before == here && list->at[j - 1] < list->at[j]));
+            }
+        }
+    }
+    fgi_order_release(whole);
+    fgi_order_release(parts);
+    return 0;
+}
+
+/* ---- tables that change -------------------------------------------------------------------------------------------- */
+
+static int test_updatable(fgi_rng *rng) {
+    enum { ROWS = 13, COLS = 17 };
+    double dense[ROWS * COLS] = {0};
+    int32_t labels[2][COLS];
+    double values[2][COLS];
+    fgi_updatable *u = NULL;
+    fgi_oracle_scratch *w = fgi_oracle_scratch_create(COLS, 2);
+    CHECK(w && fgi_updatable_create(ROWS, COLS, NULL, &u, NULL) == FGI_OK);
+    for (int round = 0; round < 2000; round++) {
+        const int32_t a = (int32_t)fgi_rng_below(rng, ROWS), b = (int32_t)fgi_rng_below(rng, COLS);
+        const double value = fgi_rng_below(rng, 3) ? draw(rng, 1) : 0.0;
+        CHECK(fgi_updatable_set(u, 1, &a, &b, &value, NULL) == FGI_OK);
+        dense[a * COLS + b] = value;
+        fgi_message messages[2];
+        double delta[2][COLS] = {{0}};
+        for (int side = 0; side < 2; side++) {
+            messages[side] = (fgi_message){draw_message(rng, side ? COLS : ROWS, labels[side], values[side], 1), labels[side], values[side]};
+            for (int32_t k = 0; k < messages[side].n; k++) delta[side][labels[side][k]] = values[side][k];
+        }
+        const int64_t excluded = fgi_rng_below(rng, ROWS * COLS + 1) - 1;
+        fgi_argmax expected = {-1, -INFINITY}, found;
+        for (int64_t s = 0; s < ROWS * COLS; s++) {
+            double here = (dense[s] - delta[0][s / COLS]) - delta[1][s % COLS];
+            if (s != excluded && here > expected.value) expected = (fgi_argmax){s, here};
+        }
+        CHECK(fgi_updatable_argmax(u, messages, excluded, -1, w, &found, NULL) == FGI_OK);
+        CHECK(found.state == expected.state && found.value == expected.value);
+    }
+    fgi_updatable_free(u);
+    fgi_oracle_scratch_free(w);
+    return 0;
+}
+
+static int test_ranking(fgi_rng *rng) {
+    enum { N = 40 };
+    double values[N], value;
+    int there[N];
+    for (int k = 0; k < N; k++) values[k] = draw(rng, 1);
+    for (int k = 0; k < N; k++) there[k] = values[k] > 0;
+    fgi_ranking *r = NULL;
+    CHECK(fgi_ranking_create(N, values, 0.0, &r, NULL) == FGI_OK);
+    for (int round = 0; round < 2000; round++) {
+        const int32_t item = (int32_t)fgi_rng_below(rng, N);
+        if (fgi_rng_below(rng, 2)) {
+            CHECK(fgi_ranking_take(r, item) == there[item]);
+            there[item] = 0;
+        } else {
+            values[item] = draw(rng, 1);
+            there[item] = values[item] > 0;
+            CHECK(fgi_ranking_set(r, item, values[item], NULL) == FGI_OK);
+        }
+        int32_t best = -1;
+        for (int32_t k = 0; k < N; k++)
+            if (there[k] && (best < 0 || values[k] > values[best])) best = k;
+        CHECK(fgi_ranking_top(r, &value) == best);
+        CHECK(best < 0 || value == values[best]);
+    }
+    fgi_ranking_free(r);
+    return 0;
+}
+
+int main(void) {
+    fgi_rng rng = {7};
+    for (int kind = 0; kind < 4; kind++) CHECK(test_static(&rng, kind) == 0);
+    CHECK(test_parts(&rng) == 0);
+    CHECK(test_updatable(&rng) == 0);
+    CHECK(test_ranking(&rng) == 0);
+    return 0;
+}
