@@ -37,9 +37,9 @@ void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *
     double *tail = head + before;
     tail[0] = 0;
     for (int q = p + 1; q < v->arity; q++) after = outer_sum(tail, after, g[q], cards[v->vars[q]]);
-    if (after == 1) {
+    if (p == v->arity - 1) {
         k->maxplus_rows(v->values, before, n, v->weight, head, out);
-    } else if (before == 1) {
+    } else if (p == 0) {
         k->maxplus_cols(v->values, n, after, v->weight, tail, out);
     } else {
         double *middle = tail + after;
@@ -122,4 +122,10 @@ void fgi_progress_report(fgi_solver *solver, fgi_progress *p) {
     p->stall_bound = value;
     p->stall_begin = solver->info.iterations;
     if (gain < STALL_GAIN * STALL_ITERATIONS * fmax(1, fabs(value))) solver->info.status = FGI_CONVERGED;
+}
+
+void fgi_progress_restart(fgi_solver *solver, fgi_progress *p) {
+    p->stall_bound = INFINITY;
+    p->stall_begin = solver->info.iterations;
+    if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
 }

@@ -47,6 +47,9 @@ void fgi_progress_consider(fgi_solver *solver, fgi_progress *p, const int32_t *l
  * 1e-11 per iteration, relative to max(1, |bound|), over 20 iterations. */
 void fgi_progress_report(fgi_solver *solver, fgi_progress *p);
 
+/* After a warm start: judge progress anew, and go on if the method had stopped. */
+void fgi_progress_restart(fgi_solver *solver, fgi_progress *p);
+
 /* The finite multipliers a caller may hand in: NaN or an infinity is refused. */
 fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err);
 

@@ -341,9 +341,7 @@ static fgi_rc srmp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     if (s->stage == BUILD) build(solver->model, s, INFINITY);
     begin_sweep(s, FORWARD, solver->model->s->constant);
     s->collect_all = 1;
-    s->progress.stall_bound = INFINITY;
-    s->progress.stall_begin = solver->info.iterations;
-    if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
+    fgi_progress_restart(solver, &s->progress);
     return FGI_OK;
 }
 

@@ -541,9 +541,7 @@ static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     }
     free(begin);
     begin_iteration(solver, s);
-    s->progress.stall_bound = INFINITY;
-    s->progress.stall_begin = solver->info.iterations;
-    if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
+    fgi_progress_restart(solver, &s->progress);
     return FGI_OK;
 }
 
