@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fginfer._core import ffi, lib
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 
-__all__ = ["borrowed", "check", "cpu_path", "ffi", "lib", "new_error", "pointer"]
+__all__ = ["VERSION", "borrowed", "check", "cpu_path", "ffi", "lib", "new_error", "pointer"]
 
 _CTYPES = {
     np.dtype(np.float64): "double *",
@@ -65,6 +65,9 @@ def check(rc: int, error: Any, path: str | None = None, bad_argument: type[Fginf
         lib.FGI_UNSUPPORTED: SolverError,
     }
     raise kinds[rc](message)
+
+
+VERSION: str = ffi.string(lib.fgi_version()).decode()
 
 
 def cpu_path() -> str:

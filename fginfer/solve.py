@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
-from fginfer.native import lib
+from fginfer.log import RunLog, logger, model_line, start_line
+from fginfer.native import VERSION, lib
 from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver
 
@@ -50,7 +52,7 @@ def solve(
     [1, 1]
 
     Limits return the best so far with a status that says so; they never raise. Ctrl-C raises KeyboardInterrupt: use a
-    Solver to keep what was found until then.
+    Solver to keep what was found until then. `logging.basicConfig(level="INFO")` shows a log of the run.
     """
     start = lib.fgi_clock()
     if time_limit is not None and not time_limit >= 0:
@@ -67,8 +69,16 @@ def solve(
         **options,
     )
     left = None if time_limit is None else max(0.0, time_limit - (lib.fgi_clock() - start))
-    solver.run(left, None, callback)
-    return solver.result(trace, dual)
+    if not logger.isEnabledFor(logging.INFO):
+        solver.run(left, None, callback)
+        return solver.result(trace, dual)
+    log = RunLog()
+    logger.info(start_line(VERSION, solver.settings.method, threads, seed))
+    logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
+    solver.run(left, None, log.before(callback))
+    result = solver.result(trace, dual)
+    log.end(solver.progress(), result)
+    return result
 
 
 def solve_many(

@@ -1,0 +1,7 @@
+"""python -m fginfer."""
+
+import sys
+
+from fginfer.cli import main
+
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""Arguments and steps that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from math import isfinite
+from typing import Any
+
+from fginfer.condition import Conditioned
+from fginfer.errors import SettingsError
+from fginfer.formats import read, read_evidence
+from fginfer.graph import FactorGraph
+
+
+def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
+    """FILE, --format and --evidence."""
+    parser.add_argument("model", metavar="FILE", help="a model: .uai .LG .wcsp .cfn .h5 .npz, also with .gz .xz .bz2")
+    parser.add_argument("--format", metavar="NAME", help="format of FILE, if its name does not tell")
+    if evidence:
+        parser.add_argument("--evidence", metavar="F", help="a UAI evidence file: variables that are fixed")
+
+
+def load(args: argparse.Namespace) -> tuple[FactorGraph, dict[int, int] | None]:
+    """The model, and the evidence if there is any."""
+    graph = read(args.model, format=args.format)
+    if getattr(args, "evidence", None) is None:
+        return graph, None
+    return graph, read_evidence(args.evidence, graph)
+
+
+def conditioned(graph: FactorGraph, evidence: dict[int, int] | None) -> Conditioned | None:
+    return None if evidence is None else graph.condition(evidence)
+
+
+def model_json(graph: FactorGraph) -> dict[str, int]:
+    """The sizes that --json prints."""
+    return {
+        "variables": graph.n_variables,
+        "factors": graph.n_factors,
+        "max_labels": graph.max_labels,
+        "table_entries": graph.table_entries,
+    }
+
+
+def finite(x: float | None) -> float | None:
+    """JSON has no infinities: null stands for what is not known."""
+    return x if x is not None and isfinite(x) else None
+
+
+def print_json(data: dict[str, Any]) -> None:
+    print(json.dumps(data, allow_nan=False))
+
+
+def option(text: str) -> tuple[str, Any]:
+    """NAME=VALUE with a number, true or false as value (else it stays text)."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise SettingsError(f"an option is written NAME=VALUE, not {text!r}")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            pass
+    return name, {"true": True, "false": False}.get(value.lower(), value)

@@ -1,0 +1,60 @@
+"""fginfer info: what kind of model a file holds."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from fginfer.commands.common import add_model, conditioned, load, print_json
+from fginfer.describe import Description
+from fginfer.log import thousands
+
+
+def register(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "info",
+        help="sizes and properties of a model",
+        description="Prints sizes, histograms, components and what makes the model easy or hard.",
+        epilog="example:\n  fginfer info grid.uai.gz",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_model(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    graph, evidence = load(args)
+    given = conditioned(graph, evidence)
+    description = (graph if given is None else given.graph).describe()
+    if args.json:
+        print_json(description.as_dict())
+    else:
+        print("\n".join(lines(Path(args.model).name, description)))
+    return 0
+
+
+def histogram(counts: dict[int, int]) -> str:
+    """At most eight entries, then the range."""
+    if len(counts) > 8:
+        return f"{min(counts)} to {max(counts)}, {len(counts)} different ones"
+    return ", ".join(f"{value}: {count}" for value, count in counts.items()) or "none"
+
+
+def lines(name: str, d: Description) -> list[str]:
+    """The description for people."""
+    yes = {True: "yes", False: "no", None: "unknown (interactions of more than two variables)"}
+    implicit = f", {d.implicit_tables} of them implicit" if d.implicit_tables else ""
+    return [
+        name,
+        f"  variables        {d.variables}",
+        f"  labels           {histogram(d.labels)}   (labels: variables)",
+        f"  factors          {d.factors}, {d.interactions} over two or more variables",
+        f"  arities          {histogram(d.arities)}   (arity: factors)",
+        f"  tables           {d.tables} distinct{implicit}; {thousands(d.table_entries)} entries stored",
+        f"  components       {d.components}{', no cycles' if d.forest else ''}",
+        f"  hard constraints {d.constraints} factors, {d.forbidden_labels} labels",
+        f"  binary           {yes[d.binary]}" + (f"; submodular: {yes[d.submodular]}" if d.binary else ""),
+        f"  memory           {d.memory / 2**20:.1f} MB",
+    ]

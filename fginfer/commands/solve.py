@@ -1,0 +1,174 @@
+"""fginfer solve: the best labeling of a model, with a bound."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+from pathlib import Path
+from typing import Any
+
+from fginfer import __version__
+from fginfer.commands.common import add_model, conditioned, finite, load, model_json, option, print_json
+from fginfer.formats import read_solution, write_solution
+from fginfer.graph import FactorGraph
+from fginfer.log import RunLog, logger, model_line, number, start_line
+from fginfer.methods import available_methods, default_method
+from fginfer.native import lib
+from fginfer.result import Progress, Result
+from fginfer.solver import Solver
+from fginfer.terminal import Terminal
+
+EXIT = {"optimal": 0, "gap_reached": 0, "infeasible": 1}
+STOPPED = 2
+
+EXAMPLES = """examples:
+  fginfer solve grid.uai.gz --time-limit 10
+  fginfer solve network.uai --evidence network.uai.evid --out network.MPE
+  fginfer solve matching.npz --method gdmm --option rho=0.1 --json --trace > run.json
+
+exit codes: 0 optimal or gap reached, 1 proven infeasible, 2 stopped with a gap (converged, limit, Ctrl-C), 3 bad input
+"""
+
+
+def register(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "solve",
+        help="find the best labeling of a model",
+        description="Finds the labeling with the highest score, and an upper bound on what is possible.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_model(parser)
+    names = ", ".join(available_methods())
+    parser.add_argument("--method", metavar="M", help=f"one of {names} (default {default_method()})")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds, set-up included (default: none)")
+    parser.add_argument("--gap", type=float, default=1e-6, metavar="G", help="stop at this relative gap (default 1e-6)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="never changes the answer (default 1)")
+    parser.add_argument("--max-iterations", type=int, metavar="N", help="of the method (default: no limit)")
+    parser.add_argument("--start", metavar="SOL", help="a solution file to start from")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the method, such as rho=0.1"
+    )
+    parser.add_argument("--no-presolve", action="store_true", help="method auto: solve the model as it is")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
+    parser.add_argument("--trace", action="store_true", help="with --json: every improvement with its time")
+    parser.add_argument("--out", metavar="SOL", help="write the labeling as a UAI solution file")
+    parser.add_argument("--quiet", action="store_true", help="no log")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    with Terminal() as terminal:
+        logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
+        method = args.method or default_method()
+        logger.info(start_line(__version__, method, args.threads, args.seed))
+        graph, evidence = load(args)
+        sizes = model_json(graph)
+        logger.info(model_line(Path(args.model).name, *sizes.values()))
+        start = lib.fgi_clock()
+        old = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's stop is a Ctrl-C
+        try:
+            result = _solve(args, method, graph, evidence, start, None if args.quiet else terminal)
+        finally:
+            signal.signal(signal.SIGTERM, old)
+        if args.out is not None and result.labels is not None:
+            write_solution(args.out, result.labels)
+    if args.json:
+        print_json(result_json(result, sizes, args.trace))
+    else:
+        print(summary(result, args.out))
+    return EXIT.get(result.status, STOPPED)
+
+
+def _solve(
+    args: argparse.Namespace,
+    method: str,
+    graph: FactorGraph,
+    evidence: dict[int, int] | None,
+    start: float,
+    terminal: Terminal | None,
+) -> Result:
+    """Solves with a log; Ctrl-C gives what was found until then."""
+    options: dict[str, Any] = dict(option(text) for text in args.option)
+    if args.no_presolve:
+        options["presolve"] = False
+    log, solver = RunLog(), None
+
+    def look(progress: Progress) -> None:
+        log(progress)
+        if terminal is not None:
+            terminal.show(progress)
+
+    interrupted = False
+    try:
+        given = conditioned(graph, evidence)
+        if evidence:
+            logger.info(f"evidence fixes {len(evidence)} variables")
+        solver = Solver(
+            graph if given is None else given.graph,
+            method,
+            gap=args.gap,
+            seed=args.seed,
+            threads=args.threads,
+            max_iterations=args.max_iterations,
+            start_time=start,
+            **options,
+        )
+        if args.start is not None:
+            labels = read_solution(args.start, graph)
+            solver.offer(labels if given is None else given.reduce(labels))
+        left = None if args.time_limit is None else args.time_limit - (lib.fgi_clock() - start)
+        solver.run(left if left is None or args.time_limit < 0 else max(0.0, left), callback=look)
+    except KeyboardInterrupt:
+        interrupted = True
+    if solver is None:
+        return Result(method, "interrupted", None, None, None, 0, lib.fgi_clock() - start, 0.0, args.threads, args.seed)
+    result = solver.result(trace=args.trace, dual=False)
+    if terminal is not None:
+        terminal.clear()
+    log.end(solver.progress(), result)
+    if interrupted:
+        logger.info("interrupted: this is the best labeling found until then")
+    return result if given is None else given.expand_result(result)
+
+
+def result_json(result: Result, sizes: dict[str, int], trace: bool) -> dict[str, Any]:
+    """The object that --json prints; standard JSON, null for what is not known."""
+    data: dict[str, Any] = {
+        "method": result.method,
+        "status": result.status,
+        "score": finite(result.score),
+        "energy": finite(result.energy),
+        "bound": finite(result.bound),
+        "gap": finite(result.gap),
+        "seconds": result.seconds,
+        "setup_seconds": result.setup_seconds,
+        "iterations": result.iterations,
+        "threads": result.threads,
+        "seed": result.seed,
+        "version": __version__,
+        "model": sizes,
+        "labels": None if result.labels is None else result.labels.tolist(),
+    }
+    if trace:
+        data["trace"] = [[p.seconds, finite(p.score), finite(p.bound)] for p in result.trace]
+    return data
+
+
+def summary(result: Result, out: str | None) -> str:
+    """The result for people."""
+    gap = "-" if result.gap is None else f"{result.gap:.2e}"
+    lines = [
+        f"status  {result.status.replace('_', ' ')}",
+        f"score   {number(result.score, 0)}",
+        f"bound   {number(finite(result.bound), 0)}",
+        f"gap     {gap}",
+        f"time    {result.seconds:.2f} s",
+    ]
+    if result.labels is not None and out is None:
+        shown = " ".join(map(str, result.labels[:30].tolist()))
+        more = " ... (all of them with --out FILE or --json)" if len(result.labels) > 30 else ""
+        lines.append(f"labels  {shown}{more}")
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+"""What people see while a command runs: log lines, and on a terminal a line that moves (with rich if it is installed)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import IO, Any
+
+from fginfer.log import logger, row
+from fginfer.result import Progress
+
+
+class Terminal(logging.Handler):
+    """A log handler that also owns the status line at the bottom of a terminal."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        super().__init__()
+        self.stream = sys.stderr if stream is None else stream
+        self.moving = self.stream.isatty()
+        self._console: Any = None
+        self._status: Any = None
+        self._shown = False
+        if self.moving:
+            try:
+                from rich.console import Console
+            except ImportError:
+                pass
+            else:
+                self._console = Console(file=self.stream, highlight=False)
+
+    def __enter__(self) -> Terminal:
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+        logger.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._console is not None:
+            self._console.print(record.getMessage(), markup=False, soft_wrap=True)
+            return
+        self.clear()
+        self.stream.write(record.getMessage() + "\n")
+        self.stream.flush()
+
+    def show(self, progress: Progress) -> None:
+        """The moving line; nothing where the log goes to a file."""
+        if not self.moving:
+            return
+        text = row(progress)
+        if self._console is not None:
+            if self._status is None:
+                self._status = self._console.status(text, spinner="dots")
+                self._status.start()
+            else:
+                self._status.update(text)
+            return
+        self.stream.write(f"\r{text}\x1b[K")
+        self.stream.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Takes the moving line away."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+        if self._shown:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+            self._shown = False
