@@ -32,7 +32,7 @@ __all__ = [
     "TracePoint",
     "available_methods",
     "read",
-    "write",
     "solve",
     "solve_many",
+    "write",
 ]

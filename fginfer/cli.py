@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="exit codes: 0 done, 1 infeasible, 2 stopped with a gap, 3 bad input or usage",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="version, compiler and CPU path")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     found = [module.name for module in pkgutil.iter_modules(commands.__path__)]
     for name in [*(n for n in _FIRST if n in found), *sorted(set(found) - set(_FIRST))]:
         module = import_module(f"fginfer.commands.{name}")
@@ -60,10 +60,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
+    parser = make_parser()
     try:
-        args = make_parser().parse_args(argv)
+        args = parser.parse_args(argv)
     except SystemExit as stop:  # after --help, --version or wrong usage
         return int(stop.code or 0)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return BAD_INPUT
     try:
         code: int = args.run(args)
         sys.stdout.flush()

@@ -90,8 +90,11 @@ class NativeEngine:
             model = graph.model
             if self.model is not None and not lib.fgi_model_same_structure(self.model, model):
                 raise SolverError("the graph has changed its structure since the solver was made; make a new one")
+            before = lib.fgi_clock()
             rc = lib.fgi_solver_create(model, self._c_settings, out, error)
         check(rc, error)
+        start = self._c_settings.start_time
+        self.before = before - start if start >= 0 else 0.0  # set-up that the core did not see, such as conditioning
         self.model = model
         solver = ffi.gc(out[0], lib.fgi_solver_free)
         lib.fgi_solver_info(solver, self.info)
@@ -190,7 +193,7 @@ class NativeEngine:
             i.bound if i.bound < inf else None,
             i.iterations,
             i.seconds if seconds is None else seconds,
-            i.seconds_setup,
+            self.before + i.seconds_setup,
             settings.threads,
             settings.seed,
             self.trace() if trace else (),

@@ -8,13 +8,17 @@ from typing import Any
 from fginfer.commands.common import add_model, conditioned, load
 from fginfer.formats import write
 
+EXAMPLES = """examples:
+  fginfer convert grid.uai.gz grid.npz
+  fginfer convert net.uai fixed.uai --evidence net.evid"""
+
 
 def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "convert",
         help="write a model in another format",
-        description="Reads a model and writes it in the format that the second name asks for; no value is lost silently.",
-        epilog="examples:\n  fginfer convert grid.uai.gz grid.npz\n  fginfer convert net.uai fixed.uai --evidence net.evid",
+        description="Reads a model and writes it in the format of the second name; no value is lost silently.",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)

@@ -12,7 +12,7 @@ from fginfer import __version__
 from fginfer.commands.common import add_model, conditioned, finite, load, model_json, option, print_json
 from fginfer.formats import read_solution, write_solution
 from fginfer.graph import FactorGraph
-from fginfer.log import RunLog, logger, model_line, number, start_line
+from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method
 from fginfer.native import lib
 from fginfer.result import Progress, Result
@@ -157,13 +157,17 @@ def result_json(result: Result, sizes: dict[str, int], trace: bool) -> dict[str,
     return data
 
 
+def exact(x: float | None) -> str:
+    return "-" if x is None else f"{x:.12g}"
+
+
 def summary(result: Result, out: str | None) -> str:
     """The result for people."""
     gap = "-" if result.gap is None else f"{result.gap:.2e}"
     lines = [
         f"status  {result.status.replace('_', ' ')}",
-        f"score   {number(result.score, 0)}",
-        f"bound   {number(finite(result.bound), 0)}",
+        f"score   {exact(result.score)}",
+        f"bound   {exact(finite(result.bound))}",
         f"gap     {gap}",
         f"time    {result.seconds:.2f} s",
     ]

@@ -1,0 +1,138 @@
+"""fginfer info, convert, check, --version, and the pieces under them."""
+
+from __future__ import annotations
+
+import io
+import logging
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cli_support import grid, run, strict_json
+
+import fginfer
+from fginfer import FactorGraph, Progress, read, solve
+from fginfer.formats import write, write_solution
+from fginfer.log import logger, row
+from fginfer.terminal import Terminal
+
+
+def test_version_names_compiler_and_cpu_path():
+    out = subprocess.run(
+        [sys.executable, "-m", "fginfer", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    assert out.startswith(f"fginfer {fginfer.__version__} (")
+    assert out.rstrip().endswith(("avx2)", "scalar)", "avx512)", "neon)"))
+
+
+def test_help_of_every_command(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    for command in ("solve", "info", "check", "convert"):
+        assert command in out
+        code, text, _ = run(capsys, command, "--help")
+        assert code == 0
+        assert "example" in text
+
+
+def test_info(tmp_path, capsys):
+    graph = grid(tmp_path / "g.uai")
+    code, out, _ = run(capsys, "info", tmp_path / "g.uai")
+    assert code == 0
+    assert "variables        36" in out
+    assert "2: 60   (arity: factors)" in out
+    code, out, _ = run(capsys, "info", tmp_path / "g.uai", "--json")
+    assert strict_json(out)["labels"] == {"3": 36}
+    assert strict_json(out)["components"] == graph.describe().components
+
+
+@pytest.mark.parametrize("target", ["h.npz", "h.uai", "h.LG.gz", "h.cfn"])
+def test_convert_keeps_scores(tmp_path, capsys, target):
+    graph = grid(tmp_path / "g.npz")
+    assert run(capsys, "convert", tmp_path / "g.npz", tmp_path / target)[0] == 0
+    again = read(tmp_path / target)
+    x = np.arange(36) % 3
+    assert again.score(x) == pytest.approx(graph.score(x), rel=1e-9)
+
+
+def test_convert_with_evidence_writes_the_reduced_model(tmp_path, capsys):
+    graph = grid(tmp_path / "g.uai")
+    (tmp_path / "g.evid").write_text("1 3 1")
+    assert run(capsys, "convert", tmp_path / "g.uai", tmp_path / "h.uai", "--evidence", tmp_path / "g.evid")[0] == 0
+    given = graph.condition({3: 1})
+    x = np.arange(35) % 3
+    assert read(tmp_path / "h.uai").score(x) == pytest.approx(given.graph.score(x), rel=1e-9)
+
+
+def test_check_scores_and_lists_violations(tmp_path, capsys):
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0], [-np.inf, 0.25])
+    graph.add_factor([0, 1], [[-np.inf, 1.0], [0.5, 0.0]])
+    graph.add_factor([0, 1, 2], np.arange(8.0))
+    write(graph, tmp_path / "m.npz")
+    write_solution(tmp_path / "good.MPE", [1, 0, 1])
+    write_solution(tmp_path / "bad.MPE", [0, 0, 1])
+    code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "good.MPE")
+    assert code == 0
+    assert "score   5.75" in out
+    code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "bad.MPE")
+    assert code == 1
+    assert "variable 0: label 0 is forbidden" in out
+    assert "variables 0, 1: labels 0, 0 are forbidden together" in out
+    code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "bad.MPE", "--json")
+    data = strict_json(out)
+    assert (data["score"], data["feasible"], len(data["violations"])) == (None, False, 2)
+    (tmp_path / "e.evid").write_text("1 2 0")
+    code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "good.MPE", "--evidence", tmp_path / "e.evid")
+    assert code == 1
+    assert "evidence: variable 2 has label 1, not 0" in out
+
+
+def test_output_to_a_closed_pipe_is_quiet(tmp_path):
+    grid(tmp_path / "g.uai")
+    command = f"{sys.executable} -m fginfer info {tmp_path}/g.uai | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_terminal_shows_a_moving_line_and_takes_it_away(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)  # as if rich were not installed
+    stream = FakeTerminal()
+    logger.setLevel(logging.INFO)
+    with Terminal(stream) as terminal:
+        terminal.show(Progress(0.5, 10, 1.0, 2.0))
+        logger.info("a line")
+        terminal.show(Progress(0.6, 11, None, None))
+    logger.setLevel(logging.NOTSET)
+    text = stream.getvalue()
+    assert "\x1b[K" in text
+    assert "a line\n" in text
+    assert text.endswith("\r\x1b[K")
+
+
+def test_terminal_with_rich():
+    stream = FakeTerminal()
+    with Terminal(stream) as terminal:
+        terminal.show(Progress(0.5, 10, 1.0, 2.0))
+        terminal.show(Progress(0.6, 10, 1.0, 2.0))
+
+
+def test_rows_line_up():
+    rows = [row(Progress(1.0, 5, None, None)), row(Progress(123.4, 10**6, -1e5, 1e12, 1e-3, 2.5))]
+    assert len({len(r) for r in rows}) == 1
+
+
+def test_the_library_logs_when_asked(caplog):
+    graph = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[np.eye(2)])
+    solve(graph, "icm", max_iterations=3)
+    assert not caplog.records
+    with caplog.at_level(logging.INFO, logger="fginfer"):
+        solve(graph, "icm", max_iterations=3)
+    assert "2 variables, 3 factors" in caplog.text
+    assert "iteration limit · 3 iterations" in caplog.text
