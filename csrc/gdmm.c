@@ -14,7 +14,7 @@ static const int64_t BOUND_EVERY = 8;    /* iterations: the certificate costs ab
 static const int64_t ADAPT_EVERY = 5;
 static const double SWEEP_GAIN = 0.005;  /* part of the gap that a sweep must close */
 static const int SWEEP_PATIENCE = 4;
-static const double RHO_STEP = 1.5, RHO_SLACK = 2;
+static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
 
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     gdmm *g = fgi_calloc(1, sizeof *g);
@@ -58,13 +58,15 @@ static void enter(gdmm *g, gdmm_stage stage) {
     g->cursor = 0;
 }
 
-/* Residual balancing: the primal residual and the dual one (relative to the range of the scores) stay within a factor of each
- * other. Residuals of exactly zero in the first iterations come from too large a penalty, not from convergence. */
+/* Residual balancing: the ratio of the primal residual and the dual one (relative to the range of the scores) stays near
+ * RHO_BALANCE. Ever rarer, since each change sets the convergence back a little. Zero residuals leave the penalty alone: early
+ * on they mean that it is too large for anything to move, not convergence, and the multipliers go on growing. */
 static void adapt_penalty(gdmm *g) {
     int64_t t = g->solver->info.iterations;
-    if (t % ADAPT_EVERY != 0) return;
-    if (g->primal > RHO_SLACK * g->dual) g->rho *= RHO_STEP;
-    else if (g->dual > RHO_SLACK * g->primal) g->rho /= RHO_STEP;
+    if (t < g->next_adapt) return;
+    g->next_adapt = t + ADAPT_EVERY + t / 20;
+    if (g->primal > RHO_BALANCE * RHO_SLACK * g->dual && g->dual > 0) g->rho *= RHO_STEP;
+    else if (g->dual * RHO_BALANCE > RHO_SLACK * g->primal) g->rho /= RHO_STEP;
 }
 
 static void finish_iteration(gdmm *g) {

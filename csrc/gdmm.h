@@ -83,7 +83,7 @@ typedef struct gdmm {
     int32_t *rounded;        /* best label of every variable in the last variable pass */
     int32_t *labels;
     fgi_local *local;
-    int64_t next_bound, next_decode;
+    int64_t next_adapt, next_bound, next_decode;
     int64_t work;            /* operations of the passes so far, an estimate that is the same in every run */
     int64_t pass_work;       /* of one iteration */
     int64_t piece;           /* indices of a pass between two looks at the clock; whole blocks */

@@ -260,7 +260,7 @@ int gdmm_prepare_step(gdmm *g) {
     if (g->cursor == 0) {
         create_adjacency(g);
         g->scale = mean_range(g->model);
-        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : 0.05 * g->scale;
+        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
         g->local = fgi_local_create(g->model);
         if (!g->local) g->solver->failure = FGI_NO_MEMORY;
         for (int64_t t = 0; t < st->n_tables && !g->solver->failure; t++) g->order[t] = fgi_model_order(g->model, (int32_t)t, &g->solver->failure);
