@@ -100,15 +100,17 @@ static void collect_statistics(gdmm *g) {
     info->entries_touched = touched + g->sweep_entries;
 }
 
-/* After an iteration: certificate and decoding when they are due, else the next iteration. */
+/* What comes after a complete stage: certificate, labeling and search when they are due, else the next iteration. */
 static gdmm_stage next_stage(gdmm *g) {
     int64_t t = g->solver->info.iterations;
     if (g->stage == GDMM_VARIABLES && t >= g->next_bound) {
         g->next_bound = t + BOUND_EVERY;
         return GDMM_BOUND;
     }
-    if (g->stage != GDMM_DECODE && gdmm_decode_due(g)) return GDMM_DECODE;
-    return GDMM_FACTORS;
+    if (g->stage < GDMM_DECODE && (g->stage == GDMM_PREPARE || g->offered || g->converged || gdmm_decode_due(g))) return GDMM_DECODE;
+    if (gdmm_search_due(g)) return GDMM_SEARCH;
+    if (g->converged) g->solver->info.status = FGI_CONVERGED;
+    return g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS;
 }
 
 static void take_bound(gdmm *g, double bound) {
@@ -126,7 +128,7 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     fgi_solver_bound(g->solver, bound);
     g->work += g->pass_work;
     memcpy(g->rounded, gdmm_sweep_labels(g->sweep), (size_t)g->model->s->n_vars * sizeof *g->rounded);
-    if (!gdmm_sweep_forward(g->sweep)) return gdmm_decode_due(g) ? GDMM_DECODE : GDMM_SWEEP; /* the backward half is next */
+    if (!gdmm_sweep_forward(g->sweep)) return next_stage(g); /* the backward half is next */
     info->iterations++;
     double gap = info->score > -INFINITY ? bound - info->score : 1e-3 * (fabs(bound) + 1);
     g->sweep_stalls = g->sweep_bound - bound < SWEEP_GAIN * gap ? g->sweep_stalls + 1 : 0;
@@ -161,7 +163,7 @@ static void step(gdmm *g) {
         info->seconds_setup += fgi_clock() - start;
         return;
     case GDMM_PREPARE:
-        if (gdmm_prepare_step(g)) enter(g, GDMM_DECODE);
+        if (gdmm_prepare_step(g)) enter(g, next_stage(g));
         info->seconds_setup += fgi_clock() - start;
         return;
     case GDMM_SWEEP:
@@ -201,8 +203,11 @@ static void step(gdmm *g) {
         return;
     case GDMM_DECODE:
         done = gdmm_decode_step(g);
-        if (done && g->converged) info->status = FGI_CONVERGED;
-        if (done) enter(g, g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS);
+        if (done) enter(g, next_stage(g));
+        info->seconds_decode += fgi_clock() - start;
+        return;
+    case GDMM_SEARCH:
+        if (gdmm_search_step(g)) enter(g, next_stage(g));
         info->seconds_decode += fgi_clock() - start;
         return;
     }

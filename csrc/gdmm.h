@@ -50,7 +50,7 @@ typedef struct gdmm_propagation gdmm_propagation;
 
 typedef struct gdmm_sweep gdmm_sweep;
 
-typedef enum gdmm_stage { GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE } gdmm_stage;
+typedef enum gdmm_stage { GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE, GDMM_SEARCH } gdmm_stage;
 
 typedef struct gdmm {
     fgi_solver *solver;
@@ -82,7 +82,10 @@ typedef struct gdmm {
 
     int32_t *rounded;        /* best label of every variable in the last variable pass */
     int32_t *labels;
+    int offered;             /* the incumbent came from outside: the next labeling starts from it */
     fgi_local *local;
+    fgi_solver *search;      /* made when it is first due */
+    double search_improved;  /* its work when it last improved the incumbent */
     int64_t next_adapt, next_bound, next_decode;
     int64_t work;            /* operations of the passes so far, an estimate that is the same in every run */
     int64_t pass_work;       /* of one iteration */
@@ -134,5 +137,7 @@ const int32_t *gdmm_sweep_labels(const gdmm_sweep *s); /* decoded by the last fo
 /* gdmm_decode.c */
 int gdmm_decode_due(gdmm *g);
 int gdmm_decode_step(gdmm *g);     /* one bounded piece; returns 1 when the labeling is done */
+int gdmm_search_due(const gdmm *g);
+int gdmm_search_step(gdmm *g);     /* a piece of one move; returns 1 when the move is complete */
 
 #endif

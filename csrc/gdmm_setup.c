@@ -168,6 +168,7 @@ void gdmm_release(gdmm *g) {
     for (int k = 0; k < g->n_workers; k++) worker_free(&g->workers[k]);
     gdmm_propagation_free(g->propagation);
     gdmm_sweep_free(g->sweep);
+    fgi_solver_free(g->search);
     fgi_local_free(g->local);
     free(g->theta);
     free(g->adj_slot);

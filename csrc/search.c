@@ -318,6 +318,7 @@ static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_
         }
     } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && fgi_clock() < deadline);
     if (!rc && s->stage == CHOOSE) report(solver, s, 1);
+    solver->info.entries_touched = (int64_t)work(s);
     return rc;
 }
 
