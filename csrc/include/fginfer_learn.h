@@ -145,4 +145,49 @@ fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *exampl
 /* Last seen block gaps, n_examples of them (bcfw); for sampling by gap. */
 const double *fgi_learn_gaps(const fgi_learner *L);
 
+/* ---- gdmm ----------------------------------------------------------------------------------------------------
+ * Dual-decomposed training with factorwise oracles (gdmm-learning.txt, Algorithm 1 with Algorithm 4): unigram and pairwise
+ * blocks of LABELS problems, any graph. No structured oracle is called; on graphs with cycles the loss is its LP relaxation. */
+
+typedef struct fgi_gdmm_settings {
+    double C;
+    double rho;          /* penalty; 0 chooses 1 / C */
+    double eta;          /* multiplier step in units of the classical one; 0 never steps: soft constraints (soft-bcfw) */
+    int32_t partitions;  /* unigram oracles look at one of so many parts of the labels, drawn at random; 1: all */
+    int32_t brute_force; /* pairwise oracles scan the table instead of walking sorted lists */
+    uint64_t seed;
+} fgi_gdmm_settings;
+
+typedef struct fgi_gdmm_info {
+    int64_t unary_calls, pair_calls;       /* oracle calls */
+    int64_t unary_touched, pair_touched;   /* label scores and table entries read by them */
+    double active_labels, active_states;   /* mean size of the active sets, tokens and edges */
+    double loss_estimate;                  /* sum of the factorwise hinge losses seen in the last visits */
+    double squared_norm;
+    double rho;
+    int64_t memory;                        /* bytes held by messages, active sets and sorted lists */
+} fgi_gdmm_info;
+
+typedef struct fgi_gdmm fgi_gdmm;
+
+/* The learner keeps the weights; it must outlive the gdmm. */
+fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err);
+void fgi_gdmm_free(fgi_gdmm *g);
+/* Visits examples[*next .. m): every block of an example once, then its multipliers. */
+fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
+/*
+ * Certificates from factorwise oracles over all examples. relaxed: 1/2 |w|^2 + C times an upper bound on the LP-relaxed losses
+ * (so on the exact ones). dual: the dual value of a consistent point made from the iterate, a lower bound on the relaxed
+ * optimum. infeasibility: largest |M alpha_f - alpha_j| / C.
+ */
+fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
+void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info);
+/* State for checkpoints: sizes[4] = labels of supports, values, states, losses; then the arrays of those sizes. */
+void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes);
+void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, double *values, int32_t *state_size,
+                     int32_t *states, double *betas, double *losses, uint64_t *rng);
+fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
+                       const int32_t *state_size, const int32_t *states, const double *betas, const double *losses,
+                       uint64_t rng, const int64_t *work, fgi_error *err); /* work: calls and entries, as in the info */
+
 #endif

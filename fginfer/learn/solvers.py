@@ -8,11 +8,12 @@ from typing import Any
 from fginfer.errors import SettingsError
 from fginfer.learn.batch import CuttingPlane, FrankWolfe
 from fginfer.learn.block import BlockOptions, BlockSolver
+from fginfer.learn.gdmm import Gdmm, GdmmOptions
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import Oracle
 
 BLOCK = ("bcfw", "dcd", "perceptron", "mira", "ssg")
-SOLVERS = (*BLOCK, "fw", "cutting-plane")
+SOLVERS = ("gdmm", *BLOCK, "fw", "cutting-plane", "soft-bcfw")
 
 
 def make_oracle(oracle: Oracle | None, learner: Learner) -> Oracle | None:
@@ -28,6 +29,8 @@ def make_solver(
         raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {name!r}")
     if name in BLOCK:
         return BlockSolver(name, learner, oracle, C, seed, build(BlockOptions, options, name))
+    if name in ("gdmm", "soft-bcfw"):
+        return Gdmm(name, learner, oracle, C, seed, build(GdmmOptions, options, name))
     rest = {k: v for k, v in options.items() if k != "batch_size"}
     if rest:
         raise SettingsError(f"{name} has no option {', '.join(sorted(rest))}")

@@ -1,0 +1,73 @@
+/* learn_gdmm.h - inside of gdmm for learning: supports of tokens, active states of edges, messages between them.
+ *
+ * Notation of gdmm-learning.txt with the signs of MATH.md section 5. alpha is at most C at the truth, <= 0 elsewhere, and sums to
+ * 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps, for every label that has ever mattered,
+ *     row 0           alpha_j
+ *     row 1 + 2k      M_jf alpha_f    of its k-th edge
+ *     row 2 + 2k      lambda_jf       of its k-th edge, scaled by 1/rho
+ * so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k), zero for all other labels. */
+#ifndef FGI_LEARN_GDMM_H
+#define FGI_LEARN_GDMM_H
+#include "learn.h"
+#include "oracle.h"
+
+typedef struct fgi_support {
+    int32_t n, capacity, degree;
+    int32_t *label;     /* ascending; the true label is always there */
+    double *value;      /* 1 + 2 * degree rows of `capacity` */
+} fgi_support;
+
+typedef struct fgi_edge_block {
+    int32_t u, v;       /* token positions in the example */
+    int32_t ku, kv;     /* which edge it is of u, of v */
+    int32_t n, capacity;
+    int32_t *state;     /* pairs of labels, never the true pair */
+    double *beta;
+} fgi_edge_block;
+
+struct fgi_gdmm {
+    fgi_learner *L;
+    fgi_gdmm_settings s;
+    double rho;
+    fgi_support *tokens;
+    fgi_edge_block *edges;
+    int64_t n_tokens, n_edges;
+    double *row_norm;            /* |x_j|^2 of every token */
+    double *loss;                /* per example: factorwise hinge losses at its last visit */
+    fgi_updatable **tables;      /* one per pairwise feature; NULL when scanned */
+    fgi_oracle_scratch *oracle;
+    fgi_rng rng;
+    int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;
+    double squared_norm;
+    /* scratch */
+    double *scores;              /* K */
+    double *mass, *gain;         /* one block */
+    int32_t mass_capacity;
+    int32_t *message_label[2];
+    double *message_value[2];
+    double *dense_message[2];    /* K each, zero between calls; brute force only */
+    double *row_best;            /* K; brute force only */
+    double *table;               /* K x K: an edge with several features */
+};
+
+static inline double *fgi_support_row(const fgi_support *t, int32_t r) { return t->value + (int64_t)r * t->capacity; }
+static inline double fgi_support_message(const fgi_support *t, int32_t k, int32_t at) {
+    return t->value[(int64_t)(1 + 2 * k) * t->capacity + at] - t->value[at] + t->value[(int64_t)(2 + 2 * k) * t->capacity + at];
+}
+
+/* learn_gdmm_support.c */
+int32_t fgi_support_find(const fgi_support *t, int32_t label); /* position, or -1 */
+int32_t fgi_support_insert(fgi_gdmm *g, fgi_support *t, int32_t label); /* position, or -1 out of memory */
+int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n);
+int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n); /* room in mass and gain */
+int64_t fgi_gdmm_edge_begin(const fgi_gdmm *g, int32_t i);
+
+/* learn_gdmm_oracle.c: the FMOs. */
+void fgi_gdmm_unary_scores(fgi_gdmm *g, int64_t token, int32_t begin, int32_t end); /* gradients into g->scores[begin .. end) */
+int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value);           /* best wrong label looked at, or -1 */
+fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
+double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
+double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge);                         /* |phi_f|^2 */
+fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double x); /* w += x * phi_f(a, b) */
+
+#endif

@@ -1,0 +1,159 @@
+"""gdmm (and soft-bcfw): training with factorwise oracles, one pass over all blocks at a time. The inner loops are in C."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fginfer.errors import SettingsError
+from fginfer.learn.data import Ints, Reals
+from fginfer.learn.learner import Learner
+from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.trace import Measured
+from fginfer.native import check, ffi, lib, new_error, pointer
+
+
+@dataclass(frozen=True)
+class GdmmOptions:
+    """rho: penalty on disagreement between a factor and its variables (0: 1 / C). eta: multiplier step, 1 is the classical one;
+    soft-bcfw is eta = 0, an approximation that gets better and slower with rho.
+
+    partitions: unigram oracles look at one of so many parts of the labels, drawn at random. brute_force: pairwise oracles scan
+    their tables. primal: "exact" measures the objective with the structured oracle, "relaxed" bounds it from above with
+    factorwise ones, "auto" takes the exact one where that is cheap.
+    """
+
+    rho: float = 0.0
+    eta: float = 1.0
+    partitions: int = 1
+    brute_force: bool = False
+    primal: str = "auto"
+    batch_size: int = 1
+
+    def __post_init__(self) -> None:
+        if self.primal not in ("auto", "exact", "relaxed"):
+            raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
+
+
+class Gdmm:
+    """Algorithm 1 with Algorithm 4 of gdmm-learning.txt."""
+
+    def __init__(
+        self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
+    ) -> None:
+        self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
+        s = ffi.new("fgi_gdmm_settings *")
+        s.C, s.rho, s.eta, s.partitions = (
+            C,
+            options.rho,
+            0.0 if name == "soft-bcfw" else options.eta,
+            options.partitions,
+        )
+        s.brute_force, s.seed = options.brute_force, seed
+        out, error = ffi.new("fgi_gdmm **"), new_error()
+        check(lib.fgi_gdmm_create(learner._handle, s, out, error), error)
+        self._handle = ffi.gc(out[0], lib.fgi_gdmm_free)
+        self._rng = np.random.default_rng(seed)
+        self._order: Ints | None = None
+        self._place = 0
+
+    def advance(self, deadline: float) -> bool:
+        if self._order is None:
+            self._order, self._place = self._rng.permutation(self.learner.data.n_examples).astype(np.int32), 0
+        following, error = ffi.new("int64_t *", self._place), new_error()
+        check(
+            lib.fgi_gdmm_pass(self._handle, pointer(self._order), len(self._order), following, deadline, error), error
+        )
+        self._place = int(following[0])
+        if self._place < len(self._order):
+            return False
+        self._order = None
+        return True
+
+    @property
+    def info(self) -> Any:
+        info = ffi.new("fgi_gdmm_info *")
+        lib.fgi_gdmm_get_info(self._handle, info)
+        return info
+
+    def weights(self) -> Reals:
+        return self.learner.weights.copy()
+
+    def counters(self) -> tuple[int, int]:
+        info = self.info
+        return int(info.unary_calls + info.pair_calls), int(info.unary_touched + info.pair_touched)
+
+    def certificate(self) -> tuple[float, float, float]:
+        """(upper bound on the LP-relaxed objective, dual value of a consistent point, infeasibility)."""
+        relaxed, dual, infeasibility, error = (*(ffi.new("double *") for _ in range(3)), new_error())
+        check(lib.fgi_gdmm_measure(self._handle, relaxed, dual, infeasibility, error), error)
+        return float(relaxed[0]), float(dual[0]), float(infeasibility[0])
+
+    def wants_certificate(self, tol: float) -> bool:
+        """The factorwise losses seen on the way estimate the objective; a look is cheap (about a pass) but not free."""
+        info = self.info
+        estimate = 0.5 * info.squared_norm + self.C * info.loss_estimate
+        previous, self._estimate = getattr(self, "_estimate", np.inf), estimate
+        return bool(abs(previous - estimate) <= 2 * tol * max(1.0, abs(estimate)))
+
+    def _exact(self) -> bool:
+        """Whether the structured oracle is affordable: it reads at most a few hundred million table entries."""
+        if self.options.primal != "auto":
+            return self.options.primal == "exact"
+        data = self.learner.data
+        if self.oracle is not None or not self.learner.decodes:
+            return False
+        if data.choice_begin is not None or data.edges == 0:
+            return True
+        return float(data.token_begin[-1]) * data.n_labels**2 <= 5e8
+
+    def measure(self) -> Measured:
+        primal, dual, infeasibility = self.certificate()
+        if self._exact():
+            w = self.weights()
+            hinges = self.learner.hinges(w, decode(self.learner, self.oracle, w, 1.0))
+            primal = 0.5 * float(w @ w) + self.C * float(np.sum(np.maximum(hinges, 0.0)))
+        return Measured(primal, dual, infeasibility)
+
+    # ---- checkpoints
+
+    def export(self) -> dict[str, Any]:
+        sizes = np.zeros(4, np.int64)
+        lib.fgi_gdmm_export_size(self._handle, pointer(sizes))
+        data = self.learner.data
+        n_edges = int(data.token_begin[-1]) - data.n_examples if data.edges == 1 else 0
+        n_edges = int(data.edge_begin[-1]) if data.edges == 2 and data.edge_begin is not None else n_edges
+        arrays: dict[str, Any] = {
+            "support_size": np.zeros(data.token_begin[-1], np.int32), "labels": np.zeros(sizes[0], np.int32),
+            "values": np.zeros(sizes[1]), "state_size": np.zeros(n_edges, np.int32),
+            "states": np.zeros(2 * sizes[2], np.int32), "betas": np.zeros(sizes[2]), "losses": np.zeros(sizes[3]),
+        }  # fmt: skip
+        rng = ffi.new("uint64_t *")
+        lib.fgi_gdmm_export(self._handle, *(pointer(a) for a in arrays.values()), rng)
+        info = self.info
+        arrays["core_rng"] = np.array(rng[0], np.uint64)
+        arrays["work"] = np.array([info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched], np.int64)
+        arrays["weights"] = self.learner.weights.copy()
+        arrays["rng"] = np.array(json.dumps(self._rng.bit_generator.state))
+        arrays["order"] = np.zeros(0, np.int32) if self._order is None else self._order
+        arrays["place"] = np.array(self._place)
+        arrays["estimate"] = np.array(getattr(self, "_estimate", np.inf))
+        return arrays
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        names = ("support_size", "labels", "values", "state_size", "states", "betas", "losses")
+        arrays = [np.ascontiguousarray(saved[name]) for name in names]
+        self.learner.weights[:] = saved["weights"]
+        work, error = np.ascontiguousarray(saved["work"]), new_error()
+        check(
+            lib.fgi_gdmm_import(
+                self._handle, *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work), error
+            ),
+            error,
+        )
+        self._rng.bit_generator.state = json.loads(str(saved["rng"]))
+        self._order = np.ascontiguousarray(saved["order"]) if len(saved["order"]) else None
+        self._place, self._estimate = int(saved["place"]), float(saved["estimate"])

@@ -1,0 +1,190 @@
+"""gdmm: the same optimum as the structured solvers, certificates that are true, sublinear oracles equal to scans."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from fginfer.errors import FginferError
+from fginfer.learn.learner import Learner
+from fginfer.learn.solvers import make_solver
+from fginfer.learn.trace import Limits, drive
+
+from . import problems as P
+from .test_solvers import optimum
+
+CASES = {
+    "tokens": lambda rng: P.random_labels(rng, n=10, edges=0, most=1),
+    "chain": lambda rng: P.random_labels(rng, n=6),
+    "tree": lambda rng: P.random_labels(rng, n=5, edges=2),
+    "candidates": lambda rng: P.random_labels(rng, n=5, labels=5, most=3, candidates=True),
+    "features": lambda rng: P.random_labels(rng, n=5, most=3, edge_features=2),
+    "weighted": lambda rng: P.random_labels(rng, n=5, most=3, weighted=True),
+}
+
+
+def types_only(data):
+    """Every edge has one positive feature, so that the sorted tables serve it."""
+    for r in range(data.edge_rows.shape[0]):
+        data.edge_rows[r, :] = 0
+        data.edge_rows[r, r % data.edge_rows.shape[1]] = 1 + r % 3
+    data.edge_rows.eliminate_zeros()
+    return data
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("brute", [False, True])
+def test_gdmm_meets_the_optimum(case, brute):
+    data, C = CASES[case](np.random.default_rng(1)), 0.3
+    best = optimum(data, C, squared=False)
+    solver = make_solver("gdmm", Learner(data), None, C, 0, {"brute_force": brute, "primal": "exact"})
+    status, trace = drive(solver, Limits(1e-4, 5000))
+    assert status == "converged", trace[-1]
+    assert trace[-1].primal == pytest.approx(best, rel=2e-4)
+    assert trace[-1].dual <= best * (1 + 1e-6)
+    assert trace[-1].infeasibility < 0.02
+
+
+def test_edge_types_use_the_sorted_tables():
+    data, C = types_only(CASES["features"](np.random.default_rng(2))), 0.3
+    best = optimum(data, C, squared=False)
+    _, trace = drive(make_solver("gdmm", Learner(data), None, C, 0, {}), Limits(1e-4, 5000))
+    assert trace[-1].primal == pytest.approx(best, rel=2e-4)
+
+
+def test_partitions_of_the_labels_reach_the_same_optimum():
+    data, C = P.random_labels(np.random.default_rng(3), n=5, labels=6, most=3), 0.3
+    best = optimum(data, C, squared=False)
+    _, trace = drive(make_solver("gdmm", Learner(data), None, C, 0, {"partitions": 3}), Limits(1e-4, 5000))
+    assert trace[-1].primal == pytest.approx(best, rel=2e-4)
+
+
+def test_certificates_hold_at_every_pass():
+    data, C = CASES["chain"](np.random.default_rng(4)), 0.5
+    best = optimum(data, C, squared=False)
+    learner = Learner(data)
+    solver = make_solver("gdmm", learner, None, C, 0, {})
+    planes = P.planes(data)
+    for _ in range(40):
+        solver.advance(np.inf)
+        relaxed, dual, _ = solver.certificate()
+        w = learner.weights
+        exact = 0.5 * w @ w + C * sum(max(v - g @ w) for g, v in planes)
+        assert dual <= best * (1 + 1e-6)
+        assert relaxed >= exact * (1 - 1e-9)
+        assert exact >= best * (1 - 1e-6)
+        assert not learner.weights[~np.isfinite(learner.weights)].size
+
+
+def cyclic(rng, n=4, tokens=3):
+    data = P.random_labels(rng, n=n, labels=2, features=2, edges=0, most=1)
+    data.token_begin = np.arange(n + 1, dtype=np.int64) * tokens
+    import scipy.sparse as sp
+
+    data.rows = sp.csr_matrix(rng.integers(-2, 3, (n * tokens, 2)).astype(float))
+    data.truth = rng.integers(0, 2, n * tokens).astype(np.int32)
+    pairs = np.array(list(itertools.combinations(range(tokens), 2)), np.int32)
+    data.edges, data.edge_begin = 2, np.arange(n + 1, dtype=np.int64) * len(pairs)
+    data.edge_u, data.edge_v = (np.tile(pairs[:, s], n).astype(np.int32) for s in (0, 1))
+    return data
+
+
+def relaxed_loss(data, w, i):
+    """The LP relaxation of one example's loss-augmented decoding, by HiGHS."""
+    tokens, k = int(data.token_begin[i + 1] - data.token_begin[i]), data.n_labels
+    d, first = data.rows.shape[1], data.token_begin[i]
+    unary = data.rows[first : first + tokens].toarray() @ w[: d * k].reshape(d, k)
+    table, truth = w[d * k :].reshape(k, k), data.truth[first : first + tokens]
+    cost = unary + 1.0
+    cost[np.arange(tokens), truth] -= 1.0
+    b, e = data.edge_begin[i], data.edge_begin[i + 1]
+    pairs = list(zip(data.edge_u[b:e], data.edge_v[b:e], strict=True))
+    n = tokens * k + len(pairs) * k * k
+    objective = np.concatenate([cost.ravel(), np.tile(table.ravel(), len(pairs))])
+    rows, right = [], []
+    for t in range(tokens):
+        row = np.zeros(n)
+        row[t * k : (t + 1) * k] = 1
+        rows.append(row)
+        right.append(1.0)
+    for f, pair in enumerate(pairs):
+        base = tokens * k + f * k * k
+        for side, t in enumerate(pair):
+            for a in range(k):
+                row = np.zeros(n)
+                row[t * k + a] = -1
+                for c in range(k):
+                    row[base + (a * k + c if side == 0 else c * k + a)] = 1
+                rows.append(row)
+                right.append(0.0)
+    result = scipy.optimize.linprog(-objective, A_eq=np.array(rows), b_eq=right, bounds=(0, 1))
+    score = unary[np.arange(tokens), truth].sum() + sum(table[truth[u], truth[v]] for u, v in pairs)
+    return -result.fun - score
+
+
+def test_loopy_graphs_train_on_the_relaxed_loss():
+    data, C = cyclic(np.random.default_rng(5)), 0.5
+    learner = Learner(data)
+    solver = make_solver("gdmm", learner, None, C, 0, {})
+    _, trace = drive(solver, Limits(1e-4, 4000))
+    assert trace[-1].gap <= 1e-4
+    w = learner.weights.copy()
+    relaxed = 0.5 * w @ w + C * sum(relaxed_loss(data, w, i) for i in range(data.n_examples))
+    exact = 0.5 * w @ w + C * sum(max(v - g @ w) for g, v in P.planes(data))
+    assert exact <= relaxed + 1e-9  # the LP-relaxed loss bounds the exact one
+    assert relaxed <= trace[-1].primal + 1e-6  # and the certificate bounds the relaxed one
+    assert trace[-1].dual <= relaxed + 1e-9
+
+
+def test_soft_constraints_give_a_lower_value_that_rises_with_rho():
+    data, C = CASES["chain"](np.random.default_rng(6)), 0.3
+    values = []
+    for rho in (0.3, 30.0):
+        learner = Learner(data)
+        solver = make_solver("soft-bcfw", learner, None, C, 0, {"rho": rho})
+        drive(solver, Limits(0.0, 600))
+        values.append(solver.measure().primal)
+    best = optimum(data, C, squared=False)
+    assert best * (1 - 1e-6) <= values[1] <= values[0] + 1e-9
+    assert values[1] <= best * 1.05
+
+
+def test_slices_checkpoints_and_partitions_change_nothing():
+    data = P.random_labels(np.random.default_rng(7), n=8, labels=5)
+    options = {"partitions": 2}
+    whole = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
+    for _ in range(10):
+        whole.advance(np.inf)
+    sliced = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
+    passes = calls = 0
+    while passes < 10:
+        passes += sliced.advance(0.0)
+        calls += 1
+        if calls % 7 == 0:
+            saved = sliced.export()
+            sliced = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
+            sliced.restore(saved)
+    assert np.array_equal(whole.weights(), sliced.weights())
+    assert whole.counters() == sliced.counters()
+
+
+def test_sublinear_oracles_touch_few_entries():
+    rng = np.random.default_rng(8)
+    data = P.random_labels(rng, n=20, labels=120, features=5, most=6)
+    fast = make_solver("gdmm", Learner(data), None, 0.5, 0, {})
+    slow = make_solver("gdmm", Learner(data), None, 0.5, 0, {"brute_force": True})
+    for _ in range(5):
+        fast.advance(np.inf)
+        slow.advance(np.inf)
+    assert fast.info.pair_touched * 50 < slow.info.pair_touched
+    assert fast.certificate()[0] == pytest.approx(slow.certificate()[0], rel=0.02)
+
+
+def test_gdmm_refuses_what_it_cannot_do():
+    with pytest.raises(FginferError, match="tokens with labels"):
+        make_solver("gdmm", Learner(P.random_parses(np.random.default_rng(0))), None, 1.0, 0, {})
+    with pytest.raises(FginferError, match="rho"):
+        make_solver("gdmm", Learner(CASES["chain"](np.random.default_rng(0))), None, 1.0, 0, {"rho": -1.0})
