@@ -1,4 +1,4 @@
-"""gdmm (and soft-bcfw): training with factorwise oracles, one pass over all blocks at a time. The inner loops are in C."""
+"""gdmm (and soft-bcfw): training with factorwise oracles, block by block; the inner loops are in C."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fginfer.native import check, ffi, lib, new_error, pointer
 
 @dataclass(frozen=True)
 class GdmmOptions:
-    """rho: penalty on disagreement between a factor and its variables (0: 1 / C). eta: multiplier step, 1 is the classical one;
-    soft-bcfw is eta = 0, an approximation that gets better and slower with rho.
+    """rho: penalty on disagreement between a factor and its variables (0: 1 / C). eta: multiplier step, 1 is the
+    classical one; soft-bcfw is eta = 0, an approximation that gets better and slower with rho.
 
-    partitions: unigram oracles look at one of so many parts of the labels, drawn at random. brute_force: pairwise oracles scan
-    their tables. primal: "exact" measures the objective with the structured oracle, "relaxed" bounds it from above with
-    factorwise ones, "auto" takes the exact one where that is cheap.
+    partitions: unigram oracles look at one of so many parts of the labels, drawn at random. brute_force: pairwise
+    oracles scan their tables. primal: "exact" measures the objective with the structured oracle, "relaxed" bounds it
+    from above with factorwise ones, "auto" takes the exact one where that is cheap.
     """
 
     rho: float = 0.0

@@ -1,0 +1,108 @@
+"""CoNLL and svmlight files, window features, measures."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from fginfer.errors import DataError, FormatError, SettingsError
+from fginfer.learn import modelfile
+from fginfer.learn.features import WindowFeatures, default_templates, parse_template, shape
+from fginfer.learn.metrics import chunk_f1, chunks, exact_match, micro_f1
+from fginfer.learn.readers import read_conll, read_conllu, read_svmlight
+
+CONLL = "The DT B-NP\ncat NN I-NP\nsat VBD B-VP\n\n\nIt PRP B-NP\nran VBD B-VP\n"
+
+
+def test_conll_files(tmp_path):
+    (tmp_path / "a.txt").write_text("# a comment\n" + CONLL)
+    with gzip.open(tmp_path / "a.txt.gz", "wt") as file:
+        file.write(CONLL.replace("\n", "\r\n"))
+    sentences = read_conll(tmp_path / "a.txt")
+    assert sentences == read_conll(tmp_path / "a.txt.gz")
+    assert [len(s) for s in sentences] == [3, 2]
+    assert sentences[1][0] == ["It", "PRP", "B-NP"]
+    (tmp_path / "bad.txt").write_text("a b c\nd e\n")
+    with pytest.raises(FormatError, match=r"line 2.*'d'.*2 columns"):
+        read_conll(tmp_path / "bad.txt")
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with pytest.raises(FormatError, match="no sentences"):
+        read_conll(tmp_path / "empty.txt")
+    with pytest.raises(FormatError):
+        read_conll(tmp_path / "absent.txt")
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FormatError, match="UTF-8"):
+        read_conll(tmp_path / "binary.txt")
+
+
+def test_conllu_files(tmp_path):
+    line = "\t".join(["{}", "w", "l", "NOUN", "NN", "_", "{}", "dep", "_", "_"])
+    rows = [("1-2", 0), (1, 2), (2, 0), ("2.1", 0)]
+    (tmp_path / "u.conllu").write_text("# text\n" + "\n".join(line.format(*r) for r in rows) + "\n\n")
+    assert [[t[6] for t in s] for s in read_conllu(tmp_path / "u.conllu")] == [["2", "0"]]
+
+
+def test_svmlight_files(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1,3 1:0.5 4:2\n2:1 # no label\n7 3:1e3\n")
+    X, labels = read_svmlight(path)
+    assert labels == [["1", "3"], [], ["7"]]
+    assert X.toarray().tolist() == [[0.5, 0, 0, 2], [0, 1, 0, 0], [0, 0, 1000, 0]]
+    assert read_svmlight(path, n_features=2)[0].shape == (3, 2)
+    for text, message in (("1 0:1", "below"), ("1 2:x", "index:value"), ("1 2:nan", "finite"), ("1 2:1 2:2", "twice")):
+        path.write_text(text)
+        with pytest.raises(FormatError, match=message):
+            read_svmlight(path)
+
+
+def test_window_features_see_what_the_templates_say(tmp_path):
+    (tmp_path / "a.txt").write_text(CONLL)
+    sentences = read_conll(tmp_path / "a.txt")
+    features = WindowFeatures(["0[0]", "1[-1]", "0[-1]|1[0]"]).fit(sentences)
+    X, begin = features.transform(sentences)
+    assert begin.tolist() == [0, 3, 5]
+    assert (np.asarray(X.sum(axis=1)).ravel() == 3).all()
+    # words: 5 different; tag before: none, DT, NN, PRP; word before with tag: all 5 tokens differ
+    assert X.shape == (5, 5 + 4 + 5)
+    assert X[0].indices.tolist() != X[3].indices.tolist()
+    new, _ = features.transform([[["unseen", "DT"], ["cat", "XX"]]])
+    assert new[0].nnz == 2  # nothing before, alone and with DT; the word is unknown
+    assert new[1].nnz == 2  # the word, the tag before; the joint feature has an unknown part
+    header, arrays = features.export()
+    modelfile.write(tmp_path / "f.npz", header, arrays)
+    again = WindowFeatures.restore(*modelfile.read(tmp_path / "f.npz"))
+    assert (again.transform(sentences)[0] != X).nnz == 0
+    rare = WindowFeatures(["1[0]"], min_count=2).fit(sentences).transform(sentences)[0]
+    assert rare.shape[1] == 1  # only VBD is seen twice
+
+
+def test_affixes_and_shapes():
+    assert shape("McDonald's") == "XxXx-x"
+    assert shape("U.S.-2019") == "X-X-9"
+    features = WindowFeatures(["0[0]"], affixes=2).fit([[["walked"], ["talked"]]])
+    X, _ = features.transform([[["walked"], ["talked"]]])
+    assert X.shape[1] == 2 + 1 + 2 + 1 + 2 + 1  # words, last letter, first letter, last two, first two, shape
+
+
+def test_bad_templates_and_tokens():
+    assert parse_template("0[-1]|1") == ((0, -1), (1, 0))
+    assert len(default_templates(2)) == 19
+    assert len(default_templates(1)) == 7
+    with pytest.raises(SettingsError, match="column"):
+        parse_template("word")
+    with pytest.raises(DataError, match="columns"):
+        WindowFeatures(["3[0]"]).fit([[["a", "b"]]])
+    with pytest.raises(SettingsError, match="fit"):
+        WindowFeatures(["0[0]"]).transform([[["a"]]])
+
+
+def test_measures():
+    assert chunks(["B-NP", "I-NP", "O", "I-VP", "B-VP"]) == {(0, 1, "NP"), (3, 3, "VP"), (4, 4, "VP")}
+    assert chunks(["I-NP", "I-VP"]) == {(0, 0, "NP"), (1, 1, "VP")}
+    truth, answer = [["B-NP", "I-NP", "B-VP"]], [["B-NP", "I-NP", "O"]]
+    assert chunk_f1(truth, answer) == pytest.approx(2 / 3)
+    z, y = np.array([[1, 0, 1], [0, 1, 0]]), np.array([[1, 0, 0], [0, 1, 0]])
+    assert micro_f1(z, y) == pytest.approx(0.8)
+    assert exact_match(z, y) == 0.5
