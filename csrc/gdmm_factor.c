@@ -138,16 +138,6 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
-/* The active state with the largest share, as a flat index: the oracle's best guess. -1: there is none. */
-static int64_t strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
-    int32_t best = 0;
-    int64_t state = 0;
-    for (int32_t s = 1; s < a->n; s++)
-        if (a->y[s] > a->y[best]) best = s;
-    for (int32_t k = 0; a->n > 0 && k < v->arity; k++) state = state * g->model->s->cards[v->vars[k]] + a->labels[(int64_t)best * v->arity + k];
-    return a->n > 0 ? state : -1;
-}
-
 static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
     const fgi_structure *st = g->model->s;
     const fgi_view v = fgi_factor_view(g->model, f);
@@ -156,7 +146,6 @@ static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
     collect_messages(g, w, first, v.arity);
     for (int32_t k = 0; k < v.arity; k++) w->state[k] = st->cards[v.vars[k]];
     fgi_oracle_query query = {.view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
-    query.hint = strongest(g, &v, a);
     fgi_argmax found;
     fgi_rc rc = fgi_oracle_argmax(&query, w->oracle, &found);
     if (rc) return rc;

@@ -1,18 +1,17 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
-from importlib.metadata import version
-
 from fginfer.condition import Conditioned
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read, write
 from fginfer.graph import Factor, FactorGraph
 from fginfer.methods import available_methods
+from fginfer.native import VERSION
 from fginfer.result import Progress, Result, TracePoint
 from fginfer.solve import solve, solve_many
 from fginfer.solver import Solver
 from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
 
-__version__ = version("fginfer")
+__version__ = VERSION
 __all__ = [
     "AbsDiff",
     "Conditioned",

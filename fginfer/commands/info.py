@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fginfer.commands.common import add_model, conditioned, load, print_json
-from fginfer.describe import Description
 from fginfer.log import thousands
+
+if TYPE_CHECKING:
+    from fginfer.describe import Description
 
 
 def register(subparsers: Any) -> None:

@@ -20,7 +20,7 @@ from fginfer.terminal import Terminal
 
 def test_version_names_compiler_and_cpu_path():
     out = subprocess.run(
-        [sys.executable, "-m", "fginfer", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-m", "fginfer", "--version"], capture_output=True, text=True, check=True
     ).stdout
     assert out.startswith(f"fginfer {fginfer.__version__} (")
     assert out.rstrip().endswith(("avx2)", "scalar)", "avx512)", "neon)"))
@@ -91,7 +91,7 @@ def test_check_scores_and_lists_violations(tmp_path, capsys):
 
 def test_output_to_a_closed_pipe_is_quiet(tmp_path):
     grid(tmp_path / "g.uai")
-    command = f"{sys.executable} -m fginfer info {tmp_path}/g.uai | true"
+    command = f"{sys.executable} -P -m fginfer info {tmp_path}/g.uai | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
 

@@ -131,7 +131,7 @@ def test_bad_input_and_usage_are_three(tmp_path, capsys, args, message):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_prints_the_incumbent(tmp_path, how):
     grid(tmp_path / "g.npz", side=120, labels=4)
-    command = [sys.executable, "-m", "fginfer", "solve", str(tmp_path / "g.npz"), "--method", "icm", "--json"]
+    command = [sys.executable, "-P", "-m", "fginfer", "solve", str(tmp_path / "g.npz"), "--method", "icm", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:  # the first row of progress: it is at work
             if line.rstrip().endswith("s") and line.split()[0].isdigit():
