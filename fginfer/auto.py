@@ -1,0 +1,356 @@
+"""method="auto": the best labeling that the time limit can buy, and how far it can be from optimal.
+
+The policy, from first to last (all of it is in this file):
+
+1. A labeling by coordinate ascent, within milliseconds.
+2. Presolve: exact reductions with a way back. What is left falls into connected parts.
+3. A part that is cheap to eliminate (small treewidth) is solved exactly, at once.
+4. Every other part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S), a *search* for
+   better labelings and, where it fits in memory, elimination. Parts with very large tables or very many factors get gdmm as
+   their relaxation, since one pass over their tables would cost more than its whole run.
+5. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
+   labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them. With several
+   threads the members of a round run at the same time: what they do does not depend on it.
+
+Nothing is decided by the clock, which only says when to stop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.engine import Settings
+from fginfer.errors import SettingsError, SolverError
+from fginfer.exact import Elimination, split
+from fginfer.graph import FactorGraph
+from fginfer.member import EliminationMember, Member, Part
+from fginfer.native import ffi, lib
+from fginfer.presolve import Presolved, presolve
+from fginfer.result import EVENT, Progress, Result, Trace, known
+
+log = logging.getLogger("fginfer")
+
+FIRST_ROUND, LONGEST_ROUND = 2e5, 2e7  # work per member
+AT_ONCE = 2e7  # elimination up to this much work is done before anything else
+WORTH_ELIMINATING = 3e10  # and up to this much as a member
+LARGE_TABLES = 1.5e8  # entries of all factors, as if none were shared: beyond this, sweeps over tables are too slow
+MANY_FACTORS = 1_000_000
+HOPELESS = 0.02  # relative gap after the root of the proof ...
+SMALL_SHARE = 0.1  # ... that leaves it with this share of the work
+
+
+class PartState:
+    """A part under way: its members, its best labeling and its bound."""
+
+    def __init__(self, part: Part, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
+        self.part = part
+        self.variables = variables  # of the reduced model; None: all of them
+        self.settings = settings
+        self.labels: NDArray[np.int32] | None = None
+        self.score = -inf
+        self.bound = inf
+        self.status = "running"
+        self.members: list[Member | EliminationMember] = []
+        self._memory = memory
+        self._quantum = FIRST_ROUND
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    # -- which members -----------------------------------------------------------------------------------------
+
+    def prepare(self, deadline: float) -> None:
+        """Chooses the members, or solves the part at once if that is cheap."""
+        virtual = lib.fgi_model_virtual_entries(self.part.model)
+        elimination = None
+        if virtual <= LARGE_TABLES:
+            elimination = Elimination(self.part.model, self._memory)
+            if not elimination.fits or elimination.estimate.work > WORTH_ELIMINATING:
+                elimination = None
+        if elimination is not None:
+            self.members.append(EliminationMember(elimination))
+            if elimination.estimate.work <= AT_ONCE:
+                return
+        if virtual > LARGE_TABLES or lib.fgi_model_factors(self.part.model) > MANY_FACTORS:
+            self._join("gdmm")
+        else:
+            self._join("bnb")
+        self._join("search")
+
+    def _join(self, method: str) -> None:
+        try:
+            self.members.append(Member(self.part, method, self.settings))
+        except SolverError as error:
+            log.debug("%s does not join: %s", method, error)
+
+    # -- rounds ------------------------------------------------------------------------------------------------
+
+    def rounds(self, engine: AutoEngine) -> Iterator[None]:
+        """One round: work for all, then exchange."""
+        for member in self.members:
+            member.owe(self._quantum)
+        while True:
+            engine.work_off([m for m in self.members if m.busy])
+            self.collect()
+            if not self.running or not any(m.busy for m in self.members):
+                break
+            yield
+        self._exchange()
+        self._quantum = min(2 * self._quantum, LONGEST_ROUND)
+
+    def collect(self) -> None:
+        """Takes the members' labelings and bounds."""
+        for member in self.members:
+            if isinstance(member, EliminationMember):
+                if member.status == "infeasible":
+                    self.status, self.bound = "infeasible", -inf
+                elif member.status == "optimal":
+                    labels = member.elimination.labels()
+                    assert labels is not None
+                    self._offer(labels, member.elimination.value or 0.0)
+                    self.status, self.bound = "optimal", self.score
+                continue
+            info = member.engine.info
+            if info.score > self.score:
+                labels = member.engine.labels()
+                assert labels is not None
+                self._offer(labels, info.score)
+            self.bound = min(self.bound, info.bound)
+            if member.status in ("optimal", "gap_reached", "infeasible"):
+                self.status = member.status
+
+    def _offer(self, labels: NDArray[np.int32], score: float) -> None:
+        if score > self.score:
+            self.labels, self.score = labels, score
+
+    def _exchange(self) -> None:
+        self.members = [m for m in self.members if m.running]
+        for member in self.members:
+            if isinstance(member, EliminationMember):
+                continue
+            if self.labels is not None and self.score > member.engine.info.score:
+                member.engine.offer(self.labels)
+            if self.bound < member.engine.info.bound:
+                member.engine.offer_bound(self.bound)
+            if member.name == "bnb":
+                gap = (self.bound - self.score) / max(1.0, abs(self.score))
+                past_root = member.engine.info.oracle_calls > 1
+                member.share = SMALL_SHARE if past_root and gap > HOPELESS else 1.0
+        if not self.members and self.running:
+            self.status = "converged"
+
+
+class AutoEngine:
+    """The portfolio behind method="auto". Options: presolve (True), memory (bytes that elimination may use)."""
+
+    def __init__(self, graph: FactorGraph, settings: Settings) -> None:
+        options = dict(settings.options)
+        self._presolve = bool(options.pop("presolve", True))
+        self._memory = float(options.pop("memory", 1 << 30))
+        if options:
+            raise SettingsError(f"unknown option {next(iter(options))!r} for method auto; there are memory, presolve")
+        self.settings = settings
+        self._graph = graph
+        with graph.lock:
+            self._model = ffi.gc(lib.fgi_model_snapshot(graph.model), lib.fgi_model_free)
+        self._start = settings.start_time if settings.start_time >= 0 else lib.fgi_clock()
+        self._pool = ThreadPoolExecutor(settings.threads - 1) if settings.threads > 1 else None
+        self._labels: NDArray[np.int32] | None = None
+        self._score, self._bound = -inf, inf
+        self._events: list[tuple[float, float, float, int]] = []
+        self._iterations = 0
+        self._setup_seconds = 0.0
+        self._status = "running"
+        self._deadline = inf
+        self._parts: list[PartState] = []
+        self._presolved: Presolved | None = None
+        self._statistics: dict[str, float] = {}
+        self._steps = self._policy()
+
+    # -- the policy --------------------------------------------------------------------------------------------
+
+    def _policy(self) -> Iterator[None]:
+        """Yields whenever it may pause; a pause changes nothing but the time."""
+        yield from self._first_labeling()
+        yield from self._reduce()
+        while self._status == "running":
+            for state in [p for p in self._parts if p.running]:
+                for _ in state.rounds(self):
+                    self._combine()
+                    yield
+                self._combine()
+                if self._status != "running":
+                    return
+            self._iterations += 1
+            limit = self.settings.max_iterations
+            if limit is not None and self._iterations >= limit:
+                self._status = "iteration_limit"
+            yield
+
+    def _first_labeling(self) -> Iterator[None]:
+        first = Member(Part(self._model, self._graph.cards), "icm", self.settings)
+        while first.running and first.engine.info.iterations < 1:
+            first.engine.run(self._left(), 1)
+            yield
+        labels = first.engine.labels()
+        if labels is not None:
+            self._improve(labels, lib.fgi_clock() - self._start)
+        self._tighten(first.engine.info.bound)
+
+    def _reduce(self) -> Iterator[None]:
+        model, cards = self._model, self._graph.cards
+        if self._presolve:
+            self._presolved = presolve(model, seconds=self._left())
+            log.info("%s", self._presolved.log_line())
+            if self._presolved.infeasible:
+                self._finish_infeasible()
+                return
+            model, cards = self._presolved.model, self._presolved.cards
+        self._constant = 0.0
+        parts = split(model) if len(cards) else []
+        if len(parts) == 1:
+            self._parts = [PartState(Part(model, cards), None, self.settings, self._memory)]
+        else:
+            self._constant = lib.fgi_model_constant(model)
+            self._parts = [
+                PartState(Part(c.model, cards[c.variables]), c.variables, self.settings, self._memory) for c in parts
+            ]
+        for state in self._parts:
+            state.prepare(self._deadline)
+            yield
+        self._setup_seconds = lib.fgi_clock() - self._start
+        self._combine()
+
+    # -- work --------------------------------------------------------------------------------------------------
+
+    def _left(self) -> float:
+        return max(0.0, self._deadline - lib.fgi_clock())
+
+    def work_off(self, members: list[Member | EliminationMember]) -> None:
+        """Members do what they owe, at the same time if there are threads."""
+        if self._pool is None or len(members) < 2:
+            for member in members:
+                member.work_off(self._deadline)
+            return
+        jobs = [self._pool.submit(m.work_off, self._deadline) for m in members[1:]]
+        members[0].work_off(self._deadline)
+        for job in jobs:
+            job.result()
+
+    def run(self, seconds: float, iterations: int) -> str:
+        self._deadline = lib.fgi_clock() + seconds if seconds >= 0 else inf
+        target = self._iterations + iterations if iterations >= 0 else None
+        while self._status == "running" and (target is None or self._iterations < target):
+            if next(self._steps, None) is None and self._status == "running":
+                pass
+            if lib.fgi_clock() >= self._deadline:
+                break
+        return self._status
+
+    # -- what is known -----------------------------------------------------------------------------------------
+
+    def _combine(self) -> None:
+        """From the parts to the whole."""
+        if any(p.status == "infeasible" for p in self._parts):
+            self._finish_infeasible()
+            return
+        if len(self._parts) == 1:
+            self._merge_traces(self._parts[0])
+        if all(p.labels is not None for p in self._parts):
+            score = self._constant + sum(p.score for p in self._parts)
+            if score > self._score:
+                self._improve(self._expand(), lib.fgi_clock() - self._start)
+        self._tighten(self._constant + sum(p.bound for p in self._parts))
+        if all(p.status == "optimal" for p in self._parts) and self._labels is not None:
+            self._status = "optimal"
+            self._tighten(self._score)
+        elif self._gap() <= self.settings.gap:
+            self._status = "gap_reached"
+        elif all(not p.running for p in self._parts):
+            self._status = "converged"
+
+    def _expand(self) -> NDArray[np.int32]:
+        """The labels of all parts, as labels of the original variables."""
+        if len(self._parts) == 1 and self._parts[0].variables is None:
+            reduced = self._parts[0].labels
+        else:
+            reduced = np.zeros(sum(len(p.part.cards) for p in self._parts), np.int32)
+            for part in self._parts:
+                reduced[part.variables] = part.labels
+        assert reduced is not None
+        return reduced if self._presolved is None else self._presolved.expand(reduced)
+
+    def _improve(self, labels: NDArray[np.int32], seconds: float) -> None:
+        score = _score(self._model, labels)
+        if score > self._score:
+            self._labels, self._score = labels, score
+            self._events.append((seconds, self._score, self._bound, self._iterations))
+
+    def _tighten(self, bound: float) -> None:
+        bound = max(bound, self._score)  # sums of parts are rounded
+        if bound < self._bound:
+            self._bound = bound
+            self._events.append((lib.fgi_clock() - self._start, self._score, self._bound, self._iterations))
+
+    def _merge_traces(self, state: PartState) -> None:
+        """Improvements as stamped by the members, in the order of time."""
+        for member in state.members:
+            for event in member.events():
+                if event["score"] > self._score and event["score"] < state.score:
+                    self._events.append((float(event["seconds"]), float(event["score"]), self._bound, self._iterations))
+
+    def _gap(self) -> float:
+        if self._labels is None or self._bound == inf:
+            return inf
+        return max(0.0, self._bound - self._score) / max(1.0, abs(self._score))
+
+    def _finish_infeasible(self) -> None:
+        self._status, self._bound = "infeasible", -inf
+
+    def progress(self) -> Progress:
+        return Progress(lib.fgi_clock() - self._start, self._iterations, known(self._score), known(self._bound))
+
+    def result(self) -> Result:
+        events = np.array(sorted(self._events), EVENT)
+        return Result(
+            self.settings.method,
+            self._status,
+            self._labels,
+            known(self._score),
+            self._bound if self._bound < inf else None,
+            self._iterations,
+            lib.fgi_clock() - self._start,
+            self._setup_seconds,
+            self.settings.threads,
+            self.settings.seed,
+            Trace(events),
+            statistics=self._statistics,
+        )
+
+    # -- what it is told ---------------------------------------------------------------------------------------
+
+    def offer(self, labels: NDArray[np.int32]) -> None:
+        self._improve(labels, lib.fgi_clock() - self._start)
+
+    def warm_start(self, messages: NDArray[np.float64]) -> bool:
+        return False  # presolve changes the model that messages are about
+
+    def update(self, graph: FactorGraph) -> None:
+        labels = self._labels
+        self.__init__(graph, self.settings)  # type: ignore[misc]
+        if labels is not None:
+            self.offer(labels)
+
+
+def _score(model: Any, labels: NDArray[np.int32]) -> float:
+    out = ffi.new("double *")
+    lib.fgi_model_score(model, ffi.cast("int32_t *", labels.ctypes.data), out, ffi.NULL)
+    return float(out[0])

@@ -1,0 +1,133 @@
+"""Members of a portfolio: solvers of the core that are given *work*, counted in table entries, instead of time.
+
+Time differs from run to run and work does not, so a portfolio that shares out work gives the same answer on every machine,
+with any number of threads, and however it is cut into slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.engine import NativeEngine, Settings
+from fginfer.errors import SolverError
+from fginfer.exact import Elimination
+from fginfer.methods import native_methods
+from fginfer.native import lib
+from fginfer.result import EVENT
+
+ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
+
+
+@dataclass
+class Part:
+    """A connected part of a model: its C model and label counts. Looks like a graph to a NativeEngine."""
+
+    model: Any
+    cards: NDArray[np.int32]
+    lock: Lock = field(default_factory=Lock)
+
+
+class Member:
+    """One method at work on one part. `owe` adds work, `work_off` does it until a deadline and can be called again."""
+
+    def __init__(self, part: Part, method: str, settings: Settings, share: float = 1.0) -> None:
+        own = Settings(method, settings.gap, settings.seed, 1, None, settings.start_time)
+        self.name = method
+        self.share = share
+        self.engine = NativeEngine(part, own, native_methods()[method])  # type: ignore[arg-type]
+        self.status = "running"
+        self.owed = 0.0
+        self._chunk_end: int | None = None  # iterations at which the chunk under way ends
+        self._chunk_size = 1
+        self._chunk_work = 0.0  # counters at the start of the chunk
+        self._seen = 0  # trace events handed out
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    def owe(self, work: float) -> None:
+        self.owed += self.share * work
+
+    def work_off(self, deadline: float) -> None:
+        """Works until nothing is owed (True below), the method is done, or the deadline passes."""
+        info = self.engine.info
+        while self.running and (self.owed > 0 or self._chunk_end is not None):
+            left = deadline - lib.fgi_clock()
+            if left <= 0:
+                return
+            if self._chunk_end is None:
+                self._chunk_end = info.iterations + self._chunk_size
+                self._chunk_work = self._work()
+            self.status = self.engine.run(left, self._chunk_end - info.iterations)
+            if self.running and info.iterations < self._chunk_end:
+                return  # out of time in the middle of a chunk, which goes on next time
+            used = self._work() - self._chunk_work
+            self.owed -= used
+            self._chunk_end = None
+            each = max(used / self._chunk_size, 1.0)
+            self._chunk_size = max(1, min(2 * self._chunk_size, int(self.owed / each)))
+
+    def _work(self) -> float:
+        return float(self.engine.info.entries_touched + ITERATION_WORK * self.engine.info.iterations)
+
+    @property
+    def busy(self) -> bool:
+        """Work is owed, or a chunk is unfinished."""
+        return self.running and (self.owed > 0 or self._chunk_end is not None)
+
+    def events(self) -> NDArray[Any]:
+        """The trace events that are new since the last call."""
+        trace = self.engine.trace().events if lib.fgi_solver_trace(self.engine.solver, 0, 0, _NULL) > self._seen else None
+        if trace is None:
+            return np.empty(0, EVENT)
+        new = trace[self._seen :]
+        self._seen = len(trace)
+        return new
+
+
+class EliminationMember:
+    """Bucket elimination as a member: no labeling and no bound until its end, when it has the optimum."""
+
+    name = "elimination"
+
+    def __init__(self, elimination: Elimination, share: float = 1.0) -> None:
+        self.elimination = elimination
+        self.share = share
+        self.status = "running"
+        self.owed = 0.0
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    @property
+    def busy(self) -> bool:
+        return self.running and self.owed > 0
+
+    def owe(self, work: float) -> None:
+        self.owed += self.share * work
+
+    def work_off(self, deadline: float) -> None:
+        total = self.elimination.estimate.work
+        while self.busy:
+            left = deadline - lib.fgi_clock()
+            if left <= 0:
+                return
+            before = self.elimination.progress
+            try:
+                done = self.elimination.run(min(left, 0.002))
+            except SolverError:
+                self.status = "converged"
+                return
+            if done:
+                self.status = "infeasible" if self.elimination.infeasible else "optimal"
+            self.owed -= (self.elimination.progress - before) * total
+
+    def events(self) -> NDArray[Any]:
+        return np.empty(0, EVENT)
