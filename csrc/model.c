@@ -441,3 +441,14 @@ int64_t fgi_model_memory(const fgi_model *m) {
     for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_order_memory(atomic_load(&m->t->order[t]));
     return bytes;
 }
+
+double fgi_model_constant(const fgi_model *m) { return m->s->constant; }
+
+double fgi_model_states(const fgi_model *m) {
+    double states = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        states += (double)fgi_view_states(m, &v);
+    }
+    return states;
+}

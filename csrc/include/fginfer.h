@@ -106,6 +106,8 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
 fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err);
 fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err);
 int64_t fgi_model_memory(const fgi_model *m); /* bytes held, shared parts included */
+double fgi_model_constant(const fgi_model *m);
+double fgi_model_states(const fgi_model *m); /* states of all factors: the entries there would be without sharing */
 
 /* ---- UAI files ---------------------------------------------------------------------------------------------- */
 
