@@ -6,10 +6,11 @@
  * stack. Time never decides anything: a run cut into slices visits the same nodes. */
 #include <string.h>
 #include "branch_problem.h"
+#include "local.h"
 #include "solver.h"
 
 enum { MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
-        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 100000 };
+        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 200000, DECODE_OPERATIONS = 2000000 };
 
 typedef struct frame {
     fgi_problem *problem;
@@ -25,6 +26,7 @@ typedef struct branch {
     int64_t depth, capacity;
     int32_t *current;     /* labels of the root model: the variables that the path has fixed */
     int32_t *labels;      /* of the problem at hand */
+    fgi_local *local;     /* improves decoded labelings */
     double *scratch;
     double *weight;       /* per root variable: how often it closed a node */
     double *cost;         /* per variable of the problem at hand: what its factors cost on average */
@@ -71,12 +73,18 @@ static void report_bound(fgi_solver *s) {
     fgi_solver_bound(s, bound);
 }
 
-/* Offers the labeling that the problem's messages suggest. */
+/* Offers the labeling that the problem's messages suggest, improved by coordinate ascent. */
 static void offer(fgi_solver *s, const fgi_problem *p) {
     branch *b = s->state;
     fgi_problem_decode(p, b->labels, b->scratch);
     for (int32_t i = 0; i < p->n; i++) b->current[p->root_var[i]] = p->label[p->begin[i] + b->labels[i]];
-    fgi_solver_consider(s, b->current);
+    int64_t before = fgi_local_operations(b->local);
+    fgi_local_assign(b->local, b->current);
+    fgi_local_ascend(b->local, DECODE_OPERATIONS);
+    b->work += 2 * (fgi_local_operations(b->local) - before);
+    double score = fgi_local_score(b->local);
+    if (fgi_local_violations(b->local) > 0 || score <= s->info.score - fgi_local_tolerance(b->local, score)) return;
+    fgi_solver_consider(s, fgi_local_labels(b->local));
 }
 
 /* What a factor costs on average, each state counting no more than what would close the node. */
@@ -168,16 +176,14 @@ static fgi_rc step(fgi_solver *s) {
     }
     if (p->n > 0) {
         int32_t var = f->forward ? f->var : p->n - 1 - f->var;
-        b->work += 64;
-        for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
-            int32_t factor = p->slot_factor[p->adj[k]];
-            b->work += p->states[factor];
-        }
         if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s), b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
+            b->work += p->work;
             pop(s);
             return FGI_OK;
         }
+        b->work += p->work;
+        p->work = 0;
         if (++f->var < p->n) return FGI_OK;
     }
     f->var = 0;
@@ -188,6 +194,8 @@ static fgi_rc step(fgi_solver *s) {
     report_bound(s);
     if (p->n > 0 && worth_another(s, f, b->nodes == 1)) {
         f->bound_before = p->bound;
+        /* The root takes long: labelings at iterations 1, 2, 4, 8 ... */
+        if (b->nodes == 1 && (f->iterations & (f->iterations - 1)) == 0) offer(s, p);
         return FGI_OK;
     }
     if (!f->decoded) offer(s, p);
@@ -222,11 +230,12 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     b->current = fgi_calloc(st->n_vars, sizeof(int32_t));
     b->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    b->local = fgi_local_create(s->model);
     b->scratch = fgi_alloc(2 * (int64_t)st->max_card, sizeof(double));
     b->weight = fgi_calloc(st->n_vars, sizeof(double));
     b->cost = fgi_alloc(st->n_vars, sizeof(double));
     fgi_problem *root = NULL;
-    if (!b->current || !b->labels || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
     if (rc) return fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
     return push(s, root);
@@ -255,6 +264,7 @@ static void bnb_destroy(fgi_solver *s) {
     free(b->stack);
     free(b->current);
     free(b->labels);
+    fgi_local_free(b->local);
     free(b->scratch);
     free(b->weight);
     free(b->cost);

@@ -450,6 +450,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
         int unchanged = !fresh && var == (forward ? p->factor_low[f] : p->factor_high[f]);
         if (!unchanged) {
             marginal(p, f, slot, scratch);
+            p->work += p->states[f];
             for (int32_t a = 0; a < card; a++)
                 if (unary[a] > -INFINITY) mu[a] = scratch[a];
             p->bound -= p->factor_max[f];
@@ -458,6 +459,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
         for (int32_t a = 0; a < card; a++)
             if (unary[a] > -INFINITY) belief[a] += mu[a];
     }
+    p->work += (p->adj_begin[var + 1] - p->adj_begin[var] + 1) * (int64_t)(card + 16);
     double best = -INFINITY;
     for (int32_t a = 0; a < card; a++) best = fgi_larger(best, belief[a]);
     if (best == -INFINITY) {

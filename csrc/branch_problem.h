@@ -32,6 +32,7 @@ typedef struct fgi_problem {
     int32_t *adj;                    /* slots of a variable, by ascending factor */
     double bound;                    /* upper bound on every labeling of this problem: constant + all maxima */
     int64_t bytes;
+    int64_t work;                    /* entries read by updates; the caller takes it away */
 } fgi_problem;
 
 /* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded; FGI_UNSUPPORTED when

@@ -4,10 +4,10 @@ The policy, from first to last (all of it is in this file):
 
 1. A labeling by coordinate ascent, within milliseconds.
 2. Presolve: exact reductions with a way back. What is left falls into connected parts.
-3. A part that is cheap to eliminate (small treewidth) is solved exactly, at once.
-4. Every other part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S), a *search* for
-   better labelings and, where it fits in memory, elimination. Parts with very large tables or very many factors get gdmm as
-   their relaxation, since one pass over their tables would cost more than its whole run.
+3. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
+   labelings. Parts with very large tables or very many factors get gdmm as their relaxation instead of the proof, since one pass
+   over their tables would cost more than its whole run.
+4. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member.
 5. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
    labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them. With several
    threads the members of a round run at the same time: what they do does not depend on it.
@@ -37,13 +37,15 @@ from fginfer.result import EVENT, Progress, Result, Trace, known
 
 log = logging.getLogger("fginfer")
 
-FIRST_ROUND, LONGEST_ROUND = 2e5, 2e7  # work per member
-AT_ONCE = 2e7  # elimination up to this much work is done before anything else
-WORTH_ELIMINATING = 3e10  # and up to this much as a member
-LARGE_TABLES = 1.5e8  # entries of all factors, as if none were shared: beyond this, sweeps over tables are too slow
+FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
+SHARES = {"search": 0.4}  # of a round, since its entries take longer; 1 for the others
+ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
+WORTH_ELIMINATING = 3e10  # work
+LARGE_TABLES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
 MANY_FACTORS = 1_000_000
-HOPELESS = 0.02  # relative gap after the root of the proof ...
-SMALL_SHARE = 0.1  # ... that leaves it with this share of the work
+PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
+MOVED = 0.02  # ... by this fraction of the gap ...
+SMALL_SHARE = 0.1  # ... is left with this share
 
 
 class PartState:
@@ -59,7 +61,9 @@ class PartState:
         self.status = "running"
         self.members: list[Member | EliminationMember] = []
         self._memory = memory
-        self._quantum = FIRST_ROUND
+        self._round = 0
+        self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
+        self._states = 0.0
 
     @property
     def running(self) -> bool:
@@ -67,36 +71,45 @@ class PartState:
 
     # -- which members -----------------------------------------------------------------------------------------
 
-    def prepare(self, deadline: float) -> None:
-        """Chooses the members, or solves the part at once if that is cheap."""
-        virtual = lib.fgi_model_virtual_entries(self.part.model)
-        elimination = None
-        if virtual <= LARGE_TABLES:
-            elimination = Elimination(self.part.model, self._memory)
-            if not elimination.fits or elimination.estimate.work > WORTH_ELIMINATING:
-                elimination = None
-        if elimination is not None:
-            self.members.append(EliminationMember(elimination))
-            if elimination.estimate.work <= AT_ONCE:
-                return
-        if virtual > LARGE_TABLES or lib.fgi_model_factors(self.part.model) > MANY_FACTORS:
-            self._join("gdmm")
-        else:
-            self._join("bnb")
+    def prepare(self) -> None:
+        """Chooses the first members."""
+        self._states = lib.fgi_model_states(self.part.model)
+        large = self._states > LARGE_TABLES or lib.fgi_model_factors(self.part.model) > MANY_FACTORS
+        self._join("gdmm" if large else "bnb")
         self._join("search")
 
     def _join(self, method: str) -> None:
         try:
-            self.members.append(Member(self.part, method, self.settings))
+            self.members.append(Member(self.part, method, self.settings, SHARES.get(method, 1.0)))
         except SolverError as error:
             log.debug("%s does not join: %s", method, error)
+
+    def _consider_elimination(self) -> None:
+        if self._states > LARGE_TABLES:
+            return
+        elimination = Elimination(self.part.model, self._memory)
+        if elimination.fits and elimination.estimate.work <= WORTH_ELIMINATING:
+            self.members.append(EliminationMember(elimination))
+
+    def _share_of_proof(self, proof: Member) -> float:
+        """All of it while the proof gets on, little once it has not moved the bound for long."""
+        info = proof.engine.info
+        if info.oracle_calls <= 1:  # still at the root
+            self._moved_at, self._moved_bound = proof.work, info.bound
+            return 1.0
+        if self._moved_bound - info.bound > MOVED * (info.bound - self.score):
+            self._moved_at, self._moved_bound = proof.work, info.bound
+        return 1.0 if proof.work - self._moved_at < PATIENCE else SMALL_SHARE
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
     def rounds(self, engine: AutoEngine) -> Iterator[None]:
         """One round: work for all, then exchange."""
+        self._round += 1
+        if self._round == ELIMINATION_ROUND:
+            self._consider_elimination()
         for member in self.members:
-            member.owe(self._quantum)
+            member.owe(min(FIRST_ROUND * 2.0 ** (self._round - 1), LONGEST_ROUND))
         while True:
             engine.work_off([m for m in self.members if m.busy])
             self.collect()
@@ -104,7 +117,6 @@ class PartState:
                 break
             yield
         self._exchange()
-        self._quantum = min(2 * self._quantum, LONGEST_ROUND)
 
     def collect(self) -> None:
         """Takes the members' labelings and bounds."""
@@ -141,9 +153,7 @@ class PartState:
             if self.bound < member.engine.info.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "bnb":
-                gap = (self.bound - self.score) / max(1.0, abs(self.score))
-                past_root = member.engine.info.oracle_calls > 1
-                member.share = SMALL_SHARE if past_root and gap > HOPELESS else 1.0
+                member.share = self._share_of_proof(member)
         if not self.members and self.running:
             self.status = "converged"
 
@@ -165,7 +175,7 @@ class AutoEngine:
         self._pool = ThreadPoolExecutor(settings.threads - 1) if settings.threads > 1 else None
         self._labels: NDArray[np.int32] | None = None
         self._score, self._bound = -inf, inf
-        self._events: list[tuple[float, float, float, int]] = []
+        self._points: list[tuple[float, float, float]] = []  # seconds; a score or -inf; a bound or inf
         self._iterations = 0
         self._setup_seconds = 0.0
         self._status = "running"
@@ -202,7 +212,7 @@ class AutoEngine:
             yield
         labels = first.engine.labels()
         if labels is not None:
-            self._improve(labels, lib.fgi_clock() - self._start)
+            self._improve(labels)
         self._tighten(first.engine.info.bound)
 
     def _reduce(self) -> Iterator[None]:
@@ -224,7 +234,7 @@ class AutoEngine:
                 PartState(Part(c.model, cards[c.variables]), c.variables, self.settings, self._memory) for c in parts
             ]
         for state in self._parts:
-            state.prepare(self._deadline)
+            state.prepare()
             yield
         self._setup_seconds = lib.fgi_clock() - self._start
         self._combine()
@@ -249,8 +259,7 @@ class AutoEngine:
         self._deadline = lib.fgi_clock() + seconds if seconds >= 0 else inf
         target = self._iterations + iterations if iterations >= 0 else None
         while self._status == "running" and (target is None or self._iterations < target):
-            if next(self._steps, None) is None and self._status == "running":
-                pass
+            next(self._steps, None)
             if lib.fgi_clock() >= self._deadline:
                 break
         return self._status
@@ -262,12 +271,13 @@ class AutoEngine:
         if any(p.status == "infeasible" for p in self._parts):
             self._finish_infeasible()
             return
-        if len(self._parts) == 1:
-            self._merge_traces(self._parts[0])
+        if len(self._parts) == 1:  # its members' clocks are finer than ours
+            for member in self._parts[0].members:
+                self._points += [(t, score, bound) for t, score, bound, _ in member.events().tolist()]
         if all(p.labels is not None for p in self._parts):
             score = self._constant + sum(p.score for p in self._parts)
             if score > self._score:
-                self._improve(self._expand(), lib.fgi_clock() - self._start)
+                self._improve(self._expand())
         self._tighten(self._constant + sum(p.bound for p in self._parts))
         if all(p.status == "optimal" for p in self._parts) and self._labels is not None:
             self._status = "optimal"
@@ -288,24 +298,27 @@ class AutoEngine:
         assert reduced is not None
         return reduced if self._presolved is None else self._presolved.expand(reduced)
 
-    def _improve(self, labels: NDArray[np.int32], seconds: float) -> None:
+    def _improve(self, labels: NDArray[np.int32]) -> None:
         score = _score(self._model, labels)
         if score > self._score:
             self._labels, self._score = labels, score
-            self._events.append((seconds, self._score, self._bound, self._iterations))
+            self._points.append((lib.fgi_clock() - self._start, score, inf))
 
     def _tighten(self, bound: float) -> None:
         bound = max(bound, self._score)  # sums of parts are rounded
         if bound < self._bound:
             self._bound = bound
-            self._events.append((lib.fgi_clock() - self._start, self._score, self._bound, self._iterations))
+            self._points.append((lib.fgi_clock() - self._start, -inf, bound))
 
-    def _merge_traces(self, state: PartState) -> None:
-        """Improvements as stamped by the members, in the order of time."""
-        for member in state.members:
-            for event in member.events():
-                if event["score"] > self._score and event["score"] < state.score:
-                    self._events.append((float(event["seconds"]), float(event["score"]), self._bound, self._iterations))
+    def _trace(self) -> Trace:
+        """What was known at each moment. Members' scores may differ in the last digits from those of the original tables."""
+        score, bound, events = -inf, inf, []
+        for seconds, new_score, new_bound in sorted(self._points):
+            new = max(score, min(new_score, self._score)), min(bound, max(new_bound, self._bound))
+            if new != (score, bound):
+                score, bound = new
+                events.append((seconds, score, bound, 0))
+        return Trace(np.array(events, EVENT))
 
     def _gap(self) -> float:
         if self._labels is None or self._bound == inf:
@@ -319,7 +332,6 @@ class AutoEngine:
         return Progress(lib.fgi_clock() - self._start, self._iterations, known(self._score), known(self._bound))
 
     def result(self) -> Result:
-        events = np.array(sorted(self._events), EVENT)
         return Result(
             self.settings.method,
             self._status,
@@ -331,14 +343,14 @@ class AutoEngine:
             self._setup_seconds,
             self.settings.threads,
             self.settings.seed,
-            Trace(events),
+            self._trace(),
             statistics=self._statistics,
         )
 
     # -- what it is told ---------------------------------------------------------------------------------------
 
     def offer(self, labels: NDArray[np.int32]) -> None:
-        self._improve(labels, lib.fgi_clock() - self._start)
+        self._improve(labels)
 
     def warm_start(self, messages: NDArray[np.float64]) -> bool:
         return False  # presolve changes the model that messages are about

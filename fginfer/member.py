@@ -17,7 +17,7 @@ from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SolverError
 from fginfer.exact import Elimination
 from fginfer.methods import native_methods
-from fginfer.native import lib
+from fginfer.native import ffi, lib
 from fginfer.result import EVENT
 
 ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
@@ -63,17 +63,19 @@ class Member:
                 return
             if self._chunk_end is None:
                 self._chunk_end = info.iterations + self._chunk_size
-                self._chunk_work = self._work()
+                self._chunk_work = self.work
             self.status = self.engine.run(left, self._chunk_end - info.iterations)
             if self.running and info.iterations < self._chunk_end:
                 return  # out of time in the middle of a chunk, which goes on next time
-            used = self._work() - self._chunk_work
+            used = self.work - self._chunk_work
             self.owed -= used
             self._chunk_end = None
             each = max(used / self._chunk_size, 1.0)
             self._chunk_size = max(1, min(2 * self._chunk_size, int(self.owed / each)))
 
-    def _work(self) -> float:
+    @property
+    def work(self) -> float:
+        """Done so far."""
         return float(self.engine.info.entries_touched + ITERATION_WORK * self.engine.info.iterations)
 
     @property
@@ -83,11 +85,11 @@ class Member:
 
     def events(self) -> NDArray[Any]:
         """The trace events that are new since the last call."""
-        trace = self.engine.trace().events if lib.fgi_solver_trace(self.engine.solver, 0, 0, _NULL) > self._seen else None
-        if trace is None:
-            return np.empty(0, EVENT)
-        new = trace[self._seen :]
-        self._seen = len(trace)
+        solver = self.engine.solver
+        total = lib.fgi_solver_trace(solver, 0, 0, ffi.NULL)
+        new = np.empty(total - self._seen, EVENT)
+        lib.fgi_solver_trace(solver, self._seen, len(new), ffi.cast("fgi_event *", new.ctypes.data))
+        self._seen = total
         return new
 
 
