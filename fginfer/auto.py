@@ -3,14 +3,15 @@
 The policy, from first to last (all of it is in this file):
 
 1. A labeling by coordinate ascent, within milliseconds.
-2. Presolve: exact reductions with a way back. What is left falls into connected parts.
-3. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
-   labelings. Parts with very large tables or very many factors get gdmm as their relaxation instead of the proof, since one pass
-   over their tables would cost more than its whole run.
-4. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member.
-5. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
-   labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them. With several
-   threads the members of a round run at the same time: what they do does not depend on it.
+2. A short run of branch and bound on the model as it is; easy models end here.
+3. Presolve: exact reductions with a way back. What is left falls into connected parts.
+4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
+   labelings. Parts with very large tables or very many factors get gdmm as their relaxation instead of the proof, since
+   one pass over their tables would cost more than its whole run.
+5. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member.
+6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
+   labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
+   With several threads the members of a round run at the same time: what they do does not depend on it.
 
 Nothing is decided by the clock, which only says when to stop.
 """
@@ -18,10 +19,10 @@ Nothing is decided by the clock, which only says when to stop.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +37,15 @@ from fginfer.presolve import Presolved, presolve
 from fginfer.result import EVENT, Progress, Result, Trace, known
 
 log = logging.getLogger("fginfer")
+T = TypeVar("T")
 
 FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
 SHARES = {"search": 0.4}  # of a round, since its entries take longer; 1 for the others
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
-LARGE_TABLES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
+LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
 MANY_FACTORS = 1_000_000
+QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 MOVED = 0.02  # ... by this fraction of the gap ...
 SMALL_SHARE = 0.1  # ... is left with this share
@@ -74,18 +77,17 @@ class PartState:
     def prepare(self) -> None:
         """Chooses the first members."""
         self._states = lib.fgi_model_states(self.part.model)
-        large = self._states > LARGE_TABLES or lib.fgi_model_factors(self.part.model) > MANY_FACTORS
-        self._join("gdmm" if large else "bnb")
-        self._join("search")
+        self.join("gdmm" if _is_large(self.part.model, self._states) else "bnb")
+        self.join("search")
 
-    def _join(self, method: str) -> None:
+    def join(self, method: str) -> None:
         try:
             self.members.append(Member(self.part, method, self.settings, SHARES.get(method, 1.0)))
         except SolverError as error:
             log.debug("%s does not join: %s", method, error)
 
     def _consider_elimination(self) -> None:
-        if self._states > LARGE_TABLES:
+        if lib.fgi_model_factors(self.part.model) > MANY_FACTORS:
             return
         elimination = Elimination(self.part.model, self._memory)
         if elimination.fits and elimination.estimate.work <= WORTH_ELIMINATING:
@@ -103,13 +105,13 @@ class PartState:
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
-    def rounds(self, engine: AutoEngine) -> Iterator[None]:
+    def round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
         """One round: work for all, then exchange."""
         self._round += 1
         if self._round == ELIMINATION_ROUND:
-            self._consider_elimination()
+            yield from engine.aside(self._consider_elimination)
         for member in self.members:
-            member.owe(min(FIRST_ROUND * 2.0 ** (self._round - 1), LONGEST_ROUND))
+            member.owe(min(FIRST_ROUND * 2.0 ** (self._round - 1), LONGEST_ROUND) if work is None else work)
         while True:
             engine.work_off([m for m in self.members if m.busy])
             self.collect()
@@ -127,29 +129,38 @@ class PartState:
                 elif member.status == "optimal":
                     labels = member.elimination.labels()
                     assert labels is not None
-                    self._offer(labels, member.elimination.value or 0.0)
+                    self._take(labels, member.elimination.value or 0.0)
                     self.status, self.bound = "optimal", self.score
                 continue
             info = member.engine.info
             if info.score > self.score:
                 labels = member.engine.labels()
                 assert labels is not None
-                self._offer(labels, info.score)
+                self._take(labels, info.score)
             self.bound = min(self.bound, info.bound)
             if member.status in ("optimal", "gap_reached", "infeasible"):
                 self.status = member.status
 
-    def _offer(self, labels: NDArray[np.int32], score: float) -> None:
+    def _take(self, labels: NDArray[np.int32], score: float) -> None:
         if score > self.score:
             self.labels, self.score = labels, score
 
+    def offer(self, labels: NDArray[np.int32], score: float) -> None:
+        """A labeling from outside: kept if it is better than what is known, and handed to the members."""
+        self._take(labels, score)
+        self._share_labels()
+
+    def _share_labels(self) -> None:
+        for member in self.members:
+            if self.labels is not None and isinstance(member, Member) and self.score > member.engine.info.score:
+                member.engine.offer(self.labels)
+
     def _exchange(self) -> None:
         self.members = [m for m in self.members if m.running]
+        self._share_labels()
         for member in self.members:
             if isinstance(member, EliminationMember):
                 continue
-            if self.labels is not None and self.score > member.engine.info.score:
-                member.engine.offer(self.labels)
             if self.bound < member.engine.info.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "bnb":
@@ -160,6 +171,8 @@ class PartState:
 
 class AutoEngine:
     """The portfolio behind method="auto". Options: presolve (True), memory (bytes that elimination may use)."""
+
+    _END = object()
 
     def __init__(self, graph: FactorGraph, settings: Settings) -> None:
         options = dict(settings.options)
@@ -173,8 +186,10 @@ class AutoEngine:
             self._model = ffi.gc(lib.fgi_model_snapshot(graph.model), lib.fgi_model_free)
         self._start = settings.start_time if settings.start_time >= 0 else lib.fgi_clock()
         self._pool = ThreadPoolExecutor(settings.threads - 1) if settings.threads > 1 else None
+        self._helper = ThreadPoolExecutor(1)
         self._labels: NDArray[np.int32] | None = None
         self._score, self._bound = -inf, inf
+        self._constant = 0.0
         self._points: list[tuple[float, float, float]] = []  # seconds; a score or -inf; a bound or inf
         self._iterations = 0
         self._setup_seconds = 0.0
@@ -190,10 +205,12 @@ class AutoEngine:
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
         yield from self._first_labeling()
-        yield from self._reduce()
+        yield from self._quick_proof()
+        if self._status == "running":
+            yield from self._reduce()
         while self._status == "running":
             for state in [p for p in self._parts if p.running]:
-                for _ in state.rounds(self):
+                for _ in state.round(self):
                     self._combine()
                     yield
                 self._combine()
@@ -206,7 +223,7 @@ class AutoEngine:
             yield
 
     def _first_labeling(self) -> Iterator[None]:
-        first = Member(Part(self._model, self._graph.cards), "icm", self.settings)
+        first = Member(Part(self._model), "icm", self.settings)
         while first.running and first.engine.info.iterations < 1:
             first.engine.run(self._left(), 1)
             yield
@@ -215,34 +232,58 @@ class AutoEngine:
             self._improve(labels)
         self._tighten(first.engine.info.bound)
 
+    def _quick_proof(self) -> Iterator[None]:
+        """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
+        states = lib.fgi_model_states(self._model)
+        if _is_large(self._model, states):
+            return
+        proof = PartState(Part(self._model), None, self.settings, self._memory)
+        yield from self.aside(lambda: proof.join("bnb"))
+        self._parts = [proof]
+        if self._labels is not None:
+            proof.offer(self._labels, self._score)
+        for _ in proof.round(self, max(QUICK_WORK, QUICK_PASSES * states)):
+            self._combine()
+            yield
+        self._combine()
+
     def _reduce(self) -> Iterator[None]:
-        model, cards = self._model, self._graph.cards
+        model = self._model
         if self._presolve:
-            self._presolved = presolve(model, seconds=self._left())
-            log.info("%s", self._presolved.log_line())
-            if self._presolved.infeasible:
+            presolved = yield from self.aside(lambda: presolve(model))
+            log.info("%s", presolved.log_line())
+            if presolved.infeasible:
                 self._finish_infeasible()
                 return
-            model, cards = self._presolved.model, self._presolved.cards
-        self._constant = 0.0
-        parts = split(model) if len(cards) else []
+            self._presolved, model = presolved, presolved.model
+        parts = yield from self.aside(lambda: split(model))
         if len(parts) == 1:
-            self._parts = [PartState(Part(model, cards), None, self.settings, self._memory)]
+            self._parts = [PartState(Part(model), None, self.settings, self._memory)]
         else:
             self._constant = lib.fgi_model_constant(model)
-            self._parts = [
-                PartState(Part(c.model, cards[c.variables]), c.variables, self.settings, self._memory) for c in parts
-            ]
+            self._parts = [PartState(Part(c.model), c.variables, self.settings, self._memory) for c in parts]
         for state in self._parts:
-            state.prepare()
-            yield
+            yield from self.aside(state.prepare)
+        if self._labels is not None and self._parts:
+            near = self._labels if self._presolved is None else self._presolved.restrict(self._labels)
+            for state in self._parts:
+                own = near if state.variables is None else np.ascontiguousarray(near[state.variables])
+                state.offer(own, _score(state.part.model, own))
         self._setup_seconds = lib.fgi_clock() - self._start
         self._combine()
 
     # -- work --------------------------------------------------------------------------------------------------
 
+    def aside(self, job: Callable[[], T]) -> Generator[None, None, T]:
+        """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
+        future = self._helper.submit(job)
+        while not future.done():
+            wait([future], timeout=min(self._left(), 60.0))
+            yield
+        return future.result()
+
     def _left(self) -> float:
-        return max(0.0, self._deadline - lib.fgi_clock())
+        return max(0.0, self._deadline - float(lib.fgi_clock()))
 
     def work_off(self, members: list[Member | EliminationMember]) -> None:
         """Members do what they owe, at the same time if there are threads."""
@@ -259,7 +300,8 @@ class AutoEngine:
         self._deadline = lib.fgi_clock() + seconds if seconds >= 0 else inf
         target = self._iterations + iterations if iterations >= 0 else None
         while self._status == "running" and (target is None or self._iterations < target):
-            next(self._steps, None)
+            if next(self._steps, self._END) is self._END and self._status == "running":
+                self._status = "converged"  # the policy has nothing more to try
             if lib.fgi_clock() >= self._deadline:
                 break
         return self._status
@@ -294,6 +336,7 @@ class AutoEngine:
         else:
             reduced = np.zeros(sum(len(p.part.cards) for p in self._parts), np.int32)
             for part in self._parts:
+                assert part.labels is not None
                 reduced[part.variables] = part.labels
         assert reduced is not None
         return reduced if self._presolved is None else self._presolved.expand(reduced)
@@ -311,7 +354,7 @@ class AutoEngine:
             self._points.append((lib.fgi_clock() - self._start, -inf, bound))
 
     def _trace(self) -> Trace:
-        """What was known at each moment. Members' scores may differ in the last digits from those of the original tables."""
+        """What was known at each moment. (Members see reduced tables: their scores may differ in the last digits.)"""
         score, bound, events = -inf, inf, []
         for seconds, new_score, new_bound in sorted(self._points):
             new = max(score, min(new_score, self._score)), min(bound, max(new_bound, self._bound))
@@ -360,6 +403,10 @@ class AutoEngine:
         self.__init__(graph, self.settings)  # type: ignore[misc]
         if labels is not None:
             self.offer(labels)
+
+
+def _is_large(model: Any, states: float) -> bool:
+    return states > LARGE_STATES or lib.fgi_model_factors(model) > MANY_FACTORS
 
 
 def _score(model: Any, labels: NDArray[np.int32]) -> float:

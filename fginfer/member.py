@@ -1,12 +1,11 @@
 """Members of a portfolio: solvers of the core that are given *work*, counted in table entries, instead of time.
 
-Time differs from run to run and work does not, so a portfolio that shares out work gives the same answer on every machine,
-with any number of threads, and however it is cut into slices.
+Time differs from run to run and work does not, so a portfolio that shares out work gives the same answer on every
+machine, with any number of threads, and however it is cut into slices.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -17,19 +16,20 @@ from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SolverError
 from fginfer.exact import Elimination
 from fginfer.methods import native_methods
-from fginfer.native import ffi, lib
+from fginfer.native import ffi, lib, pointer
 from fginfer.result import EVENT
 
 ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
 
 
-@dataclass
 class Part:
-    """A connected part of a model: its C model and label counts. Looks like a graph to a NativeEngine."""
+    """A C model that looks like a graph to a NativeEngine."""
 
-    model: Any
-    cards: NDArray[np.int32]
-    lock: Lock = field(default_factory=Lock)
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.cards = np.zeros(lib.fgi_model_variables(model), np.int32)
+        lib.fgi_model_cards(model, pointer(self.cards))
+        self.lock = Lock()
 
 
 class Member:

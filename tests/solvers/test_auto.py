@@ -1,0 +1,138 @@
+"""The portfolio: right on every kind of model, honest when stopped, the same for any number of threads and slices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fginfer.auto as auto
+from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
+from tests.exact.models import SHAPES, brute_force, random_graph
+
+KINDS = tuple(SHAPES.values())
+
+
+def grid(side: int, seed: int, labels: int = 2, strength: float = 1.0) -> FactorGraph:
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph([labels] * side**2)
+    for i in range(side**2):
+        graph.add_factor([i], rng.normal(size=labels))
+        for j in ([i + 1] if (i + 1) % side else []) + ([i + side] if i + side < side**2 else []):
+            graph.add_factor([i, j], rng.normal(size=(labels, labels)) * strength)
+    return graph
+
+
+@given(st.integers(0, 10**6), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_equals_brute_force(seed: int, reduce: bool) -> None:
+    graph = random_graph(seed, KINDS[seed % len(KINDS)])
+    best = brute_force(graph)
+    result = solve(graph, presolve=reduce, gap=0.0)
+    if best == -np.inf:
+        assert result.status == "infeasible"
+        assert result.labels is None
+        return
+    assert result.status == "optimal"
+    assert result.score == pytest.approx(best, abs=1e-9, rel=1e-9)
+    assert result.bound is not None
+    assert result.bound >= best - 1e-9 * max(1.0, abs(best))
+    assert result.labels is not None
+    assert graph.score(result.labels) == result.score
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = grid(5, seed, labels=3, strength=2.0)
+    known = solve(graph, method="bnb", gap=0.0)
+    monkeypatch.setattr(auto, "QUICK_WORK", 0.0)
+    monkeypatch.setattr(auto, "QUICK_PASSES", 0.0)
+    assert solve(graph, gap=0.0).score == pytest.approx(known.score)
+    assert solve(graph, gap=0.0, presolve=False).score == pytest.approx(known.score)
+    monkeypatch.setattr(auto, "ELIMINATION_ROUND", 1)
+    monkeypatch.setattr(auto, "LARGE_STATES", 10.0)  # gdmm and search instead of a proof; elimination has the last word
+    result = solve(graph, gap=0.0, presolve=False)
+    assert result.status == "optimal"
+    assert result.score == pytest.approx(known.score)
+
+
+def hard() -> FactorGraph:
+    return grid(14, 5, labels=4, strength=3.0)
+
+
+def test_threads_and_slices_change_nothing() -> None:
+    graph = hard()
+    runs = [solve(graph, threads=threads, max_iterations=6) for threads in (1, 2, 4)]
+    solver = Solver(graph, max_iterations=6)
+    while solver.run(seconds=0.002) == "running":
+        pass
+    runs.append(solver.result())
+    for run in runs:
+        assert run.status == runs[0].status == "iteration_limit"
+        assert run.score == runs[0].score
+        assert run.bound == runs[0].bound
+        assert np.array_equal(run.labels, runs[0].labels)
+
+
+def test_a_limit_is_a_status_and_the_trace_only_improves() -> None:
+    graph = hard()
+    result = solve(graph, time_limit=0.2)
+    assert result.status == "time_limit"
+    assert result.score is not None
+    assert result.bound is not None
+    assert result.bound > result.score
+    assert result.trace[-1].score == result.score
+    assert result.trace[-1].bound == result.bound
+    for before, after in zip(result.trace, result.trace[1:], strict=False):
+        assert after.seconds >= before.seconds
+        assert before.score is None or (after.score is not None and after.score >= before.score)
+        assert before.bound is None or (after.bound is not None and after.bound <= before.bound)
+
+
+def test_components_are_solved_apart() -> None:
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([3] * 40)
+    total = 0.0
+    for start in range(0, 40, 8):
+        part = FactorGraph([3] * 8)
+        for i in range(8):
+            for j in range(i):
+                table = rng.normal(size=(3, 3))
+                part.add_factor([i, j], table)
+                graph.add_factor([start + i, start + j], table)
+        total += solve(part, method="bnb", gap=0.0).score or 0.0
+    for reduce in (True, False):
+        result = solve(graph, gap=0.0, presolve=reduce)
+        assert result.status == "optimal"
+        assert result.score == pytest.approx(total)
+
+
+def test_models_without_a_choice() -> None:
+    assert solve(FactorGraph([])).score == 0.0
+    lonely = FactorGraph([3, 1])
+    lonely.add_factor([0], [0.0, 2.0, 1.0])
+    lonely.add_factor([], 5.0)
+    result = solve(lonely)
+    assert (result.score, result.status) == (7.0, "optimal")
+    assert result.labels is not None
+    assert result.labels.tolist() == [1, 0]
+
+
+def test_contradiction_is_infeasible() -> None:
+    graph = FactorGraph([2, 2, 2])
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        graph.add_factor([i, j], Potts(-np.inf, 0.0))
+    assert solve(graph).status == "infeasible"
+
+
+def test_warm_start_is_never_lost() -> None:
+    graph = hard()
+    first = solve(graph, time_limit=0.3)
+    again = solve(graph, time_limit=0.0, warm_start=first)
+    assert again.score == first.score
+
+
+def test_unknown_option() -> None:
+    with pytest.raises(SettingsError, match="rho"):
+        solve(hard(), method="auto", rho=1.0)
