@@ -4,7 +4,7 @@
 #include "kernels.h"
 
 enum { INPUT_BASE, INPUT_ROW, INPUT_CONTIGUOUS, INPUT_GATHER };
-enum { BLOCK_LIMIT = 2048, BLOCK_ENOUGH = 64 }; /* joint states of a block */
+enum { BLOCK_LIMIT = 512, BLOCK_ENOUGH = 64 }; /* joint states of a block */
 
 void fgi_bucket_free(fgi_bucket *b) {
     free(b->inputs);
@@ -67,28 +67,39 @@ static int64_t stride_of(const fgi_input *f, int32_t position, const int32_t *ca
     return 0;
 }
 
-/* Offsets of an input at all states of the block. */
-static void block_offsets(const fgi_input *f, const int32_t *inner, int32_t n_inner, const int32_t *card_at, int64_t *offsets) {
+/* Offsets of an input at the states of the block, one per run of states that lie side by side in it; sets f->run. */
+static void block_offsets(fgi_input *f, const int32_t *inner, int32_t n_inner, const int32_t *card_at, int64_t *offsets) {
+    int32_t k = n_inner;
     int64_t n = 1;
+    f->run = 1;
+    while (k > 0 && has(f, inner[k - 1])) f->run *= card_at[inner[--k]]; /* the fastest ones it has, without a hole */
     offsets[0] = 0;
-    for (int32_t k = n_inner; k-- > 0;) { /* fastest first */
-        int64_t stride = stride_of(f, inner[k], card_at);
+    while (k-- > 0) {
+        const int64_t stride = stride_of(f, inner[k], card_at);
         for (int32_t a = 1; a < card_at[inner[k]]; a++)
             for (int64_t t = 0; t < n; t++) offsets[a * n + t] = offsets[t] + a * stride;
         n *= card_at[inner[k]];
     }
 }
 
-static void add_rows(double *sum, const double *values, const int64_t *offsets, int64_t block, int32_t card) {
-    if (card == 2) {
-        for (int64_t t = 0; t < block; t++) {
+static void add_runs(double *sum, const double *values, const int64_t *offsets, int64_t states, int64_t length) {
+    if (length == 2) {
+        for (int64_t t = 0; 2 * t < states; t++) {
             sum[2 * t] += values[offsets[t]];
             sum[2 * t + 1] += values[offsets[t] + 1];
         }
         return;
     }
-    for (int64_t t = 0; t < block; t++)
-        for (int32_t a = 0; a < card; a++) sum[t * card + a] += values[offsets[t] + a];
+    if (length == 4) {
+        for (int64_t t = 0; 4 * t < states; t++)
+            for (int k = 0; k < 4; k++) sum[4 * t + k] += values[offsets[t] + k];
+        return;
+    }
+    for (int64_t t = 0; t * length < states; t++) {
+        double *to = sum + t * length;
+        const double *from = values + offsets[t];
+        for (int64_t k = 0; k < length; k++) to[k] += from[k];
+    }
 }
 
 fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const int32_t *card_at) {
@@ -120,7 +131,7 @@ fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const i
         if (!outer) {
             f->kind = INPUT_BASE;
             block_offsets(f, inner, n_inner, card_at, b->offsets);
-            add_rows(b->base, f->values, b->offsets, b->block, b->card);
+            add_runs(b->base, f->values, b->offsets, states, f->run * b->card);
         } else if (covered == n_inner) {
             f->kind = INPUT_CONTIGUOUS;
         } else if (covered == 0) {
@@ -204,12 +215,20 @@ static void reduce_arg(const double *sum, int64_t block, int32_t card, double *o
     }
 }
 
-/* The case that matters in strips of binary grids: one large input, binary variable. */
-static void fused_binary(const double *base, const double *row, const double *f, int64_t block, double *out) {
+/* The case that matters in binary grids: one large input, binary variable. */
+static void fused_binary(const double *base, const double *row, const double *f, int64_t block, double *out, uint8_t *arg) {
     const double r0 = row[0], r1 = row[1];
+    if (!arg) {
+        for (int64_t t = 0; t < block; t++) {
+            double a = (base[2 * t] + r0) + f[2 * t], c = (base[2 * t + 1] + r1) + f[2 * t + 1];
+            out[t] = larger(a, c);
+        }
+        return;
+    }
     for (int64_t t = 0; t < block; t++) {
         double a = (base[2 * t] + r0) + f[2 * t], c = (base[2 * t + 1] + r1) + f[2 * t + 1];
         out[t] = larger(a, c);
+        arg[t] = c > a;
     }
 }
 
@@ -239,7 +258,7 @@ void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, voi
             only = &b->inputs[j];
         }
     }
-    const int fused = card == 2 && contiguous == 1 && gathers == 0 && !arg;
+    const int fused = card == 2 && contiguous == 1 && gathers == 0;
     seek(b, from);
     for (int64_t i = from; i < to; i++, step(b)) {
         for (int32_t a = 0; a < card; a++) b->row[a] = 0;
@@ -247,7 +266,8 @@ void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, voi
             if (b->inputs[j].kind == INPUT_ROW)
                 for (int32_t a = 0; a < card; a++) b->row[a] += b->inputs[j].values[b->inputs[j].offset + a];
         if (fused) {
-            fused_binary(b->base, b->row, only->values + only->offset, b->block, out + i * b->block);
+            fused_binary(b->base, b->row, only->values + only->offset, b->block, out + i * b->block,
+                         arg ? (uint8_t *)arg + i * b->block : NULL);
             continue;
         }
         start_sum(b, b->sum);
@@ -257,7 +277,7 @@ void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, voi
             if (f->kind == INPUT_CONTIGUOUS)
                 for (int64_t t = 0; t < states; t++) b->sum[t] += values[t];
             else if (f->kind == INPUT_GATHER)
-                add_rows(b->sum, values, b->offsets + f->gather_at, b->block, card);
+                add_runs(b->sum, values, b->offsets + f->gather_at, states, f->run * card);
         }
         if (arg) reduce_arg(b->sum, b->block, card, out + i * b->block, arg, i * b->block, arg_size);
         else reduce(b->sum, b->block, card, out + i * b->block);

@@ -14,7 +14,8 @@ typedef struct fgi_input {
     int32_t kind;             /* set by fgi_bucket_open */
     int64_t offset;           /* of the odometer's present state */
     int64_t stride_at;        /* into strides: one per outer dimension */
-    int64_t gather_at;        /* into offsets: one per state of the block */
+    int64_t gather_at;        /* into offsets: one per run of the block */
+    int64_t run;              /* states of the block that lie side by side in this input */
 } fgi_input;
 
 typedef struct fgi_bucket {

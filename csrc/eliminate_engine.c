@@ -2,11 +2,18 @@
  *
  * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and messages
  * whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest position in it. */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
 #include <string.h>
 #include "eliminate_bucket.h"
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
 enum { LARGE_INPUT = 1 << 15 };
+enum { SPARES = 4 };
 enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
 
 typedef struct message {
@@ -45,6 +52,7 @@ struct fgi_engine {
     int64_t block;           /* next block of the open bucket */
     double work_done;
     fgi_sum value;
+    struct { double *values; int64_t size; } spare[SPARES]; /* freed tables, for reuse: fresh pages cost as much as the work on them */
     int32_t n_messages_held; /* messages[0 .. n) may own memory */
     int keep;
     int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity, begin_capacity,
@@ -66,6 +74,13 @@ fgi_engine *fgi_engine_create(const fgi_model *m) {
     return e;
 }
 
+static void drop_spares(fgi_engine *e) {
+    for (int k = 0; k < SPARES; k++) {
+        free(e->spare[k].values);
+        e->spare[k].values = NULL;
+    }
+}
+
 static void drop_messages(fgi_engine *e) {
     for (int32_t p = 0; p < e->n_messages_held; p++) {
         if (!e->keep) free(e->messages[p].values);
@@ -77,6 +92,7 @@ static void drop_messages(fgi_engine *e) {
 void fgi_engine_free(fgi_engine *e) {
     if (!e) return;
     drop_messages(e);
+    drop_spares(e);
     fgi_orderer_free(e->orderer);
     fgi_bucket_free(&e->bucket);
     void *owned[] = {e->local, e->var, e->card, e->unary_at, e->unary, e->factor, e->factor_next, e->scope_begin, e->scope, e->first_factor,
@@ -331,8 +347,42 @@ static void slice(const fgi_engine *e, int32_t k, double *out) {
     }
 }
 
+/* Large tables are written from end to end: large pages save most of the cost of touching them first. */
+static double *allocate_table(int64_t size) {
+    double *values = fgi_alloc(size, sizeof(double));
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const uintptr_t page = (uintptr_t)1 << 21, from = ((uintptr_t)values + page - 1) & ~(page - 1);
+    const uintptr_t to = ((uintptr_t)values + (uintptr_t)size * sizeof(double)) & ~(page - 1);
+    if (values && to > from) (void)madvise((void *)from, (size_t)(to - from), MADV_HUGEPAGE); /* a hint: it may fail */
+#endif
+    return values;
+}
+
+/* A spare table of about the right size. When there is none, spares are given back first, so that they never add to the peak. */
+static double *reuse_or_allocate(fgi_engine *e, int64_t size) {
+    for (int k = 0; k < SPARES; k++) {
+        double *values = e->spare[k].values;
+        if (!values || e->spare[k].size < size || e->spare[k].size > size + size / 8) continue;
+        e->spare[k].values = NULL;
+        return values;
+    }
+    if (size >= LARGE_INPUT) drop_spares(e);
+    return allocate_table(size);
+}
+
+static void release_message(fgi_engine *e, message *msg) {
+    for (int k = 0; k < SPARES && msg->values && msg->size >= LARGE_INPUT; k++)
+        if (!e->spare[k].values) {
+            e->spare[k].values = msg->values;
+            e->spare[k].size = msg->size;
+            msg->values = NULL;
+        }
+    free(msg->values);
+    msg->values = NULL;
+}
+
 static double *new_message(fgi_engine *e, int64_t size) {
-    if (!e->keep) return fgi_alloc(size, sizeof(double));
+    if (!e->keep) return reuse_or_allocate(e, size);
     double *values = e->arena + e->arena_used;
     e->arena_used += size;
     return values;
@@ -394,10 +444,7 @@ static fgi_rc run_leaf(fgi_engine *e, int32_t p, double *out) {
 
 static void end_bucket(fgi_engine *e, int32_t p) {
     if (e->messages[p].arg) /* the inputs were only needed to find these */
-        for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) {
-            free(e->messages[q].values);
-            e->messages[q].values = NULL;
-        }
+        for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) release_message(e, &e->messages[q]);
     if (bag_size(e, p) > 0) {
         int32_t to = bag_of(e, p)[bag_size(e, p) - 1];
         e->messages[p].next = e->first_message[to];
