@@ -11,11 +11,11 @@
 enum { FGI_BANDIT_ARMS = 16 };
 typedef struct fgi_bandit {
     int32_t n;
-    double success[FGI_BANDIT_ARMS], cost[FGI_BANDIT_ARMS], tried[FGI_BANDIT_ARMS];
+    double success[FGI_BANDIT_ARMS], cost[FGI_BANDIT_ARMS];
 } fgi_bandit;
 void fgi_bandit_init(fgi_bandit *b, int32_t n, double first_cost);
 int32_t fgi_bandit_choose(const fgi_bandit *b, fgi_rng *rng);
-void fgi_bandit_learn(fgi_bandit *b, int32_t arm, int success, double operations);
+void fgi_bandit_learn(fgi_bandit *b, int32_t arm, double success, double operations); /* success: about 1, 0 for none */
 
 /* Connected sets of about n variables around a variable: compact (breadth first) or straggling (random growth). */
 typedef struct fgi_region fgi_region;
@@ -23,10 +23,93 @@ fgi_region *fgi_region_create(const fgi_model *m);
 void fgi_region_free(fgi_region *r);
 int64_t fgi_region_grow(fgi_region *r, int32_t from, int64_t n, int compact, fgi_rng *rng);
 int64_t fgi_region_all(fgi_region *r, fgi_rng *rng);
+/* Where two labelings differ, one connected component after the other; the last variable v of each is written as ~v. */
+int64_t fgi_region_components(fgi_region *r, const int32_t *a, const int32_t *b);
 int32_t *fgi_region_variables(fgi_region *r); /* the last one grown */
 
+/* Good labelings that differ from each other; the worst makes room for a better one. */
+enum { FGI_ELITES = 8 };
+typedef struct fgi_elites {
+    int64_t n_vars;
+    int32_t n;
+    int32_t *labels[FGI_ELITES];
+    int64_t violations[FGI_ELITES];
+    double score[FGI_ELITES];
+} fgi_elites;
+/* Returns 0 when memory is short (the labeling is then not kept). */
+int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, double score);
+void fgi_elites_free(fgi_elites *e);
+
+/* ---- the solver's state ------------------------------------------------------------------------------------------- */
+
+enum { FGI_REGION_ARMS = 10, FGI_BITS_ARMS = 7, FGI_KICK_ARMS = 5 };
+
+typedef enum fgi_search_stage {
+    FGI_SEARCH_EPOCH,      /* choose where to start */
+    FGI_SEARCH_COMPONENTS, /* crossing: take over differing components one by one */
+    FGI_SEARCH_ASCENT,     /* coordinate ascent from the start */
+    FGI_SEARCH_CONSTRUCT,  /* it ended infeasible: feasible rounding */
+    FGI_SEARCH_CHOOSE,     /* choose a move */
+    FGI_SEARCH_THIN, FGI_SEARCH_BLOCK, FGI_SEARCH_FOLLOW, FGI_SEARCH_JUDGE
+} fgi_search_stage;
+
+/* How an epoch starts. */
+typedef enum fgi_search_kind { FGI_SEARCH_FIRST = -1, FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_KINDS } fgi_search_kind;
+
+typedef struct fgi_move {
+    int32_t region_arm, bits_arm, kick_arm;
+    int64_t n_region;
+    int32_t n_kicked;          /* the first of the region, held at their new labels during the first block */
+    fgi_thin_options options;
+    double begun;              /* work done before this move */
+} fgi_move;
+
+typedef struct fgi_search {
+    const fgi_model *model;
+    fgi_local *local;
+    fgi_construct *construct;
+    fgi_region *region;
+    fgi_thin *thin;
+    fgi_treeblock *block;
+    fgi_rng rng;
+    fgi_search_stage stage;
+    fgi_move now;
+    fgi_bandit regions, bits, kicks, kinds;
+    int32_t n_regions;
+    int64_t region_size[FGI_REGION_ARMS];
+    double gain_scale;         /* what a usual success gains */
+    /* epoch */
+    fgi_search_kind kind;
+    int64_t n_epochs;
+    int constructed;           /* feasible rounding has been tried in this epoch */
+    double epoch_begun, last_gain;       /* work */
+    int64_t epoch_violations;            /* of the best when the epoch began */
+    double epoch_score;
+    int32_t *start;            /* scratch labeling; in a crossing, the other parent */
+    int32_t *focus;            /* variables the start has changed: moves begin there half of the time */
+    int64_t n_focus, next_focus;
+    fgi_elites elites;
+    double *guide;             /* preferences given from outside; NULL: none */
+    int guide_is_new;
+    /* the best labeling met, by running score; while `unreported`, it is the current one */
+    int64_t best_violations;
+    double best_score;
+    int unreported;
+    double reported;           /* work when it was last told to the solver base */
+    int offered;
+} fgi_search;
+
+/* Work done so far; sums over tables are cheap, flips and graph work are not. */
+double fgi_search_work(const fgi_search *s);
+/* Whether the first labeling is better, beyond rounding. */
+int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score);
+
+/* search_epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
+void fgi_search_begin_epoch(fgi_search *s, const int32_t *best);
+int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done */
+
 /* Optional guidance: scores per label laid out as the unaries (e.g. reparametrised unaries of a relaxation), copied; the
- * next restarts of a search solver are rounded from them. FGI_BAD_ARGUMENT if the solver is of another kind. */
+ * next epoch of a search solver starts from them. FGI_BAD_ARGUMENT if the solver is of another kind. */
 fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences);
 
 #endif

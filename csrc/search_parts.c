@@ -1,4 +1,4 @@
-/* search_parts.c - bandit and regions, see search.h. */
+/* search_parts.c - bandit, regions and elites, see search.h. */
 #include <string.h>
 #include "search.h"
 
@@ -22,9 +22,9 @@ int32_t fgi_bandit_choose(const fgi_bandit *b, fgi_rng *rng) {
     return b->n - 1;
 }
 
-void fgi_bandit_learn(fgi_bandit *b, int32_t arm, int success, double operations) {
+void fgi_bandit_learn(fgi_bandit *b, int32_t arm, double success, double operations) {
     const double keep = 0.97; /* remembers some thirty trials */
-    b->success[arm] = keep * b->success[arm] + (success ? 1 : 0);
+    b->success[arm] = keep * b->success[arm] + success;
     b->cost[arm] = keep * b->cost[arm] + operations;
 }
 
@@ -62,14 +62,18 @@ int64_t fgi_region_all(fgi_region *r, fgi_rng *rng) {
     return n;
 }
 
-/* vars[0 .. done) have been expanded, vars[done .. seen) are the frontier. */
-int64_t fgi_region_grow(fgi_region *r, int32_t from, int64_t n, int compact, fgi_rng *rng) {
-    const fgi_structure *s = r->model->s;
+static void next_stamp(fgi_region *r) {
     if (r->stamp == INT32_MAX) {
-        memset(r->mark, 0, (size_t)s->n_vars * sizeof *r->mark);
+        memset(r->mark, 0, (size_t)r->model->s->n_vars * sizeof *r->mark);
         r->stamp = 0;
     }
     r->stamp++;
+}
+
+/* vars[0 .. done) have been expanded, vars[done .. seen) are the frontier. */
+int64_t fgi_region_grow(fgi_region *r, int32_t from, int64_t n, int compact, fgi_rng *rng) {
+    const fgi_structure *s = r->model->s;
+    next_stamp(r);
     int64_t done = 0, seen = 1;
     r->vars[0] = from;
     r->mark[from] = r->stamp;
@@ -94,4 +98,72 @@ int64_t fgi_region_grow(fgi_region *r, int32_t from, int64_t n, int compact, fgi
         }
     }
     return compact ? seen : done < n ? (seen < n ? seen : n) : n;
+}
+
+/* Where two labelings differ, one connected component after the other; the last variable v of each is written as ~v. */
+int64_t fgi_region_components(fgi_region *r, const int32_t *a, const int32_t *b) {
+    const fgi_structure *s = r->model->s;
+    int64_t done = 0, seen = 0;
+    next_stamp(r);
+    for (int32_t from = 0; from < s->n_vars; from++) {
+        if (a[from] == b[from] || r->mark[from] == r->stamp) continue;
+        r->mark[from] = r->stamp;
+        r->vars[seen++] = from;
+        while (done < seen) {
+            const int32_t v = r->vars[done++];
+            for (int64_t k = s->adj_begin[v]; k < s->adj_begin[v + 1]; k++) {
+                const int32_t *vars = fgi_factor_vars(s, s->adj[k]);
+                for (int32_t j = 0; j < fgi_factor_arity(s, s->adj[k]); j++) {
+                    if (a[vars[j]] == b[vars[j]] || r->mark[vars[j]] == r->stamp) continue;
+                    r->mark[vars[j]] = r->stamp;
+                    r->vars[seen++] = vars[j];
+                }
+            }
+        }
+        r->vars[seen - 1] = ~r->vars[seen - 1];
+    }
+    return seen;
+}
+
+/* ---- elites ------------------------------------------------------------------------------------------------------- */
+
+static int32_t worst_of(const fgi_elites *e) {
+    int32_t worst = 0;
+    for (int32_t k = 1; k < e->n; k++)
+        if (e->violations[k] > e->violations[worst] || (e->violations[k] == e->violations[worst] && e->score[k] < e->score[worst])) worst = k;
+    return worst;
+}
+
+int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, double score) {
+    const size_t bytes = (size_t)e->n_vars * sizeof *labels;
+    for (int32_t k = 0; k < e->n; k++) {
+        int64_t distance = 0;
+        for (int64_t i = 0; i < e->n_vars; i++) distance += labels[i] != e->labels[k][i];
+        if (distance > e->n_vars / 200) continue;
+        /* Almost the same labeling: the better of the two stays. */
+        if (violations < e->violations[k] || (violations == e->violations[k] && score > e->score[k])) {
+            memcpy(e->labels[k], labels, bytes);
+            e->violations[k] = violations;
+            e->score[k] = score;
+        }
+        return 1;
+    }
+    int32_t at = e->n;
+    if (e->n < FGI_ELITES) {
+        e->labels[at] = fgi_alloc(e->n_vars, sizeof *labels);
+        if (!e->labels[at]) return 0;
+        e->n++;
+    } else {
+        at = worst_of(e);
+        if (violations > e->violations[at] || (violations == e->violations[at] && score <= e->score[at])) return 1;
+    }
+    memcpy(e->labels[at], labels, bytes);
+    e->violations[at] = violations;
+    e->score[at] = score;
+    return 1;
+}
+
+void fgi_elites_free(fgi_elites *e) {
+    for (int32_t k = 0; k < e->n; k++) free(e->labels[k]);
+    e->n = 0;
 }

@@ -1,0 +1,98 @@
+/* search_epoch.c - where an epoch of the primal search starts: afresh, near the best labeling, or between two good ones. */
+#include <string.h>
+#include "search.h"
+
+static void best_labels(const fgi_search *s, const double *preferences, int32_t *labels) {
+    const fgi_structure *st = s->model->s;
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        const double *u = preferences + st->unary_begin[i];
+        int32_t best = 0;
+        for (int32_t a = 1; a < st->cards[i]; a++)
+            if (u[a] > u[best]) best = a;
+        labels[i] = best;
+    }
+}
+
+static void start_fresh(fgi_search *s) {
+    for (int64_t i = 0; i < s->model->s->n_vars; i++) s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
+    fgi_local_assign(s->local, s->start);
+}
+
+/* The best labeling with a random connected region, of any order of magnitude, relabelled at random. */
+static void start_perturbed(fgi_search *s, const int32_t *best) {
+    const int64_t n = s->model->s->n_vars;
+    int64_t size = 2;
+    while (size < n / 3 && fgi_rng_below(&s->rng, 5)) size *= 2;
+    fgi_local_assign(s->local, best);
+    s->n_focus = fgi_region_grow(s->region, (int32_t)fgi_rng_below(&s->rng, n), size < n ? size : n, (int)fgi_rng_below(&s->rng, 2), &s->rng);
+    memcpy(s->focus, fgi_region_variables(s->region), (size_t)s->n_focus * sizeof *s->focus);
+    for (int64_t k = 0; k < s->n_focus; k++) {
+        int32_t var = s->focus[k];
+        fgi_local_flip(s->local, var, (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[var]));
+        fgi_local_push(s->local, var);
+    }
+}
+
+/* One parent becomes current, the other waits in `start`; focus lists where they differ, component after component. */
+static void start_crossed(fgi_search *s) {
+    const fgi_structure *st = s->model->s;
+    const fgi_elites *e = &s->elites;
+    int32_t a = (int32_t)fgi_rng_below(&s->rng, e->n), b = (int32_t)fgi_rng_below(&s->rng, e->n - 1);
+    b += b >= a;
+    if (e->violations[b] < e->violations[a] || (e->violations[b] == e->violations[a] && e->score[b] > e->score[a])) {
+        int32_t swap = a;
+        a = b;
+        b = swap;
+    }
+    fgi_local_assign(s->local, e->labels[a]);
+    fgi_local_clear(s->local);
+    memcpy(s->start, e->labels[b], (size_t)st->n_vars * sizeof *s->start);
+    s->n_focus = fgi_region_components(s->region, e->labels[a], e->labels[b]);
+    memcpy(s->focus, fgi_region_variables(s->region), (size_t)s->n_focus * sizeof *s->focus);
+    s->next_focus = 0;
+}
+
+/* A component is negative-ended: its last variable is stored as ~var. Each is taken over if that is no loss. */
+int fgi_search_components(fgi_search *s, int64_t max_operations) {
+    const int64_t end = fgi_local_operations(s->local) + max_operations;
+    while (s->next_focus < s->n_focus) {
+        if (fgi_local_operations(s->local) >= end) return 0;
+        int last = 0;
+        fgi_local_mark(s->local);
+        while (!last) {
+            last = s->focus[s->next_focus] < 0;
+            if (last) s->focus[s->next_focus] = ~s->focus[s->next_focus];
+            int32_t var = s->focus[s->next_focus++];
+            fgi_local_flip(s->local, var, s->start[var]);
+        }
+        if (fgi_search_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local), fgi_local_violations(s->local), fgi_local_score(s->local)))
+            fgi_local_rollback(s->local);
+    }
+    return 1;
+}
+
+void fgi_search_begin_epoch(fgi_search *s, const int32_t *best) {
+    s->epoch_violations = s->best_violations;
+    s->epoch_score = s->best_score;
+    s->constructed = 0;
+    s->n_focus = 0;
+    s->stage = FGI_SEARCH_ASCENT;
+    fgi_local_clear(s->local);
+    if (s->guide_is_new || s->n_epochs == 0) {
+        s->kind = FGI_SEARCH_FIRST;
+        best_labels(s, s->guide ? s->guide : s->model->u->values, s->start);
+        fgi_local_assign(s->local, s->start);
+        fgi_local_push_all(s->local);
+        s->guide_is_new = 0;
+    } else {
+        s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
+        if (s->kind == FGI_SEARCH_CROSSED && s->elites.n < 2) s->kind = FGI_SEARCH_FRESH;
+        if (s->kind == FGI_SEARCH_PERTURBED && !best) s->kind = FGI_SEARCH_FRESH;
+        if (s->kind == FGI_SEARCH_FRESH) start_fresh(s);
+        else if (s->kind == FGI_SEARCH_PERTURBED) start_perturbed(s, best);
+        else start_crossed(s);
+        if (s->kind == FGI_SEARCH_CROSSED) s->stage = FGI_SEARCH_COMPONENTS;
+    }
+    s->n_epochs++;
+    s->epoch_begun = s->last_gain = fgi_search_work(s);
+}
