@@ -12,18 +12,19 @@
 
 enum {
     CHUNK = 100000,         /* operations between two looks at the clock */
-    LEAST_BITS = 6,         /* clique tables of 2^6, 2^8 ... */
+    LEAST_BITS = 6,         /* clique tables of 2^6, 2^10, 2^14, 2^18 */
+    MORE_BITS = 4,
     CONSTRUCT_BACKTRACKS = 20000
 };
 
-/* An epoch ends after so much work without a gain, or as much as it took to the last gain. */
+/* An epoch ends after so much work without a gain; the longer it has gained, the longer. */
 static double patience(const fgi_search *s) {
-    const double least = 2e6 + 2e3 * (double)s->model->s->n_vars, taken = s->last_gain - s->epoch_begun;
-    return taken > least ? taken : least;
+    const double least = 5e6 + 5e3 * (double)s->model->s->n_vars, taken = s->last_gain - s->epoch_begun;
+    return taken / 3 > least ? taken / 3 : least;
 }
 
 double fgi_search_work(const fgi_search *s) {
-    return 2.0 * (double)fgi_local_operations(s->local) + 2.0 * (double)fgi_thin_operations(s->thin) + 0.5 * (double)fgi_treeblock_operations(s->block);
+    return 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) + (double)fgi_treeblock_operations(s->block);
 }
 
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -75,14 +76,14 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
-    for (int64_t size = 4; s->n_regions < FGI_REGION_ARMS - 1 && size < n; size *= 3) s->region_size[s->n_regions++] = size;
+    for (int64_t size = 4; s->n_regions < FGI_REGION_SIZES - 1 && size < n; size *= 4) s->region_size[s->n_regions++] = size;
     s->region_size[s->n_regions++] = n;
-    fgi_bandit_init(&s->regions, s->n_regions, 0);
-    fgi_bandit_init(&s->bits, FGI_BITS_ARMS, 0);
-    fgi_bandit_init(&s->kicks, FGI_KICK_ARMS, 1000);
+    fgi_bandit_init(&s->blocks, s->n_regions * FGI_TABLE_SIZES, 0);
+    fgi_bandit_init(&s->kicks, FGI_KICKS, 1000);
+    fgi_bandit_init(&s->shapes, 2, 1000);
     fgi_bandit_init(&s->kinds, FGI_SEARCH_KINDS, 1000);
-    for (int32_t k = 0; k < s->n_regions; k++) s->regions.cost[k] = 100.0 * (double)s->region_size[k];
-    for (int32_t k = 0; k < FGI_BITS_ARMS; k++) s->bits.cost[k] = 1000.0 * (1 << k);
+    for (int32_t k = 0; k < s->blocks.n; k++) /* a guess, until tried */
+        s->blocks.cost[k] = 50.0 * (double)(s->region_size[k / FGI_TABLE_SIZES] << (2 * (k % FGI_TABLE_SIZES)));
     solver->info.memory = fgi_local_memory(s->local) + n * (60 + 4 * FGI_ELITES);
     return FGI_OK;
 }
@@ -163,15 +164,15 @@ static void choose(fgi_search *s) {
     fgi_move *v = &s->now;
     v->begun = fgi_search_work(s);
     fgi_local_mark(s->local);
-    v->region_arm = fgi_bandit_choose(&s->regions, &s->rng);
-    v->bits_arm = fgi_bandit_choose(&s->bits, &s->rng);
+    v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);
     v->kick_arm = fgi_bandit_choose(&s->kicks, &s->rng);
     v->n_kicked = 0;
-    v->options.log_limit = FGI_LOG_UNIT * (LEAST_BITS + 2 * v->bits_arm);
-    v->options.cost_limit = (int64_t)1 << 26;
-    v->options.sample = 1 << fgi_rng_below(&s->rng, 5);
-    v->options.last_in_first = (int32_t)fgi_rng_below(&s->rng, 3) * 50;
-    const int64_t size = s->region_size[v->region_arm];
+    v->options.log_limit = FGI_LOG_UNIT * (LEAST_BITS + MORE_BITS * (v->block_arm % FGI_TABLE_SIZES));
+    v->options.sample = 4 << 2 * fgi_rng_below(&s->rng, 3);
+    v->options.last_in_first = (int32_t)fgi_rng_below(&s->rng, 2) * 100;
+    v->options.sweep = v->shape_arm = fgi_bandit_choose(&s->shapes, &s->rng);
+    v->options.cost_limit = v->options.sweep ? 1 << 22 : 1 << 24; /* sweeps estimate it right, the others several times too high */
+    const int64_t size = s->region_size[v->block_arm / FGI_TABLE_SIZES];
     if (size < n) {
         int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
         if (s->n_focus > 0 && fgi_rng_below(&s->rng, 2)) centre = s->focus[fgi_rng_below(&s->rng, s->n_focus)];
@@ -205,8 +206,8 @@ static void judge(fgi_solver *solver, fgi_search *s) {
         fgi_local_rollback(s->local);
     }
     const double cost = fgi_search_work(s) - s->now.begun;
-    fgi_bandit_learn(&s->regions, s->now.region_arm, success, cost);
-    fgi_bandit_learn(&s->bits, s->now.bits_arm, success, cost);
+    fgi_bandit_learn(&s->blocks, s->now.block_arm, success, cost);
+    fgi_bandit_learn(&s->shapes, s->now.shape_arm, success, cost);
     fgi_bandit_learn(&s->kicks, s->now.kick_arm, success, cost);
     report(solver, s, 0);
     solver->info.iterations++;
@@ -254,7 +255,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             fgi_search_begin_epoch(s, solver->info.score > -INFINITY ? solver->best : NULL);
             break;
         case FGI_SEARCH_COMPONENTS:
-            if (fgi_search_components(s, CHUNK)) s->stage = FGI_SEARCH_ASCENT;
+            if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
             break;
         case FGI_SEARCH_ASCENT:
             if (!fgi_local_ascend(s->local, CHUNK)) break;

@@ -8,7 +8,7 @@
 
 /* A choice among few options by success per operation, seeded and independent of the clock. An option that has had no
  * success for long is chosen in inverse proportion to its cost: all get the same share of the work. */
-enum { FGI_BANDIT_ARMS = 16 };
+enum { FGI_BANDIT_ARMS = 40 };
 typedef struct fgi_bandit {
     int32_t n;
     double success[FGI_BANDIT_ARMS], cost[FGI_BANDIT_ARMS];
@@ -42,7 +42,7 @@ void fgi_elites_free(fgi_elites *e);
 
 /* ---- the solver's state ------------------------------------------------------------------------------------------- */
 
-enum { FGI_REGION_ARMS = 10, FGI_BITS_ARMS = 7, FGI_KICK_ARMS = 5 };
+enum { FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
 
 typedef enum fgi_search_stage {
     FGI_SEARCH_EPOCH,      /* choose where to start */
@@ -57,7 +57,7 @@ typedef enum fgi_search_stage {
 typedef enum fgi_search_kind { FGI_SEARCH_FIRST = -1, FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_KINDS } fgi_search_kind;
 
 typedef struct fgi_move {
-    int32_t region_arm, bits_arm, kick_arm;
+    int32_t block_arm, kick_arm, shape_arm;
     int64_t n_region;
     int32_t n_kicked;          /* the first of the region, held at their new labels during the first block */
     fgi_thin_options options;
@@ -74,9 +74,9 @@ typedef struct fgi_search {
     fgi_rng rng;
     fgi_search_stage stage;
     fgi_move now;
-    fgi_bandit regions, bits, kicks, kinds;
+    fgi_bandit blocks, shapes, kicks, kinds; /* a block is a region size times a table size */
     int32_t n_regions;
-    int64_t region_size[FGI_REGION_ARMS];
+    int64_t region_size[FGI_REGION_SIZES];
     double gain_scale;         /* what a usual success gains */
     /* epoch */
     fgi_search_kind kind;
@@ -85,7 +85,8 @@ typedef struct fgi_search {
     double epoch_begun, last_gain;       /* work */
     int64_t epoch_violations;            /* of the best when the epoch began */
     double epoch_score;
-    int32_t *start;            /* scratch labeling; in a crossing, the other parent */
+    int32_t *start;            /* scratch labeling */
+    int32_t parent, first_parent, last_parent; /* of a crossing: the one at hand, where it began, the last to come */
     int32_t *focus;            /* variables the start has changed: moves begin there half of the time */
     int64_t n_focus, next_focus;
     fgi_elites elites;
@@ -99,14 +100,15 @@ typedef struct fgi_search {
     int offered;
 } fgi_search;
 
-/* Work done so far; sums over tables are cheap, flips and graph work are not. */
+/* Work done so far, in operations weighted by what they cost: about a nanosecond each. */
 double fgi_search_work(const fgi_search *s);
 /* Whether the first labeling is better, beyond rounding. */
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score);
 
 /* search_epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
 void fgi_search_begin_epoch(fgi_search *s, const int32_t *best);
-int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done */
+int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done with one parent */
+int fgi_search_next_parent(fgi_search *s); /* 0 when there is none left */
 
 /* Optional guidance: scores per label laid out as the unaries (e.g. reparametrised unaries of a relaxation), copied; the
  * next epoch of a search solver starts from them. FGI_BAD_ARGUMENT if the solver is of another kind. */

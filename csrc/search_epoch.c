@@ -33,23 +33,27 @@ static void start_perturbed(fgi_search *s, const int32_t *best) {
     }
 }
 
-/* One parent becomes current, the other waits in `start`; focus lists where they differ, component after component. */
+/* One elite becomes current; then the others, one after the other, offer the components in which they differ from it. */
 static void start_crossed(fgi_search *s) {
-    const fgi_structure *st = s->model->s;
     const fgi_elites *e = &s->elites;
-    int32_t a = (int32_t)fgi_rng_below(&s->rng, e->n), b = (int32_t)fgi_rng_below(&s->rng, e->n - 1);
-    b += b >= a;
-    if (e->violations[b] < e->violations[a] || (e->violations[b] == e->violations[a] && e->score[b] > e->score[a])) {
-        int32_t swap = a;
-        a = b;
-        b = swap;
-    }
-    fgi_local_assign(s->local, e->labels[a]);
+    int32_t best = 0;
+    for (int32_t k = 1; k < e->n; k++)
+        if (fgi_search_better(s, e->violations[k], e->score[k], e->violations[best], e->score[best])) best = k;
+    s->first_parent = fgi_rng_below(&s->rng, 2) ? best : (int32_t)fgi_rng_below(&s->rng, e->n);
+    s->parent = s->first_parent;
+    s->last_parent = (s->first_parent + e->n - 1) % e->n;
+    fgi_local_assign(s->local, e->labels[s->first_parent]);
     fgi_local_clear(s->local);
-    memcpy(s->start, e->labels[b], (size_t)st->n_vars * sizeof *s->start);
-    s->n_focus = fgi_region_components(s->region, e->labels[a], e->labels[b]);
+    fgi_search_next_parent(s);
+}
+
+int fgi_search_next_parent(fgi_search *s) {
+    if (s->parent == s->last_parent) return 0;
+    s->parent = (s->parent + 1) % s->elites.n;
+    s->n_focus = fgi_region_components(s->region, fgi_local_labels(s->local), s->elites.labels[s->parent]);
     memcpy(s->focus, fgi_region_variables(s->region), (size_t)s->n_focus * sizeof *s->focus);
     s->next_focus = 0;
+    return 1;
 }
 
 /* A component is negative-ended: its last variable is stored as ~var. Each is taken over if that is no loss. */
@@ -63,7 +67,7 @@ int fgi_search_components(fgi_search *s, int64_t max_operations) {
             last = s->focus[s->next_focus] < 0;
             if (last) s->focus[s->next_focus] = ~s->focus[s->next_focus];
             int32_t var = s->focus[s->next_focus++];
-            fgi_local_flip(s->local, var, s->start[var]);
+            fgi_local_flip(s->local, var, s->elites.labels[s->parent][var]);
         }
         if (fgi_search_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local), fgi_local_violations(s->local), fgi_local_score(s->local)))
             fgi_local_rollback(s->local);

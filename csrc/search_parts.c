@@ -8,8 +8,8 @@ void fgi_bandit_init(fgi_bandit *b, int32_t n, double first_cost) {
     for (int32_t k = 0; k < n; k++) b->cost[k] = first_cost;
 }
 
-/* Expected successes per operation; half a success for nothing keeps every option alive. */
-static double rate(const fgi_bandit *b, int32_t k) { return (b->success[k] + 0.5) / (b->cost[k] + 1.0); }
+/* Expected successes per operation; a little success for nothing keeps every option alive. */
+static double rate(const fgi_bandit *b, int32_t k) { return (b->success[k] + 0.1) / (b->cost[k] + 1.0); }
 
 int32_t fgi_bandit_choose(const fgi_bandit *b, fgi_rng *rng) {
     double total = 0;
@@ -139,7 +139,7 @@ int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, dou
     for (int32_t k = 0; k < e->n; k++) {
         int64_t distance = 0;
         for (int64_t i = 0; i < e->n_vars; i++) distance += labels[i] != e->labels[k][i];
-        if (distance > e->n_vars / 200) continue;
+        if (distance > e->n_vars / 20) continue;
         /* Almost the same labeling: the better of the two stays. */
         if (violations < e->violations[k] || (violations == e->violations[k] && score > e->score[k])) {
             memcpy(e->labels[k], labels, bytes);

@@ -25,6 +25,12 @@ struct fgi_thin {
     int32_t stamp;
     int64_t loaded;            /* how much of the region has its neighbours */
     int64_t operations, cost;
+    /* sweep */
+    int32_t front[FGI_BLOCK_DIMENSIONS]; /* variables met but not yet eliminated */
+    int32_t n_front, front_bits;
+    uint8_t *met;
+    int32_t *open;             /* how many neighbours of a variable of the front have not been met */
+    int64_t next_seed;
     /* result */
     int32_t *order, *position;
     int64_t *sep_begin;
@@ -49,11 +55,13 @@ fgi_thin *fgi_thin_create(const fgi_model *m) {
     s->alive = fgi_alloc(n, sizeof(int32_t));
     s->alive_at = fgi_alloc(n, sizeof(int32_t));
     s->mark = fgi_calloc(n, sizeof(int32_t));
+    s->met = fgi_calloc(n, 1);
+    s->open = fgi_alloc(n, sizeof(int32_t));
     s->order = fgi_alloc(n, sizeof(int32_t));
     s->position = fgi_alloc(n, sizeof(int32_t));
     s->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
     if (!s->bits || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next || !s->previous || !s->alive ||
-        !s->alive_at || !s->mark || !s->order || !s->position || !s->sep_begin) {
+        !s->alive_at || !s->mark || !s->met || !s->open || !s->order || !s->position || !s->sep_begin) {
         fgi_thin_free(s);
         return NULL;
     }
@@ -78,6 +86,8 @@ void fgi_thin_free(fgi_thin *s) {
     free(s->alive);
     free(s->alive_at);
     free(s->mark);
+    free(s->met);
+    free(s->open);
     free(s->order);
     free(s->position);
     free(s->sep_begin);
@@ -228,19 +238,90 @@ static fgi_rc eliminate(fgi_thin *s, int32_t v) {
     return FGI_OK;
 }
 
-/* The largest clique among a few at random: giving it up frees the most. */
-static void give_up(fgi_thin *s) {
-    int32_t v = -1;
-    for (int32_t k = 0; k < s->options.sample; k++) {
-        int32_t u = s->alive[fgi_rng_below(&s->rng, s->n_alive)];
-        if (v < 0 || s->size[u] > s->size[v]) v = u;
-    }
+/* The variable keeps its label; the cliques around it shrink. */
+static void give_up(fgi_thin *s, int32_t v) {
     leave(s, v, GIVEN_UP);
     compact(s, v, new_stamp(s));
     for (int32_t k = 0; k < s->degree[v]; k++) {
         int32_t u = s->adjacent[v][k];
         resize(s, u, s->size[u] - s->bits[v]);
     }
+}
+
+/* The largest clique among a few at random: giving it up frees the most. */
+static void give_up_some(fgi_thin *s) {
+    int32_t v = -1;
+    for (int32_t k = 0; k < s->options.sample; k++) {
+        int32_t u = s->alive[fgi_rng_below(&s->rng, s->n_alive)];
+        if (v < 0 || s->size[u] > s->size[v]) v = u;
+    }
+    give_up(s, v);
+}
+
+/* ---- sweep -------------------------------------------------------------------------------------------------------- */
+
+/* A variable has been met or given up: its neighbours in the front wait for one less. */
+static void close_variable(fgi_thin *s, int32_t v) {
+    compact(s, v, new_stamp(s));
+    for (int32_t k = 0; k < s->degree[v]; k++) s->open[s->adjacent[v][k]]--;
+}
+
+static void meet(fgi_thin *s, int32_t v) {
+    close_variable(s, v);
+    s->met[v] = 1;
+    s->open[v] = 0;
+    for (int32_t k = 0; k < s->degree[v]; k++) s->open[v] += !s->met[s->adjacent[v][k]];
+    s->front[s->n_front++] = v;
+    s->front_bits += s->bits[v];
+}
+
+/* An unmet neighbour of v, of a few the one with the fewest unmet neighbours itself. */
+static int32_t unmet_neighbour(fgi_thin *s, int32_t v) {
+    const int32_t degree = s->degree[v], from = (int32_t)fgi_rng_below(&s->rng, degree);
+    int32_t best = -1, best_open = INT32_MAX, tried = 0;
+    for (int32_t k = 0; k < degree && tried < 4; k++) {
+        int32_t u = s->adjacent[v][from + k < degree ? from + k : from + k - degree], unmet = 0;
+        s->operations++;
+        if (s->state[u] != ALIVE || s->met[u]) continue;
+        tried++;
+        for (int32_t j = 0; j < s->degree[u]; j++) unmet += s->state[s->adjacent[u][j]] == ALIVE && !s->met[s->adjacent[u][j]];
+        s->operations += s->degree[u];
+        if (unmet >= best_open) continue;
+        best_open = unmet;
+        best = u;
+    }
+    return best;
+}
+
+/* One step of the front: eliminate a variable all of whose neighbours have been met, or meet (or give up) another. */
+static fgi_rc sweep(fgi_thin *s) {
+    if (s->n_front == 0) { /* somewhere new */
+        while (s->state[s->region[s->next_seed]] != ALIVE) s->next_seed++;
+        int32_t v = s->region[s->next_seed];
+        if (s->bits[v] > s->options.log_limit) give_up(s, v);
+        else meet(s, v);
+        return FGI_OK;
+    }
+    int32_t at = 0;
+    for (int32_t k = 1; k < s->n_front; k++)
+        if (s->open[s->front[k]] < s->open[s->front[at]]) at = k;
+    const int32_t v = s->front[at];
+    s->operations += s->n_front;
+    if (s->open[v] == 0) {
+        memmove(s->front + at, s->front + at + 1, (size_t)(s->n_front - at - 1) * sizeof *s->front);
+        s->n_front--;
+        s->front_bits -= s->bits[v];
+        s->met[v] = 0;
+        return eliminate(s, v);
+    }
+    const int32_t u = unmet_neighbour(s, v);
+    if (s->front_bits + s->bits[u] <= s->options.log_limit && s->n_front < FGI_BLOCK_DIMENSIONS - 1) {
+        meet(s, u);
+    } else {
+        close_variable(s, u);
+        give_up(s, u);
+    }
+    return FGI_OK;
 }
 
 /* Drops from the separators what was given up later, turns variables into places and sorts them. */
@@ -272,6 +353,8 @@ void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thi
     s->cost = 0;
     s->n_alive = 0;
     s->smallest = s->options.log_limit + 1;
+    s->n_front = s->front_bits = 0;
+    s->next_seed = 0;
     s->out.n = 0;
     s->sep_begin[0] = 0;
     for (int32_t k = 0; k <= s->options.log_limit; k++) s->head[k] = s->tail[k] = -1;
@@ -296,16 +379,22 @@ fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done) {
     }
     while (s->n_alive > 0 && s->cost < s->options.cost_limit) {
         if (s->operations >= end) return FGI_OK;
+        if (s->options.sweep) {
+            fgi_rc rc = sweep(s);
+            if (rc) return rc;
+            continue;
+        }
         while (s->smallest <= s->options.log_limit && s->head[s->smallest] < 0) s->smallest++;
         s->operations++;
         if (s->smallest > s->options.log_limit) {
-            give_up(s);
+            give_up_some(s);
             continue;
         }
         fgi_rc rc = eliminate(s, s->head[s->smallest]);
         if (rc) return rc;
     }
     finish(s);
+    for (int32_t k = 0; k < s->n_front; k++) s->met[s->front[k]] = 0;
     for (int64_t k = 0; k < s->n_region; k++) s->state[s->region[k]] = OUTSIDE;
     s->out = (fgi_elimination){.n = s->out.n, .order = s->order, .position = s->position, .sep_begin = s->sep_begin, .sep = s->sep};
     *done = 1;

@@ -6,7 +6,7 @@
 #include "treeblock.h"
 #include <string.h>
 
-enum { SIZE_CLASSES = 40, GATHER = 64, MAX_ARITY = 64 };
+enum { SIZE_CLASSES = 40, GATHER = 64, MAX_ARITY = 64, PER_BUCKET = 300, PER_FACTOR = 20 /* operations counted for bookkeeping */ };
 
 typedef struct buffer { struct buffer *next; double values[]; } buffer;
 
@@ -377,6 +377,7 @@ static void sum_bucket(fgi_treeblock *t, const clique *c) {
     const fgi_structure *s = t->model->s;
     const int32_t var = t->e->order[c->place[0]];
     int32_t dim[MAX_ARITY];
+    t->operations += PER_BUCKET + PER_FACTOR * (s->adj_begin[var + 1] - s->adj_begin[var]);
     for (int32_t a = 0; a < c->card[0]; a++) t->line[a] = soften(t, fgi_unary(t->model, var)[a]);
     /* Factors with nothing else free go into the line first; then the line fills the table. */
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {

@@ -23,7 +23,7 @@ static int one(fgi_rng *rng, int forbidden) {
             if (fgi_rng_below(rng, 3)) region[size++] = i;
         }
         fgi_local_assign(l, labels);
-        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20, .sample = 1 + round % 3, .last_in_first = 50};
+        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20, .sample = 1 + round % 3, .last_in_first = 50, .sweep = round % 2};
         fgi_thin_start(subset, region, size, &options, fgi_rng_next(rng));
         while (!done) CHECK(fgi_thin_step(subset, 1 + round * 7, &done) == FGI_OK);
         const fgi_elimination *e = fgi_thin_elimination(subset);
