@@ -77,6 +77,15 @@ double fgi_dual_magnitude(const fgi_model *m) {
     return sum;
 }
 
+double fgi_mean_range(const fgi_model *m) {
+    double sum = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
+        if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * (t->max - t->min_finite);
+    }
+    return sum > 0 ? sum / (double)m->s->n_factors : 1;
+}
+
 fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err) {
     for (int64_t k = 0; k < n; k++)
         if (!isfinite(mu[k])) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "message entry %lld is not finite", (long long)k);

@@ -18,6 +18,9 @@ int64_t fgi_marginal_scratch(const fgi_model *m);
 /* Sum of the largest magnitudes of all potentials: what rounding errors of a bound are relative to. */
 double fgi_dual_magnitude(const fgi_model *m);
 
+/* Mean over the factors of the range of their finite scores, 1 if that is 0: a scale for step sizes and penalties. */
+double fgi_mean_range(const fgi_model *m);
+
 /* A computed dual value, rounded up so that it is an upper bound whatever the rounding in its terms did. `magnitude` is the
  * sum of the absolute values that went into it. -INFINITY stays what it is. */
 static inline double fgi_safe_bound(double value, double magnitude) { return value + 4e-15 * magnitude; }

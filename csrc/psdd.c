@@ -113,22 +113,13 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
     return FGI_OK;
 }
 
-static double mean_range(const fgi_model *m) {
-    double sum = 0;
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
-        const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
-        if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * (t->max - t->min_finite);
-    }
-    return sum > 0 ? sum / (double)m->s->n_factors : 1;
-}
-
 static fgi_rc psdd_create(fgi_solver *solver, fgi_error *err) {
     psdd *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     const int64_t n_slots = fgi_factor_begin(solver->model->s, solver->model->s->n_factors);
     s->picks = fgi_calloc(n_slots, sizeof *s->picks);
-    s->step = mean_range(solver->model);
+    s->step = fgi_mean_range(solver->model);
     solver->info.memory += 4 * n_slots;
     return s->picks ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }

@@ -8,6 +8,7 @@ static const fgi_solver_ops *const methods[] = {
     [FGI_TRWS] = &fgi_trws_ops,
     [FGI_BP] = &fgi_bp_ops,
     [FGI_MPLP] = &fgi_mplp_ops,
+    [FGI_AD3] = &fgi_ad3_ops,
     [FGI_PSDD] = &fgi_psdd_ops,
     [FGI_GDMM] = &fgi_gdmm_ops,
     [FGI_BNB] = &fgi_bnb_ops,

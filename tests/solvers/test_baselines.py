@@ -1,16 +1,23 @@
 """Belief propagation, MPLP, projected subgradient and AD3: bounds, scores, exactness where it is due."""
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer.native import lib
+from fginfer.native import lib, pointer
 
 from .message_passing import Dense, Solver, random_model
 
-METHODS = ["bp", "mplp", "psdd"]
-DUAL = ["mplp", "psdd"]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from lp import local_polytope_optimum
+
+METHODS = ["bp", "mplp", "psdd", "ad3"]
+DUAL = ["mplp", "psdd", "ad3"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -101,7 +108,8 @@ def test_infeasible_models(method: str) -> None:
     model = Dense([2] * 3, ends, [((0, 1), equal), ((1, 2), equal)])
     solver = Solver(model.arrays().build(), method).run(iterations=200)
     assert solver.labels is None
-    assert solver.info.status == (lib.FGI_RUNNING if method == "psdd" else lib.FGI_INFEASIBLE)
+    # Propagation proves it; the others see their bound fall without end.
+    assert solver.info.status == (lib.FGI_INFEASIBLE if method in ("bp", "mplp") else lib.FGI_RUNNING)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -116,3 +124,20 @@ def test_damping_matters_only_on_the_way() -> None:
     model = tree(9)
     scores = {Solver(model.arrays().build(), "bp", damping=d).run(iterations=300).info.score for d in (0.0, 0.5, 0.9)}
     assert max(scores) - min(scores) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ad3_reaches_the_optimum_of_the_relaxation(seed: int) -> None:
+    model = random_model(np.random.default_rng(seed), 7, 4, edges=0.8, arity=2 + seed % 2, forbidden=0.1 * (seed % 3))
+    optimum = local_polytope_optimum(
+        model.cards, model.unary, [SimpleNamespace(variables=v, table=t) for v, t in model.factors], model.constant
+    )
+    solver = Solver(model.arrays().build(), "ad3").run(iterations=20000)
+    assert solver.info.bound == pytest.approx(optimum, rel=1e-4, abs=1e-4)
+    assert solver.info.bound >= optimum - 1e-7
+    x = np.zeros(sum(model.cards))
+    assert lib.fgi_solver_marginals(solver.handle, pointer(x))
+    begin = np.concatenate(([0], np.cumsum(model.cards)))
+    for i in range(len(model.cards) if optimum > -np.inf else 0):
+        assert x[begin[i] : begin[i + 1]].sum() == pytest.approx(1, abs=1e-9)
+    assert x.min() >= 0
