@@ -363,6 +363,27 @@ static void pairwise_marginal(const fgi_problem *p, int32_t f, int second, doubl
         }
 }
 
+static void triple_marginal(const fgi_problem *p, int32_t f, int32_t position, double *nu) {
+    const int32_t *vars = p->slot_var + p->slot_begin[f];
+    const int64_t *at = p->slot_message + p->slot_begin[f];
+    const double *m0 = p->message + at[0], *m1 = p->message + at[1], *m2 = p->message + at[2], *row = p->table[f];
+    const int32_t cols = p->card[vars[2]];
+    for (int32_t a = 0; a < p->card[vars[position]]; a++) nu[a] = -INFINITY;
+    for (int32_t a = 0; a < p->card[vars[0]]; a++)
+        for (int32_t b = 0; b < p->card[vars[1]]; b++, row += cols) {
+            double before = (position == 0 ? 0 : m0[a]) + (position == 1 ? 0 : m1[b]);
+            if (before == INFINITY) continue;
+            if (position == 2) {
+                for (int32_t c = 0; c < cols; c++) nu[c] = fgi_larger(nu[c], row[c] - before);
+                continue;
+            }
+            double best = -INFINITY;
+            for (int32_t c = 0; c < cols; c++) best = fgi_larger(best, row[c] - m2[c]);
+            double *to = nu + (position == 0 ? a : b);
+            *to = fgi_larger(*to, best - before);
+        }
+}
+
 static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, double *nu) {
     int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first;
     int32_t y[MAX_ARITY] = {0};
@@ -394,8 +415,9 @@ static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, 
 }
 
 static void marginal(const fgi_problem *p, int32_t f, int32_t slot, double *scratch) {
-    int32_t position = slot - p->slot_begin[f];
-    if (p->slot_begin[f + 1] - p->slot_begin[f] == 2) pairwise_marginal(p, f, position, scratch, scratch + p->max_card);
+    int32_t position = slot - p->slot_begin[f], arity = p->slot_begin[f + 1] - p->slot_begin[f];
+    if (arity == 3) triple_marginal(p, f, position, scratch);
+    else if (arity == 2) pairwise_marginal(p, f, position, scratch, scratch + p->max_card);
     else general_marginal(p, f, position, scratch);
 }
 

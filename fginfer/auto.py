@@ -40,7 +40,8 @@ log = logging.getLogger("fginfer")
 T = TypeVar("T")
 
 FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
-SHARES = {"search": 0.4}  # of a round, since its entries take longer; 1 for the others
+SEARCH_SHARE = 0.4  # of a round, since its entries take longer ...
+NEAR_PROOF, NEAR_SHARE = 0.01, 0.1  # ... and when the gap is this small, the proof is likely to find the rest
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
@@ -82,7 +83,7 @@ class PartState:
 
     def join(self, method: str) -> None:
         try:
-            self.members.append(Member(self.part, method, self.settings, SHARES.get(method, 1.0)))
+            self.members.append(Member(self.part, method, self.settings, SEARCH_SHARE if method == "search" else 1.0))
         except SolverError as error:
             log.debug("%s does not join: %s", method, error)
 
@@ -165,6 +166,9 @@ class PartState:
                 member.engine.offer_bound(self.bound)
             if member.name == "bnb":
                 member.share = self._share_of_proof(member)
+            if member.name == "search":
+                near = self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
+                member.share = NEAR_SHARE if near else SEARCH_SHARE
         if not self.members and self.running:
             self.status = "converged"
 
