@@ -16,9 +16,11 @@ fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arit
     w->max_arity = max_arity;
     w->dense = fgi_calloc((int64_t)max_card * max_arity, sizeof(double));
     w->mark = fgi_calloc((int64_t)max_card * max_arity, sizeof *w->mark);
+    w->marked = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
     w->bound = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
-    w->kept = fgi_alloc((int64_t)max_card * 2, sizeof(int32_t));
-    if (w->dense && w->mark && w->bound && w->kept) return w;
+    w->labels = fgi_alloc((int64_t)max_card * 2, sizeof(int32_t));
+    for (int k = 0; k < 2; k++) w->kept[k] = fgi_alloc(max_card, sizeof(fgi_ranked));
+    if (w->dense && w->mark && w->marked && w->bound && w->labels && w->kept[0] && w->kept[1]) return w;
     fgi_oracle_scratch_free(w);
     return NULL;
 }
@@ -27,8 +29,10 @@ void fgi_oracle_scratch_free(fgi_oracle_scratch *w) {
     if (!w) return;
     free(w->dense);
     free(w->mark);
+    free(w->marked);
     free(w->bound);
-    free(w->kept);
+    free(w->labels);
+    for (int k = 0; k < 2; k++) free(w->kept[k]);
     for (int k = 0; k < 3; k++) free(w->frontier[k]);
     free(w);
 }

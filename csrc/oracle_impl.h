@@ -8,9 +8,11 @@ struct fgi_oracle_scratch {
     int32_t max_card, max_arity;
     double *dense;        /* max_arity blocks of max_card: messages spread out; all zero between calls */
     uint32_t *mark;       /* max_arity blocks of max_card: equal to epoch where the label has a message */
+    double *marked;       /* and there, the message */
     uint32_t epoch;
     double *bound;        /* max_arity blocks of max_card: bounds of the messages' slices */
-    int32_t *kept;        /* 2 blocks of max_card: messages that survive a bound */
+    fgi_ranked *kept[2];  /* max_card: messages that survive a bound */
+    int32_t *labels;      /* 2 blocks of max_card */
     fgi_ranked *frontier[3]; /* see fgi_frontier_push */
     int64_t frontier_capacity[3];
     int64_t touched, calls;

@@ -268,8 +268,8 @@ fgi_rc fgi_implicit_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi
     for (int side = 0; side < 2 && q->messages; side++) s.message[side] = q->messages[side];
     if (q->excluded >= 0) {
         double *values = w->bound;
-        s.message[0] = with_label(&s.message[0], (int32_t)(q->excluded / v->cols), w->kept, values);
-        s.message[1] = with_label(&s.message[1], (int32_t)(q->excluded % v->cols), w->kept + w->max_card, values + w->max_card);
+        s.message[0] = with_label(&s.message[0], (int32_t)(q->excluded / v->cols), w->labels, values);
+        s.message[1] = with_label(&s.message[1], (int32_t)(q->excluded % v->cols), w->labels + w->max_card, values + w->max_card);
     }
     if (q->hint >= 0 && q->hint < (int64_t)v->rows * v->cols) {
         int32_t a = (int32_t)(q->hint / v->cols), b = (int32_t)(q->hint % v->cols);

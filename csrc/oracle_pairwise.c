@@ -11,6 +11,8 @@
  * if its flat index may be lower. */
 #include "oracle_impl.h"
 
+enum { LEAST_AHEAD = 5, MOST_AHEAD = 16 };
+
 typedef struct search {
     fgi_access *x;
     fgi_oracle_scratch *w;
@@ -27,7 +29,11 @@ static void mark(search *s, int side) {
     if (s->marked[side]) return;
     s->marked[side] = 1;
     uint32_t *marks = s->w->mark + (int64_t)side * s->w->max_card;
-    for (int32_t k = 0; k < s->message[side].n; k++) marks[s->message[side].labels[k]] = s->w->epoch;
+    double *marked = s->w->marked + (int64_t)side * s->w->max_card;
+    for (int32_t k = 0; k < s->message[side].n; k++) {
+        marks[s->message[side].labels[k]] = s->w->epoch;
+        marked[s->message[side].labels[k]] = s->message[side].values[k];
+    }
 }
 
 static int has_message(const search *s, int side, int32_t label) {
@@ -98,38 +104,68 @@ static int one_message(search *s, int side) {
     return 0;
 }
 
-static void pairs_of_row(search *s, int32_t k, int32_t n_kept) {
-    const fgi_message *first = &s->message[0], *second = &s->message[1];
-    const int32_t a = first->labels[k];
-    const double row_max = s->x->max[0][a];
-    if (!hopeful(s, 0, a, s->w->bound[k] - s->least[1])) return;
-    for (int32_t l = 0; l < n_kept; l++) {
-        const int32_t b = second->labels[s->w->kept[l]];
-        const double delta = second->values[s->w->kept[l]];
-        double most = row_max < s->x->max[1][b] ? row_max : s->x->max[1][b];
-        s->w->touched++;
-        if (!hopeful(s, 0, a, (s->weight * most - first->values[k]) - delta)) continue;
-        double theta = s->weight * s->x->entry(s->x, a, b);
-        int64_t state = (int64_t)a * s->x->n[1] + b;
-        s->w->touched++;
-        if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - first->values[k]) - delta);
+/* The messages of one side whose bound, with the best the other side may offer, is hopeful; best first. */
+static int32_t keep_hopeful(search *s, int side, fgi_ranked *kept) {
+    const fgi_message *m = &s->message[side];
+    int32_t n = 0;
+    for (int32_t k = 0; k < m->n; k++) {
+        double top = s->weight * s->x->max[side][m->labels[k]];
+        double bound = side == 0 ? (top - m->values[k]) - s->least[1] : (top - s->least[0]) - m->values[k];
+        if (hopeful(s, side, m->labels[k], bound)) kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
     }
+    fgi_ranked_sort(kept, n);
+    return n;
 }
 
-/* Region "both". */
-static void both_messages(search *s) {
-    const int32_t top = s->top[0];
-    const fgi_message *second = &s->message[1];
-    if (top < 0 || s->top[1] < 0 || s->w->bound[top] - s->least[1] < s->best.value) return;
-    int32_t n_kept = 0;
-    for (int32_t l = 0; l < second->n; l++) {
-        double bound = (s->weight * s->x->max[1][second->labels[l]] - s->least[0]) - second->values[l];
-        if (hopeful(s, 1, second->labels[l], bound)) s->w->kept[n_kept++] = l;
+/* Looks at the first entries of row a: 1 if the rest of the row is proven to hold nothing better, 0 if that takes more than
+ * `most` entries, -1 out of memory. */
+static int look_ahead(search *s, int32_t a, double delta, int32_t most) {
+    fgi_walk walk;
+    int32_t b;
+    double theta;
+    int status = s->x->walk_open(s->x, &walk, 0, a);
+    if (status < 0) return status;
+    mark(s, 1);
+    while (most-- > 0) {
+        if ((status = s->x->walk_next(&walk, &b, &theta)) <= 0) return status < 0 ? status : 1;
+        s->w->touched++;
+        double value = s->weight * theta - delta;
+        if (value == -INFINITY || !hopeful(s, 0, a, value - s->least[1])) return 1;
+        const int64_t state = (int64_t)a * s->x->n[1] + b;
+        if (has_message(s, 1, b) && state != s->excluded) fgi_argmax_offer(&s->best, state, value - s->w->marked[s->w->max_card + b]);
     }
-    if (n_kept == 0) return;
-    pairs_of_row(s, top, n_kept);
-    for (int32_t k = 0; k < s->message[0].n; k++)
-        if (k != top) pairs_of_row(s, k, n_kept);
+    return 0;
+}
+
+/* Region "both": rows by descending bound, columns by ascending message, each until the bound says stop. Where many columns
+ * would have to be tried, the first entries of the sorted row often settle it sooner. */
+static int both_messages(search *s) {
+    const fgi_message *first = &s->message[0];
+    if (s->top[0] < 0 || s->top[1] < 0 || s->w->bound[s->top[0]] - s->least[1] < s->best.value) return 0;
+    fgi_ranked *rows = s->w->kept[0], *cols = s->w->kept[1];
+    const int32_t n_rows = keep_hopeful(s, 0, rows), n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
+    for (int32_t k = 0; k < n_rows && rows[k].value >= s->best.value; k++) {
+        const int32_t a = rows[k].at;
+        const double row_max = s->x->max[0][a], delta = first->values[rows[k].tag];
+        int32_t many = 0; /* columns that the bound of the row alone lets through */
+        while (many < MOST_AHEAD && many < n_cols && (s->weight * row_max - delta) + cols[many].value >= s->best.value) many++;
+        if (many >= LEAST_AHEAD) {
+            int status = look_ahead(s, a, delta, many);
+            if (status < 0) return status;
+            if (status > 0) continue;
+        }
+        for (int32_t l = 0; l < n_cols; l++) {
+            const int32_t b = cols[l].at;
+            const double col_max = s->x->max[1][b];
+            s->w->touched++;
+            if ((s->weight * row_max - delta) + cols[l].value < s->best.value) break; /* x - d is x + (-d), to the bit */
+            if (!hopeful(s, 0, a, (s->weight * (row_max < col_max ? row_max : col_max) - delta) + cols[l].value)) continue;
+            double theta = s->weight * s->x->entry(s->x, a, b);
+            int64_t state = (int64_t)a * s->x->n[1] + b;
+            if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - delta) + cols[l].value);
+        }
+    }
+    return 0;
 }
 
 /* Region "neither". Rows by descending maximum prove it when the columns with messages do not hold the maxima of many
@@ -187,7 +223,7 @@ fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_message *messa
     bound_messages(&s, 0);
     bound_messages(&s, 1);
     if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0) return FGI_NO_MEMORY;
-    both_messages(&s);
+    if (both_messages(&s) < 0) return FGI_NO_MEMORY;
     if (no_message(&s) < 0) return FGI_NO_MEMORY;
     *out = s.best;
     return FGI_OK;

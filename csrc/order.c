@@ -3,7 +3,7 @@
 #include <string.h>
 #include "util.h"
 
-enum { MAX_LEVELS = 48, LEVEL_SLOTS = 256, BLOCK = 8, FIRST_LIST = 64, GROWTH = 4 };
+enum { MAX_LEVELS = 120, LEVEL_SLOTS = 256, BLOCK = 8, FIRST_LIST = 64, GROWTH = 4 };
 
 /* ---- sorting ------------------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,128 @@
+"""How the work of GDMM grows with the number of labels K, on two generators (tables of K x K entries: 4e3 ... 1.7e7).
+
+    python bench/growth.py [--most 4096] [--iterations 100] [--seeds 1]
+
+matching   graph matching on a random geometric graph with K nodes: the variables are 85 nodes of a connected subgraph (fewer
+           if K is smaller), the labels all nodes, the unary scores inner products of binary feature rows, and every induced
+           edge carries the same table: 1 / shortest-path distance, 0 if unreachable, -inf on the diagonal.
+alignment  a hexagonal template of 19 points is to be found among K points in the plane: it is there, displaced a little;
+           score of a pair -min(| |a-b| - d_ij |, t), one table for each of the template's distances; weak random unaries.
+
+For every K: table entries touched per oracle call (walks, bounds, sorts and the certificate's calls all counted) and CPU
+seconds per iteration, set-up apart; and below, the exponents e of the fits to c * K^e by least squares in the logarithms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+from scipy.spatial import cKDTree
+
+import fginfer
+
+DEGREE = 12  # mean number of neighbours in the geometric graph: connected, or nearly so, for all K here
+FEATURES = 100
+
+
+def matching(k: int, seed: int = 0, variables: int = 85) -> fginfer.FactorGraph:
+    """The recipe of bench/matching.py (thesis 3.2.3) on a random geometric graph."""
+    rng = np.random.default_rng([seed, k])
+    at = rng.random((k, 2))
+    pairs = cKDTree(at).query_pairs(np.sqrt(DEGREE / (np.pi * k)), output_type="ndarray")
+    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(k, k))
+    hops = shortest_path(links, directed=False, unweighted=True)
+    nodes = np.argsort(hops[np.linalg.norm(at - 0.5, axis=1).argmin()], kind="stable")[: min(variables, k)]
+    with np.errstate(divide="ignore"):
+        table = 1.0 / hops
+    np.fill_diagonal(table, -np.inf)
+    # A feature belongs to the nodes around some place, with exceptions, as interests and schools do in a social network.
+    places, radius = rng.random((FEATURES, 2)), 0.1 + 0.2 * rng.random(FEATURES)
+    near = np.linalg.norm(at[:, None] - places[None], axis=2) < radius
+    has = np.where(near, rng.random((k, FEATURES)) < 0.5, rng.random((k, FEATURES)) < 0.02).astype(float)
+    order = np.full(k, -1)
+    order[nodes] = np.arange(len(nodes))
+    edges = order[pairs]
+    return fginfer.FactorGraph.from_arrays(
+        [k] * len(nodes), has[nodes] @ has.T, edges[(edges >= 0).all(axis=1)], tables=[table]
+    )
+
+
+def alignment(k: int, seed: int = 0) -> fginfer.FactorGraph:
+    """A template with few distinct distances, so that the tables fit in memory for large K."""
+    rng = np.random.default_rng([seed, k])
+    side = 0.1
+    axial = [(q, r) for q in range(-2, 3) for r in range(-2, 3) if abs(q + r) <= 2]
+    template = side * np.array([(q + r / 2, r * np.sqrt(0.75)) for q, r in axial])
+    labels = rng.random((k, 2))
+    places = rng.choice(k, len(template), replace=False)
+    labels[places] = template + 0.5 + rng.normal(0, 0.02 * side, template.shape)
+    between = np.linalg.norm(labels[:, None] - labels[None], axis=2)
+    apart = np.linalg.norm(template[:, None] - template[None], axis=2)
+    lengths = side * np.array([1.0, np.sqrt(3.0)])
+    edges, ids = [], []
+    for t, length in enumerate(lengths):
+        found = np.argwhere(np.triu(np.abs(apart - length) < 1e-9))
+        edges.append(found)
+        ids.append(np.full(len(found), t))
+    unary = rng.normal(0, 0.01, (len(template), k))
+    tables = [-np.minimum(np.abs(between - length), side / 2) for length in lengths]
+    return fginfer.FactorGraph.from_arrays([k] * len(template), unary, np.concatenate(edges), np.concatenate(ids), tables)
+
+
+def measure(graph: fginfer.FactorGraph, iterations: int) -> dict[str, float]:
+    """One run. The first iteration carries the set-up and the first labelings, so it is timed apart."""
+    with fginfer.Solver(graph, "gdmm", gap=0.0) as solver:
+        start = time.process_time()
+        solver.run(iterations=1)
+        setup = time.process_time() - start
+        start = time.process_time()
+        solver.run(iterations=iterations - 1)
+        rest = time.process_time() - start
+        r = solver.result(trace=False, dual=False)
+    calls = max(1.0, r.statistics["oracle_calls"])
+    return {
+        "touched": r.statistics["entries_touched"] / calls,
+        "seconds": rest / max(1, r.iterations - 1),
+        "setup": setup,
+        "gap": r.gap if r.gap is not None else np.inf,
+        "active": r.statistics["active_per_factor"],
+        "iterations": r.iterations,
+    }
+
+
+def exponent(sizes: list[int], values: list[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--least", type=int, default=64)
+    parser.add_argument("--most", type=int, default=4096)
+    parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=1)
+    options = parser.parse_args()
+    sizes = [options.least << s for s in range(20) if options.least << s <= options.most]
+    for make in (matching, alignment):
+        print(f"{make.__name__:>12}: K    entries   touched/call   CPU s/iteration   set-up s   active/factor   gap")
+        touched, seconds = [], []
+        for k in sizes:
+            runs = [measure(make(k, seed), options.iterations) for seed in range(options.seeds)]
+            r: dict[str, NDArray[np.float64] | float] = {name: float(np.mean([x[name] for x in runs])) for name in runs[0]}
+            touched.append(float(r["touched"]))
+            seconds.append(float(r["seconds"]))
+            print(
+                f"{k:>14} {k * k:>10} {r['touched']:>14.1f} {r['seconds']:>17.6f} {r['setup']:>10.3f}"
+                f" {r['active']:>15.2f} {r['gap']:>9.1e}",
+                flush=True,
+            )
+        if len(sizes) > 1:
+            print(f"{'exponents':>14}: touched/call K^{exponent(sizes, touched):.2f}, time K^{exponent(sizes, seconds):.2f}\n")
+
+
+if __name__ == "__main__":
+    main()
