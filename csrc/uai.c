@@ -15,7 +15,8 @@
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
 
 enum { MAX_TOKEN = 4096, CACHE_BITS = 10 };
-static const int64_t MAX_LONELY_LABELS = (int64_t)1 << 24; /* labels of variables without factors: memory the file never pays for */
+/* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable. */
+enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };
 
 /* A growing array; `bytes` of an element are passed to every call. */
 typedef struct pool { void *at; int64_t n, capacity; } pool;
@@ -386,7 +387,7 @@ static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_e
         if (length < 8) {
             word &= ((uint64_t)1 << (8 * length)) - 1;
             known = &r->cache[(word * 0x9E3779B97F4A7C15u) >> (64 - CACHE_BITS)];
-            if (known->text == word && length) {
+            if (known->text == word && length && is_space(p[length])) { /* other control characters belong to a token */
                 *out++ = known->score;
                 p += length;
                 continue;
@@ -526,7 +527,7 @@ static fgi_rc order_unaries(fgi_uai *r, fgi_error *err) {
     for (int64_t i = 0; i < r->n_vars; i++) {
         ready &= begin[i] == total;
         if (stamp[i] < 0) lonely += cards[i];
-        if (lonely > MAX_LONELY_LABELS)
+        if (lonely > LONELY_LABELS + LONELY_LABELS_EACH * r->n_vars)
             return fail_at(r, err, END_OF_FILE, (int64_t)strlen(END_OF_FILE), "variables without any factor announce %lld labels; that cannot be meant", (long long)lonely);
         total += cards[i]; /* no overflow: below 2^31 variables of below 2^31 labels */
     }

@@ -1,0 +1,73 @@
+/* uai.c, uai_write.c, decimal.c: a few thousand random attacks, and what every one of them takes for granted. */
+#include "fuzz_uai.h"
+
+static int failures;
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
+            failures++; \
+        } \
+    } while (0)
+
+static fgi_rc read_text(const char *text, int logs, fgi_model **m, fgi_error *err) {
+    static fuzz_text t;
+    fgi_rng g = {1};
+    int64_t given;
+    t.n = (int64_t)strlen(text);
+    memcpy(t.at, text, (size_t)t.n);
+    return fuzz_read(&t, logs, 7, &g, m, &given, err);
+}
+
+static void test_a_model(void) {
+    fgi_model *m = NULL;
+    fgi_error err;
+    int32_t labels[] = {1, 0, 1};
+    double score;
+    const char *text = "MARKOV 3 2 2 2  5 0 1 0 2 0 1 2 1 2 1 0  1 2.0  2 1 2  4 1 2 3 4  4 1 2 3 4  2 1 0.5";
+    CHECK(read_text(text, 0, &m, &err) == FGI_OK);
+    if (!m) return;
+    CHECK(m->s->n_tables == 1 && m->s->n_factors == 2); /* equal tables are one; arity 0 and 1 are folded */
+    CHECK(!fgi_model_score(m, labels, &score, &err));
+    CHECK(fabs(score - (log(2) + log(2) + log(0.5) + log(3) + log(2))) < 1e-15);
+    fgi_model_free(m);
+}
+
+static void test_errors(void) {
+    fgi_model *m = NULL;
+    fgi_error err;
+    CHECK(read_text("MARKOV\n1\n3\n1\n1 0\n3\n1 2\n-3", 0, &m, &err) == FGI_BAD_FORMAT);
+    CHECK(err.line == 8 && !strcmp(err.token, "-3") && strstr(err.message, "negative"));
+    CHECK(read_text("MARKOV 2 30000000 33333334 1 2 0 1 1000000020000000 1", 0, &m, &err) == FGI_BAD_FORMAT);
+    CHECK(strstr(err.message, "truncated"));
+    CHECK(!m);
+    fgi_uai *r = NULL;
+    CHECK(!fgi_uai_create(0, &r, &err));
+    CHECK(fgi_uai_feed(r, "x ", 2, &err) == FGI_BAD_FORMAT);
+    CHECK(fgi_uai_feed(r, "x ", 2, &err) == FGI_BAD_ARGUMENT); /* a reader that failed stays failed */
+    fgi_uai_free(r);
+    fgi_uai_free(NULL);
+    fgi_uai_writer_free(NULL);
+}
+
+static void test_texts(void) {
+    char text[FGI_TEXT_SIZE];
+    static const struct { double value; const char *text; } known[] = {
+        {0.3, "0.3"}, {100.0, "100"}, {1e22, "1e22"}, {-2.5e-7, "-2.5e-7"}, {5e-324, "5e-324"}, {0.0, "0"}, {-0.0, "-0"}, {123456.0, "123456"}};
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+        int n = fgi_text_of_double(known[k].value, text);
+        CHECK(n == (int)strlen(known[k].text) && !memcmp(text, known[k].text, (size_t)n));
+    }
+    CHECK(fgi_text_of_potential(-INFINITY, text) == 1 && text[0] == '0');
+    CHECK(fgi_text_of_potential(-800.0, text) == 0);
+    CHECK(fgi_text_of_potential(800.0, text) == 0);
+    CHECK(fgi_text_of_potential(log(0.3), text) == 3 && !memcmp(text, "0.3", 3));
+}
+
+int main(void) {
+    test_a_model();
+    test_errors();
+    test_texts();
+    failures += fuzz_many(1, 4000);
+    return failures != 0;
+}
