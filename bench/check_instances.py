@@ -181,7 +181,13 @@ def evidence_pairs(path: Path) -> dict[int, int]:
 
 
 def second_reading(path: Path) -> tuple[list[int], list[Factor]]:
-    for part, reader in ((".uai", uai_factors), (".LG", uai_factors), (".wcsp", wcsp_factors), (".cfn", cfn_factors), (".h5", opengm_factors)):
+    for part, reader in (
+        (".uai", uai_factors),
+        (".LG", uai_factors),
+        (".wcsp", wcsp_factors),
+        (".cfn", cfn_factors),
+        (".h5", opengm_factors),
+    ):
         if part in path.name:
             return reader(path)
     raise ValueError(f"no evaluator for {path.name}")
@@ -201,7 +207,11 @@ def compare(root: Path, row: dict[str, str], labelings: int, rng: np.random.Gene
     problems = []
     if graph.cards.tolist() != cards:
         problems.append("label counts")
-    if graph.n_variables != int(row["variables"]) or graph.n_factors != int(row["factors"]) or max(cards) != int(row["max_labels"]):
+    if (
+        graph.n_variables != int(row["variables"])
+        or graph.n_factors != int(row["factors"])
+        or max(cards) != int(row["max_labels"])
+    ):
         problems.append("sizes of INDEX.tsv")
     evidence: dict[int, int] = {}
     if row["evidence"] != "-":
@@ -242,7 +252,9 @@ def main() -> int:
     rng = np.random.default_rng(0)
     with open(options.folder / "INDEX.tsv", newline="") as stream:
         rows = [row for row in csv.DictReader(stream, delimiter="\t") if options.only in row["file"]]
-    print(f"{'file':66s} {'vars':>6s} {'lab':>4s} {'factors':>7s} {'entries':>9s} {'read s':>7s} {'feas':>4s} {'error':>8s}")
+    print(
+        f"{'file':66s} {'vars':>6s} {'lab':>4s} {'factors':>7s} {'entries':>9s} {'read s':>7s} {'feas':>4s} {'error':>8s}"
+    )
     wrong = 0
     for row in rows:
         line = compare(options.folder, row, options.labelings, rng)

@@ -64,9 +64,14 @@ def line(folder: Path, row: dict[str, str], known: dict[tuple[str, str], Peer], 
     bound = inf if r.bound is None else r.bound
     scale = max(1.0, abs(score))
     to_best = time_to(r.trace, lambda p: p.score is not None and p.score >= score - 1e-9 * scale)
-    to_gap = time_to(r.trace, lambda p: p.score is not None and p.bound is not None and p.bound - p.score <= 1e-5 * scale)
+    to_gap = time_to(
+        r.trace, lambda p: p.score is not None and p.bound is not None and p.bound - p.score <= 1e-5 * scale
+    )
     trws = known.get((name, "trws"), Peer(*[float("nan")] * 3))
-    tb2 = max((known[key].score for key in ((name, "toulbar2-new"), (name, "toulbar2-new-vns")) if key in known), default=float("nan"))
+    tb2 = max(
+        (known[key].score for key in ((name, "toulbar2-new"), (name, "toulbar2-new-vns")) if key in known),
+        default=float("nan"),
+    )
     notes = []
     if score < best - 1e-6 * max(1.0, abs(best)):
         notes.append(f"miss {best - score:.4g}")

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 import fginfer
 
-RESEARCH = {"107.sub188": (6304.0, 6.0, 38.0, 223), "107.sub85": (1934.0, None, 2.6, 107)}  # optimum, best s, converged s, MB
+RESEARCH = {
+    "107.sub188": (6304.0, 6.0, 38.0, 223),
+    "107.sub85": (1934.0, None, 2.6, 107),
+}  # optimum, best s, converged s, MB
 
 
 def distances(adjacency: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -47,7 +50,9 @@ def build(folder: Path, ego: str, sub: str) -> fginfer.FactorGraph:
         adjacency[names[a], names[b]] = adjacency[names[b], names[a]] = True
     nodes = [names[int(v)] for v in (folder / f"{ego}.sub{sub}.txt").read_text().split()]
     edges = np.argwhere(np.triu(adjacency[np.ix_(nodes, nodes)]))
-    return fginfer.FactorGraph.from_arrays([n] * len(nodes), features[nodes] @ features.T, edges, tables=[distances(adjacency)])
+    return fginfer.FactorGraph.from_arrays(
+        [n] * len(nodes), features[nodes] @ features.T, edges, tables=[distances(adjacency)]
+    )
 
 
 def main() -> None:
@@ -64,19 +69,28 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF)
         r = fginfer.solve(graph, "gdmm", time_limit=options.seconds, threads=options.threads, gap=1e-6)
         after = resource.getrusage(resource.RUSAGE_SELF)
-        best = next((p.seconds for p in r.trace if p.score is not None and r.score is not None and p.score >= r.score - 1e-9), None)
+        best = next(
+            (p.seconds for p in r.trace if p.score is not None and r.score is not None and p.score >= r.score - 1e-9),
+            None,
+        )
         s = r.statistics
         print(f"{name}: {graph.n_variables} variables, {graph.n_factors} edges, {graph.max_labels} labels")
         print(f"  {r.status}: score {r.score}, bound {r.bound}, {r.iterations} iterations")
-        print(f"  best labeling after {best:.3f} s, end after {r.seconds:.3f} s ({after.ru_utime - before.ru_utime:.3f} s of CPU)")
+        print(
+            f"  best labeling after {best:.3f} s, end after {r.seconds:.3f} s ({after.ru_utime - before.ru_utime:.3f} s of CPU)"
+        )
         calls = max(1.0, s["oracle_calls"])
-        print(f"  {s['entries_touched'] / calls:.1f} entries touched per oracle call ({calls:.0f} calls), {s['active_per_factor']:.2f} active states")
+        print(
+            f"  {s['entries_touched'] / calls:.1f} entries touched per oracle call ({calls:.0f} calls), {s['active_per_factor']:.2f} active states"
+        )
         times = ", ".join(f"{k[8:]} {v:.3f}" for k, v in s.items() if k.startswith("seconds_"))
         print(f"  seconds: {times}; peak memory {after.ru_maxrss / 1024:.0f} MB (the process, Python included)")
         if name in RESEARCH:
             optimum, to_best, to_end, memory = RESEARCH[name]
             ratio = f"{to_best / best:.0f}x faster to the labeling, " if to_best and best else ""
-            print(f"  research code: {optimum}, best after {to_best} s, converged after {to_end} s, {memory} MB -> {ratio}{to_end / r.seconds:.0f}x to the end")
+            print(
+                f"  research code: {optimum}, best after {to_best} s, converged after {to_end} s, {memory} MB -> {ratio}{to_end / r.seconds:.0f}x to the end"
+            )
 
 
 if __name__ == "__main__":

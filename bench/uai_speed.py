@@ -54,7 +54,9 @@ def main() -> None:
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
-    print(f"{'file':44s} {'MB':>6s} {'numpy MB/s':>10s} {'fginfer MB/s':>12s} {'ratio':>6s} {'tables MB':>9s} {'peak/tables':>11s}")
+    print(
+        f"{'file':44s} {'MB':>6s} {'numpy MB/s':>10s} {'fginfer MB/s':>12s} {'ratio':>6s} {'tables MB':>9s} {'peak/tables':>11s}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.uai"
         small.write_text("MARKOV 1 2 1 1 0 2 0.5 0.5")

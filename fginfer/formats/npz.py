@@ -21,7 +21,8 @@ from fginfer.graph import FactorGraph
 _VERSION = 1
 _REQUIRED = ("cards", "unary", "table_arity", "dims", "values", "factor_table", "vars")
 _OPTIONAL = ("table_kind", "params", "factor_weight", "factor_transposed", "var_begin")
-_KINDS = {"values": "f", "unary": "f", "params": "f", "factor_weight": "f", "constant": "f"}
+_DOUBLES = ("values", "unary", "params", "factor_weight", "constant")
+_INT64 = ("fginfer", "given_factors", "var_begin")
 
 
 def write_npz(graph: FactorGraph, path: Path) -> None:
@@ -85,15 +86,15 @@ class _Loader:
             try:
                 version = np.lib.format.read_magic(member)
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, fortran, dtype = read(member)
+                shape, _, dtype = read(member)
             except ValueError as error:
                 raise FormatError(f"member {name!r} is no array ({error})", str(self.path)) from None
             header, size = member.tell(), dtype.itemsize
             for length in shape:
                 size *= length
-            wanted = _KINDS.get(name, "iu")
+            wanted = np.float64 if name in _DOUBLES else np.int64 if name in _INT64 else np.int32
             scalar = name in ("fginfer", "given_factors", "constant")
-            if dtype.kind not in wanted or len(shape) != (0 if scalar else 1) or (fortran and shape):
+            if not np.can_cast(dtype, wanted) or len(shape) != (0 if scalar else 1):
                 raise FormatError(f"member {name!r} has the wrong type ({dtype}, {len(shape)} axes)", str(self.path))
             if size != info.file_size - header:
                 announced = f"member {name!r} announces {size} bytes, the archive holds {info.file_size - header}"

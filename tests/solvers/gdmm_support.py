@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from fginfer.arrays import ModelArrays
 from fginfer.native import check, ffi, lib, new_error, pointer
 
-STATUS = ["running", "optimal", "gap_reached", "converged", "time_limit", "iteration_limit", "interrupted", "infeasible"]
+STATUS = [
+    "running",
+    "optimal",
+    "gap_reached",
+    "converged",
+    "time_limit",
+    "iteration_limit",
+    "interrupted",
+    "infeasible",
+]
 
 
 @dataclass
@@ -84,7 +93,11 @@ def random_problem(
         if kind == 0:
             factors.append(Factor(variables, 0, scores(shape) * weight, weight=weight))
             continue
-        p0, p1 = (round(float(rng.normal()), 2), round(float(rng.normal()), 2)) if kind == 1 else (round(float(rng.random()), 2), 2.0)
+        p0, p1 = (
+            (round(float(rng.normal()), 2), round(float(rng.normal()), 2))
+            if kind == 1
+            else (round(float(rng.random()), 2), 2.0)
+        )
         a, b = np.indices(shape)
         d = np.abs(a - b) if kind == 2 else (a - b) ** 2
         table = np.where(a == b, p0, p1) if kind == 1 else -p0 * np.minimum(d, p1)

@@ -80,7 +80,13 @@ def test_optimum_on_trees(seed: int, algorithm: int) -> None:
 
 def outcome(run: Run) -> tuple[object, ...]:
     labels = run.labels()
-    return (run.info.score, run.info.bound, run.info.iterations, None if labels is None else tuple(labels), tuple(run.trace()))
+    return (
+        run.info.score,
+        run.info.bound,
+        run.info.iterations,
+        None if labels is None else tuple(labels),
+        tuple(run.trace()),
+    )
 
 
 @pytest.mark.parametrize("algorithm", [0, 8])
