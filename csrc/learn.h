@@ -24,6 +24,7 @@ typedef struct fgi_learn_scratch {
     double *scores;       /* max tokens x K, or the alternatives of the longest example */
     double *best;         /* K: maxima of one message */
     double *table;        /* K x K: table of an edge with features, or the gathered table of two candidate lists */
+    uint8_t *on;          /* 2 x K: sets with interactions */
     double *span;         /* projective trees: the chart */
     int32_t *span_back;
     int64_t touched;
@@ -73,12 +74,13 @@ fgi_rc fgi_learn_check_answer(const fgi_learner *L, int32_t i, const int32_t *la
 void fgi_learn_products(const fgi_learner *L, double *dot, double *norm);
 void fgi_learn_apply(fgi_learner *L, double step, double factor);
 
-/* learn_scores.c, learn_decode.c, learn_parse.c: oracles. */
+/* learn_decode.c, learn_sets.c, learn_parse.c: oracles. */
 void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
                            fgi_learn_scratch *s);
 int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
                              fgi_learn_scratch *s, int32_t *answer, double *value);
 double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
+double fgi_learn_decode_set(const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
 fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s);
 void fgi_learn_scratch_clear(fgi_learn_scratch *s);
 int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i);

@@ -1,4 +1,4 @@
-/* learn_decode.c - structured oracles: scores of the tokens, max-sum over forests, threshold for sets; batches in parallel. */
+/* learn_decode.c - structured oracles: scores of the tokens, max-sum over forests; batches in parallel. */
 #include <string.h>
 #include "learn.h"
 
@@ -13,6 +13,7 @@ fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
     if (d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && (d->edge_row || d->choice_begin)) {
         if (!fgi_mul(k, k, &cells) || !(s->table = fgi_alloc(cells, sizeof(double)))) return FGI_NO_MEMORY;
     }
+    if (d->kind == FGI_LEARN_SETS && !(s->on = fgi_alloc(2 * k, 1))) return FGI_NO_MEMORY;
     if (d->kind == FGI_LEARN_CHOICES && d->projective) {
         int64_t n = L->max_tokens + 1;
         if (!fgi_mul(n, 4 * n, &cells)) return FGI_NO_MEMORY;
@@ -25,7 +26,7 @@ fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
 
 void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
     int64_t touched = s->touched;
-    free(s->scores), free(s->best), free(s->table), free(s->span), free(s->span_back);
+    free(s->scores), free(s->best), free(s->table), free(s->span), free(s->span_back), free(s->on);
     memset(s, 0, sizeof *s);
     s->touched = touched;
 }
@@ -212,9 +213,8 @@ int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_
     fgi_learn_fill_scores(L, w, loss_factor, i, s);
     if (d->kind == FGI_LEARN_LABELS) total = decode_forest(L, w, i, s, answer);
     else if (d->kind == FGI_LEARN_SETS) {
-        int32_t n = 0;
-        for (int32_t l = 0; l < d->n_labels; l++)
-            if (s->scores[l] > 0) answer[n++] = l, total += s->scores[l];
+        int32_t n;
+        total = fgi_learn_decode_set(L, w, s, answer, &n);
         if (value) *value = total + loss_factor * (d->token_weight ? d->token_weight[i] : 1.0) * (double)(d->truth_begin[i + 1] - d->truth_begin[i]);
         return n;
     } else if (d->projective) total = fgi_learn_parse(L, i, s, answer);
@@ -265,7 +265,7 @@ static void decode_range(void *context, int64_t begin, int64_t end, int worker) 
 
 fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
                         int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
-    if (!L->decodes) return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
+    if (!L->decodes && L->data.kind != FGI_LEARN_SETS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
     for (int64_t k = 0; k < m; k++)
         if (examples[k] < 0 || examples[k] >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);

@@ -35,6 +35,7 @@ struct fgi_gdmm {
     double *row_norm;            /* |x_j|^2 of every token */
     double *loss;                /* per example: factorwise hinge losses at its last visit */
     fgi_updatable **tables;      /* one per pairwise feature; NULL when scanned */
+    int64_t n_tables;
     fgi_oracle_scratch *oracle;
     fgi_rng rng;
     int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;

@@ -98,7 +98,7 @@ static void place_edges(fgi_gdmm *g) {
 
 static fgi_rc fill(fgi_gdmm *g) {
     const fgi_learn_data *d = &g->L->data;
-    int64_t k = d->n_labels, n_tables = g->n_edges ? d->n_edge_features : 0;
+    int64_t k = d->n_labels, n_tables = g->n_tables = g->n_edges ? d->n_edge_features : 0;
     g->tokens = fgi_calloc(g->n_tokens, sizeof *g->tokens);
     g->edges = fgi_calloc(g->n_edges, sizeof *g->edges);
     g->row_norm = fgi_calloc(g->n_tokens, sizeof(double));
@@ -153,7 +153,7 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     if (!g) return;
     for (int64_t t = 0; g->tokens && t < g->n_tokens; t++) free(g->tokens[t].label), free(g->tokens[t].value);
     for (int64_t e = 0; g->edges && e < g->n_edges; e++) free(g->edges[e].state), free(g->edges[e].beta);
-    for (int64_t k = 0; g->tables && g->n_edges && k < g->L->data.n_edge_features; k++) fgi_updatable_free(g->tables[k]);
+    for (int64_t k = 0; g->tables && k < g->n_tables; k++) fgi_updatable_free(g->tables[k]);
     for (int side = 0; side < 2; side++) free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
     fgi_oracle_scratch_free(g->oracle);
     free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores), free(g->row_best);
@@ -168,7 +168,7 @@ void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
     for (int64_t i = 0; i < g->L->data.n_examples; i++) info->loss_estimate += g->loss[i];
     if (g->n_tokens) info->active_labels /= (double)g->n_tokens;
     if (g->n_edges) info->active_states /= (double)g->n_edges;
-    for (int64_t k = 0; g->n_edges && k < g->L->data.n_edge_features; k++) if (g->tables[k]) info->memory += fgi_updatable_memory(g->tables[k]);
+    for (int64_t k = 0; k < g->n_tables; k++) if (g->tables[k]) info->memory += fgi_updatable_memory(g->tables[k]);
     info->memory += g->n_tokens * (int64_t)sizeof(fgi_support) + g->n_edges * (int64_t)sizeof(fgi_edge_block);
 }
 
@@ -207,7 +207,7 @@ void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, 
 /* The sorted tables are made again from the weights of the learner. */
 static fgi_rc rebuild_tables(fgi_gdmm *g, fgi_error *err) {
     const int32_t k = g->L->data.n_labels;
-    for (int64_t f = 0; g->n_edges && f < g->L->data.n_edge_features; f++) {
+    for (int64_t f = 0; f < g->n_tables; f++) {
         if (!g->tables[f]) continue;
         const double *w = g->L->w + g->L->unary + f * k * k;
         for (int32_t a = 0; a < k; a++)

@@ -64,7 +64,7 @@ typedef struct fgi_learner fgi_learner;
 fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner **out, fgi_error *err);
 void fgi_learn_free(fgi_learner *L);
 int64_t fgi_learn_dimension(const fgi_learner *L);
-/* 1 when answers are found inside the core; 0: a loopy graph or a pairwise multilabel problem, answers come from outside. */
+/* 1 when the core finds best answers; 0: sets with interactions (local search) and graphs with cycles (not decoded here). */
 int fgi_learn_decodes(const fgi_learner *L);
 /* The learner's own vectors of `dimension` doubles: the iterate, and the sum from which averages are made. */
 double *fgi_learn_weights(fgi_learner *L);
@@ -170,7 +170,7 @@ typedef struct fgi_gdmm_info {
 
 typedef struct fgi_gdmm fgi_gdmm;
 
-/* The learner keeps the weights; it must outlive the gdmm. */
+/* The learner keeps the weights; it must outlive the gdmm (fgi_gdmm_free alone may come later). */
 fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err);
 void fgi_gdmm_free(fgi_gdmm *g);
 /* Visits examples[*next .. m): every block of an example once, then its multipliers. */
@@ -189,5 +189,20 @@ void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, 
 fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
                        const int32_t *state_size, const int32_t *states, const double *betas, const double *losses,
                        uint64_t rng, const int64_t *work, fgi_error *err); /* work: calls and entries, as in the info */
+
+/* The same for label sets with pairwise interactions (Algorithm 1 with Algorithm 3). greedy: how many labels a visit may add. */
+typedef struct fgi_gdmm_sets fgi_gdmm_sets;
+fgi_rc fgi_gdmm_sets_create(fgi_learner *L, const fgi_gdmm_settings *s, int32_t greedy, fgi_gdmm_sets **out, fgi_error *err);
+void fgi_gdmm_sets_free(fgi_gdmm_sets *g);
+fgi_rc fgi_gdmm_sets_pass(fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
+fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
+void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info); /* active_labels, active_states: per example */
+/* sizes: labels and pairs of each example; pairs have two labels and four values (Y and three multipliers). */
+void fgi_gdmm_sets_export_size(const fgi_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs);
+void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X, int32_t *pair_labels,
+                          double *pair_values, double *losses);
+fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X,
+                            const int32_t *pair_labels, const double *pair_values, const double *losses,
+                            const int64_t *work, fgi_error *err);
 
 #endif

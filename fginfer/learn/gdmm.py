@@ -21,8 +21,8 @@ class GdmmOptions:
     """rho: penalty on disagreement between a factor and its variables (0: 1 / C). eta: multiplier step, 1 is the
     classical one; soft-bcfw is eta = 0, an approximation that gets better and slower with rho.
 
-    partitions: unigram oracles look at one of so many parts of the labels, drawn at random. brute_force: pairwise
-    oracles scan their tables. primal: "exact" measures the objective with the structured oracle, "relaxed" bounds it
+    greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
+    so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact" measures the objective with the structured oracle, "relaxed" bounds it
     from above with factorwise ones, "auto" takes the exact one where that is cheap.
     """
 
@@ -31,6 +31,7 @@ class GdmmOptions:
     partitions: int = 1
     brute_force: bool = False
     primal: str = "auto"
+    greedy: int = 8
     batch_size: int = 1
 
     def __post_init__(self) -> None:
@@ -38,35 +39,36 @@ class GdmmOptions:
             raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
 
 
-class Gdmm:
-    """Algorithm 1 with Algorithm 4 of gdmm-learning.txt."""
+class _Gdmm:
+    """What the two variants share: shuffled passes and measuring. `_core` prefixes the C functions."""
+
+    _core = ""
 
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
     ) -> None:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
         s = ffi.new("fgi_gdmm_settings *")
-        s.C, s.rho, s.eta, s.partitions = (
-            C,
-            options.rho,
-            0.0 if name == "soft-bcfw" else options.eta,
-            options.partitions,
-        )
-        s.brute_force, s.seed = options.brute_force, seed
-        out, error = ffi.new("fgi_gdmm **"), new_error()
-        check(lib.fgi_gdmm_create(learner._handle, s, out, error), error)
-        self._handle = ffi.gc(out[0], lib.fgi_gdmm_free)
+        s.C, s.rho, s.eta = C, options.rho, 0.0 if name == "soft-bcfw" else options.eta
+        s.partitions, s.brute_force, s.seed = options.partitions, options.brute_force, seed
+        self._handle = self._create(s)
         self._rng = np.random.default_rng(seed)
         self._order: Ints | None = None
         self._place = 0
+        self._estimate = np.inf
+
+    def _create(self, settings: Any) -> Any:
+        raise AssertionError("a variant creates its own core")
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        error = new_error()
+        check(getattr(lib, f"{self._core}_{function}")(self._handle, *arguments, error), error)
 
     def advance(self, deadline: float) -> bool:
         if self._order is None:
             self._order, self._place = self._rng.permutation(self.learner.data.n_examples).astype(np.int32), 0
-        following, error = ffi.new("int64_t *", self._place), new_error()
-        check(
-            lib.fgi_gdmm_pass(self._handle, pointer(self._order), len(self._order), following, deadline, error), error
-        )
+        following = ffi.new("int64_t *", self._place)
+        self._call("pass", pointer(self._order), len(self._order), following, deadline)
         self._place = int(following[0])
         if self._place < len(self._order):
             return False
@@ -76,7 +78,7 @@ class Gdmm:
     @property
     def info(self) -> Any:
         info = ffi.new("fgi_gdmm_info *")
-        lib.fgi_gdmm_get_info(self._handle, info)
+        getattr(lib, f"{self._core}_get_info")(self._handle, info)
         return info
 
     def weights(self) -> Reals:
@@ -88,16 +90,15 @@ class Gdmm:
 
     def certificate(self) -> tuple[float, float, float]:
         """(upper bound on the LP-relaxed objective, dual value of a consistent point, infeasibility)."""
-        relaxed, dual, infeasibility, error = (*(ffi.new("double *") for _ in range(3)), new_error())
-        check(lib.fgi_gdmm_measure(self._handle, relaxed, dual, infeasibility, error), error)
+        relaxed, dual, infeasibility = (ffi.new("double *") for _ in range(3))
+        self._call("measure", relaxed, dual, infeasibility)
         return float(relaxed[0]), float(dual[0]), float(infeasibility[0])
 
     def wants_certificate(self, tol: float) -> bool:
         """The factorwise losses seen on the way estimate the objective; a look is cheap (about a pass) but not free."""
         info = self.info
-        estimate = 0.5 * info.squared_norm + self.C * info.loss_estimate
-        previous, self._estimate = getattr(self, "_estimate", np.inf), estimate
-        return bool(abs(previous - estimate) <= 2 * tol * max(1.0, abs(estimate)))
+        previous, self._estimate = self._estimate, 0.5 * info.squared_norm + self.C * info.loss_estimate
+        return bool(abs(previous - self._estimate) <= 2 * tol * max(1.0, abs(self._estimate)))
 
     def _exact(self) -> bool:
         """Whether the structured oracle is affordable: it reads at most a few hundred million table entries."""
@@ -120,6 +121,33 @@ class Gdmm:
 
     # ---- checkpoints
 
+    def _common(self) -> dict[str, Any]:
+        info = self.info
+        return {
+            "work": np.array([info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched], np.int64),
+            "weights": self.learner.weights.copy(),
+            "rng": np.array(json.dumps(self._rng.bit_generator.state)),
+            "order": np.zeros(0, np.int32) if self._order is None else self._order,
+            "place": np.array(self._place),
+            "estimate": np.array(self._estimate),
+        }
+
+    def _restore_common(self, saved: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = json.loads(str(saved["rng"]))
+        self._order = np.ascontiguousarray(saved["order"]) if len(saved["order"]) else None
+        self._place, self._estimate = int(saved["place"]), float(saved["estimate"])
+
+
+class GdmmTokens(_Gdmm):
+    """Algorithm 1 with Algorithm 4 of gdmm-learning.txt: chains, trees and graphs of tokens with labels."""
+
+    _core = "fgi_gdmm"
+
+    def _create(self, settings: Any) -> Any:
+        out, error = ffi.new("fgi_gdmm **"), new_error()
+        check(lib.fgi_gdmm_create(self.learner._handle, settings, out, error), error)
+        return ffi.gc(out[0], lib.fgi_gdmm_free)
+
     def export(self) -> dict[str, Any]:
         sizes = np.zeros(4, np.int64)
         lib.fgi_gdmm_export_size(self._handle, pointer(sizes))
@@ -133,27 +161,43 @@ class Gdmm:
         }  # fmt: skip
         rng = ffi.new("uint64_t *")
         lib.fgi_gdmm_export(self._handle, *(pointer(a) for a in arrays.values()), rng)
-        info = self.info
-        arrays["core_rng"] = np.array(rng[0], np.uint64)
-        arrays["work"] = np.array([info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched], np.int64)
-        arrays["weights"] = self.learner.weights.copy()
-        arrays["rng"] = np.array(json.dumps(self._rng.bit_generator.state))
-        arrays["order"] = np.zeros(0, np.int32) if self._order is None else self._order
-        arrays["place"] = np.array(self._place)
-        arrays["estimate"] = np.array(getattr(self, "_estimate", np.inf))
-        return arrays
+        return {**arrays, "core_rng": np.array(rng[0], np.uint64), **self._common()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         names = ("support_size", "labels", "values", "state_size", "states", "betas", "losses")
         arrays = [np.ascontiguousarray(saved[name]) for name in names]
+        work = np.ascontiguousarray(saved["work"])
         self.learner.weights[:] = saved["weights"]
-        work, error = np.ascontiguousarray(saved["work"]), new_error()
-        check(
-            lib.fgi_gdmm_import(
-                self._handle, *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work), error
-            ),
-            error,
-        )
-        self._rng.bit_generator.state = json.loads(str(saved["rng"]))
-        self._order = np.ascontiguousarray(saved["order"]) if len(saved["order"]) else None
-        self._place, self._estimate = int(saved["place"]), float(saved["estimate"])
+        self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
+        self._restore_common(saved)
+
+
+class GdmmSets(_Gdmm):
+    """Algorithm 1 with Algorithm 3: label sets with pairwise interactions."""
+
+    _core = "fgi_gdmm_sets"
+
+    def _create(self, settings: Any) -> Any:
+        out, error = ffi.new("fgi_gdmm_sets **"), new_error()
+        check(lib.fgi_gdmm_sets_create(self.learner._handle, settings, self.options.greedy, out, error), error)
+        return ffi.gc(out[0], lib.fgi_gdmm_sets_free)
+
+    def export(self) -> dict[str, Any]:
+        n, m = ffi.new("int64_t *"), ffi.new("int64_t *")
+        lib.fgi_gdmm_sets_export_size(self._handle, n, m)
+        examples = self.learner.data.n_examples
+        arrays: dict[str, Any] = {
+            "sizes": np.zeros(2 * examples, np.int32), "labels": np.zeros(n[0], np.int32), "X": np.zeros(n[0]),
+            "pair_labels": np.zeros(2 * m[0], np.int32), "pair_values": np.zeros(4 * m[0]),
+            "losses": np.zeros(examples),
+        }  # fmt: skip
+        lib.fgi_gdmm_sets_export(self._handle, *(pointer(a) for a in arrays.values()))
+        return {**arrays, **self._common()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        names = ("sizes", "labels", "X", "pair_labels", "pair_values", "losses")
+        arrays = [np.ascontiguousarray(saved[name]) for name in names]
+        work = np.ascontiguousarray(saved["work"])
+        self.learner.weights[:] = saved["weights"]
+        self._call("import", *(pointer(a) for a in arrays), pointer(work))
+        self._restore_common(saved)

@@ -8,7 +8,7 @@ from typing import Any
 from fginfer.errors import SettingsError
 from fginfer.learn.batch import CuttingPlane, FrankWolfe
 from fginfer.learn.block import BlockOptions, BlockSolver
-from fginfer.learn.gdmm import Gdmm, GdmmOptions
+from fginfer.learn.gdmm import GdmmOptions, GdmmSets, GdmmTokens
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import Oracle
 
@@ -30,7 +30,8 @@ def make_solver(
     if name in BLOCK:
         return BlockSolver(name, learner, oracle, C, seed, build(BlockOptions, options, name))
     if name in ("gdmm", "soft-bcfw"):
-        return Gdmm(name, learner, oracle, C, seed, build(GdmmOptions, options, name))
+        kind = GdmmSets if learner.data.kind == 2 else GdmmTokens
+        return kind(name, learner, oracle, C, seed, build(GdmmOptions, options, name))
     rest = {k: v for k, v in options.items() if k != "batch_size"}
     if rest:
         raise SettingsError(f"{name} has no option {', '.join(sorted(rest))}")

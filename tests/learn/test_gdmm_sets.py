@@ -1,0 +1,125 @@
+"""gdmm on label sets with interactions: optimum of the relaxed problem, certificates, joint oracle against the scan."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from fginfer.learn import StructuredSVM
+from fginfer.learn.learner import Learner
+from fginfer.learn.solvers import make_solver
+from fginfer.learn.trace import Limits, drive
+
+from . import problems as P
+from .test_solvers import optimum
+
+
+def relaxed_loss(data, w, i):
+    """LP-relaxed loss of one example, by HiGHS: x_l, y_lm with y <= x_l, y <= x_m, x_l + x_m - 1 <= y."""
+    d, k = data.rows.shape[1], data.n_labels
+    truth = np.isin(np.arange(k), P.truth_of(data, i))
+    unary = data.rows[i].toarray()[0] @ w[: d * k].reshape(d, k)
+    table = w[d * k :].reshape(k, k)
+    pairs = list(itertools.combinations(range(k), 2))
+    objective = np.concatenate([unary + np.where(truth, -1.0, 1.0), [table[a, b] for a, b in pairs]])
+    rows, right = [], []
+    for f, (a, b) in enumerate(pairs):
+        for left, limit in (({k + f: 1, a: -1}, 0.0), ({k + f: 1, b: -1}, 0.0), ({a: 1, b: 1, k + f: -1}, 1.0)):
+            row = np.zeros(len(objective))
+            for at, x in left.items():
+                row[at] = x
+            rows.append(row)
+            right.append(limit)
+    result = scipy.optimize.linprog(-objective, A_ub=np.array(rows), b_ub=right, bounds=(0, 1))
+    on = np.flatnonzero(truth)
+    score = unary[on].sum() + sum(table[a, b] for a, b in itertools.combinations(on, 2))
+    return -result.fun + truth.sum() - score
+
+
+def test_without_interactions_it_is_the_exact_optimum():
+    data = P.random_sets(np.random.default_rng(0), n=10)
+    _, trace = drive(make_solver("gdmm", Learner(data), None, 0.3, 0, {}), Limits(1e-6, 2000))
+    assert trace[-1].primal == pytest.approx(optimum(data, 0.3, squared=False), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("brute", [False, True])
+def test_with_interactions_it_meets_the_relaxed_optimum(seed, brute):
+    data, C = P.random_sets(np.random.default_rng(seed), n=8, labels=4, pairwise=True), 0.3
+    learner = Learner(data)
+    solver = make_solver("gdmm", learner, None, C, 0, {"brute_force": brute})
+    status, trace = drive(solver, Limits(1e-5, 5000))
+    assert status == "converged", trace[-1]
+    w = learner.weights.copy()
+    relaxed = 0.5 * w @ w + C * sum(relaxed_loss(data, w, i) for i in range(data.n_examples))
+    exact = 0.5 * w @ w + C * sum(max(v - g @ w) for g, v in P.planes(data))
+    assert trace[-1].dual - 1e-9 <= relaxed <= trace[-1].primal + 1e-9
+    assert exact <= relaxed + 1e-9
+    assert optimum(data, C, squared=False) <= trace[-1].primal * (1 + 1e-6)
+
+
+def test_certificates_hold_on_the_way():
+    data, C = P.random_sets(np.random.default_rng(9), n=8, labels=4, pairwise=True), 1.0
+    learner = Learner(data)
+    solver = make_solver("gdmm", learner, None, C, 0, {"greedy": 1})
+    duals, primals = [], []
+    for _ in range(30):
+        solver.advance(np.inf)
+        upper, lower, _ = solver.certificate()
+        w = learner.weights.copy()
+        assert upper >= 0.5 * w @ w + C * sum(relaxed_loss(data, w, i) for i in range(data.n_examples)) - 1e-9
+        duals.append(lower)
+        primals.append(upper)
+    assert max(duals) <= min(primals) + 1e-9
+
+
+def test_the_joint_oracle_is_sublinear_and_changes_nothing_else():
+    rng = np.random.default_rng(3)
+    data = P.random_sets(rng, n=30, labels=60, features=8, pairwise=True)
+    fast = make_solver("gdmm", Learner(data), None, 0.5, 0, {})
+    slow = make_solver("gdmm", Learner(data), None, 0.5, 0, {"brute_force": True})
+    for _ in range(5):
+        fast.advance(np.inf)
+        slow.advance(np.inf)
+    assert fast.certificate()[1] == pytest.approx(slow.certificate()[1], rel=0.01)
+
+
+def test_slices_and_checkpoints_change_nothing():
+    data = P.random_sets(np.random.default_rng(7), n=9, labels=5, pairwise=True)
+    whole = make_solver("gdmm", Learner(data), None, 0.5, 7, {})
+    for _ in range(8):
+        whole.advance(np.inf)
+    sliced = make_solver("gdmm", Learner(data), None, 0.5, 7, {})
+    passes = calls = 0
+    while passes < 8:
+        passes += sliced.advance(0.0)
+        calls += 1
+        if calls % 5 == 0:
+            saved = sliced.export()
+            sliced = make_solver("gdmm", Learner(data), None, 0.5, 7, {})
+            sliced.restore(saved)
+    assert np.array_equal(whole.weights(), sliced.weights())
+    assert whole.certificate() == sliced.certificate()
+
+
+def test_interactions_are_learned_and_decoded():
+    """Label 2 goes with 0 and 1 together, which no unary weight can say."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.column_stack([X[:, 0] > 0, X[:, 1] > 0, (X > 0).all(axis=1)]).astype(int)
+    plain = StructuredSVM(model="multilabel", solver="gdmm", pairwise=False, C=1.0).fit(X, y)
+    joint = StructuredSVM(model="multilabel", solver="gdmm", C=1.0).fit(X, y)
+    assert np.abs(joint.pairwise_).max() > 0.1
+    assert joint.score(X, y) > plain.score(X, y)
+    small = P.random_sets(rng, n=6, labels=5, pairwise=True)
+    learner = Learner(small)
+    w = rng.normal(size=learner.dimension)
+    best = [max(w @ P.joint_features(small, i, a) for a in P.answers(small, i)) for i in range(6)]
+    found = learner.decode(w)
+    for i, answer in enumerate(found.split()):
+        assert found.value[i] == pytest.approx(w @ P.joint_features(small, i, answer))
+        assert found.value[i] <= best[i] + 1e-9
+    assert np.sum(found.value >= np.array(best) - 1e-9) >= 4
