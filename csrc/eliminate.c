@@ -35,7 +35,7 @@ fgi_rc fgi_eliminate_create(const fgi_model *m, double memory, double effort, fg
     e->memory_limit = memory;
     e->info.width = -1;
     e->info.memory = e->info.work = e->info.value = INFINITY;
-    if (!(effort > 0)) effort = 4e7;
+    if (!(effort > 0)) effort = 2e7;
     fgi_rc rc = FGI_NO_MEMORY;
     if (!e->model) goto fail;
     if (graph_steps(m->s) <= effort) {

@@ -398,6 +398,7 @@ fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, d
     if (!build_graph(o, g)) return FGI_NO_MEMORY;
     fgi_bags *best = NULL, *next = &o->bags[0];
     fgi_rng rng = {0x5EED};
+    int32_t least_left = g->n; /* vertices left when a pass gave up */
     for (int attempt = 0; attempt < 64 && o->steps < effort; attempt++) {
         /* First a try whether the problem is easy, then the full passes. Another pass is worth at most a part of the elimination it
          * may shorten; a step here costs about as much as eight table entries there. */
@@ -407,6 +408,8 @@ fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, d
         const double steps = best ? fmin(effort, o->steps + share * best->work) : effort;
         pass_end end = greedy_pass(o, by, attempt > 3 ? &rng : NULL, table, best ? best->work : INFINITY, steps, next);
         if (end == PASS_NO_MEMORY) return FGI_NO_MEMORY;
+        if (!best && attempt > 0 && o->heap_size < least_left) least_left = o->heap_size;
+        if (!best && end != PASS_DONE && attempt >= 3 && 4 * (int64_t)least_left > g->n) break; /* not even close */
         if (end == PASS_DONE) {
             best = next;
             next = &o->bags[best == &o->bags[0]];

@@ -28,15 +28,29 @@ static void reduce(ps_work *w) {
         if (want & FGI_REDUCE_DOMINATE) progress += ps_dominate(w);
         if (!progress && want & FGI_REDUCE_ROOF) progress += ps_roof(w);
     }
-    w->info.complete = !w->stop && !w->failure;
+    w->info.complete = !w->stop && !w->failure && !w->hopeless;
     if (!w->infeasible && !w->failure && want & FGI_REDUCE_FIX) ps_fix(w); /* cheap, and it may have been cut short */
     ps_compact(w);
+}
+
+/* A large model is not rebuilt for next to nothing. */
+static int ps_pays(const ps_work *w) {
+    const double before = (double)w->m->s->values_begin[w->m->s->n_tables];
+    double after = 0;
+    if (before < 1e6 || w->n_records * 50 > w->n_vars) return 1;
+    for (int64_t f = 0; f < w->n_factors; f++) {
+        const ps_factor *x = &w->factors[f];
+        if (x->arity && x->kind == FGI_DENSE) after += (double)ps_states(w, x) / (x->table >= 0 ? w->uses[x->table] : 1);
+    }
+    return after < 0.95 * before;
 }
 
 static void count_rest(fgi_presolve *p) {
     const fgi_structure *s = p->reduced->s;
     fgi_presolve_info *i = &p->info;
-    *i = p->w.info;
+    if (p->var_of || p->w.infeasible) *i = p->w.info; /* else nothing of it is used */
+    i->complete = p->w.info.complete;
+    i->roof_bound = p->w.info.roof_bound;
     i->infeasible = p->w.infeasible;
     i->work = p->w.work;
     i->variables = s->n_vars;
@@ -52,7 +66,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
     ps_work *w = &p->w;
     w->options = *o;
     const double size = (double)m->s->values_begin[m->s->n_tables] + (double)m->s->unary_begin[m->s->n_vars] + 4.0 * (double)m->s->n_factors;
-    if (!(w->options.work > 0)) w->options.work = 2e6 + 8 * size;
+    if (!(w->options.work > 0)) w->options.work = 4e6 + 8 * size;
     if (w->options.table_limit <= 0) w->options.table_limit = 4096;
     w->deadline = o->seconds < 0 ? INFINITY : start + o->seconds;
     w->info.roof_bound = INFINITY;
@@ -64,7 +78,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
         if (!(rc = ps_open(w, p->original))) reduce(w);
         if (!rc) rc = w->failure;
     }
-    if (!rc && opened && w->touched && !w->infeasible) rc = ps_build(w, &p->reduced, &p->var_of, err);
+    if (!rc && opened && w->touched && !w->infeasible && ps_pays(w)) rc = ps_build(w, &p->reduced, &p->var_of, err);
     else if (!rc && !(p->reduced = fgi_model_snapshot(p->original))) rc = FGI_NO_MEMORY;
     if (rc) {
         fgi_presolve_free(p);

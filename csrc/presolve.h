@@ -58,6 +58,7 @@ typedef struct ps_work {
     double work, deadline;  /* steps done; clock */
     double checked;         /* work at the last look at the clock */
     int stop;               /* limits reached: finish what is there */
+    int hopeless;           /* dominance was given up */
     fgi_rc failure;
     int infeasible;
     fgi_sum constant;

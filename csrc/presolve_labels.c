@@ -142,7 +142,14 @@ static void row_statistics(ps_work *w, const ps_factor *f, int32_t slot, rows *o
     int64_t strides[f->arity];
     ps_strides(w, f, strides);
     const int64_t states = ps_states(w, f), inner = strides[slot], outer = states / (inner * card);
-    for (int64_t o = 0; o < outer; o++)
+    for (int64_t o = 0; o < outer && inner == 1; o++) {
+        const double *x = f->values + o * card;
+        for (int32_t a = 0; a < card; a++) {
+            out[a].max = x[a] > out[a].max ? x[a] : out[a].max;
+            out[a].min = x[a] < out[a].min && x[a] > -INFINITY ? x[a] : out[a].min;
+        }
+    }
+    for (int64_t o = 0; o < outer && inner > 1; o++)
         for (int32_t a = 0; a < card; a++) {
             const double *x = f->values + (o * card + a) * inner;
             double high = out[a].max, low = out[a].min;
@@ -175,7 +182,12 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
     int64_t strides[f->arity];
     ps_strides(w, f, strides);
     const int64_t card = w->vars[f->vars[slot]].card, inner = strides[slot], states = ps_states(w, f), outer = states / (inner * card);
-    for (int64_t o = 0; o < outer; o++) {
+    if (inner == 1) {
+        const double *low = f->values + a, *high = f->values + b;
+        for (int64_t o = 0; o < outer * card; o += card)
+            if (low[o] > -INFINITY && high[o] - low[o] < least) least = high[o] - low[o];
+    }
+    for (int64_t o = 0; o < outer && inner > 1; o++) {
         const double *low = f->values + (o * card + a) * inner, *high = f->values + (o * card + b) * inner;
         for (int64_t i = 0; i < inner; i++)
             if (low[i] > -INFINITY && high[i] - low[i] < least) least = high[i] - low[i];
@@ -273,13 +285,21 @@ static int64_t dominate_var(ps_work *w, int32_t var) {
     return before - v->live;
 }
 
+/* Dominance is looked for as long as it finds something: where it removes too few of the labels it looks at, it stops for good.
+ * Small models, on which it costs nothing, are always done to the end. */
 int64_t ps_dominate(ps_work *w) {
-    int64_t removed = 0;
-    for (int32_t i = 0; i < w->n_vars && !w->stop; i++) {
+    enum { TRIAL_VARS = 32 };
+    const double trial_work = 1e5, least_share = 0.02;
+    int64_t removed = 0, n_seen = 0;
+    double seen = 0, begin = w->work;
+    for (int32_t i = 0; i < w->n_vars && !w->stop && !w->hopeless; i++) {
         ps_var *v = &w->vars[i];
         if (v->gone || !(v->todo & PS_DOMINATE)) continue;
         v->todo &= (uint8_t)~PS_DOMINATE;
+        seen += v->live;
+        n_seen++;
         removed += dominate_var(w, i);
+        w->hopeless = n_seen >= TRIAL_VARS && w->work - begin > trial_work && (double)removed < least_share * seen;
     }
     w->info.labels_dominated += removed;
     return removed;

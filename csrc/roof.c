@@ -118,7 +118,7 @@ static void build(cut *g, const double *unary, int64_t n_edges, const fgi_roof_e
     }
 }
 
-fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps, double deadline,
+fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps, double patience, double deadline,
                       int32_t *labels, fgi_roof_result *result) {
     int32_t *parent = fgi_alloc(n, sizeof(int32_t));
     uint8_t *flip = fgi_alloc(n, 1);
@@ -143,6 +143,8 @@ fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi
     }
     g.scale = 0x1p58 / total;
     build(&g, unary, n_edges, edges, flip);
+    /* Where roof duality decides much the flow is found soon; on frustrated models it takes long and decides nothing. */
+    if (!result->exact) steps = fmin(steps, patience * (double)(n + n_edges));
     result->finished = fgi_flow_run(g.flow, steps, deadline);
     result->steps = fgi_flow_steps(g.flow);
     /* Each capacity was rounded by half a unit at most. */
@@ -184,7 +186,7 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
         edges[f].j = v.vars[1];
     }
     fgi_roof_result result;
-    if (!rc && (rc = fgi_roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY, INFINITY, labels, &result)))
+    if (!rc && (rc = fgi_roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY, INFINITY, INFINITY, labels, &result)))
         fgi_fail(err, rc, -1, "out of memory");
     free(edges);
     if (rc) return rc;
@@ -247,7 +249,7 @@ int64_t ps_roof(ps_work *w) {
             if (edges[k].score[c / 2][c % 2] == -INFINITY) edges[k].score[c / 2][c % 2] = high - 2 * range;
     }
     fgi_roof_result result;
-    w->failure = fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, w->deadline, labels, &result);
+    w->failure = fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->deadline, labels, &result);
     if (w->failure) goto end;
     ps_spend(w, result.steps + 16.0 * (double)(n + n_edges));
     w->info.roof_bound = fmin(w->info.roof_bound, result.bound + fgi_sum_value(&w->constant));

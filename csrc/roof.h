@@ -14,8 +14,9 @@ typedef struct fgi_roof_result {
     double steps;
 } fgi_roof_result;
 
-/* unary: two scores per variable. labels: 0, 1 or -1 for each variable; all labelled ones agree with one optimal labeling. */
-fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps, double deadline,
+/* At most `steps` arc visits; where the model is not submodular, at most `patience` per variable and edge.
+ * unary: two scores per variable. labels: 0, 1 or -1 for each variable; all labelled ones agree with one optimal labeling. */
+fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps, double patience, double deadline,
                       int32_t *labels, fgi_roof_result *result);
 
 #endif
