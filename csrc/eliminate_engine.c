@@ -180,6 +180,10 @@ static fgi_rc pose_all(fgi_engine *e, const int32_t *subset) {
     int64_t total = 0;
     for (int32_t i = 0; i < e->n; i++) {
         int32_t var = subset ? subset[i] : i;
+        if (var < 0 || var >= s->n_vars || e->local[var] >= 0) { /* unknown, or listed twice */
+            e->n = i;
+            return FGI_BAD_ARGUMENT;
+        }
         e->var[i] = var;
         e->card[i] = s->cards[var];
         e->unary_at[i] = total;

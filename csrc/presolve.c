@@ -66,7 +66,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
     ps_work *w = &p->w;
     w->options = *o;
     const double size = (double)m->s->values_begin[m->s->n_tables] + (double)m->s->unary_begin[m->s->n_vars] + 4.0 * (double)m->s->n_factors;
-    if (!(w->options.work > 0)) w->options.work = 4e6 + 8 * size;
+    if (!(w->options.work > 0)) w->options.work = fmin(4e6 + 8 * size, 4e7);
     if (w->options.table_limit <= 0) w->options.table_limit = 4096;
     w->deadline = o->seconds < 0 ? INFINITY : start + o->seconds;
     w->info.roof_bound = INFINITY;

@@ -67,6 +67,7 @@ typedef struct ps_work {
     ps_factor *factors;
     int64_t n_factors, factor_capacity;
     int32_t *uses;          /* per original table: live factors that refer to it */
+    uint8_t *supported;     /* per original table: every label has a finite state, if no label is removed */
     ps_record *records;
     int64_t n_records, record_capacity;
     ps_chunk *chunks;

@@ -4,43 +4,47 @@
 
 /* ---- propagation -------------------------------------------------------------------------------------------- */
 
-/* seen[k][a] is set where label a of the k-th variable has a finite state among live labels. `seen` is one array, var after var. */
-static void find_supports(ps_work *w, const ps_factor *f, uint8_t *seen) {
+/* seen[k][a] is set where label a of the k-th variable has a finite state among live labels; `seen` is one array, var after var.
+ * Returns how many live labels have none. A row is left as soon as it has shown a support and has no more to show. */
+static int64_t find_supports(ps_work *w, const ps_factor *f, uint8_t *seen) {
     const int32_t n = f->arity;
     int64_t strides[n], begin[n + 1];
     int32_t digit[n];
     ps_strides(w, f, strides);
     begin[0] = 0;
-    int64_t missing = 0; /* live labels without a support so far */
+    int64_t missing = 0; /* live labels of the slower variables without a support so far */
     for (int32_t k = 0; k < n; k++) {
         const ps_var *v = &w->vars[f->vars[k]];
         begin[k + 1] = begin[k] + v->card;
-        missing += v->live;
+        if (k + 1 < n) missing += v->live;
         digit[k] = 0;
         while (v->unary[digit[k]] == -INFINITY) digit[k]++;
     }
     memset(seen, 0, (size_t)begin[n]);
     const ps_var *last = &w->vars[f->vars[n - 1]];
+    const int64_t stride = strides[n - 1];
+    int64_t missing_last = last->live;
     for (;;) {
         int64_t base = 0;
         for (int32_t k = 0; k + 1 < n; k++) base += digit[k] * strides[k];
         const double *row = f->values + base;
         int any = 0;
-        for (int32_t a = 0; a < last->card; a++) {
-            if (row[a * strides[n - 1]] == -INFINITY || last->unary[a] == -INFINITY) continue;
+        int32_t a = 0;
+        for (; a < last->card && !(any && !missing_last); a++) {
+            if (row[a * stride] == -INFINITY || last->unary[a] == -INFINITY) continue;
             any = 1;
             if (!seen[begin[n - 1] + a]) {
                 seen[begin[n - 1] + a] = 1;
-                missing--;
+                missing_last--;
             }
         }
-        ps_spend(w, last->card);
+        ps_spend(w, a + n);
         for (int32_t k = 0; any && k + 1 < n; k++)
             if (!seen[begin[k] + digit[k]]) {
                 seen[begin[k] + digit[k]] = 1;
                 missing--;
             }
-        if (missing == 0) return;
+        if (missing + missing_last == 0) return 0;
         int32_t k = n - 2;
         for (; k >= 0; k--) {
             const ps_var *v = &w->vars[f->vars[k]];
@@ -50,8 +54,15 @@ static void find_supports(ps_work *w, const ps_factor *f, uint8_t *seen) {
             digit[k] = 0;
             while (v->unary[digit[k]] == -INFINITY) digit[k]++;
         }
-        if (k < 0) return;
+        if (k < 0) return missing + missing_last;
     }
+}
+
+/* A table of the original over complete label sets: what was found once holds for all factors that share it. */
+static int is_complete(const ps_work *w, const ps_factor *f) {
+    int complete = f->table >= 0;
+    for (int32_t k = 0; k < f->arity; k++) complete &= w->vars[f->vars[k]].live == w->m->s->cards[f->vars[k]];
+    return complete;
 }
 
 /* Potts tables with a forbidden side: equality or difference. */
@@ -86,9 +97,15 @@ int64_t ps_propagate(ps_work *w) {
             w->failure = FGI_NO_MEMORY;
             break;
         }
+        const int complete = is_complete(w, f);
+        if (complete && w->supported[f->table]) continue;
         ps_spend(w, (double)labels);
-        if (f->kind == FGI_DENSE) find_supports(w, f, seen);
-        else potts_supports(w, f, seen);
+        if (f->kind != FGI_DENSE) {
+            potts_supports(w, f, seen);
+        } else if (find_supports(w, f, seen) == 0) {
+            if (complete) w->supported[f->table] = 1;
+            continue;
+        }
         const uint8_t *at = seen;
         for (int32_t k = 0; k < f->arity && !w->infeasible; k++) {
             const int32_t i = f->vars[k];

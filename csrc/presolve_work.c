@@ -57,12 +57,15 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m) {
     double *unary = ps_alloc(w, s->unary_begin[s->n_vars], sizeof(double));
     int32_t *adj = ps_alloc(w, s->adj_begin[s->n_vars], sizeof(int32_t));
     w->uses = ps_alloc(w, s->n_tables, sizeof(int32_t));
+    w->supported = ps_alloc(w, s->n_tables, 1);
     w->fix_queue = ps_alloc(w, s->n_vars, sizeof(int32_t));
-    if (!w->vars || !unary || !adj || !w->uses || !w->fix_queue || !fgi_grow(&w->factors, &w->factor_capacity, s->n_factors, sizeof *w->factors))
+    if (!w->vars || !unary || !adj || !w->uses || !w->supported || !w->fix_queue ||
+        !fgi_grow(&w->factors, &w->factor_capacity, s->n_factors, sizeof *w->factors))
         return FGI_NO_MEMORY;
     if (s->n_vars) memcpy(unary, m->u->values, (size_t)s->unary_begin[s->n_vars] * sizeof(double));
     if (s->n_factors) memcpy(adj, s->adj, (size_t)s->adj_begin[s->n_vars] * sizeof(int32_t));
     memset(w->uses, 0, (size_t)s->n_tables * sizeof(int32_t));
+    memset(w->supported, 0, (size_t)s->n_tables);
     for (int32_t i = 0; i < w->n_vars; i++) {
         ps_var *v = &w->vars[i];
         const int32_t degree = (int32_t)(s->adj_begin[i + 1] - s->adj_begin[i]);

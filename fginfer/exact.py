@@ -125,12 +125,23 @@ class SubsetOptimiser:
         return float(gain[0])
 
 
-@dataclass(frozen=True)
 class Component:
-    """A connected part of a model: its C model and the variables of the whole that it is about."""
+    """A connected part of a model: its C model, made on first use, and the variables of the whole that it is about."""
 
-    model: Any
-    variables: NDArray[np.int32]
+    def __init__(self, split_handle: Any, which: int) -> None:
+        self._split, self._which = split_handle, which
+        self._model: Any = None
+        self.variables: NDArray[np.int32] = np.zeros(lib.fgi_split_size(split_handle, which), np.int32)
+        lib.fgi_split_vars(split_handle, which, pointer(self.variables))
+
+    @property
+    def model(self) -> Any:
+        """The C model of this part; its constant is 0."""
+        if self._model is None:
+            out, error = ffi.new("fgi_model **"), new_error()
+            check(lib.fgi_split_model(self._split, self._which, out, error), error)
+            self._model = ffi.gc(out[0], lib.fgi_model_free)
+        return self._model
 
     def score(self, labels: ArrayLike) -> float:
         """The score of labels for `variables`; the constant of the whole model is not in it."""
@@ -147,18 +158,10 @@ def components(model: Any) -> tuple[NDArray[np.int32], int]:
 
 def split(model: Any) -> list[Component]:
     """The connected components as models of their own; scores add up, up to the model's constant."""
-    number, count = components(model)
-    parts = []
-    for which in range(count):
-        variables, n, out, error = (
-            np.zeros(len(number), np.int32),
-            ffi.new("int64_t *"),
-            ffi.new("fgi_model **"),
-            new_error(),
-        )
-        check(lib.fgi_component_model(model, pointer(number), which, pointer(variables), n, out, error), error)
-        parts.append(Component(ffi.gc(out[0], lib.fgi_model_free), variables[: int(n[0])].copy()))
-    return parts
+    out, error = ffi.new("fgi_split **"), new_error()
+    check(lib.fgi_split_create(model, out, error), error)
+    handle = ffi.gc(out[0], lib.fgi_split_free)
+    return [Component(handle, which) for which in range(lib.fgi_split_count(handle))]
 
 
 @dataclass(frozen=True)

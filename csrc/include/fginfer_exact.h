@@ -17,9 +17,15 @@ void fgi_model_cards(const fgi_model *m, int32_t *cards); /* label counts */
 
 /* Connected components, numbered from 0 in the order of their first variable; returns how many. component: one per variable. */
 int64_t fgi_components(const fgi_model *m, int32_t *component);
-/* The sub-model of one component, with the constant 0; `vars` takes its variables, ascending (room for all of them), and *n how
- * many there are. Tables that its factors share stay shared. */
-fgi_rc fgi_component_model(const fgi_model *m, const int32_t *component, int32_t which, int32_t *vars, int64_t *n, fgi_model **out, fgi_error *err);
+/* All components as models of their own. */
+typedef struct fgi_split fgi_split;
+fgi_rc fgi_split_create(const fgi_model *m, fgi_split **out, fgi_error *err);
+int64_t fgi_split_count(const fgi_split *s);
+int64_t fgi_split_size(const fgi_split *s, int64_t which);               /* variables of a component */
+void fgi_split_vars(const fgi_split *s, int64_t which, int32_t *vars);   /* ascending */
+/* The sub-model of one component, with the constant 0. Tables that its factors share stay shared. */
+fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *err);
+void fgi_split_free(fgi_split *s);
 
 /* ---- bucket elimination ------------------------------------------------------------------------------------- */
 
@@ -73,7 +79,7 @@ typedef enum fgi_reduction {
 
 typedef struct fgi_presolve_options {
     int32_t reductions;        /* sum of fgi_reduction */
-    double work;               /* most steps (about one table entry each); <= 0: a few passes over the model */
+    double work;               /* most steps (about one table entry each); <= 0: a few passes over the model, up to 4e7 */
     double seconds;            /* time limit, after which what was done is used; < 0: none */
     int64_t table_limit;       /* largest table made by FGI_REDUCE_CHAINS; <= 0: 4096 */
 } fgi_presolve_options;

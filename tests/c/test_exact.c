@@ -147,13 +147,19 @@ static void check_one(uint64_t seed) {
         fgi_subset_free(w);
     }
 
-    int64_t parts = fgi_components(m, component), members = 0;
-    for (int32_t k = 0; k < parts; k++) {
-        fgi_model *part;
-        int64_t size = 0;
-        if (fgi_component_model(m, component, k, subset, &size, &part, NULL)) continue;
-        members += size;
-        fgi_model_free(part);
+    fgi_split *split;
+    int64_t members = 0, parts = fgi_components(m, component);
+    if (!fgi_split_create(m, &split, NULL)) {
+        expect(fgi_split_count(split) == parts, "number of components", seed);
+        for (int64_t k = 0; k < parts; k++) {
+            fgi_model *part;
+            fgi_split_vars(split, k, subset);
+            expect(component[subset[0]] == k, "numbers of components", seed);
+            if (fgi_split_model(split, k, &part, NULL)) continue;
+            members += fgi_model_variables(part);
+            fgi_model_free(part);
+        }
+        fgi_split_free(split);
     }
     expect(members == n, "components", seed);
     fgi_model_free(m);
