@@ -1,10 +1,10 @@
-"""Loads every instance of a folder with INDEX.tsv and compares scores with an evaluator that shares no code with fginfer.
+"""Loads every file of an INDEX.tsv and compares scores with an evaluator that shares no code with fginfer.
 
 usage: python bench/check_instances.py DIR [--labelings N] [--only TEXT]
 
-For each file: sizes against INDEX.tsv, and the scores of random labelings (that agree with the evidence, where there is some)
-against a second reading of the file in plain Python and numpy. Since random labelings of models with hard constraints
-are mostly forbidden, the finite and the forbidden part are compared separately.
+For each file: sizes against INDEX.tsv, and the scores of random labelings (that agree with the evidence, if there is
+some) against a second reading of the file in plain Python and numpy. Since random labelings of models with hard
+constraints are mostly forbidden, the finite and the forbidden part are compared separately.
 """
 
 from __future__ import annotations
@@ -240,7 +240,8 @@ def compare(root: Path, row: dict[str, str], labelings: int, rng: np.random.Gene
         problems.append("scores")
     entries = graph.table_entries
     verdict = "ok" if not problems else "WRONG: " + ", ".join(sorted(set(problems)))
-    return f"{row['file']:66s} {graph.n_variables:6d} {max(cards):4d} {graph.n_factors:7d} {entries:9d} {seconds:7.3f} {feasible:4d} {worst:8.1e}  {verdict}"
+    sizes = f"{graph.n_variables:6d} {max(cards):4d} {graph.n_factors:7d} {entries:9d}"
+    return f"{row['file']:66s} {sizes} {seconds:7.3f} {feasible:4d} {worst:8.1e}  {verdict}"
 
 
 def main() -> int:
@@ -252,9 +253,8 @@ def main() -> int:
     rng = np.random.default_rng(0)
     with open(options.folder / "INDEX.tsv", newline="") as stream:
         rows = [row for row in csv.DictReader(stream, delimiter="\t") if options.only in row["file"]]
-    print(
-        f"{'file':66s} {'vars':>6s} {'lab':>4s} {'factors':>7s} {'entries':>9s} {'read s':>7s} {'feas':>4s} {'error':>8s}"
-    )
+    sizes = f"{'vars':>6s} {'lab':>4s} {'factors':>7s} {'entries':>9s}"
+    print(f"{'file':66s} {sizes} {'read s':>7s} {'feas':>4s} {'error':>8s}")
     wrong = 0
     for row in rows:
         line = compare(options.folder, row, options.labelings, rng)

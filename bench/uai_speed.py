@@ -1,10 +1,10 @@
 """How fast, and in how much memory, the UAI reader reads: against numpy.fromstring(text, sep=" ") on the same text.
 
-usage: python bench/uai_speed.py FILE.uai[.gz ...] [--repeat N]      (for instance ImageAlignment_13.uai.gz, 64 MB of text)
+usage: python bench/uai_speed.py FILE.uai[.gz ...] [--repeat N]    (ImageAlignment_13.uai.gz is 64 MB of text)
 
-The file is uncompressed first (decompression is not what is measured). numpy only parses the numbers; fginfer also takes
-their logarithms, finds equal tables and builds the model. CPU seconds, best of N, in one run of one process. Memory is
-measured in a fresh process each: what reading adds to its peak, relative to the tables of the model.
+The file is uncompressed first (decompression is not what is measured). numpy only parses the numbers; fginfer also
+takes their logarithms, finds equal tables and builds the model. CPU seconds, best of N, in one run of one process.
+Memory is measured in a fresh process each: what reading adds to its peak, relative to the tables of the model.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import fginfer
 from fginfer.formats.streams import open_binary
 
 PEAK = """
-import resource, sys
-import numpy, fginfer
+import sys
+import fginfer
 def peak():
     with open("/proc/self/status") as status:  # VmHWM, not ru_maxrss: the latter is inherited from the parent
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
@@ -54,9 +54,8 @@ def main() -> None:
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
-    print(
-        f"{'file':44s} {'MB':>6s} {'numpy MB/s':>10s} {'fginfer MB/s':>12s} {'ratio':>6s} {'tables MB':>9s} {'peak/tables':>11s}"
-    )
+    speeds = f"{'MB':>6s} {'numpy MB/s':>10s} {'fginfer MB/s':>12s} {'ratio':>6s}"
+    print(f"{'file':44s} {speeds} {'tables MB':>9s} {'peak/tables':>11s}")
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.uai"
         small.write_text("MARKOV 1 2 1 1 0 2 0.5 0.5")
