@@ -266,13 +266,21 @@ static int32_t store_table(fgi_uai *r, int64_t arity, fgi_rc *rc) {
     return t;
 }
 
-static int fold_unary(fgi_uai *r, int32_t var) {
+/* a + b, or 0 in *fine where two finite scores add up to an infinite one (which would forbid, or be refused later). */
+static double add_scores(double a, double b, int *fine) {
+    double sum = a + b;
+    if (isinf(sum) && isfinite(a) && isfinite(b)) *fine = 0;
+    return sum;
+}
+
+/* Returns 0 when memory is short; *fine as above. */
+static int fold_unary(fgi_uai *r, int32_t var, int *fine) {
     const double *given = (const double *)r->values.at + (r->values.n - r->entries);
     int64_t *begin = (int64_t *)r->unary_begin.at + var;
     r->values.n -= r->entries;
     if (*begin >= 0) {
         double *known = (double *)r->unary.at + *begin;
-        for (int64_t a = 0; a < r->entries; a++) known[a] += given[a]; /* -inf + -inf is fine, and there is no +inf */
+        for (int64_t a = 0; a < r->entries; a++) known[a] = add_scores(known[a], given[a], fine);
         return 1;
     }
     if (!reserve(&r->unary, r->entries, sizeof(double))) return 0;
@@ -282,15 +290,17 @@ static int fold_unary(fgi_uai *r, int32_t var) {
     return 1;
 }
 
-static fgi_rc end_of_table(fgi_uai *r, fgi_error *err) {
+/* The last entry was read; [token, end) is its text. */
+static fgi_rc end_of_table(fgi_uai *r, const char *token, const char *end, fgi_error *err) {
     int64_t arity;
+    int fine = 1;
     const int32_t *vars = given_scope(r, &arity);
     if (arity == 0) {
         double given = ((double *)r->values.at)[--r->values.n];
-        r->constant = r->has_constant ? r->constant + given : given; /* a single -0.0 stays one */
+        r->constant = r->has_constant ? add_scores(r->constant, given, &fine) : given; /* a single -0.0 stays one */
         r->has_constant = 1;
     } else if (arity == 1) {
-        if (!fold_unary(r, vars[0])) return out_of_memory(r, err);
+        if (!fold_unary(r, vars[0], &fine)) return out_of_memory(r, err);
     } else {
         fgi_rc rc;
         if (!reserve(&r->dims, arity, sizeof(int32_t))) return out_of_memory(r, err);
@@ -302,6 +312,7 @@ static fgi_rc end_of_table(fgi_uai *r, fgi_error *err) {
         r->scope_used += arity;
         ((int64_t *)r->scope_begin.at)[r->factor_table.n] = r->scope_used;
     }
+    if (!fine) return fail_at(r, err, token, end - token, "factor %lld: scores over the same variables add up to more than a double holds", (long long)r->seen);
     r->now = ++r->seen == r->n_given ? DONE : TABLE_SIZE;
     return FGI_OK;
 }
@@ -350,7 +361,7 @@ static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     if (rc) return rc;
     if (!reserve(&r->values, 1, sizeof score)) return out_of_memory(r, err);
     ((double *)r->values.at)[r->values.n++] = score;
-    return --r->entries_left == 0 ? end_of_table(r, err) : FGI_OK;
+    return --r->entries_left == 0 ? end_of_table(r, token, token + n, err) : FGI_OK;
 }
 
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -408,8 +419,10 @@ static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_e
 finish:
     r->values.n += out - first;
     r->entries_left -= out - first;
+    const char *token = p; /* of the last entry, for an error */
+    while (r->entries_left == 0 && token > *from && !is_space(token[-1])) token--;
     *from = p;
-    return r->entries_left == 0 ? end_of_table(r, err) : FGI_OK;
+    return r->entries_left == 0 ? end_of_table(r, token, p, err) : FGI_OK;
 }
 
 /* ---- the reader --------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
+from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
 
@@ -36,7 +37,7 @@ class Assembly:
     def __init__(self, cards: NDArray[np.int32]) -> None:
         self.cards = cards
         self.given = 0  # factors of every arity
-        self._constant: float | None = None
+        self._constant: NDArray[np.float64] | None = None
         self._unary: dict[int, NDArray[np.float64]] = {}
         self._ids: dict[object, int] = {}
         self._kind: list[int] = []
@@ -89,10 +90,11 @@ class Assembly:
             self._factor_arity.append(len(variables))
             self._vars.extend(variables)
         elif not len(variables):
-            value = float(function.reshape(-1)[0])
-            self._constant = value if self._constant is None else self._constant + value
+            value = np.array(function, np.float64).reshape(-1)
+            self._constant = value if self._constant is None else _sum(self._constant, value, "the constant")
         elif variables[0] in self._unary:
-            self._unary[variables[0]] = self._unary[variables[0]] + function
+            variable = variables[0]
+            self._unary[variable] = _sum(self._unary[variable], function, f"variable {variable}")
         else:
             self._unary[variables[0]] = np.array(function, np.float64)
 
@@ -106,7 +108,7 @@ class Assembly:
         arrays = ModelArrays(
             cards=self.cards,
             unary=unary,
-            constant=self._constant or 0.0,
+            constant=0.0 if self._constant is None else float(self._constant[0]),
             table_kind=None if dense else np.array(self._kind, np.int32),
             table_arity=np.array(self._arity, np.int32),
             dims=np.array(self._dims, np.int32),
@@ -119,6 +121,14 @@ class Assembly:
         )
         self._values.clear()
         return FactorGraph.from_model_arrays(arrays, self.given)
+
+
+def _sum(a: NDArray[np.float64], b: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        total: NDArray[np.float64] = a + b
+    if (np.isinf(total) & np.isfinite(a) & np.isfinite(b)).any():
+        raise ModelError(f"the scores of {what} add up to more than a double holds")
+    return total
 
 
 def _digest(dense: NDArray[np.float64]) -> tuple[tuple[int, ...], bytes]:

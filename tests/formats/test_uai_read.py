@@ -194,3 +194,11 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
     damaged.write_bytes(gzip.compress(MODEL.encode())[:-10])
     with pytest.raises(FormatError, match=r"cannot be read as a \.gz file"):
         fginfer.read(damaged)
+
+
+def test_sums_that_overflow_are_refused(tmp_path: Path) -> None:
+    for scores in ("1e308", "-1e308"):
+        path = write(tmp_path / "m.LG", f"MARKOV 1 1\n2\n1 0\n1 0\n1 {scores}\n1\n{scores}")
+        with pytest.raises(FormatError, match=r"factor 1: .* more than a double holds") as caught:
+            fginfer.read(path)
+        assert (caught.value.line, caught.value.token) == (7, scores)
