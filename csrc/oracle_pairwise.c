@@ -19,7 +19,7 @@ typedef struct search {
     fgi_message message[2];
     double weight;
     double least[2];      /* smallest message, at most 0: what the other side may hope for */
-    int32_t top[2];       /* which message has the largest bound; -1: there are none */
+    int32_t top[2];       /* which message's slice has the largest bound; -1: there is none */
     int marked[2];
     int64_t excluded;
     fgi_argmax best;
@@ -50,119 +50,130 @@ static int hopeful(const search *s, int side, int32_t slice, double bound) {
     return s->best.state >= 0 && (side == 1 || (int64_t)slice * s->x->n[1] <= s->best.state);
 }
 
-/* The best entry without a message on the other side, in a row or column whose own message is delta. Returns 1 if there
- * was one worth offering, 0 if not, -1 out of memory. */
-static int walk_slice(search *s, int side, int32_t slice, double delta) {
+/* The value of entry theta of a slice with message delta when the other label has message d, or the bound when it may have
+ * any: subtracted in the order of the variables, whichever of them the slice belongs to. */
+static double both_value(const search *s, int side, double theta, double delta, double d) {
+    return side == 0 ? (s->weight * theta - delta) - d : (s->weight * theta - d) - delta;
+}
+
+/* Walks down the row or column `slice`, whose own message is delta. First it looks for the best entry without a message on
+ * the other side (not if `settled`: then there is no need). With `rest`, it also takes the entries that have one as they
+ * come, goes on for them for a while where they may be better, and leaves in *rest an upper bound on the entries it has not
+ * seen. Returns 1 if an entry without message was offered, 0 if not, -1 out of memory. */
+static int walk_slice(search *s, int side, int32_t slice, double delta, int settled, double *rest) {
     fgi_walk walk;
-    int32_t other;
+    int32_t other, ahead = s->message[1 - side].n / 4; /* no more than the pairs it may save */
     double theta;
     int status = s->x->walk_open(s->x, &walk, side, slice), found = 0;
     if (status < 0) return status;
     mark(s, 1 - side);
+    if (ahead > MOST_AHEAD) ahead = MOST_AHEAD;
+    const double *messages = s->w->marked + (int64_t)(1 - side) * s->w->max_card;
     while ((status = s->x->walk_next(&walk, &other, &theta)) > 0) {
         s->w->touched++;
-        double value = s->weight * theta - delta;
-        if (value == -INFINITY || !hopeful(s, side, slice, value)) break; /* and nothing larger follows */
-        if (has_message(s, 1 - side, other)) continue;
-        int64_t state = flat(s, side, slice, other);
+        const double value = s->weight * theta - delta;
+        if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* and nothing larger follows */
+        if (settled && (!rest || value == -INFINITY || ahead-- == 0 ||
+                        !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))
+            break;
+        const int64_t state = flat(s, side, slice, other);
         if (state == s->excluded) continue;
+        if (has_message(s, 1 - side, other)) {
+            if (rest) fgi_argmax_offer(&s->best, state, both_value(s, side, theta, delta, messages[other]));
+            continue;
+        }
+        if (settled) continue;
         fgi_argmax_offer(&s->best, state, value);
         found = 1;
         /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie. */
-        if (s->weight == 1.0 && delta == 0.0) break;
-        if (s->weight * s->x->walk_below(&walk, theta) - delta < value) break;
+        if ((s->weight == 1.0 && delta == 0.0) || s->weight * s->x->walk_below(&walk, theta) - delta < value) settled = 1;
+        if (settled && !rest) break;
     }
+    if (rest) *rest = status > 0 ? theta : -INFINITY;
     return status < 0 ? status : found;
 }
 
-/* The bound of every message's row (column) while the other side has none, the best of them, and the smallest message. */
+/* What is known of every message's slice: an upper bound on its entries not seen so far, at first its maximum. */
+static double *rest_of(const search *s, int side) { return s->w->bound + (int64_t)side * s->w->max_card; }
+
+static double slice_bound(const search *s, int side, int32_t k) {
+    return s->weight * rest_of(s, side)[k] - s->message[side].values[k];
+}
+
 static void bound_messages(search *s, int side) {
     const fgi_message *m = &s->message[side];
-    double *bound = s->w->bound + (int64_t)side * s->w->max_card, top = -INFINITY;
+    double *rest = rest_of(s, side), top = -INFINITY;
     s->least[side] = 0.0;
     s->top[side] = -1;
     for (int32_t k = 0; k < m->n; k++) {
-        bound[k] = s->weight * s->x->max[side][m->labels[k]] - m->values[k];
+        rest[k] = s->x->max[side][m->labels[k]];
+        const double bound = slice_bound(s, side, k);
         if (m->values[k] < s->least[side]) s->least[side] = m->values[k];
-        if (bound[k] > top) {
-            top = bound[k];
+        if (bound > top) {
+            top = bound;
             s->top[side] = k;
         }
     }
     s->w->touched += m->n;
 }
 
+static int walk_message(search *s, int side, int32_t k) {
+    const fgi_message *m = &s->message[side];
+    if (!hopeful(s, side, m->labels[k], slice_bound(s, side, k))) return 0;
+    return walk_slice(s, side, m->labels[k], m->values[k], 0, rest_of(s, side) + k);
+}
+
 /* Regions "only a" (side 0) and "only b" (side 1); the most promising slice first, for the sake of the others' bounds. */
 static int one_message(search *s, int side) {
-    const fgi_message *m = &s->message[side];
-    const double *bound = s->w->bound + (int64_t)side * s->w->max_card;
     const int32_t top = s->top[side];
-    if (top < 0 || bound[top] < s->best.value || s->message[1 - side].n == s->x->n[1 - side]) return 0;
-    if (hopeful(s, side, m->labels[top], bound[top]) && walk_slice(s, side, m->labels[top], m->values[top]) < 0) return -1;
-    for (int32_t k = 0; k < m->n; k++)
-        if (k != top && hopeful(s, side, m->labels[k], bound[k]) && walk_slice(s, side, m->labels[k], m->values[k]) < 0) return -1;
+    if (top < 0 || slice_bound(s, side, top) < s->best.value || s->message[1 - side].n == s->x->n[1 - side]) return 0;
+    if (walk_message(s, side, top) < 0) return -1;
+    for (int32_t k = 0; k < s->message[side].n; k++)
+        if (k != top && walk_message(s, side, k) < 0) return -1;
     return 0;
 }
 
-/* The messages of one side whose bound, with the best the other side may offer, is hopeful; best first. */
+/* The messages of one side whose bound, with the best the other side may offer, is hopeful: rows by descending bound,
+ * columns by ascending message (kept as its negative: x - d is x + (-d), to the bit). */
 static int32_t keep_hopeful(search *s, int side, fgi_ranked *kept) {
     const fgi_message *m = &s->message[side];
     int32_t n = 0;
     for (int32_t k = 0; k < m->n; k++) {
-        double top = s->weight * s->x->max[side][m->labels[k]];
-        double bound = side == 0 ? (top - m->values[k]) - s->least[1] : (top - s->least[0]) - m->values[k];
+        double bound = both_value(s, side, rest_of(s, side)[k], m->values[k], s->least[1 - side]);
         if (hopeful(s, side, m->labels[k], bound)) kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
     }
     fgi_ranked_sort(kept, n);
     return n;
 }
 
-/* Looks at the first entries of row a: 1 if the rest of the row is proven to hold nothing better, 0 if that takes more than
- * `most` entries, -1 out of memory. */
-static int look_ahead(search *s, int32_t a, double delta, int32_t most) {
-    fgi_walk walk;
-    int32_t b;
-    double theta;
-    int status = s->x->walk_open(s->x, &walk, 0, a);
-    if (status < 0) return status;
-    mark(s, 1);
-    while (most-- > 0) {
-        if ((status = s->x->walk_next(&walk, &b, &theta)) <= 0) return status < 0 ? status : 1;
-        s->w->touched++;
-        double value = s->weight * theta - delta;
-        if (value == -INFINITY || !hopeful(s, 0, a, value - s->least[1])) return 1;
-        const int64_t state = (int64_t)a * s->x->n[1] + b;
-        if (has_message(s, 1, b) && state != s->excluded) fgi_argmax_offer(&s->best, state, value - s->w->marked[s->w->max_card + b]);
-    }
-    return 0;
+/* How many columns the bound of row k alone lets through, up to `most`. */
+static int32_t count_hopeful(const search *s, double bound, const fgi_ranked *cols, int32_t most) {
+    int32_t n = 0;
+    while (n < most && bound + cols[n].value >= s->best.value) n++;
+    return n;
 }
 
-/* Region "both": rows by descending bound, columns by ascending message, each until the bound says stop. Where many columns
- * would have to be tried, the first entries of the sorted row often settle it sooner. */
+/* Region "both": best first, until the bounds say stop. Where many columns would have to be tried, the first entries of the
+ * sorted row often settle it sooner. */
 static int both_messages(search *s) {
-    const fgi_message *first = &s->message[0];
-    if (s->top[0] < 0 || s->top[1] < 0 || s->w->bound[s->top[0]] - s->least[1] < s->best.value) return 0;
     fgi_ranked *rows = s->w->kept[0], *cols = s->w->kept[1];
-    const int32_t n_rows = keep_hopeful(s, 0, rows), n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
-    for (int32_t k = 0; k < n_rows && rows[k].value >= s->best.value; k++) {
-        const int32_t a = rows[k].at;
-        const double row_max = s->x->max[0][a], delta = first->values[rows[k].tag];
-        int32_t many = 0; /* columns that the bound of the row alone lets through */
-        while (many < MOST_AHEAD && many < n_cols && (s->weight * row_max - delta) + cols[many].value >= s->best.value) many++;
-        if (many >= LEAST_AHEAD) {
-            int status = look_ahead(s, a, delta, many);
-            if (status < 0) return status;
-            if (status > 0) continue;
-        }
-        for (int32_t l = 0; l < n_cols; l++) {
-            const int32_t b = cols[l].at;
-            const double col_max = s->x->max[1][b];
+    const int32_t n_rows = s->message[1].n ? keep_hopeful(s, 0, rows) : 0, n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
+    for (int32_t r = 0; r < n_rows && rows[r].value >= s->best.value; r++) {
+        const int32_t a = rows[r].at, k = rows[r].tag;
+        const double delta = s->message[0].values[k];
+        double *rest = rest_of(s, 0) + k;
+        if (count_hopeful(s, slice_bound(s, 0, k), cols, n_cols < LEAST_AHEAD ? n_cols : LEAST_AHEAD) == LEAST_AHEAD &&
+            *rest == s->x->max[0][a] && walk_slice(s, 0, a, delta, 1, rest) < 0)
+            return -1;
+        const int32_t n = count_hopeful(s, slice_bound(s, 0, k), cols, n_cols);
+        for (int32_t c = 0; c < n; c++) {
+            const int32_t b = cols[c].at;
+            const double col_rest = rest_of(s, 1)[cols[c].tag];
             s->w->touched++;
-            if ((s->weight * row_max - delta) + cols[l].value < s->best.value) break; /* x - d is x + (-d), to the bit */
-            if (!hopeful(s, 0, a, (s->weight * (row_max < col_max ? row_max : col_max) - delta) + cols[l].value)) continue;
-            double theta = s->weight * s->x->entry(s->x, a, b);
-            int64_t state = (int64_t)a * s->x->n[1] + b;
-            if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - delta) + cols[l].value);
+            if (!hopeful(s, 0, a, (s->weight * (*rest < col_rest ? *rest : col_rest) - delta) + cols[c].value)) continue;
+            const double theta = s->weight * s->x->entry(s->x, a, b);
+            const int64_t state = (int64_t)a * s->x->n[1] + b;
+            if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - delta) + cols[c].value);
         }
     }
     return 0;
@@ -191,7 +202,7 @@ static int no_message(search *s) {
         }
         mark(s, side);
         if (has_message(s, side, slice)) continue;
-        if ((status = walk_slice(s, side, slice, 0.0)) < 0) return status;
+        if ((status = walk_slice(s, side, slice, 0.0, 0, NULL)) < 0) return status;
         if (status == 0) side = 1 - side;
     }
 }
