@@ -1,0 +1,173 @@
+"""Runs methods and peers on files, one at a time, and collects what they found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from fginfer.compare.peers import PEERS
+from fginfer.errors import SettingsError
+from fginfer.methods import available_methods
+from fginfer.result import relative_gap
+
+HIT = 1e-6  # a score this close to the best (relative) counts as the best
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one file, once. Scores are of the original model, recomputed from its tables."""
+
+    file: str
+    method: str
+    repeat: int
+    status: str  # of Result; or too_large, failed
+    score: float | None = None
+    bound: float | None = None
+    seconds: float | None = None
+    iterations: int | None = None
+    peak_mb: float | None = None  # of the whole process, file reading included
+    message: str = ""
+    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        return relative_gap(self.score, self.bound)
+
+    def seconds_to(self, target: float) -> float:
+        """When a score of `target` (to HIT) was reached; inf if never."""
+        enough = target - HIT * max(1.0, abs(target))
+        if self.score is None or self.score < enough:
+            return inf
+        reached = (t for t, score, _ in self.trace if score is not None and score >= enough)
+        return next(reached, self.seconds if self.seconds is not None else inf)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs, what could not be run and why, and the settings they shared."""
+
+    runs: tuple[Run, ...]
+    missing: dict[str, str]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[str]:
+        return list(dict.fromkeys(run.file for run in self.runs))
+
+    @property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(run.method for run in self.runs))
+
+    def of(self, file: str, method: str) -> list[Run]:
+        return [run for run in self.runs if run.file == file and run.method == method]
+
+    def best_score(self, file: str) -> float | None:
+        return max((r.score for r in self.runs if r.file == file and r.score is not None), default=None)
+
+    def worst(self, file: str, method: str) -> Run:
+        """Of the repeats, the one with the lowest score, then the latest: what a user can count on."""
+        runs = self.of(file, method)
+        best = self.best_score(file)
+        target = -inf if best is None else best
+        return min(runs, key=lambda r: (-inf if r.score is None else r.score, -r.seconds_to(target)))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "settings": self.settings,
+            "missing": self.missing,
+            "runs": [asdict(r) | {"gap": r.gap} for r in self.runs],
+        }
+
+
+def expand_methods(text: str) -> tuple[list[str], dict[str, str]]:
+    """Names from a comma-separated list, and the peers that are missing with the reason. Unknown names: an error."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = (*available_methods(), *PEERS)
+    for name in names:
+        if name not in known:
+            raise SettingsError(f"there is no method or peer {name!r}; there are {', '.join(known)}")
+    if not names:
+        raise SettingsError("--methods names no method")
+    missing = {name: reason for name in names if name in PEERS and (reason := PEERS[name].missing()) is not None}
+    return [name for name in dict.fromkeys(names) if name not in missing], missing
+
+
+def evidence_of(path: Path) -> Path | None:
+    """model.uai.gz comes with model.uai.evid, where there is such a file."""
+    name = path.name
+    for ending in (".gz", ".xz", ".bz2"):
+        name = name.removesuffix(ending)
+    beside = path.with_name(name + ".evid")
+    return beside if beside.exists() else None
+
+
+def _run(job: dict[str, Any], file: str, repeat: int) -> Run:
+    limit = 3 * job["seconds"] + 120
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "fginfer.compare.worker"],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Run(file, job["method"], repeat, "failed", message=f"no answer after {limit:.0f} s")
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return Run(file, job["method"], repeat, "failed", message=lines[-1])
+    answer = json.loads(done.stdout[done.stdout.rindex('{"labels"') :])  # a peer may print before it
+    return Run(
+        file,
+        job["method"],
+        repeat,
+        answer["status"],
+        answer["score"],
+        answer["bound"],
+        answer["seconds"],
+        answer["iterations"],
+        answer["peak_mb"],
+        trace=tuple((t, s, b) for t, s, b in answer["trace"]),
+    )
+
+
+def compare(
+    files: Iterable[str | Path],
+    methods: Sequence[str],
+    *,
+    time_limit: float = 10.0,
+    repeat: int = 1,
+    seed: int = 0,
+    threads: int = 1,
+    gap: float = 1e-6,
+    missing: dict[str, str] | None = None,
+    evidence: bool = True,
+    report: Callable[[Run], None] = lambda run: None,
+) -> Comparison:
+    """Runs every method on every file, one at a time; repeats differ by the seed. Uses evidence files beside models."""
+    runs = []
+    for file in files:
+        path = Path(file)
+        found = evidence_of(path) if evidence else None
+        for method in methods:
+            for k in range(repeat):
+                job = {
+                    "path": str(path),
+                    "evidence": None if found is None else str(found),
+                    "method": method,
+                    "seconds": time_limit,
+                    "seed": seed + k,
+                    "threads": threads,
+                    "gap": gap,
+                }
+                runs.append(_run(job, str(file), k))
+                report(runs[-1])
+    settings = {"time_limit": time_limit, "repeat": repeat, "seed": seed, "threads": threads, "gap": gap}
+    return Comparison(tuple(runs), dict(missing or {}), settings)
