@@ -1,5 +1,6 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
+import fginfer.auto  # noqa: F401  (the default method: no solve has to wait for its import)
 from fginfer.condition import Conditioned
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read, write

@@ -126,10 +126,16 @@ def _overview(data: Comparison) -> str:
         used = [m for f in data.files for r in data.of(f, method) if (m := r.peak_mb) is not None]
         if used:
             memory.append((method, max(used), style))
-    title = "performance profile: instances whose best score was reached within a factor of the fastest"
     return (
         '<div class="charts">'
-        + chart(title[:19], profile, axis, span([0.0, 1.0]), "time / fastest time", "fraction of instances")
+        + chart(
+            "best score reached within a factor of the fastest",
+            profile,
+            axis,
+            span([0.0, 1.0]),
+            "time / fastest time",
+            "fraction of instances",
+        )
         + bars("peak memory of a process, largest instance", memory, "MB")
         + "</div>"
     )

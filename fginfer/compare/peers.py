@@ -52,7 +52,7 @@ def _toulbar2_missing() -> str | None:
 def _toulbar2(graph: FactorGraph, seconds: float) -> PeerAnswer:
     """The program if it is there (it also tells a bound), else the Python package."""
     with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model.cfn"
+        model = Path(folder) / "model.LG"  # keeps the scores exact; .cfn would be rounded to its decimals
         write(graph, model)
         program = shutil.which("toulbar2")
         return _program(program, model, seconds) if program else _package(model, seconds)
