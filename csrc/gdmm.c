@@ -16,7 +16,18 @@ static const double SWEEP_GAIN = 0.005;  /* part of the gap that a sweep must cl
 static const int SWEEP_PATIENCE = 4;
 static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
 
+/* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided. */
+static const int64_t MANY_FACTORS = 500000;
+
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
+    const int32_t algorithm = solver->settings.algorithm;
+    if (algorithm == 9 || (algorithm == 0 && solver->model->s->n_factors >= MANY_FACTORS)) {
+        if (gdmm_binary_fits(solver->model)) {
+            solver->ops = &fgi_gdmm_binary_ops;
+            return solver->ops->create(solver, err);
+        }
+        if (algorithm == 9) return fgi_fail(err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
+    }
     gdmm *g = fgi_calloc(1, sizeof *g);
     solver->state = g;
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");

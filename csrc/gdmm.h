@@ -120,6 +120,9 @@ void gdmm_propagation_free(gdmm_propagation *p);
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
 void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
 
+/* min over p, q in [0,1] and feasible y of (p-p0)^2 + (q-q0)^2 - tau y(1,1): a binary factor in closed form. */
+void gdmm_binary_step(double p0, double q0, double tau, double *p, double *q);
+
 /* bound.c: D(mu) in resumable pieces. Factors come first, then variables. */
 int64_t gdmm_bound_size(const gdmm *g);
 void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker);
@@ -133,6 +136,10 @@ void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
 int gdmm_sweep_forward(const gdmm_sweep *s);           /* the direction of the sweep at hand */
 const int32_t *gdmm_sweep_labels(const gdmm_sweep *s); /* decoded by the last forward sweep */
+
+/* gdmm_binary.c: Algorithm 9. fits: all variables binary, all factors pairwise, nothing forbidden. */
+int gdmm_binary_fits(const fgi_model *m);
+extern const fgi_solver_ops fgi_gdmm_binary_ops;
 
 /* gdmm_decode.c */
 int gdmm_decode_due(gdmm *g);

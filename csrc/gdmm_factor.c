@@ -26,19 +26,24 @@ static void attract(double p0, double q0, double tau, double *p, double *q) {
     }
 }
 
-/* With m = (1-p, p) and n = (1-q, q), y(1,1) is min(p,q) when t >= 0, else max(0, p+q-1) = p - min(p, 1-q). */
+/* y(1,1) is min(p,q) when tau >= 0, else max(0, p+q-1) = p - min(p, 1-q). */
+void gdmm_binary_step(double p0, double q0, double tau, double *p, double *q) {
+    if (tau >= 0) {
+        attract(p0, q0, tau, p, q);
+    } else {
+        attract(p0 + 0.5 * tau, 1 - q0, -tau, p, q);
+        *q = 1 - *q;
+    }
+}
+
+/* With m = (1-p, p) and n = (1-q, q), |m - x|^2 is 2 (p - (1 - x_0 + x_1) / 2)^2 plus a constant. */
 static void update_pair(gdmm *g, int64_t f) {
     const gdmm_pair *t = &g->pairs[f];
     gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
     const double half = 0.5 / g->rho;
     double p, q, p0 = 0.5 * (1 - s->x[0] + s->x[1]) + half * (t->u0 - (s->mu[1] - s->mu[0]));
     double q0 = 0.5 * (1 - r->x[0] + r->x[1]) + half * (t->u1 - (r->mu[1] - r->mu[0]));
-    if (t->t >= 0) {
-        attract(p0, q0, 2 * half * t->t, &p, &q);
-    } else {
-        attract(p0 + half * t->t, 1 - q0, -2 * half * t->t, &p, &q);
-        q = 1 - q;
-    }
+    gdmm_binary_step(p0, q0, 2 * half * t->t, &p, &q);
     s->m[0] = 1 - p;
     s->m[1] = p;
     r->m[0] = 1 - q;
