@@ -34,10 +34,11 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
     return found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN ? -INFINITY : found.value;
 }
 
-static double variable_maximum(const gdmm *g, gdmm_worker *w, int64_t i) {
+/* The label it is attained at is where a warm start begins. */
+static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
     const fgi_structure *st = g->model->s;
     const double *theta = g->theta + st->unary_begin[i];
-    int32_t n = 0;
+    int32_t n = 0, label = g->rounded[i];
     double best = -INFINITY;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const gdmm_slot *s = &g->slots[g->adj_slot[k]];
@@ -53,16 +54,23 @@ static double variable_maximum(const gdmm *g, gdmm_worker *w, int64_t i) {
         }
     }
     for (int32_t k = 0; k < n; k++)
-        if (w->sum[w->touched[k]] > best) best = w->sum[w->touched[k]];
+        if (w->sum[w->touched[k]] > best) {
+            best = w->sum[w->touched[k]];
+            label = w->touched[k];
+        }
     if (g->sorted && st->cards[i] > n) { /* and the best label without a message */
         const int32_t *sorted = g->sorted + st->unary_begin[i];
         int32_t k = 0;
         while (k < st->cards[i] && w->mark[sorted[k]]) k++;
-        if (k < st->cards[i] && theta[sorted[k]] > best) best = theta[sorted[k]];
+        if (k < st->cards[i] && theta[sorted[k]] > best) {
+            best = theta[sorted[k]];
+            label = sorted[k];
+        }
     } else if (n == 0) {
         best = theta[g->rounded[i]];
     }
     for (int32_t k = 0; k < n; k++) w->mark[w->touched[k]] = 0;
+    if (g->solver->info.iterations == 0) g->rounded[i] = label;
     return best;
 }
 

@@ -114,13 +114,15 @@ static void collect_statistics(gdmm *g) {
 /* What comes after a complete stage: certificate, labeling and search when they are due, else the next iteration. */
 static gdmm_stage next_stage(gdmm *g) {
     int64_t t = g->solver->info.iterations;
+    if (g->stage == GDMM_PREPARE && !g->sweep) return GDMM_BOUND;
     if (g->stage == GDMM_VARIABLES && t >= g->next_bound) {
         g->next_bound = t + BOUND_EVERY;
         return GDMM_BOUND;
     }
-    if (g->stage < GDMM_DECODE && (g->stage == GDMM_PREPARE || g->offered || g->converged || gdmm_decode_due(g))) return GDMM_DECODE;
+    if (g->stage < GDMM_DECODE && (t == 0 || g->offered || g->converged || gdmm_decode_due(g))) return GDMM_DECODE;
     if (gdmm_search_due(g)) return GDMM_SEARCH;
     if (g->converged) g->solver->info.status = FGI_CONVERGED;
+    if (t == 0 && !g->sweep && g->warm) g->solver->failure = gdmm_start_from_labels(g);
     return g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS;
 }
 
@@ -146,6 +148,7 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     g->sweep_bound = bound;
     if (g->sweep_stalls < SWEEP_PATIENCE) return GDMM_SWEEP;
     gdmm_sweep_store(g, g->sweep);
+    g->solver->failure = gdmm_start_from_labels(g);
     g->swept = 1;
     return GDMM_FACTORS;
 }
@@ -235,4 +238,7 @@ static fgi_rc gdmm_run(fgi_solver *solver, double deadline, int64_t iteration_li
     return rc;
 }
 
-const fgi_solver_ops fgi_gdmm_ops = {.name = "gdmm", .create = gdmm_create, .run = gdmm_run, .destroy = gdmm_destroy};
+const fgi_solver_ops fgi_gdmm_ops = {
+    .name = "gdmm", .create = gdmm_create, .run = gdmm_run, .destroy = gdmm_destroy, .offered = gdmm_offered,
+    .message_size = gdmm_message_size, .messages = gdmm_messages, .warm_start = gdmm_warm_start, .marginals = gdmm_marginals,
+    .update = gdmm_update};

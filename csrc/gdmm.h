@@ -71,6 +71,8 @@ typedef struct gdmm {
     fgi_order **order;       /* per table */
     int32_t *sorted;         /* labels of a variable by descending theta, laid out as the unaries; NULL when dense */
 
+    int warm;                /* multipliers come from an earlier run */
+    double *given;           /* messages from the caller, until the set-up is complete */
     gdmm_propagation *propagation;
     double rho, relaxation;
     double scale;            /* mean range of the factors' scores */
@@ -116,6 +118,17 @@ gdmm_propagation *gdmm_propagation_create(const gdmm *g);
 int gdmm_propagate_step(gdmm *g, gdmm_propagation *p);
 void gdmm_propagation_free(gdmm_propagation *p);
 
+/* gdmm_state.c: the operations of solver.h on messages, marginals and new potentials. */
+int64_t gdmm_message_size(const fgi_solver *solver);
+fgi_rc gdmm_messages(const fgi_solver *solver, double *mu);
+int gdmm_marginals(const fgi_solver *solver, double *x);
+fgi_rc gdmm_warm_start(fgi_solver *solver, const double *mu, fgi_error *err);
+fgi_rc gdmm_apply_messages(gdmm *g);
+fgi_rc gdmm_start_from_labels(gdmm *g);
+void gdmm_offered(fgi_solver *solver);
+fgi_rc gdmm_update(fgi_solver *solver);
+void gdmm_restart(gdmm *g);        /* back to the preparation, with the multipliers as they are */
+
 /* The two passes: bodies for fgi_pool_run, context is the gdmm. */
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
 void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
@@ -131,10 +144,12 @@ double gdmm_bound_value(const gdmm *g);
 /* gdmm_sweep.c: dual coordinate ascent on a copy of mu. */
 gdmm_sweep *gdmm_sweep_create(const gdmm *g);
 void gdmm_sweep_free(gdmm_sweep *s);
+int64_t gdmm_sweep_memory(const gdmm *g); /* bytes of one */
 void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s);
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
 int gdmm_sweep_forward(const gdmm_sweep *s);           /* the direction of the sweep at hand */
+const double *gdmm_sweep_messages(const gdmm_sweep *s, int64_t slot);
 const int32_t *gdmm_sweep_labels(const gdmm_sweep *s); /* decoded by the last forward sweep */
 
 /* gdmm_binary.c: Algorithm 9. fits: all variables binary, all factors pairwise, nothing forbidden. */

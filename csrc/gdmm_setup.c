@@ -170,6 +170,7 @@ void gdmm_release(gdmm *g) {
     gdmm_sweep_free(g->sweep);
     fgi_solver_free(g->search);
     fgi_local_free(g->local);
+    free(g->given);
     free(g->theta);
     free(g->adj_slot);
     free(g->slots);
@@ -256,12 +257,36 @@ static double mean_range(const fgi_model *m) {
     return mean > 0 ? mean : 1;
 }
 
+void gdmm_restart(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    for (int64_t f = 0; f < st->n_factors; f++) g->active[f].n = 0;
+    for (int64_t s = 0; s < g->n_slots; s++)
+        if (g->slots[s].n) {
+            memset(g->slots[s].m, 0, (size_t)g->slots[s].n * sizeof(double));
+            memset(g->slots[s].x, 0, (size_t)g->slots[s].n * sizeof(double));
+        }
+    if (g->sweep) g->solver->info.memory -= gdmm_sweep_memory(g);
+    fgi_local_free(g->local);
+    fgi_solver_free(g->search);
+    gdmm_sweep_free(g->sweep);
+    g->local = NULL;
+    g->search = NULL;
+    g->sweep = NULL;
+    g->swept = g->sweep_stalls = g->converged = 0;
+    g->last_bound = g->sweep_bound = INFINITY;
+    g->work = 0;
+    g->search_improved = 0;
+    g->next_adapt = g->next_bound = g->next_decode = 0;
+    g->stage = GDMM_PREPARE;
+    g->cursor = 0;
+}
+
 int gdmm_prepare_step(gdmm *g) {
     const fgi_structure *st = g->model->s;
     if (g->cursor == 0) {
         create_adjacency(g);
         g->scale = mean_range(g->model);
-        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
+        if (g->rho == 0) g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
         g->local = fgi_local_create(g->model);
         if (!g->local) g->solver->failure = FGI_NO_MEMORY;
         for (int64_t t = 0; t < st->n_tables && !g->solver->failure; t++) g->order[t] = fgi_model_order(g->model, (int32_t)t, &g->solver->failure);
@@ -274,8 +299,15 @@ int gdmm_prepare_step(gdmm *g) {
             prepare_factor(g, g->cursor - st->n_vars);
             work += 50;
         } else {
+            if (g->given) {
+                g->solver->failure = gdmm_apply_messages(g);
+                g->warm = 1;
+            }
             if (g->dense && !(g->sweep = gdmm_sweep_create(g))) g->solver->failure = FGI_NO_MEMORY;
-            if (g->sweep) gdmm_sweep_load(g, g->sweep);
+            if (g->sweep) {
+                g->solver->info.memory += gdmm_sweep_memory(g);
+                gdmm_sweep_load(g, g->sweep);
+            }
             return 1;
         }
     }

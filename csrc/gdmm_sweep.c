@@ -81,8 +81,11 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
             s->earlier[i] += reaches(st, st->adj[k], (int32_t)i, 0);
         }
     s->model_magnitude = fgi_dual_magnitude(g->model);
-    g->solver->info.memory += 16 * size + 8 * g->n_slots + 4 * st->n_factors + 12 * st->n_vars;
     return s;
+}
+
+int64_t gdmm_sweep_memory(const gdmm *g) {
+    return 16 * fgi_dual_message_size(g->model) + 8 * g->n_slots + 4 * g->model->s->n_factors + 12 * g->model->s->n_vars;
 }
 
 static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
@@ -104,6 +107,8 @@ void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s) {
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s) {
     for (int64_t k = 0; k < g->n_slots; k++) memcpy(g->slots[k].mu, s->mu + s->offset[k], (size_t)g->slots[k].n * sizeof(double));
 }
+
+const double *gdmm_sweep_messages(const gdmm_sweep *s, int64_t slot) { return s->mu + s->offset[slot]; }
 
 int gdmm_sweep_forward(const gdmm_sweep *s) { return s->forward; }
 

@@ -170,6 +170,34 @@ fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     return s->ops->warm_start(s, mu, err);
 }
 
+fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
+    if (!fgi_model_same_structure(s->model, m)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the model has another structure");
+    if (!s->ops->update) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no new potentials", s->ops->name);
+    fgi_model *old = s->model, *fresh = fgi_model_snapshot(m);
+    int32_t *labels = s->info.score > -INFINITY ? fgi_copy(s->best, m->s->n_vars, sizeof *labels) : NULL;
+    if (!fresh || (s->info.score > -INFINITY && !labels)) {
+        free(labels);
+        fgi_model_free(fresh);
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    s->model = fresh;
+    s->start_time = fgi_clock();
+    s->n_trace = 0;
+    s->info.status = FGI_RUNNING;
+    s->info.iterations = 0;
+    s->info.score = -INFINITY;
+    s->info.bound = INFINITY;
+    fgi_rc rc = s->ops->update(s);
+    if (!rc && labels && fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);
+    free(labels);
+    fgi_model_free(old);
+    if (rc) {
+        s->failure = rc;
+        fgi_fail(err, rc, -1, "out of memory");
+    }
+    return rc ? rc : s->failure;
+}
+
 int fgi_solver_marginals(const fgi_solver *s, double *x) {
     if (!s->ops->marginals) return 0;
     return x ? s->ops->marginals(s, x) : 1;

@@ -24,6 +24,7 @@ typedef struct fgi_solver_ops {
     fgi_rc (*messages)(const fgi_solver *s, double *mu);
     fgi_rc (*warm_start)(fgi_solver *s, const double *mu, fgi_error *err);
     int (*marginals)(const fgi_solver *s, double *x);
+    fgi_rc (*update)(fgi_solver *s);                                  /* s->model has new potentials; keep what is still useful */
 } fgi_solver_ops;
 
 struct fgi_solver {

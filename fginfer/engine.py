@@ -140,7 +140,17 @@ class NativeEngine:
         return True
 
     def update(self, graph: FactorGraph) -> None:
-        """A new solver on the graph's present numbers, with the labels and messages of this one."""
+        """Goes on with the graph's present numbers from the labels and messages found so far."""
+        error = new_error()
+        with graph.lock:
+            if not lib.fgi_model_same_structure(self.model, graph.model):
+                raise SolverError("the graph has changed its structure since the solver was made; make a new one")
+            rc = lib.fgi_solver_update(self.solver, graph.model, error)
+        if rc != lib.FGI_UNSUPPORTED:
+            check(rc, error)
+            self._c_settings.start_time = lib.fgi_clock()
+            lib.fgi_solver_info(self.solver, self.info)
+            return
         labels, messages = self.labels(), self.messages()
         self._c_settings.start_time = lib.fgi_clock()
         self.solver = self._create(graph)

@@ -230,6 +230,9 @@ void fgi_solver_offer_bound(fgi_solver *s, double bound);
 int64_t fgi_solver_message_size(const fgi_solver *s);
 fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
 fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
+/* The model's present potentials in place of those the solver was made with (same structure). The labels, rescored, and the dual
+ * state stay as a start; score, bound, iterations and trace begin anew. FGI_UNSUPPORTED: make a new solver instead. */
+fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err);
 /* Relaxed variable marginals, laid out as the unaries; returns 0 where there are none. x == NULL only asks the method. */
 int fgi_solver_marginals(const fgi_solver *s, double *x);
 void fgi_solver_free(fgi_solver *s);

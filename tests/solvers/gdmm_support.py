@@ -158,3 +158,21 @@ class Run:
         x = np.zeros(self.size)
         assert lib.fgi_solver_marginals(self.solver, pointer(x)) == 1
         return x
+
+    def warm_start(self, mu: NDArray[np.float64]) -> None:
+        error = new_error()
+        check(lib.fgi_solver_warm_start(self.solver, pointer(mu), error), error)
+
+    def offer(self, labels: NDArray[np.int32]) -> None:
+        error = new_error()
+        check(lib.fgi_solver_offer(self.solver, pointer(labels), error), error)
+
+    def update(self, problem: Problem) -> None:
+        """The problem's present numbers, through the model: unaries and (dense, one per factor) tables."""
+        error = new_error()
+        unary = np.concatenate(problem.unary)
+        check(lib.fgi_model_set_all_unary(self.model, pointer(unary), error), error)
+        for t, f in enumerate(problem.factors):
+            values = np.ascontiguousarray(f.table / f.weight).ravel()
+            check(lib.fgi_model_set_table(self.model, t, pointer(values), error), error)
+        check(lib.fgi_solver_update(self.solver, self.model, error), error)

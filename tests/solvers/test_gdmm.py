@@ -123,3 +123,71 @@ def test_model_without_factors() -> None:
     run = Run(problem)
     assert run.finish() in ("optimal", "gap_reached")
     assert run.info.score == pytest.approx(problem.optimum())
+
+
+def dual_value(problem: Problem, mu: np.ndarray) -> float:
+    """D(mu) of the model's own numbers: an independent evaluation of the certificate."""
+    hat = [u.copy() for u in problem.unary]
+    total, at = problem.constant, 0
+    for f in problem.factors:
+        rest = f.table.copy()
+        for k, v in enumerate(f.variables):
+            message = mu[at : at + problem.cards[v]]
+            at += problem.cards[v]
+            hat[v] = hat[v] + message
+            rest = rest - message.reshape([-1 if d == k else 1 for d in range(len(f.variables))])
+        total += rest.max()
+    assert at == len(mu)
+    return float(total + sum(h.max() for h in hat))
+
+
+@pytest.mark.parametrize("algorithm", [0, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_messages_are_a_certificate_and_a_start(seed: int, algorithm: int) -> None:
+    problem = random_problem(np.random.default_rng(seed), 12, 20, 6, 3, min_card=2)
+    run = Run(problem, max_iterations=400, gap=1e-6, algorithm=algorithm)
+    run.finish()
+    mu = run.messages()
+    assert dual_value(problem, mu) >= run.info.score - 1e-9
+    again = Run(problem, max_iterations=8, gap=1e-6, algorithm=algorithm)
+    again.warm_start(mu)
+    again.finish()
+    slack = 1e-4 * max(1.0, abs(run.info.bound))
+    assert again.info.bound <= min(dual_value(problem, mu), run.info.bound + slack) + slack
+
+
+@pytest.mark.parametrize("algorithm", [0, 8])
+def test_marginals_are_distributions(algorithm: int) -> None:
+    problem = random_problem(np.random.default_rng(7), 12, 25, 6, 3)
+    run = Run(problem, max_iterations=50, gap=0.0, algorithm=algorithm)
+    run.finish()
+    x = np.split(run.marginals(), np.cumsum(problem.cards)[:-1])
+    assert all(abs(part.sum() - 1) < 1e-9 and part.min() >= 0 for part in x)
+
+
+@pytest.mark.parametrize("algorithm", [0, 8])
+@pytest.mark.parametrize("seed", range(6))
+def test_update_goes_on_with_new_potentials(seed: int, algorithm: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, 7, 10, 5, 3, 0.1 if seed % 2 else 0.0)
+    run = Run(problem, max_iterations=200, gap=1e-9, algorithm=algorithm)
+    run.finish()
+    problem.unary = [np.where(rng.random(len(u)) < 0.1, -np.inf, rng.normal(size=len(u))) for u in problem.unary]
+    problem.factors[0].table = rng.normal(size=problem.factors[0].table.shape)
+    run.update(problem)
+    optimum = problem.optimum()
+    status = run.finish()
+    check_run(problem, run, optimum)
+    assert (status == "infeasible") <= (optimum == -np.inf)
+    fresh = Run(problem, max_iterations=200, gap=1e-9, algorithm=algorithm)
+    if fresh.finish() in ("optimal", "gap_reached"):
+        assert run.info.score == pytest.approx(fresh.info.score, abs=1e-6)
+
+
+def test_a_better_labeling_from_outside_is_kept() -> None:
+    problem = random_problem(np.random.default_rng(11), 8, 16, 3, 3)
+    best = max(np.ndindex(*problem.cards), key=problem.score)
+    run = Run(problem, max_iterations=3, gap=0.0)
+    run.offer(np.array(best, np.int32))
+    run.finish()
+    assert run.info.score == pytest.approx(problem.optimum())
