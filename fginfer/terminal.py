@@ -1,4 +1,4 @@
-"""What people see while a command runs: log lines, and on a terminal a line that moves (with rich if it is installed)."""
+"""What people see while a command runs: a log, and on a terminal a line that moves (with rich if it is installed)."""
 
 from __future__ import annotations
 
