@@ -1,4 +1,4 @@
-"""Solver: stepwise use of a method. Work happens in slices of some 50 ms, so that limits and Ctrl-C are prompt."""
+"""Solver: stepwise use of a method. Work happens in slices of some 30 ms, so that limits and Ctrl-C are prompt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fginfer.methods import default_method, make_engine
 from fginfer.native import lib
 from fginfer.result import Progress, Result
 
-SLICE = 0.05  # seconds of work between two looks at signals, limits and callbacks
+SLICE = 0.03  # seconds of work between two looks at signals, limits and callbacks
 Callback = Callable[[Progress], object]
 
 
