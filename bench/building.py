@@ -2,8 +2,8 @@
 
     python bench/building.py [--pairs 7500000]
 
-Printed: one million pairwise factors from arrays, many binary pairs with weights (the size of the largest multilabel models),
-and factors added one by one; each with seconds and the peak memory of the process (each case runs in a process of its own).
+Printed: one million pairwise factors from arrays, many binary pairs with weights (as in large multilabel models), and
+factors added one by one; each with CPU seconds and peak memory, in a process of its own.
 """
 
 from __future__ import annotations
@@ -45,14 +45,13 @@ def one_by_one(n: int) -> FactorGraph:
 
 def measure(name: str, build: Callable[[int], FactorGraph], n: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     graph = build(n)
     score = graph.score(np.zeros(graph.n_variables, np.int32))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"{name:28} {n:>9} factors {seconds:8.2f} s {peak / 1024:8.0f} MB (process {before / 1024:.0f}), score {score:g}"
-    )
+    size = f"{peak / 1024:8.0f} MB (before: {before / 1024:.0f})"
+    print(f"{name:28} {n:>9} factors {seconds:8.2f} s {size}, score {score:g}")
 
 
 def main() -> None:
