@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Protocol
 
@@ -71,6 +71,12 @@ def _c_settings(code: int, settings: Settings) -> Any:
     except (TypeError, OverflowError) as error:
         raise SettingsError(f"a setting is out of range: {error}") from None
     return c
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuses what all methods refuse, for engines written in Python; their options are their own business."""
+    error = new_error()
+    check(lib.fgi_settings_check(_c_settings(lib.FGI_ICM, replace(settings, options={})), error), error)
 
 
 class NativeEngine:

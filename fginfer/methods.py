@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from fginfer.engine import Engine, NativeEngine, Settings
+from fginfer.engine import Engine, NativeEngine, Settings, check_settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.native import ffi, lib
@@ -54,5 +54,6 @@ def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine
     if make is None:
         names = ", ".join(available_methods())
         raise SettingsError(f"there is no method {settings.method!r}; this build has {names}")
+    check_settings(settings)
     engine: Engine = make(graph, settings)
     return engine

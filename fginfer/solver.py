@@ -93,12 +93,15 @@ class Solver:
         deadline = inf if seconds is None else began + seconds
         part = SLICE if seconds is None else min(SLICE, seconds / 20)
         target = None if iterations is None else self._iterations() + iterations
+        most = None if self._native else self.settings.max_iterations  # the core looks after its own
+        if most is not None:
+            target = most if target is None else min(target, most)
         try:
             while True:
                 left = min(part, deadline - lib.fgi_clock())
                 more = -1 if target is None else target - self._iterations()
-                if left <= 0 or more == 0:
-                    self._stopped_by = "iteration_limit" if more == 0 else "time_limit"
+                if left <= 0 or (target is not None and more <= 0):
+                    self._stopped_by = "time_limit" if target is None or more > 0 else "iteration_limit"
                     return self._status
                 with self._lock:
                     self._status = self._opened().run(left, more)
