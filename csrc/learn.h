@@ -74,7 +74,9 @@ fgi_rc fgi_learn_check_answer(const fgi_learner *L, int32_t i, const int32_t *la
 void fgi_learn_products(const fgi_learner *L, double *dot, double *norm);
 void fgi_learn_apply(fgi_learner *L, double step, double factor);
 
-/* learn_decode.c, learn_sets.c, learn_parse.c: oracles. */
+/* learn_decode.c, viterbi.c, learn_sets.c, learn_parse.c: oracles. */
+const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s);
+double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer);
 void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
                            fgi_learn_scratch *s);
 int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,

@@ -228,21 +228,6 @@ void fgi_learn_free(fgi_learner *L) {
     free(L);
 }
 
-fgi_rc fgi_learn_rebind(fgi_learner *L, const fgi_learn_data *data, fgi_error *err) {
-    const fgi_learn_data *d = &L->data;
-    if (d->kind != FGI_LEARN_CHOICES || data->kind != d->kind || data->n_examples != d->n_examples || data->n_features != d->n_features)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "only the alternatives of a problem of choices may grow");
-    fgi_rc rc = check_data(data, err);
-    if (rc != FGI_OK) return rc;
-    L->data = *data;
-    if (!measure(L)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    for (int k = 0; k < L->threads; k++) {
-        fgi_learn_scratch_clear(&L->scratch[k]);
-        if ((rc = fgi_learn_scratch_init(L, &L->scratch[k])) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
-    }
-    return FGI_OK;
-}
-
 int64_t fgi_learn_dimension(const fgi_learner *L) { return L->dimension; }
 int fgi_learn_decodes(const fgi_learner *L) { return L->decodes; }
 double *fgi_learn_weights(fgi_learner *L) { return L->w; }

@@ -1,5 +1,6 @@
 /* learn_decode.c - structured oracles: scores of the tokens, max-sum over forests; batches in parallel. */
 #include <string.h>
+#include "kernels.h"
 #include "learn.h"
 
 fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
@@ -102,116 +103,13 @@ void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_fa
     }
 }
 
-/* ---- forests -------------------------------------------------------------------------------------------------- */
-
-/* Node of the elimination order at position p of example i. A chain is eliminated from its first token on. */
-static inline fgi_forest_node node_at(const fgi_learner *L, int32_t i, int64_t p) {
-    if (L->forest) return L->forest[L->data.token_begin[i] + p];
-    int last = L->data.edges == FGI_EDGES_NONE || p + 1 == fgi_learn_tokens(L, i);
-    return (fgi_forest_node){ (int32_t)p, last ? -1 : (int32_t)p + 1, last ? -1 : (int32_t)p, 0 };
-}
-
-/* The pairwise table of an edge, in full label coordinates; made in s->table when the edge has features. */
-static const double *edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s) {
-    const fgi_learn_data *d = &L->data;
-    int64_t square = (int64_t)d->n_labels * d->n_labels;
-    if (!d->edge_row) return w + L->unary;
-    memset(s->table, 0, (size_t)square * sizeof(double));
-    for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0, w + L->unary + d->edge_feature[j] * square, s->table);
-    return s->table;
-}
-
-typedef struct edge_view { /* entry (a, b) of a child's label a and its parent's label b: T[a * row + b * column] */
-    const double *T;
-    int64_t row, column;
-    const int32_t *from, *to; /* candidate lists; NULL: all */
-    int32_t n_from, n_to;
-} edge_view;
-
-static edge_view view_edge(const fgi_learner *L, const double *w, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
-    const fgi_learn_data *d = &L->data;
-    int64_t first = d->token_begin[i];
-    int64_t edge = d->edges == FGI_EDGES_CHAIN ? first - i + node.edge : d->edge_begin[i] + node.edge;
-    edge_view v = { edge_table(L, w, edge, s), d->n_labels, 1, NULL, NULL, 0, 0 };
-    if (node.transposed) v.row = 1, v.column = d->n_labels;
-    v.n_from = fgi_learn_allowed(L, first + node.token, &v.from);
-    v.n_to = fgi_learn_allowed(L, first + node.parent, &v.to);
-    return v;
-}
-
-static inline double entry(const edge_view *v, int32_t a, int32_t b) {
-    return v->T[(v->from ? v->from[a] : a) * v->row + (v->to ? v->to[b] : b) * v->column];
-}
-
-/* parent[b] += max over a of child[a] + T(a, b). */
-static void send(const fgi_learner *L, const edge_view *v, const double *child, double *parent, fgi_learn_scratch *s) {
-    s->touched += (int64_t)v->n_from * v->n_to;
-    if (!v->from) {
-        if (v->column == 1) L->kernels.max_columns(v->n_from, v->n_to, child, v->T, v->row, s->best);
-        else L->kernels.max_rows(v->n_from, v->n_to, child, v->T, v->column, s->best);
-        for (int32_t b = 0; b < v->n_to; b++) parent[b] += s->best[b];
-        return;
-    }
-    for (int32_t b = 0; b < v->n_to; b++) s->best[b] = -INFINITY;
-    for (int32_t a = 0; a < v->n_from; a++)
-        for (int32_t b = 0; b < v->n_to; b++) {
-            double x = child[a] + entry(v, a, b);
-            s->best[b] = x > s->best[b] ? x : s->best[b];
-        }
-    for (int32_t b = 0; b < v->n_to; b++) parent[b] += s->best[b];
-}
-
-static int32_t lowest_argmax(const double *x, int32_t n) {
-    int32_t best = 0;
-    for (int32_t k = 1; k < n; k++) if (x[k] > x[best]) best = k;
-    return best;
-}
-
-/* Leaves to roots, then back: the label of a child is recomputed for the one label its parent took. */
-static double decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
-    int64_t tokens = fgi_learn_tokens(L, i), k = L->data.n_labels;
-    double value = 0;
-    for (int64_t p = 0; p < tokens; p++) {
-        fgi_forest_node node = node_at(L, i, p);
-        if (node.parent < 0) continue;
-        edge_view v = view_edge(L, w, i, node, s);
-        send(L, &v, s->scores + node.token * k, s->scores + node.parent * k, s);
-    }
-    for (int64_t p = tokens - 1; p >= 0; p--) {
-        fgi_forest_node node = node_at(L, i, p);
-        const double *own = s->scores + node.token * k;
-        const int32_t *list;
-        int32_t n = fgi_learn_allowed(L, L->data.token_begin[i] + node.token, &list), best = 0;
-        if (node.parent < 0) {
-            best = lowest_argmax(own, n);
-            value += own[best];
-        } else {
-            edge_view v = view_edge(L, w, i, node, s);
-            double most = -INFINITY;
-            for (int32_t a = 0; a < n; a++) {
-                double x = own[a] + entry(&v, a, answer[node.parent]);
-                if (x > most) most = x, best = a;
-            }
-        }
-        answer[node.token] = best; /* position in the candidate list; turned into a label below */
-    }
-    if (L->data.choice_begin)
-        for (int64_t t = 0; t < tokens; t++) {
-            const int32_t *list;
-            fgi_learn_allowed(L, L->data.token_begin[i] + t, &list);
-            answer[t] = list[answer[t]];
-        }
-    return value;
-}
-
 int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
                              fgi_learn_scratch *s, int32_t *answer, double *value) {
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
     double total = 0;
     fgi_learn_fill_scores(L, w, loss_factor, i, s);
-    if (d->kind == FGI_LEARN_LABELS) total = decode_forest(L, w, i, s, answer);
+    if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w, i, s, answer);
     else if (d->kind == FGI_LEARN_SETS) {
         int32_t n;
         total = fgi_learn_decode_set(L, w, s, answer, &n);
@@ -223,7 +121,7 @@ int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_
         for (int64_t t = 0; t < tokens; t++) {
             int64_t token = d->token_begin[i] + t;
             int32_t n = (int32_t)(d->choice_begin[token + 1] - d->choice_begin[token]);
-            answer[t] = lowest_argmax(row, n);
+            answer[t] = (int32_t)fgi_argmax_of(row, n);
             total += row[answer[t]];
             row += n;
         }
@@ -325,7 +223,7 @@ fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const i
         int64_t base = d->edges == FGI_EDGES_CHAIN ? first - example : d->edges == FGI_EDGES_LIST ? d->edge_begin[example] : 0;
         for (int64_t e = 0; e < edges; e++) {
             int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e], v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
-            truth += edge_table(L, w, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
+            truth += fgi_learn_edge_table(L, w, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
         }
     }
     *score = truth - against;

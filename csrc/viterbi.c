@@ -1,110 +1,104 @@
-/* viterbi.c - max-plus kernels of the decoders: portable loops and their AVX2 twins.
+/* viterbi.c - the decoder of chains and trees: max-sum from the leaves to the roots and back.
  *
- * Only maxima are computed on the way up; the argmax is recovered on the way down for the one label that was chosen,
- * which costs K instead of K^2 and leaves two instructions per vector in the inner loop. Rows of the table are taken four
- * at a time, so that large tables are streamed and the row of partial maxima stays in the first cache level. */
-#include "viterbi.h"
-#include <math.h>
+ * Only maxima are computed on the way up, by the max-plus kernels; the argmax is recovered on the way down for the one label
+ * that was chosen, which costs K instead of K^2. */
+#include <string.h>
+#include "kernels.h"
+#include "learn.h"
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define FGI_LEARN_AVX2 1
-#include <immintrin.h>
-#endif
-
-static inline double larger(double x, double y) { return x > y ? x : y; }
-
-static void axpy_plain(int64_t n, double a, const double *x, double *y) {
-    for (int64_t k = 0; k < n; k++) y[k] += a * x[k];
+/* Node of the elimination order at position p of example i. A chain is eliminated from its first token on. */
+static inline fgi_forest_node node_at(const fgi_learner *L, int32_t i, int64_t p) {
+    if (L->forest) return L->forest[L->data.token_begin[i] + p];
+    int last = L->data.edges == FGI_EDGES_NONE || p + 1 == fgi_learn_tokens(L, i);
+    return (fgi_forest_node){ (int32_t)p, last ? -1 : (int32_t)p + 1, last ? -1 : (int32_t)p, 0 };
 }
 
-static void max_columns_plain(int64_t na, int64_t nb, const double *m, const double *T, int64_t stride, double *out) {
-    for (int64_t b = 0; b < nb; b++) out[b] = -INFINITY;
-    for (int64_t a = 0; a < na; a++) {
-        const double ma = m[a], *row = T + a * stride;
-        for (int64_t b = 0; b < nb; b++) {
-            double v = ma + row[b];
-            out[b] = v > out[b] ? v : out[b];
+/* The pairwise table of an edge, in full label coordinates; made in s->table when the edge has features. */
+const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s) {
+    const fgi_learn_data *d = &L->data;
+    int64_t square = (int64_t)d->n_labels * d->n_labels;
+    if (!d->edge_row) return w + L->unary;
+    memset(s->table, 0, (size_t)square * sizeof(double));
+    for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
+        L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0, w + L->unary + d->edge_feature[j] * square, s->table);
+    return s->table;
+}
+
+typedef struct edge_view { /* entry (a, b) of a child's label a and its parent's label b: T[a * row + b * column] */
+    const double *T;
+    int64_t row, column;
+    const int32_t *from, *to; /* candidate lists; NULL: all */
+    int32_t n_from, n_to;
+} edge_view;
+
+static edge_view view_edge(const fgi_learner *L, const double *w, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
+    const fgi_learn_data *d = &L->data;
+    int64_t first = d->token_begin[i];
+    int64_t edge = d->edges == FGI_EDGES_CHAIN ? first - i + node.edge : d->edge_begin[i] + node.edge;
+    edge_view v = { fgi_learn_edge_table(L, w, edge, s), d->n_labels, 1, NULL, NULL, 0, 0 };
+    if (node.transposed) v.row = 1, v.column = d->n_labels;
+    v.n_from = fgi_learn_allowed(L, first + node.token, &v.from);
+    v.n_to = fgi_learn_allowed(L, first + node.parent, &v.to);
+    return v;
+}
+
+static inline double entry(const edge_view *v, int32_t a, int32_t b) {
+    return v->T[(v->from ? v->from[a] : a) * v->row + (v->to ? v->to[b] : b) * v->column];
+}
+
+/* parent[b] += max over a of child[a] + T(a, b). */
+static void send(const edge_view *v, const double *child, double *parent, fgi_learn_scratch *s) {
+    s->touched += (int64_t)v->n_from * v->n_to;
+    if (!v->from) {
+        const fgi_kernels *k = fgi_kernels_get(); /* all labels: the table is square, its rows are contiguous */
+        if (v->column == 1) k->maxplus_rows(v->T, v->n_from, v->n_to, 1.0, child, s->best);
+        else k->maxplus_cols(v->T, v->n_to, v->n_from, 1.0, child, s->best);
+        for (int32_t b = 0; b < v->n_to; b++) parent[b] += s->best[b];
+        return;
+    }
+    for (int32_t b = 0; b < v->n_to; b++) s->best[b] = -INFINITY;
+    for (int32_t a = 0; a < v->n_from; a++)
+        for (int32_t b = 0; b < v->n_to; b++) {
+            double x = child[a] + entry(v, a, b);
+            s->best[b] = x > s->best[b] ? x : s->best[b];
         }
-    }
+    for (int32_t b = 0; b < v->n_to; b++) parent[b] += s->best[b];
 }
 
-static void max_rows_plain(int64_t na, int64_t nb, const double *m, const double *T, int64_t stride, double *out) {
-    for (int64_t b = 0; b < nb; b++) {
-        const double *row = T + b * stride;
-        double best = -INFINITY;
-        for (int64_t a = 0; a < na; a++) {
-            double v = m[a] + row[a];
-            best = v > best ? v : best;
+/* Leaves to roots, then back: the label of a child is recomputed for the one label its parent took. */
+double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
+    int64_t tokens = fgi_learn_tokens(L, i), k = L->data.n_labels;
+    double value = 0;
+    for (int64_t p = 0; p < tokens; p++) {
+        fgi_forest_node node = node_at(L, i, p);
+        if (node.parent < 0) continue;
+        edge_view v = view_edge(L, w, i, node, s);
+        send(&v, s->scores + node.token * k, s->scores + node.parent * k, s);
+    }
+    for (int64_t p = tokens - 1; p >= 0; p--) {
+        fgi_forest_node node = node_at(L, i, p);
+        const double *own = s->scores + node.token * k;
+        const int32_t *list;
+        int32_t n = fgi_learn_allowed(L, L->data.token_begin[i] + node.token, &list), best = 0;
+        if (node.parent < 0) {
+            best = (int32_t)fgi_argmax_of(own, n);
+            value += own[best];
+        } else {
+            edge_view v = view_edge(L, w, i, node, s);
+            double most = -INFINITY;
+            for (int32_t a = 0; a < n; a++) {
+                double x = own[a] + entry(&v, a, answer[node.parent]);
+                if (x > most) most = x, best = a;
+            }
         }
-        out[b] = best;
+        answer[node.token] = best; /* position in the candidate list; turned into a label below */
     }
-}
-
-#ifdef FGI_LEARN_AVX2
-__attribute__((target("avx2"))) static void axpy_avx2(int64_t n, double a, const double *x, double *y) {
-    const __m256d va = _mm256_set1_pd(a);
-    int64_t k = 0;
-    for (; k + 4 <= n; k += 4) /* multiply, then add: no fused operation, so the bits are those of the plain loop */
-        _mm256_storeu_pd(y + k, _mm256_add_pd(_mm256_loadu_pd(y + k), _mm256_mul_pd(va, _mm256_loadu_pd(x + k))));
-    for (; k < n; k++) y[k] += a * x[k];
-}
-
-__attribute__((target("avx2"))) static void max_columns_avx2(int64_t na, int64_t nb, const double *m, const double *T,
-                                                             int64_t stride, double *out) {
-    for (int64_t b = 0; b < nb; b++) out[b] = -INFINITY;
-    int64_t a = 0;
-    for (; a + 4 <= na; a += 4) {
-        const double *r0 = T + a * stride, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
-        const __m256d m0 = _mm256_set1_pd(m[a]), m1 = _mm256_set1_pd(m[a + 1]);
-        const __m256d m2 = _mm256_set1_pd(m[a + 2]), m3 = _mm256_set1_pd(m[a + 3]);
-        int64_t b = 0;
-        for (; b + 4 <= nb; b += 4) {
-            __m256d x = _mm256_max_pd(_mm256_add_pd(m0, _mm256_loadu_pd(r0 + b)), _mm256_add_pd(m1, _mm256_loadu_pd(r1 + b)));
-            __m256d y = _mm256_max_pd(_mm256_add_pd(m2, _mm256_loadu_pd(r2 + b)), _mm256_add_pd(m3, _mm256_loadu_pd(r3 + b)));
-            _mm256_storeu_pd(out + b, _mm256_max_pd(_mm256_loadu_pd(out + b), _mm256_max_pd(x, y)));
+    if (L->data.choice_begin)
+        for (int64_t t = 0; t < tokens; t++) {
+            const int32_t *list;
+            fgi_learn_allowed(L, L->data.token_begin[i] + t, &list);
+            answer[t] = list[answer[t]];
         }
-        for (; b < nb; b++) {
-            double x = larger(m[a] + r0[b], m[a + 1] + r1[b]), y = larger(m[a + 2] + r2[b], m[a + 3] + r3[b]);
-            out[b] = larger(out[b], larger(x, y));
-        }
-    }
-    for (; a < na; a++) {
-        const double *row = T + a * stride;
-        const __m256d ma = _mm256_set1_pd(m[a]);
-        int64_t b = 0;
-        for (; b + 4 <= nb; b += 4)
-            _mm256_storeu_pd(out + b, _mm256_max_pd(_mm256_loadu_pd(out + b), _mm256_add_pd(ma, _mm256_loadu_pd(row + b))));
-        for (; b < nb; b++) out[b] = larger(out[b], m[a] + row[b]);
-    }
+    return value;
 }
 
-__attribute__((target("avx2"))) static void max_rows_avx2(int64_t na, int64_t nb, const double *m, const double *T,
-                                                          int64_t stride, double *out) {
-    for (int64_t b = 0; b < nb; b++) {
-        const double *row = T + b * stride;
-        __m256d x = _mm256_set1_pd(-INFINITY), y = x;
-        int64_t a = 0;
-        for (; a + 8 <= na; a += 8) {
-            x = _mm256_max_pd(x, _mm256_add_pd(_mm256_loadu_pd(m + a), _mm256_loadu_pd(row + a)));
-            y = _mm256_max_pd(y, _mm256_add_pd(_mm256_loadu_pd(m + a + 4), _mm256_loadu_pd(row + a + 4)));
-        }
-        double lane[4];
-        _mm256_storeu_pd(lane, _mm256_max_pd(x, y));
-        double best = larger(larger(lane[0], lane[1]), larger(lane[2], lane[3]));
-        for (; a < na; a++) best = larger(best, m[a] + row[a]);
-        out[b] = best;
-    }
-}
-#endif
-
-fgi_learn_kernels fgi_learn_kernels_choose(void) {
-    fgi_learn_kernels k = { axpy_plain, max_columns_plain, max_rows_plain };
-#ifdef FGI_LEARN_AVX2
-    if (__builtin_cpu_supports("avx2")) {
-        k.axpy = axpy_avx2;
-        k.max_columns = max_columns_avx2;
-        k.max_rows = max_rows_avx2;
-    }
-#endif
-    return k;
-}

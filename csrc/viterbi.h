@@ -1,16 +1,12 @@
-/* viterbi.h - max-sum dynamic programming over the forest of one example, and the kernels under it. */
+/* viterbi.h - types of the decoder of chains and trees, and the kernel of the token scores. */
 #ifndef FGI_VITERBI_H
 #define FGI_VITERBI_H
 #include "fginfer_learn.h"
 
-/* The hot loops, chosen once per learner; both versions give the same bits. */
+/* Chosen once per learner; both versions give the same bits. */
 typedef struct fgi_learn_kernels {
     /* y[k] += a * x[k] */
     void (*axpy)(int64_t n, double a, const double *x, double *y);
-    /* out[b] = max over a of m[a] + T[a * stride + b] */
-    void (*max_columns)(int64_t na, int64_t nb, const double *m, const double *T, int64_t stride, double *out);
-    /* out[b] = max over a of m[a] + T[b * stride + a] */
-    void (*max_rows)(int64_t na, int64_t nb, const double *m, const double *T, int64_t stride, double *out);
 } fgi_learn_kernels;
 
 fgi_learn_kernels fgi_learn_kernels_choose(void);

@@ -131,9 +131,6 @@ fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const 
 /* One update with an answer found elsewhere. */
 fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer, int32_t length,
                        fgi_error *err);
-/* CHOICES: a new alternative was appended by the caller to the arrays of the data; takes the new pointers and counts. */
-fgi_rc fgi_learn_rebind(fgi_learner *L, const fgi_learn_data *data, fgi_error *err);
-
 /* Working sets, for checkpoints: per kept answer its example, length, alpha and loss; labels concatenated; per
  * example its last gap and its part of the dual loss. */
 void fgi_learn_export_size(const fgi_learner *L, int64_t *n_answers, int64_t *n_labels);

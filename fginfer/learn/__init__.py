@@ -12,10 +12,10 @@ try:
 except ImportError as error:  # say what to do, and keep the cause
     raise ImportError('fginfer.learn needs scikit-learn: pip install "fginfer[learn]"') from error
 
-from fginfer.learn.data import Example
+from fginfer.learn.data import Choices, Example
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle
+from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.trace import LearnPoint
 
-__all__ = ["Example", "LearnPoint", "Learner", "Oracle", "StructuredSVM"]
+__all__ = ["Choices", "Example", "LearnPoint", "Learner", "MapOracle", "MatchingOracle", "Oracle", "StructuredSVM"]

@@ -43,6 +43,16 @@ class Example:
     weight: ArrayLike | None = None
 
 
+@dataclass(frozen=True)
+class Choices:
+    """One example whose tokens each choose one of their own alternatives: ``rows`` holds the features of all
+    alternatives, token by token, ``counts`` how many each token has. In a parse of n tokens each has n + 1: its head,
+    from 1, or 0 for the root."""
+
+    rows: Any
+    counts: ArrayLike
+
+
 @dataclass
 class Encoded:
     """Everything the core needs (fgi_learn_data), apart from the truth, which is zeros until :meth:`with_truth`."""
@@ -246,6 +256,27 @@ def encode_edges(
         np.ascontiguousarray(flat[:, 1], np.int32),
         width,
         matrix,
+    )
+
+
+def encode_choices(X: Any, n_features: int | None) -> tuple[sp.csr_matrix, Longs, Longs]:
+    """(feature rows, first token of each example, first alternative of each token)."""
+    if not isinstance(X, (list, tuple)) or not X or not all(isinstance(x, Choices) for x in X):
+        raise DataError("X must be a list of Choices")
+    parts = [_csr(x.rows, f"example {i}") for i, x in enumerate(X)]
+    counts = [np.asarray(x.counts, np.int64) for x in X]
+    for i, (part, count) in enumerate(zip(parts, counts, strict=True)):
+        if count.ndim != 1 or not len(count) or (count < 1).any():
+            raise DataError(f"example {i}: every token needs at least one alternative")
+        if count.sum() != part.shape[0]:
+            raise DataError(f"example {i}: {part.shape[0]} rows of features for {count.sum()} alternatives")
+        if part.shape[1] != (parts[0].shape[1] if n_features is None else n_features):
+            raise DataError(f"example {i} has {part.shape[1]} features, expected {n_features or parts[0].shape[1]}")
+    begin = np.concatenate([[0], np.cumsum([len(c) for c in counts])]).astype(np.int64)
+    return (
+        sp.vstack(parts, format="csr"),
+        begin,
+        np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64),
     )
 
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn import data as d
 
-MODELS = ("chain", "graph", "multilabel", "multiclass")
+CHOICE_MODELS = ("choices", "matching", "parse")
+MODELS = ("chain", "graph", "multilabel", "multiclass", *CHOICE_MODELS)
 
 
 def encode(
@@ -29,6 +30,8 @@ def encode(
     """(arrays, classes). With classes=None they are found in y (training); otherwise labels must be among them."""
     if model not in MODELS:
         raise SettingsError(f"model must be one of {', '.join(MODELS)}, not {model!r}")
+    if model in CHOICE_MODELS:
+        return _choices(model, X, y, n_features)
     if model in ("multiclass", "multilabel") and offsets is not None:
         raise SettingsError(f"offsets belong to chains, not to {model} problems")
     if model == "graph" and not isinstance(X, (list, tuple)):
@@ -64,6 +67,19 @@ def encode(
         out.truth = out.choice[out.choice_begin[:-1]]
     out.cost = check_cost(cost, len(classes))
     return out, classes
+
+
+def _choices(model: str, X: Any, y: Any, n_features: int | None) -> tuple[d.Encoded, NDArray[Any]]:
+    rows, begin, choice_begin = d.encode_choices(X, n_features)
+    counts = np.diff(choice_begin)
+    out = d.Encoded(1, 0, begin, rows, 0, np.zeros(begin[-1], np.int32), choice_begin=choice_begin)
+    out.projective = model == "parse"
+    if y is not None:
+        flat = d.flatten_labels(y, begin, False)
+        if not np.issubdtype(flat.dtype, np.integer) or (flat < 0).any() or (flat >= counts).any():
+            raise DataError("y must hold the numbers of the alternatives chosen, from 0")
+        out.truth = flat.astype(np.int32)
+    return out, np.arange(int(counts.max()))
 
 
 def _sets(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn import modelfile
 from fginfer.learn.data import Encoded, Reals
-from fginfer.learn.encode import encode
+from fginfer.learn.encode import CHOICE_MODELS, encode
 from fginfer.learn.inputs import check_dense_input, check_settings, decode_output, seed_of, threads_of
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import Oracle, decode
@@ -27,7 +27,9 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    model : "chain", "graph", "multilabel" or "multiclass"; see :mod:`fginfer.learn.data` for what X and y look like.
+    model : "chain", "graph", "multilabel" or "multiclass"; or tokens that choose among their own alternatives:
+        "choices" (freely), "matching" (each alternative once), "parse" (projective dependency trees). :mod:`fginfer.learn.data`
+        says what X and y look like.
     solver : "bcfw", "gdmm", "fw", "cutting-plane", "ssg", "soft-bcfw" (hinge loss); "dcd" (squared hinge);
         "perceptron", "mira" (no objective, no gap).
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.
@@ -98,10 +100,10 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data, classes = encode(
             self.model, X, y, offsets=offsets, intercept=self.fit_intercept, pairwise=self.pairwise, cost=self.loss
         )  # fmt: skip
-        if self.model != "multilabel" and len(classes) < 2:
+        if self.model not in ("multilabel", *CHOICE_MODELS) and len(classes) < 2:
             raise DataError(f"y has one class only: {classes[0]!r}; a classifier needs at least 2 classes")
         learner = Learner(data, threads_of(self.n_jobs))
-        oracle = make_oracle(self.oracle, learner)
+        oracle = make_oracle(self.oracle, self.model, learner)
         options = {"batch_size": self.batch_size, **(self.solver_options or {})}
         solver = make_solver(self.solver, learner, oracle, self.C, seed_of(self.random_state), options)
         passes, spent = self._resume(solver, data)
@@ -136,7 +138,7 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _finish(self, solver: Any, data: Encoded, classes: NDArray[Any], trace: list[LearnPoint], before: int) -> None:
         self.weights_: Reals = solver.weights().copy()
         self.classes_ = classes
-        self.n_features_in_ = data.rows.shape[1] - bool(self.fit_intercept)
+        self.n_features_in_ = data.rows.shape[1] - (bool(self.fit_intercept) and self.model not in CHOICE_MODELS)
         self.n_edge_features_ = data.n_edge_features
         self.n_iter_ = max(1, trace[-1].passes if trace else before)
         measured = [p for p in trace if p.primal is not None]
@@ -148,6 +150,8 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _split(self) -> tuple[Reals, Reals]:
         check_is_fitted(self)
+        if self.model in CHOICE_MODELS:  # one weight a feature
+            return self.weights_.reshape(-1, 1), np.zeros((0, 1, 1))
         k, d = len(self.classes_), self.n_features_in_ + bool(self.fit_intercept)
         return self.weights_[: k * d].reshape(d, k), self.weights_[k * d :].reshape(-1, k, k)
 
@@ -160,7 +164,7 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def intercept_(self) -> Reals:
         unary = self._split()[0]
-        return unary[-1].copy() if self.fit_intercept else np.zeros(len(self.classes_))
+        return unary[-1].copy() if self.fit_intercept and self.model not in CHOICE_MODELS else np.zeros(unary.shape[1])
 
     @property
     def pairwise_(self) -> Reals:
@@ -181,13 +185,13 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
         """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
         learner = self._learner(X, None, offsets)
-        answers = decode(learner, make_oracle(self.oracle, learner), self.weights_, 0.0)
+        answers = decode(learner, make_oracle(self.oracle, self.model, learner), self.weights_, 0.0)
         return decode_output(self.model, answers, self.classes_, isinstance(X, (list, tuple)) and offsets is None)
 
     def loss_augmented_decode(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> tuple[Any, Reals]:
         """(answers, hinge losses): the argmax of score + loss for each example, and H_i(w)."""
         learner = self._learner(X, y, offsets)
-        answers = decode(learner, make_oracle(self.oracle, learner), self.weights_, 1.0)
+        answers = decode(learner, make_oracle(self.oracle, self.model, learner), self.weights_, 1.0)
         listed = isinstance(X, (list, tuple)) and offsets is None
         return decode_output(self.model, answers, self.classes_, listed), learner.hinges(self.weights_, answers)
 
@@ -197,6 +201,8 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = np.asarray(learner.data.rows @ self._split()[0])
         if self.model == "multiclass" and len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
+        if self.model in CHOICE_MODELS:
+            return np.split(scores[:, 0], np.cumsum([e.rows.shape[0] for e in X])[:-1])
         if isinstance(X, (list, tuple)) and offsets is None and self.model in ("chain", "graph"):
             return np.split(scores, learner.data.token_begin[1:-1])
         return scores
@@ -204,7 +210,7 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> float:
         """Share of labels (chain, graph, multiclass) or of whole label sets (multilabel) that are right."""
         learner = self._learner(X, y, offsets)
-        answers = decode(learner, make_oracle(self.oracle, learner), self.weights_, 0.0)
+        answers = decode(learner, make_oracle(self.oracle, self.model, learner), self.weights_, 0.0)
         if self.model != "multilabel":
             return float(np.mean(answers.labels == learner.data.truth))
         begin = learner.data.truth_begin
@@ -216,6 +222,15 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model without pickle. Callbacks, oracles and other Python objects are not saved."""
+        modelfile.write(path, *self.pack())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> StructuredSVM:
+        """Reads a model written by :meth:`save`. Loading never runs code from the file."""
+        return cls.unpack(*modelfile.read(path))
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(header for JSON, arrays): the fitted model as plain data."""
         check_is_fitted(self)
         parameters = {
             k: v
@@ -231,12 +246,11 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         arrays = {"weights": self.weights_, "classes": classes}
         if self.loss is not None:
             arrays["loss"] = np.asarray(self.loss, np.float64)
-        modelfile.write(path, header, arrays)
+        return header, arrays
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> StructuredSVM:
-        """Reads a model written by :meth:`save`. Loading never runs code from the file."""
-        header, arrays = modelfile.read(path)
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StructuredSVM:
+        """The reverse of :meth:`pack`."""
         known = {k: v for k, v in header["parameters"].items() if k in cls._get_param_names()}
         model = cls(**known, loss=arrays.get("loss"))
         model.weights_, model.classes_ = arrays["weights"], arrays["classes"]

@@ -22,8 +22,9 @@ class GdmmOptions:
     classical one; soft-bcfw is eta = 0, an approximation that gets better and slower with rho.
 
     greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
-    so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact" measures the objective with the structured oracle, "relaxed" bounds it
-    from above with factorwise ones, "auto" takes the exact one where that is cheap.
+    so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact"
+    measures the objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto"
+    takes the exact one where that is cheap.
     """
 
     rho: float = 0.0

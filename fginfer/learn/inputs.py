@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fginfer.errors import SettingsError
-from fginfer.learn.encode import MODELS
+from fginfer.learn.encode import CHOICE_MODELS, MODELS
 from fginfer.learn.learner import Answers
 
 
@@ -67,5 +67,5 @@ def decode_output(model: str, answers: Answers, classes: NDArray[Any], listed: b
             matrix = sp.csr_matrix((np.ones(len(flat), np.int64), flat, begin), shape=(len(parts), len(classes)))
             return matrix.toarray()
         return [classes[part] for part in parts]
-    flat = classes[answers.labels]
-    return np.split(flat, answers.end[:-1]) if listed and model in ("chain", "graph") else flat
+    flat = classes[answers.labels] if model not in CHOICE_MODELS else answers.labels
+    return np.split(flat, answers.end[:-1]) if listed and model != "multiclass" else flat

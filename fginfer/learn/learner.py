@@ -153,13 +153,6 @@ class Learner:
         answer = np.ascontiguousarray(answer, np.int32)
         check(lib.fgi_learn_offer(self._handle, settings, example, pointer(answer), len(answer), error), error)
 
-    def rebind(self, data: Encoded) -> None:
-        """Takes data to which alternatives were added."""
-        spec, keep = _specify(data)
-        error = new_error()
-        check(lib.fgi_learn_rebind(self._handle, spec, error), error)
-        self.data, self._spec, self._keep = data, spec, keep
-
     def export(self) -> dict[str, NDArray[Any]]:
         """Weights, sums, counters and working sets: all that a resumed run needs."""
         n, m = ffi.new("int64_t *"), ffi.new("int64_t *")

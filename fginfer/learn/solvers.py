@@ -10,15 +10,21 @@ from fginfer.learn.batch import CuttingPlane, FrankWolfe
 from fginfer.learn.block import BlockOptions, BlockSolver
 from fginfer.learn.gdmm import GdmmOptions, GdmmSets, GdmmTokens
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle
+from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 
 BLOCK = ("bcfw", "dcd", "perceptron", "mira", "ssg")
 SOLVERS = ("gdmm", *BLOCK, "fw", "cutting-plane", "soft-bcfw")
 
 
-def make_oracle(oracle: Oracle | None, learner: Learner) -> Oracle | None:
-    """The user's oracle, or None when the core decodes this problem."""
-    return oracle
+def make_oracle(oracle: Oracle | None, model: str, learner: Learner) -> Oracle | None:
+    """The user's oracle, or one that fits the problem; None when the core decodes it."""
+    if oracle is not None:
+        return oracle
+    if model == "matching":
+        return MatchingOracle()
+    if model == "graph" and not learner.decodes:
+        return MapOracle()
+    return None
 
 
 def make_solver(

@@ -1,0 +1,34 @@
+"""fginfer evaluate: how well a trained model does on a labelled file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from fginfer.commands.common import print_json
+
+
+def register(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="compare a trained model with labelled data",
+        description="Accuracy and chunk F1 on a CoNLL file; micro-F1 and exact match on an svmlight file.",
+        epilog="example:\n  fginfer evaluate chunker.npz test.txt.gz",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
+    parser.add_argument("data", metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from fginfer.learn.filemodel import FileModel
+
+    measures = FileModel.load(args.model).evaluate(args.data)
+    if args.json:
+        print_json(measures)
+    else:
+        for name, value in measures.items():
+            print(f"{name:<12} {value:g}" if float(value).is_integer() else f"{name:<12} {100 * value:.2f} %")
+    return 0
