@@ -27,7 +27,8 @@ from scipy.spatial import cKDTree
 import fginfer
 
 DEGREE = 12  # mean number of neighbours in the geometric graph: connected, or nearly so, for all K here
-FEATURES, NOISE = 40, 0.1
+FEATURES, NOISE = 100, 0.1  # of a node; probability that one of a variable's features is wrong
+DIMENSIONS = 8  # of a point's descriptor
 
 
 def matching(k: int, seed: int = 0, variables: int = 85) -> fginfer.FactorGraph:
@@ -54,7 +55,7 @@ def matching(k: int, seed: int = 0, variables: int = 85) -> fginfer.FactorGraph:
     )
 
 
-def alignment(k: int, seed: int = 0) -> fginfer.FactorGraph:
+def alignment(k: int, seed: int = 0, noise: float = 0.1) -> fginfer.FactorGraph:
     """A template with few distinct distances, so that the tables fit in memory for large K."""
     rng = np.random.default_rng([seed, k])
     side, width = 2.0, np.sqrt(k)  # one point per unit of area
@@ -71,9 +72,9 @@ def alignment(k: int, seed: int = 0) -> fginfer.FactorGraph:
         found = np.argwhere(np.triu(np.abs(apart - length) < 1e-9))
         edges.append(found)
         ids.append(np.full(len(found), t))
-    descriptor = rng.random((k, 2))
-    wanted = descriptor[places] + rng.normal(0, 0.02, (len(template), 2))
-    unary = -2.0 * np.linalg.norm(wanted[:, None] - descriptor[None], axis=2)
+    descriptor = rng.random((k, DIMENSIONS))
+    wanted = descriptor[places] + rng.normal(0, noise, (len(template), DIMENSIONS))
+    unary = -np.linalg.norm(wanted[:, None] - descriptor[None], axis=2)
     tables = [-np.minimum(np.abs(between - length), side / 2) for length in lengths]
     return fginfer.FactorGraph.from_arrays([k] * len(template), unary, np.concatenate(edges), np.concatenate(ids), tables)
 
