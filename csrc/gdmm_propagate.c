@@ -40,8 +40,7 @@ static void find_support(const gdmm *g, gdmm_propagation *p, const fgi_view *v) 
     memset(label, 0, (size_t)v->arity * sizeof *label);
     memset(p->support, 0, (size_t)v->arity * (size_t)st->max_card);
     for (int64_t state = 0, n = fgi_view_states(g->model, v); state < n; state++) {
-        double value = v->arity == 2 ? fgi_view_at2(v, label[0], label[1]) : v->values[state];
-        int allowed = value > -INFINITY;
+        int allowed = v->values[state] > -INFINITY;
         for (int32_t k = 0; allowed && k < v->arity; k++) allowed = g->theta[st->unary_begin[v->vars[k]] + label[k]] > -INFINITY;
         for (int32_t k = 0; allowed && k < v->arity; k++) p->support[(int64_t)k * st->max_card + label[k]] = 1;
         for (int32_t k = v->arity - 1; k >= 0 && ++label[k] == st->cards[v->vars[k]]; k--) label[k] = 0;
@@ -70,8 +69,30 @@ static int prune_table(gdmm *g, gdmm_propagation *p, int32_t t) {
     return 1;
 }
 
-static int prune_factor(gdmm *g, gdmm_propagation *p, int64_t f) {
+/* Pairwise: does some allowed label of the other variable go with this one? Mostly the first that is tried does. */
+static int has_partner(const gdmm *g, const fgi_view *v, int side, int32_t label, int64_t *work) {
+    const double *theta = g->theta + g->model->s->unary_begin[v->vars[1 - side]];
+    const int32_t n = side == 0 ? v->cols : v->rows;
+    for (int32_t b = 0; b < n; b++) {
+        ++*work;
+        if (theta[b] > -INFINITY && fgi_view_at2(v, side == 0 ? label : b, side == 0 ? b : label) > -INFINITY) return 1;
+    }
+    return 0;
+}
+
+static int prune_pairwise(gdmm *g, gdmm_propagation *p, const fgi_view *v, int64_t *work) {
+    for (int side = 0; side < 2; side++) {
+        const int32_t i = v->vars[side], n = side == 0 ? v->rows : v->cols;
+        for (int32_t a = 0; a < n; a++)
+            if (g->theta[g->model->s->unary_begin[i] + a] > -INFINITY && !has_partner(g, v, side, a, work) && !remove_label(g, p, i, a)) return 0;
+    }
+    return 1;
+}
+
+static int prune_factor(gdmm *g, gdmm_propagation *p, int64_t f, int64_t *work) {
     fgi_view v = fgi_factor_view(g->model, f);
+    if (v.arity == 2) return prune_pairwise(g, p, &v, work);
+    *work += fgi_view_states(g->model, &v);
     find_support(g, p, &v);
     for (int32_t k = 0; k < v.arity; k++)
         for (int32_t a = 0; a < g->model->s->cards[v.vars[k]]; a++)
@@ -138,9 +159,8 @@ int gdmm_propagate_step(gdmm *g, gdmm_propagation *p) {
         p->count--;
         p->queued[f] = 0;
         if (is_large(g, f)) continue;
-        fgi_view v = fgi_factor_view(g->model, f);
-        work += fgi_view_states(g->model, &v);
-        if (!prune_factor(g, p, f)) return -1;
+        work++;
+        if (!prune_factor(g, p, f, &work)) return -1;
     }
     return p->count == 0;
 }
