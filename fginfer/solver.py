@@ -75,7 +75,10 @@ class Solver:
     def close(self) -> None:
         """Frees what the method holds; the solver cannot be used afterwards."""
         with self._lock:
+            close = getattr(self._engine, "close", None)  # engines with threads of their own have one
             self._engine = None
+            if close is not None:
+                close()
 
     # -- work --------------------------------------------------------------------------------------------------
 

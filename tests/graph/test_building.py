@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -120,6 +121,62 @@ def test_bulk_with_dense_shared_transposed_and_negated_tables():
     graph.set_table(1, np.ones((3, 4)))  # changes the negated twin, too
     x = [0, 0, 0, 0]
     assert graph.score(x) == pytest.approx(2 * tables[0][0, 0] - 2 + 3)
+
+
+@settings(deadline=None)
+@given(models(max_factors=12), st.data())
+def test_bulk_against_numpy(model, data):
+    cards, factors = model
+    pairs = [f for f in factors if len(f[0]) == 2]
+    graph = FactorGraph.from_arrays(
+        cards,
+        edges=[f[0] for f in pairs],
+        tables=[f[1] for f in pairs],
+        weights=[f[2] for f in pairs],
+        transposed=[f[3] for f in pairs],
+    )
+    reference = Reference(cards)
+    for f in pairs:
+        reference.add(*f)
+    labels = data.draw(labelings(cards))
+    assert graph.score(labels) == pytest.approx(reference.score(labels), rel=1e-12, abs=1e-9)
+
+
+def good_arrays():
+    graph = FactorGraph([2, 3, 2])
+    graph.add_factor([0, 1], np.zeros((2, 3)), weight=2)
+    graph.add_factor([0, 2], Potts(0, 1))
+    graph.add_factor([1, 0], np.zeros((2, 3)), transposed=True)
+    graph.add_factor([0, 1, 2], np.zeros((2, 3, 2)))
+    a = graph.to_arrays()
+    return replace(a, **{f.name: np.array(getattr(a, f.name)) for f in fields(a) if f.name != "constant"})
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_damaged_arrays_are_refused_or_harmless(data):
+    """Any array cut, extended or overwritten: ModelError or a model that evaluates, never a crash."""
+    arrays = good_arrays()
+    name = data.draw(st.sampled_from([f.name for f in fields(arrays) if f.name != "constant"]))
+    array = getattr(arrays, name)
+    how = data.draw(st.sampled_from(["cut", "extend", "set", "none"]))
+    if how == "cut":
+        array = array[: data.draw(st.integers(0, max(0, len(array) - 1)))]
+    elif how == "extend":
+        array = np.concatenate([array, array[:1]])
+    elif how == "none":
+        array = None if name in ("unary", "factor_weight", "factor_transposed", "table_kind", "params") else array
+    elif len(array):
+        array = array.copy()
+        low, high = (0, 255) if array.dtype == np.uint8 else (-(2**31), 2**31 - 1)
+        array[data.draw(st.integers(0, len(array) - 1))] = data.draw(
+            st.one_of(st.integers(low, high), st.integers(0, 5))
+        )
+    try:
+        graph = FactorGraph.from_model_arrays(replace(arrays, **{name: array}))
+    except ModelError:
+        return
+    graph.score(np.zeros(graph.n_variables, np.int32))
 
 
 def test_bulk_of_higher_arity():

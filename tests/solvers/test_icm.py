@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 
 import numpy as np
@@ -175,6 +176,37 @@ def test_one_graph_changed_and_solved_by_many_threads():
 def test_bad_settings(settings, message):
     with pytest.raises(SettingsError, match=message):
         solve(grid(3), **settings)
+
+
+@pytest.fixture
+def ctrl_c_soon():
+    """Ctrl-C a moment from now, as far as this thread can tell."""
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, press)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old)
+
+
+def test_ctrl_c_propagates_and_the_solver_keeps_what_it_found(ctrl_c_soon):
+    graph = grid(150)
+    solver = Solver(graph, "icm")
+    with pytest.raises(KeyboardInterrupt):
+        solver.run()
+    result = solver.result()
+    assert result.status == "interrupted"
+    assert result.score is None or result.score == graph.score(result.labels)
+    solver.run(iterations=1)  # and it can go on
+    assert solver.result().score is not None
+
+
+def test_ctrl_c_ends_solve_many(ctrl_c_soon):
+    with pytest.raises(KeyboardInterrupt):
+        solve_many([grid(150, seed=s) for s in range(4)], "icm", workers=2)
 
 
 def test_closed_solvers_say_so():
