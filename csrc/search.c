@@ -24,7 +24,7 @@ static double patience(const fgi_search *s) {
 }
 
 double fgi_search_work(const fgi_search *s) {
-    return 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) + (double)fgi_treeblock_operations(s->block);
+    return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) + (double)fgi_treeblock_operations(s->block);
 }
 
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -71,8 +71,9 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->block = fgi_treeblock_create(m);
     s->start = fgi_calloc(n, sizeof(int32_t));
     s->focus = fgi_alloc(n, sizeof(int32_t));
+    s->alternatives = fgi_alloc(n, sizeof(int32_t));
     s->elites.n_vars = n;
-    if (!s->local || !s->construct || !s->region || !s->thin || !s->block || !s->start || !s->focus)
+    if (!s->local || !s->construct || !s->region || !s->thin || !s->block || !s->start || !s->focus || !s->alternatives)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
@@ -81,6 +82,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     fgi_bandit_init(&s->blocks, s->n_regions * FGI_TABLE_SIZES, 0);
     fgi_bandit_init(&s->kicks, FGI_KICKS, 1000);
     fgi_bandit_init(&s->shapes, 2, 1000);
+    fgi_bandit_init(&s->fusions, m->s->max_card > 2 ? FGI_FUSIONS : 1, 1000);
     fgi_bandit_init(&s->kinds, FGI_SEARCH_KINDS, 1000);
     for (int32_t k = 0; k < s->blocks.n; k++) /* a guess, until tried */
         s->blocks.cost[k] = 50.0 * (double)(s->region_size[k / FGI_TABLE_SIZES] << (2 * (k % FGI_TABLE_SIZES)));
@@ -99,6 +101,7 @@ static void search_destroy(fgi_solver *solver) {
     free(s->guide);
     free(s->start);
     free(s->focus);
+    free(s->alternatives);
     free(s);
 }
 
@@ -117,15 +120,15 @@ fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences) {
 
 /* ---- moves -------------------------------------------------------------------------------------------------------- */
 
-/* Another label for a variable: the k-th best alternative with probability 2^-k. */
-static int32_t other_label(fgi_search *s, int32_t var) {
+/* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best. */
+static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
     const int32_t card = s->model->s->cards[var], now = fgi_local_labels(s->local)[var];
-    if (card == 2) return 1 - now;
+    if (card < 3) return card - 1 - now;
     const int32_t *bad;
     const double *x = fgi_local_label_scores(s->local, var, &bad);
     int32_t skip = 0, above = -1, above_bad = -1;
     double above_score = INFINITY;
-    while (skip < card - 2 && fgi_rng_below(&s->rng, 2)) skip++;
+    while (skip < most && fgi_rng_below(&s->rng, 2)) skip++;
     for (int32_t round = 0; round <= skip; round++) { /* the next after `above` by violations, score, label */
         int32_t best = -1;
         for (int32_t a = 0; a < card; a++) {
@@ -142,6 +145,30 @@ static int32_t other_label(fgi_search *s, int32_t var) {
     return above < 0 ? now : above;
 }
 
+/* One alternative for each variable of the region; those without one leave it. */
+static void propose(fgi_search *s) {
+    const int32_t *cards = s->model->s->cards, *labels = fgi_local_labels(s->local);
+    int32_t *vars = fgi_region_variables(s->region);
+    const int32_t constant = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card), shift = fgi_rng_below(&s->rng, 2) ? 1 : -1;
+    const int32_t elite = s->elites.n ? (int32_t)fgi_rng_below(&s->rng, s->elites.n) : 0;
+    int64_t n = 0;
+    for (int64_t k = 0; k < s->now.n_region; k++) {
+        const int32_t var = vars[k], now = labels[var];
+        int32_t to = now;
+        switch ((fgi_search_fusion)s->now.fusion_arm) {
+            case FGI_FUSE_SECOND: to = other_label(s, var, 0); break;
+            case FGI_FUSE_RANDOM: to = other_label(s, var, cards[var] - 2); break;
+            case FGI_FUSE_CONSTANT: to = constant < cards[var] ? constant : now; break;
+            case FGI_FUSE_SHIFT: to = now + shift; break;
+            default: to = s->elites.n ? s->elites.labels[elite][var] : other_label(s, var, 0);
+        }
+        if (to == now || to < 0 || to >= cards[var]) continue;
+        s->alternatives[var] = to;
+        vars[n++] = var;
+    }
+    s->now.n_region = n;
+}
+
 static void start_block(fgi_search *s) {
     const int32_t held = s->now.n_kicked;
     fgi_thin_start(s->thin, fgi_region_variables(s->region) + held, s->now.n_region - held, &s->now.options, fgi_rng_next(&s->rng));
@@ -155,7 +182,7 @@ static void kick(fgi_search *s) {
     v->n_kicked = (int32_t)wanted;
     for (int32_t k = 0; k < v->n_kicked; k++) {
         int32_t var = fgi_region_variables(s->region)[k];
-        fgi_local_flip(s->local, var, other_label(s, var));
+        fgi_local_flip(s->local, var, other_label(s, var, s->model->s->cards[var] - 2));
     }
 }
 
@@ -166,7 +193,11 @@ static void choose(fgi_search *s) {
     fgi_local_mark(s->local);
     v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);
     v->kick_arm = fgi_bandit_choose(&s->kicks, &s->rng);
+    v->fusion_arm = fgi_bandit_choose(&s->fusions, &s->rng);
+    /* A fresh start would only be drawn to where the others are. */
+    if (v->fusion_arm == FGI_FUSE_ELITE && s->kind <= FGI_SEARCH_FRESH) v->fusion_arm = FGI_FUSE_SECOND;
     v->n_kicked = 0;
+    v->options.two_states = v->fusion_arm != FGI_FUSE_NONE;
     v->options.log_limit = FGI_LOG_UNIT * (LEAST_BITS + MORE_BITS * (v->block_arm % FGI_TABLE_SIZES));
     v->options.sample = 4 << 2 * fgi_rng_below(&s->rng, 3);
     v->options.last_in_first = (int32_t)fgi_rng_below(&s->rng, 2) * 100;
@@ -177,10 +208,12 @@ static void choose(fgi_search *s) {
         int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
         if (s->n_focus > 0 && fgi_rng_below(&s->rng, 2)) centre = s->focus[fgi_rng_below(&s->rng, s->n_focus)];
         v->n_region = fgi_region_grow(s->region, centre, size, (int)fgi_rng_below(&s->rng, 2), &s->rng);
-        if (v->kick_arm > 0) kick(s);
     } else {
         v->n_region = fgi_region_all(s->region, &s->rng);
     }
+    s->overhead += 1000 + 5 * (double)v->n_region; /* a move that does nothing must not look free */
+    if (v->fusion_arm != FGI_FUSE_NONE) propose(s);
+    else if (v->kick_arm > 0 && size < n) kick(s);
     start_block(s);
 }
 
@@ -208,6 +241,7 @@ static void judge(fgi_solver *solver, fgi_search *s) {
     const double cost = fgi_search_work(s) - s->now.begun;
     fgi_bandit_learn(&s->blocks, s->now.block_arm, success, cost);
     fgi_bandit_learn(&s->shapes, s->now.shape_arm, success, cost);
+    fgi_bandit_learn(&s->fusions, s->now.fusion_arm, success, cost);
     fgi_bandit_learn(&s->kicks, s->now.kick_arm, success, cost);
     report(solver, s, 0);
     solver->info.iterations++;
@@ -279,7 +313,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
         case FGI_SEARCH_THIN:
             rc = fgi_thin_step(s->thin, CHUNK, &done);
             if (rc || !done) break;
-            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
+            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local), s->now.options.two_states ? s->alternatives : NULL,
                                      fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
             s->stage = FGI_SEARCH_BLOCK;
             break;

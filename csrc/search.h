@@ -56,8 +56,14 @@ typedef enum fgi_search_stage {
 /* How an epoch starts. */
 typedef enum fgi_search_kind { FGI_SEARCH_FIRST = -1, FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_KINDS } fgi_search_kind;
 
+/* What the variables of a block may choose from: all labels, or the present one and an alternative (fusion). */
+typedef enum fgi_search_fusion {
+    FGI_FUSE_NONE, FGI_FUSE_SECOND, /* the best other label, given the rest */
+    FGI_FUSE_RANDOM, FGI_FUSE_CONSTANT, FGI_FUSE_SHIFT, FGI_FUSE_ELITE, FGI_FUSIONS
+} fgi_search_fusion;
+
 typedef struct fgi_move {
-    int32_t block_arm, kick_arm, shape_arm;
+    int32_t block_arm, kick_arm, shape_arm, fusion_arm;
     int64_t n_region;
     int32_t n_kicked;          /* the first of the region, held at their new labels during the first block */
     fgi_thin_options options;
@@ -74,9 +80,11 @@ typedef struct fgi_search {
     fgi_rng rng;
     fgi_search_stage stage;
     fgi_move now;
-    fgi_bandit blocks, shapes, kicks, kinds; /* a block is a region size times a table size */
+    fgi_bandit blocks, shapes, kicks, fusions, kinds; /* a block is a region size times a table size */
     int32_t n_regions;
     int64_t region_size[FGI_REGION_SIZES];
+    int32_t *alternatives;     /* of a fusion */
+    double overhead;           /* work of choosing, see fgi_search_work */
     double gain_scale;         /* what a usual success gains */
     /* epoch */
     fgi_search_kind kind;

@@ -11,7 +11,8 @@ struct fgi_thin {
     fgi_rng rng;
     const int32_t *region;
     int64_t n_region;
-    int32_t *bits;             /* per variable: log2 of its labels in 1/FGI_LOG_UNIT */
+    int32_t *label_bits;       /* per variable: log2 of its labels in 1/FGI_LOG_UNIT */
+    int32_t *one_bit, *bits;   /* the same for two states each; what counts this time */
     uint8_t *state;
     int32_t **adjacent;        /* per variable: neighbours in the region, with stale entries */
     int32_t *degree, *room;
@@ -44,7 +45,8 @@ fgi_thin *fgi_thin_create(const fgi_model *m) {
     fgi_thin *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->model = m;
-    s->bits = fgi_alloc(n, sizeof(int32_t));
+    s->label_bits = fgi_alloc(n, sizeof(int32_t));
+    s->one_bit = fgi_alloc(n, sizeof(int32_t));
     s->state = fgi_calloc(n, 1);
     s->adjacent = fgi_calloc(n, sizeof *s->adjacent);
     s->degree = fgi_calloc(n, sizeof(int32_t));
@@ -60,13 +62,14 @@ fgi_thin *fgi_thin_create(const fgi_model *m) {
     s->order = fgi_alloc(n, sizeof(int32_t));
     s->position = fgi_alloc(n, sizeof(int32_t));
     s->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
-    if (!s->bits || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next || !s->previous || !s->alive ||
+    if (!s->label_bits || !s->one_bit || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next || !s->previous || !s->alive ||
         !s->alive_at || !s->mark || !s->met || !s->open || !s->order || !s->position || !s->sep_begin) {
         fgi_thin_free(s);
         return NULL;
     }
     for (int64_t i = 0; i < n; i++) {
-        s->bits[i] = (int32_t)ceil(FGI_LOG_UNIT * log2((double)m->s->cards[i]));
+        s->one_bit[i] = FGI_LOG_UNIT;
+        s->label_bits[i] = (int32_t)ceil(FGI_LOG_UNIT * log2((double)m->s->cards[i]));
         s->position[i] = -1;
     }
     return s;
@@ -75,7 +78,8 @@ fgi_thin *fgi_thin_create(const fgi_model *m) {
 void fgi_thin_free(fgi_thin *s) {
     if (!s) return;
     for (int64_t i = 0; s->adjacent && i < s->model->s->n_vars; i++) free(s->adjacent[i]);
-    free(s->bits);
+    free(s->label_bits);
+    free(s->one_bit);
     free(s->state);
     free(s->adjacent);
     free(s->degree);
@@ -345,6 +349,7 @@ static void finish(fgi_thin *s) {
 void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed) {
     for (int64_t k = 0; k < s->out.n; k++) s->position[s->order[k]] = -1;
     s->options = *options;
+    s->bits = options->two_states ? s->one_bit : s->label_bits;
     if (s->options.log_limit > LARGEST_LIMIT) s->options.log_limit = LARGEST_LIMIT;
     s->rng.state = seed;
     s->region = region;

@@ -19,6 +19,7 @@ typedef struct fgi_thin_options {
     int64_t cost_limit;     /* stop when the cliques' tables together exceed this */
     int32_t sample;         /* of so many random variables the one with the largest clique is given up */
     int32_t last_in_first;  /* per cent: how often a variable jumps the queue of its size when its size changes */
+    int32_t two_states;     /* for fusion moves: every variable counts one bit */
     int32_t sweep;          /* grow one front through the region instead: fewer variables given up, larger tables */
 } fgi_thin_options;
 /* Region: distinct variables, borrowed until done. */

@@ -13,7 +13,7 @@ typedef struct buffer { struct buffer *next; double values[]; } buffer;
 struct fgi_treeblock {
     const fgi_model *model;
     const fgi_elimination *e;
-    const int32_t *labels;
+    const int32_t *labels, *alternatives;
     double penalty;
     uint64_t coins;
     int64_t place;               /* next bucket */
@@ -53,7 +53,7 @@ fgi_treeblock *fgi_treeblock_create(const fgi_model *m) {
     if (!t) return NULL;
     t->model = m;
     t->bytes = m->s->max_card <= 256 ? 1 : 2;
-    t->line = fgi_alloc(m->s->max_card, sizeof(double));
+    t->line = fgi_alloc(m->s->max_card + 1, sizeof(double));
     if (t->line) return t;
     fgi_treeblock_free(t);
     return NULL;
@@ -144,24 +144,30 @@ static fgi_rc grow_tables(fgi_treeblock *t, int64_t table, int64_t choices) {
     return FGI_OK;
 }
 
+/* States of a variable of the set, and the label that goes with a state. */
+static int32_t states_of(const fgi_treeblock *t, int32_t var) { return t->alternatives ? 2 : t->model->s->cards[var]; }
+static int32_t label_of(const fgi_treeblock *t, int32_t var, int32_t state) {
+    if (!t->alternatives) return state;
+    return state ? t->alternatives[var] : t->labels[var];
+}
+
 static clique clique_of(const fgi_treeblock *t, int64_t place) {
     const fgi_elimination *e = t->e;
-    const int32_t *cards = t->model->s->cards;
     clique c;
     c.dims = 1 + (int32_t)(e->sep_begin[place + 1] - e->sep_begin[place]);
     c.place[0] = (int32_t)place;
-    c.card[0] = cards[e->order[place]];
+    c.card[0] = states_of(t, e->order[place]);
     c.sep_size = 1;
     for (int32_t d = 1; d < c.dims; d++) {
         c.place[d] = e->sep[e->sep_begin[place] + d - 1];
-        c.card[d] = cards[e->order[c.place[d]]];
+        c.card[d] = states_of(t, e->order[c.place[d]]);
         c.sep_size *= c.card[d];
     }
     c.size = c.sep_size * c.card[0];
     return c;
 }
 
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, double penalty, uint64_t coins) {
+fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives, double penalty, uint64_t coins) {
     if (t->model->s->max_card > 65535 || t->model->s->max_arity > MAX_ARITY) return FGI_UNSUPPORTED;
     for (int64_t k = 0; k < t->capacity; k++) { /* messages of a run that was never finished */
         free(t->message[k]);
@@ -171,6 +177,7 @@ fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int
     if (rc) return rc;
     t->e = e;
     t->labels = labels;
+    t->alternatives = alternatives;
     t->penalty = penalty;
     t->coins = coins;
     t->place = 0;
@@ -279,62 +286,63 @@ static int32_t factor_dims(const fgi_treeblock *t, const clique *c, const fgi_vi
     return n_free;
 }
 
-/* A factor's table as a part of the clique's. Dense tables are used where they lie; others are written out first. */
-static part factor_part(fgi_treeblock *t, const clique *c, const fgi_view *v, const int32_t *dim) {
-    part p = {.weight = v->weight};
-    const int32_t *cards = t->model->s->cards;
-    int64_t stride[2] = {v->transposed ? 1 : v->cols, v->transposed ? v->rows : 1}, step = 1;
-    p.base = v->values;
-    for (int32_t k = v->arity - 1; k >= 0; k--) {
-        int64_t s = v->arity == 2 ? stride[k] : step;
-        if (dim[k] >= 0) p.stride[dim[k]] = s;
-        else if (v->kind == FGI_DENSE) p.base += s * t->labels[v->vars[k]];
-        step *= cards[v->vars[k]];
-    }
-    int forbidden = t->model->t->facts[v->table].n_forbidden > 0;
-    if (v->kind == FGI_DENSE && !(forbidden && t->penalty > 0)) return p;
-    clique own = {.dims = 0, .size = 1}; /* the factor's free variables, in clique order */
-    part from = {.base = p.base}, to = {.base = t->reduced, .weight = 1.0};
-    int32_t dims[FGI_BLOCK_DIMENSIONS];
+/* The same, softened or in closed form, written into t->reduced: the factor's free variables in clique order. */
+static part written_part(fgi_treeblock *t, const clique *c, const fgi_view *v, const int32_t *dim, const part *p) {
+    part to = {.base = t->reduced, .weight = 1.0};
+    int32_t dims[FGI_BLOCK_DIMENSIONS], digit[FGI_BLOCK_DIMENSIONS] = {0}, n = 0;
+    int64_t size = 1;
     for (int32_t d = 0; d < c->dims; d++)
         for (int32_t k = 0; k < v->arity; k++)
-            if (dim[k] == d) {
-                dims[own.dims] = d;
-                own.card[own.dims] = c->card[d];
-                from.stride[own.dims++] = p.stride[d];
-                own.size *= c->card[d];
-            }
-    step = 1;
-    for (int32_t k = own.dims - 1; k >= 0; k--) {
-        to.stride[dims[k]] = step;
-        step *= own.card[k];
+            if (dim[k] == d) dims[n++] = d;
+    for (int32_t k = n - 1; k >= 0; k--) {
+        to.stride[dims[k]] = size;
+        size *= c->card[dims[k]];
     }
-    int32_t digit[FGI_BLOCK_DIMENSIONS] = {0};
-    const double *x = from.base;
-    for (int64_t y = 0; y < own.size; y++) {
-        double value;
+    const double *x = p->base;
+    for (int64_t y = 0; y < size; y++) {
         if (v->kind == FGI_DENSE) {
-            value = v->weight * *x;
+            t->reduced[y] = soften(t, v->weight * *x);
         } else { /* symmetric in its labels, both free */
-            value = v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, digit[0], digit[1]);
+            const int32_t a = label_of(t, t->e->order[c->place[dims[0]]], digit[0]), b = label_of(t, t->e->order[c->place[dims[1]]], digit[1]);
+            t->reduced[y] = soften(t, v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, a, b));
         }
-        t->reduced[y] = soften(t, value);
-        for (int32_t k = own.dims - 1; k >= 0; k--) {
-            x += from.stride[k];
-            if (++digit[k] < own.card[k]) break;
-            x -= from.stride[k] * own.card[k];
+        for (int32_t k = n - 1; k >= 0; k--) {
+            if (v->kind == FGI_DENSE) x += p->stride[dims[k]];
+            if (++digit[k] < c->card[dims[k]]) break;
+            if (v->kind == FGI_DENSE) x -= p->stride[dims[k]] * c->card[dims[k]];
             digit[k] = 0;
         }
     }
     return to;
 }
 
+/* A factor's table as a part of the clique's. Dense tables are used where they lie: a state of a fusion move is an offset as
+ * good as a label. Others are written out first. */
+static part factor_part(fgi_treeblock *t, const clique *c, const fgi_view *v, const int32_t *dim) {
+    part p = {.weight = v->weight};
+    const int32_t *cards = t->model->s->cards;
+    const int64_t stride[2] = {v->transposed ? 1 : v->cols, v->transposed ? v->rows : 1};
+    const int dense = v->kind == FGI_DENSE;
+    int64_t step = 1, at = 0;
+    for (int32_t k = v->arity - 1; k >= 0; k--) {
+        const int32_t var = v->vars[k];
+        const int64_t s = !dense ? 0 : v->arity == 2 ? stride[k] : step;
+        if (dim[k] < 0 || t->alternatives) at += s * t->labels[var];
+        if (dim[k] >= 0) p.stride[dim[k]] = t->alternatives ? s * (t->alternatives[var] - t->labels[var]) : s;
+        step *= cards[var];
+    }
+    p.base = dense ? v->values + at : NULL;
+    if (dense && !(t->penalty > 0 && t->model->t->facts[v->table].n_forbidden > 0)) return p;
+    return written_part(t, c, v, dim, &p);
+}
+
 /* line[a] += the factor at label a of the bucket's variable, all its other variables being fixed. */
 static void add_line(fgi_treeblock *t, const fgi_view *v, int32_t var) {
-    const int32_t card = t->model->s->cards[var];
+    const int32_t card = states_of(t, var);
     if (v->kind != FGI_DENSE) {
         int32_t other = t->labels[v->vars[v->vars[0] == var]];
-        for (int32_t a = 0; a < card; a++) t->line[a] += soften(t, v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, a, other));
+        for (int32_t a = 0; a < card; a++)
+            t->line[a] += soften(t, v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, label_of(t, var, a), other));
         return;
     }
     int64_t at = 0, stride = 0, step = 1;
@@ -349,6 +357,10 @@ static void add_line(fgi_treeblock *t, const fgi_view *v, int32_t var) {
             else at += step * t->labels[v->vars[k]];
             step *= t->model->s->cards[v->vars[k]];
         }
+    }
+    if (t->alternatives) {
+        at += stride * t->labels[var];
+        stride *= t->alternatives[var] - t->labels[var];
     }
     const double *x = v->values + at;
     if (t->penalty > 0) {
@@ -378,7 +390,7 @@ static void sum_bucket(fgi_treeblock *t, const clique *c) {
     const int32_t var = t->e->order[c->place[0]];
     int32_t dim[MAX_ARITY];
     t->operations += PER_BUCKET + PER_FACTOR * (s->adj_begin[var + 1] - s->adj_begin[var]);
-    for (int32_t a = 0; a < c->card[0]; a++) t->line[a] = soften(t, fgi_unary(t->model, var)[a]);
+    for (int32_t a = 0; a < c->card[0]; a++) t->line[a] = soften(t, fgi_unary(t->model, var)[label_of(t, var, a)]);
     /* Factors with nothing else free go into the line first; then the line fills the table. */
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
         const int32_t *vars = fgi_factor_vars(s, s->adj[k]);
@@ -454,16 +466,16 @@ static fgi_rc bucket(fgi_treeblock *t) {
 /* Labels from the last eliminated variable to the first. */
 static void trace_back(fgi_treeblock *t) {
     const fgi_elimination *e = t->e;
-    const int32_t *cards = t->model->s->cards;
     for (int64_t k = e->n - 1; k >= 0; k--) {
         int64_t at = 0;
-        for (int64_t j = e->sep_begin[k]; j < e->sep_begin[k + 1]; j++) at = at * cards[e->order[e->sep[j]]] + t->out[e->sep[j]];
+        for (int64_t j = e->sep_begin[k]; j < e->sep_begin[k + 1]; j++) at = at * states_of(t, e->order[e->sep[j]]) + t->out[e->sep[j]];
         at += t->choice_begin[k];
         uint16_t wide;
         if (t->bytes == 2) memcpy(&wide, t->wide + 2 * at, sizeof wide);
         else wide = t->wide[at];
         t->out[k] = wide;
     }
+    for (int64_t k = 0; k < e->n; k++) t->out[k] = label_of(t, e->order[k], t->out[k]);
 }
 
 fgi_rc fgi_treeblock_step(fgi_treeblock *t, int64_t max_operations, int *done) {
