@@ -230,7 +230,7 @@ static double magnitude(const fgi_decimal *d, const char *text, const char *end)
     int binary = floor_log2_power(e) + (int)e + 64 - 127 - zeros;
     if (d->truncated) add_wide(&high, (power.high >> 1 >> (63 - zeros)) + 1, power.high << zeros);
     if (error) add_wide(&high, 0, error + 1);
-    if (!(low.high >> 63) && high.high >> 63) high = (wide){UINT64_MAX >> 1, UINT64_MAX}; /* just past a power of two: rounds to it */
+    if (!(low.high >> 63) && high.high >> 63) high = (wide){UINT64_MAX >> 1, UINT64_MAX}; /* a power of two: rounds to it */
     if (!(low.high >> 63)) {
         low = (wide){low.high << 1 | low.low >> 63, low.low << 1 | rest >> 63};
         high = (wide){high.high << 1 | high.low >> 63, high.low << 1 | 1};
@@ -297,7 +297,8 @@ double fgi_decimal_log(const fgi_decimal *d, const char *text, const char *end) 
         return p.high + (p.low + (double)d->exponent * LN10_LOW);
     }
     /* Near 1 the logarithm resolves more than a double does: with v the nearest double, ln(v + r) = ln v + r/v. */
-    if (v < 0.0625 || v > 16.0 || (!d->truncated && d->digits < 100000000000000000u) || d->exponent > 0 || d->exponent < -22) return log(v);
+    int all_counted = !d->truncated && d->digits < 100000000000000000u; /* at most 17 digits */
+    if (all_counted || v < 0.0625 || v > 16.0 || d->exponent > 0 || d->exponent < -22) return log(v);
     double scale = TENS[-d->exponent], product = v * scale, error = fma(v, scale, -product);
     pair digits = pair_of(d->digits);
     pair r = pair_add((pair){digits.high - product, 0.0}, two_sum(digits.low, -error));

@@ -76,7 +76,7 @@ static const uint64_t UNITS[18] = {
     100000000000000000u, 10000000000000000u, 1000000000000000u, 100000000000000u, 10000000000000u, 1000000000000u,
     100000000000u, 10000000000u, 1000000000u, 100000000u, 10000000u, 1000000u, 100000u, 10000u, 1000u, 100u, 10u, 1u};
 
-/* The shortest rounding of value > 0 that `read` maps to `wanted`; 0 if none does. Candidates further off than `slack` are not tried. */
+/* The shortest rounding of value > 0 that `read` maps to `wanted`, 0 if none does; tried are those off by at most `slack`. */
 static int shortest(double value, double wanted, double (*read)(const char *, int), double slack, char *text) {
     int exponent;
     uint64_t digits = digits_of(value, &exponent);
@@ -95,7 +95,7 @@ int fgi_text_of_double(double value, char *text) {
     int sign = signbit(value) != 0, n = 0;
     if (sign) *text++ = '-', value = -value;
     if (value == 0.0) *text = '0', n = 1;
-    else n = shortest(value, value, read_double, value < 1e-290 ? 1.0 : 2.3e-16, text); /* few digits of a subnormal are enough */
+    else n = shortest(value, value, read_double, value < 1e-290 ? 1.0 : 2.3e-16, text); /* a subnormal needs few digits */
     return n + sign;
 }
 
@@ -168,7 +168,8 @@ int fgi_text_of_potential(double score, char *text) {
     double below = nextafter(v, 0.0), above = nextafter(v, INFINITY);
     if (below > 0.0 && (n = shortest(below, score, read_log, 1e-15 * size, text))) return n;
     if (above < INFINITY && (n = shortest(above, score, read_log, 1e-15 * size, text))) return n;
-    if ((n = long_potential(score, v, text)) || (n = long_potential(score, below, text)) || (n = long_potential(score, above, text))) return n;
+    if ((n = long_potential(score, v, text))) return n;
+    if ((n = long_potential(score, below, text)) || (n = long_potential(score, above, text))) return n;
     int exponent;
     uint64_t digits = digits_of(v, &exponent);
     n = put_decimal((digits + 5) / 10, exponent, text);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "decimal.h"
+#include "distinct.h"
 #include "model.h"
 #include "util.h"
 
@@ -17,9 +18,6 @@ typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, E
 enum { MAX_TOKEN = 4096, CACHE_BITS = 10 };
 /* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable. */
 enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };
-
-/* A growing array; `bytes` of an element are passed to every call. */
-typedef struct pool { void *at; int64_t n, capacity; } pool;
 
 typedef struct cached { uint64_t text; double score; } cached; /* a token of at most 7 bytes, and what it means */
 
@@ -33,13 +31,10 @@ struct fgi_uai {
     pool scope_begin, scope;         /* int64, int32: scopes as given; ENTRIES moves those of arity >= 2 to the front */
     int64_t arity_left;
     pool stamp;                      /* int32 per variable: last factor it was seen in, to find repeated variables */
-    pool table_arity, dims, values;  /* int32, int32, double: the distinct tables */
-    pool table_begin, table_dims, table_hash; /* int64, int64, uint64 per distinct table */
+    fgi_distinct tables;
     pool factor_table;               /* int32 per factor of arity >= 2 */
     int64_t scope_used;              /* variables of the factors kept, at the front of `scope` */
-    int64_t entries, entries_left;   /* of the table being read, which is at the end of `values` */
-    int32_t *slots;                  /* open addressing: distinct tables by hash, -1 free */
-    int64_t n_slots;
+    int64_t entries, entries_left;   /* of the table being read, which is at the end of tables.values */
     pool unary, unary_begin;         /* double; int64 per variable, -1 where none was given */
     double constant;
     int has_constant;
@@ -50,35 +45,13 @@ struct fgi_uai {
 
 /* ---- small things ------------------------------------------------------------------------------------------- */
 
+static long long ll(int64_t x) { return x; } /* for %lld */
+
 static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-static int reserve(pool *p, int64_t more, size_t bytes) {
-    if (p->capacity - p->n >= more) return 1;
-    int64_t need = p->n + more, wish = p->capacity + p->capacity / 2 + 64;
-    if (wish < need) wish = need;
-    if (wish > (int64_t)(PTRDIFF_MAX / bytes)) return 0;
-    void *at = realloc(p->at, (size_t)wish * bytes);
-    if (!at) return 0;
-    p->at = at;
-    p->capacity = wish;
-    return 1;
-}
-
-static int push_i32(pool *p, int32_t x) {
-    if (!reserve(p, 1, sizeof x)) return 0;
-    ((int32_t *)p->at)[p->n++] = x;
-    return 1;
-}
-
-static int push_i64(pool *p, int64_t x) {
-    if (!reserve(p, 1, sizeof x)) return 0;
-    ((int64_t *)p->at)[p->n++] = x;
-    return 1;
-}
 
 static fgi_rc out_of_memory(fgi_uai *r, fgi_error *err) {
     r->failed = 1;
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory after line %lld of the file", (long long)r->line);
+    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory after line %lld of the file", ll(r->line));
 }
 
 /* Fails at a token: its printable part goes into err->token. */
@@ -137,8 +110,9 @@ static fgi_rc take_count(fgi_uai *r, const char *token, int64_t n, const char *w
 static fgi_rc take_card(fgi_uai *r, const char *token, int64_t n, fgi_error *err) {
     int64_t x = whole_number(token, n);
     if (x < 1 || x > INT32_MAX)
-        return fail_at(r, err, token, n, "expected the label count of variable %lld, a number from 1 to 2^31-1", (long long)r->seen);
-    if (!push_i32(&r->cards, (int32_t)x) || !push_i32(&r->stamp, -1) || !push_i64(&r->unary_begin, -1)) return out_of_memory(r, err);
+        return fail_at(r, err, token, n, "expected the label count of variable %lld, a number from 1 to 2^31-1", ll(r->seen));
+    if (!push_i32(&r->cards, (int32_t)x) || !push_i32(&r->stamp, -1) || !push_i64(&r->unary_begin, -1))
+        return out_of_memory(r, err);
     if (++r->seen == r->n_vars) r->now = N_FACTORS;
     return FGI_OK;
 }
@@ -154,9 +128,9 @@ static fgi_rc end_of_scope(fgi_uai *r, fgi_error *err) {
 
 static fgi_rc take_arity(fgi_uai *r, const char *token, int64_t n, fgi_error *err) {
     int64_t x = whole_number(token, n);
-    if (x < 0) return fail_at(r, err, token, n, "factor %lld: expected its number of variables", (long long)r->seen);
+    if (x < 0) return fail_at(r, err, token, n, "factor %lld: expected its number of variables", ll(r->seen));
     if (x > r->n_vars)
-        return fail_at(r, err, token, n, "factor %lld: more variables than the %lld there are", (long long)r->seen, (long long)r->n_vars);
+        return fail_at(r, err, token, n, "factor %lld: more variables than the %lld there are", ll(r->seen), ll(r->n_vars));
     r->arity_left = x;
     if (x == 0) return end_of_scope(r, err);
     r->now = SCOPE;
@@ -166,9 +140,10 @@ static fgi_rc take_arity(fgi_uai *r, const char *token, int64_t n, fgi_error *er
 static fgi_rc take_variable(fgi_uai *r, const char *token, int64_t n, fgi_error *err) {
     int64_t x = whole_number(token, n);
     if (x < 0 || x >= r->n_vars)
-        return fail_at(r, err, token, n, "factor %lld: expected a variable from 0 to %lld", (long long)r->seen, (long long)r->n_vars - 1);
+        return fail_at(r, err, token, n, "factor %lld: expected a variable from 0 to %lld", ll(r->seen), ll(r->n_vars) - 1);
     int32_t *stamp = (int32_t *)r->stamp.at + x;
-    if (*stamp == (int32_t)r->seen) return fail_at(r, err, token, n, "factor %lld names variable %lld twice", (long long)r->seen, (long long)x);
+    if (*stamp == (int32_t)r->seen)
+        return fail_at(r, err, token, n, "factor %lld names variable %lld twice", ll(r->seen), ll(x));
     *stamp = (int32_t)r->seen;
     if (!push_i32(&r->scope, (int32_t)x)) return out_of_memory(r, err);
     return --r->arity_left == 0 ? end_of_scope(r, err) : FGI_OK;
@@ -187,83 +162,14 @@ static fgi_rc take_table_size(fgi_uai *r, const char *token, int64_t n, fgi_erro
     const int32_t *vars = given_scope(r, &arity);
     for (int64_t k = 0; k < arity; k++)
         if (!fgi_mul(size, ((const int32_t *)r->cards.at)[vars[k]], &size))
-            return fail_at(r, err, token, n, "factor %lld has a table of more than 2^63 entries", (long long)r->seen);
-    if (x < 0) return fail_at(r, err, token, n, "factor %lld: expected the size of its table, %lld", (long long)r->seen, (long long)size);
+            return fail_at(r, err, token, n, "factor %lld has a table of more than 2^63 entries", ll(r->seen));
+    if (x < 0) return fail_at(r, err, token, n, "factor %lld: expected the size of its table, %lld", ll(r->seen), ll(size));
     if (x != size)
-        return fail_at(r, err, token, n, "factor %lld: the table size must be %lld, the product of its label counts", (long long)r->seen, (long long)size);
+        return fail_at(r, err, token, n, "factor %lld: the table size must be %lld, the product of its label counts",
+                       ll(r->seen), ll(size));
     r->entries = r->entries_left = size;
     r->now = ENTRIES;
     return FGI_OK;
-}
-
-static uint64_t mix(uint64_t h, uint64_t x) {
-    h = (h ^ x) * 0x9E3779B97F4A7C15u;
-    return h ^ (h >> 29);
-}
-
-static uint64_t hash_table(const double *values, int64_t n, const int32_t *dims, int64_t arity) {
-    uint64_t h[4] = {1, 2, 3, 4}, x[4];
-    int64_t k = 0;
-    for (; k + 4 <= n; k += 4) { /* four independent chains keep the multiplier busy */
-        memcpy(x, values + k, sizeof x);
-        for (int c = 0; c < 4; c++) h[c] = mix(h[c], x[c]);
-    }
-    for (; k < n; k++) {
-        memcpy(x, values + k, sizeof x[0]);
-        h[0] = mix(h[0], x[0]);
-    }
-    uint64_t all = mix(mix(mix(h[0], h[1]), h[2]), h[3]);
-    for (int64_t a = 0; a < arity; a++) all = mix(all, (uint64_t)dims[a]);
-    return mix(all, (uint64_t)arity);
-}
-
-static int grow_slots(fgi_uai *r) {
-    int64_t n = r->n_slots ? 2 * r->n_slots : 1024;
-    int32_t *slots = fgi_alloc(n, sizeof *slots);
-    if (!slots) return 0;
-    memset(slots, 0xFF, (size_t)n * sizeof *slots);
-    for (int64_t t = 0; t < r->table_arity.n; t++) {
-        int64_t at = (int64_t)(((uint64_t *)r->table_hash.at)[t] & (uint64_t)(n - 1));
-        while (slots[at] >= 0) at = (at + 1) & (n - 1);
-        slots[at] = (int32_t)t;
-    }
-    free(r->slots);
-    r->slots = slots;
-    r->n_slots = n;
-    return 1;
-}
-
-static int same_table(const fgi_uai *r, int64_t t, const double *values, int64_t n, const int32_t *dims, int64_t arity) {
-    const int32_t *known = (const int32_t *)r->dims.at + ((const int64_t *)r->table_dims.at)[t];
-    const double *entries = (const double *)r->values.at + ((const int64_t *)r->table_begin.at)[t];
-    return ((const int32_t *)r->table_arity.at)[t] == arity && !memcmp(known, dims, (size_t)arity * sizeof *dims) &&
-           !memcmp(entries, values, (size_t)n * sizeof *values);
-}
-
-/* The table at the end of `values` becomes a new one, or is dropped in favour of an equal one. */
-static int32_t store_table(fgi_uai *r, int64_t arity, fgi_rc *rc) {
-    const double *values = (const double *)r->values.at + (r->values.n - r->entries);
-    int64_t first_dim = r->dims.n - arity; /* its dimensions are at the end of `dims` */
-    const int32_t *dims = (const int32_t *)r->dims.at + first_dim;
-    uint64_t hash = hash_table(values, r->entries, dims, arity);
-    *rc = FGI_NO_MEMORY;
-    if (2 * (r->table_arity.n + 1) > r->n_slots && !grow_slots(r)) return -1;
-    int64_t at = (int64_t)(hash & (uint64_t)(r->n_slots - 1));
-    for (; r->slots[at] >= 0; at = (at + 1) & (r->n_slots - 1)) {
-        int32_t t = r->slots[at];
-        if (((uint64_t *)r->table_hash.at)[t] != hash || !same_table(r, t, values, r->entries, dims, arity)) continue;
-        r->values.n -= r->entries;
-        r->dims.n -= arity;
-        *rc = FGI_OK;
-        return t;
-    }
-    int32_t t = (int32_t)r->table_arity.n;
-    if (!push_i32(&r->table_arity, (int32_t)arity) || !push_i64(&r->table_begin, r->values.n - r->entries) ||
-        !push_i64(&r->table_dims, first_dim) || !push_i64(&r->table_hash, (int64_t)hash))
-        return -1;
-    r->slots[at] = t;
-    *rc = FGI_OK;
-    return t;
 }
 
 /* a + b, or 0 in *fine where two finite scores add up to an infinite one (which would forbid, or be refused later). */
@@ -275,9 +181,9 @@ static double add_scores(double a, double b, int *fine) {
 
 /* Returns 0 when memory is short; *fine as above. */
 static int fold_unary(fgi_uai *r, int32_t var, int *fine) {
-    const double *given = (const double *)r->values.at + (r->values.n - r->entries);
+    const double *given = (const double *)r->tables.values.at + (r->tables.values.n - r->entries);
     int64_t *begin = (int64_t *)r->unary_begin.at + var;
-    r->values.n -= r->entries;
+    r->tables.values.n -= r->entries;
     if (*begin >= 0) {
         double *known = (double *)r->unary.at + *begin;
         for (int64_t a = 0; a < r->entries; a++) known[a] = add_scores(known[a], given[a], fine);
@@ -296,23 +202,22 @@ static fgi_rc end_of_table(fgi_uai *r, const char *token, const char *end, fgi_e
     int fine = 1;
     const int32_t *vars = given_scope(r, &arity);
     if (arity == 0) {
-        double given = ((double *)r->values.at)[--r->values.n];
+        double given = ((double *)r->tables.values.at)[--r->tables.values.n];
         r->constant = r->has_constant ? add_scores(r->constant, given, &fine) : given; /* a single -0.0 stays one */
         r->has_constant = 1;
     } else if (arity == 1) {
         if (!fold_unary(r, vars[0], &fine)) return out_of_memory(r, err);
     } else {
-        fgi_rc rc;
-        if (!reserve(&r->dims, arity, sizeof(int32_t))) return out_of_memory(r, err);
-        for (int64_t k = 0; k < arity; k++) ((int32_t *)r->dims.at)[r->dims.n++] = ((const int32_t *)r->cards.at)[vars[k]];
-        int32_t t = store_table(r, arity, &rc);
-        if (rc || !push_i32(&r->factor_table, t)) return out_of_memory(r, err);
+        int32_t t = fgi_distinct_store(&r->tables, r->cards.at, vars, arity, r->entries);
+        if (t < 0 || !push_i32(&r->factor_table, t)) return out_of_memory(r, err);
         /* The scope moves to the front; what is overwritten belongs to factors already read. */
         memmove((int32_t *)r->scope.at + r->scope_used, vars, (size_t)arity * sizeof *vars);
         r->scope_used += arity;
         ((int64_t *)r->scope_begin.at)[r->factor_table.n] = r->scope_used;
     }
-    if (!fine) return fail_at(r, err, token, end - token, "factor %lld: scores over the same variables add up to more than a double holds", (long long)r->seen);
+    if (!fine)
+        return fail_at(r, err, token, end - token, "factor %lld: scores over its variables add up to more than a double holds",
+                       ll(r->seen));
     r->now = ++r->seen == r->n_given ? DONE : TABLE_SIZE;
     return FGI_OK;
 }
@@ -320,7 +225,7 @@ static fgi_rc end_of_table(fgi_uai *r, const char *token, const char *end, fgi_e
 /* ---- entries ------------------------------------------------------------------------------------------------ */
 
 static fgi_rc fail_entry(fgi_uai *r, fgi_error *err, const char *token, int64_t n, const char *what) {
-    return fail_at(r, err, token, n, "factor %lld, entry %lld %s", (long long)r->seen, (long long)(r->entries - r->entries_left), what);
+    return fail_at(r, err, token, n, "factor %lld, entry %lld %s", ll(r->seen), ll(r->entries - r->entries_left), what);
 }
 
 /* -inf, inf and nan in any spelling in use; returns 0 for anything else. */
@@ -331,6 +236,8 @@ static char special_value(const char *token, int64_t n) {
     return same_word(token, n, "NAN") ? 'n' : 0;
 }
 
+static const char NEGATIVE[] = "is negative; potentials must be >= 0 (a file of log scores is named .LG)";
+
 static fgi_rc slow_entry(fgi_uai *r, const char *token, int64_t n, double *score, fgi_error *err) {
     fgi_decimal d;
     const char *end = token + n;
@@ -340,16 +247,16 @@ static fgi_rc slow_entry(fgi_uai *r, const char *token, int64_t n, double *score
             if (*score == -INFINITY || *score == INFINITY) return fail_entry(r, err, token, n, "is too large for a double");
             return FGI_OK;
         }
-        if (d.negative && d.digits) return fail_entry(r, err, token, n, "is negative; potentials must be >= 0 (a file of log scores is named .LG)");
+        if (d.negative && d.digits) return fail_entry(r, err, token, n, NEGATIVE);
         *score = fgi_decimal_log(&d, token, end);
         return FGI_OK;
     }
     switch (special_value(token, n)) {
     case '-':
-        if (!r->log_values) return fail_entry(r, err, token, n, "is negative; potentials must be >= 0 (a file of log scores is named .LG)");
+        if (!r->log_values) return fail_entry(r, err, token, n, NEGATIVE);
         *score = -INFINITY;
         return FGI_OK;
-    case '+': return fail_entry(r, err, token, n, r->log_values ? "is infinite; log scores must be finite or -inf" : "is infinite; potentials must be finite");
+    case '+': return fail_entry(r, err, token, n, r->log_values ? "is infinite; log scores are finite or -inf" : "is infinite");
     case 'n': return fail_entry(r, err, token, n, "is not a number (NaN)");
     default: return fail_entry(r, err, token, n, "is not a number");
     }
@@ -359,8 +266,8 @@ static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     double score;
     fgi_rc rc = slow_entry(r, token, n, &score, err);
     if (rc) return rc;
-    if (!reserve(&r->values, 1, sizeof score)) return out_of_memory(r, err);
-    ((double *)r->values.at)[r->values.n++] = score;
+    if (!reserve(&r->tables.values, 1, sizeof score)) return out_of_memory(r, err);
+    ((double *)r->tables.values.at)[r->tables.values.n++] = score;
     return --r->entries_left == 0 ? end_of_table(r, token, token + n, err) : FGI_OK;
 }
 
@@ -380,9 +287,10 @@ static int token_length(uint64_t word) {
  */
 static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_error *err) {
     const char *p = *from;
-    int64_t n = r->entries_left < (end - p) / 2 + 1 ? r->entries_left : (end - p) / 2 + 1; /* a token needs two bytes of text */
-    if (!reserve(&r->values, n, sizeof(double))) return out_of_memory(r, err);
-    double *out = (double *)r->values.at + r->values.n, *stop = out + n, *first = out;
+    int64_t n = (end - p) / 2 + 1; /* a token needs two bytes of text */
+    if (n > r->entries_left) n = r->entries_left;
+    if (!reserve(&r->tables.values, n, sizeof(double))) return out_of_memory(r, err);
+    double *out = (double *)r->tables.values.at + r->tables.values.n, *stop = out + n, *first = out;
     while (out < stop && end - p > 64) {
         if (*p == ' ') p++;
         while (is_space(*p)) {
@@ -417,7 +325,7 @@ static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_e
         p = q;
     }
 finish:
-    r->values.n += out - first;
+    r->tables.values.n += out - first;
     r->entries_left -= out - first;
     const char *token = p; /* of the last entry, for an error */
     while (r->entries_left == 0 && token > *from && !is_space(token[-1])) token--;
@@ -442,10 +350,9 @@ fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err) {
 
 void fgi_uai_free(fgi_uai *r) {
     if (!r) return;
-    pool *all[] = {&r->cards, &r->scope_begin, &r->scope, &r->stamp, &r->table_arity, &r->dims, &r->values, &r->table_begin,
-                   &r->table_dims, &r->table_hash, &r->factor_table, &r->unary, &r->unary_begin};
+    pool *all[] = {&r->cards, &r->scope_begin, &r->scope, &r->stamp, &r->factor_table, &r->unary, &r->unary_begin};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) free(all[k]->at);
-    free(r->slots);
+    fgi_distinct_clear(&r->tables);
     free(r);
 }
 
@@ -472,14 +379,16 @@ static fgi_rc take_token(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     case ENTRIES: return take_entry(r, token, n, err);
     case DONE: break;
     }
-    return fail_at(r, err, token, n, "extra text after the last of %lld tables", (long long)r->n_given);
+    return fail_at(r, err, token, n, "extra text after the last of %lld tables", ll(r->n_given));
 }
 
 static fgi_rc keep_tail(fgi_uai *r, const char *from, int64_t n, fgi_error *err) {
-    if (r->tail_length + n > MAX_TOKEN) return fail_at(r, err, r->tail_length ? r->tail : from, r->tail_length ? r->tail_length : n,
-                                                       "a token of more than %d bytes; this is not a UAI model", (int)MAX_TOKEN);
-    memcpy(r->tail + r->tail_length, from, (size_t)n);
-    r->tail_length += n;
+    int64_t known = r->tail_length;
+    if (known + n > MAX_TOKEN)
+        return fail_at(r, err, known ? r->tail : from, known ? known : n,
+                       "a token of more than %d bytes; this is not a UAI model", (int)MAX_TOKEN);
+    memcpy(r->tail + known, from, (size_t)n);
+    r->tail_length = known + n;
     return FGI_OK;
 }
 
@@ -509,25 +418,27 @@ fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err) {
     }
 }
 
-static const char *END_OF_FILE = "end of file";
-
 static fgi_rc check_complete(fgi_uai *r, fgi_error *err) {
-    int64_t n = (int64_t)strlen(END_OF_FILE), arity;
+    const char *eof = "end of file";
+    int64_t n = (int64_t)strlen(eof);
     switch (r->now) {
-    case TYPE: return fail_at(r, err, END_OF_FILE, n, "the file is empty");
-    case N_VARS: return fail_at(r, err, END_OF_FILE, n, "truncated: the number of variables is missing");
-    case CARDS:
-        return fail_at(r, err, END_OF_FILE, n, "truncated: %lld of %lld label counts are there", (long long)r->seen, (long long)r->n_vars);
-    case N_FACTORS: return fail_at(r, err, END_OF_FILE, n, "truncated: the number of factors is missing");
+    case TYPE: return fail_at(r, err, eof, n, "the file is empty");
+    case N_VARS: return fail_at(r, err, eof, n, "truncated: the number of variables is missing");
+    case CARDS: return fail_at(r, err, eof, n, "truncated: %lld of %lld label counts are there", ll(r->seen), ll(r->n_vars));
+    case N_FACTORS: return fail_at(r, err, eof, n, "truncated: the number of factors is missing");
     case ARITY:
-    case SCOPE: return fail_at(r, err, END_OF_FILE, n, "truncated: %lld of %lld factor scopes are there", (long long)r->seen, (long long)r->n_given);
-    case TABLE_SIZE: return fail_at(r, err, END_OF_FILE, n, "truncated: %lld of %lld tables are there", (long long)r->seen, (long long)r->n_given);
+    case SCOPE: return fail_at(r, err, eof, n, "truncated: %lld of %lld factor scopes are there", ll(r->seen), ll(r->n_given));
+    case TABLE_SIZE: return fail_at(r, err, eof, n, "truncated: %lld of %lld tables are there", ll(r->seen), ll(r->n_given));
     case ENTRIES:
-        given_scope(r, &arity);
-        return fail_at(r, err, END_OF_FILE, n, "truncated: table %lld of %lld has %lld of its %lld entries", (long long)r->seen + 1,
-                       (long long)r->n_given, (long long)(r->entries - r->entries_left), (long long)r->entries);
+        return fail_at(r, err, eof, n, "truncated: table %lld of %lld has %lld of its %lld entries", ll(r->seen + 1),
+                       ll(r->n_given), ll(r->entries - r->entries_left), ll(r->entries));
     case DONE: break;
     }
+    int64_t lonely = 0;
+    for (int64_t i = 0; i < r->n_vars; i++)
+        if (((const int32_t *)r->stamp.at)[i] < 0) lonely += ((const int32_t *)r->cards.at)[i];
+    if (lonely > LONELY_LABELS + LONELY_LABELS_EACH * r->n_vars)
+        return fail_at(r, err, eof, n, "variables without any factor announce %lld labels; that cannot be meant", ll(lonely));
     return FGI_OK;
 }
 
@@ -535,13 +446,9 @@ static fgi_rc check_complete(fgi_uai *r, fgi_error *err) {
 static fgi_rc order_unaries(fgi_uai *r, fgi_error *err) {
     const int32_t *cards = r->cards.at;
     const int64_t *begin = r->unary_begin.at;
-    const int32_t *stamp = r->stamp.at;
-    int64_t total = 0, lonely = 0, ready = 1;
+    int64_t total = 0, ready = 1;
     for (int64_t i = 0; i < r->n_vars; i++) {
         ready &= begin[i] == total;
-        if (stamp[i] < 0) lonely += cards[i];
-        if (lonely > LONELY_LABELS + LONELY_LABELS_EACH * r->n_vars)
-            return fail_at(r, err, END_OF_FILE, (int64_t)strlen(END_OF_FILE), "variables without any factor announce %lld labels; that cannot be meant", (long long)lonely);
         total += cards[i]; /* no overflow: below 2^31 variables of below 2^31 labels */
     }
     if (ready) return FGI_OK;
@@ -559,11 +466,6 @@ static fgi_rc order_unaries(fgi_uai *r, fgi_error *err) {
     return FGI_OK;
 }
 
-static void release(pool *p) {
-    free(p->at);
-    *p = (pool){0};
-}
-
 fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_error *err) {
     fgi_rc rc = FGI_OK;
     if (r->failed) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "this reader has failed before");
@@ -572,32 +474,27 @@ fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_e
     if (length && (rc = take_token(r, r->tail, length, err))) return rc;
     if ((rc = check_complete(r, err)) || (rc = order_unaries(r, err))) return rc;
     r->failed = 1; /* nothing can be fed any more */
-    pool *done[] = {&r->stamp, &r->table_begin, &r->table_dims, &r->table_hash, &r->unary_begin};
-    for (size_t k = 0; k < sizeof done / sizeof done[0]; k++) release(done[k]);
-    if (r->values.n) { /* give back what growing reserved and did not use */
-        void *exact = realloc(r->values.at, (size_t)r->values.n * sizeof(double));
-        if (exact) r->values.at = exact;
-    }
+    fgi_distinct_shrink(&r->tables);
     int all_pairwise = r->scope_used == 2 * r->factor_table.n;
-    for (int64_t t = 0; t < r->table_arity.n; t++) all_pairwise &= ((const int32_t *)r->table_arity.at)[t] == 2;
+    for (int64_t t = 0; t < r->tables.arity.n; t++) all_pairwise &= ((const int32_t *)r->tables.arity.at)[t] == 2;
     fgi_model_spec spec = {
         .n_vars = r->n_vars,
         .cards = r->cards.at,
         .unary = r->unary.at,
         .constant = r->constant,
-        .n_tables = r->table_arity.n,
-        .table_arity = r->table_arity.at,
-        .dims = r->dims.at,
-        .values = r->values.at,
-        .n_values = r->values.n,
+        .n_tables = r->tables.arity.n,
+        .table_arity = r->tables.arity.at,
+        .dims = r->tables.dims.at,
+        .values = r->tables.values.at,
+        .n_values = r->tables.values.n,
         .n_factors = r->factor_table.n,
         .factor_table = r->factor_table.at,
         .var_begin = all_pairwise ? NULL : r->scope_begin.at,
         .vars = r->scope.at,
     };
-    rc = fgi_model_create_owning(&spec, r->values.at, out, err);
+    rc = fgi_model_create_owning(&spec, r->tables.values.at, out, err);
     if (rc) return rc;
-    r->values.at = NULL; /* the model's now */
+    r->tables.values.at = NULL; /* the model's now */
     *given_factors = r->n_given;
     return FGI_OK;
 }

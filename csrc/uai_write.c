@@ -26,7 +26,13 @@ struct fgi_uai_writer {
 };
 
 /* An item as it is written. */
-typedef struct item { int64_t arity, states, columns; int32_t vars[2]; const int32_t *scope; fgi_view view; const double *scores; } item;
+typedef struct item {
+    int64_t arity, states, columns; /* columns: labels of the last variable */
+    const int32_t *scope;           /* NULL: its variables are in vars */
+    int32_t vars[2];
+    const double *scores;           /* NULL: a factor, seen through its view */
+    fgi_view view;
+} item;
 
 static item item_of(const fgi_uai_writer *w, int64_t k) {
     const fgi_structure *s = w->m->s;
@@ -54,8 +60,9 @@ static int32_t item_var(const item *it, int64_t k) { return it->scope ? it->scop
 
 static double item_score(const item *it, int64_t k) {
     if (it->scores) return it->scores[k];
-    if (it->view.kind == FGI_DENSE) return it->view.weight * it->view.values[k]; /* transposed: the swapped scope fits the storage */
-    return it->view.weight * fgi_implicit_at(it->view.kind, it->view.p0, it->view.p1, (int32_t)(k / it->columns), (int32_t)(k % it->columns));
+    const fgi_view *v = &it->view;
+    if (v->kind == FGI_DENSE) return v->weight * v->values[k]; /* transposed: the swapped scope fits the storage */
+    return v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, (int32_t)(k / it->columns), (int32_t)(k % it->columns));
 }
 
 /* ---- what is written ---------------------------------------------------------------------------------------- */
@@ -77,29 +84,34 @@ static fgi_rc markov_items(fgi_uai_writer *w) {
     return FGI_OK;
 }
 
+static fgi_rc not_bayes(fgi_error *err, int64_t variable, const char *why) {
+    return fgi_fail(err, FGI_BAD_MODEL, variable, "not a Bayesian network: variable %lld %s; write it as MARKOV",
+                    (long long)variable, why);
+}
+
 /* A Bayesian network has one factor per variable, which is its last (the child), and the probabilities of the child sum to 1. */
 static fgi_rc bayes_items(fgi_uai_writer *w, fgi_error *err) {
     const fgi_structure *s = w->m->s;
-    if (s->constant != 0.0) return fgi_fail(err, FGI_BAD_MODEL, -1, "not a Bayesian network: it has a factor over no variable; write it as MARKOV");
+    if (s->constant != 0.0)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "not a Bayesian network: a factor has no variable; write it as MARKOV");
     w->n_items = s->n_vars;
     for (int64_t i = 0; i < s->n_vars; i++) w->items[i] = -1;
     for (int64_t f = 0; f < s->n_factors; f++) {
         fgi_view v = fgi_factor_view(w->m, f);
         int32_t child = v.transposed ? v.vars[0] : v.vars[v.arity - 1];
         if (w->items[child] >= 0)
-            return fgi_fail(err, FGI_BAD_MODEL, f, "not a Bayesian network: variable %d is the child of two factors; write it as MARKOV", child);
+            return not_bayes(err, child, "is the last of two factors");
         w->items[child] = f;
     }
     for (int64_t i = 0; i < s->n_vars; i++) {
         if (w->items[i] >= 0 && has_unary(w->m, i))
-            return fgi_fail(err, FGI_BAD_MODEL, i, "not a Bayesian network: variable %lld has a table and unary scores; write it as MARKOV", (long long)i);
+            return not_bayes(err, i, "has a table and unary scores");
         if (w->items[i] < 0) w->items[i] = s->n_factors + i;
         item it = item_of(w, i);
         for (int64_t k = 0; k < it.states; k += it.columns) {
             double sum = 0.0;
             for (int64_t a = 0; a < it.columns; a++) sum += exp(item_score(&it, k + a));
-            if (!(fabs(sum - 1.0) <= 1e-3))
-                return fgi_fail(err, FGI_BAD_MODEL, i, "not a Bayesian network: probabilities of variable %lld sum to %g; write it as MARKOV", (long long)i, sum);
+            if (!(fabs(sum - 1.0) <= 1e-3)) return not_bayes(err, i, "has probabilities that do not sum to 1");
         }
     }
     return FGI_OK;
@@ -110,9 +122,11 @@ static fgi_rc bayes_items(fgi_uai_writer *w, fgi_error *err) {
 static fgi_rc fail_score(const fgi_uai_writer *w, double score, fgi_error *err) {
     item it = item_of(w, w->at);
     char scope[100];
-    int n = snprintf(scope, sizeof scope, it.arity == 0 ? "the constant" : it.arity == 1 ? "variable" : "the factor over variables");
+    const char *what = it.arity == 0 ? "the constant" : it.arity == 1 ? "variable" : "the factor over variables";
+    int n = snprintf(scope, sizeof scope, "%s", what);
     for (int64_t k = 0; k < it.arity && k < 6; k++) n += snprintf(scope + n, sizeof scope - (size_t)n, " %d", item_var(&it, k));
-    return fgi_fail(err, FGI_BAD_FORMAT, w->at, "%s%s, entry %lld has the score %.17g, and exp of that is too %s for a double; write .LG or .npz instead",
+    return fgi_fail(err, FGI_BAD_FORMAT, w->at,
+                    "%s%s, entry %lld has the score %.17g, and exp of that is too %s for a double; write .LG or .npz instead",
                     scope, it.arity > 6 ? " ..." : "", (long long)w->part, score, score > 0 ? "large" : "small");
 }
 

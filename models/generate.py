@@ -230,7 +230,7 @@ def eliminate(model: Model) -> tuple[float, list[int]]:
     left, steps, constant = set(range(len(cards))), [], 0.0
     while left:
         around = {v: {u for scope, _ in factors if v in scope for u in scope} - {v} for v in left}
-        v = min(left, key=lambda v: (math.prod(cards[u] for u in around[v]), v))  # noqa: B023
+        v = min(left, key=lambda v: (math.prod(cards[u] for u in around[v]), v))
         scope = (*sorted(around[v]), v)
         total = np.zeros([cards[u] for u in scope])
         for mine, table in [f for f in factors if v in f[0]]:

@@ -53,7 +53,7 @@ static void test_errors(void) {
 static void test_texts(void) {
     char text[FGI_TEXT_SIZE];
     static const struct { double value; const char *text; } known[] = {
-        {0.3, "0.3"}, {100.0, "100"}, {1e22, "1e22"}, {-2.5e-7, "-2.5e-7"}, {5e-324, "5e-324"}, {0.0, "0"}, {-0.0, "-0"}, {123456.0, "123456"}};
+        {0.3, "0.3"}, {100.0, "100"}, {1e22, "1e22"}, {-2.5e-7, "-2.5e-7"}, {5e-324, "5e-324"}, {0.0, "0"}, {-0.0, "-0"}};
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         int n = fgi_text_of_double(known[k].value, text);
         CHECK(n == (int)strlen(known[k].text) && !memcmp(text, known[k].text, (size_t)n));
