@@ -6,8 +6,8 @@
 DIR holds models, in subfolders that count as families; with an INDEX.tsv (columns file, evidence, best_score_ln) its
 files are taken, and a score above or below the best known one is marked. Of several repeats the worst counts. For each
 family and each method: how often the best score of the run was reached, how often it was reached first (ties within a
-factor of two or 20 ms count for all), how often optimality was proved, and the geometric means of its time to that score
-and to a gap of 1e-5, relative to the first method where both got there.
+factor of two or 20 ms count for all), how often optimality was proved, and the geometric means of its time to that
+score and to a gap of 1e-5, relative to the first method where both got there.
 """
 
 from __future__ import annotations
