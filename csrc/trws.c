@@ -51,6 +51,7 @@ typedef struct trws {
     int64_t *later_begin;     /* n_vars + 1 */
     int64_t *earlier_begin;   /* n_vars + 1, into earlier */
     int32_t *earlier;         /* edges by later end */
+    int64_t entries;          /* that one sweep reads */
     double *messages;
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
     int32_t *labels;
@@ -379,6 +380,7 @@ static void end_sweep(fgi_solver *solver, trws *s) {
         begin_sweep(solver, s, BACKWARD, s->rounded && !bound_is_due(info->iterations));
     } else {
         info->iterations++;
+        info->entries_touched += 2 * s->entries;
         if (!s->single) {
             if (s->rounded) s->progress.stall_begin = info->iterations; /* rounding is no sign of convergence */
             fgi_progress_report(solver, &s->progress);
@@ -423,6 +425,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     for (int64_t f = 0; f < st->n_factors; f++) {
         const int32_t *vars = fgi_factor_vars(st, f);
         n_messages += st->cards[vars[0]] > st->cards[vars[1]] ? st->cards[vars[0]] : st->cards[vars[1]];
+        int implicit = st->table_kind[st->factor_table[f]] != FGI_DENSE;
+        s->entries += implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
     }
     s->edges = fgi_alloc(st->n_factors, sizeof *s->edges);
     s->later_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));

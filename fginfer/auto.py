@@ -6,8 +6,8 @@ The policy, from first to last (all of it is in this file):
 2. A short run of branch and bound on the model as it is; easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
-   labelings. Parts with very large tables or very many factors get gdmm as their relaxation instead of the proof, since
-   one pass over their tables would cost more than its whole run.
+   labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
+   gdmm, since one pass over their tables would cost more than its whole run.
 5. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member.
 6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
    labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
@@ -45,7 +45,9 @@ NEAR_PROOF, NEAR_SHARE = 0.01, 0.1  # ... and when the gap is this small, the pr
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
+PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000
+PROVEN = 1e-12  # a relative gap that is rounding
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 MOVED = 0.02  # ... by this fraction of the gap ...
@@ -78,10 +80,14 @@ class PartState:
     def prepare(self) -> None:
         """Chooses the first members."""
         self._states = lib.fgi_model_states(self.part.model)
-        self.join("gdmm" if _is_large(self.part.model, self._states) else "bnb")
+        if _is_large(self.part.model, self._states):
+            self.join("gdmm")
+        else:
+            self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
         self.join("search")
 
     def join(self, method: str) -> None:
+        """A new member, unless the method cannot take the model."""
         try:
             self.members.append(Member(self.part, method, self.settings, SEARCH_SHARE if method == "search" else 1.0))
         except SolverError as error:
@@ -208,10 +214,11 @@ class AutoEngine:
 
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
-        yield from self._first_labeling()
-        yield from self._quick_proof()
-        if self._status == "running":
-            yield from self._reduce()
+        for stage in (self._first_labeling, self._quick_proof, self._reduce):
+            yield from stage()
+            self._settle()
+            if self._status != "running":
+                return
         while self._status == "running":
             for state in [p for p in self._parts if p.running]:
                 for _ in state.round(self):
@@ -239,7 +246,7 @@ class AutoEngine:
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
         states = lib.fgi_model_states(self._model)
-        if _is_large(self._model, states):
+        if states > PASS_TOO_LONG or _is_large(self._model, states):
             return
         proof = PartState(Part(self._model), None, self.settings, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
@@ -328,10 +335,17 @@ class AutoEngine:
         if all(p.status == "optimal" for p in self._parts) and self._labels is not None:
             self._status = "optimal"
             self._tighten(self._score)
-        elif self._gap() <= self.settings.gap:
-            self._status = "gap_reached"
         elif all(not p.running for p in self._parts):
             self._status = "converged"
+        self._settle()
+
+    def _settle(self) -> None:
+        """Is what is known good enough?"""
+        if self._status in ("running", "converged"):
+            if self._gap() <= PROVEN:
+                self._status = "optimal"
+            elif self._gap() <= self.settings.gap:
+                self._status = "gap_reached"
 
     def _expand(self) -> NDArray[np.int32]:
         """The labels of all parts, as labels of the original variables."""
