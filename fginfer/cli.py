@@ -19,7 +19,7 @@ from fginfer.errors import FginferError
 from fginfer.native import cpu_path, ffi, lib
 
 BAD_INPUT, STOPPED = 3, 2
-_FIRST = ("solve", "info", "check", "convert")  # in the order of the help text; others follow
+_FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name
 
 
 class _Parser(argparse.ArgumentParser):

@@ -26,9 +26,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("data", metavar="FILE", help="training data, also .gz")
     parser.add_argument("--output", "-o", metavar="F", required=True, help="the model file to write")
     parser.add_argument("--format", choices=("conll", "svmlight"), help="of FILE, if its name does not tell")
-    parser.add_argument(
-        "--solver", default="bcfw", help="bcfw (default), gdmm, cutting-plane, dcd, perceptron ..."
-    )
+    parser.add_argument("--solver", default="bcfw", help="bcfw (default), gdmm, cutting-plane, dcd, perceptron ...")
     parser.add_argument("--C", type=float, default=0.1, help="weight of the loss (default 0.1)")
     parser.add_argument("--tol", type=float, default=1e-3, help="relative duality gap to stop at (default 1e-3)")
     parser.add_argument("--max-iter", type=int, default=30, metavar="N", help="passes (default 30)")
@@ -37,9 +35,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--templates", metavar="F", help="feature templates, one a line, as in 0[-1]|1[0]")
     parser.add_argument("--min-count", type=int, default=1, metavar="N", help="leave out rarer features")
-    parser.add_argument(
-        "--affixes", type=int, default=0, metavar="N", help="also prefixes and suffixes up to N long"
-    )
+    parser.add_argument("--affixes", type=int, default=0, metavar="N", help="also prefixes and suffixes up to N long")
     parser.add_argument("--no-pairwise", action="store_true", help="no weights on pairs of labels")
     parser.add_argument("--checkpoint", metavar="F", help="continue from and save to this file")
     parser.add_argument("--option", metavar="NAME=VALUE", action="append", default=[], help="an option of the solver")

@@ -8,12 +8,14 @@ from pathlib import Path
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
-def test_the_python_screen_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
+def test_the_python_code_runs(capsys):
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
+        exec(compile(code, "README.md", "exec"), names)
     out = capsys.readouterr().out
     assert out.startswith("[1 2 2] 2.08")
     assert "optimal" in out or "gap_reached" in out
+    assert "True (8,)" in out
 
 
 def test_two_set_up_commands():
