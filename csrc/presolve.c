@@ -28,7 +28,7 @@ static void reduce(ps_work *w) {
         if (want & FGI_REDUCE_DOMINATE) progress += ps_dominate(w);
         if (!progress && want & FGI_REDUCE_ROOF) progress += ps_roof(w);
     }
-    w->info.complete = !w->stop && !w->failure && !w->hopeless;
+    w->info.complete = !w->stop && !w->failure;
     if (!w->infeasible && !w->failure && want & FGI_REDUCE_FIX) ps_fix(w); /* cheap, and it may have been cut short */
     ps_compact(w);
 }

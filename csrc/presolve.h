@@ -59,6 +59,7 @@ typedef struct ps_work {
     double checked;         /* work at the last look at the clock */
     int stop;               /* limits reached: finish what is there */
     int hopeless;           /* dominance was given up */
+    int dominance_passes;
     fgi_rc failure;
     int infeasible;
     fgi_sum constant;

@@ -303,10 +303,10 @@ static int64_t dominate_var(ps_work *w, int32_t var) {
 }
 
 /* Dominance is looked for as long as it finds something: where it removes too few of the labels it looks at, it stops for good.
- * Small models, on which it costs nothing, are always done to the end. */
+ * Small models, on which it costs nothing, are always done to the end; the first pass is given more time than the later ones. */
 int64_t ps_dominate(ps_work *w) {
     enum { TRIAL_VARS = 32 };
-    const double trial_work = 1e5, least_share = 0.02;
+    const double trial_work = w->dominance_passes++ == 0 ? 1e6 : 1e5, least_share = 0.02;
     int64_t removed = 0, n_seen = 0;
     double seen = 0, begin = w->work;
     for (int32_t i = 0; i < w->n_vars && !w->stop && !w->hopeless; i++) {

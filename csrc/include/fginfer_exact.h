@@ -88,7 +88,7 @@ fgi_presolve_options fgi_presolve_options_default(void);
 
 typedef struct fgi_presolve_info {
     int32_t infeasible;        /* proven */
-    int32_t complete;          /* a fixed point was reached within the limits */
+    int32_t complete;          /* nothing that pays was left when it ended; 0: the limits came first */
     int64_t variables, factors, labels;    /* of the reduced model */
     int64_t labels_propagated, labels_dominated, labels_persistent;
     int64_t variables_fixed, leaves, chains;
