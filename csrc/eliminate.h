@@ -57,6 +57,8 @@ double fgi_engine_memory(const fgi_engine *e);
 /* Runs buckets until the deadline; *done when the value is known. `keep` keeps all messages in one block of memory
  * (fast, for small problems); otherwise large inputs are freed as soon as they are used. */
 fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done);
+/* Back to the start with the same order and the model's present unaries (all variables must be free). */
+void fgi_engine_restart(fgi_engine *e);
 double fgi_engine_value(const fgi_engine *e);   /* optimum of the terms that touch the subset */
 double fgi_engine_progress(const fgi_engine *e); /* fraction of the work done */
 /* Writes optimal labels of the free variables; call when done and the value is not -INFINITY. */

@@ -519,6 +519,21 @@ fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
     return FGI_OK;
 }
 
+void fgi_engine_restart(fgi_engine *e) {
+    drop_messages(e);
+    e->n_messages_held = e->n;
+    e->p = e->open = 0;
+    e->arena_used = 0;
+    e->work_done = 0;
+    memset(&e->value, 0, sizeof e->value);
+    for (int32_t p = 0; p < e->n; p++) {
+        e->messages[p] = (message){NULL, NULL, e->messages[p].size, -1};
+        e->first_message[p] = -1;
+        const double *u = fgi_unary(e->m, e->var[p]);
+        for (int32_t a = 0; a < e->card[p]; a++) e->unary[e->unary_at[p] + a] = raise(e, u[a]);
+    }
+}
+
 /* ---- labels ------------------------------------------------------------------------------------------------- */
 
 static int32_t stored_label(const void *arg, int size, int64_t at) {

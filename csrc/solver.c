@@ -12,6 +12,7 @@ static const fgi_solver_ops *const methods[] = {
     [FGI_PSDD] = &fgi_psdd_ops,
     [FGI_GDMM] = &fgi_gdmm_ops,
     [FGI_BNB] = &fgi_bnb_ops,
+    [FGI_SLABS] = &fgi_slabs_ops,
 };
 enum { N_METHODS = sizeof methods / sizeof methods[0] };
 

@@ -42,7 +42,7 @@ struct fgi_solver {
 };
 
 extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops, fgi_psdd_ops,
-    fgi_search_ops, fgi_bnb_ops;
+    fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops;
 
 /* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then. */
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels);

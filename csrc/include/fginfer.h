@@ -145,7 +145,8 @@ typedef enum fgi_method {
     FGI_AD3 = 5,
     FGI_PSDD = 6,
     FGI_SEARCH = 7,
-    FGI_BNB = 8      /* depth-first branch and bound */
+    FGI_BNB = 8,     /* depth-first branch and bound */
+    FGI_SLABS = 9    /* bounds from slabs of small width, for sparse models with a loose relaxation */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */

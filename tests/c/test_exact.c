@@ -165,8 +165,31 @@ static void check_one(uint64_t seed) {
     fgi_model_free(m);
 }
 
+static void check_slabs(uint64_t seed) {
+    fgi_rng r = {seed};
+    fgi_model *m = random_model(&r, seed % 3 == 0 ? 0 : 0.2);
+    fgi_settings settings = fgi_settings_default();
+    fgi_solver *solver;
+    fgi_info info;
+    settings.method = FGI_SLABS;
+    settings.max_iterations = 30;
+    settings.gap = 0;
+    double best = brute_force(m);
+    if (!fgi_solver_create(m, &settings, &solver, NULL)) {
+        do expect(fgi_solver_run(solver, 0, -1, &info) == FGI_OK, "slabs", seed);
+        while (info.status == FGI_RUNNING);
+        expect(info.bound >= best - 1e-9 * fmax(1, fabs(best)), "bound of the slabs", seed);
+        expect(info.score <= best || close_to(info.score, best), "score of the slabs", seed);
+        expect(info.status != FGI_OPTIMAL || close_to(info.score, best), "optimum of the slabs", seed);
+        expect(info.status != FGI_INFEASIBLE || best == -INFINITY, "infeasibility by slabs", seed);
+        fgi_solver_free(solver);
+    }
+    fgi_model_free(m);
+}
+
 int main(void) {
     for (uint64_t seed = 0; seed < 400; seed++) check_one(seed);
+    for (uint64_t seed = 0; seed < 200; seed++) check_slabs(seed);
     if (failures) fprintf(stderr, "%d failures\n", failures);
     return failures != 0;
 }
