@@ -278,8 +278,8 @@ static int static_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t sli
 static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
     fgi_access *x = walk->access;
     const double *values = ((const fgi_view *)x->table)->values;
-    if (walk->at == walk->list->n) {
-        if (walk->list->complete) return 0;
+    if (!walk->list || walk->at == walk->list->n) {
+        if (walk->list && walk->list->complete) return 0;
         int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
         const fgi_list *longer = fgi_order_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
         if (!longer) return -1;

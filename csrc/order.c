@@ -47,11 +47,9 @@ void fgi_ranked_select(fgi_ranked *items, int64_t n, int64_t m) {
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
-/* How many entries per row and column the linear pass keeps: enough that most walks end inside. */
-static int32_t short_length(int64_t size) {
-    int32_t n = size >= 256 ? 16 : size >= 64 ? 8 : 4;
-    return size < n ? (int32_t)size : n;
-}
+/* How many entries per row and column the linear pass keeps: enough that most walks end inside. Slices that are sorted in a
+ * few microseconds wait until somebody asks; of them it finds the maximum only. */
+static int32_t short_length(int64_t size) { return size >= 2048 ? 16 : size >= 512 ? 8 : 1; }
 
 static size_t list_bytes(int64_t n) { return (sizeof(fgi_list) + (size_t)n * sizeof(int32_t) + 15) / 16 * 16; }
 
@@ -270,7 +268,7 @@ fgi_order *fgi_order_builder_finish(fgi_order_builder *b) {
             fgi_list *list = slab_list(x, a);
             x->max[a] = list->n ? b->short_values[k][(int64_t)a * length] : -INFINITY;
             list->complete = list->n < length || length == x->size;
-            atomic_store_explicit(&x->lists[a], list, memory_order_relaxed);
+            if (length > 1 || list->complete) atomic_store_explicit(&x->lists[a], list, memory_order_relaxed);
         }
         ok = rank_slices(x);
     }
