@@ -20,12 +20,8 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, in
     Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the
     same). The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
     """
-    file = Path(path)
-    count = Tokens(file)
-    n = 0
-    while count.next_or_none() is not None:
-        n += 1
-    tokens = Tokens(file)
+    n = sum(1 for _ in Tokens(Path(path)))
+    tokens = Tokens(Path(path))
     if n % 2 == 0:
         samples = tokens.integer("the number of pairs")  # of an empty file: says that it ends here
         if samples != 1:
@@ -54,35 +50,24 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
     Read are `MPE` or `MAP` files as in the UAI competitions (the keyword, perhaps a number of solutions, the number of
     variables, the labels; of several solutions the last, which is the best), and bare lists of labels.
     """
-    tokens = Tokens(Path(path))
-    words: list[tuple[int, str]] = []
-    while (token := tokens.next_or_none()) is not None:
-        words.append((tokens.line, token))
     n = graph.n_variables
-    if not words:
-        tokens.fail("the file is empty")
-    if words[0][1].upper() in ("MPE", "MAP"):
-        words = words[1:]
-        if len(words) > n + 1 and len(words) % (n + 1) == 1:
-            words = words[1:]  # the number of solutions
-        if len(words) >= n + 1:
-            words = words[-(n + 1) :]
-        if words:
-            tokens.line, tokens.token = words[0]
-            if tokens.token != str(n):
-                tokens.fail(f"a solution must start with the number of variables, {n}")
-            words = words[1:]
-    if len(words) != n:
-        tokens.line, tokens.token = words[-1] if words else (tokens.line, "end of file")
-        tokens.fail(f"the model has {n} variables, the file {len(words)} labels")
+    words = iter(Tokens(Path(path)))
+    named = next(words, "").upper() in ("MPE", "MAP")
+    count = sum(1 for _ in words) + (not named)  # without the keyword
+    tokens = Tokens(Path(path))
+    if named:
+        tokens.next("MPE or MAP")
+        if count > n + 1 and count % (n + 1) == 1:
+            tokens.next("the number of solutions")
+            count -= 1
+        for _ in range(count - n - 1 if count % (n + 1) == 0 else 0):
+            tokens.next("an earlier solution")
+        if tokens.integer("the number of variables") != n:
+            tokens.fail(f"a solution must start with the number of variables, {n}")
     labels = np.zeros(n, np.int32)
-    for variable, (tokens.line, tokens.token) in enumerate(words):
-        top = int(graph.cards[variable]) - 1
-        if not (
-            tokens.token.isascii() and tokens.token.isdigit() and len(tokens.token) < 19 and int(tokens.token) <= top
-        ):
-            tokens.fail(f"expected the label of variable {variable}, from 0 to {top}")
-        labels[variable] = int(tokens.token)
+    for variable, card in enumerate(graph.cards.tolist()):
+        labels[variable] = tokens.integer(f"the label of variable {variable} (of {n})", 0, card - 1)
+    tokens.end(f"the labels of {n} variables")
     return labels
 
 

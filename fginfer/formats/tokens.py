@@ -1,10 +1,11 @@
-"""Whitespace-separated text for the small files read in Python: tokens that know their line."""
+"""Whitespace-separated text for the formats read in Python: tokens that know their line when it matters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,51 +13,93 @@ from numpy.typing import NDArray
 from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary
 
+_PIECE = 1 << 20
+
+
+class _Piece(NamedTuple):
+    """A piece of the text that ends between two tokens; the line on which it starts; its tokens."""
+
+    text: bytes
+    line: int
+    words: list[bytes]
+
+    def line_of(self, k: int) -> int:
+        """The line of token k: found by a second look at the text, since only errors ask."""
+        for n, match in enumerate(re.finditer(rb"\S+", self.text)):
+            if n == k:
+                return self.line + self.text.count(b"\n", 0, match.start())
+        return self.line
+
 
 class Tokens:
     """The tokens of a text file, one by one or in blocks, with errors that name path, line and token."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.line = 1
-        self.token = ""
-        self._lines = self._scan()
-        self._row: list[str] = []  # the tokens of the current line, and how many of them are used
-        self._used = 0
-        self._block: list[tuple[int, int, list[str]]] = []  # of the last block: line, first token, tokens
+        self._pieces = self._read()
+        self._piece = _Piece(b"", 1, [])
+        self._used = 0  # tokens of this piece
+        self._end: int | None = None  # the last line, once it is known
+        self._block: list[tuple[_Piece, int, int]] = []  # of the last block: piece, its first and last token
 
-    def _scan(self) -> Iterator[list[str]]:
+    def _read(self) -> Iterator[_Piece]:
+        line, rest = 1, b""
         with open_binary(self.path) as stream:
-            for self.line, raw in enumerate(stream, 1):
-                row = raw.decode("utf-8", "replace").split()
-                if row:
-                    yield row
+            while data := stream.read(_PIECE):
+                data = rest + data
+                cut = max(data.rfind(b"\n"), data.rfind(b" ")) + 1
+                text, rest = data[:cut], data[cut:]
+                yield _Piece(text, line, text.split())
+                line += text.count(b"\n")
+        if rest:
+            yield _Piece(rest, line, rest.split())
+            line += rest.count(b"\n") + 1
+        self._end = max(1, line - 1)
 
     def fail(self, message: str) -> NoReturn:
-        """Raises a FormatError at the current token."""
-        shown = self.token if len(self.token) <= 60 else self.token[:57] + "..."
-        raise FormatError(message, str(self.path), self.line, "".join(c if c.isprintable() else "?" for c in shown))
+        """Raises a FormatError at the token that was read last."""
+        if self._end is not None and self._used == len(self._piece.words):
+            raise FormatError(message, str(self.path), self._end, "end of file")
+        self._raise(message, self._piece, self._used - 1)
+
+    def fail_back(self, k: int, message: str) -> NoReturn:
+        """Raises a FormatError at token k of the last block."""
+        for piece, first, last in self._block:
+            if k < last - first:
+                self._raise(message, piece, first + k)
+            k -= last - first
+        self.fail(message)
+
+    def _raise(self, message: str, piece: _Piece, k: int) -> NoReturn:
+        word = piece.words[k].decode("utf-8", "replace")
+        shown = word if len(word) <= 60 else word[:57] + "..."
+        token = "".join(c if c.isprintable() else "?" for c in shown)
+        raise FormatError(message, str(self.path), piece.line_of(k), token)
 
     def _refill(self) -> bool:
         """Makes sure that an unused token is at hand; False at the end of the file."""
-        if self._used < len(self._row):
-            return True
-        self._row = next(self._lines, [])
-        self._used = 0
-        return bool(self._row)
+        while self._used == len(self._piece.words):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return False
+            self._piece, self._used = piece, 0
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        """The tokens that are left."""
+        while (token := self.next_or_none()) is not None:
+            yield token
 
     def next_or_none(self) -> str | None:
         if not self._refill():
             return None
-        self.token = self._row[self._used]
         self._used += 1
-        return self.token
+        return self._piece.words[self._used - 1].decode("utf-8", "replace")
 
     def next(self, expected: str) -> str:
         """The next token; at the end of the file an error that says what was expected."""
         found = self.next_or_none()
         if found is None:
-            self.token = "end of file"
             self.fail(f"the file ends where {expected} was expected")
         return found
 
@@ -72,27 +115,19 @@ class Tokens:
     def integers(self, n: int, expected: str) -> NDArray[np.int64]:
         """The next n tokens as whole numbers. The array grows with the file, whatever n is."""
         self._block = []
-        words: list[str] = []
+        words: list[bytes] = []
         while len(words) < n:
             if not self._refill():
-                self.token = "end of file"
                 self.fail(f"the file ends where {expected} were expected")
-            part = self._row[self._used : self._used + n - len(words)]
-            self._block.append((self.line, len(words), part))
-            self._used += len(part)
-            words += part
+            first = self._used
+            self._used = min(len(self._piece.words), first + n - len(words))
+            self._block.append((self._piece, first, self._used))
+            words += self._piece.words[first : self._used]
         try:
-            return np.array(words, "U").astype(np.int64) if words else np.zeros(0, np.int64)
+            return np.array(words, "S").astype(np.int64) if words else np.zeros(0, np.int64)
         except (ValueError, OverflowError):
-            bad = next((k for k, word in enumerate(words) if _integer(word) is None or len(word) > 18), 0)
+            bad = next((k for k, w in enumerate(words) if _integer(w.decode("latin-1")) is None or len(w) > 18), 0)
             self.fail_back(bad, f"expected {expected}, whole numbers below 10^18")
-
-    def fail_back(self, k: int, message: str) -> NoReturn:
-        """Raises a FormatError at token k of the last block."""
-        for line, first, part in self._block:
-            if first <= k < first + len(part):
-                self.line, self.token = line, part[k - first]
-        self.fail(message)
 
     def end(self, after: str) -> None:
         """Checks that nothing is left."""
@@ -101,9 +136,9 @@ class Tokens:
 
 
 def _integer(token: str) -> int | None:
-    digits = token[1:] if token[:1] in "+-" else token
+    digits = token[1:] if token[:1] in ("+", "-") else token
     if not (digits.isascii() and digits.isdigit()):
         return None
     if len(digits) > 18:  # too large for anything here; no need to know how large
         return -(10**18) if token[0] == "-" else 10**18
-    return int(token)
+    return int(digits) if token[0] != "-" else -int(digits)

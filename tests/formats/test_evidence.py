@@ -76,20 +76,22 @@ def test_solutions(tmp_path: Path, graph: FactorGraph, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "token", "says"),
     [
-        ("", "", "empty"),
-        ("MPE", "end of file", "3 variables"),
-        ("MPE 3 1 2", "2", "3 variables"),
-        ("MPE 2 1 2", "2", "number of variables"),
-        ("MPE 3 1 2 4", "4", "label of variable 2, from 0 to 3"),
-        ("1 2", "2", "3 variables, the file 2 labels"),
+        ("", "end of file", "label of variable 0"),
+        ("MPE", "end of file", "number of variables"),
+        ("MPE 3 1 2", "end of file", "label of variable 2"),
+        ("MPE 2 1 2", "2", "number of variables, 3"),
+        ("MPE 3 1 2 4", "4", r"label of variable 2 \(of 3\), from 0 to 3"),
+        ("MPE 3 1 2 3 0 0", "0", "extra text after the labels of 3 variables"),
+        ("1 2", "end of file", "label of variable 2"),
         ("1 2 x", "x", "label of variable 2"),
+        ("1 2 3 0", "0", "extra text"),
     ],
 )
 def test_wrong_solutions(tmp_path: Path, graph: FactorGraph, text: str, token: str, says: str) -> None:
     with pytest.raises(FormatError, match=says) as caught:
         read_solution(write(tmp_path / "m.MPE", text), graph)
     assert caught.value.line == 1
-    assert (caught.value.token or "") == token
+    assert caught.value.token == token
 
 
 def test_solution_round_trip(tmp_path: Path, graph: FactorGraph) -> None:

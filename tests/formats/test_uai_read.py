@@ -8,6 +8,8 @@ import lzma
 import math
 import random
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +204,34 @@ def test_sums_that_overflow_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match=r"factor 1: .* more than a double holds") as caught:
             fginfer.read(path)
         assert (caught.value.line, caught.value.token) == (7, scores)
+
+
+ANNOUNCED = {
+    "table.uai": "MARKOV 2 30000000 33333334 1 2 0 1 1000000020000000 1 2 3",
+    "labels.uai": "MARKOV 3 2000000000 2000000000 2 1 1 2 2 0.5 0.5",
+    "variables.uai": "MARKOV 2000000000 2 2 2",
+    "factors.uai": "MARKOV 1 2 2000000000 1 0",
+    "tuples.wcsp": "m 2 100000000 1 9 30000000 33333334 2 0 1 0 1000000000000000 0 0 1",
+    "default.wcsp": "m 2 100000000 1 9 30000000 33333334 2 0 1 0 0",
+    "table.cfn": '{"problem": {"name": "m", "mustbe": "<9"}, "variables": [30000000 33333334], '
+    '"functions": [[[0 1] costs [1]]]}',
+}
+
+
+@pytest.mark.parametrize("name", ANNOUNCED)
+def test_nothing_is_allocated_for_what_is_only_announced(tmp_path: Path, name: str) -> None:
+    """A process that may not grow by 200 MB (where the system can say so) still reads on to the error."""
+    path = write(tmp_path / name, ANNOUNCED[name])
+    code = f"""
+import os, resource, fginfer
+if os.path.exists("/proc/self/statm"):
+    with open("/proc/self/statm") as statm:
+        size = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + 200 * 2**20, resource.RLIM_INFINITY))
+try:
+    fginfer.read({str(path)!r})
+except fginfer.FormatError as error:
+    print("refused:", error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"refused: {path}"), done.stderr
