@@ -67,7 +67,7 @@ def main() -> None:
         name = f"{options.ego}.sub{sub}"
         graph = build(options.folder, options.ego, sub)
         before = resource.getrusage(resource.RUSAGE_SELF)
-        r = fginfer.solve(graph, "gdmm", time_limit=options.seconds, threads=options.threads, gap=1e-6)
+        r = fginfer.solve(graph, "gdmm", time_limit=options.seconds, threads=options.threads, dual=False)
         after = resource.getrusage(resource.RUSAGE_SELF)
         best = next(
             (p.seconds for p in r.trace if p.score is not None and r.score is not None and p.score >= r.score - 1e-9),

@@ -12,8 +12,8 @@
 static const double CONVERGED = 1e-6;    /* both residuals */
 static const int64_t BOUND_EVERY = 8;    /* iterations: the certificate costs about as much as one */
 static const int64_t ADAPT_EVERY = 5;
-static const double SWEEP_GAIN = 0.005;  /* part of the gap that a sweep must close */
-static const int SWEEP_PATIENCE = 4;
+static const int64_t SWEEP_WINDOW = 10;  /* sweeps that together must gain ... */
+static const double SWEEP_GAIN = 0.01;   /* ... this part of what sweeps have gained before, or of the gap */
 static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
 
 /* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided. */
@@ -33,6 +33,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->solver = solver;
     g->model = solver->model;
+    g->kernels = fgi_kernels_get();
     g->relaxation = 1.5;
     g->last_bound = g->sweep_bound = INFINITY;
     fgi_rc rc = gdmm_allocate(g, err);
@@ -103,8 +104,8 @@ static void collect_statistics(gdmm *g) {
     int64_t active = 0, calls = 0, touched = 0;
     for (int64_t f = 0; f < g->model->s->n_factors; f++) active += g->is_pair[f] ? 4 : g->active[f].n;
     for (int k = 0; k < g->n_workers; k++) {
-        calls += fgi_oracle_calls(g->workers[k].oracle);
-        touched += fgi_oracle_touched(g->workers[k].oracle);
+        calls += fgi_oracle_calls(g->workers[k].oracle) + g->workers[k].calls;
+        touched += fgi_oracle_touched(g->workers[k].oracle) + g->workers[k].scanned;
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
     info->oracle_calls = calls;
@@ -134,8 +135,8 @@ static void take_bound(gdmm *g, double bound) {
     if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations > 2 * BOUND_EVERY) g->converged = 1;
 }
 
-/* The first phase, on models whose tables can be read whole: sweeps of dual coordinate ascent, for as long as each closes a
- * fair part of the gap. Then their multipliers are where Algorithm 8 starts. */
+/* The first phase, on models whose tables can be read whole: sweeps of dual coordinate ascent, for as long as they
+ * gain a fair part of what there is to gain. Then their multipliers are where Algorithm 8 starts. */
 static gdmm_stage after_sweep(gdmm *g, double bound) {
     fgi_info *info = &g->solver->info;
     fgi_solver_bound(g->solver, bound);
@@ -143,10 +144,11 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     memcpy(g->rounded, gdmm_sweep_labels(g->sweep), (size_t)g->model->s->n_vars * sizeof *g->rounded);
     if (!gdmm_sweep_forward(g->sweep)) return next_stage(g); /* the backward half is next */
     info->iterations++;
-    double gap = info->score > -INFINITY ? bound - info->score : 1e-3 * (fabs(bound) + 1);
-    g->sweep_stalls = g->sweep_bound - bound < SWEEP_GAIN * gap ? g->sweep_stalls + 1 : 0;
+    if (info->iterations == 1) g->sweep_first = g->sweep_bound = bound;
+    if (info->iterations % SWEEP_WINDOW != 0) return GDMM_SWEEP;
+    double gained = g->sweep_bound - bound, gap = info->score > -INFINITY ? bound - info->score : INFINITY;
     g->sweep_bound = bound;
-    if (g->sweep_stalls < SWEEP_PATIENCE) return GDMM_SWEEP;
+    if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + 1)) return GDMM_SWEEP;
     gdmm_sweep_store(g, g->sweep);
     g->solver->failure = gdmm_start_from_labels(g);
     g->swept = 1;

@@ -2,6 +2,7 @@
  * bound.c is the certificate; gdmm_setup.c prepares; gdmm_sweep.c ascends the dual; gdmm_decode.c finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
+#include "kernels.h"
 #include "local.h"
 #include "oracle.h"
 #include "simplex.h"
@@ -38,10 +39,12 @@ typedef struct gdmm_worker {
     int32_t *state;         /* max_arity labels */
     double *gain;
     int32_t gain_capacity;
-    double *sum, *value;    /* max_card, by label */
+    double *sum;            /* 2 * max_card + 1, by label */
+    double *value;          /* max_card, by label */
     double *candidate;      /* max_card, by position in touched */
     int32_t *touched;
     uint8_t *mark;          /* all zero between variables */
+    int64_t calls, scanned; /* of the dense oracle */
     fgi_rc rc;
     int infeasible;
 } gdmm_worker;
@@ -55,6 +58,7 @@ typedef enum gdmm_stage { GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS
 typedef struct gdmm {
     fgi_solver *solver;
     const fgi_model *model;
+    const fgi_kernels *kernels;
     gdmm_stage stage;
     int64_t cursor;          /* where the stage goes on after a pause */
     int dense;               /* slots list all labels */
@@ -96,8 +100,8 @@ typedef struct gdmm {
 
     gdmm_sweep *sweep;       /* dense models only */
     int64_t sweep_entries;   /* table entries read by sweeps */
-    double sweep_bound;      /* of the last sweep of the first phase */
-    int sweep_stalls, swept;
+    double sweep_first, sweep_bound; /* of the first sweep, and at the last look */
+    int swept;               /* the first phase is over */
 
     gdmm_worker *workers;
     int n_workers;

@@ -6,6 +6,7 @@
  * delta_if = mu_if + rho (M_if y_f - x_i). The active sets are tiny, so (3.28) is solved to the end on them instead of by
  * one projected step (3.29). Binary pairwise factors have a closed form and need neither oracle nor active set. */
 #include <string.h>
+#include "dual_common.h"
 #include "gdmm.h"
 
 static const int32_t MAX_STEPS = 100; /* of fgi_simplex_ascend; one that is cut short goes on in the next pass */
@@ -143,16 +144,46 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
+/* The oracle where all labels of both variables have messages: nothing to skip, so a max-plus product over the table (a linear
+ * pass for implicit tables) gives the best entry of every row, and the best row is then read for its column. */
+static void dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
+    const double *delta = w->messages[0].values, *other = w->messages[1].values;
+    for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
+    fgi_view_maxplus(g->kernels, v, 1, w->candidate, w->value, w->sum);
+    int32_t row = 0, column = 0;
+    for (int32_t a = 0; a < v->rows; a++)
+        if (w->value[a] - delta[a] > w->value[row] - delta[row]) row = a;
+    double best = -INFINITY;
+    for (int32_t b = 0; b < v->cols; b++) {
+        double value = fgi_view_at2(v, row, b) - delta[row] - other[b];
+        if (value > best) {
+            best = value;
+            column = b;
+        }
+    }
+    w->scanned += (int64_t)v->rows * v->cols;
+    w->calls++;
+    *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
+}
+
+static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
+    if (g->dense && v->arity == 2) {
+        dense_argmax(g, w, v, out);
+        return FGI_OK;
+    }
+    for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
+    fgi_oracle_query query = {.view = *v, .cards = w->state, .order = g->order[v->table], .messages = w->messages, .excluded = -1};
+    return fgi_oracle_argmax(&query, w->oracle, out);
+}
+
 static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
     const fgi_structure *st = g->model->s;
     const fgi_view v = fgi_factor_view(g->model, f);
     const int64_t first = fgi_factor_begin(st, f);
     gdmm_active *a = &g->active[f];
     collect_messages(g, w, first, v.arity);
-    for (int32_t k = 0; k < v.arity; k++) w->state[k] = st->cards[v.vars[k]];
-    fgi_oracle_query query = {.view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
     fgi_argmax found;
-    fgi_rc rc = fgi_oracle_argmax(&query, w->oracle, &found);
+    fgi_rc rc = find_state(g, w, &v, &found);
     if (rc) return rc;
     if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) {
         w->infeasible = 1;

@@ -72,7 +72,7 @@ static int worker_create(gdmm_worker *w, const fgi_structure *st) {
     w->messages = fgi_alloc(arity, sizeof *w->messages);
     w->delta = fgi_alloc((int64_t)card * arity, sizeof(double));
     w->state = fgi_alloc(arity, sizeof(int32_t));
-    w->sum = fgi_alloc(card, sizeof(double));
+    w->sum = fgi_alloc(2 * (int64_t)card + 1, sizeof(double));
     w->value = fgi_alloc(card, sizeof(double));
     w->candidate = fgi_alloc(card, sizeof(double));
     w->touched = fgi_alloc(card, sizeof(int32_t));
@@ -272,7 +272,7 @@ void gdmm_restart(gdmm *g) {
     g->local = NULL;
     g->search = NULL;
     g->sweep = NULL;
-    g->swept = g->sweep_stalls = g->converged = 0;
+    g->swept = g->converged = 0;
     g->last_bound = g->sweep_bound = INFINITY;
     g->work = 0;
     g->search_improved = 0;

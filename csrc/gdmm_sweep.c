@@ -12,13 +12,16 @@
 #include "dual_common.h"
 #include "gdmm.h"
 
+enum { EARLIER = 1, LATER = 2 };
+
 struct gdmm_sweep {
     const fgi_kernels *k;
     int64_t *offset;      /* of a slot's labels in mu and n */
     double *mu, *n;
     int32_t *last;        /* per factor: the position that was visited last, whose n is up to date; -1: none */
-    int32_t *earlier, *later; /* per variable: factors that reach an earlier, a later variable */
-    int forward;
+    uint8_t *reach;       /* per slot: LATER and EARLIER, where the other variables of the factor are */
+    int32_t *onwards[2];  /* per variable: factors that reach an earlier, a later variable */
+    int forward, decode;
     int64_t node, edge;   /* where the sweep goes on */
     fgi_sum sum;
     double magnitude, model_magnitude;
@@ -26,11 +29,11 @@ struct gdmm_sweep {
     int32_t *labels;      /* decoded in the forward sweep */
 };
 
-static int reaches(const fgi_structure *st, int64_t f, int32_t i, int later) {
+static uint8_t reach_of(const fgi_structure *st, int64_t f, int32_t i) {
     const int32_t *vars = fgi_factor_vars(st, f);
-    for (int32_t k = 0; k < fgi_factor_arity(st, f); k++)
-        if (later ? vars[k] > i : vars[k] < i) return 1;
-    return 0;
+    uint8_t reach = 0;
+    for (int32_t k = 0; k < fgi_factor_arity(st, f); k++) reach |= vars[k] > i ? LATER : vars[k] < i ? EARLIER : 0;
+    return reach;
 }
 
 void gdmm_sweep_free(gdmm_sweep *s) {
@@ -39,8 +42,9 @@ void gdmm_sweep_free(gdmm_sweep *s) {
     free(s->mu);
     free(s->n);
     free(s->last);
-    free(s->earlier);
-    free(s->later);
+    free(s->reach);
+    free(s->onwards[0]);
+    free(s->onwards[1]);
     free(s->hat);
     free(s->given);
     free(s->h);
@@ -59,14 +63,15 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->mu = fgi_alloc(size, sizeof(double));
     s->n = fgi_alloc(size, sizeof(double));
     s->last = fgi_alloc(st->n_factors, sizeof *s->last);
-    s->earlier = fgi_calloc(st->n_vars, sizeof *s->earlier);
-    s->later = fgi_calloc(st->n_vars, sizeof *s->later);
+    s->reach = fgi_alloc(g->n_slots, 1);
+    s->onwards[0] = fgi_calloc(st->n_vars, sizeof(int32_t));
+    s->onwards[1] = fgi_calloc(st->n_vars, sizeof(int32_t));
     s->hat = fgi_alloc(st->max_card, sizeof(double));
     s->given = fgi_alloc(st->max_card, sizeof(double));
     s->h = fgi_alloc(st->max_card, sizeof(double));
     s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->offset || !s->mu || !s->n || !s->last || !s->earlier || !s->later || !s->hat || !s->given || !s->h || !s->scratch || !s->labels) {
+    if (!s->offset || !s->mu || !s->n || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] || !s->hat || !s->given || !s->h || !s->scratch || !s->labels) {
         gdmm_sweep_free(s);
         return NULL;
     }
@@ -77,8 +82,9 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     }
     for (int64_t i = 0; i < st->n_vars; i++)
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            s->later[i] += reaches(st, st->adj[k], (int32_t)i, 1);
-            s->earlier[i] += reaches(st, st->adj[k], (int32_t)i, 0);
+            uint8_t reach = s->reach[g->adj_slot[k]] = reach_of(st, st->adj[k], (int32_t)i);
+            s->onwards[0][i] += (reach & EARLIER) != 0;
+            s->onwards[1][i] += (reach & LATER) != 0;
         }
     s->model_magnitude = fgi_dual_magnitude(g->model);
     return s;
@@ -89,7 +95,9 @@ int64_t gdmm_sweep_memory(const gdmm *g) {
 }
 
 static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
+    const int64_t t = g->solver->info.iterations;
     s->forward = forward;
+    s->decode = forward && (t < 8 || t % 4 == 0);
     s->node = 0;
     s->edge = 0;
     s->sum = (fgi_sum){0};
@@ -116,19 +124,20 @@ const int32_t *gdmm_sweep_labels(const gdmm_sweep *s) { return s->labels; }
 
 /* ---- max-marginals of a factor ------------------------------------------------------------------------------ */
 
+/* Binary factors: a call costs more than the work. */
+static void binary_marginal(const gdmm_sweep *s, const gdmm_pair *t, int64_t first, int32_t position, double *out) {
+    const double *mu = s->mu + s->offset[first + 1 - position];
+    const double own = position ? t->u1 : t->u0, other = position ? t->u0 : t->u1;
+    double a = t->constant - mu[0], b = t->constant + other - mu[1];
+    double c = t->constant + own - mu[0], d = t->constant + own + other + t->t - mu[1];
+    out[0] = a > b ? a : b;
+    out[1] = c > d ? c : d;
+}
+
 static void pair_marginal(const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
     const int from = 1 - position;
     const double *mu = s->mu + s->offset[first + from];
     const int32_t n = from ? v->cols : v->rows;
-    if (v->rows == 2 && v->cols == 2 && v->kind == FGI_DENSE) { /* a call costs more than the work */
-        const double *t = v->values, w = v->weight;
-        const int flip = v->transposed != position; /* stored rows are the other variable's labels */
-        const double t01 = flip ? t[2] : t[1], t10 = flip ? t[1] : t[2]; /* [this][other] */
-        double a = w * t[0] - mu[0], b = w * t01 - mu[1], c = w * t10 - mu[0], d = w * t[3] - mu[1];
-        out[0] = a > b ? a : b;
-        out[1] = c > d ? c : d;
-        return;
-    }
     for (int32_t a = 0; a < n; a++) s->h[a] = -mu[a];
     fgi_view_maxplus(s->k, v, from, s->h, out, s->scratch);
 }
@@ -167,8 +176,13 @@ static int64_t refresh_marginal(gdmm *g, gdmm_sweep *s, int64_t f, int32_t posit
     const int64_t first = fgi_factor_begin(g->model->s, f);
     if (s->last[f] == position) return 0;
     s->last[f] = position;
-    const fgi_view v = fgi_factor_view(g->model, f);
     double *out = s->n + s->offset[first + position];
+    if (g->is_pair[f]) {
+        binary_marginal(s, &g->pairs[f], first, position, out);
+        g->sweep_entries += 4;
+        return 4;
+    }
+    const fgi_view v = fgi_factor_view(g->model, f);
     if (v.arity == 2) pair_marginal(s, &v, first, position, out);
     else general_marginal(g, s, &v, first, position, out);
     int64_t entries = v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : v.rows + v.cols;
@@ -187,17 +201,16 @@ static void forbid(gdmm *g, int32_t i, int32_t a) {
     }
 }
 
-/* Scores of the labels of i in factor f given the labels decoded so far, if all its other variables have one. */
-static int conditional(const gdmm *g, const gdmm_sweep *s, int64_t f, int32_t i, double *given) {
+/* Scores of the labels of i in factor f given the labels of all its other variables. */
+static void add_conditional(const gdmm *g, const gdmm_sweep *s, int64_t f, int32_t i, double *given) {
     const fgi_structure *st = g->model->s;
-    if (reaches(st, f, i, 1)) return 0;
     const fgi_view v = fgi_factor_view(g->model, f);
     const int32_t card = st->cards[i];
     if (v.arity == 2) {
         int second = v.vars[1] == i;
         int32_t other = s->labels[v.vars[!second]];
         for (int32_t a = 0; a < card; a++) given[a] += second ? fgi_view_at2(&v, other, a) : fgi_view_at2(&v, a, other);
-        return 1;
+        return;
     }
     int64_t at = 0, stride = 0;
     for (int32_t k = 0; k < v.arity; k++) {
@@ -206,7 +219,6 @@ static int conditional(const gdmm *g, const gdmm_sweep *s, int64_t f, int32_t i,
         stride = v.vars[k] == i ? 1 : stride * size;
     }
     for (int32_t a = 0; a < card; a++) given[a] += v.weight * v.values[at + a * stride];
-    return 1;
 }
 
 static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
@@ -215,7 +227,10 @@ static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
     const double *theta = g->theta + st->unary_begin[i];
     memcpy(s->given, theta, (size_t)card * sizeof(double));
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        if (conditional(g, s, st->adj[k], i, s->given)) continue;
+        if (!(s->reach[g->adj_slot[k]] & LATER)) {
+            add_conditional(g, s, st->adj[k], i, s->given);
+            continue;
+        }
         const double *n = s->n + s->offset[g->adj_slot[k]];
         for (int32_t a = 0; a < card; a++) s->given[a] += n[a];
     }
@@ -242,12 +257,13 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     if (!(top > -0.5 * GDMM_FORBIDDEN)) return 0;
     fgi_sum_add(&s->sum, top);
     s->magnitude += fabs(top);
-    if (s->forward) decode_label(s, g, i);
-    const int32_t most = s->earlier[i] > s->later[i] ? s->earlier[i] : s->later[i];
-    const double share = most > 0 ? 1.0 / most : 0;
+    if (s->decode) decode_label(s, g, i);
+    const int64_t onwards = s->onwards[s->forward][i], ending = gdmm_degree(g, i) - onwards;
+    const double share = 1.0 / (double)(onwards > ending ? onwards : ending);
+    const uint8_t ahead = s->forward ? LATER : EARLIER;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         double *mu = s->mu + s->offset[g->adj_slot[k]], *n = s->n + s->offset[g->adj_slot[k]];
-        const double part = reaches(st, st->adj[k], i, s->forward) ? share : 0;
+        const double part = s->reach[g->adj_slot[k]] & ahead ? share : 0;
         for (int32_t a = 0; a < card; a++) mu[a] = theta[a] > -INFINITY ? n[a] - part * (s->hat[a] - top) : GDMM_FORBIDDEN;
     }
     return 1;
