@@ -228,15 +228,11 @@ static void prepare_variable(gdmm *g, int64_t i) {
         }
 }
 
-static int is_free_binary(const gdmm *g, int32_t i) {
-    const double *theta = g->theta + g->model->s->unary_begin[i];
-    return g->model->s->cards[i] == 2 && theta[0] > -INFINITY && theta[1] > -INFINITY;
-}
-
-/* Binary pairwise factors with finite scores get their closed form (gdmm_factor.c). */
+/* Binary pairwise factors with finite scores get their closed form (gdmm_factor.c). A label that is forbidden is no exception: its
+ * multiplier is so large that the clipping in the closed form, and the maxima elsewhere, leave it out. */
 static void prepare_factor(gdmm *g, int64_t f) {
     fgi_view v = fgi_factor_view(g->model, f);
-    if (v.arity != 2 || g->model->t->facts[v.table].n_forbidden > 0 || !is_free_binary(g, v.vars[0]) || !is_free_binary(g, v.vars[1])) return;
+    if (v.arity != 2 || g->model->t->facts[v.table].n_forbidden > 0 || v.rows != 2 || v.cols != 2) return;
     if (!g->pairs && !(g->pairs = fgi_alloc(g->model->s->n_factors, sizeof *g->pairs))) {
         g->solver->failure = FGI_NO_MEMORY;
         return;

@@ -195,10 +195,7 @@ static int64_t refresh_marginal(gdmm *g, gdmm_sweep *s, int64_t f, int32_t posit
 static void forbid(gdmm *g, int32_t i, int32_t a) {
     const fgi_structure *st = g->model->s;
     g->theta[st->unary_begin[i] + a] = -INFINITY;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        g->slots[g->adj_slot[k]].mu[a] = GDMM_FORBIDDEN;
-        g->is_pair[st->adj[k]] = 0;
-    }
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) g->slots[g->adj_slot[k]].mu[a] = GDMM_FORBIDDEN;
 }
 
 /* Scores of the labels of i in factor f given the labels of all its other variables. */
