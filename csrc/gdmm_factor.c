@@ -134,7 +134,7 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     a->n = kept;
     for (int32_t k = 0; k < arity; k++) {
         gdmm_slot *slot = &g->slots[first + k];
-        memset(slot->m, 0, (size_t)slot->n * sizeof(double));
+        if (slot->n) memset(slot->m, 0, (size_t)slot->n * sizeof(double));
         for (int32_t s = 0; s < a->n; s++) {
             int32_t at = gdmm_slot_at(slot, a->labels[(int64_t)s * arity + k]);
             if (at < 0) return 0;
