@@ -72,39 +72,29 @@ INLINE_AVX2 float hmax_f(v8f x) {
         }                                                                                                                        \
     }
 
-/* Wide tables: four rows at a time, so that out[] (in L1) is read and written once per four rows, and memory is read in
- * four long streams. */
+/* Wide tables: row by row, in the order of memory, with out[] in L1. (Several rows at a time would save traffic with L1, but their
+ * interleaved pieces are read from memory at half the speed.) */
 #define DEFINE_WIDE(s, real, vec, lanes)                                                                                         \
-    INLINE_AVX2 void four_rows_##s(const real *const t[4], const vec h[4], vec w, int weighted, int64_t c, real *out) {          \
-        vec x = MAX_##s(TERM(s, weighted, t[0] + c, w, h[0]), TERM(s, weighted, t[1] + c, w, h[1]));                             \
-        vec y = MAX_##s(TERM(s, weighted, t[2] + c, w, h[2]), TERM(s, weighted, t[3] + c, w, h[3]));                             \
-        STORE_##s(out + c, MAX_##s(LOAD_##s(out + c), MAX_##s(x, y)));                                                           \
+    INLINE_AVX2 void raise_##s(const real *t, vec h, vec w, int weighted, real *out) {                                           \
+        STORE_##s(out, MAX_##s(LOAD_##s(out), TERM(s, weighted, t, w, h)));                                                      \
     }                                                                                                                            \
     INLINE_AVX2 void wide_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {        \
         for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) STORE_##s(out + c, SPREAD_##s(-INFINITY));                        \
-        STORE_##s(out + cols - (lanes), SPREAD_##s(-INFINITY));                                                                  \
-        for (int64_t r = 0; r < rows;) {                                                                                         \
-            const real *p[4];                                                                                                    \
-            vec hr[4];                                                                                                           \
-            int n = 0;                                                                                                           \
-            for (; r < rows && n < 4; r++) {                                                                                     \
-                if (h[r] == -INFINITY) continue;                                                                                 \
-                p[n] = t + r * cols;                                                                                             \
-                hr[n++] = SPREAD_##s(h[r]);                                                                                      \
-            }                                                                                                                    \
-            if (n == 0) break;                                                                                                   \
-            for (; n < 4; n++) { /* repeat a row: harmless */                                                                    \
-                p[n] = p[0];                                                                                                     \
-                hr[n] = hr[0];                                                                                                   \
-            }                                                                                                                    \
+        vec last = SPREAD_##s(-INFINITY); /* stored once, at the end: loads that meet two unfinished stores are slow */          \
+        for (int64_t r = 0; r < rows; r++, t += cols) {                                                                          \
+            if (h[r] == -INFINITY) continue;                                                                                     \
+            const vec hr = SPREAD_##s(h[r]);                                                                                     \
             int64_t c = 0;                                                                                                       \
-            for (; c + 2 * (lanes) <= cols; c += 2 * (lanes)) {                                                                  \
-                four_rows_##s(p, hr, w, weighted, c, out);                                                                       \
-                four_rows_##s(p, hr, w, weighted, c + (lanes), out);                                                             \
+            for (; c + 4 * (lanes) <= cols; c += 4 * (lanes)) {                                                                  \
+                raise_##s(t + c, hr, w, weighted, out + c);                                                                      \
+                raise_##s(t + c + (lanes), hr, w, weighted, out + c + (lanes));                                                  \
+                raise_##s(t + c + 2 * (lanes), hr, w, weighted, out + c + 2 * (lanes));                                          \
+                raise_##s(t + c + 3 * (lanes), hr, w, weighted, out + c + 3 * (lanes));                                          \
             }                                                                                                                    \
-            for (; c + (lanes) <= cols; c += (lanes)) four_rows_##s(p, hr, w, weighted, c, out);                                 \
-            if (c < cols) four_rows_##s(p, hr, w, weighted, cols - (lanes), out);                                                \
+            for (; c + (lanes) <= cols; c += (lanes)) raise_##s(t + c, hr, w, weighted, out + c);                                \
+            last = MAX_##s(last, TERM(s, weighted, t + cols - (lanes), w, hr));                                                  \
         }                                                                                                                        \
+        STORE_##s(out + cols - (lanes), last);                                                                                   \
         for (int64_t c = 0; c < cols; c++) out[c] += 0;                                                                          \
     }                                                                                                                            \
     AVX2 static void rows_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {                     \
@@ -121,32 +111,37 @@ INLINE_AVX2 float hmax_f(v8f x) {
         }                                                                                                                        \
     }
 
-/* Reduction along rows: four rows share the loads of h and give four independent chains. */
+/* Reduction along rows, again in the order of memory; four independent chains hide the latency of the maximum. */
 #define DEFINE_COLS(s, real, vec, lanes)                                                                                         \
-    INLINE_AVX2 void reduce_##s(const real *t, int64_t stride, int64_t cols, vec w, int weighted, const real *h, vec acc[4]) {   \
-        for (int k = 0; k < 4; k++) acc[k] = SPREAD_##s(-INFINITY);                                                              \
-        int64_t c = 0;                                                                                                           \
-        for (; c + (lanes) <= cols; c += (lanes)) {                                                                              \
-            vec hc = LOAD_##s(h + c);                                                                                            \
-            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * stride + c, w, hc));                  \
+    INLINE_AVX2 real row_max_##s(const real *t, int64_t cols, vec w, int weighted, const real *h) {                              \
+        vec a = SPREAD_##s(-INFINITY), b = a, c = a, d = a;                                                                      \
+        int64_t k = 0;                                                                                                           \
+        for (; k + 4 * (lanes) <= cols; k += 4 * (lanes)) {                                                                      \
+            a = MAX_##s(a, TERM(s, weighted, t + k, w, LOAD_##s(h + k)));                                                        \
+            b = MAX_##s(b, TERM(s, weighted, t + k + (lanes), w, LOAD_##s(h + k + (lanes))));                                    \
+            c = MAX_##s(c, TERM(s, weighted, t + k + 2 * (lanes), w, LOAD_##s(h + k + 2 * (lanes))));                            \
+            d = MAX_##s(d, TERM(s, weighted, t + k + 3 * (lanes), w, LOAD_##s(h + k + 3 * (lanes))));                            \
         }                                                                                                                        \
-        if (c < cols) {                                                                                                          \
-            c = cols - (lanes);                                                                                                  \
-            vec hc = LOAD_##s(h + c);                                                                                            \
-            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * stride + c, w, hc));                  \
+        for (; k + (lanes) <= cols; k += (lanes)) a = MAX_##s(a, TERM(s, weighted, t + k, w, LOAD_##s(h + k)));                  \
+        if (k < cols) b = MAX_##s(b, TERM(s, weighted, t + cols - (lanes), w, LOAD_##s(h + cols - (lanes))));                    \
+        return hmax_##s(MAX_##s(MAX_##s(a, b), MAX_##s(c, d))) + 0;                                                              \
+    }                                                                                                                            \
+    /* Short rows: four at a time are still one piece of memory, and share the loads of h. */                                     \
+    INLINE_AVX2 void four_rows_##s(const real *t, int64_t cols, vec w, int weighted, const real *h, real *out) {                 \
+        vec acc[4];                                                                                                              \
+        const vec end = LOAD_##s(h + cols - (lanes));                                                                            \
+        for (int k = 0; k < 4; k++) acc[k] = TERM(s, weighted, t + (k + 1) * cols - (lanes), w, end);                            \
+        for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) {                                                                 \
+            const vec hc = LOAD_##s(h + c);                                                                                      \
+            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * cols + c, w, hc));                    \
         }                                                                                                                        \
+        for (int k = 0; k < 4; k++) out[k] = hmax_##s(acc[k]) + 0;                                                               \
     }                                                                                                                            \
     INLINE_AVX2 void all_rows_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {    \
         int64_t r = 0;                                                                                                           \
-        vec acc[4];                                                                                                              \
-        for (; r + 4 <= rows; r += 4) {                                                                                          \
-            reduce_##s(t + r * cols, cols, cols, w, weighted, h, acc);                                                           \
-            for (int k = 0; k < 4; k++) out[r + k] = hmax_##s(acc[k]) + 0;                                                       \
-        }                                                                                                                        \
-        for (; r < rows; r++) {                                                                                                  \
-            reduce_##s(t + r * cols, 0, cols, w, weighted, h, acc);                                                              \
-            out[r] = hmax_##s(acc[0]) + 0;                                                                                       \
-        }                                                                                                                        \
+        if (cols <= 6 * (lanes))                                                                                                 \
+            for (; r + 4 <= rows; r += 4) four_rows_##s(t + r * cols, cols, w, weighted, h, out + r);                            \
+        for (; r < rows; r++) out[r] = row_max_##s(t + r * cols, cols, w, weighted, h);                                          \
     }                                                                                                                            \
     AVX2 static void cols_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {                     \
         vec spread = SPREAD_##s(w);                                                                                              \

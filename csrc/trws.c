@@ -202,6 +202,25 @@ static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi,
     else s->k->maxplus_cols(t, to, from, w, h, out);
 }
 
+#if defined(__GNUC__)
+#define PREFETCH(p) __builtin_prefetch(p)
+#else
+#define PREFETCH(p) ((void)(p))
+#endif
+
+/* Edges are not in the order of memory, their tables even less: ask early for what the next one needs. The hardware follows once a
+ * table is being read. */
+static void prefetch_edge(const fgi_model *m, const trws *s, const edge *e) {
+    enum { LINE = 64, LINES = 8 };
+    const char *message = (const char *)(s->messages + e->message);
+    PREFETCH(message);
+    PREFETCH(message + LINE);
+    if (!e->values) return;
+    const char *t = s->single ? (const char *)(s->rounded + (e->values - m->t->values)) : (const char *)e->values;
+    const int64_t bytes = (s->single ? 4 : 8) * (int64_t)m->s->cards[e->lo] * m->s->cards[e->hi];
+    for (int64_t k = 0; k < LINES * LINE && k < bytes; k += LINE) PREFETCH(t + k);
+}
+
 static double larger(double x, double y) { return x > y ? x : y; }
 
 /* send() for two labels at both ends, where the calls would cost more than the work. */
@@ -304,10 +323,17 @@ static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
         fgi_sum_add(&s->progress.decoded, s->given[best]);
     }
     s->k->add(s->hat, theta, n);
-    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) s->k->add(s->hat, s->messages + s->edges[s->earlier[k]].message, n);
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+        if (k + 2 < s->earlier_begin[i + 1]) PREFETCH(s->messages + s->edges[s->earlier[k + 2]].message);
+        s->k->add(s->hat, s->messages + s->edges[s->earlier[k]].message, n);
+    }
 }
 
 /* ---- sweeps ------------------------------------------------------------------------------------------------- */
+
+static edge *outgoing(const trws *s, int32_t i, int forward, int64_t k) {
+    return &s->edges[forward ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
+}
 
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
 static int sweep(const fgi_model *m, trws *s, double deadline) {
@@ -318,6 +344,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i], n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
         const int64_t n_send = forward ? n_later : n_earlier;
         if (s->done < 0) {
+            if (n_send > 0) prefetch_edge(m, s, outgoing(s, i, forward, 0));
             visit(m, s, i, forward);
             double top = s->k->max(s->hat, st->cards[i]);
             fgi_progress_take(&s->progress, top);
@@ -329,9 +356,9 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         }
         const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
         while (s->done < n_send) {
-            int64_t at = forward ? s->later_begin[i] + s->done : s->earlier[s->earlier_begin[i] + s->done];
-            edge *e = &s->edges[at];
-            s->done++;
+            edge *e = outgoing(s, i, forward, s->done++);
+            if (s->done < n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done));
+            if (s->done + 1 < n_send) PREFETCH(outgoing(s, i, forward, s->done + 1));
             double top = send(m, s, e, forward, weight);
             s->tops += top;
             int64_t entries = e->values ? (int64_t)st->cards[e->lo] * st->cards[e->hi] : st->cards[e->lo] + st->cards[e->hi];
