@@ -14,6 +14,7 @@ static inline int reserve(pool *p, int64_t more, size_t bytes) { /* room for `mo
     if ((uint64_t)wish > PTRDIFF_MAX / bytes) return 0;
     void *at = realloc(p->at, (size_t)wish * bytes);
     if (!at) return 0;
+    fgi_prefer_large_pages(at, wish * (int64_t)bytes);
     p->at = at;
     p->capacity = wish;
     return 1;
