@@ -73,6 +73,8 @@ typedef struct gdmm {
     gdmm_pair *pairs;        /* per factor, or NULL when no factor is one */
     uint8_t *is_pair;
     fgi_order **order;       /* per table */
+    int64_t n_orders;        /* tables done, during the set-up */
+    fgi_order_builder *builder;
     int32_t *sorted;         /* labels of a variable by descending theta, laid out as the unaries; NULL when dense */
 
     int warm;                /* multipliers come from an earlier run */

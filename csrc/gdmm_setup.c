@@ -7,6 +7,7 @@ static const int64_t DENSE_STATES = 60000000;
 static const int64_t DENSE_LABELS = 20000000;
 static const int32_t SMALL_CARD = 4; /* such a variable's messages are always dense: nothing to save */
 static const int64_t STEP_WORK = 500000;
+static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
 
@@ -167,6 +168,7 @@ void gdmm_release(gdmm *g) {
     for (int64_t f = 0; g->active && f < st->n_factors; f++) free(g->active[f].theta);
     for (int k = 0; k < g->n_workers; k++) worker_free(&g->workers[k]);
     gdmm_propagation_free(g->propagation);
+    fgi_order_builder_free(g->builder);
     gdmm_sweep_free(g->sweep);
     fgi_solver_free(g->search);
     fgi_local_free(g->local);
@@ -265,7 +267,10 @@ void gdmm_restart(gdmm *g) {
     fgi_local_free(g->local);
     fgi_solver_free(g->search);
     gdmm_sweep_free(g->sweep);
+    fgi_order_builder_free(g->builder);
     g->local = NULL;
+    g->builder = NULL;
+    g->n_orders = 0; /* the tables may be new */
     g->search = NULL;
     g->sweep = NULL;
     g->swept = g->converged = 0;
@@ -277,16 +282,28 @@ void gdmm_restart(gdmm *g) {
     g->cursor = 0;
 }
 
+/* Sorted access to the tables: one linear pass over each, in parts. Returns 1 when all are there. */
+static int prepare_orders(gdmm *g) {
+    const int64_t *begin = g->model->s->values_begin;
+    for (int64_t work = 0; g->n_orders < g->model->s->n_tables && !g->solver->failure; g->n_orders++) {
+        const int32_t t = (int32_t)g->n_orders;
+        if (work >= ORDER_WORK || !fgi_model_order_step(g->model, t, ORDER_WORK, &g->builder, &g->solver->failure)) return 0;
+        g->order[t] = fgi_model_order(g->model, t, &g->solver->failure);
+        work += 100 + begin[t + 1] - begin[t];
+    }
+    return 1;
+}
+
 int gdmm_prepare_step(gdmm *g) {
     const fgi_structure *st = g->model->s;
-    if (g->cursor == 0) {
+    if (!g->local) {
         create_adjacency(g);
         g->scale = mean_range(g->model);
         if (g->rho == 0) g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
         g->local = fgi_local_create(g->model);
         if (!g->local) g->solver->failure = FGI_NO_MEMORY;
-        for (int64_t t = 0; t < st->n_tables && !g->solver->failure; t++) g->order[t] = fgi_model_order(g->model, (int32_t)t, &g->solver->failure);
     }
+    if (!prepare_orders(g)) return 0;
     for (int64_t work = 0; work < STEP_WORK && !g->solver->failure; g->cursor++) {
         if (g->cursor < st->n_vars) {
             prepare_variable(g, g->cursor);
