@@ -8,7 +8,8 @@ The policy, from first to last (all of it is in this file):
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
    gdmm, since one pass over their tables would cost more than its whole run.
-5. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member.
+5. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member. A part
+   whose proof does not get on leaves it little work, and gets slabs (where it is sparse enough) for a better bound.
 6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
    labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
    With several threads the members of a round run at the same time: what they do does not depend on it.
@@ -50,8 +51,9 @@ MANY_FACTORS = 1_000_000
 PROVEN = 1e-12  # a relative gap that is rounding
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
+FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 MOVED = 0.02  # ... by this fraction of the gap ...
-SMALL_SHARE = 0.1  # ... is left with this share
+SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound
 
 
 class PartState:
@@ -70,6 +72,7 @@ class PartState:
         self._round = 0
         self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
         self._states = 0.0
+        self._slabs = False  # have been asked to join
 
     @property
     def running(self) -> bool:
@@ -108,7 +111,8 @@ class PartState:
             return 1.0
         if self._moved_bound - info.bound > MOVED * (info.bound - self.score):
             self._moved_at, self._moved_bound = proof.work, info.bound
-        return 1.0 if proof.work - self._moved_at < PATIENCE else SMALL_SHARE
+        far = info.bound - self.score > FAR_PROOF * max(1.0, abs(self.score))
+        return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
@@ -165,13 +169,16 @@ class PartState:
     def _exchange(self) -> None:
         self.members = [m for m in self.members if m.running]
         self._share_labels()
-        for member in self.members:
+        for member in list(self.members):
             if isinstance(member, EliminationMember):
                 continue
             if self.bound < member.engine.info.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "bnb":
                 member.share = self._share_of_proof(member)
+                if member.share < 1.0 and not self._slabs:
+                    self._slabs = True
+                    self.join("slabs")
             if member.name == "search":
                 near = self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
                 member.share = NEAR_SHARE if near else SEARCH_SHARE
