@@ -1,8 +1,8 @@
 /* condition.c - the model that is left when some variables are fixed.
  *
  * Free variables keep their order. A factor with no free variable becomes part of the constant, one with a single free
- * variable part of its unary scores, and one that loses some of three or more variables reads a slice of its table. Slices
- * are made once per (table, fixed positions, fixed labels), so what was shared stays shared. */
+ * variable part of its unary scores, and one that loses some of three or more variables reads a slice of its table.
+ * Slices are made once per (table, fixed positions, fixed labels), so what was shared stays shared. */
 #include <string.h>
 #include "model.h"
 #include "util.h"
@@ -37,11 +37,15 @@ static fgi_rc fix_variables(reduction *r, int64_t n, const int32_t *vars, const 
     for (int64_t i = 0; i < s->n_vars; i++) r->fixed[i] = -1;
     for (int64_t k = 0; k < n; k++) {
         int32_t i = vars[k];
-        if (i < 0 || i >= s->n_vars) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence for variable %d; there are %lld", i, (long long)s->n_vars);
+        if (i < 0 || i >= s->n_vars)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence for variable %d; there are %lld", i,
+                            (long long)s->n_vars);
         if (labels[k] < 0 || labels[k] >= s->cards[i])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d the label %d, out of range 0..%d", i, labels[k], s->cards[i] - 1);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d label %d, out of range 0..%d", i, labels[k],
+                            s->cards[i] - 1);
         if (r->fixed[i] >= 0 && r->fixed[i] != labels[k])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d both label %d and label %d", i, r->fixed[i], labels[k]);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d both label %d and label %d", i, r->fixed[i],
+                            labels[k]);
         r->fixed[i] = labels[k];
     }
     for (int64_t i = 0; i < s->n_vars; i++)
@@ -62,7 +66,8 @@ static uint64_t slice_hash(const reduction *r, int64_t f) {
     const fgi_structure *s = r->m->s;
     const int32_t *vars = fgi_factor_vars(s, f);
     fgi_rng mix = {(uint64_t)s->factor_table[f]};
-    for (int32_t k = 0; k < fgi_factor_arity(s, f); k++) mix.state = fgi_rng_next(&mix) ^ (uint64_t)(r->fixed[vars[k]] + 1);
+    for (int32_t k = 0; k < fgi_factor_arity(s, f); k++)
+        mix.state = fgi_rng_next(&mix) ^ (uint64_t)(r->fixed[vars[k]] + 1);
     return fgi_rng_next(&mix);
 }
 
@@ -102,8 +107,8 @@ static int32_t table_of(reduction *r, int64_t f, int32_t n_free) {
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
-/* Calls for every free state of factor f, last free variable fastest, would cost a call per entry; so the walk is spelled
- * out: `at` holds the labels of all its variables, and the flat index follows. */
+/* The entries of factor f's table that agree with the fixed labels, last free variable fastest. `at` is scratch for the
+ * labels of all its variables, counted up like an odometer whose fixed wheels do not turn. */
 static void copy_slice(const reduction *r, int64_t f, double *out, int32_t *at) {
     fgi_view v = fgi_factor_view(r->m, f);
     const int32_t *cards = r->m->s->cards;
@@ -202,7 +207,8 @@ static int place_tables(reduction *r) {
             for (int32_t k = 0; k < s->table_arity[old]; k++)
                 if (r->fixed[vars[k]] >= 0) size /= s->cards[vars[k]];
         }
-        r->n_values += size; /* each is part of an old table, and there are no more than factors: no overflow in int64 */
+        if (size > INT64_MAX - r->n_values) return 0;
+        r->n_values += size;
         if (r->kind[t] == FGI_DENSE) r->n_dims += r->arity[t];
     }
     r->dims = fgi_alloc(r->n_dims, sizeof(int32_t));
@@ -260,7 +266,8 @@ static int fold_the_rest(reduction *r) {
     return ok;
 }
 
-fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err) {
+fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
+                           fgi_error *err) {
     reduction r = {.m = m};
     r.fixed = fgi_alloc(m->s->n_vars, sizeof(int32_t));
     r.index = fgi_calloc(m->s->n_vars, sizeof(int32_t));

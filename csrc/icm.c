@@ -61,7 +61,8 @@ static double trivial_bound(const fgi_model *m) {
         for (int32_t a = 0; a < m->s->cards[i]; a++) best = fmax(best, fgi_unary(m, i)[a]);
         fgi_sum_add(&sum, best);
     }
-    for (int64_t f = 0; f < m->s->n_factors; f++) fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
     double value = fgi_sum_value(&sum);
     return value == -INFINITY ? value : value + 1e-13 * fabs(value);
 }

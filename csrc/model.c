@@ -32,11 +32,14 @@ static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_a
     if (kind == FGI_DENSE) {
         int32_t arity = spec->table_arity[t];
         int64_t size = 1;
-        if (arity < 2) return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has arity %d; fold arity 0 and 1 first", (long long)t, arity);
+        if (arity < 2)
+            return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has arity %d; fold arity 0 and 1 first", (long long)t,
+                            arity);
         for (int32_t k = 0; k < arity; k++) {
             int32_t d = spec->dims[*dims_at + k];
             if (d < 1) return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has a dimension of %d", (long long)t, d);
-            if (!fgi_mul(size, d, &size)) return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has more than 2^63 entries", (long long)t);
+            if (!fgi_mul(size, d, &size))
+                return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has more than 2^63 entries", (long long)t);
         }
         if (size > spec->n_values - *values_at)
             return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld needs %lld values, %lld are left", (long long)t, (long long)size,
@@ -46,13 +49,17 @@ static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_a
         *values_at += size;
         return rc;
     }
-    if (kind < 0 || kind > FGI_SQDIFF || !spec->params) return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has unknown kind %d", (long long)t, kind);
-    if (spec->table_arity && spec->table_arity[t] != 2) return fgi_fail(err, FGI_BAD_MODEL, t, "implicit table %lld must be pairwise", (long long)t);
+    if (kind < 0 || kind > FGI_SQDIFF || !spec->params)
+        return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has unknown kind %d", (long long)t, kind);
+    if (spec->table_arity && spec->table_arity[t] != 2)
+        return fgi_fail(err, FGI_BAD_MODEL, t, "implicit table %lld must be pairwise", (long long)t);
     double p0 = spec->params[2 * t], p1 = spec->params[2 * t + 1];
     if (kind == FGI_POTTS) {
-        if (!(p0 < INFINITY) || !(p1 < INFINITY)) return fgi_fail(err, FGI_BAD_MODEL, t, "Potts table %lld: scores must be finite or -inf", (long long)t);
+        if (!(p0 < INFINITY) || !(p1 < INFINITY))
+            return fgi_fail(err, FGI_BAD_MODEL, t, "Potts table %lld: scores must be finite or -inf", (long long)t);
     } else if (!(p0 >= 0 && p0 < INFINITY) || !(p1 > 0)) {
-        return fgi_fail(err, FGI_BAD_MODEL, t, "difference table %lld: the weight must be finite and >= 0, the truncation > 0", (long long)t);
+        return fgi_fail(err, FGI_BAD_MODEL, t,
+                        "difference table %lld: the weight must be finite and >= 0, the truncation > 0", (long long)t);
     }
     return FGI_OK;
 }
@@ -60,21 +67,31 @@ static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_a
 static fgi_rc check_factor(const fgi_model_spec *spec, const fgi_structure *s, int64_t f, fgi_error *err) {
     int64_t begin = fgi_factor_begin(s, f);
     int32_t arity = fgi_factor_arity(s, f), t = spec->factor_table[f];
-    if (t < 0 || t >= spec->n_tables) return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to table %d of %lld", (long long)f, t, (long long)spec->n_tables);
-    if (arity != s->table_arity[t]) return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has %d variables, its table %d has arity %d", (long long)f, arity, t, s->table_arity[t]);
+    if (t < 0 || t >= spec->n_tables)
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to table %d of %lld", (long long)f, t,
+                        (long long)spec->n_tables);
+    if (arity != s->table_arity[t])
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has %d variables, its table %d has arity %d", (long long)f,
+                        arity, t, s->table_arity[t]);
     double w = fgi_factor_weight(s, f);
-    if (!(w > 0 && w < INFINITY)) return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has weight %g; it must be finite and > 0", (long long)f, w);
+    if (!(w > 0 && w < INFINITY))
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has weight %g; it must be finite and > 0", (long long)f, w);
     int transposed = s->factor_transposed && s->factor_transposed[f];
-    if (transposed && arity != 2) return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld is transposed but not pairwise", (long long)f);
+    if (transposed && arity != 2)
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld is transposed but not pairwise", (long long)f);
     for (int32_t k = 0; k < arity; k++) {
         int32_t i = spec->vars[begin + k];
-        if (i < 0 || i >= spec->n_vars) return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to variable %d of %lld", (long long)f, i, (long long)spec->n_vars);
+        if (i < 0 || i >= spec->n_vars)
+            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to variable %d of %lld", (long long)f, i,
+                            (long long)spec->n_vars);
         for (int32_t l = 0; l < k; l++)
-            if (spec->vars[begin + l] == i) return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld names variable %d twice", (long long)f, i);
+            if (spec->vars[begin + l] == i)
+                return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld names variable %d twice", (long long)f, i);
         if (s->table_kind[t] != FGI_DENSE) continue;
         int32_t d = s->dims[s->dims_begin[t] + (transposed ? 1 - k : k)];
         if (d != s->cards[i])
-            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: variable %d has %d labels, table %d has %d there", (long long)f, i, s->cards[i], t, d);
+            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: variable %d has %d labels, table %d has %d there",
+                            (long long)f, i, s->cards[i], t, d);
     }
     return FGI_OK;
 }
@@ -137,10 +154,14 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     s->dims_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
     s->values_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
     s->factor_table = fgi_copy(spec->factor_table, s->n_factors, sizeof(int32_t));
-    if (!s->cards || !s->unary_begin || !s->table_kind || !s->table_arity || !s->dims_begin || !s->values_begin || !s->factor_table) goto fail;
+    if (!s->cards || !s->unary_begin || !s->table_kind || !s->table_arity || !s->dims_begin || !s->values_begin ||
+        !s->factor_table)
+        goto fail;
     if (spec->params && !(s->params = fgi_copy(spec->params, 2 * s->n_tables, sizeof(double)))) goto fail;
-    if (spec->factor_weight && !(s->factor_weight = fgi_copy(spec->factor_weight, s->n_factors, sizeof(double)))) goto fail;
-    if (spec->factor_transposed && !(s->factor_transposed = fgi_copy(spec->factor_transposed, s->n_factors, 1))) goto fail;
+    if (spec->factor_weight && !(s->factor_weight = fgi_copy(spec->factor_weight, s->n_factors, sizeof(double))))
+        goto fail;
+    if (spec->factor_transposed && !(s->factor_transposed = fgi_copy(spec->factor_transposed, s->n_factors, 1)))
+        goto fail;
     if (spec->var_begin && !(s->var_begin = fgi_copy(spec->var_begin, s->n_factors + 1, sizeof(int64_t)))) goto fail;
 
     rc = FGI_BAD_MODEL;
@@ -162,7 +183,8 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     }
     rc = FGI_BAD_MODEL;
     if (values_at != spec->n_values) {
-        fgi_fail(err, rc, -1, "the tables need %lld values, %lld are given", (long long)values_at, (long long)spec->n_values);
+        fgi_fail(err, rc, -1, "the tables need %lld values, %lld are given", (long long)values_at,
+                 (long long)spec->n_values);
         goto fail_with_message;
     }
     rc = FGI_NO_MEMORY;
@@ -224,7 +246,8 @@ static fgi_unaries *unaries_new(const double *values, int64_t n) {
 }
 
 /* With values NULL the caller puts its own. Orders are kept: a permutation stays right while its table's values do. */
-static fgi_tables *tables_new(const fgi_structure *s, const double *values, const fgi_table_facts *facts, const fgi_tables *orders_of) {
+static fgi_tables *tables_new(const fgi_structure *s, const double *values, const fgi_table_facts *facts,
+                              const fgi_tables *orders_of) {
     fgi_tables *t = fgi_calloc(1, sizeof *t);
     if (!t) return NULL;
     atomic_init(&t->refs, 1);
@@ -282,7 +305,8 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
                              : implicit_facts(s, t);
     for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
         if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
-            rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f, s->factor_weight[f]);
+            rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f,
+                          s->factor_weight[f]);
             goto fail;
         }
     if (own) m->t->values = own;
@@ -387,7 +411,8 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     if (rc) return rc;
     fgi_table_facts facts = facts_of(values, n);
     if (weight_overflows(s->max_weight, &facts))
-        return fgi_fail(err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table, s->max_weight);
+        return fgi_fail(err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table,
+                        s->max_weight);
     if (atomic_load(&m->t->refs) != 1) {
         fgi_tables *t = tables_new(s, m->t->values, m->t->facts, m->t);
         if (!t) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -405,7 +430,8 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
 static fgi_rc check_labels(const fgi_structure *s, const int32_t *labels, fgi_error *err) {
     for (int64_t i = 0; i < s->n_vars; i++)
         if (labels[i] < 0 || labels[i] >= s->cards[i])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is out of range 0..%d", labels[i], (long long)i, s->cards[i] - 1);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is out of range 0..%d", labels[i],
+                            (long long)i, s->cards[i] - 1);
     return FGI_OK;
 }
 
