@@ -111,7 +111,7 @@ def _run(job: dict[str, Any], file: str, repeat: int) -> Run:
     limit = 3 * job["seconds"] + 120
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "fginfer.compare.worker"],
+            [sys.executable, "-P", "-m", "fginfer.compare.worker"],
             input=json.dumps(job),
             capture_output=True,
             text=True,
