@@ -309,6 +309,8 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
     decimals = max(0, min(decimals, 17 - len(str(top))))
     bound = f"{top}.{'0' * decimals}" if decimals else str(top)
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", split_compression(path)[0].stem)
+    # toulbar2 shares tables of up to three variables and wants the function that others name to come last; of more
+    # variables it reads a default cost and tuples only.
     last = {key: f"f{len(entries) + k}" for k, (_, key) in enumerate(factors)}
     with write_atomically(path) as stream:
         stream.write(f'{{\n"problem": {{"name": "m_{name}", "mustbe": "<{bound}"}},\n"variables": {{'.encode())
@@ -320,15 +322,18 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
             stream.write(_function(n, scope, _costs(scores, bound)))
             n += 1
         for scope, key in factors:
-            own = f"f{n}" == last[key]  # toulbar2 wants the function that others name to come last
-            stream.write(_function(n, scope, _costs(factors.scores(key), bound) if own else f'"{last[key]}"'))
+            if len(scope) < 4 and f"f{n}" != last[key]:
+                costs = f'"costs": "{last[key]}"'
+            else:
+                costs = (_costs if len(scope) < 4 else _tuples)(factors.scores(key), bound)
+            stream.write(_function(n, scope, costs))
             n += 1
         stream.write(b"\n}\n}\n")
 
 
 def _function(n: int, scope: tuple[int, ...], costs: str) -> bytes:
     comma = "," if n else ""
-    return f'{comma}\n"f{n}": {{"scope": [{", ".join(map(str, scope))}], "costs": {costs}}}'.encode()
+    return f'{comma}\n"f{n}": {{"scope": [{", ".join(map(str, scope))}], {costs}}}'.encode()
 
 
 def _text(cost: float) -> str:
@@ -340,7 +345,21 @@ def _decimals(cost: float) -> int:
 
 
 def _costs(scores: NDArray[np.float64], bound: str) -> str:
-    """All costs, exactly: the shortest decimals that read back as the same doubles."""
+    """All costs, exactly."""
+    return f'"costs": [{", ".join(_texts(scores, bound))}]'
+
+
+def _tuples(scores: NDArray[np.float64], bound: str) -> str:
+    """The most frequent cost, and the labels that have another one."""
+    costs = _texts(scores, bound)
+    default = Counter(costs).most_common(1)[0][0]
+    labels = np.stack(np.unravel_index(np.arange(scores.size), scores.shape), axis=1).tolist()
+    rows = [", ".join([*map(str, x), c]) for x, c in zip(labels, costs, strict=True) if c != default]
+    return f'"defaultcost": {default}, "costs": [{", ".join(rows)}]'
+
+
+def _texts(scores: NDArray[np.float64], bound: str) -> list[str]:
+    """The shortest decimals that read back as the same doubles."""
     known: dict[float, str] = {math.inf: bound}
     out = []
     for cost in (0.0 - scores).reshape(-1).tolist():
@@ -348,4 +367,4 @@ def _costs(scores: NDArray[np.float64], bound: str) -> str:
         if text is None:
             text = known[cost] = _text(cost)
         out.append(text)
-    return f"[{', '.join(out)}]"
+    return out

@@ -370,3 +370,24 @@ def test_npz_opens_with_numpy(tmp_path: Path) -> None:
         members = {name: archive[name] for name in archive.files}
     np.savez_compressed(path, **members)
     assert fginfer.read(path).score([1, 0]) == 3.0
+
+
+def test_cfn_is_written_as_toulbar2_reads_it(tmp_path: Path) -> None:
+    """It shares dense tables of up to three variables, named before they come; of four it reads tuples only."""
+    path = tmp_path / "m.cfn"
+    graph = FactorGraph([2, 2, 2, 2, 2])
+    graph.add_factor([0, 1], [[0.0, -1.5], [-2.0, 0.0]])
+    graph.add_factor([1, 2], [[0.0, -1.5], [-2.0, 0.0]])
+    table = np.zeros((2, 2, 2, 2))
+    table[0, 1, 1, 0] = -math.inf
+    graph.add_factor([0, 1, 2, 3], table)
+    graph.add_factor([1, 2, 3, 4], table)
+    fginfer.write(graph, path)
+    model = json.loads(path.read_text())
+    functions = model["functions"]
+    assert functions["f0"] == {"scope": [0, 1], "costs": "f1"}
+    assert functions["f1"] == {"scope": [1, 2], "costs": [0, 1.5, 2, 0]}
+    bound = float(model["problem"]["mustbe"][1:])
+    for name, scope in (("f2", [0, 1, 2, 3]), ("f3", [1, 2, 3, 4])):
+        assert functions[name] == {"scope": scope, "defaultcost": 0, "costs": [0, 1, 1, 0, bound]}
+    assert fginfer.read(path).to_arrays().n_tables == 2
