@@ -14,6 +14,7 @@ enum {
     CHUNK = 100000,         /* operations between two looks at the clock */
     LEAST_BITS = 6,         /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
+    WARM_UP = 4,            /* moves over all variables before the choice is free */
     CONSTRUCT_BACKTRACKS = 20000
 };
 
@@ -38,7 +39,7 @@ int fgi_search_better(const fgi_search *s, int64_t violations, double score, int
  * the end of a slice or an epoch. What is reported when does not steer the search. */
 static void report(fgi_solver *solver, fgi_search *s, int now) {
     if (!s->unreported) return;
-    const double pass = (double)(solver->model->s->n_vars + 2 * solver->model->s->n_factors);
+    const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
     if (!now && fgi_search_work(s) - s->reported < pass) return;
     if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
     s->unreported = 0;
@@ -84,6 +85,12 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     fgi_bandit_init(&s->shapes, 2, 1000);
     fgi_bandit_init(&s->fusions, m->s->max_card > 2 ? FGI_FUSIONS : 1, 1000);
     fgi_bandit_init(&s->kinds, FGI_SEARCH_KINDS, 1000);
+    /* Forests need tables of two variables; a whole pass over them must be possible. */
+    const double pair = (double)m->s->max_card * m->s->max_card, forest = 2 * pair * (double)n;
+    s->cost_limit = forest > (1 << 24) && forest < (1 << 27) ? (int64_t)forest : 1 << 24;
+    s->warm_up = forest < (1 << 27) ? WARM_UP : 0;
+    s->warm_up_arm = (s->n_regions - 1) * FGI_TABLE_SIZES;
+    while (exp2(LEAST_BITS + MORE_BITS * (s->warm_up_arm % FGI_TABLE_SIZES)) < pair && s->warm_up_arm + 1 < s->blocks.n) s->warm_up_arm++;
     for (int32_t k = 0; k < s->blocks.n; k++) /* a guess, until tried */
         s->blocks.cost[k] = 50.0 * (double)(s->region_size[k / FGI_TABLE_SIZES] << (2 * (k % FGI_TABLE_SIZES)));
     solver->info.memory = fgi_local_memory(s->local) + n * (60 + 4 * FGI_ELITES);
@@ -145,28 +152,56 @@ static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
     return above < 0 ? now : above;
 }
 
-/* One alternative for each variable of the region; those without one leave it. */
-static void propose(fgi_search *s) {
-    const int32_t *cards = s->model->s->cards, *labels = fgi_local_labels(s->local);
-    int32_t *vars = fgi_region_variables(s->region);
-    const int32_t constant = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card), shift = fgi_rng_below(&s->rng, 2) ? 1 : -1;
-    const int32_t elite = s->elites.n ? (int32_t)fgi_rng_below(&s->rng, s->elites.n) : 0;
-    int64_t n = 0;
-    for (int64_t k = 0; k < s->now.n_region; k++) {
-        const int32_t var = vars[k], now = labels[var];
-        int32_t to = now;
-        switch ((fgi_search_fusion)s->now.fusion_arm) {
-            case FGI_FUSE_SECOND: to = other_label(s, var, 0); break;
-            case FGI_FUSE_RANDOM: to = other_label(s, var, cards[var] - 2); break;
-            case FGI_FUSE_CONSTANT: to = constant < cards[var] ? constant : now; break;
-            case FGI_FUSE_SHIFT: to = now + shift; break;
-            default: to = s->elites.n ? s->elites.labels[elite][var] : other_label(s, var, 0);
-        }
-        if (to == now || to < 0 || to >= cards[var]) continue;
-        s->alternatives[var] = to;
-        vars[n++] = var;
+static int32_t neighbour_label(fgi_search *s, int32_t var) {
+    const fgi_structure *st = s->model->s;
+    const int64_t degree = st->adj_begin[var + 1] - st->adj_begin[var];
+    if (degree == 0) return -1;
+    const int32_t f = st->adj[st->adj_begin[var] + fgi_rng_below(&s->rng, degree)];
+    return fgi_local_labels(s->local)[fgi_factor_vars(st, f)[fgi_rng_below(&s->rng, fgi_factor_arity(st, f))]];
+}
+
+static int32_t alternative(fgi_search *s, int32_t var) {
+    const int32_t now = fgi_local_labels(s->local)[var], parameter = s->now.parameter;
+    switch ((fgi_search_fusion)s->now.fusion_arm) {
+        case FGI_FUSE_RANDOM: return other_label(s, var, s->model->s->cards[var] - 2);
+        case FGI_FUSE_CONSTANT: return parameter;
+        case FGI_FUSE_SHIFT: return now + parameter;
+        case FGI_FUSE_NEIGHBOUR: return neighbour_label(s, var);
+        case FGI_FUSE_ELITE: return s->elites.labels[parameter][var];
+        default: return other_label(s, var, 0);
     }
-    s->now.n_region = n;
+}
+
+static void choose_fusion(fgi_search *s) {
+    fgi_move *v = &s->now;
+    v->fusion_arm = fgi_bandit_choose(&s->fusions, &s->rng);
+    /* A fresh start would only be drawn to where the others are. */
+    if (v->fusion_arm == FGI_FUSE_ELITE && (s->kind <= FGI_SEARCH_FRESH || s->elites.n == 0)) v->fusion_arm = FGI_FUSE_SECOND;
+    v->options.two_states = v->fusion_arm != FGI_FUSE_NONE;
+    switch ((fgi_search_fusion)v->fusion_arm) {
+        case FGI_FUSE_CONSTANT: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card); break;
+        case FGI_FUSE_SHIFT: v->parameter = fgi_rng_below(&s->rng, 2) ? 1 : -1; break;
+        case FGI_FUSE_ELITE: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->elites.n); break;
+        default: v->parameter = 0;
+    }
+}
+
+/* One alternative for each variable of the region; those without one leave it. Returns 1 when done. */
+static int propose(fgi_search *s, int64_t max_operations) {
+    const int32_t *cards = s->model->s->cards;
+    int32_t *vars = fgi_region_variables(s->region);
+    fgi_move *v = &s->now;
+    int64_t spent = fgi_local_operations(s->local);
+    for (; v->cursor < v->n_region; v->cursor++) {
+        if (fgi_local_operations(s->local) - spent > max_operations) return 0;
+        const int32_t var = vars[v->cursor], to = alternative(s, var);
+        spent -= 4;
+        if (to == fgi_local_labels(s->local)[var] || to < 0 || to >= cards[var]) continue;
+        s->alternatives[var] = to;
+        vars[v->n_proposed++] = var;
+    }
+    v->n_region = v->n_proposed;
+    return 1;
 }
 
 static void start_block(fgi_search *s) {
@@ -193,16 +228,24 @@ static void choose(fgi_search *s) {
     fgi_local_mark(s->local);
     v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);
     v->kick_arm = fgi_bandit_choose(&s->kicks, &s->rng);
-    v->fusion_arm = fgi_bandit_choose(&s->fusions, &s->rng);
-    /* A fresh start would only be drawn to where the others are. */
-    if (v->fusion_arm == FGI_FUSE_ELITE && s->kind <= FGI_SEARCH_FRESH) v->fusion_arm = FGI_FUSE_SECOND;
+    choose_fusion(s);
+    int warm_up = 0;
+    if (s->warm_up > 0) { /* all variables, all labels, tables just large enough for forests */
+        v->block_arm = s->warm_up_arm;
+        v->kick_arm = 0;
+        v->fusion_arm = FGI_FUSE_NONE;
+        v->options.two_states = 0;
+        s->warm_up--;
+        warm_up = 1;
+    }
     v->n_kicked = 0;
-    v->options.two_states = v->fusion_arm != FGI_FUSE_NONE;
+    v->cursor = v->n_proposed = 0;
     v->options.log_limit = FGI_LOG_UNIT * (LEAST_BITS + MORE_BITS * (v->block_arm % FGI_TABLE_SIZES));
     v->options.sample = 4 << 2 * fgi_rng_below(&s->rng, 3);
     v->options.last_in_first = (int32_t)fgi_rng_below(&s->rng, 2) * 100;
     v->options.sweep = v->shape_arm = fgi_bandit_choose(&s->shapes, &s->rng);
-    v->options.cost_limit = v->options.sweep ? 1 << 22 : 1 << 24; /* sweeps estimate it right, the others several times too high */
+    if (warm_up) v->options.sweep = v->shape_arm = 0;
+    v->options.cost_limit = v->options.sweep ? 1 << 22 : s->cost_limit; /* sweeps estimate it right, the others several times too high */
     const int64_t size = s->region_size[v->block_arm / FGI_TABLE_SIZES];
     if (size < n) {
         int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
@@ -212,16 +255,24 @@ static void choose(fgi_search *s) {
         v->n_region = fgi_region_all(s->region, &s->rng);
     }
     s->overhead += 1000 + 5 * (double)v->n_region; /* a move that does nothing must not look free */
-    if (v->fusion_arm != FGI_FUSE_NONE) propose(s);
-    else if (v->kick_arm > 0 && size < n) kick(s);
+    if (v->fusion_arm != FGI_FUSE_NONE) {
+        s->stage = FGI_SEARCH_PROPOSE;
+        return;
+    }
+    if (v->kick_arm > 0 && size < n) kick(s);
     start_block(s);
 }
 
-/* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. */
-static void apply(fgi_search *s) {
+/* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. Returns 1 when done. */
+static int apply(fgi_search *s, int64_t max_operations) {
     const fgi_elimination *e = fgi_thin_elimination(s->thin);
     const int32_t *out = fgi_treeblock_labels(s->block);
-    for (int64_t k = 0; k < e->n; k++) fgi_local_flip(s->local, e->order[k], out[k]);
+    const int64_t end = fgi_local_operations(s->local) + max_operations;
+    for (; s->now.cursor < e->n; s->now.cursor++) {
+        if (fgi_local_operations(s->local) > end) return 0;
+        fgi_local_flip(s->local, e->order[s->now.cursor], out[s->now.cursor]);
+    }
+    return 1;
 }
 
 /* Keeps or takes back the move, and learns from it. */
@@ -269,7 +320,12 @@ static void end_epoch(fgi_solver *solver, fgi_search *s) {
     s->stage = FGI_SEARCH_EPOCH;
 }
 
+/* Feasible rounding; with a feasible labeling in hand it must not take long. */
 static void construct(fgi_solver *solver, fgi_search *s) {
+    if (s->construct_pieces-- == 0) {
+        s->stage = FGI_SEARCH_CHOOSE;
+        return;
+    }
     switch (fgi_construct_step(s->construct, CHUNK)) {
         case FGI_CONSTRUCT_RUNNING: return;
         case FGI_CONSTRUCT_INFEASIBLE: fgi_solver_bound(solver, -INFINITY); return;
@@ -298,6 +354,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             s->stage = FGI_SEARCH_CHOOSE;
             if (fgi_local_violations(s->local) > 0 && !s->constructed) {
                 s->constructed = 1;
+                s->construct_pieces = s->best_violations > 0 ? INT64_MAX : 20;
                 fgi_construct_start(s->construct, s->guide, s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local), 1, CONSTRUCT_BACKTRACKS);
                 s->stage = FGI_SEARCH_CONSTRUCT;
             }
@@ -310,6 +367,9 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             if (fgi_search_work(s) - s->last_gain > patience(s) || s->guide_is_new) end_epoch(solver, s);
             else choose(s);
             break;
+        case FGI_SEARCH_PROPOSE:
+            if (propose(s, CHUNK)) start_block(s);
+            break;
         case FGI_SEARCH_THIN:
             rc = fgi_thin_step(s->thin, CHUNK, &done);
             if (rc || !done) break;
@@ -320,7 +380,11 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
         case FGI_SEARCH_BLOCK:
             rc = fgi_treeblock_step(s->block, CHUNK, &done);
             if (rc || !done) break;
-            apply(s);
+            s->now.cursor = 0;
+            s->stage = FGI_SEARCH_APPLY;
+            break;
+        case FGI_SEARCH_APPLY:
+            if (!apply(s, CHUNK)) break;
             s->stage = FGI_SEARCH_FOLLOW;
             if (s->now.n_kicked > 0) {
                 s->now.n_kicked = 0;

@@ -50,7 +50,10 @@ typedef enum fgi_search_stage {
     FGI_SEARCH_ASCENT,     /* coordinate ascent from the start */
     FGI_SEARCH_CONSTRUCT,  /* it ended infeasible: feasible rounding */
     FGI_SEARCH_CHOOSE,     /* choose a move */
-    FGI_SEARCH_THIN, FGI_SEARCH_BLOCK, FGI_SEARCH_FOLLOW, FGI_SEARCH_JUDGE
+    FGI_SEARCH_PROPOSE,    /* alternatives for a fusion */
+    FGI_SEARCH_THIN, FGI_SEARCH_BLOCK,
+    FGI_SEARCH_APPLY,      /* the block's answer into the labeling */
+    FGI_SEARCH_FOLLOW, FGI_SEARCH_JUDGE
 } fgi_search_stage;
 
 /* How an epoch starts. */
@@ -59,12 +62,14 @@ typedef enum fgi_search_kind { FGI_SEARCH_FIRST = -1, FGI_SEARCH_FRESH, FGI_SEAR
 /* What the variables of a block may choose from: all labels, or the present one and an alternative (fusion). */
 typedef enum fgi_search_fusion {
     FGI_FUSE_NONE, FGI_FUSE_SECOND, /* the best other label, given the rest */
-    FGI_FUSE_RANDOM, FGI_FUSE_CONSTANT, FGI_FUSE_SHIFT, FGI_FUSE_ELITE, FGI_FUSIONS
+    FGI_FUSE_RANDOM, FGI_FUSE_CONSTANT, FGI_FUSE_SHIFT, FGI_FUSE_NEIGHBOUR, FGI_FUSE_ELITE, FGI_FUSIONS
 } fgi_search_fusion;
 
 typedef struct fgi_move {
     int32_t block_arm, kick_arm, shape_arm, fusion_arm;
     int64_t n_region;
+    int64_t cursor, n_proposed; /* progress of PROPOSE and APPLY */
+    int32_t parameter;         /* of the fusion: label, direction or elite */
     int32_t n_kicked;          /* the first of the region, held at their new labels during the first block */
     fgi_thin_options options;
     double begun;              /* work done before this move */
@@ -83,6 +88,8 @@ typedef struct fgi_search {
     fgi_bandit blocks, shapes, kicks, fusions, kinds; /* a block is a region size times a table size */
     int32_t n_regions;
     int64_t region_size[FGI_REGION_SIZES];
+    int64_t cost_limit;        /* of a block: states in all its tables */
+    int32_t warm_up, warm_up_arm; /* moves over all variables still to be made, and their block */
     int32_t *alternatives;     /* of a fusion */
     double overhead;           /* work of choosing, see fgi_search_work */
     double gain_scale;         /* what a usual success gains */
@@ -90,6 +97,7 @@ typedef struct fgi_search {
     fgi_search_kind kind;
     int64_t n_epochs;
     int constructed;           /* feasible rounding has been tried in this epoch */
+    int64_t construct_pieces;  /* that may still be spent on it */
     double epoch_begun, last_gain;       /* work */
     int64_t epoch_violations;            /* of the best when the epoch began */
     double epoch_score;

@@ -17,6 +17,7 @@ struct fgi_treeblock {
     double penalty;
     uint64_t coins;
     int64_t place;               /* next bucket */
+    int finished;
     int64_t operations;
     buffer *spare[SIZE_CLASSES]; /* free buffers of 2^class values */
     /* per place, grown as needed */
@@ -52,6 +53,7 @@ fgi_treeblock *fgi_treeblock_create(const fgi_model *m) {
     fgi_treeblock *t = fgi_calloc(1, sizeof *t);
     if (!t) return NULL;
     t->model = m;
+    t->finished = 1;
     t->bytes = m->s->max_card <= 256 ? 1 : 2;
     t->line = fgi_alloc(m->s->max_card + 1, sizeof(double));
     if (t->line) return t;
@@ -169,9 +171,11 @@ static clique clique_of(const fgi_treeblock *t, int64_t place) {
 
 fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives, double penalty, uint64_t coins) {
     if (t->model->s->max_card > 65535 || t->model->s->max_arity > MAX_ARITY) return FGI_UNSUPPORTED;
-    for (int64_t k = 0; k < t->capacity; k++) { /* messages of a run that was never finished */
-        free(t->message[k]);
-        t->message[k] = NULL;
+    if (!t->finished) { /* messages of a run that was never finished */
+        for (int64_t k = 0; k < t->capacity; k++) {
+            free(t->message[k]);
+            t->message[k] = NULL;
+        }
     }
     fgi_rc rc = grow_places(t, e->n);
     if (rc) return rc;
@@ -181,6 +185,7 @@ fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int
     t->penalty = penalty;
     t->coins = coins;
     t->place = 0;
+    t->finished = 0;
     int64_t choices = 0, table = 1;
     for (int64_t k = 0; k < e->n; k++) {
         if (e->sep_begin[k + 1] - e->sep_begin[k] >= FGI_BLOCK_DIMENSIONS) return FGI_UNSUPPORTED;
@@ -487,6 +492,6 @@ fgi_rc fgi_treeblock_step(fgi_treeblock *t, int64_t max_operations, int *done) {
         if (rc) return rc;
     }
     trace_back(t);
-    *done = 1;
+    *done = t->finished = 1;
     return FGI_OK;
 }
