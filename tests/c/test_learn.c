@@ -1,0 +1,151 @@
+/* Learning core under the sanitizers: small random problems of every kind through every method, exported and imported again. */
+#include <stdio.h>
+#include <string.h>
+#include "fginfer_learn.h"
+#include "util.h"
+
+enum { N = 12, K = 5, D = 4, MOST = 4 };
+
+typedef struct problem {
+    fgi_learn_data data;
+    int64_t token_begin[N + 1], row_begin[N * MOST * (MOST + 1) + 1], choice_begin[N * MOST + 1], truth_begin[N + 1], edge_begin[N + 1];
+    int32_t feature[N * MOST * (MOST + 1) * 2], truth[N * MOST * 2], choice[N * MOST * K], edge_u[N * MOST], edge_v[N * MOST];
+    double value[N * MOST * (MOST + 1) * 2];
+} problem;
+
+static void make(problem *p, int kind, int edges, int candidates, uint64_t seed) {
+    fgi_rng r = { seed };
+    memset(p, 0, sizeof *p);
+    p->data = (fgi_learn_data){ .kind = kind, .edges = edges, .n_examples = N, .token_begin = p->token_begin, .n_features = D,
+                                .n_labels = kind == FGI_LEARN_CHOICES ? 0 : K, .projective = kind == FGI_LEARN_CHOICES,
+                                .row_begin = p->row_begin, .feature = p->feature, .value = p->value, .truth = p->truth, .n_edge_features = 1 };
+    int64_t tokens = 0, rows = 0, choices = 0, n_edges = 0, on = 0;
+    for (int i = 0; i < N; i++) {
+        int64_t length = kind == FGI_LEARN_SETS ? 1 : 1 + fgi_rng_below(&r, MOST);
+        for (int64_t t = 0; t < length; t++, tokens++) {
+            int64_t alternatives = kind == FGI_LEARN_CHOICES ? length + 1 : 1;
+            for (int64_t a = 0; a < alternatives; a++, rows++)
+                for (int j = 0; j < 2; j++) {
+                    p->feature[2 * rows + j] = (int32_t)fgi_rng_below(&r, D);
+                    p->value[2 * rows + j] = fgi_rng_unit(&r) - 0.5;
+                    p->row_begin[rows + 1] = 2 * rows + 2;
+                }
+            if (kind != FGI_LEARN_SETS) p->truth[tokens] = kind == FGI_LEARN_CHOICES ? (int32_t)t : (int32_t)fgi_rng_below(&r, K);
+            if (kind == FGI_LEARN_CHOICES) choices += alternatives;
+            else if (candidates)
+                for (int32_t y = 0; y < K; y++)
+                    if (y == p->truth[tokens] || fgi_rng_below(&r, 2)) p->choice[choices++] = y;
+            p->choice_begin[tokens + 1] = choices;
+            if (t > 0) {
+                p->edge_u[n_edges] = (int32_t)t;
+                p->edge_v[n_edges++] = (int32_t)fgi_rng_below(&r, t);
+            }
+        }
+        for (int32_t l = 0; kind == FGI_LEARN_SETS && l < K; l++) if (fgi_rng_below(&r, 3) == 0) p->truth[on++] = l;
+        p->token_begin[i + 1] = tokens;
+        p->truth_begin[i + 1] = on;
+        p->edge_begin[i + 1] = n_edges;
+    }
+    if (kind == FGI_LEARN_CHOICES || candidates) p->data.choice_begin = p->choice_begin;
+    if (candidates) p->data.choice = p->choice;
+    if (kind == FGI_LEARN_SETS) p->data.truth_begin = p->truth_begin;
+    if (edges == FGI_EDGES_LIST) p->data.edge_begin = p->edge_begin, p->data.edge_u = p->edge_u, p->data.edge_v = p->edge_v;
+}
+
+#define CHECK(x) do { if (!(x)) { printf("line %d: %s\n", __LINE__, #x); return 1; } } while (0)
+
+static int run_block(problem *p, int method, int threads) {
+    fgi_learner *L, *M;
+    fgi_error err;
+    int32_t order[N];
+    for (int i = 0; i < N; i++) order[i] = (int32_t)i;
+    CHECK(fgi_learn_create(&p->data, threads, &L, &err) == FGI_OK);
+    fgi_learn_settings s = { method, 1, 3, threads > 1 ? 5 : 1, 0.5, 1e-3 };
+    for (int pass = 0; pass < 6; pass++) {
+        int64_t next = 0;
+        CHECK(fgi_learn_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        next = 0;
+        CHECK(fgi_learn_cached_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        fgi_learn_refresh(L, 0.5);
+    }
+    int64_t n, m;
+    fgi_learn_export_size(L, &n, &m);
+    int32_t *example = fgi_alloc(n, 4), *length = fgi_alloc(n, 4), *labels = fgi_alloc(m, 4);
+    double *alpha = fgi_alloc(n, 8), *loss = fgi_alloc(n, 8), gaps[N], parts[N];
+    fgi_learn_export(L, example, length, alpha, loss, labels, gaps, parts);
+    CHECK(fgi_learn_create(&p->data, 1, &M, &err) == FGI_OK);
+    CHECK(fgi_learn_import(M, n, example, length, alpha, loss, labels, gaps, parts, &err) == FGI_OK);
+    fgi_learn_refresh(M, 0.5);
+    fgi_learn_state a, b;
+    fgi_learn_get_state(L, &a);
+    fgi_learn_get_state(M, &b);
+    CHECK(a.dual_loss == b.dual_loss && a.working_set == b.working_set);
+    free(example), free(length), free(labels), free(alpha), free(loss);
+    fgi_learn_free(L);
+    fgi_learn_free(M);
+    return 0;
+}
+
+static int run_gdmm(problem *p, int brute) {
+    fgi_learner *L;
+    fgi_gdmm *g;
+    fgi_error err;
+    int32_t order[N];
+    double upper, lower, infeasibility;
+    for (int i = 0; i < N; i++) order[i] = (int32_t)i;
+    CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
+    fgi_gdmm_settings s = { 0.5, 0, 1, 2, brute, 1 };
+    CHECK(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
+    for (int pass = 0; pass < 200; pass++) {
+        int64_t next = 0;
+        CHECK(fgi_gdmm_pass(g, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        if (pass % 50 == 0) CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
+    }
+    CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
+    CHECK(upper - lower < 0.1 * upper);
+    fgi_learn_free(L); /* before the gdmm: allowed */
+    fgi_gdmm_free(g);
+    return 0;
+}
+
+static int run_sets(problem *p, int brute) {
+    fgi_learner *L;
+    fgi_gdmm_sets *g;
+    fgi_error err;
+    int32_t order[N];
+    double upper, lower, infeasibility;
+    for (int i = 0; i < N; i++) order[i] = (int32_t)i;
+    CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
+    fgi_gdmm_settings s = { 0.5, 0, 1, 1, brute, 1 };
+    CHECK(fgi_gdmm_sets_create(L, &s, 2, &g, &err) == FGI_OK);
+    for (int pass = 0; pass < 200; pass++) {
+        int64_t next = 0;
+        CHECK(fgi_gdmm_sets_pass(g, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        if (pass % 50 == 0) CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
+    }
+    CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
+    CHECK(upper - lower < 0.1 * upper);
+    fgi_gdmm_sets_free(g);
+    fgi_learn_free(L);
+    return 0;
+}
+
+int main(void) {
+    static problem p;
+    for (uint64_t seed = 0; seed < 4; seed++)
+        for (int method = FGI_LEARN_BCFW; method <= FGI_LEARN_SSG; method++)
+            for (int shape = 0; shape < 7; shape++) {
+                const int kinds[] = { 0, 0, 0, 0, 1, 2, 2 }, edges[] = { 0, 1, 1, 2, 0, 0, 1 };
+                make(&p, kinds[shape], edges[shape], shape == 2, seed);
+                if (run_block(&p, method, 1 + (int)(seed % 2) * 2)) return 1;
+            }
+    for (uint64_t seed = 0; seed < 4; seed++)
+        for (int shape = 0; shape < 8; shape++) {
+            make(&p, FGI_LEARN_LABELS, shape / 2 % 3, shape / 2 == 3, seed);
+            if (run_gdmm(&p, shape % 2)) return 1;
+            make(&p, FGI_LEARN_SETS, shape / 2 % 2, 0, seed);
+            if (run_sets(&p, shape % 2)) return 1;
+        }
+    puts("ok");
+    return 0;
+}
