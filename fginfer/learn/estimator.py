@@ -28,8 +28,8 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : "chain", "graph", "multilabel" or "multiclass"; or tokens that choose among their own alternatives:
-        "choices" (freely), "matching" (each alternative once), "parse" (projective dependency trees). :mod:`fginfer.learn.data`
-        says what X and y look like.
+        "choices" (freely), "matching" (each alternative once), "parse" (projective dependency trees).
+        :mod:`fginfer.learn.data` says what X and y look like.
     solver : "bcfw", "gdmm", "fw", "cutting-plane", "ssg", "soft-bcfw" (hinge loss); "dcd" (squared hinge);
         "perceptron", "mira" (no objective, no gap).
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.
