@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
@@ -32,10 +33,11 @@ from fginfer.engine import Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.exact import Elimination, split
 from fginfer.graph import FactorGraph
+from fginfer.incumbent import Incumbent, score_of
 from fginfer.member import EliminationMember, Member, Part
 from fginfer.native import ffi, lib
 from fginfer.presolve import Presolved, presolve
-from fginfer.result import EVENT, Progress, Result, Trace, known
+from fginfer.result import Progress, Result, known
 
 log = logging.getLogger("fginfer")
 T = TypeVar("T")
@@ -48,6 +50,7 @@ WORTH_ELIMINATING = 3e10  # work
 LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000
+SMALL_STATES = 1e5
 PROVEN = 1e-12  # a relative gap that is rounding
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
@@ -123,34 +126,27 @@ class PartState:
             yield from engine.aside(self._consider_elimination)
         for member in self.members:
             member.owe(min(FIRST_ROUND * 2.0 ** (self._round - 1), LONGEST_ROUND) if work is None else work)
-        while True:
-            engine.work_off([m for m in self.members if m.busy])
-            self.collect()
-            if not self.running or not any(m.busy for m in self.members):
-                break
-            yield
+        while busy := [m for m in self.members if m.busy]:
+            engine.work_off(busy)
+            if any(m.busy for m in busy):
+                yield
+        self._collect()
         self._exchange()
 
-    def collect(self) -> None:
-        """Takes the members' labelings and bounds."""
+    def best(self) -> tuple[NDArray[np.int32] | None, float, float]:
+        """Labels, score and bound, with what the members have found in a round that is not over."""
+        labels, score, bound = self.labels, self.score, self.bound
         for member in self.members:
-            if isinstance(member, EliminationMember):
-                if member.status == "infeasible":
-                    self.status, self.bound = "infeasible", -inf
-                elif member.status == "optimal":
-                    labels = member.elimination.labels()
-                    assert labels is not None
-                    self._take(labels, member.elimination.value or 0.0)
-                    self.status, self.bound = "optimal", self.score
-                continue
-            info = member.engine.info
-            if info.score > self.score:
-                labels = member.engine.labels()
-                assert labels is not None
-                self._take(labels, info.score)
-            self.bound = min(self.bound, info.bound)
-            if member.status in ("optimal", "gap_reached", "infeasible"):
-                self.status = member.status
+            if member.score > score:
+                labels, score = member.labels(), member.score
+            bound = min(bound, member.bound)
+        return labels, score, bound
+
+    def _collect(self) -> None:
+        """The end of a round: takes the members' labelings and bounds."""
+        self.labels, self.score, self.bound = self.best()
+        ends = [m.status for m in self.members]
+        self.status = next((end for end in ("infeasible", "optimal", "gap_reached") if end in ends), "running")
 
     def _take(self, labels: NDArray[np.int32], score: float) -> None:
         if score > self.score:
@@ -170,7 +166,7 @@ class PartState:
         self.members = [m for m in self.members if m.running]
         self._share_labels()
         for member in list(self.members):
-            if isinstance(member, EliminationMember):
+            if not isinstance(member, Member):
                 continue
             if self.bound < member.engine.info.bound:
                 member.engine.offer_bound(self.bound)
@@ -198,23 +194,22 @@ class AutoEngine:
         if options:
             raise SettingsError(f"unknown option {next(iter(options))!r} for method auto; there are memory, presolve")
         self.settings = settings
-        self._graph = graph
+        self._pool = ThreadPoolExecutor(max(1, settings.threads - 1))  # its threads start when they are needed
+        self._begin(graph, settings.start_time)
+
+    def _begin(self, graph: FactorGraph, start: float) -> None:
         with graph.lock:
             self._model = ffi.gc(lib.fgi_model_snapshot(graph.model), lib.fgi_model_free)
-        self._start = settings.start_time if settings.start_time >= 0 else lib.fgi_clock()
-        self._pool = ThreadPoolExecutor(settings.threads - 1) if settings.threads > 1 else None
-        self._helper = ThreadPoolExecutor(1)
-        self._labels: NDArray[np.int32] | None = None
-        self._score, self._bound = -inf, inf
+        self._known = Incumbent(self._model, start if start >= 0 else lib.fgi_clock())
         self._constant = 0.0
-        self._points: list[tuple[float, float, float]] = []  # seconds; a score or -inf; a bound or inf
         self._iterations = 0
         self._setup_seconds = 0.0
         self._status = "running"
         self._deadline = inf
         self._parts: list[PartState] = []
+        self._divided = False  # into parts; none may be left of it
         self._presolved: Presolved | None = None
-        self._statistics: dict[str, float] = {}
+        self._small = lib.fgi_model_states(self._model) < SMALL_STATES  # nothing on it takes long
         self._steps = self._policy()
 
     # -- the policy --------------------------------------------------------------------------------------------
@@ -228,9 +223,7 @@ class AutoEngine:
                 return
         while self._status == "running":
             for state in [p for p in self._parts if p.running]:
-                for _ in state.round(self):
-                    self._combine()
-                    yield
+                yield from state.round(self)
                 self._combine()
                 if self._status != "running":
                     return
@@ -245,10 +238,10 @@ class AutoEngine:
         while first.running and first.engine.info.iterations < 1:
             first.engine.run(self._left(), 1)
             yield
-        labels = first.engine.labels()
+        labels = first.labels()
         if labels is not None:
-            self._improve(labels)
-        self._tighten(first.engine.info.bound)
+            self._known.improve(labels)
+        self._known.tighten(first.bound)
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
@@ -257,44 +250,47 @@ class AutoEngine:
             return
         proof = PartState(Part(self._model), None, self.settings, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
-        self._parts = [proof]
-        if self._labels is not None:
-            proof.offer(self._labels, self._score)
-        for _ in proof.round(self, max(QUICK_WORK, QUICK_PASSES * states)):
-            self._combine()
-            yield
+        self._parts, self._divided = [proof], True
+        if self._known.labels is not None:
+            proof.offer(self._known.labels, self._known.score)
+        yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * states))
         self._combine()
 
     def _reduce(self) -> Iterator[None]:
-        model = self._model
+        model, presolved = self._model, None
         if self._presolve:
-            presolved = yield from self.aside(lambda: presolve(model))
+            presolved = yield from self.aside(lambda: presolve(self._model))
             log.info("%s", presolved.log_line())
             if presolved.infeasible:
                 self._finish_infeasible()
                 return
-            self._presolved, model = presolved, presolved.model
+            model = presolved.model
         parts = yield from self.aside(lambda: split(model))
+        self._presolved, self._divided = presolved, True
         if len(parts) == 1:
             self._parts = [PartState(Part(model), None, self.settings, self._memory)]
         else:
             self._constant = lib.fgi_model_constant(model)
-            self._parts = [PartState(Part(c.model), c.variables, self.settings, self._memory) for c in parts]
+            exact = replace(self.settings, gap=0.0)  # gaps of parts could add up to more than the gap allowed
+            self._parts = [PartState(Part(c.model), c.variables, exact, self._memory) for c in parts]
         for state in self._parts:
             yield from self.aside(state.prepare)
-        if self._labels is not None and self._parts:
-            near = self._labels if self._presolved is None else self._presolved.restrict(self._labels)
+        labels = self._known.labels
+        if labels is not None and self._parts:
+            near = labels if self._presolved is None else self._presolved.restrict(labels)
             for state in self._parts:
                 own = near if state.variables is None else np.ascontiguousarray(near[state.variables])
-                state.offer(own, _score(state.part.model, own))
-        self._setup_seconds = lib.fgi_clock() - self._start
+                state.offer(own, score_of(state.part.model, own))
+        self._setup_seconds = self._known.seconds()
         self._combine()
 
     # -- work --------------------------------------------------------------------------------------------------
 
     def aside(self, job: Callable[[], T]) -> Generator[None, None, T]:
         """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
-        future = self._helper.submit(job)
+        if self._small:
+            return job()
+        future = self._pool.submit(job)
         while not future.done():
             wait([future], timeout=min(self._left(), 60.0))
             yield
@@ -305,7 +301,7 @@ class AutoEngine:
 
     def work_off(self, members: list[Member | EliminationMember]) -> None:
         """Members do what they owe, at the same time if there are threads."""
-        if self._pool is None or len(members) < 2:
+        if self.settings.threads == 1 or len(members) < 2:
             for member in members:
                 member.work_off(self._deadline)
             return
@@ -327,114 +323,96 @@ class AutoEngine:
     # -- what is known -----------------------------------------------------------------------------------------
 
     def _combine(self) -> None:
-        """From the parts to the whole."""
+        """After a round: from the parts to the whole."""
         if any(p.status == "infeasible" for p in self._parts):
             self._finish_infeasible()
             return
-        if len(self._parts) == 1:  # its members' clocks are finer than ours
-            for member in self._parts[0].members:
-                self._points += [(t, score, bound) for t, score, bound, _ in member.events().tolist()]
-        if all(p.labels is not None for p in self._parts):
-            score = self._constant + sum(p.score for p in self._parts)
-            if score > self._score:
-                self._improve(self._expand())
-        self._tighten(self._constant + sum(p.bound for p in self._parts))
-        if all(p.status == "optimal" for p in self._parts) and self._labels is not None:
+        self._gather(self._known)
+        if all(p.status == "optimal" for p in self._parts) and self._known.labels is not None:
+            self._known.tighten(self._known.score)
             self._status = "optimal"
-            self._tighten(self._score)
         elif all(not p.running for p in self._parts):
             self._status = "converged"
         self._settle()
 
+    def _gather(self, known: Incumbent) -> None:
+        """Puts together what the parts have found so far."""
+        if not self._divided:
+            return
+        if len(self._parts) == 1:  # its members' clocks are finer than ours
+            for member in self._parts[0].members:
+                known.points += [(t, score, bound) for t, score, bound, _ in member.events().tolist()]
+        found = [p.best() for p in self._parts]
+        labels = [x for x, _, _ in found if x is not None]
+        if len(labels) == len(found) and self._constant + sum(score for _, score, _ in found) > known.score:
+            known.improve(self._expand(labels))
+        known.tighten(self._constant + sum(bound for _, _, bound in found))
+
     def _settle(self) -> None:
         """Is what is known good enough?"""
         if self._status in ("running", "converged"):
-            if self._gap() <= PROVEN:
+            if self._known.gap <= PROVEN:
                 self._status = "optimal"
-            elif self._gap() <= self.settings.gap:
+            elif self._known.gap <= self.settings.gap:
                 self._status = "gap_reached"
 
-    def _expand(self) -> NDArray[np.int32]:
+    def _expand(self, labels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
         """The labels of all parts, as labels of the original variables."""
-        if len(self._parts) == 1 and self._parts[0].variables is None:
-            reduced = self._parts[0].labels
+        if len(labels) == 1 and self._parts[0].variables is None:
+            reduced = labels[0]
         else:
-            reduced = np.zeros(sum(len(p.part.cards) for p in self._parts), np.int32)
-            for part in self._parts:
-                assert part.labels is not None
-                reduced[part.variables] = part.labels
-        assert reduced is not None
+            reduced = np.zeros(sum(map(len, labels)), np.int32)
+            for part, own in zip(self._parts, labels, strict=True):
+                assert part.variables is not None
+                reduced[part.variables] = own
         return reduced if self._presolved is None else self._presolved.expand(reduced)
 
-    def _improve(self, labels: NDArray[np.int32]) -> None:
-        score = _score(self._model, labels)
-        if score > self._score:
-            self._labels, self._score = labels, score
-            self._points.append((lib.fgi_clock() - self._start, score, inf))
-
-    def _tighten(self, bound: float) -> None:
-        bound = max(bound, self._score)  # sums of parts are rounded
-        if bound < self._bound:
-            self._bound = bound
-            self._points.append((lib.fgi_clock() - self._start, -inf, bound))
-
-    def _trace(self) -> Trace:
-        """What was known at each moment. (Members see reduced tables: their scores may differ in the last digits.)"""
-        score, bound, events = -inf, inf, []
-        for seconds, new_score, new_bound in sorted(self._points):
-            new = max(score, min(new_score, self._score)), min(bound, max(new_bound, self._bound))
-            if new != (score, bound):
-                score, bound = new
-                events.append((seconds, score, bound, 0))
-        return Trace(np.array(events, EVENT))
-
-    def _gap(self) -> float:
-        if self._labels is None or self._bound == inf:
-            return inf
-        return max(0.0, self._bound - self._score) / max(1.0, abs(self._score))
-
     def _finish_infeasible(self) -> None:
-        self._status, self._bound = "infeasible", -inf
+        self._status, self._known.bound = "infeasible", -inf
+
+    def _now(self) -> Incumbent:
+        """What is known at this moment, in the middle of a round too. Looking changes nothing."""
+        if self._status != "running":
+            return self._known
+        now = self._known.copy()
+        self._gather(now)
+        self._known.points = list(now.points)  # events are handed out once
+        return now
 
     def progress(self) -> Progress:
-        return Progress(lib.fgi_clock() - self._start, self._iterations, known(self._score), known(self._bound))
+        now = self._now()
+        return Progress(now.seconds(), self._iterations, known(now.score), known(now.bound))
 
     def result(self) -> Result:
+        now = self._now()
         return Result(
             self.settings.method,
             self._status,
-            self._labels,
-            known(self._score),
-            self._bound if self._bound < inf else None,
+            now.labels,
+            known(now.score),
+            now.bound if now.bound < inf else None,
             self._iterations,
-            lib.fgi_clock() - self._start,
+            now.seconds(),
             self._setup_seconds,
             self.settings.threads,
             self.settings.seed,
-            self._trace(),
-            statistics=self._statistics,
+            now.trace(),
         )
 
     # -- what it is told ---------------------------------------------------------------------------------------
 
     def offer(self, labels: NDArray[np.int32]) -> None:
-        self._improve(labels)
+        self._known.improve(labels)
 
     def warm_start(self, messages: NDArray[np.float64]) -> bool:
         return False  # presolve changes the model that messages are about
 
     def update(self, graph: FactorGraph) -> None:
-        labels = self._labels
-        self.__init__(graph, self.settings)  # type: ignore[misc]
+        labels = self._now().labels
+        self._begin(graph, lib.fgi_clock())
         if labels is not None:
             self.offer(labels)
 
 
 def _is_large(model: Any, states: float) -> bool:
     return states > LARGE_STATES or lib.fgi_model_factors(model) > MANY_FACTORS
-
-
-def _score(model: Any, labels: NDArray[np.int32]) -> float:
-    out = ffi.new("double *")
-    lib.fgi_model_score(model, ffi.cast("int32_t *", labels.ctypes.data), out, ffi.NULL)
-    return float(out[0])

@@ -6,6 +6,7 @@ machine, with any number of threads, and however it is cut into slices.
 
 from __future__ import annotations
 
+from math import inf
 from threading import Lock
 from typing import Any
 
@@ -92,9 +93,23 @@ class Member:
         self._seen = total
         return new
 
+    def labels(self) -> NDArray[np.int32] | None:
+        return self.engine.labels()
+
+    @property
+    def score(self) -> float:
+        return float(self.engine.info.score)
+
+    @property
+    def bound(self) -> float:
+        return float(self.engine.info.bound)
+
 
 class EliminationMember:
-    """Bucket elimination as a member: no labeling and no bound until its end, when it has the optimum."""
+    """Bucket elimination as a member: no labeling and no bound until its end, when it has the optimum.
+
+    It ends once the work granted covers what was estimated, so that the round of its end does not depend on the clock.
+    """
 
     name = "elimination"
 
@@ -102,7 +117,8 @@ class EliminationMember:
         self.elimination = elimination
         self.share = share
         self.status = "running"
-        self.owed = 0.0
+        self._granted = 0.0
+        self._total = elimination.estimate.work
 
     @property
     def running(self) -> bool:
@@ -110,26 +126,44 @@ class EliminationMember:
 
     @property
     def busy(self) -> bool:
-        return self.running and self.owed > 0
+        return self.running and (self._granted >= self._total or self._done < self._granted)
+
+    @property
+    def _done(self) -> float:
+        return self.elimination.progress * self._total
 
     def owe(self, work: float) -> None:
-        self.owed += self.share * work
+        self._granted += self.share * work
 
     def work_off(self, deadline: float) -> None:
-        total = self.elimination.estimate.work
         while self.busy:
             left = deadline - lib.fgi_clock()
             if left <= 0:
                 return
-            before = self.elimination.progress
             try:
-                done = self.elimination.run(min(left, 0.002))
-            except SolverError:
+                ended = self.elimination.run(min(left, 0.005))
+            except SolverError:  # more memory than it was allowed
                 self.status = "converged"
                 return
-            if done:
+            if ended and self._granted >= self._total:
                 self.status = "infeasible" if self.elimination.infeasible else "optimal"
-            self.owed -= (self.elimination.progress - before) * total
+
+    def labels(self) -> NDArray[np.int32] | None:
+        return self.elimination.labels()
+
+    @property
+    def score(self) -> float:
+        return self._optimum if self.status == "optimal" else -inf
+
+    @property
+    def bound(self) -> float:
+        return self._optimum if self.status in ("optimal", "infeasible") else inf
+
+    @property
+    def _optimum(self) -> float:
+        value = self.elimination.value
+        assert value is not None
+        return value
 
     def events(self) -> NDArray[Any]:
         return np.empty(0, EVENT)
