@@ -10,8 +10,8 @@
 #include "local.h"
 #include "solver.h"
 
-enum { FIRST_WORK = 1000000, MOST_WORK = 200000000 };   /* table entries of an iteration: at first, and at most */
-enum { LOG2_TABLE = 24, STALL = 5, LEVEL_ITERATIONS = 60, KEEP_ENTRIES = 1 << 24, ASCENT = 100000 };
+enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 }; /* table entries of an iteration: of the first slabs, of any */
+enum { LOG2_TABLE = 24, STALL = 5, LEVEL_ITERATIONS = 60, KEEP_ENTRIES = 1 << 24, ASCENT = 100000, COPY_WORK = 256 };
 static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
 
 typedef enum stage { NEW_LEVEL, ELIMINATING, ASCENDING } stage;
@@ -29,6 +29,7 @@ typedef struct slabs {
     int32_t *copy_labels, *labels;
     double alpha, level_best;
     int64_t stalled, level_iterations;
+    int64_t operations;       /* of the ascents, as counted so far */
 } slabs;
 
 static void slabs_destroy(fgi_solver *solver) {
@@ -90,11 +91,11 @@ static fgi_rc next_level(fgi_solver *solver, slabs *s) {
     const int fresh = solver->info.iterations == 0;
     while (!s->last) {
         if (s->thickness >= s->layers.count) s->last = 1;
-        if (s->last || (fresh && fgi_engine_bags(s->engine)->work > FIRST_WORK)) break;
-        fgi_rc rc = set_thickness(solver, s, s->thickness + (s->thickness + 1) / 2, MOST_WORK, NULL);
-        if (rc == FGI_UNSUPPORTED) s->last = 1;
-        else if (rc) return rc;
-        if (!fresh) break;
+        if (s->last || (fresh && fgi_engine_bags(s->engine)->work > ENOUGH_WORK)) break;
+        fgi_rc rc = set_thickness(solver, s, s->thickness + (s->thickness + 1) / 2, fresh ? FIRST_WORK : MOST_WORK, NULL);
+        if (rc && rc != FGI_UNSUPPORTED) return rc;
+        s->last = rc == FGI_UNSUPPORTED && !fresh;
+        if (rc || !fresh) break;
     }
     s->stage = ELIMINATING;
     return FGI_OK;
@@ -155,7 +156,7 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
     }
     s->level_iterations++;
     solver->info.oracle_calls++;
-    solver->info.entries_touched += (int64_t)fgi_engine_bags(s->engine)->work;
+    solver->info.entries_touched += (int64_t)fgi_engine_bags(s->engine)->work + COPY_WORK * s->relaxed.n_copies;
     if (step(solver, s, value) == 0) { /* the relaxation is tight */
         fgi_solver_consider(solver, s->labels);
         solver->info.status = FGI_OPTIMAL;
@@ -187,6 +188,8 @@ static fgi_rc slabs_run(fgi_solver *solver, double deadline, int64_t iteration_l
             if (fgi_local_ascend(s->local, ASCENT)) s->stage = ELIMINATING;
             else if (fgi_clock() >= deadline) return FGI_OK;
         }
+        solver->info.entries_touched += fgi_local_operations(s->local) - s->operations;
+        s->operations = fgi_local_operations(s->local);
         if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
         solver->info.iterations++;
         if (fgi_solver_done(solver)) return FGI_OK;
