@@ -2,6 +2,20 @@
 #include "dual_common.h"
 #include "util.h"
 
+enum { SMALL = 64 }; /* table entries below which plain loops are quicker than the set-up of products */
+
+static void small_pairwise(const double *t, int32_t n_from, int32_t n_to, int by_rows, double w, const double *h, double *out) {
+    const int32_t step = by_rows ? n_to : 1, next = by_rows ? 1 : n_from;
+    for (int32_t b = 0; b < n_to; b++, t += next) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < n_from; a++) {
+            const double x = w * t[a * step] + h[a];
+            best = best > x ? best : x;
+        }
+        out[b] = best;
+    }
+}
+
 void fgi_view_maxplus(const fgi_kernels *k, const fgi_view *v, int from, const double *h, double *out, double *scratch) {
     int32_t n_from = from ? v->cols : v->rows, n_to = from ? v->rows : v->cols;
     if (v->kind != FGI_DENSE) {
@@ -9,7 +23,8 @@ void fgi_view_maxplus(const fgi_kernels *k, const fgi_view *v, int from, const d
         return;
     }
     /* Stored rows belong to the first variable, or to the second if transposed. */
-    if (from == v->transposed) k->maxplus_rows(v->values, n_from, n_to, v->weight, h, out);
+    if ((int64_t)n_from * n_to <= SMALL) small_pairwise(v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
+    else if (from == v->transposed) k->maxplus_rows(v->values, n_from, n_to, v->weight, h, out);
     else k->maxplus_cols(v->values, n_to, n_from, v->weight, h, out);
 }
 
@@ -22,6 +37,23 @@ static int64_t outer_sum(double *x, int64_t size, const double *g, int32_t n) {
     return size * n;
 }
 
+/* Small ternary factors are the bulk of many models. */
+static void small_ternary(const double *t, const int32_t n[3], double w, int p, const double *const *g, double *out) {
+    for (int32_t x = 0; x < n[p]; x++) out[x] = -INFINITY;
+    for (int32_t a = 0; a < n[0]; a++)
+        for (int32_t b = 0; b < n[1]; b++, t += n[2]) {
+            const double given = (p == 0 ? 0 : g[0][a]) + (p == 1 ? 0 : g[1][b]);
+            if (p == 2) {
+                for (int32_t c = 0; c < n[2]; c++) out[c] = out[c] > w * t[c] + given ? out[c] : w * t[c] + given;
+                continue;
+            }
+            double best = -INFINITY;
+            for (int32_t c = 0; c < n[2]; c++) best = best > w * t[c] + g[2][c] ? best : w * t[c] + g[2][c];
+            double *to = p == 0 ? &out[a] : &out[b];
+            *to = *to > best + given ? *to : best + given;
+        }
+}
+
 /* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their product
  * spaces once, and the maxima are two max-plus products. */
 void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g, double *out, double *scratch) {
@@ -30,6 +62,13 @@ void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *
         return;
     }
     const int32_t *cards = m->s->cards, n = cards[v->vars[p]];
+    if (v->arity == 3) {
+        const int32_t sides[3] = {cards[v->vars[0]], cards[v->vars[1]], cards[v->vars[2]]};
+        if ((int64_t)sides[0] * sides[1] * sides[2] <= SMALL) {
+            small_ternary(v->values, sides, v->weight, p, g, out);
+            return;
+        }
+    }
     int64_t before = 1, after = 1;
     double *head = scratch;
     head[0] = 0;

@@ -11,7 +11,7 @@
  *
  * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the bound, in double
  * and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given the labels of earlier
- * nodes; what the later nodes of a factor will do is replaced by the maximum over them.
+ * nodes (not in every iteration); what the later nodes of a factor will do is replaced by the maximum over them.
  *
  * A label whose hat is -INFINITY belongs to no feasible labeling and stays forbidden: it is recorded in a copy of the
  * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
@@ -44,8 +44,8 @@ typedef struct srmp {
     double *hat, *scratch;
     double *minus;            /* negated messages of the factor at hand, and pointers to those of each variable */
     const double **g;
-    int64_t *stride;          /* max_arity */
-    int32_t *labels, *odometer;
+    struct axis *axes;        /* max_arity, for the decoder */
+    int32_t *labels;
     stage stage;
     int collect_all;          /* in the first sweep after a warm start: nothing is known about the factors */
     int64_t node;             /* next node of the stage, counted from its start */
@@ -114,59 +114,66 @@ static void negate(const fgi_model *m, srmp *s, const link *l, const fgi_view *v
 }
 
 /* Collects the message of a link; returns the maximum taken out of it. */
-static double collect(const fgi_model *m, srmp *s, const link *l, int32_t n) {
-    fgi_view v = fgi_factor_view(m, l->factor);
+static double collect(const fgi_model *m, srmp *s, const link *l, const fgi_view *v, int32_t n) {
     double *mu = s->mu + l->mu;
-    negate(m, s, l, &v);
-    fgi_max_marginal(s->k, m, &v, l->position, s->g, mu, s->scratch);
-    double top = s->k->max(mu, n);
-    if (top > -INFINITY) s->k->shift(mu, top, n);
+    negate(m, s, l, v);
+    fgi_max_marginal(s->k, m, v, l->position, s->g, mu, s->scratch);
+    double top = mu[0];
+    for (int32_t a = 1; a < n; a++) top = top > mu[a] ? top : mu[a];
+    for (int32_t a = 0; top > -INFINITY && a < n; a++) mu[a] -= top;
     return top;
+}
+
+/* One later node of a factor: how far its labels lie apart in the table, and what it loses by them. */
+typedef struct axis { int64_t stride; int32_t n, at; const double *mu, *theta; } axis;
+
+static double axis_loss(const axis *x, int32_t label) { return x->theta[label] == -INFINITY ? -INFINITY : -x->mu[label]; }
+
+/* best[a] = max( best[a], table at a + sum ). */
+static void raise(double *best, int32_t n, const double *t, int64_t stride, double w, double sum) {
+    if (sum == -INFINITY) return;
+    for (int32_t a = 0; a < n; a++) {
+        const double score = w * t[a * stride] + sum;
+        best[a] = best[a] > score ? best[a] : score;
+    }
 }
 
 /* Adds to x what factor l offers each label, given the labels of earlier nodes and the best of later ones. */
 static void add_given(const fgi_model *m, srmp *s, const link *l, double *x) {
-    fgi_view v = fgi_factor_view(m, l->factor);
+    const fgi_view v = fgi_factor_view(m, l->factor);
     const int32_t *cards = m->s->cards, i = v.vars[l->position], n = cards[i];
     if (v.arity == 2) {
         const int32_t label = s->labels[v.vars[1 - l->position]];
         for (int32_t a = 0; a < n; a++) x[a] += l->position ? fgi_view_at2(&v, label, a) : fgi_view_at2(&v, a, label);
         return;
     }
-    negate(m, s, l, &v);
-    int64_t base = 0, step = 1;
-    int free_axes = 0;
-    for (int32_t q = v.arity - 1; q >= 0; q--) {
-        s->stride[q] = step;
-        step *= cards[v.vars[q]];
-        s->odometer[q] = 0;
-        if (v.vars[q] < i) base += s->stride[q] * s->labels[v.vars[q]];
-        free_axes += v.vars[q] > i;
+    const double *t = v.values, *mu = s->mu + s->mu_begin[l->factor];
+    int64_t step = fgi_view_states(m, &v), mine = 0;
+    int32_t n_axes = 0;
+    for (int32_t q = 0; q < v.arity; q++) {
+        const int32_t j = v.vars[q];
+        step /= cards[j];
+        if (j < i) t += step * s->labels[j];
+        else if (j == i) mine = step;
+        else s->axes[n_axes++] = (axis){step, cards[j], 0, mu, s->theta + m->s->unary_begin[j]};
+        mu += cards[j];
     }
-    const int64_t mine = s->stride[l->position];
     double *best = s->scratch;
-    for (int32_t a = 0; a < n; a++) best[a] = free_axes ? -INFINITY : v.weight * v.values[base + a * mine];
-    while (free_axes) {
-        int64_t at = base;
+    for (int32_t a = 0; a < n; a++) best[a] = -INFINITY;
+    if (n_axes == 0) raise(best, n, t, mine, v.weight, 0);
+    while (n_axes > 0) {
+        const double *at = t;
         double sum = 0;
-        for (int32_t q = 0; q < v.arity; q++)
-            if (v.vars[q] > i) {
-                at += s->stride[q] * s->odometer[q];
-                sum += s->g[q][s->odometer[q]];
-            }
-        for (int32_t a = 0; sum > -INFINITY && a < n; a++) {
-            double score = v.weight * v.values[at + a * mine] + sum;
-            if (score > best[a]) best[a] = score;
+        for (int32_t k = 1; k < n_axes; k++) {
+            at += s->axes[k].stride * s->axes[k].at;
+            sum += axis_loss(&s->axes[k], s->axes[k].at);
         }
-        int32_t q = v.arity - 1; /* next combination of the later nodes */
-        for (; q >= 0; q--) {
-            if (v.vars[q] <= i) continue;
-            if (++s->odometer[q] < cards[v.vars[q]]) break;
-            s->odometer[q] = 0;
-        }
-        if (q < 0) break;
+        for (int32_t b = 0; b < s->axes[0].n; b++) raise(best, n, at + b * s->axes[0].stride, mine, v.weight, sum + axis_loss(&s->axes[0], b));
+        int32_t k = 1; /* next combination of the other axes */
+        while (k < n_axes && ++s->axes[k].at == s->axes[k].n) s->axes[k++].at = 0;
+        if (k >= n_axes) break;
     }
-    for (int32_t a = 0; a < n; a++) x[a] += best[a];
+    s->k->add(x, best, n);
 }
 
 /* ---- one node ----------------------------------------------------------------------------------------------- */
@@ -192,7 +199,7 @@ static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
     int64_t onwards = 0;
     memcpy(s->hat, theta, (size_t)n * sizeof *theta);
     for (const link *l = begin; l < end; l++) {
-        s->k->add(s->hat, s->mu + l->mu, n);
+        for (int32_t a = 0; a < n; a++) s->hat[a] += s->mu[l->mu + a];
         onwards += forward ? l->has_later : l->has_earlier;
     }
     double top = s->k->max(s->hat, n);
@@ -212,6 +219,9 @@ static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
     }
 }
 
+/* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every fourth. */
+static int decodes(const srmp *s, int64_t iteration) { return s->stage == FORWARD && (iteration < 8 || iteration % 4 == 0); }
+
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
 static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
     const fgi_structure *st = m->s;
@@ -220,16 +230,16 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
         const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node), n = st->cards[i];
         const int64_t n_links = st->adj_begin[i + 1] - st->adj_begin[i];
         if (s->done < 0) {
-            if (forward) decode(m, s, i);
+            if (decodes(s, info->iterations)) decode(m, s, i);
             s->done = 0;
         }
         while (s->done < n_links) {
             const link *l = &s->links[st->adj_begin[i] + s->done++];
             if (!s->collect_all && !(forward ? l->has_earlier : l->has_later)) continue;
-            double top = collect(m, s, l, n);
+            const fgi_view v = fgi_factor_view(m, l->factor);
+            double top = collect(m, s, l, &v, n);
             if (top == -INFINITY || !l->has_earlier) fgi_progress_take(&s->progress, top);
             if (top == -INFINITY) return 1;
-            fgi_view v = fgi_factor_view(m, l->factor);
             const int64_t entries = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : v.rows + v.cols;
             info->oracle_calls++;
             info->entries_touched += entries;
@@ -259,7 +269,7 @@ static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_li
             fgi_solver_bound(solver, -INFINITY);
             solver->info.status = FGI_INFEASIBLE;
         } else if (s->stage == FORWARD) {
-            fgi_solver_consider(solver, s->labels);
+            if (decodes(s, solver->info.iterations)) fgi_solver_consider(solver, s->labels);
             s->collect_all = 0;
             begin_sweep(s, BACKWARD, m->s->constant);
         } else {
@@ -290,10 +300,9 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     s->scratch = n_scratch < 0 ? NULL : fgi_alloc(n_scratch, sizeof *s->scratch);
     s->minus = fgi_alloc(side, sizeof *s->minus);
     s->g = fgi_alloc(st->max_arity, sizeof *s->g);
-    s->stride = fgi_alloc(st->max_arity, sizeof *s->stride);
-    s->odometer = fgi_alloc(st->max_arity, sizeof *s->odometer);
+    s->axes = fgi_alloc(st->max_arity, sizeof(axis));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->links || !s->mu_begin || !s->mu || !s->theta || !s->hat || !s->scratch || !s->minus || !s->g || !s->stride || !s->odometer || !s->labels)
+    if (!s->links || !s->mu_begin || !s->mu || !s->theta || !s->hat || !s->scratch || !s->minus || !s->g || !s->axes || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     int64_t at = 0;
     for (int64_t f = 0; f < st->n_factors; f++) {
@@ -316,8 +325,7 @@ static void srmp_destroy(fgi_solver *solver) {
     free(s->scratch);
     free(s->minus);
     free(s->g);
-    free(s->stride);
-    free(s->odometer);
+    free(s->axes);
     free(s->labels);
     free(s);
 }
