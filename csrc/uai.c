@@ -360,6 +360,7 @@ static fgi_rc take_token(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     fgi_rc rc = FGI_OK;
     switch (r->now) {
     case TYPE:
+        if (n > 3 && !memcmp(token, "\xEF\xBB\xBF", 3)) token += 3, n -= 3; /* a byte order mark, as some editors leave it */
         if (!same_word(token, n, "MARKOV") && !same_word(token, n, "BAYES"))
             return fail_at(r, err, token, n, "not a UAI model: it must start with MARKOV or BAYES");
         r->now = N_VARS;

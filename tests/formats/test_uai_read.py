@@ -66,6 +66,12 @@ def test_values_and_structure(tmp_path: Path) -> None:
     assert graph.score([1, 0, 1]) == -math.inf
 
 
+def test_other_editors(tmp_path: Path) -> None:
+    path = tmp_path / "m.uai"
+    path.write_bytes(b"\xef\xbb\xbf" + MODEL.lower().replace("\n", "\r\n").encode())
+    assert fginfer.read(path).score([1, 0, 2]) == fginfer.read(write(tmp_path / "n.uai", MODEL)).score([1, 0, 2])
+
+
 @pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open), (".bz2", bz2.open)])
 def test_compressed(tmp_path: Path, suffix: str, opener: object) -> None:
     path = tmp_path / f"m.uai{suffix}"
