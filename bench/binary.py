@@ -2,8 +2,9 @@
 
     python bench/binary.py [--variables 3884] [--algorithm 0] [--seconds 60]
 
-u ~ N(-4,1), but N(2,1) for 20 of the variables; t = +|N(0,1)| for 0.05 % of the pairs, -|N(0,0.03)| for the rest. Its relaxation is
-tight. Printed: time, gap, how many factors were touched after the linear set-up pass, and the peak memory of the process.
+u ~ N(-4,1), but N(2,1) for 20 of the variables; t = +|N(0,1)| for 0.05 % of the pairs, -|N(0,0.03)| for the rest. Its
+relaxation is tight. Printed: time, gap, how many factors were touched after the linear set-up pass, and the peak memory
+of the process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def build(n: int, seed: int = 0) -> fginfer.FactorGraph:
     unary[:, 1] = u
     # one table for each sign, shared by all factors, and a weight per factor
     tables = np.array([[[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, -1.0]]])
-    return fginfer.FactorGraph.from_arrays([2] * n, unary, edges, table_ids=(t < 0).astype(np.int32), tables=tables, weights=np.abs(t))
+    negative = (t < 0).astype(np.int32)
+    return fginfer.FactorGraph.from_arrays([2] * n, unary, edges, negative, tables, np.abs(t))
 
 
 def main() -> None:
@@ -44,15 +46,15 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=1e-4)
     options = parser.parse_args()
     graph = build(options.variables)
-    r = fginfer.solve(
-        graph, "gdmm", time_limit=options.seconds, gap=options.gap, threads=options.threads, algorithm=options.algorithm, dual=False
-    )
-    s = r.statistics
-    m = options.variables * (options.variables - 1) // 2
-    print(f"{options.variables} variables, {m} factors: {r.status}, score {r.score:.6f}, bound {r.bound:.6f}, gap {r.gap:.1e}")
+    limits = {"time_limit": options.seconds, "gap": options.gap, "threads": options.threads}
+    r = fginfer.solve(graph, "gdmm", algorithm=options.algorithm, dual=False, **limits)
+    touched, m = r.statistics["entries_touched"], options.variables * (options.variables - 1) // 2
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{options.variables} variables, {m} factors")
+    print(f"{r.status}: score {r.score:.6f}, bound {r.bound:.6f}, gap {r.gap:.1e}")
     print(f"{r.iterations} iterations, {r.seconds:.3f} s, of which set-up {r.setup_seconds:.3f} s")
-    print(f"factors touched after set-up: {s['entries_touched']:.0f} of {m} ({100 * s['entries_touched'] / m:.4f} %)")
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB (the process: Python, the generator, the model)")
+    print(f"factors touched after set-up: {touched:.0f} ({100 * touched / m:.4f} %)")
+    print(f"peak memory {memory:.0f} MB (the process: Python, the generator, the model)")
 
 
 if __name__ == "__main__":

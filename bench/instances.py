@@ -2,8 +2,9 @@
 
     python bench/instances.py ../shared/instances [--method gdmm] [--seconds 10] [--only grids,dbn]
 
-INDEX.tsv of the folder lists the files with the best known scores, PEERS.tsv what other solvers found. Times are those of the solver,
-reading the file excluded. `miss` is how far the score is below the best known one; a line ends with what looks wrong, if anything.
+INDEX.tsv of the folder lists the files with the best known scores, PEERS.tsv what other solvers found. Times are
+those of the solver, reading the file excluded. A line ends with what is to be said about the score: how far it misses
+the best known one, and the better of toulbar2's two runs.
 """
 
 from __future__ import annotations
@@ -85,9 +86,11 @@ def line(folder: Path, row: dict[str, str], known: dict[tuple[str, str], Peer], 
         notes.append("WRONG SCORE")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     short = Path(name).name.replace(".uai.gz", "")[:30]
+    gap = inf if r.gap is None else r.gap
     return (
-        f"{short:30} {score:14.6f} {bound:14.6f} {r.gap if r.gap is not None else inf:8.1e} {to_best:7.3f} {to_gap:7.3f} {r.seconds:6.2f} "
-        f"{r.iterations:6d} {memory:5.0f}M {r.status:12} {trws.score:14.6f} {trws.bound:14.6f} {trws.to_best:6.2f}  {'; '.join(notes)}"
+        f"{short:30} {score:14.6f} {bound:14.6f} {gap:8.1e} {to_best:7.3f} {to_gap:7.3f} {r.seconds:6.2f} "
+        f"{r.iterations:6d} {memory:5.0f}M {r.status:12} {trws.score:14.6f} {trws.bound:14.6f} {trws.to_best:6.2f}  "
+        f"{'; '.join(notes)}"
     )
 
 
@@ -102,8 +105,8 @@ def main() -> None:
     options = parser.parse_args()
     known = peers(options.folder)
     print(
-        f"{'instance':30} {'score':>14} {'bound':>14} {'gap':>8} {'best s':>7} {'1e-5 s':>7} {'total':>6} {'iter':>6} {'mem':>6} "
-        f"{'status':12} {'trws score':>14} {'trws bound':>14} {'best s':>6}"
+        f"{'instance':30} {'score':>14} {'bound':>14} {'gap':>8} {'best s':>7} {'1e-5 s':>7} {'total':>6} "
+        f"{'iter':>6} {'mem':>6} {'status':12} {'trws score':>14} {'trws bound':>14} {'best s':>6}"
     )
     with open(options.folder / "INDEX.tsv") as stream:
         rows = [r for r in csv.DictReader(stream, delimiter="\t") if r["file"].endswith(READABLE)]

@@ -86,7 +86,8 @@ void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t b = begin; b < end; b++) {
         fgi_sum sum = {0};
         int64_t first = (b < split ? b : b - split) * GDMM_BLOCK, n = b < split ? g->model->s->n_factors : g->model->s->n_vars;
-        for (int64_t k = first; k < first + GDMM_BLOCK && k < n; k++) fgi_sum_add(&sum, b < split ? factor_maximum(g, w, k) : variable_maximum(g, w, k));
+        for (int64_t k = first; k < first + GDMM_BLOCK && k < n; k++)
+            fgi_sum_add(&sum, b < split ? factor_maximum(g, w, k) : variable_maximum(g, w, k));
         g->partial_sum[b] = sum;
     }
 }

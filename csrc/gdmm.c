@@ -26,7 +26,8 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
             solver->ops = &fgi_gdmm_binary_ops;
             return solver->ops->create(solver, err);
         }
-        if (algorithm == 9) return fgi_fail(err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
+        if (algorithm == 9)
+            return fgi_fail(err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
     }
     gdmm *g = fgi_calloc(1, sizeof *g);
     solver->state = g;

@@ -53,7 +53,9 @@ typedef struct gdmm_propagation gdmm_propagation;
 
 typedef struct gdmm_sweep gdmm_sweep;
 
-typedef enum gdmm_stage { GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE, GDMM_SEARCH } gdmm_stage;
+typedef enum gdmm_stage {
+    GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE, GDMM_SEARCH
+} gdmm_stage;
 
 typedef struct gdmm {
     fgi_solver *solver;

@@ -7,11 +7,12 @@
  * on the few factors that matter. A factor that was never touched has y_f = min(x_i, x_j) or 0 by its sign, and is charged to
  * its variables in aggregate: t x_i x_j <= t/2 x_i + t/2 x_j for t > 0 (the sums of t/2 are the `charge`), and <= 0 for t < 0. So
  *
- *     D = c + sum_i max(0, u_i + charge_i + sum_f lambda_fi) + sum_{f active} max(0, -lambda_fi, -lambda_fj, t - lambda_fi - lambda_fj)
+ *     D = c + sum_i max(0, u_i + charge_i + sum_f lambda_fi)
+ *           + sum_{f active} max(0, -lambda_fi, -lambda_fj, t - lambda_fi - lambda_fj)
  *
  * is an upper bound at any time. Factors become active when both their variables are on, and, largest t first, when the
  * charge of a variable that could be on is in the way of the bound. lambda_fi is the multiplier of p = x_i, where p is the
- * factor's own copy of x_i; the copies (p, q) have the closed form of gdmm_factor.c. Nothing after the set-up visits all factors. */
+ * factor's own copy of x_i; the copies (p, q) have the closed form of gdmm_factor.c. After the set-up nothing visits all factors. */
 #include <string.h>
 #include "dual_common.h"
 #include "gdmm.h"
@@ -90,7 +91,8 @@ static fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->active = fgi_calloc((st->n_factors + 7) / 8, 1);
     b->labels = fgi_calloc(n, sizeof(int32_t));
     b->start = fgi_alloc(n + 1, sizeof(int64_t));
-    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take || !b->active || !b->labels || !b->start)
+    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take || !b->active ||
+        !b->labels || !b->start)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     b->charge = b->u + n;
     b->x = b->u + 2 * n;
@@ -278,7 +280,8 @@ static int activate_more(binary *b) {
     const int64_t before = b->n_links;
     for (int32_t i = 0; i < b->model->s->n_vars; i++) {
         int alive = b->x[i] > 0 || b->u[i] + b->charge[i] + b->sum[i] > 0;
-        int pending = b->positive_take[i] == 0 ? b->positive_begin[i] < b->positive_begin[i + 1] : b->positive_next[i] < b->positive_begin[i + 1];
+        int64_t next = b->positive_take[i] == 0 ? b->positive_begin[i] : b->positive_next[i];
+        int pending = next < b->positive_begin[i + 1];
         if (alive && pending && !release_charges(b, i)) return 0;
         if (b->x[i] > 1e-9 && !turn_on(b, i)) return 0;
     }
@@ -338,7 +341,8 @@ static void multiplier_pass(binary *b) {
             b->sum[i] += l->lambda[e];
         }
     }
-    const double edges = b->n_links ? 2.0 * (double)b->n_links : 1.0, scale = b->n_links && b->scale > 0 ? b->scale / (double)b->n_links : 1;
+    const double edges = b->n_links ? 2.0 * (double)b->n_links : 1.0;
+    const double scale = b->scale > 0 ? b->scale / (double)b->n_links : 1;
     b->primal = sqrt(primal / edges);
     b->dual = b->rho * sqrt(b->dual / edges) / scale;
 }
@@ -394,7 +398,7 @@ static double worth(const binary *b, int32_t i) {
     return w;
 }
 
-/* Rounds x and flips single variables while that gains. A variable that is new to the labeling first gets its factors to the rest. */
+/* Rounds x and flips single variables while that gains. A variable new to the labeling first gets its factors to the rest. */
 static int decode(fgi_solver *solver, binary *b) {
     const int32_t n = (int32_t)b->model->s->n_vars;
     for (int32_t i = 0; i < n; i++) {
@@ -460,6 +464,8 @@ static int each_factor(binary *b, void (*body)(binary *, int64_t)) {
     return 1;
 }
 
+static double first_penalty(const binary *b) { return b->scale > 0 ? 0.1 * b->scale / (double)b->n_links : 1; }
+
 static int step(fgi_solver *solver, binary *b) {
     const int64_t t = solver->info.iterations;
     double begin = fgi_clock();
@@ -484,7 +490,7 @@ static int step(fgi_solver *solver, binary *b) {
         if (t >= b->next_activate) {
             b->next_activate = t + ACTIVATE_EVERY;
             if (!activate_more(b)) return 0;
-            if (b->rho == 0) b->rho = solver->settings.rho > 0 ? solver->settings.rho : b->scale > 0 ? 0.1 * b->scale / (double)b->n_links : 1;
+            if (b->rho == 0) b->rho = solver->settings.rho > 0 ? solver->settings.rho : first_penalty(b);
         }
         if (t == 0 && !decode(solver, b)) return 0;
         b->stage = FACTORS;

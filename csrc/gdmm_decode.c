@@ -73,7 +73,8 @@ int gdmm_search_step(gdmm *g) {
     }
     if (g->search->info.bound == -INFINITY) fgi_solver_bound(outer, -INFINITY);
     if (g->search->info.iterations == moves && g->search->info.status == FGI_RUNNING) return 0;
-    if (g->search->info.score > outer->info.score && fgi_solver_consider(outer, g->search->best)) g->search_improved = search_work(g);
+    if (g->search->info.score > outer->info.score && fgi_solver_consider(outer, g->search->best))
+        g->search_improved = search_work(g);
     if (g->search->info.status != FGI_RUNNING) g->search_improved = -INFINITY; /* it has nothing more to try */
     return 1;
 }

@@ -106,7 +106,8 @@ static int refresh_active(gdmm *g, gdmm_worker *w, const fgi_view *v, int64_t fi
     double top = -INFINITY;
     for (int32_t s = 0; s < a->n; s++) {
         w->gain[s] = a->theta[s];
-        for (int32_t k = 0; k < arity; k++) w->gain[s] -= message_at(&w->messages[k], &g->slots[first + k], a->labels[(int64_t)s * arity + k]);
+        const int32_t *label = a->labels + (int64_t)s * arity;
+        for (int32_t k = 0; k < arity; k++) w->gain[s] -= message_at(&w->messages[k], &g->slots[first + k], label[k]);
         if (w->gain[s] > top) top = w->gain[s];
     }
     if (a->n > 0 && !(found.value > top)) return 1;

@@ -84,7 +84,8 @@ static int prune_pairwise(gdmm *g, gdmm_propagation *p, const fgi_view *v, int64
     for (int side = 0; side < 2; side++) {
         const int32_t i = v->vars[side], n = side == 0 ? v->rows : v->cols;
         for (int32_t a = 0; a < n; a++)
-            if (g->theta[g->model->s->unary_begin[i] + a] > -INFINITY && !has_partner(g, v, side, a, work) && !remove_label(g, p, i, a)) return 0;
+            if (g->theta[g->model->s->unary_begin[i] + a] > -INFINITY && !has_partner(g, v, side, a, work) &&
+                !remove_label(g, p, i, a)) return 0;
     }
     return 1;
 }

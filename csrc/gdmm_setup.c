@@ -105,7 +105,7 @@ static int create_slots(gdmm *g) {
     for (int64_t s = 0; s < g->n_slots; s++) {
         int32_t card = st->cards[st->vars[s]];
         if (!variable_is_dense(g, st->vars[s])) continue;
-        g->slots[s] = (gdmm_slot){.n = card, .capacity = 0, .labels = g->iota, .mu = at, .m = at + card, .x = at + 2 * (int64_t)card};
+        g->slots[s] = (gdmm_slot){.n = card, .labels = g->iota, .mu = at, .m = at + card, .x = at + 2 * (int64_t)card};
         at += 3 * (int64_t)card;
     }
     g->solver->info.memory += 8 * doubles + 4 * (int64_t)st->max_card;
@@ -200,7 +200,8 @@ static void sort_labels(int32_t *labels, int32_t n, const double *score, int32_t
             int32_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
             int32_t left = begin, right = middle;
             for (int32_t k = begin; k < end; k++)
-                scratch[k] = right >= end || (left < middle && !(score[labels[right]] > score[labels[left]])) ? labels[left++] : labels[right++];
+                if (right >= end || (left < middle && !(score[labels[right]] > score[labels[left]]))) scratch[k] = labels[left++];
+                else scratch[k] = labels[right++];
         }
         memcpy(labels, scratch, (size_t)n * sizeof *labels);
         if (width > n / 2) break;

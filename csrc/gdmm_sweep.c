@@ -71,7 +71,8 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->h = fgi_alloc(st->max_card, sizeof(double));
     s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->offset || !s->mu || !s->n || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] || !s->hat || !s->given || !s->h || !s->scratch || !s->labels) {
+    if (!s->offset || !s->mu || !s->n || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] ||
+        !s->hat || !s->given || !s->h || !s->scratch || !s->labels) {
         gdmm_sweep_free(s);
         return NULL;
     }
@@ -266,7 +267,7 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     return 1;
 }
 
-/* A bounded piece of the sweep. 1: it is complete, *bound is D(mu) and the other direction comes next; 0: more to do; -1: infeasible. */
+/* A bounded piece of the sweep. 1: it is complete, *bound is D(mu), the other direction comes next; 0: more to do; -1: infeasible. */
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
     const fgi_structure *st = g->model->s;
     for (int64_t work = 0; s->node < st->n_vars; s->node++, s->edge = 0) {

@@ -1,4 +1,4 @@
-/* test_gdmm.c - gdmm from C, for the sanitizers: random models, all algorithms, threads, slices, updates; bound >= optimum >= score. */
+/* test_gdmm.c - gdmm from C, for the sanitizers: random models, all algorithms, threads, slices, updates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static double random_score(fgi_rng *rng, double forbid) {
     return fgi_rng_unit(rng) < forbid ? -INFINITY : 4 * fgi_rng_unit(rng) - 2;
 }
 
-static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_card, int32_t max_arity, int32_t n_factors, double forbid) {
+static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_card, int32_t max_arity, int32_t n_factors,
+                     double forbid) {
     memset(r, 0, sizeof *r);
     int64_t labels = 0, slots = 0, values = 0;
     for (int32_t i = 0; i < n_vars; i++) {
@@ -49,9 +50,9 @@ static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_
         r->var_begin[f + 1] = slots;
         for (int64_t k = 0; k < size; k++) r->values[values++] = random_score(rng, forbid);
     }
-    r->spec = (fgi_model_spec){.n_vars = n_vars, .cards = r->cards, .unary = r->unary, .n_tables = n_factors, .table_arity = r->table_arity,
-                               .dims = r->dims, .values = r->values, .n_values = values, .n_factors = n_factors,
-                               .factor_table = r->factor_table, .var_begin = r->var_begin, .vars = r->vars};
+    r->spec = (fgi_model_spec){.n_vars = n_vars, .cards = r->cards, .unary = r->unary, .n_tables = n_factors,
+                               .table_arity = r->table_arity, .dims = r->dims, .values = r->values, .n_values = values,
+                               .n_factors = n_factors, .factor_table = r->factor_table, .var_begin = r->var_begin, .vars = r->vars};
 }
 
 static double brute_force(const fgi_model *m, const random_model *r) {
@@ -150,7 +151,8 @@ static void test_threads(uint64_t seed) {
         return;
     }
     for (int32_t algorithm = 0; algorithm <= 8; algorithm += 8) {
-        outcome one = solve(m, 1, algorithm, -1, 30, NULL), two = solve(m, 2, algorithm, -1, 30, NULL), four = solve(m, 4, algorithm, 0.0001, 30, NULL);
+        outcome one = solve(m, 1, algorithm, -1, 30, NULL), two = solve(m, 2, algorithm, -1, 30, NULL);
+        outcome four = solve(m, 4, algorithm, 0.0001, 30, NULL);
         expect(same(&one, &two) && same(&one, &four), "threads change the result", seed);
     }
     fgi_model_free(m);

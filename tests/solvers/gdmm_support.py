@@ -10,18 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.arrays import ModelArrays
+from fginfer.engine import STATUSES
 from fginfer.native import check, ffi, lib, new_error, pointer
-
-STATUS = [
-    "running",
-    "optimal",
-    "gap_reached",
-    "converged",
-    "time_limit",
-    "iteration_limit",
-    "interrupted",
-    "infeasible",
-]
 
 
 @dataclass
@@ -137,7 +127,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        return STATUS[self.info.status]
+        return STATUSES[self.info.status]
 
     def labels(self) -> NDArray[np.int32] | None:
         x = np.zeros(self.n, np.int32)
