@@ -180,7 +180,8 @@ static int64_t remaining_states(const fgi_construct *c, const fgi_view *v, int64
 static int filter(fgi_construct *c, int32_t factor) {
     const fgi_structure *s = c->model->s;
     const fgi_view v = fgi_factor_view(c->model, factor);
-    if (remaining_states(c, &v, FILTER_STATES) > FILTER_STATES) return 1;
+    const int64_t states = remaining_states(c, &v, FILTER_STATES);
+    if (states == 0 || states > FILTER_STATES) return states != 0;
     int64_t wanted = 0;
     for (int32_t k = 0; k < v.arity; k++) {
         wanted += c->alive_count[v.vars[k]];
@@ -239,7 +240,8 @@ static void look_ahead(fgi_construct *c, int32_t var, double *value) {
     const fgi_structure *s = c->model->s;
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
         const fgi_view v = fgi_factor_view(c->model, s->adj[k]);
-        if (remaining_states(c, &v, LOOKAHEAD_STATES) > LOOKAHEAD_STATES) continue;
+        const int64_t states = remaining_states(c, &v, LOOKAHEAD_STATES);
+        if (states == 0 || states > LOOKAHEAD_STATES) continue; /* 0: after giving up, a variable may have no label left */
         int32_t at = 0;
         while (v.vars[at] != var) at++;
         for (int32_t a = 0; a < s->cards[var]; a++) {
