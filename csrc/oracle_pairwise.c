@@ -21,6 +21,7 @@ typedef struct search {
     double least[2];      /* smallest message, at most 0: what the other side may hope for */
     int32_t top[2];       /* which message's slice has the largest bound; -1: there is none */
     int marked[2];
+    int hinted;           /* the caller named a good state */
     int64_t excluded;
     fgi_argmax best;
 } search;
@@ -146,6 +147,19 @@ static int32_t keep_hopeful(search *s, int side, fgi_ranked *kept) {
     return n;
 }
 
+/* All pairs of one row: a good state to start from when the caller has none. */
+static void try_row(search *s, int32_t k) {
+    const fgi_message *second = &s->message[1];
+    const int32_t a = s->message[0].labels[k];
+    for (int32_t l = 0; l < second->n; l++) {
+        const double theta = s->weight * s->x->entry(s->x, a, second->labels[l]);
+        const int64_t state = (int64_t)a * s->x->n[1] + second->labels[l];
+        if (theta > -INFINITY && state != s->excluded)
+            fgi_argmax_offer(&s->best, state, (theta - s->message[0].values[k]) - second->values[l]);
+    }
+    s->w->touched += second->n;
+}
+
 /* How many columns the bound of row k alone lets through, up to `most`. */
 static int32_t count_hopeful(const search *s, double bound, const fgi_ranked *cols, int32_t most) {
     int32_t n = 0;
@@ -157,6 +171,7 @@ static int32_t count_hopeful(const search *s, double bound, const fgi_ranked *co
  * sorted row often settle it sooner. */
 static int both_messages(search *s) {
     fgi_ranked *rows = s->w->kept[0], *cols = s->w->kept[1];
+    if (!s->hinted && s->top[0] >= 0 && s->message[0].n > LEAST_AHEAD) try_row(s, s->top[0]);
     const int32_t n_rows = s->message[1].n ? keep_hopeful(s, 0, rows) : 0, n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
     for (int32_t r = 0; r < n_rows && rows[r].value >= s->best.value; r++) {
         const int32_t a = rows[r].at, k = rows[r].tag;
@@ -219,6 +234,7 @@ static void try_hint(search *s, int64_t hint) {
     if (hint < 0 || hint == s->excluded || a >= s->x->n[0]) return;
     double theta = s->weight * s->x->entry(s->x, a, b);
     s->w->touched++;
+    s->hinted = 1;
     if (theta > -INFINITY) fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
 }
 

@@ -7,41 +7,53 @@ enum { MAX_LEVELS = 120, LEVEL_SLOTS = 256, BLOCK = 8, FIRST_LIST = 64, GROWTH =
 
 /* ---- sorting ------------------------------------------------------------------------------------------------ */
 
-static int compare_ranked(const void *x, const void *y) {
-    const fgi_ranked *a = x, *b = y;
-    return fgi_ranked_before(a, b) ? -1 : fgi_ranked_before(b, a);
+/* Hoare's partition of [low, high) around a pivot from a fixed stream, so that no input order is bad and the result is the
+ * same everywhere: what comes first of the order is before *right, the rest from *left on (*right <= *left). */
+static void partition(fgi_ranked *items, int64_t low, int64_t high, fgi_rng *rng, int64_t *right, int64_t *left) {
+    const fgi_ranked pivot = items[low + fgi_rng_below(rng, high - low)];
+    int64_t i = low, j = high - 1;
+    while (i <= j) { /* the keys are distinct */
+        while (fgi_ranked_before(&items[i], &pivot)) i++;
+        while (fgi_ranked_before(&pivot, &items[j])) j--;
+        if (i > j) break;
+        const fgi_ranked x = items[i];
+        items[i++] = items[j];
+        items[j--] = x;
+    }
+    *right = j + 1;
+    *left = i;
 }
 
 void fgi_ranked_sort(fgi_ranked *items, int64_t n) {
-    if (n > 24) {
-        qsort(items, (size_t)n, sizeof *items, compare_ranked);
-        return;
+    fgi_rng rng = {(uint64_t)n};
+    while (n > 24) { /* the smaller part by recursion, the larger one here */
+        int64_t right, left;
+        partition(items, 0, n, &rng, &right, &left);
+        if (right < n - left) {
+            fgi_ranked_sort(items, right);
+            items += left;
+            n -= left;
+        } else {
+            fgi_ranked_sort(items + left, n - left);
+            n = right;
+        }
     }
     for (int64_t k = 1; k < n; k++) { /* insertion sort: most lists are short */
-        fgi_ranked x = items[k];
+        const fgi_ranked x = items[k];
         int64_t at = k;
         for (; at > 0 && fgi_ranked_before(&x, &items[at - 1]); at--) items[at] = items[at - 1];
         items[at] = x;
     }
 }
 
-/* Quickselect; the pivots come from a fixed stream, so no input order is bad and the result is the same everywhere. */
 void fgi_ranked_select(fgi_ranked *items, int64_t n, int64_t m) {
     fgi_rng rng = {(uint64_t)n};
     int64_t low = 0, high = n; /* the border after the m-th lies inside (low, high) */
     while (m > low && m < high) {
-        fgi_ranked pivot = items[low + fgi_rng_below(&rng, high - low)];
-        int64_t i = low, j = high - 1;
-        while (i <= j) { /* the keys are distinct */
-            while (fgi_ranked_before(&items[i], &pivot)) i++;
-            while (fgi_ranked_before(&pivot, &items[j])) j--;
-            if (i > j) break;
-            fgi_ranked x = items[i];
-            items[i++] = items[j];
-            items[j--] = x;
-        }
-        if (m <= j + 1) high = j + 1;
-        else low = i;
+        int64_t right, left;
+        partition(items, low, high, &rng, &right, &left);
+        if (m <= right) high = right;
+        else low = left;
     }
 }
 
