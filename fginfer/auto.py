@@ -56,7 +56,8 @@ QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least 
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 MOVED = 0.02  # ... by this fraction of the gap ...
-SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound
+SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound ...
+SLABS_SHARE = 0.08  # ... with this one: their first iterations bring most of it, and the search needs the time
 
 
 class PartState:
@@ -90,12 +91,12 @@ class PartState:
             self.join("gdmm")
         else:
             self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
-        self.join("search")
+        self.join("search", SEARCH_SHARE)
 
-    def join(self, method: str) -> None:
+    def join(self, method: str, share: float = 1.0) -> None:
         """A new member, unless the method cannot take the model."""
         try:
-            self.members.append(Member(self.part, method, self.settings, SEARCH_SHARE if method == "search" else 1.0))
+            self.members.append(Member(self.part, method, self.settings, share))
         except SolverError as error:
             log.debug("%s does not join: %s", method, error)
 
@@ -109,6 +110,8 @@ class PartState:
     def _share_of_proof(self, proof: Member) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
         info = proof.engine.info
+        if any(member.name == "slabs" for member in self.members):  # it is they that move the bound now
+            return SMALL_SHARE
         if info.oracle_calls <= 1:  # still at the root
             self._moved_at, self._moved_bound = proof.work, info.bound
             return 1.0
@@ -174,7 +177,7 @@ class PartState:
                 member.share = self._share_of_proof(member)
                 if member.share < 1.0 and not self._slabs:
                     self._slabs = True
-                    self.join("slabs")
+                    self.join("slabs", SLABS_SHARE)
             if member.name == "search":
                 near = self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
                 member.share = NEAR_SHARE if near else SEARCH_SHARE
