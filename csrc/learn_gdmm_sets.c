@@ -7,8 +7,8 @@
  * 1/rho). Labels and pairs that are not listed have X = Y = 0 and no multipliers; listing is the greedy part:
  *   - labels: the best few with a positive gradient <w_l, x> + loss;
  *   - pairs of listed labels: when v_lm > 0 and both are on in part, or when X_l + X_m > C;
- *   - the joint FMO: of all other pairs the one with the largest v_lm + s_l + s_m, s = 0 for labels that are on in part; the sorted
- *     table finds it without looking at the L^2 / 2 pairs.
+ *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m), s = 0 for labels that are on in
+ *     part; the sorted table finds it without looking at the L^2 / 2 pairs.
  * Every block is one-dimensional and piecewise quadratic, and solved exactly. */
 #include <string.h>
 #include "learn.h"
@@ -40,7 +40,8 @@ struct fgi_gdmm_sets {
     fgi_oracle_scratch *oracle;
     double *scores, *X;          /* L: of the example at hand; X is zero elsewhere */
     uint8_t *listed, *truth;     /* L: of the example at hand */
-    int32_t *everything;         /* 0 .. L-1 */
+    uint8_t *partner;            /* L: labels already paired with the one at hand; zero between calls */
+    int32_t *message_label[2];
     double *message[2];
     double *row_best;
     int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;
@@ -164,52 +165,65 @@ static int list_labels(fgi_gdmm_sets *g, set_example *x) {
 }
 
 static int list_pairs(fgi_gdmm_sets *g, set_example *x) {
-    for (int32_t a = 0; a < x->n; a++)
+    for (int32_t a = 0; a < x->n; a++) {
+        const int32_t l = x->label[a], known = x->n_pairs; /* pairs that this row adds are not asked for again */
+        for (int32_t k = 0; k < known; k++) if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 1;
         for (int32_t b = a + 1; b < x->n; b++) {
-            double v = *pair_weight(g, x->label[a], x->label[b]);
-            int wanted = x->X[a] + x->X[b] > g->s.C || (v > 0 && x->X[a] > 0 && x->X[b] > 0);
-            if (wanted && !has_pair(x, x->label[a], x->label[b]) && !add_pair(g, x, x->label[a], x->label[b], 0)) return 0;
+            if (g->partner[x->label[b]]) continue;
+            int wanted = x->X[a] + x->X[b] > g->s.C || (x->X[a] > 0 && x->X[b] > 0 && *pair_weight(g, l, x->label[b]) > 0);
+            if (wanted && !add_pair(g, x, l, x->label[b], 0)) return 0;
         }
+        for (int32_t k = 0; k < known; k++) if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 0;
+    }
     g->pair_touched += (int64_t)x->n * (x->n - 1) / 2;
     return 1;
 }
 
 /* Does a label count as on in part: then its own score is no obstacle to a pair. */
 static inline int on(const fgi_gdmm_sets *g, int32_t l) { return g->X[l] > 0; }
+/* What a label holds against a pair; a label that gains by itself is the unigram oracle's business. */
+static inline double obstacle(const fgi_gdmm_sets *g, int32_t l) { return on(g, l) || g->scores[l] > 0 ? 0.0 : -g->scores[l]; }
 
 /* The joint FMO by looking at all pairs: the reference, and the brute force of the papers. */
 static void scan_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
+    double *against = g->message[0];
     *out = (fgi_argmax){ -1, -INFINITY };
+    for (int32_t l = 0; l < n; l++) against[l] = obstacle(g, l);
     for (int32_t l = 0; l < n; l++) {
-        const double *row = pair_weight(g, l, 0), own = on(g, l) ? 0 : g->scores[l];
+        const double *row = pair_weight(g, l, 0);
         for (int32_t m = l + 1; m < n; m++) {
-            if (on(g, l) && on(g, m)) continue;
-            double x = row[m] + own + (on(g, m) ? 0 : g->scores[m]);
-            if (x > out->value) *out = (fgi_argmax){ (int64_t)l * n + m, x };
+            double x = (row[m] - against[l]) - against[m];
+            if (x > out->value && !(on(g, l) && on(g, m))) *out = (fgi_argmax){ (int64_t)l * n + m, x };
         }
     }
     g->pair_touched += (int64_t)n * (n - 1) / 2;
 }
 
-/* The same on the sorted table. Messages forbid what does not belong to the question: three questions, by which of the two
- * labels is on (the table holds pairs l < m only, so a pair (m, l) that is asked for by mistake has the value of a missing one
- * and is at most as good as the threshold 0, below which no answer is wanted). */
+/* The same on the sorted table: once without the rows that are on, once without the columns. Pairs of two labels that are on are
+ * listed already; the lower triangle is empty and never better than nothing. */
 static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     const double never = 1e150;
     const int64_t before = fgi_oracle_touched(g->oracle);
     fgi_rc rc = FGI_OK;
     *out = (fgi_argmax){ -1, -INFINITY };
-    for (int question = 0; rc == FGI_OK && question < 3; question++) {
-        const int first_on = question == 0, second_on = question == 1;
+    for (int side = 0; rc == FGI_OK && side < 2; side++) {
+        int32_t count[2] = { 0, 0 }, least = -1;
         for (int32_t l = 0; l < n; l++) {
-            g->message[0][l] = on(g, l) != first_on ? never : first_on ? 0.0 : -g->scores[l];
-            g->message[1][l] = on(g, l) != second_on ? never : second_on ? 0.0 : -g->scores[l];
+            double x = obstacle(g, l);
+            if (!on(g, l) && (least < 0 || x < obstacle(g, least))) least = l;
+            for (int s = 0; s < 2; s++) {
+                double message = s == side && on(g, l) ? never : x;
+                if (message == 0.0) continue;
+                g->message_label[s][count[s]] = l;
+                g->message[s][count[s]++] = message;
+            }
         }
-        const fgi_message m[2] = { { n, g->everything, g->message[0] }, { n, g->everything, g->message[1] } };
+        const fgi_message m[2] = { { count[0], g->message_label[0], g->message[0] }, { count[1], g->message_label[1], g->message[1] } };
         fgi_argmax found;
-        rc = fgi_updatable_argmax(g->table, m, -1, -1, g->oracle, &found, NULL);
+        int64_t hint = least < 0 ? -1 : (int64_t)least * n + least; /* an entry that is zero: about as good as nothing */
+        rc = fgi_updatable_argmax(g->table, m, -1, hint, g->oracle, &found, NULL);
         if (rc == FGI_OK && found.value > out->value) *out = found;
     }
     g->pair_touched += fgi_oracle_touched(g->oracle) - before;
@@ -224,7 +238,7 @@ static fgi_rc joint_oracle(fgi_gdmm_sets *g, set_example *x) {
     if (g->s.brute_force) scan_pairs(g, &found); else rc = walk_pairs(g, &found);
     if (rc != FGI_OK || found.state < 0 || !(found.value > 0)) return rc;
     int32_t l = (int32_t)(found.state / n), m = (int32_t)(found.state % n);
-    if (l >= m || !(*pair_weight(g, l, m) > 0)) return FGI_OK; /* a lone label: the unigram oracle's business */
+    if (l >= m) return FGI_OK;
     if (!insert_label(g, x, l, 0) || !insert_label(g, x, m, 0)) return FGI_NO_MEMORY;
     g->listed[l] = g->listed[m] = 1;
     if (!has_pair(x, l, m) && !add_pair(g, x, l, m, 0)) return FGI_NO_MEMORY;
@@ -327,7 +341,7 @@ fgi_rc fgi_gdmm_sets_pass(fgi_gdmm_sets *g, const int32_t *examples, int64_t m, 
 
 /* Upper bound on the relaxed loss of the example that is open. Multipliers: those of the listed pairs; of the other pairs with
  * v > 0, a label that is off pays for all of it (the one with more to spare, when both are off). */
-static double bound_loss(fgi_gdmm_sets *g, int32_t i, const int32_t *rows, const int32_t *cols, const double *values, int64_t n) {
+static double bound_loss(fgi_gdmm_sets *g, int32_t i, const int32_t *rows, const int32_t *cols, int64_t n) {
     const fgi_learn_data *d = &g->L->data;
     const set_example *x = &g->examples[i];
     double *u = g->message[0], total = 0; /* u: score of switching a label on, after all charges */
@@ -343,7 +357,6 @@ static double bound_loss(fgi_gdmm_sets *g, int32_t i, const int32_t *rows, const
     }
     for (int64_t k = 0; k < n; k++) {
         double v = *pair_weight(g, rows[k], cols[k]);
-        (void)values;
         if (v > 0) u[u[rows[k]] < u[cols[k]] ? rows[k] : cols[k]] += v;
     }
     for (int32_t k = 0; k < x->n_pairs; k++) *pair_weight(g, x->pairs[k].l, x->pairs[k].m) = g->row_best[k];
@@ -398,7 +411,7 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
         const set_example *x = &g->examples[i];
         double weight = d->token_weight ? d->token_weight[i] : 1.0;
         open_example(g, i);
-        fgi_sum_add(&loss, bound_loss(g, i, rows, cols, NULL, n));
+        fgi_sum_add(&loss, bound_loss(g, i, rows, cols, n));
         for (int32_t k = 0; k < x->n; k++) fgi_sum_add(&gain, weight * (g->truth[x->label[k]] ? g->s.C - x->X[k] : x->X[k]));
         if (d->edges != FGI_EDGES_NONE) consistent_pairs(g, i, &worst);
         close_example(g, i);
@@ -445,13 +458,14 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     g->X = fgi_calloc(n, sizeof(double));
     g->listed = fgi_calloc(n, 1);
     g->truth = fgi_calloc(n, 1);
-    g->everything = fgi_alloc(n, sizeof(int32_t));
+    g->partner = fgi_calloc(n, 1);
+    g->message_label[0] = fgi_alloc(n, sizeof(int32_t));
+    g->message_label[1] = fgi_alloc(n, sizeof(int32_t));
     g->message[0] = fgi_alloc(n, sizeof(double));
     g->message[1] = fgi_alloc(n, sizeof(double));
     g->oracle = fgi_oracle_scratch_create((int32_t)n, 2);
-    if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->everything || !g->message[0] || !g->message[1] || !g->oracle)
+    if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->partner || !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle)
         return FGI_NO_MEMORY;
-    for (int32_t l = 0; l < n; l++) g->everything[l] = l;
     if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) {
         fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, NULL, &g->table, NULL);
         if (rc != FGI_OK) return rc;
@@ -493,8 +507,8 @@ void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
     for (int64_t i = 0; g->examples && i < g->n_examples; i++) free(g->examples[i].label), free(g->examples[i].X), free(g->examples[i].pairs);
     fgi_updatable_free(g->table);
     fgi_oracle_scratch_free(g->oracle);
-    free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth);
-    free(g->everything), free(g->message[0]), free(g->message[1]), free(g->row_best);
+    free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth), free(g->partner);
+    free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->row_best);
     free(g);
 }
 

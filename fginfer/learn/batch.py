@@ -8,7 +8,7 @@ import numpy as np
 
 from fginfer.learn.data import Reals
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.oracle import Oracle, certifies, decode
 from fginfer.learn.trace import Measured
 from fginfer.native import lib
 
@@ -48,7 +48,7 @@ class _Batch:
         return self._best
 
     def measure(self) -> Measured:
-        return Measured(self._primal, self._dual)
+        return Measured(self._primal if certifies(self.learner, self.oracle) else None, self._dual)
 
     def wants_certificate(self, tol: float) -> bool:
         return True  # primal and dual are known anyway

@@ -11,7 +11,7 @@ import numpy as np
 from fginfer.errors import SettingsError
 from fginfer.learn.data import Ints, Reals
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.oracle import Oracle, certifies, decode
 from fginfer.learn.trace import Measured
 from fginfer.native import lib
 
@@ -176,6 +176,8 @@ class BlockSolver:
         averaged = self.averaged()
         if self.name in ("perceptron", "mira"):
             return Measured()
+        if not certifies(self.learner, self.oracle):  # losses may be larger than those seen; the dual is a bound anyway
+            return Measured(None, self._dual() if self.name == "bcfw" else None)
         if self.name == "ssg":
             self._best = averaged
             return Measured(self.primal(averaged))

@@ -21,6 +21,12 @@ class Oracle(Protocol):
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints: ...
 
 
+def certifies(learner: Learner, oracle: Oracle | None) -> bool:
+    """Whether answers are best answers, so that the losses seen are the losses. Label sets with interactions are
+    decoded by local search, which is good enough to predict with, but proves nothing. A given oracle is trusted."""
+    return oracle is not None or learner.decodes
+
+
 def decode(
     learner: Learner, oracle: Oracle | None, weights: Reals, loss: float, examples: Ints | None = None
 ) -> Answers:
