@@ -3,6 +3,7 @@
 #define FGI_DISTINCT_H
 #include <stdint.h>
 #include <stdlib.h>
+#include "util.h"
 
 /* A growing array of elements of any one type. */
 typedef struct pool { void *at; int64_t n, capacity; } pool;
