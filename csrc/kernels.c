@@ -49,19 +49,6 @@ static void reweight(const double *x, double g, const double *m, double *out, in
     for (int64_t k = 0; k < n; k++) out[k] = x[k] == -INFINITY ? -INFINITY : g * x[k] - m[k];
 }
 
-static double sum_stream(const double *x, int64_t n) {
-    double a = 0, b = 0, c = 0, d = 0;
-    int64_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        a += x[k];
-        b += x[k + 1];
-        c += x[k + 2];
-        d += x[k + 3];
-    }
-    for (; k < n; k++) a += x[k];
-    return (a + b) + (c + d);
-}
-
 const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
                                         .maxplus_rows = maxplus_rows,
                                         .maxplus_cols = maxplus_cols,
@@ -70,8 +57,7 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
                                         .max = max_of,
                                         .add = add,
                                         .shift = shift,
-                                        .reweight = reweight,
-                                        .sum_stream = sum_stream};
+                                        .reweight = reweight};
 
 /* ---- choice ------------------------------------------------------------------------------------------------- */
 

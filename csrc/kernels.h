@@ -23,7 +23,6 @@ typedef struct fgi_kernels {
     /* out = g * x - m where x is finite, -INFINITY elsewhere, whatever m is there: the part of a node's scores that goes
      * back into a factor. out may be x or m. */
     void (*reweight)(const double *x, double g, const double *m, double *out, int64_t n);
-    double (*sum_stream)(const double *x, int64_t n);                /* reads memory as fast as it can: the bench's yardstick */
 } fgi_kernels;
 
 extern const fgi_kernels fgi_kernels_scalar;

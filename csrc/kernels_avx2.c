@@ -192,21 +192,6 @@ AVX2 static void reweight(const double *x, double g, const double *m, double *ou
     for (; k < n; k++) out[k] = x[k] == -INFINITY ? -INFINITY : g * x[k] - m[k];
 }
 
-AVX2 static double sum_stream(const double *x, int64_t n) {
-    v4d a = SPREAD_d(0), b = a, c = a, d = a;
-    int64_t k = 0;
-    for (; k + 16 <= n; k += 16) {
-        a = ADD_d(a, LOAD_d(x + k));
-        b = ADD_d(b, LOAD_d(x + k + 4));
-        c = ADD_d(c, LOAD_d(x + k + 8));
-        d = ADD_d(d, LOAD_d(x + k + 12));
-    }
-    double lane[4], sum = 0;
-    STORE_d(lane, ADD_d(ADD_d(a, b), ADD_d(c, d)));
-    for (; k < n; k++) sum += x[k];
-    return sum + ((lane[0] + lane[1]) + (lane[2] + lane[3]));
-}
-
 extern const fgi_kernels fgi_kernels_avx2;
 const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
                                       .maxplus_rows = rows_d,
@@ -216,8 +201,7 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
                                       .max = max_of,
                                       .add = add,
                                       .shift = shift,
-                                      .reweight = reweight,
-                                      .sum_stream = sum_stream};
+                                      .reweight = reweight};
 #else
 typedef int fgi_kernels_avx2_unused; /* a translation unit must declare something */
 #endif
