@@ -5,9 +5,9 @@
  *     x_i  = projection onto the simplex of [ theta_i/rho + sum_f (M_if y_f + mu_if/rho) ] / d_i
  *     mu_if += rho (M_if y_f - x_i)
  *
- * D(mu), evaluated every few iterations by one pass over the tables, is the bound; it is not monotone. The labeling is the argmax of x. rho starts at a
- * tenth of the mean range of the tables and follows the residuals: grows while the primal one is much larger than the dual one, shrinks
- * in the opposite case. */
+ * D(mu), evaluated every few iterations by one pass over the tables, is the bound; it is not monotone. The labeling is the
+ * argmax of x. rho starts at a tenth of the mean range of the tables and follows the residuals: it grows while the primal one
+ * is much larger than the dual one, and shrinks in the opposite case. */
 #include <string.h>
 #include "ad3_factor.h"
 #include "simplex.h"
@@ -80,7 +80,8 @@ static double variable_step(ad3 *s, const fgi_model *m) {
         const int64_t begin = st->unary_begin[i];
         int32_t n = 0;
         for (int32_t a = 0; a < st->cards[i]; a++)
-            if (d->theta[begin + a] > -INFINITY) d->out[n++] = (d->theta[begin + a] / s->rho + s->average[begin + a]) / (double)degree(st, i);
+            if (d->theta[begin + a] > -INFINITY)
+                d->out[n++] = (d->theta[begin + a] / s->rho + s->average[begin + a]) / (double)degree(st, i);
         if (n > 0) fgi_simplex_project(d->out, n);
         n = 0;
         for (int32_t a = 0; a < st->cards[i]; a++) {

@@ -26,18 +26,18 @@ enum {
 };
 
 /* One variable of one factor. */
-typedef struct link {
+typedef struct arc {
     int64_t mu;                     /* offset of the message */
     int32_t factor;
     int16_t position;               /* of the variable in the factor */
     uint8_t has_earlier, has_later; /* whether the factor has nodes before and after this one */
-} link;
+} arc;
 
 typedef enum stage { BUILD, FORWARD, BACKWARD } stage;
 
 typedef struct srmp {
     const fgi_kernels *k;
-    link *links;              /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
+    arc *links;              /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
     int64_t *mu_begin;        /* n_factors: start of a factor's messages */
     double *mu;
     double *theta;            /* the unaries; -INFINITY also where a label has been refuted */
@@ -65,9 +65,9 @@ static int out_of_time(srmp *s, int64_t work, double deadline) {
 
 static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
     for (int64_t at = st->adj_begin[i]; at < st->adj_begin[i + 1]; at++) {
-        link *l = &s->links[at];
+        arc *l = &s->links[at];
         const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
-        *l = (link){.factor = f, .mu = s->mu_begin[f]};
+        *l = (arc){.factor = f, .mu = s->mu_begin[f]};
         for (int32_t q = 0; vars[q] != i; q++) {
             l->mu += st->cards[vars[q]];
             l->position = (int16_t)(q + 1);
@@ -98,7 +98,7 @@ static void begin_sweep(srmp *s, stage next, double constant) {
 /* ---- one factor --------------------------------------------------------------------------------------------- */
 
 /* Points g at the negated messages of all variables of the factor but position p; -INFINITY at refuted labels. */
-static void negate(const fgi_model *m, srmp *s, const link *l, const fgi_view *v) {
+static void negate(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v) {
     const double *mu = s->mu + s->mu_begin[l->factor];
     double *to = s->minus;
     for (int32_t q = 0; q < v->arity; q++) {
@@ -113,8 +113,8 @@ static void negate(const fgi_model *m, srmp *s, const link *l, const fgi_view *v
     }
 }
 
-/* Collects the message of a link; returns the maximum taken out of it. */
-static double collect(const fgi_model *m, srmp *s, const link *l, const fgi_view *v, int32_t n) {
+/* Collects the message of an arc; returns the maximum taken out of it. */
+static double collect(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v, int32_t n) {
     double *mu = s->mu + l->mu;
     negate(m, s, l, v);
     fgi_max_marginal(s->k, m, v, l->position, s->g, mu, s->scratch);
@@ -130,7 +130,7 @@ typedef struct axis { int64_t stride; int32_t n, at; const double *mu, *theta; }
 static double axis_loss(const axis *x, int32_t label) { return x->theta[label] == -INFINITY ? -INFINITY : -x->mu[label]; }
 
 /* best[a] = max( best[a], table at a + sum ). */
-static void raise(double *best, int32_t n, const double *t, int64_t stride, double w, double sum) {
+static void lift(double *best, int32_t n, const double *t, int64_t stride, double w, double sum) {
     if (sum == -INFINITY) return;
     for (int32_t a = 0; a < n; a++) {
         const double score = w * t[a * stride] + sum;
@@ -139,7 +139,7 @@ static void raise(double *best, int32_t n, const double *t, int64_t stride, doub
 }
 
 /* Adds to x what factor l offers each label, given the labels of earlier nodes and the best of later ones. */
-static void add_given(const fgi_model *m, srmp *s, const link *l, double *x) {
+static void add_given(const fgi_model *m, srmp *s, const arc *l, double *x) {
     const fgi_view v = fgi_factor_view(m, l->factor);
     const int32_t *cards = m->s->cards, i = v.vars[l->position], n = cards[i];
     if (v.arity == 2) {
@@ -160,7 +160,7 @@ static void add_given(const fgi_model *m, srmp *s, const link *l, double *x) {
     }
     double *best = s->scratch;
     for (int32_t a = 0; a < n; a++) best[a] = -INFINITY;
-    if (n_axes == 0) raise(best, n, t, mine, v.weight, 0);
+    if (n_axes == 0) lift(best, n, t, mine, v.weight, 0);
     while (n_axes > 0) {
         const double *at = t;
         double sum = 0;
@@ -168,7 +168,8 @@ static void add_given(const fgi_model *m, srmp *s, const link *l, double *x) {
             at += s->axes[k].stride * s->axes[k].at;
             sum += axis_loss(&s->axes[k], s->axes[k].at);
         }
-        for (int32_t b = 0; b < s->axes[0].n; b++) raise(best, n, at + b * s->axes[0].stride, mine, v.weight, sum + axis_loss(&s->axes[0], b));
+        const axis *first = &s->axes[0];
+        for (int32_t b = 0; b < first->n; b++) lift(best, n, at + b * first->stride, mine, v.weight, sum + axis_loss(first, b));
         int32_t k = 1; /* next combination of the other axes */
         while (k < n_axes && ++s->axes[k].at == s->axes[k].n) s->axes[k++].at = 0;
         if (k >= n_axes) break;
@@ -184,7 +185,7 @@ static void decode(const fgi_model *m, srmp *s, int32_t i) {
     double *x = s->hat;
     memcpy(x, s->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
     for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
-        const link *l = &s->links[at];
+        const arc *l = &s->links[at];
         if (l->has_earlier) add_given(m, s, l, x);
         else s->k->add(x, s->mu + l->mu, n);
     }
@@ -194,11 +195,11 @@ static void decode(const fgi_model *m, srmp *s, int32_t i) {
 /* hat_i, its maximum, and the shares of the factors that come next. */
 static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
     const int32_t n = m->s->cards[i];
-    const link *begin = s->links + m->s->adj_begin[i], *end = s->links + m->s->adj_begin[i + 1];
+    const arc *begin = s->links + m->s->adj_begin[i], *end = s->links + m->s->adj_begin[i + 1];
     double *theta = s->theta + m->s->unary_begin[i];
     int64_t onwards = 0;
     memcpy(s->hat, theta, (size_t)n * sizeof *theta);
-    for (const link *l = begin; l < end; l++) {
+    for (const arc *l = begin; l < end; l++) {
         for (int32_t a = 0; a < n; a++) s->hat[a] += s->mu[l->mu + a];
         onwards += forward ? l->has_later : l->has_earlier;
     }
@@ -211,9 +212,9 @@ static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
         if (s->hat[a] > -INFINITY) continue;
         theta[a] = -INFINITY;
         s->hat[a] = 0;
-        for (const link *l = begin; l < end; l++) s->mu[l->mu + a] = 0;
+        for (const arc *l = begin; l < end; l++) s->mu[l->mu + a] = 0;
     }
-    for (const link *l = begin; l < end; l++) {
+    for (const arc *l = begin; l < end; l++) {
         if (forward ? !l->has_later : !l->has_earlier) continue;
         for (int32_t a = 0; a < n; a++) s->mu[l->mu + a] -= weight * s->hat[a];
     }
@@ -234,7 +235,7 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
             s->done = 0;
         }
         while (s->done < n_links) {
-            const link *l = &s->links[st->adj_begin[i] + s->done++];
+            const arc *l = &s->links[st->adj_begin[i] + s->done++];
             if (!s->collect_all && !(forward ? l->has_earlier : l->has_later)) continue;
             const fgi_view v = fgi_factor_view(m, l->factor);
             double top = collect(m, s, l, &v, n);
@@ -277,7 +278,7 @@ static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_li
             fgi_progress_report(solver, &s->progress);
             begin_sweep(s, FORWARD, m->s->constant);
         }
-    } while (solver->info.status == FGI_RUNNING && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    } while (!fgi_solver_done(solver) && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
 
@@ -310,7 +311,7 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
         for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
     }
     fgi_progress_init(&s->progress);
-    solver->info.memory = (int64_t)sizeof(link) * st->adj_begin[st->n_vars] + 8 * (st->n_factors + n_mu + st->unary_begin[st->n_vars] + n_scratch + side) +
+    solver->info.memory = (int64_t)sizeof(arc) * st->adj_begin[st->n_vars] + 8 * (st->n_factors + n_mu + st->unary_begin[st->n_vars] + n_scratch + side) +
                           12 * st->n_vars;
     return FGI_OK;
 }

@@ -179,7 +179,8 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------- */
 
-static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to, const double *h, double *out) {
+static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to, const double *h,
+                        double *out) {
     const float *t = s->rounded + (e->values - m->t->values), w = (float)fgi_factor_weight(m->s, e->factor);
     for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)h[a];
     if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
@@ -466,7 +467,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->given = fgi_alloc(st->max_card, sizeof(double));
     s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
-    if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
+    if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch ||
+        !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
@@ -474,7 +476,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->single_bound = INFINITY;
     const int wants = wants_single(solver->model, solver->settings.precision);
     s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
-    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) + st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
+    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) + st->n_factors * (int64_t)(sizeof(edge) + 4) +
+                          st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
     return FGI_OK;
 }
 
