@@ -171,13 +171,13 @@ class PartState:
         for member in list(self.members):
             if not isinstance(member, Member):
                 continue
-            if self.bound < member.engine.info.bound:
-                member.engine.offer_bound(self.bound)
-            if member.name == "bnb":
+            if member.name == "bnb":  # is not told bounds: its own shows whether it gets on
                 member.share = self._share_of_proof(member)
                 if member.share < 1.0 and not self._slabs:
                     self._slabs = True
                     self.join("slabs", SLABS_SHARE)
+            elif self.bound < member.bound:
+                member.engine.offer_bound(self.bound)
             if member.name == "search":
                 near = self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
                 member.share = NEAR_SHARE if near else SEARCH_SHARE
