@@ -2,15 +2,16 @@
 
     python bench/growth.py [--most 4096] [--iterations 100] [--seeds 1]
 
-matching   graph matching on a random geometric graph with K nodes: the variables are 85 nodes of a connected subgraph (fewer
-           if K is smaller), the labels all nodes, the unary scores inner products of noisy feature rows, and every induced
-           edge carries the same table: 1 / shortest-path distance, 0 if unreachable, -inf on the diagonal.
-alignment  a hexagonal template of 19 points is to be found among K points in a square of area K: it is there, displaced a little;
-           score of a pair -min(| |a-b| - d_ij |, t), one table for each of the template's distances; the unary score is minus
-           the difference of two noisy descriptors, so that many points look alike.
+matching   graph matching on a random geometric graph with K nodes: the variables are 85 nodes of a connected subgraph
+           (fewer if K is smaller), the labels all nodes, the unary scores inner products of noisy feature rows, and
+           every induced edge carries the same table: 1 / shortest-path distance, 0 if unreachable, -inf on its diagonal
+alignment  a hexagonal template of 19 points is to be found among K points in a square of area K, where it is, displaced
+           a little; score of a pair -min(| |a-b| - d_ij |, t), one table for each of the template's distances; the unary
+           score is minus the difference of two noisy descriptors.
 
-Algorithm 8 with sparse messages is asked for (by itself, gdmm reads small tables whole). For every K: table entries touched per oracle call (walks, bounds, sorts and the certificate's calls all counted) and CPU
-seconds per iteration, set-up apart; and below, the exponents e of the fits to c * K^e by least squares in the logarithms.
+Algorithm 8 with sparse messages is asked for (left to itself, gdmm reads small tables whole). For every K: entries
+touched per oracle call (walks, bounds, sorts and the certificate's calls all counted) and CPU seconds per iteration,
+set-up apart; and below, the exponents e of the fits to c * K^e by least squares in the logarithms.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import argparse
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial import cKDTree
@@ -42,7 +42,7 @@ def matching(k: int, seed: int = 0, variables: int = 85) -> fginfer.FactorGraph:
     with np.errstate(divide="ignore"):
         table = 1.0 / hops
     np.fill_diagonal(table, -np.inf)
-    # A feature belongs to the nodes around some place, with exceptions, as interests and schools do in a social network.
+    # A feature belongs to the nodes around some place, with exceptions, like schools in a social network.
     places, radius = rng.random((FEATURES, 2)), 0.1 + 0.2 * rng.random(FEATURES)
     near = np.linalg.norm(at[:, None] - places[None], axis=2) < radius
     has = np.where(near, rng.random((k, FEATURES)) < 0.5, rng.random((k, FEATURES)) < 0.02).astype(float)
@@ -76,7 +76,8 @@ def alignment(k: int, seed: int = 0, noise: float = 0.1) -> fginfer.FactorGraph:
     wanted = descriptor[places] + rng.normal(0, noise, (len(template), DIMENSIONS))
     unary = -np.linalg.norm(wanted[:, None] - descriptor[None], axis=2)
     tables = [-np.minimum(np.abs(between - length), side / 2) for length in lengths]
-    return fginfer.FactorGraph.from_arrays([k] * len(template), unary, np.concatenate(edges), np.concatenate(ids), tables)
+    every, table_ids = np.concatenate(edges), np.concatenate(ids)
+    return fginfer.FactorGraph.from_arrays([k] * len(template), unary, every, table_ids, tables)
 
 
 def measure(graph: fginfer.FactorGraph, iterations: int) -> dict[str, float]:
@@ -113,20 +114,22 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [options.least << s for s in range(20) if options.least << s <= options.most]
     for make in (matching, alignment):
-        print(f"{make.__name__:>12}: K    entries   touched/call   CPU s/iteration   set-up s   active/factor       gap  iter")
+        columns = "entries   touched/call   CPU s/iteration   set-up s   active/factor       gap  iter"
+        print(f"{make.__name__:>12}: K    {columns}")
         touched, seconds = [], []
         for k in sizes:
             runs = [measure(make(k, seed), options.iterations) for seed in range(options.seeds)]
-            r: dict[str, NDArray[np.float64] | float] = {name: float(np.mean([x[name] for x in runs])) for name in runs[0]}
-            touched.append(float(r["touched"]))
-            seconds.append(float(r["seconds"]))
+            r = {name: float(np.mean([x[name] for x in runs])) for name in runs[0]}
+            touched.append(r["touched"])
+            seconds.append(r["seconds"])
             print(
                 f"{k:>14} {k * k:>10} {r['touched']:>14.1f} {r['seconds']:>17.6f} {r['setup']:>10.3f}"
                 f" {r['active']:>15.2f} {r['gap']:>9.1e} {r['iterations']:>6.0f}",
                 flush=True,
             )
         if len(sizes) > 1:
-            print(f"{'exponents':>14}: touched/call K^{exponent(sizes, touched):.2f}, time K^{exponent(sizes, seconds):.2f}\n")
+            e, f = exponent(sizes, touched), exponent(sizes, seconds)
+            print(f"{'exponents':>14}: touched/call K^{e:.2f}, time K^{f:.2f}\n")
 
 
 if __name__ == "__main__":

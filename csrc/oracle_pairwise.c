@@ -234,7 +234,7 @@ static void try_hint(search *s, int64_t hint) {
     if (hint < 0 || hint == s->excluded || a >= s->x->n[0]) return;
     double theta = s->weight * s->x->entry(s->x, a, b);
     s->w->touched++;
-    s->hinted = 1;
+    s->hinted = hint > 0; /* 0 is also what a caller without any leaves there */
     if (theta > -INFINITY) fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
 }
 
