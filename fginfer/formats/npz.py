@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -48,29 +49,38 @@ def write_npz(graph: FactorGraph, path: Path) -> None:
 
 def read_npz(path: Path) -> FactorGraph:
     """Reads a model written by `write_npz`."""
-    try:
-        with open_binary(path) as stream:
-            source = io.BytesIO(stream.read()) if split_compression(path)[1] else stream
-            with zipfile.ZipFile(source) as archive:
-                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-                if "fginfer" not in members:
-                    raise FormatError("not a model of fginfer: the archive has no member 'fginfer'", str(path))
-                load = _Loader(path, archive, members, mapped=source is stream)
-                version = int(load("fginfer"))
-                if version != _VERSION:
-                    raise FormatError(
-                        f"version {version} of the format; this fginfer reads version {_VERSION}", str(path)
-                    )
-                arrays = ModelArrays(
-                    constant=float(load("constant")),
-                    **{name: load(name) for name in _REQUIRED},
-                    **{name: load(name) for name in _OPTIONAL if name in members},
-                )
-                return FactorGraph.from_model_arrays(arrays, int(load("given_factors")))
-    except zipfile.BadZipFile as error:
-        raise FormatError(f"not a .npz archive ({error})", str(path)) from None
-    except ModelError as error:
-        raise FormatError(str(error), str(path)) from None
+    with open_binary(path) as stream:
+        source = io.BytesIO(stream.read()) if split_compression(path)[1] else stream
+        try:
+            arrays, given = _load(path, source, mapped=source is stream)
+            return FactorGraph.from_model_arrays(arrays, given)
+        except (FormatError, MemoryError):
+            raise
+        except ModelError as error:
+            raise FormatError(str(error), str(path)) from None
+        except Exception as error:  # zipfile and numpy have a dozen kinds of them for damaged archives
+            raise FormatError(f"not a .npz archive ({_one_line(error)})", str(path)) from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _load(path: Path, source: Any, mapped: bool) -> tuple[ModelArrays, int]:
+    with zipfile.ZipFile(source) as archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if "fginfer" not in members:
+            raise FormatError("not a model of fginfer: the archive has no member 'fginfer'", str(path))
+        load = _Loader(path, archive, members, mapped)
+        version = int(load("fginfer"))
+        if version != _VERSION:
+            raise FormatError(f"version {version} of the format; this fginfer reads version {_VERSION}", str(path))
+        arrays = ModelArrays(
+            constant=float(load("constant")),
+            **{name: load(name) for name in _REQUIRED},
+            **{name: load(name) for name in _OPTIONAL if name in members},
+        )
+        return arrays, int(load("given_factors"))
 
 
 class _Loader:
@@ -83,12 +93,9 @@ class _Loader:
             raise FormatError(f"not a model of fginfer: the archive has no member {name!r}", str(self.path))
         info = self.members[name]
         with self.archive.open(info) as member:
-            try:
-                version = np.lib.format.read_magic(member)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read(member)
-            except ValueError as error:
-                raise FormatError(f"member {name!r} is no array ({error})", str(self.path)) from None
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(member)
             header, size = member.tell(), dtype.itemsize
             for length in shape:
                 size *= length
@@ -100,7 +107,10 @@ class _Loader:
                 announced = f"member {name!r} announces {size} bytes, the archive holds {info.file_size - header}"
                 raise FormatError(announced, str(self.path))
             if self.mapped and info.compress_type == zipfile.ZIP_STORED and shape and size:
-                return np.memmap(self.path, dtype, "r", self._offset(info) + header, shape)
+                member_bytes = np.memmap(self.path, np.uint8, "r", self._offset(info), info.file_size)
+                if zlib.crc32(member_bytes.data) != info.CRC:  # as zipfile checks what it reads
+                    raise FormatError(f"member {name!r} is damaged: its check sum is wrong", str(self.path))
+                return member_bytes[header:].view(dtype).reshape(shape)
             return np.frombuffer(member.read(), dtype).reshape(shape)
 
     def _offset(self, info: zipfile.ZipInfo) -> int:

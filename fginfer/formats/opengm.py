@@ -210,10 +210,11 @@ def read_opengm(path: Path) -> FactorGraph:
                     f"there are {len(groups)} OpenGM models in this file, none of them called 'gm'", str(path)
                 )
             return _Reader(path, group).read()
-    except (OSError, KeyError, RuntimeError) as error:
-        raise FormatError(f"not an HDF5 file of an OpenGM model ({error})", str(path)) from None
     except ModelError as error:
         raise FormatError(str(error), str(path)) from None
+    except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:  # what h5py has for damaged files
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(f"not an HDF5 file of an OpenGM model ({reason})", str(path)) from error
 
 
 # -- writing ---------------------------------------------------------------------------------------------------

@@ -328,6 +328,10 @@ def test_wrong_npz(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     refuse(path, None, None, r"not a \.npz archive")
+    one = np.array([3.0]).tobytes()
+    assert whole.count(one) == 1
+    path.write_bytes(whole.replace(one, np.array([3.5]).tobytes()))
+    refuse(path, None, None, "CRC-32|check sum")
     with np.load(io.BytesIO(whole)) as archive:
         members = {name: archive[name] for name in archive.files}
     for name, value, says in [
@@ -358,6 +362,16 @@ def test_npz_that_announces_too_much(tmp_path: Path) -> None:
             new.writestr(info.filename, content)
     path.write_bytes(changed.getvalue())
     refuse(path, None, None, "announces")
+
+
+def test_damage_in_a_large_npz_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    graph = FactorGraph([300, 300])
+    graph.add_factor([0, 1], np.arange(90000.0).reshape(300, 300))
+    fginfer.write(graph, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(np.array([80000.0]).tobytes(), np.array([80000.5]).tobytes()))
+    refuse(path, None, None, "'values' is damaged: its check sum is wrong")
 
 
 def test_npz_opens_with_numpy(tmp_path: Path) -> None:
