@@ -104,7 +104,9 @@ fgi_local *fgi_local_create(const fgi_model *m) {
     l->old = fgi_alloc(n, sizeof(int32_t));
     l->mark = 1;
     if (any_forbidden) l->forbidden = fgi_alloc(total, sizeof(int32_t));
-    if (l->labels && l->scores && l->fresh && l->queue && l->queued && l->touched && l->changed && l->old && (l->forbidden || !any_forbidden)) return l;
+    if (l->labels && l->scores && l->fresh && l->queue && l->queued && l->touched && l->changed && l->old &&
+        (l->forbidden || !any_forbidden))
+        return l;
     fgi_local_free(l);
     return NULL;
 }

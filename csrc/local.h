@@ -70,7 +70,12 @@ double fgi_local_penalty(const fgi_local *l);     /* more than any two feasible 
  */
 typedef struct fgi_construct fgi_construct;
 
-typedef enum fgi_construct_state { FGI_CONSTRUCT_RUNNING, FGI_CONSTRUCT_DONE, FGI_CONSTRUCT_GAVE_UP, FGI_CONSTRUCT_INFEASIBLE } fgi_construct_state;
+typedef enum fgi_construct_state {
+    FGI_CONSTRUCT_RUNNING,
+    FGI_CONSTRUCT_DONE,       /* the labels are feasible */
+    FGI_CONSTRUCT_GAVE_UP,    /* variables not fixed have their most preferred label */
+    FGI_CONSTRUCT_INFEASIBLE  /* proven: no labeling is feasible */
+} fgi_construct_state;
 
 fgi_construct *fgi_construct_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
 void fgi_construct_free(fgi_construct *c);
@@ -79,10 +84,11 @@ void fgi_construct_free(fgi_construct *c);
  * `hint`, that label is tried first where it is still allowed. At most `max_backtracks` before giving up. */
 void fgi_construct_start(fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_backtracks);
 fgi_construct_state fgi_construct_step(fgi_construct *c, int64_t max_operations);
-/* Complete when the state is DONE; after GAVE_UP the variables not fixed have their most preferred label. INFEASIBLE is a proof that no labeling is feasible. */
+/* Valid when the state is not RUNNING. */
 const int32_t *fgi_construct_labels(const fgi_construct *c);
 
 /* All of it in one call: constructs with at most max_operations of work, assigns the result. Returns 1 if it is feasible. */
-int fgi_local_construct(fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_operations);
+int fgi_local_construct(fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy,
+                        int64_t max_operations);
 
 #endif

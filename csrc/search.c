@@ -25,7 +25,8 @@ static double patience(const fgi_search *s) {
 }
 
 double fgi_search_work(const fgi_search *s) {
-    return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) + (double)fgi_treeblock_operations(s->block);
+    return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
+           (double)fgi_treeblock_operations(s->block);
 }
 
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -90,7 +91,8 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->cost_limit = forest > (1 << 24) && forest < (1 << 27) ? (int64_t)forest : 1 << 24;
     s->warm_up = forest < (1 << 27) ? WARM_UP : 0;
     s->warm_up_arm = (s->n_regions - 1) * FGI_TABLE_SIZES;
-    while (exp2(LEAST_BITS + MORE_BITS * (s->warm_up_arm % FGI_TABLE_SIZES)) < pair && s->warm_up_arm + 1 < s->blocks.n) s->warm_up_arm++;
+    while (s->warm_up_arm + 1 < s->blocks.n && exp2(LEAST_BITS + MORE_BITS * (s->warm_up_arm % FGI_TABLE_SIZES)) < pair)
+        s->warm_up_arm++;
     for (int32_t k = 0; k < s->blocks.n; k++) /* a guess, until tried */
         s->blocks.cost[k] = 50.0 * (double)(s->region_size[k / FGI_TABLE_SIZES] << (2 * (k % FGI_TABLE_SIZES)));
     solver->info.memory = fgi_local_memory(s->local) + n * (60 + 4 * FGI_ELITES);
@@ -245,7 +247,8 @@ static void choose(fgi_search *s) {
     v->options.last_in_first = (int32_t)fgi_rng_below(&s->rng, 2) * 100;
     v->options.sweep = v->shape_arm = fgi_bandit_choose(&s->shapes, &s->rng);
     if (warm_up) v->options.sweep = v->shape_arm = 0;
-    v->options.cost_limit = v->options.sweep ? 1 << 22 : s->cost_limit; /* sweeps estimate it right, the others several times too high */
+    /* Sweeps estimate their cost right, the others several times too high. */
+    v->options.cost_limit = v->options.sweep ? 1 << 22 : s->cost_limit;
     const int64_t size = s->region_size[v->block_arm / FGI_TABLE_SIZES];
     if (size < n) {
         int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
@@ -355,7 +358,8 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             if (fgi_local_violations(s->local) > 0 && !s->constructed) {
                 s->constructed = 1;
                 s->construct_pieces = s->best_violations > 0 ? INT64_MAX : 20;
-                fgi_construct_start(s->construct, s->guide, s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local), 1, CONSTRUCT_BACKTRACKS);
+                const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
+                fgi_construct_start(s->construct, s->guide, hint, 1, CONSTRUCT_BACKTRACKS);
                 s->stage = FGI_SEARCH_CONSTRUCT;
             }
             break;
@@ -373,7 +377,8 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
         case FGI_SEARCH_THIN:
             rc = fgi_thin_step(s->thin, CHUNK, &done);
             if (rc || !done) break;
-            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local), s->now.options.two_states ? s->alternatives : NULL,
+            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
+                                     s->now.options.two_states ? s->alternatives : NULL,
                                      fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
             s->stage = FGI_SEARCH_BLOCK;
             break;

@@ -57,7 +57,10 @@ typedef enum fgi_search_stage {
 } fgi_search_stage;
 
 /* How an epoch starts. */
-typedef enum fgi_search_kind { FGI_SEARCH_FIRST = -1, FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_KINDS } fgi_search_kind;
+typedef enum fgi_search_kind {
+    FGI_SEARCH_FIRST = -1, /* best unaries, or the guide */
+    FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_KINDS
+} fgi_search_kind;
 
 /* What the variables of a block may choose from: all labels, or the present one and an alternative (fusion). */
 typedef enum fgi_search_fusion {

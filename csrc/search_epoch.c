@@ -24,7 +24,9 @@ static void start_perturbed(fgi_search *s, const int32_t *best) {
     int64_t size = 2;
     while (size < n / 3 && fgi_rng_below(&s->rng, 5)) size *= 2;
     fgi_local_assign(s->local, best);
-    s->n_focus = fgi_region_grow(s->region, (int32_t)fgi_rng_below(&s->rng, n), size < n ? size : n, (int)fgi_rng_below(&s->rng, 2), &s->rng);
+    const int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
+    const int compact = (int)fgi_rng_below(&s->rng, 2);
+    s->n_focus = fgi_region_grow(s->region, centre, size < n ? size : n, compact, &s->rng);
     memcpy(s->focus, fgi_region_variables(s->region), (size_t)s->n_focus * sizeof *s->focus);
     for (int64_t k = 0; k < s->n_focus; k++) {
         int32_t var = s->focus[k];
@@ -69,7 +71,8 @@ int fgi_search_components(fgi_search *s, int64_t max_operations) {
             int32_t var = s->focus[s->next_focus++];
             fgi_local_flip(s->local, var, s->elites.labels[s->parent][var]);
         }
-        if (fgi_search_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local), fgi_local_violations(s->local), fgi_local_score(s->local)))
+        if (fgi_search_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local),
+                              fgi_local_violations(s->local), fgi_local_score(s->local)))
             fgi_local_rollback(s->local);
     }
     return 1;

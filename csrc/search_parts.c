@@ -130,7 +130,9 @@ int64_t fgi_region_components(fgi_region *r, const int32_t *a, const int32_t *b)
 static int32_t worst_of(const fgi_elites *e) {
     int32_t worst = 0;
     for (int32_t k = 1; k < e->n; k++)
-        if (e->violations[k] > e->violations[worst] || (e->violations[k] == e->violations[worst] && e->score[k] < e->score[worst])) worst = k;
+        if (e->violations[k] > e->violations[worst] ||
+            (e->violations[k] == e->violations[worst] && e->score[k] < e->score[worst]))
+            worst = k;
     return worst;
 }
 

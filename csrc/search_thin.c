@@ -62,7 +62,8 @@ fgi_thin *fgi_thin_create(const fgi_model *m) {
     s->order = fgi_alloc(n, sizeof(int32_t));
     s->position = fgi_alloc(n, sizeof(int32_t));
     s->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
-    if (!s->label_bits || !s->one_bit || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next || !s->previous || !s->alive ||
+    if (!s->label_bits || !s->one_bit || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next ||
+        !s->previous || !s->alive ||
         !s->alive_at || !s->mark || !s->met || !s->open || !s->order || !s->position || !s->sep_begin) {
         fgi_thin_free(s);
         return NULL;

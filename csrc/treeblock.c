@@ -169,7 +169,8 @@ static clique clique_of(const fgi_treeblock *t, int64_t place) {
     return c;
 }
 
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives, double penalty, uint64_t coins) {
+fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives,
+                           double penalty, uint64_t coins) {
     if (t->model->s->max_card > 65535 || t->model->s->max_arity > MAX_ARITY) return FGI_UNSUPPORTED;
     if (!t->finished) { /* messages of a run that was never finished */
         for (int64_t k = 0; k < t->capacity; k++) {
@@ -308,7 +309,8 @@ static part written_part(fgi_treeblock *t, const clique *c, const fgi_view *v, c
         if (v->kind == FGI_DENSE) {
             t->reduced[y] = soften(t, v->weight * *x);
         } else { /* symmetric in its labels, both free */
-            const int32_t a = label_of(t, t->e->order[c->place[dims[0]]], digit[0]), b = label_of(t, t->e->order[c->place[dims[1]]], digit[1]);
+            const int32_t a = label_of(t, t->e->order[c->place[dims[0]]], digit[0]);
+            const int32_t b = label_of(t, t->e->order[c->place[dims[1]]], digit[1]);
             t->reduced[y] = soften(t, v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, a, b));
         }
         for (int32_t k = n - 1; k >= 0; k--) {
@@ -473,7 +475,8 @@ static void trace_back(fgi_treeblock *t) {
     const fgi_elimination *e = t->e;
     for (int64_t k = e->n - 1; k >= 0; k--) {
         int64_t at = 0;
-        for (int64_t j = e->sep_begin[k]; j < e->sep_begin[k + 1]; j++) at = at * states_of(t, e->order[e->sep[j]]) + t->out[e->sep[j]];
+        for (int64_t j = e->sep_begin[k]; j < e->sep_begin[k + 1]; j++)
+            at = at * states_of(t, e->order[e->sep[j]]) + t->out[e->sep[j]];
         at += t->choice_begin[k];
         uint16_t wide;
         if (t->bytes == 2) memcpy(&wide, t->wide + 2 * at, sizeof wide);

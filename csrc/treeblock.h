@@ -28,7 +28,8 @@ void fgi_treeblock_free(fgi_treeblock *t);
  * With `alternatives` (one label per model variable) each variable of the set chooses between its present label and that one
  * only (a fusion move): two states each, whatever the number of labels.
  */
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives, double penalty, uint64_t coins);
+fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives,
+                           double penalty, uint64_t coins);
 /* Works for about max_operations; *done is set when the answer is there. */
 fgi_rc fgi_treeblock_step(fgi_treeblock *t, int64_t max_operations, int *done);
 /* The best labels by place in order; valid when done. Arbitrary if every labeling is forbidden and penalty is 0. */

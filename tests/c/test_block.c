@@ -24,14 +24,16 @@ static int one(fgi_rng *rng, int forbidden) {
             if (fgi_rng_below(rng, 3) && !(fuse && other[i] == labels[i])) region[size++] = i;
         }
         fgi_local_assign(l, labels);
-        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20, .sample = 1 + round % 3, .last_in_first = 50, .sweep = round % 2, .two_states = fuse};
+        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20,
+                                    .sample = 1 + round % 3, .last_in_first = 50, .sweep = round % 2, .two_states = fuse};
         fgi_thin_start(subset, region, size, &options, fgi_rng_next(rng));
         while (!done) CHECK(fgi_thin_step(subset, 1 + round * 7, &done) == FGI_OK);
         const fgi_elimination *e = fgi_thin_elimination(subset);
         /* Everything fits when the limit is the whole table. */
         if (options.log_limit >= 12 * FGI_LOG_UNIT && size <= 6)
             for (int k = 0; k < size; k++) CHECK(e->position[region[k]] >= 0 || m->s->cards[region[k]] == 1);
-        CHECK(fgi_treeblock_start(block, e, labels, fuse ? other : NULL, fgi_local_violations(l) > 0 ? fgi_local_penalty(l) : 0, fgi_rng_next(rng)) == FGI_OK);
+        const double penalty = fgi_local_violations(l) > 0 ? fgi_local_penalty(l) : 0;
+        CHECK(fgi_treeblock_start(block, e, labels, fuse ? other : NULL, penalty, fgi_rng_next(rng)) == FGI_OK);
         done = 0;
         while (!done) CHECK(fgi_treeblock_step(block, 1 + round * 7, &done) == FGI_OK);
         memcpy(trial, labels, sizeof trial);
