@@ -16,8 +16,8 @@ enum { EARLIER = 1, LATER = 2 };
 
 struct gdmm_sweep {
     const fgi_kernels *k;
-    int64_t *offset;      /* of a slot's labels in mu and n */
-    double *mu, *n;
+    int64_t *offset;      /* of a slot in mu */
+    double *mu;           /* of every label of a slot, followed by its n: they are used together */
     int32_t *last;        /* per factor: the position that was visited last, whose n is up to date; -1: none */
     uint8_t *reach;       /* per slot: LATER and EARLIER, where the other variables of the factor are */
     int32_t *onwards[2];  /* per variable: factors that reach an earlier, a later variable */
@@ -40,7 +40,6 @@ void gdmm_sweep_free(gdmm_sweep *s) {
     if (!s) return;
     free(s->offset);
     free(s->mu);
-    free(s->n);
     free(s->last);
     free(s->reach);
     free(s->onwards[0]);
@@ -60,8 +59,7 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     const int64_t size = fgi_dual_message_size(g->model);
     s->k = fgi_kernels_get();
     s->offset = fgi_alloc(g->n_slots, sizeof *s->offset);
-    s->mu = fgi_alloc(size, sizeof(double));
-    s->n = fgi_alloc(size, sizeof(double));
+    s->mu = fgi_alloc(2 * size, sizeof(double));
     s->last = fgi_alloc(st->n_factors, sizeof *s->last);
     s->reach = fgi_alloc(g->n_slots, 1);
     s->onwards[0] = fgi_calloc(st->n_vars, sizeof(int32_t));
@@ -71,7 +69,7 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->h = fgi_alloc(st->max_card, sizeof(double));
     s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->offset || !s->mu || !s->n || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] ||
+    if (!s->offset || !s->mu || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] ||
         !s->hat || !s->given || !s->h || !s->scratch || !s->labels) {
         gdmm_sweep_free(s);
         return NULL;
@@ -79,7 +77,7 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     int64_t at = 0;
     for (int64_t k = 0; k < g->n_slots; k++) {
         s->offset[k] = at;
-        at += st->cards[st->vars[k]];
+        at += 2 * (int64_t)st->cards[st->vars[k]];
     }
     for (int64_t i = 0; i < st->n_vars; i++)
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
@@ -177,7 +175,7 @@ static int64_t refresh_marginal(gdmm *g, gdmm_sweep *s, int64_t f, int32_t posit
     const int64_t first = fgi_factor_begin(g->model->s, f);
     if (s->last[f] == position) return 0;
     s->last[f] = position;
-    double *out = s->n + s->offset[first + position];
+    double *out = s->mu + s->offset[first + position] + g->model->s->cards[g->model->s->vars[first + position]];
     if (g->is_pair[f]) {
         binary_marginal(s, &g->pairs[f], first, position, out);
         g->sweep_entries += 4;
@@ -229,7 +227,7 @@ static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
             add_conditional(g, s, st->adj[k], i, s->given);
             continue;
         }
-        const double *n = s->n + s->offset[g->adj_slot[k]];
+        const double *n = s->mu + s->offset[g->adj_slot[k]] + card;
         for (int32_t a = 0; a < card; a++) s->given[a] += n[a];
     }
     int32_t best = -1;
@@ -245,7 +243,7 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     double *theta = g->theta + st->unary_begin[i], top = -INFINITY;
     memcpy(s->hat, theta, (size_t)card * sizeof(double));
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const double *n = s->n + s->offset[g->adj_slot[k]];
+        const double *n = s->mu + s->offset[g->adj_slot[k]] + card;
         for (int32_t a = 0; a < card; a++) s->hat[a] += n[a];
     }
     for (int32_t a = 0; a < card; a++) {
@@ -260,7 +258,7 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     const double share = 1.0 / (double)(onwards > ending ? onwards : ending);
     const uint8_t ahead = s->forward ? LATER : EARLIER;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        double *mu = s->mu + s->offset[g->adj_slot[k]], *n = s->n + s->offset[g->adj_slot[k]];
+        double *mu = s->mu + s->offset[g->adj_slot[k]], *n = mu + card;
         const double part = s->reach[g->adj_slot[k]] & ahead ? share : 0;
         for (int32_t a = 0; a < card; a++) mu[a] = theta[a] > -INFINITY ? n[a] - part * (s->hat[a] - top) : GDMM_FORBIDDEN;
     }
