@@ -6,8 +6,8 @@ matching   graph matching on a random geometric graph with K nodes: the variable
            (fewer if K is smaller), the labels all nodes, the unary scores inner products of noisy feature rows, and
            every induced edge carries the same table: 1 / shortest-path distance, 0 if unreachable, -inf on its diagonal
 alignment  a hexagonal template of 19 points is to be found among K points in a square of area K, where it is, displaced
-           a little; score of a pair -min(| |a-b| - d_ij |, t), one table for each of the template's distances; the unary
-           score is minus the difference of two noisy descriptors.
+           a little; score of a pair -min(| |a-b| - d_ij |, t), one table for each of the template's distances; the
+           unary score is minus the difference of two noisy descriptors.
 
 Algorithm 8 with sparse messages is asked for (left to itself, gdmm reads small tables whole). For every K: entries
 touched per oracle call (walks, bounds, sorts and the certificate's calls all counted) and CPU seconds per iteration,

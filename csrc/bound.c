@@ -25,6 +25,7 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
         w->state[k] = st->cards[v.vars[k]];
     }
     fgi_oracle_query query = {.view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
+    query.hint = gdmm_strongest(g, &v, &g->active[f]);
     fgi_argmax found;
     fgi_rc rc = fgi_oracle_argmax(&query, w->oracle, &found);
     if (rc) {

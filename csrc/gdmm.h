@@ -138,6 +138,8 @@ fgi_rc gdmm_update(fgi_solver *solver);
 void gdmm_restart(gdmm *g);        /* back to the preparation, with the multipliers as they are */
 
 /* The two passes: bodies for fgi_pool_run, context is the gdmm. */
+/* The active state with the largest share, as a flat index: the oracle's hint, which sharpens its first bounds. -1: none. */
+int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a);
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
 void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
 

@@ -167,13 +167,24 @@ static void dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_a
     *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
 }
 
-static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
+int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
+    if (a->n == 0) return -1;
+    int32_t best = 0;
+    int64_t state = 0;
+    for (int32_t s = 1; s < a->n; s++)
+        if (a->y[s] > a->y[best]) best = s;
+    for (int32_t k = 0; k < v->arity; k++) state = state * g->model->s->cards[v->vars[k]] + a->labels[(int64_t)best * v->arity + k];
+    return state;
+}
+
+static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_active *a, fgi_argmax *out) {
     if (g->dense && v->arity == 2) {
         dense_argmax(g, w, v, out);
         return FGI_OK;
     }
     for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
     fgi_oracle_query query = {.view = *v, .cards = w->state, .order = g->order[v->table], .messages = w->messages, .excluded = -1};
+    query.hint = gdmm_strongest(g, v, a);
     return fgi_oracle_argmax(&query, w->oracle, out);
 }
 
@@ -184,7 +195,7 @@ static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
     gdmm_active *a = &g->active[f];
     collect_messages(g, w, first, v.arity);
     fgi_argmax found;
-    fgi_rc rc = find_state(g, w, &v, &found);
+    fgi_rc rc = find_state(g, w, &v, a, &found);
     if (rc) return rc;
     if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) {
         w->infeasible = 1;
