@@ -2,14 +2,8 @@
  *
  * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and messages
  * whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest position in it. */
-#if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise */
-#endif
 #include <string.h>
 #include "eliminate_bucket.h"
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
 enum { LARGE_INPUT = 1 << 15 };
@@ -52,7 +46,7 @@ struct fgi_engine {
     int64_t block;           /* next block of the open bucket */
     double work_done;
     fgi_sum value;
-    struct { double *values; int64_t size; } spare[SPARES]; /* freed tables, for reuse: fresh pages cost as much as the work on them */
+    struct { double *values; int64_t size; } spare[SPARES]; /* freed tables, for reuse: fresh pages are not free */
     int32_t n_messages_held; /* messages[0 .. n) may own memory */
     int keep;
     int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity, begin_capacity,
@@ -253,7 +247,7 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
     const fgi_bags *b = e->bags;
     permute(e->var, b->order, n, e->scratch);
     permute(e->card, b->order, n, e->scratch);
-    /* The unaries stay where they are; only their offsets are permuted (in place of a second int64 scratch: via messages' sizes). */
+    /* The unaries stay where they are; only their offsets are permuted (the messages' sizes serve as scratch). */
     for (int32_t p = 0; p < n; p++) e->messages[p].size = e->unary_at[b->order[p]];
     for (int32_t p = 0; p < n; p++) {
         e->unary_at[p] = e->messages[p].size;
@@ -263,7 +257,7 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
         e->scratch[b->order[p]] = p;
     }
     for (int32_t p = 0; p < n; p++)
-        for (int64_t k = b->begin[p]; k < b->begin[p + 1]; k++) e->messages[p].size *= e->card[b->bag[k]]; /* fits: 2^62 is refused below */
+        for (int64_t k = b->begin[p]; k < b->begin[p + 1]; k++) e->messages[p].size *= e->card[b->bag[k]]; /* below 2^log2_limit */
     for (int64_t k = e->n_factors; k-- > 0;) {
         for (int64_t l = e->scope_begin[k]; l < e->scope_begin[k + 1]; l++) e->scope[l] = e->scratch[e->scope[l]];
         sort_descending(e->scope + e->scope_begin[k], e->scope_begin[k + 1] - e->scope_begin[k]);
@@ -354,11 +348,7 @@ static void slice(const fgi_engine *e, int32_t k, double *out) {
 /* Large tables are written from end to end: large pages save most of the cost of touching them first. */
 static double *allocate_table(int64_t size) {
     double *values = fgi_alloc(size, sizeof(double));
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const uintptr_t page = (uintptr_t)1 << 21, from = ((uintptr_t)values + page - 1) & ~(page - 1);
-    const uintptr_t to = ((uintptr_t)values + (uintptr_t)size * sizeof(double)) & ~(page - 1);
-    if (values && to > from) (void)madvise((void *)from, (size_t)(to - from), MADV_HUGEPAGE); /* a hint: it may fail */
-#endif
+    if (values) fgi_prefer_large_pages(values, size * (int64_t)sizeof(double));
     return values;
 }
 

@@ -211,7 +211,8 @@ void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *value
         return;
     }
     ps_factor *f = &w->factors[at];
-    *f = (ps_factor){.vars = vars, .values = values, .weight = 1, .table = -1, .arity = (int16_t)arity, .kind = FGI_DENSE, .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+    *f = (ps_factor){.vars = vars, .values = values, .weight = 1, .table = -1, .arity = (int16_t)arity, .kind = FGI_DENSE,
+                     .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
     const int64_t n = ps_states(w, f);
     f->forbidden = (uint8_t)any_forbidden(values, n);
     w->own_entries += n;
@@ -292,7 +293,8 @@ int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_fac
             frozen[k].labels[l] = w->vars[f->vars[l]].label;
         }
     }
-    w->records[w->n_records++] = (ps_record){.var = var, .n_factors = n_factors, .unary = v->unary, .label = v->label, .card = v->card, .factors = frozen};
+    w->records[w->n_records++] = (ps_record){.var = var, .n_factors = n_factors, .unary = v->unary, .label = v->label,
+                                             .card = v->card, .factors = frozen};
     v->gone = 1;
     w->touched = 1;
     return 1;

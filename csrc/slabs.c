@@ -10,7 +10,8 @@
 #include "local.h"
 #include "solver.h"
 
-enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 }; /* table entries of an iteration: of the first slabs, of any */
+/* Table entries of an iteration: the first slabs are thickened until they have enough, but not too many; others have at most most. */
+enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 };
 enum { LOG2_TABLE = 24, STALL = 5, LEVEL_ITERATIONS = 60, KEEP_ENTRIES = 1 << 24, ASCENT = 100000, COPY_WORK = 256 };
 static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
 
