@@ -43,8 +43,7 @@ log = logging.getLogger("fginfer")
 T = TypeVar("T")
 
 FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
-SEARCH_SHARE = 0.4  # of a round, since its entries take longer ...
-NEAR_PROOF, NEAR_SHARE = 0.01, 0.1  # ... and when the gap is this small, the proof is likely to find the rest
+NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap the proof is likely to find the rest
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
@@ -57,7 +56,7 @@ PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 MOVED = 0.02  # ... by this fraction of the gap ...
 SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound ...
-SLABS_SHARE = 0.08  # ... with this one: their first iterations bring most of it, and the search needs the time
+SLABS_SHARE = 0.2  # ... with this one: their first iterations bring most of it, and the search needs the time
 
 
 class PartState:
@@ -91,7 +90,7 @@ class PartState:
             self.join("gdmm")
         else:
             self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
-        self.join("search", SEARCH_SHARE)
+        self.join("search")
 
     def join(self, method: str, share: float = 1.0) -> None:
         """A new member, unless the method cannot take the model."""
@@ -180,7 +179,7 @@ class PartState:
                 member.engine.offer_bound(self.bound)
             if member.name == "search":
                 near = self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
-                member.share = NEAR_SHARE if near else SEARCH_SHARE
+                member.share = NEAR_SHARE if near else 1.0
         if not self.members and self.running:
             self.status = "converged"
 
