@@ -133,7 +133,8 @@ static void take_bound(gdmm *g, double bound) {
     int stalled = g->last_bound - bound < 1e-7 * (fabs(bound) > 1 ? fabs(bound) : 1);
     fgi_solver_bound(g->solver, bound);
     g->last_bound = bound;
-    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations > 2 * BOUND_EVERY) g->converged = 1;
+    /* Residuals vanish in the first iterations after a start from labels, too: that is no convergence. */
+    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations - g->swept_at > 2 * BOUND_EVERY) g->converged = 1;
 }
 
 /* The first phase, on models whose tables can be read whole: sweeps of dual coordinate ascent, for as long as they
@@ -153,6 +154,7 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     gdmm_sweep_store(g, g->sweep);
     g->solver->failure = gdmm_start_from_labels(g);
     g->swept = 1;
+    g->swept_at = info->iterations;
     return GDMM_FACTORS;
 }
 

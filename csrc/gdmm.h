@@ -106,6 +106,7 @@ typedef struct gdmm {
     int64_t sweep_entries;   /* table entries read by sweeps */
     double sweep_first, sweep_bound; /* of the first sweep, and at the last look */
     int swept;               /* the first phase is over */
+    int64_t swept_at;         /* iterations then: those of the multiplier method are counted from here */
 
     gdmm_worker *workers;
     int n_workers;
