@@ -8,8 +8,9 @@ The policy, from first to last (all of it is in this file):
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
    gdmm, since one pass over their tables would cost more than its whole run.
-5. A part that is not solved after a few rounds and has a small treewidth gets elimination as another member. A part
-   whose proof does not get on leaves it little work, and gets slabs (where it is sparse enough) for a better bound.
+5. A small part that is cheap to eliminate gets nothing but elimination. A part that is not solved after a few rounds
+   and whose treewidth allows it gets elimination as another member. A part whose proof does not get on leaves it
+   little work, and gets slabs (where it is sparse enough) for a better bound.
 6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
    labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
    With several threads the members of a round run at the same time: what they do does not depend on it.
@@ -46,6 +47,7 @@ FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
 NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap the proof is likely to find the rest
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
+FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
 LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000
@@ -86,6 +88,8 @@ class PartState:
     def prepare(self) -> None:
         """Chooses the first members."""
         self._states = lib.fgi_model_states(self.part.model)
+        if lib.fgi_model_factors(self.part.model) <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
+            return
         if _is_large(self.part.model, self._states):
             self.join("gdmm")
         else:
@@ -99,12 +103,15 @@ class PartState:
         except SolverError as error:
             log.debug("%s does not join: %s", method, error)
 
-    def _consider_elimination(self) -> None:
+    def _consider_elimination(self, most_work: float) -> bool:
+        """Elimination joins if it fits in memory and takes no more than this work."""
         if lib.fgi_model_factors(self.part.model) > MANY_FACTORS:
-            return
+            return False
         elimination = Elimination(self.part.model, self._memory)
-        if elimination.fits and elimination.estimate.work <= WORTH_ELIMINATING:
-            self.members.append(EliminationMember(elimination))
+        if not elimination.fits or elimination.estimate.work > most_work:
+            return False
+        self.members.append(EliminationMember(elimination))
+        return True
 
     def _share_of_proof(self, proof: Member) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
@@ -124,8 +131,8 @@ class PartState:
     def round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
         """One round: work for all, then exchange."""
         self._round += 1
-        if self._round == ELIMINATION_ROUND:
-            yield from engine.aside(self._consider_elimination)
+        if self._round == ELIMINATION_ROUND and not any(m.name == "elimination" for m in self.members):
+            yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
         for member in self.members:
             member.owe(min(FIRST_ROUND * 2.0 ** (self._round - 1), LONGEST_ROUND) if work is None else work)
         while busy := [m for m in self.members if m.busy]:
