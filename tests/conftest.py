@@ -1,0 +1,9 @@
+"""Property tests try new examples on every run at a desk, and the same ones in CI, where a red run must mean the change."""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, print_blob=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
