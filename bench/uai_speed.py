@@ -68,7 +68,7 @@ def main() -> None:
             size = len(text) / 1e6
             slow = best(options.repeat, lambda numbers=numbers: np.fromstring(numbers, sep=" "))
             fast = best(options.repeat, lambda plain=plain: fginfer.read(plain))
-            run = [sys.executable, "-c", PEAK, str(plain), str(small)]
+            run = [sys.executable, "-P", "-c", PEAK, str(plain), str(small)]
             peak, tables = map(int, subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()[-2:])
             speeds = f"{size:6.1f} {size / slow:10.1f} {size / fast:12.1f} {slow / fast:6.1f}"
             print(f"{path.name[:44]:44s} {speeds} {tables / 1e6:9.1f} {peak / tables:11.2f}", flush=True)

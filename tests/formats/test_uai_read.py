@@ -239,5 +239,5 @@ try:
 except fginfer.FormatError as error:
     print("refused:", error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"refused: {path}"), done.stderr
