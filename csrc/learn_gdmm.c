@@ -1,4 +1,5 @@
-/* learn_gdmm.c - Greedy Direction Method of Multipliers for structural SVMs (gdmm-learning.txt, Algorithm 1 with Algorithm 4).
+/* learn_gdmm.c - Greedy Direction Method of Multipliers for structural SVMs (gdmm-learning.txt, Algorithm 1 with Algorithm 4;
+ * Algorithm 2 is in learn_gdmm_away.c).
  *
  * Every visit of an example runs, block by block: greedy oracle (15), active-set subproblem (25), weights; then the
  * multipliers (13) of that example, which no other example reads. In shares p = (C [y = truth] - alpha(y)) / C of a block's
@@ -56,12 +57,6 @@ typedef struct edge_visit {
     int32_t zu, zv;
     int64_t edge;
 } edge_visit;
-
-static double pair_gradient(const fgi_gdmm *g, const edge_visit *x, const fgi_edge_block *e, int32_t a, int32_t b) {
-    int32_t p = fgi_support_find(x->u, a), q = fgi_support_find(x->v, b);
-    double m = (p >= 0 ? fgi_support_message(x->u, e->ku, p) : 0.0) + (q >= 0 ? fgi_support_message(x->v, e->kv, q) : 0.0);
-    return fgi_gdmm_pair_weight(g, x->edge, a, b) + g->rho * m;
-}
 
 /* State s of the block, the truth being state n. */
 static inline void labels_of(const edge_visit *x, const fgi_edge_block *e, int32_t s, int32_t *a, int32_t *b) {
@@ -123,12 +118,12 @@ static fgi_rc visit_edge(fgi_gdmm *g, int32_t i, int64_t edge, double *loss) {
     fgi_rc rc = fgi_gdmm_pair_argmax(g, i, edge, &found);
     if (rc != FGI_OK) return rc;
     if (!fgi_gdmm_reserve(g, e->n + 2) || !fgi_edge_reserve(g, e, e->n + 1)) return FGI_NO_MEMORY;
-    const double truth = pair_gradient(g, &x, e, x.zu, x.zv);
+    const double truth = fgi_gdmm_pair_gradient(g, i, edge, x.zu, x.zv);
     double left = g->s.C, least = INFINITY;
     int known = found.state < 0;
     for (int32_t s = 0; s < e->n; s++) {
         g->mass[s] = e->beta[s];
-        g->gain[s] = pair_gradient(g, &x, e, e->state[2 * s], e->state[2 * s + 1]);
+        g->gain[s] = fgi_gdmm_pair_gradient(g, i, edge, e->state[2 * s], e->state[2 * s + 1]);
         left -= e->beta[s];
         if (g->gain[s] < least) least = g->gain[s];
         known |= e->state[2 * s] * k + e->state[2 * s + 1] == found.state;
@@ -167,7 +162,7 @@ static fgi_rc visit_edge(fgi_gdmm *g, int32_t i, int64_t edge, double *loss) {
 /* ---- multipliers ------------------------------------------------------------------------------------------------- */
 
 /* (13), and labels that no longer matter leave the support. */
-static void step_multipliers(fgi_gdmm *g, int64_t token) {
+void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token) {
     fgi_support *t = &g->tokens[token];
     const int32_t z = g->L->data.truth[token], rows = 1 + 2 * t->degree;
     int32_t n = 0;
@@ -200,15 +195,16 @@ static fgi_rc visit_example(fgi_gdmm *g, int32_t i) {
         rc = visit_edge(g, i, e, &loss);
         g->loss[i] += loss;
     }
-    for (int64_t t = first; rc == FGI_OK && t < end; t++) step_multipliers(g, t);
+    for (int64_t t = first; rc == FGI_OK && t < end; t++) fgi_gdmm_step_multipliers(g, t);
     return rc;
 }
 
 fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
+    const int64_t n = g->away ? g->n_away : g->L->data.n_examples;
     while (*next < m) {
         int32_t i = examples[*next];
-        if (i < 0 || i >= g->L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
-        fgi_rc rc = visit_example(g, i);
+        if (i < 0 || i >= n) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
+        fgi_rc rc = g->away ? fgi_away_visit(g, i) : visit_example(g, i);
         if (rc != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
         ++*next;
         if (fgi_clock() >= deadline) break;

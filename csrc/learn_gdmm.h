@@ -25,6 +25,14 @@ typedef struct fgi_edge_block {
     double *beta;
 } fgi_edge_block;
 
+/* Algorithm 2 only: the vertices alpha of a block of examples is made of (learn_gdmm_away.c). */
+typedef struct fgi_away {
+    int32_t n, capacity;
+    int32_t *vertex;    /* rows: a label per token, two per edge */
+    double *weight;     /* c_v, sum 1 */
+    double *slope;      /* scratch */
+} fgi_away;
+
 struct fgi_gdmm {
     fgi_learner *L;
     fgi_gdmm_settings s;
@@ -32,6 +40,8 @@ struct fgi_gdmm {
     fgi_support *tokens;
     fgi_edge_block *edges;
     int64_t n_tokens, n_edges;
+    fgi_away *away;              /* one per block of s.away examples; NULL for Algorithm 4 */
+    int64_t n_away;
     double *row_norm;            /* |x_j|^2 of every token */
     double *loss;                /* per example: factorwise hinge losses at its last visit */
     fgi_updatable **tables;      /* one per pairwise feature; NULL when scanned */
@@ -63,12 +73,24 @@ int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n);
 int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n); /* room in mass and gain */
 int64_t fgi_gdmm_edge_begin(const fgi_gdmm *g, int32_t i);
 
+/* learn_gdmm.c */
+void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token);
+
+/* learn_gdmm_away.c */
+int64_t fgi_away_width(const fgi_gdmm *g, int64_t block); /* labels of a vertex */
+int fgi_away_reserve(fgi_gdmm *g, int64_t block, int32_t n);
+fgi_rc fgi_away_start(fgi_gdmm *g);
+void fgi_away_free(fgi_gdmm *g);
+fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block);
+
 /* learn_gdmm_oracle.c: the FMOs. */
 void fgi_gdmm_unary_scores(fgi_gdmm *g, int64_t token, int32_t begin, int32_t end); /* gradients into g->scores[begin .. end) */
 int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value);           /* best wrong label looked at, or -1 */
 fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
 double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
+double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b);
 double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge);                         /* |phi_f|^2 */
+fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x); /* w[at] += x; at counts unary, then pairwise weights */
 fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double x); /* w += x * phi_f(a, b) */
 
 #endif

@@ -98,6 +98,14 @@ double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t 
     return sum;
 }
 
+double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b) {
+    const fgi_edge_block *e = &g->edges[edge];
+    const fgi_support *u = &g->tokens[g->L->data.token_begin[i] + e->u], *v = &g->tokens[g->L->data.token_begin[i] + e->v];
+    int32_t p = fgi_support_find(u, a), q = fgi_support_find(v, b);
+    double m = (p >= 0 ? fgi_support_message(u, e->ku, p) : 0.0) + (q >= 0 ? fgi_support_message(v, e->kv, q) : 0.0);
+    return fgi_gdmm_pair_weight(g, edge, a, b) + g->rho * m;
+}
+
 double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     if (!d->edge_row) return 1.0;
@@ -106,20 +114,23 @@ double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge) {
     return sum;
 }
 
-static fgi_rc add_weight(fgi_gdmm *g, int64_t feature, int32_t a, int32_t b, double x) {
-    const int64_t k = g->L->data.n_labels;
-    double *w = g->L->w + g->L->unary + feature * k * k + (int64_t)a * k + b;
+fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x) {
+    const int64_t k = g->L->data.n_labels, pair = at - g->L->unary;
+    double *w = g->L->w + at;
     g->squared_norm += x * (2 * *w + x);
     *w += x;
-    return g->tables[feature] ? fgi_updatable_set(g->tables[feature], 1, &a, &b, w, NULL) : FGI_OK;
+    if (pair < 0 || !g->tables[pair / (k * k)]) return FGI_OK;
+    const int32_t a = (int32_t)(pair / k % k), b = (int32_t)(pair % k);
+    return fgi_updatable_set(g->tables[pair / (k * k)], 1, &a, &b, w, NULL);
 }
 
 fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double x) {
     const fgi_learn_data *d = &g->L->data;
-    if (!d->edge_row) return add_weight(g, 0, a, b, x);
+    const int64_t k = d->n_labels, at = g->L->unary + a * k + b;
+    if (!d->edge_row) return fgi_gdmm_add_weight(g, at, x);
     fgi_rc rc = FGI_OK;
     for (int64_t j = d->edge_row[edge]; rc == FGI_OK && j < d->edge_row[edge + 1]; j++)
-        rc = add_weight(g, d->edge_feature[j], a, b, d->edge_value ? x * d->edge_value[j] : x);
+        rc = fgi_gdmm_add_weight(g, at + d->edge_feature[j] * k * k, d->edge_value ? x * d->edge_value[j] : x);
     return rc;
 }
 

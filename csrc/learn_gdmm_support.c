@@ -124,14 +124,14 @@ static fgi_rc fill(fgi_gdmm *g) {
         for (int64_t j = d->row_begin[t]; j < d->row_begin[t + 1]; j++) g->row_norm[t] += d->value ? d->value[j] * d->value[j] : 1.0;
         if (fgi_support_insert(g, &g->tokens[t], d->truth[t]) < 0) return FGI_NO_MEMORY;
     }
-    return FGI_OK;
+    return g->s.away ? fgi_away_start(g) : FGI_OK;
 }
 
 fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err) {
     *out = NULL;
     if (L->data.kind != FGI_LEARN_LABELS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes tokens with labels");
-    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho and eta not negative, partitions at least 1");
+    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || s->away < 0 || !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho, eta and away not negative, partitions at least 1");
     fgi_gdmm *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
@@ -155,6 +155,7 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     for (int64_t e = 0; g->edges && e < g->n_edges; e++) free(g->edges[e].state), free(g->edges[e].beta);
     for (int64_t k = 0; g->tables && k < g->n_tables; k++) fgi_updatable_free(g->tables[k]);
     for (int side = 0; side < 2; side++) free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
+    fgi_away_free(g);
     fgi_oracle_scratch_free(g->oracle);
     free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores), free(g->row_best);
     free(g->mass), free(g->gain), free(g->table);
@@ -251,4 +252,39 @@ fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *
     g->rng.state = rng;
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     return rebuild_tables(g, err);
+}
+
+/* Vertices of Algorithm 2: how many each block has, then their weights, then their labels. */
+int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width) {
+    *width = fgi_away_width(g, block);
+    return g->away[block].n;
+}
+
+void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices) {
+    for (int64_t block = 0; block < g->n_away; block++) {
+        const fgi_away *a = &g->away[block];
+        const int64_t labels = a->n * fgi_away_width(g, block);
+        memcpy(weights, a->weight, (size_t)a->n * sizeof *weights);
+        memcpy(vertices, a->vertex, (size_t)labels * sizeof *vertices);
+        weights += a->n;
+        vertices += labels;
+    }
+}
+
+fgi_rc fgi_gdmm_import_away(fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err) {
+    for (int64_t block = 0; block < g->n_away; block++) {
+        fgi_away *a = &g->away[block];
+        const int64_t labels = counts[block] * fgi_away_width(g, block);
+        for (int64_t at = 0; at < labels; at++)
+            if (vertices[at] < 0 || vertices[at] >= g->L->data.n_labels)
+                return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
+        if (counts[block] < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
+        if (!fgi_away_reserve(g, block, counts[block])) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        a->n = counts[block];
+        memcpy(a->weight, weights, (size_t)a->n * sizeof *weights);
+        memcpy(a->vertex, vertices, (size_t)labels * sizeof *vertices);
+        weights += a->n;
+        vertices += labels;
+    }
+    return FGI_OK;
 }

@@ -153,6 +153,7 @@ typedef struct fgi_gdmm_settings {
     int32_t partitions;  /* unigram oracles look at one of so many parts of the labels, drawn at random; 1: all */
     int32_t brute_force; /* pairwise oracles scan the table instead of walking sorted lists */
     uint64_t seed;
+    int32_t away;        /* > 0: away-step Frank-Wolfe (Algorithm 2) over blocks of so many examples; 0: Algorithm 4 */
 } fgi_gdmm_settings;
 
 typedef struct fgi_gdmm_info {
@@ -170,7 +171,8 @@ typedef struct fgi_gdmm fgi_gdmm;
 /* The learner keeps the weights; it must outlive the gdmm (fgi_gdmm_free alone may come later). */
 fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err);
 void fgi_gdmm_free(fgi_gdmm *g);
-/* Visits examples[*next .. m): every block of an example once, then its multipliers. */
+/* Visits examples[*next .. m): every block of an example once, then its multipliers. With away > 0 these are blocks of examples:
+ * b has the examples b * away and on. */
 fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
 /*
  * Certificates from factorwise oracles over all examples. relaxed: 1/2 |w|^2 + C times an upper bound on the LP-relaxed losses
@@ -186,6 +188,10 @@ void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, 
 fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
                        const int32_t *state_size, const int32_t *states, const double *betas, const double *losses,
                        uint64_t rng, const int64_t *work, fgi_error *err); /* work: calls and entries, as in the info */
+/* Algorithm 2 has more state, the vertices of each block: their number (and labels of each), weights and labels. */
+int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width);
+void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices);
+fgi_rc fgi_gdmm_import_away(fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err);
 
 /* The same for label sets with pairwise interactions (Algorithm 1 with Algorithm 3). greedy: how many labels a visit may add. */
 typedef struct fgi_gdmm_sets fgi_gdmm_sets;

@@ -25,6 +25,11 @@ class GdmmOptions:
     so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact"
     measures the objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto"
     takes the exact one where that is cheap.
+
+    variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
+    all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
+    its rate; block_size = all examples is its global form, best with eta about 0.1). The clock is looked at between
+    blocks.
     """
 
     rho: float = 0.0
@@ -34,10 +39,16 @@ class GdmmOptions:
     primal: str = "auto"
     greedy: int = 8
     batch_size: int = 1
+    variant: str = "block"
+    block_size: int = 1
 
     def __post_init__(self) -> None:
         if self.primal not in ("auto", "exact", "relaxed"):
             raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
+        if self.variant not in ("block", "afw"):
+            raise SettingsError(f"gdmm has the variants block and afw, not {self.variant!r}")
+        if self.block_size < 1:
+            raise SettingsError(f"block_size must be at least 1, not {self.block_size}")
 
 
 class _Gdmm:
@@ -52,6 +63,9 @@ class _Gdmm:
         s = ffi.new("fgi_gdmm_settings *")
         s.C, s.rho, s.eta = C, options.rho, 0.0 if name == "soft-bcfw" else options.eta
         s.partitions, s.brute_force, s.seed = options.partitions, options.brute_force, seed
+        examples = learner.data.n_examples
+        s.away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0
+        self._visits = -(-examples // s.away) if s.away else examples
         self._handle = self._create(s)
         self._rng = np.random.default_rng(seed)
         self._order: Ints | None = None
@@ -67,7 +81,7 @@ class _Gdmm:
 
     def advance(self, deadline: float) -> bool:
         if self._order is None:
-            self._order, self._place = self._rng.permutation(self.learner.data.n_examples).astype(np.int32), 0
+            self._order, self._place = self._rng.permutation(self._visits).astype(np.int32), 0
         following = ffi.new("int64_t *", self._place)
         self._call("pass", pointer(self._order), len(self._order), following, deadline)
         self._place = int(following[0])
@@ -140,7 +154,7 @@ class _Gdmm:
 
 
 class GdmmTokens(_Gdmm):
-    """Algorithm 1 with Algorithm 4 of gdmm-learning.txt: chains, trees and graphs of tokens with labels."""
+    """Algorithm 1 with Algorithm 4 or 2 of gdmm-learning.txt: chains, trees and graphs of tokens with labels."""
 
     _core = "fgi_gdmm"
 
@@ -162,7 +176,18 @@ class GdmmTokens(_Gdmm):
         }  # fmt: skip
         rng = ffi.new("uint64_t *")
         lib.fgi_gdmm_export(self._handle, *(pointer(a) for a in arrays.values()), rng)
+        if self.options.variant == "afw":
+            arrays.update(self._export_vertices())
         return {**arrays, "core_rng": np.array(rng[0], np.uint64), **self._common()}
+
+    def _export_vertices(self) -> dict[str, Any]:
+        counts, labels, width = np.zeros(self._visits, np.int32), 0, ffi.new("int64_t *")
+        for block in range(self._visits):
+            counts[block] = lib.fgi_gdmm_away_size(self._handle, block, width)
+            labels += int(counts[block]) * int(width[0])
+        weights, vertices = np.zeros(counts.sum()), np.zeros(labels, np.int32)
+        lib.fgi_gdmm_export_away(self._handle, pointer(weights), pointer(vertices))
+        return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices}
 
     def restore(self, saved: dict[str, Any]) -> None:
         names = ("support_size", "labels", "values", "state_size", "states", "betas", "losses")
@@ -170,6 +195,9 @@ class GdmmTokens(_Gdmm):
         work = np.ascontiguousarray(saved["work"])
         self.learner.weights[:] = saved["weights"]
         self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
+        if self.options.variant == "afw":
+            vertices = [np.ascontiguousarray(saved[name]) for name in ("vertex_counts", "vertex_weights", "vertices")]
+            self._call("import_away", *(pointer(a) for a in vertices))
         self._restore_common(saved)
 
 
@@ -179,6 +207,8 @@ class GdmmSets(_Gdmm):
     _core = "fgi_gdmm_sets"
 
     def _create(self, settings: Any) -> Any:
+        if self.options.variant != "block":
+            raise SettingsError("label sets are trained with variant block (Algorithm 3) only")
         out, error = ffi.new("fgi_gdmm_sets **"), new_error()
         check(lib.fgi_gdmm_sets_create(self.learner._handle, settings, self.options.greedy, out, error), error)
         return ffi.gc(out[0], lib.fgi_gdmm_sets_free)
