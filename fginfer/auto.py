@@ -10,7 +10,7 @@ The policy, from first to last (all of it is in this file):
    gdmm, since one pass over their tables would cost more than its whole run.
 5. A small part that is cheap to eliminate gets nothing but elimination. A part that is not solved after a few rounds
    and whose treewidth allows it gets elimination as another member. A part whose proof does not get on leaves it
-   little work, and gets slabs (where it is sparse enough) for a better bound.
+   little work, and gets another relaxation: slabs where the gap is large and the part sparse enough, else gdmm.
 6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
    labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
    With several threads the members of a round run at the same time: what they do does not depend on it.
@@ -77,7 +77,7 @@ class PartState:
         self._round = 0
         self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
         self._states = 0.0
-        self._slabs = False  # have been asked to join
+        self._helped = False  # slabs or gdmm have been asked to join
 
     @property
     def running(self) -> bool:
@@ -123,8 +123,12 @@ class PartState:
             return 1.0
         if self._moved_bound - info.bound > MOVED * (info.bound - self.score):
             self._moved_at, self._moved_bound = proof.work, info.bound
-        far = info.bound - self.score > FAR_PROOF * max(1.0, abs(self.score))
+        far = self._is_far(proof)
         return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
+
+    def _is_far(self, proof: Member) -> bool:
+        """Is the relaxation loose, so that the proof has a long way to go?"""
+        return proof.bound - self.score > FAR_PROOF * max(1.0, abs(self.score))
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
@@ -179,9 +183,12 @@ class PartState:
                 continue
             if member.name == "bnb":  # is not told bounds: its own shows whether it gets on
                 member.share = self._share_of_proof(member)
-                if member.share < 1.0 and not self._slabs:
-                    self._slabs = True
-                    self.join("slabs", SLABS_SHARE)
+                if member.share < 1.0 and not self._helped:
+                    self._helped = True
+                    if self._is_far(member):
+                        self.join("slabs", SLABS_SHARE)
+                    else:
+                        self.join("gdmm")
             elif self.bound < member.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "search":
