@@ -64,26 +64,33 @@ def show(rows: list[dict]) -> None:
 
 
 def draw(title: str, rows: list[dict], out: Path | None) -> None:
-    """Primal suboptimality and error against time and passes."""
+    """Primal suboptimality (against the best dual bound) and error against time and passes."""
     if out is None:
         return
-    import matplotlib
-
+    try:
+        import matplotlib
+    except ImportError:
+        print("matplotlib: not importable, nothing drawn")
+        return
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import ScalarFormatter
 
-    best = max((r["dual"] for r in rows if r["dual"] is not None), default=0.0)
-    figure, axes = plt.subplots(2, 2, figsize=(11, 8))
+    hinge = [r for r in rows if r["solver"] != "dcd"]  # dcd has another objective: its bound is none for the others
+    best = max((r["dual"] for r in hinge if r["dual"] is not None), default=0.0)
+    figure, axes = plt.subplots(2, 2, figsize=(11, 8), sharey="row", layout="constrained")
     for name in dict.fromkeys(r["solver"] for r in rows):
         own = [r for r in rows if r["solver"] == name]
         for column, x in enumerate(("seconds", "passes")):
-            with_primal = [r for r in own if r["primal"] is not None and r["solver"] != "dcd"]
+            with_primal = [r for r in own if r["primal"] is not None and r in hinge]
             gaps = [max(1e-7, (r["primal"] - best) / best) for r in with_primal]
             axes[0][column].loglog([r[x] for r in with_primal], gaps, label=name)
-            axes[1][column].semilogx([r[x] for r in own], [100 * r["error"] for r in own], label=name)
-            axes[0][column].set(xlabel=x, ylabel="primal suboptimality")
+            axes[1][column].loglog([r[x] for r in own], [100 * r["error"] for r in own], label=name)
+            axes[0][column].set(xlabel=x, ylabel="primal suboptimality, relative")
             axes[1][column].set(xlabel=x, ylabel="test error %")
-    axes[0][0].legend(fontsize=8)
+    axes[1][0].yaxis.set_major_formatter(ScalarFormatter())
+    axes[1][0].yaxis.set_minor_formatter(ScalarFormatter())
+    axes[1][1].legend(fontsize=8)
     figure.suptitle(title)
     out.mkdir(parents=True, exist_ok=True)
     figure.savefig(out / f"{title.split()[0]}.png", dpi=120)
