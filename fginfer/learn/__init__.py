@@ -14,8 +14,19 @@ except ImportError as error:  # say what to do, and keep the cause
 
 from fginfer.learn.data import Choices, Example
 from fginfer.learn.estimator import StructuredSVM
+from fginfer.learn.kernel import KernelStructuredSVM
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.trace import LearnPoint
 
-__all__ = ["Choices", "Example", "LearnPoint", "Learner", "MapOracle", "MatchingOracle", "Oracle", "StructuredSVM"]
+__all__ = [
+    "Choices",
+    "Example",
+    "KernelStructuredSVM",
+    "LearnPoint",
+    "Learner",
+    "MapOracle",
+    "MatchingOracle",
+    "Oracle",
+    "StructuredSVM",
+]
