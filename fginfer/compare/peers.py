@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.errors import FormatError
 from fginfer.formats import write
 from fginfer.graph import FactorGraph
 
@@ -52,10 +53,19 @@ def _toulbar2_missing() -> str | None:
 def _toulbar2(graph: FactorGraph, seconds: float) -> PeerAnswer:
     """The program if it is there (it also tells a bound), else the Python package."""
     with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model.LG"  # keeps the scores exact; .cfn would be rounded to its decimals
-        write(graph, model)
+        model = _exact_file(graph, Path(folder))
         program = shutil.which("toulbar2")
         return _program(program, model, seconds) if program else _package(model, seconds)
+
+
+def _exact_file(graph: FactorGraph, folder: Path) -> Path:
+    """A file that toulbar2 reads without rounding (as it would .cfn) and with hard constraints (which it misses in .LG)."""
+    try:
+        write(graph, folder / "model.uai")
+    except FormatError:  # a potential that no double can hold
+        write(graph, folder / "model.LG")
+        return folder / "model.LG"
+    return folder / "model.uai"
 
 
 def _program(program: str, model: Path, seconds: float) -> PeerAnswer:
@@ -71,8 +81,8 @@ def _program(program: str, model: Path, seconds: float) -> PeerAnswer:
     labels = None
     if solution.exists() and (words := solution.read_text().split()):
         labels = np.array([int(word.lstrip("v")) for word in words], np.int32)
-    proven = "Optimum:" in text
-    return PeerAnswer(labels, None, spent, "optimal" if proven else "time_limit")
+    status = "optimal" if "Optimum:" in text else "time_limit" if labels is not None or spent >= seconds else "failed"
+    return PeerAnswer(labels, None, spent, status)
 
 
 def _package(model: Path, seconds: float) -> PeerAnswer:
