@@ -35,6 +35,7 @@ static void start(fgi_solver *solver, icm *s) {
             s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
         }
     }
+    if (first) fgi_solver_consider(solver, s->start); /* something to show at once, on the largest models too */
     fgi_local_assign(s->local, s->start);
     s->started = 1;
 }

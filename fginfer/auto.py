@@ -251,13 +251,15 @@ class AutoEngine:
 
     def _first_labeling(self) -> Iterator[None]:
         first = Member(Part(self._model), "icm", self.settings)
-        while first.running and first.engine.info.iterations < 1:
+        while True:
             first.engine.run(self._left(), 1)
+            labels = first.labels()
+            if labels is not None:
+                self._known.improve(labels, first.score)
+            self._known.tighten(first.bound)
+            if first.engine.info.iterations > 0 or first.engine.status != "running":
+                return
             yield
-        labels = first.labels()
-        if labels is not None:
-            self._known.improve(labels)
-        self._known.tighten(first.bound)
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""

@@ -34,9 +34,10 @@ class Incumbent:
         twin.labels, twin.score, twin.bound, twin.points = self.labels, self.score, self.bound, list(self.points)
         return twin
 
-    def improve(self, labels: NDArray[np.int32]) -> None:
-        """Takes a labeling if it is better."""
-        score = score_of(self.model, labels)
+    def improve(self, labels: NDArray[np.int32], score: float | None = None) -> None:
+        """Takes a labeling if it is better. A score is given only if it was summed from the tables of this very model."""
+        if score is None:
+            score = score_of(self.model, labels)
         if score > self.score:
             self.labels, self.score = labels, score
             self.points.append((self.seconds(), score, inf))

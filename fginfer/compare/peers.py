@@ -59,7 +59,7 @@ def _toulbar2(graph: FactorGraph, seconds: float) -> PeerAnswer:
 
 
 def _exact_file(graph: FactorGraph, folder: Path) -> Path:
-    """A file that toulbar2 reads without rounding (as it would .cfn) and with hard constraints (which it misses in .LG)."""
+    """A file that toulbar2 reads exactly: it rounds .cfn, and misses the hard constraints of .LG."""
     try:
         write(graph, folder / "model.uai")
     except FormatError:  # a potential that no double can hold
