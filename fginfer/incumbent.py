@@ -35,7 +35,7 @@ class Incumbent:
         return twin
 
     def improve(self, labels: NDArray[np.int32], score: float | None = None) -> None:
-        """Takes a labeling if it is better. A score is given only if it was summed from the tables of this very model."""
+        """Takes a labeling if it is better; `score` only if it was summed from the tables of this very model."""
         if score is None:
             score = score_of(self.model, labels)
         if score > self.score:
