@@ -1,4 +1,4 @@
-"""Property tests try new examples on every run at a desk, and the same ones in CI, where a red run must mean the change."""
+"""Property tests try new examples on every run at a desk, and the same ones in CI: a red run means the change."""
 
 import os
 
