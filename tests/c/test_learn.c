@@ -94,7 +94,7 @@ static int run_gdmm(problem *p, int brute) {
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { 0.5, 0, 1, 2, brute, 1 };
+    fgi_gdmm_settings s = { 0.5, 0, 1, 2, brute, 1, 0 };
     CHECK(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
     for (int pass = 0; pass < 200; pass++) {
         int64_t next = 0;
@@ -116,7 +116,7 @@ static int run_sets(problem *p, int brute) {
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { 0.5, 0, 1, 1, brute, 1 };
+    fgi_gdmm_settings s = { 0.5, 0, 1, 1, brute, 1, 0 };
     CHECK(fgi_gdmm_sets_create(L, &s, 2, &g, &err) == FGI_OK);
     for (int pass = 0; pass < 200; pass++) {
         int64_t next = 0;
