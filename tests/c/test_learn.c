@@ -86,7 +86,7 @@ static int run_block(problem *p, int method, int threads) {
     return 0;
 }
 
-static int run_gdmm(problem *p, int brute) {
+static int run_gdmm(problem *p, int brute, int away) {
     fgi_learner *L;
     fgi_gdmm *g;
     fgi_error err;
@@ -94,9 +94,9 @@ static int run_gdmm(problem *p, int brute) {
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { 0.5, 0, 1, 2, brute, 1, 0 };
+    fgi_gdmm_settings s = { 0.5, 0, away ? 0.3 : 1, 2, brute, 1, away };
     CHECK(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
-    for (int pass = 0; pass < 200; pass++) {
+    for (int pass = 0; pass < (away ? 400 : 200); pass++) {
         int64_t next = 0;
         CHECK(fgi_gdmm_pass(g, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
         if (pass % 50 == 0) CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
@@ -142,7 +142,7 @@ int main(void) {
     for (uint64_t seed = 0; seed < 4; seed++)
         for (int shape = 0; shape < 8; shape++) {
             make(&p, FGI_LEARN_LABELS, shape / 2 % 3, shape / 2 == 3, seed);
-            if (run_gdmm(&p, shape % 2)) return 1;
+            if (run_gdmm(&p, shape % 2, 0) || run_gdmm(&p, shape % 2, 1)) return 1;
             make(&p, FGI_LEARN_SETS, shape / 2 % 2, 0, seed);
             if (run_sets(&p, shape % 2)) return 1;
         }
