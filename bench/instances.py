@@ -1,6 +1,6 @@
 """The real instances: score, bound, time to best, time to gap and memory of one method, next to the peers of PEERS.tsv.
 
-    python bench/instances.py ../shared/instances [--method gdmm] [--seconds 10] [--only grids,dbn]
+    python bench/instances.py DIR [--method gdmm] [--seconds 10] [--only grids,dbn]
 
 INDEX.tsv of the folder lists the files with the best known scores, PEERS.tsv what other solvers found. Times are
 those of the solver, reading the file excluded. A line ends with what is to be said about the score: how far it misses

@@ -1,6 +1,6 @@
 """Graph matching on a SNAP ego network (thesis 3.2.3).
 
-    python bench/matching.py ../shared/instances/facebook [--ego 107] [--sub 85,188] [--threads 1]
+    python bench/matching.py DIR/facebook [--ego 107] [--sub 85,188] [--threads 1]
 
 Variables are the nodes of a sampled subgraph, labels all nodes of the network. The unary score is the inner product of
 feature rows; every induced edge carries the *same* table, 1 / shortest-path distance (0 if unreachable, -inf on the

@@ -1,7 +1,7 @@
 """TRW-S: nanoseconds per table entry and iteration, memory bandwidth used, and the original's results next to ours.
 
     python bench/trws_speed.py                         random models in and out of cache, double and single precision
-    python bench/trws_speed.py ../shared/instances     also the instances of PEERS.tsv, against `trws` and `srmp` there
+    python bench/trws_speed.py DIR                     also the instances of PEERS.tsv, against `trws` and `srmp` there
 
 An iteration is one forward and one backward sweep: every table is read twice. `stream` is what a plain read of a large
 array reaches in the same moment; `used` is the share of it that the sweeps reach where tables come from memory. CPU
