@@ -217,6 +217,7 @@ class AutoEngine:
         with graph.lock:
             self._model = ffi.gc(lib.fgi_model_snapshot(graph.model), lib.fgi_model_free)
         self._known = Incumbent(self._model, start if start >= 0 else lib.fgi_clock())
+        self.settings = replace(self.settings, start_time=self._known.start)  # members stamp events by it
         self._constant = 0.0
         self._iterations = 0
         self._setup_seconds = 0.0

@@ -133,6 +133,20 @@ def test_warm_start_is_never_lost() -> None:
     assert again.score == first.score
 
 
+def test_update_keeps_the_labels_and_starts_the_clock_anew() -> None:
+    graph = grid(6, 0, labels=3)
+    solver = Solver(graph)
+    solver.run()
+    before = solver.result()
+    graph.set_unary(0, [9.0, 0.0, 0.0])
+    solver.update()
+    solver.run()
+    after = solver.result()
+    assert after.score == pytest.approx(solve(graph).score)
+    assert before.score != after.score
+    assert all(0.0 <= point.seconds <= after.seconds + 0.1 for point in after.trace)
+
+
 def test_unknown_option() -> None:
     with pytest.raises(SettingsError, match="rho"):
         solve(hard(), method="auto", rho=1.0)
