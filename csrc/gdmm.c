@@ -29,6 +29,8 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
         if (algorithm == 9)
             return fgi_fail(err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
     }
+    if (!gdmm_in_range(solver->model))
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes scores whose sum is below %g; divide all of them by a constant", GDMM_LARGEST);
     gdmm *g = fgi_calloc(1, sizeof *g);
     solver->state = g;
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");

@@ -11,6 +11,7 @@
 /* The multiplier of a label that cannot be used: no factor state with it can win, and no inf - inf can arise. */
 #define GDMM_FORBIDDEN 1e30
 #define GDMM_IS_FORBIDDEN(mu) ((mu) >= 0.5 * GDMM_FORBIDDEN)
+#define GDMM_LARGEST 1e25 /* of a model's magnitude: multipliers never come near GDMM_FORBIDDEN then */
 
 enum { GDMM_BLOCK = 16 }; /* indices per block of a parallel pass, and per partial sum of a reduction */
 
@@ -115,6 +116,7 @@ typedef struct gdmm {
 static inline int64_t gdmm_degree(const gdmm *g, int64_t i) { return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i]; }
 
 /* gdmm_setup.c */
+int gdmm_in_range(const fgi_model *m); /* are the scores small enough for GDMM_FORBIDDEN to mean what it says? */
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err);
 void gdmm_release(gdmm *g);
 int gdmm_prepare_step(gdmm *g);    /* one bounded piece; returns 1 when set-up is complete */

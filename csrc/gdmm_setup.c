@@ -1,5 +1,6 @@
 /* gdmm_setup.c - memory and preparation of Algorithm 8: propagation of hard constraints, sorted unaries, slots. */
 #include <string.h>
+#include "dual_common.h"
 #include "gdmm.h"
 
 /* Above this many factor states in all, messages stay sparse and no pass reads whole tables. */
@@ -8,6 +9,10 @@ static const int64_t DENSE_LABELS = 20000000;
 static const int32_t SMALL_CARD = 4; /* such a variable's messages are always dense: nothing to save */
 static const int64_t STEP_WORK = 500000;
 static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
+
+int gdmm_in_range(const fgi_model *m) {
+    return m->s->constant == -INFINITY /* infeasible: nothing is computed */ || fgi_dual_magnitude(m) <= GDMM_LARGEST;
+}
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
 

@@ -49,6 +49,9 @@ double fgi_gap(double score, double bound) {
     return (d > 0 ? d : 0) / (fabs(score) > 1 ? fabs(score) : 1);
 }
 
+/* Methods see unaries and tables; a forbidden constant is nobody's business but ours. */
+static double first_bound(const fgi_model *m) { return m->s->constant == -INFINITY ? -INFINITY : INFINITY; }
+
 fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_solver **out, fgi_error *err) {
     fgi_rc rc = fgi_settings_check(settings, err);
     if (rc) return rc;
@@ -60,7 +63,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->model = fgi_model_snapshot(m);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->info.score = -INFINITY;
-    s->info.bound = INFINITY;
+    s->info.bound = first_bound(m);
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
@@ -187,14 +190,14 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     s->info.status = FGI_RUNNING;
     s->info.iterations = 0;
     s->info.score = -INFINITY;
-    s->info.bound = INFINITY;
+    s->info.bound = first_bound(fresh);
     fgi_rc rc = s->ops->update(s);
     if (!rc && labels && fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);
     free(labels);
     fgi_model_free(old);
     if (rc) {
         s->failure = rc;
-        fgi_fail(err, rc, -1, "out of memory");
+        fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "%s does not take these potentials", s->ops->name);
     }
     return rc ? rc : s->failure;
 }

@@ -1,0 +1,44 @@
+"""What every method owes, on models at the edge of what a model can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fginfer import FactorGraph, SolverError, available_methods, solve
+
+METHODS = available_methods()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_forbidden_constant_is_infeasible(method: str) -> None:
+    graph = FactorGraph([2, 3, 2])
+    graph.add_factor([], -np.inf)
+    graph.add_factor([0, 1], np.eye(2, 3))
+    result = solve(graph, method=method, max_iterations=50)
+    assert result.status == "infeasible"
+    assert result.labels is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-200, 1e20, 1e200])
+def test_scores_of_any_size(method: str, scale: float) -> None:
+    rng = np.random.default_rng(3)
+    graph = FactorGraph([3, 3, 3, 2])
+    tables = {v: rng.normal(size=[graph.cards[i] for i in v]) * scale for v in [(0, 1), (1, 2), (0, 2), (0, 1, 3)]}
+    for variables, table in tables.items():
+        graph.add_factor(list(variables), table)
+    best = max(
+        sum(t[tuple(x[i] for i in v)] for v, t in tables.items()) for x in np.ndindex(*(int(k) for k in graph.cards))
+    )
+    try:
+        result = solve(graph, method=method, max_iterations=50)
+    except SolverError as error:  # a refusal says why
+        assert method == "gdmm"
+        assert scale > 1e25
+        assert "divide" in str(error)
+        return
+    assert result.status != "infeasible"
+    assert result.score is not None
+    assert result.score <= best
+    assert result.bound is None or result.bound >= best * (1 - 1e-12)
