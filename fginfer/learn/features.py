@@ -24,6 +24,8 @@ def parse_template(text: str) -> Template:
             parts.append((int(column), int(offset.removesuffix("]")) if bracket else 0))
         except ValueError:
             raise SettingsError(f"template {text!r}: expected column[offset], joined by |") from None
+        if parts[-1][0] < 0:
+            raise SettingsError(f"template {text!r}: columns are counted from 0")
     return tuple(parts)
 
 
@@ -51,6 +53,8 @@ class WindowFeatures:
     """
 
     def __init__(self, templates: Sequence[str], min_count: int = 1, affixes: int = 0) -> None:
+        if not templates or min_count < 1 or affixes < 0:
+            raise SettingsError("there must be a template, min_count must be at least 1, affixes must not be negative")
         self.templates = tuple(templates)
         self.min_count, self.affixes = min_count, affixes
         self._parsed = [parse_template(t) for t in templates]
@@ -118,6 +122,8 @@ class WindowFeatures:
         for key in self._template_keys(self._codes(columns), begin):
             found, count = np.unique(key[key >= 0], return_counts=True)
             self.keys.append(found[count >= self.min_count])
+        if not any(len(keys) for keys in self.keys):
+            raise DataError(f"no feature is seen {self.min_count} times")
         return self
 
     def transform(self, sentences: Sequence[Sequence[Sequence[str]]]) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
@@ -125,7 +131,7 @@ class WindowFeatures:
         if not self.keys:
             raise SettingsError("fit the features first")
         columns, begin = self._columns(sentences), _begin(sentences)
-        rows, found, first = [], [], 0
+        rows, found, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
         for key, known in zip(self._template_keys(self._codes(columns), begin), self.keys, strict=True):
             if len(known):
                 at = np.minimum(np.searchsorted(known, key), len(known) - 1)

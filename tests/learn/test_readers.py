@@ -142,8 +142,15 @@ def test_bad_templates_and_tokens():
     assert len(default_templates(1)) == 7
     with pytest.raises(SettingsError, match="column"):
         parse_template("word")
+    with pytest.raises(SettingsError, match="from 0"):
+        parse_template("-1[0]")
+    for bad in ({"templates": []}, {"templates": ["0"], "min_count": 0}, {"templates": ["0"], "affixes": -1}):
+        with pytest.raises(SettingsError, match="must"):
+            WindowFeatures(**bad)
     with pytest.raises(DataError, match="columns"):
         WindowFeatures(["3[0]"]).fit([[["a", "b"]]])
+    with pytest.raises(DataError, match="seen 2 times"):
+        WindowFeatures(["0[0]"], min_count=2).fit([[["a"], ["b"]]])
     with pytest.raises(SettingsError, match="fit"):
         WindowFeatures(["0[0]"]).transform([[["a"]]])
 
