@@ -41,6 +41,8 @@ class BlockOptions:
             raise SettingsError(f"dcd has the variants light, ssvm and cpd, not {self.variant!r}")
         if self.batch_size < 1 or self.max_answers < 1 or (self.cached_passes or 0) < 0:
             raise SettingsError("batch_size and max_answers must be at least 1, cached_passes at least 0")
+        if not 0 <= self.threshold < np.inf:
+            raise SettingsError(f"threshold must be a number, 0 or more, not {self.threshold!r}")
 
 
 class BlockSolver:
@@ -51,7 +53,8 @@ class BlockSolver:
     ) -> None:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
         self._rng = np.random.default_rng(seed)
-        batch = learner.data.n_examples if name == "dcd" and options.variant == "cpd" else options.batch_size
+        whole = name == "dcd" and options.variant == "cpd"
+        batch = learner.data.n_examples if whole else min(options.batch_size, learner.data.n_examples)
         keep = name != "dcd" and options.averaging
         self._settings = learner.settings(name, C, keep, options.max_answers, batch, options.threshold)
         self._stages: list[tuple[bool, Ints]] = []

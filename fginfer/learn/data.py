@@ -6,8 +6,11 @@ Accepted inputs, by model:
 * ``"multilabel"``: X is (n, d), y is an (n, L) indicator matrix (dense or sparse) or a list of n collections of labels.
 * ``"chain"``: X is a list of (T_i, d) arrays (dense or CSR) and y a list of T_i labels each; or one concatenated
   (T, d) array, one concatenated y, and ``offsets`` with n + 1 entries.
-  An element of the list may be an :class:`Example` instead.
-* ``"graph"``: X is a list of :class:`Example` with edges.
+* ``"graph"``: X is a list of :class:`Example` with edges; or one Example with the tokens of all graphs (edges hold
+  their places in it), one concatenated y, and ``offsets``.
+* ``"choices"``, ``"matching"``, ``"parse"``: X is a list of :class:`Choices`; or one, with ``offsets`` of its tokens.
+
+Wherever an array of features may stand, an Example may, too: with candidate lists, weights, edge types.
 """
 
 from __future__ import annotations
@@ -29,17 +32,18 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Example:
-    """One sequence or graph: features (T, d), and what is optional.
+    """One sequence or graph (or, with ``offsets``, many, one after the other): features (T, d), and what is optional.
 
-    edges: (E, 2) token positions; edge_types: E numbers, one table of pairwise weights each type; or edge_features:
-    (E, g), one table each feature; candidates: T collections of labels that are allowed; weight: T loss weights.
+    edges: (E, 2) token positions, of a graph; edge_types: E numbers, one table of pairwise weights each type; or
+    edge_features: (E, g), one table each feature; the edges of a chain are its T - 1 pairs of neighbours.
+    candidates: T collections of labels that are allowed (None: all). weight: T weights of the loss.
     """
 
     features: Any
     edges: ArrayLike | None = None
     edge_types: ArrayLike | None = None
     edge_features: Any = None
-    candidates: Sequence[Iterable[Any]] | None = None
+    candidates: Sequence[Iterable[Any] | None] | None = None
     weight: ArrayLike | None = None
 
 
@@ -47,15 +51,16 @@ class Example:
 class Choices:
     """One example whose tokens each choose one of their own alternatives: ``rows`` holds the features of all
     alternatives, token by token, ``counts`` how many each token has. In a parse of n tokens each has n + 1: its head,
-    from 1, or 0 for the root."""
+    from 1, or 0 for the root. weight: a weight of the loss for each token."""
 
     rows: Any
     counts: ArrayLike
+    weight: ArrayLike | None = None
 
 
 @dataclass
 class Encoded:
-    """Everything the core needs (fgi_learn_data), apart from the truth, which is zeros until :meth:`with_truth`."""
+    """Everything the core needs (fgi_learn_data). edge_kind: what edge_rows were made of ("", "types", "features")."""
 
     kind: int  # 0 labels, 1 choices, 2 sets
     edges: int  # 0 none, 1 chain, 2 list
@@ -74,219 +79,274 @@ class Encoded:
     token_weight: Reals | None = None
     cost: Reals | None = None
     projective: bool = False
+    edge_kind: str = ""
 
     @property
     def n_examples(self) -> int:
         return len(self.token_begin) - 1
 
 
+# ---- features
+
+
 def _csr(features: Any, what: str) -> sp.csr_matrix:
     """A finite float64 CSR matrix with int32-sized column numbers."""
     if sp.issparse(features):
+        if np.issubdtype(features.dtype, np.complexfloating):
+            raise DataError(f"{what}: complex features are not supported")
         matrix = sp.csr_matrix(features, dtype=np.float64)
+        if not matrix.has_canonical_format:  # norms of rows need every column once; the user's matrix stays as it is
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
     else:
         try:
-            dense = np.asarray(features, dtype=np.float64)
+            dense = np.asarray(features)
+            if dense.dtype.kind not in "biufO":
+                raise ValueError(f"{dense.dtype}")
+            dense = dense.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise DataError(f"{what}: features are not a rectangular array of numbers ({error})") from None
         if dense.ndim != 2:
             raise DataError(f"{what}: features must have two dimensions (tokens, features), they have {dense.ndim}")
         matrix = sp.csr_matrix(dense)
     if not np.isfinite(matrix.data).all():
-        raise DataError(f"{what}: features hold NaN or infinity")
+        row = int(np.searchsorted(matrix.indptr, np.argmin(np.isfinite(matrix.data)), "right")) - 1
+        raise DataError(f"{what}: features hold NaN or infinity, in row {row}")
+    if matrix.shape[1] >= 2**31:
+        raise DataError(f"{what}: {matrix.shape[1]} features are more than 32 bits can count")
     return matrix
 
 
+def is_listed(X: Any, offsets: ArrayLike | None) -> bool:
+    """Whether X is a list of examples, not one table of rows."""
+    if offsets is not None:
+        return False
+    if isinstance(X, np.ndarray):
+        return X.ndim == 3 or (X.ndim == 1 and X.dtype == object)
+    if not isinstance(X, (list, tuple)):
+        return False
+    if not X or isinstance(X[0], Example) or sp.issparse(X[0]):
+        return True
+    try:
+        return np.ndim(X[0]) != 1
+    except ValueError:  # ragged
+        return True
+
+
 def stack_features(
-    X: Any, offsets: ArrayLike | None, n_features: int | None = None
+    X: Any, offsets: ArrayLike | None, n_features: int | None = None, chain: bool = False
 ) -> tuple[sp.csr_matrix, Longs, list[Example] | None]:
-    """All feature rows, the first row of each example (n + 1 entries), and the examples when X was a list."""
-    if offsets is not None or not isinstance(X, (list, tuple)):
-        rows = _csr(X, "X")
-        begin = np.arange(rows.shape[0] + 1) if offsets is None else np.asarray(offsets, dtype=np.int64)
-        if begin.ndim != 1 or len(begin) < 2 or begin[0] != 0 or begin[-1] != rows.shape[0]:
-            raise DataError(f"offsets must run from 0 to the number of rows, {rows.shape[0]}")
-        examples = None
+    """All feature rows, the first row of each example (n + 1 entries), and the examples (without features where X was
+    one table; None if they have nothing else)."""
+    examples: list[Example] | None
+    if not is_listed(X, offsets):
+        whole = X if isinstance(X, Example) else Example(X)
+        rows = _csr(whole.features, "X")
+        begin = np.arange(rows.shape[0] + 1) if offsets is None else check_offsets(offsets, rows.shape[0])
+        if rows.shape[0] == 0:
+            raise DataError("X is empty")
+        examples = _split_example(whole, begin, chain)
     else:
-        if not X:
+        if len(X) == 0:
             raise DataError("X is empty")
         examples = [x if isinstance(x, Example) else Example(x) for x in X]
         parts = [_csr(e.features, f"example {i}") for i, e in enumerate(examples)]
         for i, part in enumerate(parts):
             if part.shape[1] != parts[0].shape[1]:
                 raise DataError(f"example {i} has {part.shape[1]} features a token, example 0 has {parts[0].shape[1]}")
+            if part.shape[0] == 0:
+                raise DataError(f"example {i} is empty")
         rows = sp.vstack(parts, format="csr")
         begin = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])])
-    lengths = np.diff(begin)
-    if (lengths <= 0).any():
-        raise DataError(f"example {int(np.argmax(lengths <= 0))} is empty")
     if n_features is not None and rows.shape[1] != n_features:
         raise DataError(f"X has {rows.shape[1]} features, the model was trained with {n_features}")
     return rows, begin.astype(np.int64), examples
+
+
+def check_offsets(offsets: ArrayLike, n: int) -> Longs:
+    """n + 1 increasing row numbers, from 0 to the number of rows."""
+    begin = np.asarray(offsets)
+    if begin.ndim != 1 or len(begin) < 2 or not np.issubdtype(begin.dtype, np.integer):
+        raise DataError("offsets must be a list of at least two whole numbers")
+    if begin[0] != 0 or begin[-1] != n:
+        raise DataError(f"offsets must run from 0 to the number of rows, {n}, not from {begin[0]} to {begin[-1]}")
+    steps = np.diff(begin.astype(np.int64))
+    if (steps <= 0).any():
+        at = int(np.argmax(steps <= 0))
+        if steps[at] == 0:
+            raise DataError(f"example {at} is empty: offsets {at} and {at + 1} are both {begin[at]}")
+        raise DataError(f"offsets must increase: after {begin[at]} comes {begin[at + 1]}")
+    return begin.astype(np.int64)
+
+
+def _split_example(whole: Example, begin: Longs, chain: bool) -> list[Example] | None:
+    """The examples of a concatenation, without their features."""
+    given = (whole.edges, whole.edge_types, whole.edge_features, whole.candidates, whole.weight)
+    if all(part is None for part in given):
+        return None
+    n, tokens = len(begin) - 1, int(begin[-1])
+    for name, part in (("candidate lists", whole.candidates), ("weights", whole.weight)):
+        if part is not None and len(part) != tokens:  # type: ignore[arg-type]
+            raise DataError(f"X has {tokens} rows and {len(part)} {name}")  # type: ignore[arg-type]
+    pairs: Any = None
+    if whole.edges is not None:
+        pairs = _check_pairs(whole.edges, "X", tokens)
+        owner = np.searchsorted(begin, pairs, "right") - 1
+        if (owner[:, 0] != owner[:, 1]).any():
+            a, b = pairs[int(np.argmax(owner[:, 0] != owner[:, 1]))]
+            raise DataError(f"the edge ({a}, {b}) joins two examples")
+        order = np.argsort(owner[:, 0], kind="stable")
+        pairs = (pairs - begin[owner])[order]
+        ends = np.cumsum(np.bincount(owner[:, 0], minlength=n))
+    else:
+        ends = np.cumsum(np.diff(begin) - 1) if chain else np.zeros(n, np.int64)
+        order = np.arange(ends[-1])
+    rows: dict[str, Any] = {"edges": pairs}
+    for name, part in (("edge_types", whole.edge_types), ("edge_features", whole.edge_features)):
+        if part is None:
+            continue
+        array = _csr(part, "edges of X") if name == "edge_features" else np.asarray(part)
+        if array.ndim == 0 or array.shape[0] != len(order):
+            given_rows = array.shape[0] if array.ndim else "no list of"
+            raise DataError(f"X has {len(order)} edges and {given_rows} {name.replace('_', ' ')}")
+        rows[name] = array[order]
+    cuts = np.concatenate([[0], ends])
+    return [
+        Example(
+            None,
+            **{name: None if part is None else part[cuts[i] : cuts[i + 1]] for name, part in rows.items()},
+            candidates=None if whole.candidates is None else whole.candidates[begin[i] : begin[i + 1]],
+            weight=None if whole.weight is None else np.asarray(whole.weight)[begin[i] : begin[i + 1]],
+        )
+        for i in range(n)
+    ]
 
 
 def add_intercept(rows: sp.csr_matrix) -> sp.csr_matrix:
     return sp.csr_matrix(sp.hstack([rows, np.ones((rows.shape[0], 1))], format="csr"))
 
 
-def flatten_labels(y: Any, begin: Longs, concatenated: bool) -> NDArray[Any]:
-    """One label a token, checked against the lengths of the examples."""
-    if concatenated:
-        flat = np.asarray(y)
-        if flat.ndim != 1 or len(flat) != begin[-1]:
-            raise DataError(f"y must have one label for each of the {begin[-1]} rows of X, its shape is {flat.shape}")
-        return flat
-    if len(y) != len(begin) - 1:
-        raise DataError(f"X has {len(begin) - 1} examples, y has {len(y)}")
-    parts = [np.asarray(part) for part in y]
-    for i, part in enumerate(parts):
-        if part.ndim != 1 or len(part) != begin[i + 1] - begin[i]:
-            raise DataError(f"example {i} has {begin[i + 1] - begin[i]} tokens, its labels have the shape {part.shape}")
-    return np.concatenate(parts)
+# ---- edges
 
 
-def encode_labels(flat: NDArray[Any], classes: NDArray[Any]) -> Ints:
-    """Positions in the sorted `classes`; an unknown label is an error that names it."""
-    try:
-        position = np.searchsorted(classes, flat)
-    except TypeError:
-        raise DataError(f"labels of type {flat.dtype} do not compare with the trained ones ({classes.dtype})") from None
-    position = np.minimum(position, len(classes) - 1)
-    wrong = classes[position] != flat
+def _check_pairs(edges: ArrayLike, what: str, tokens: int) -> Longs:
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        pairs = np.zeros((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise DataError(f"{what}: edges must be an (E, 2) array of token numbers")
+    wrong = ((pairs < 0) | (pairs >= tokens)).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
     if wrong.any():
-        raise DataError(f"label {flat[int(np.argmax(wrong))]!r} was not seen in training")
-    return position.astype(np.int32)
+        a, b = pairs[int(np.argmax(wrong))]
+        raise DataError(f"{what}: the edge ({a}, {b}) does not join two different tokens between 0 and {tokens - 1}")
+    return pairs.astype(np.int64)
 
 
-def label_sets(y: Any, n: int) -> tuple[list[NDArray[Any]], NDArray[Any] | None]:
-    """Multilabel targets as one array of labels an example; labels of an indicator matrix are its columns."""
-    if sp.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2):
-        matrix = sp.csr_matrix(y)
-        if matrix.shape[0] != n:
-            raise DataError(f"X has {n} examples, y has {matrix.shape[0]}")
-        if not np.isin(matrix.data, (0, 1)).all():
-            raise DataError("an indicator matrix holds zeros and ones only")
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        return np.split(matrix.indices.astype(np.int64), matrix.indptr[1:-1]), np.arange(matrix.shape[1])
-    if len(y) != n:
-        raise DataError(f"X has {n} examples, y has {len(y)}")
-    return [np.unique(np.asarray(list(labels))) for labels in y], None
-
-
-def encode_sets(sets: list[NDArray[Any]], classes: NDArray[Any]) -> tuple[Ints, Longs]:
-    begin = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
-    filled = [s for s in sets if len(s)]
-    flat = encode_labels(np.concatenate(filled), classes) if filled else np.zeros(0, np.int32)
-    return flat, begin
-
-
-def encode_candidates(
-    examples: list[Example] | None, begin: Longs, classes: NDArray[Any]
-) -> tuple[Longs | None, Ints | None]:
-    """Candidate lists per token as (begin, labels); (None, None) when no example has any."""
-    if examples is None or all(e.candidates is None for e in examples):
-        return None, None
-    everything = np.arange(len(classes), dtype=np.int32)
-    known: dict[Any, Ints] = {}  # many tokens share a list: each is encoded once
-    parts: list[Ints] = []
-    for i, e in enumerate(examples):
-        length = int(begin[i + 1] - begin[i])
-        if e.candidates is None:
-            parts += [everything] * length
-            continue
-        if len(e.candidates) != length:
-            raise DataError(f"example {i} has {length} tokens and {len(e.candidates)} candidate lists")
-        for labels in e.candidates:
-            key = tuple(labels)
-            if key not in known:
-                if not key:
-                    raise DataError(f"example {i} has a token without candidates")
-                known[key] = np.unique(encode_labels(np.asarray(key), classes))
-            parts.append(known[key])
-    sizes = np.fromiter((len(p) for p in parts), np.int64, len(parts))
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts)
-
-
-def encode_edges(
-    examples: list[Example], begin: Longs, n_edge_features: int | None
-) -> tuple[Longs, Ints, Ints, int, sp.csr_matrix | None]:
-    """Edge lists of graphs: (edge_begin, u, v, number of pairwise features, features of the edges or None)."""
-    pairs, rows = [], []
-    for i, e in enumerate(examples):
-        edge = np.zeros((0, 2), np.int64) if e.edges is None else np.asarray(e.edges)
-        if edge.size == 0:
-            edge = edge.reshape(0, 2)
-        if edge.ndim != 2 or edge.shape[1] != 2 or not np.issubdtype(edge.dtype, np.integer):
-            raise DataError(f"example {i}: edges must be an (E, 2) array of token numbers")
-        length = begin[i + 1] - begin[i]
-        if ((edge < 0) | (edge >= length)).any() or (edge[:, 0] == edge[:, 1]).any():
-            raise DataError(f"example {i}: an edge does not join two different tokens between 0 and {length - 1}")
-        pairs.append(edge)
-        if e.edge_types is not None and e.edge_features is not None:
-            raise DataError(f"example {i}: give edge types or edge features, not both")
-        if e.edge_types is not None:
-            types = np.asarray(e.edge_types)
-            if types.shape != (len(edge),) or (types < 0).any():
-                raise DataError(f"example {i}: there must be one edge type, 0 or more, for each of {len(edge)} edges")
-            ones = np.ones(len(edge))
-            rows.append(
-                sp.csr_matrix((ones, (np.arange(len(edge)), types)), shape=(len(edge), int(types.max(initial=0)) + 1))
-            )
-        elif e.edge_features is not None:
-            part = _csr(e.edge_features, f"edges of example {i}")
-            if part.shape[0] != len(edge):
-                raise DataError(f"example {i} has {len(edge)} edges and {part.shape[0]} rows of edge features")
-            rows.append(part)
+def encode_edges(examples: list[Example] | None, begin: Longs) -> tuple[Longs, Ints, Ints]:
+    """Edge lists of graphs: (edge_begin, u, v)."""
+    if examples is None:
+        return np.zeros(len(begin), np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    lengths = np.diff(begin)
+    pairs = [
+        _check_pairs(() if e.edges is None else e.edges, f"example {i}", lengths[i]) for i, e in enumerate(examples)
+    ]
     flat = np.concatenate(pairs)
     edge_begin = np.concatenate([[0], np.cumsum([len(p) for p in pairs])]).astype(np.int64)
-    width, matrix = 1, None
-    if rows:
-        if len(rows) != len(examples):
-            raise DataError("either all examples have edge types or features, or none")
-        width = max(part.shape[1] for part in rows) if n_edge_features is None else n_edge_features
-        if any(part.shape[1] > width for part in rows):
-            raise DataError(f"an edge type or feature is beyond the {width} seen in training")
-        for part in rows:
-            part.resize(part.shape[0], width)
-        matrix = sp.vstack(rows, format="csr")
-    return (
-        edge_begin,
-        np.ascontiguousarray(flat[:, 0], np.int32),
-        np.ascontiguousarray(flat[:, 1], np.int32),
-        width,
-        matrix,
-    )
+    return edge_begin, np.ascontiguousarray(flat[:, 0], np.int32), np.ascontiguousarray(flat[:, 1], np.int32)
 
 
-def encode_choices(X: Any, n_features: int | None) -> tuple[sp.csr_matrix, Longs, Longs]:
-    """(feature rows, first token of each example, first alternative of each token)."""
-    if not isinstance(X, (list, tuple)) or not X or not all(isinstance(x, Choices) for x in X):
-        raise DataError("X must be a list of Choices")
+def encode_edge_features(
+    examples: list[Example] | None, counts: Longs, kind: str | None, width: int | None
+) -> tuple[str, int, sp.csr_matrix | None]:
+    """(kind, number of pairwise features, their rows or None). `counts`: edges of each example. In training `kind` and
+    `width` are None; afterwards they are those of the training data, which new data must have, too."""
+    rows: list[sp.csr_matrix] = []
+    for i, e in enumerate(examples or ()):
+        own = "types" if e.edge_types is not None else "features" if e.edge_features is not None else ""
+        if e.edge_types is not None and e.edge_features is not None:
+            raise DataError(f"example {i}: give edge types or edge features, not both")
+        if counts[i] == 0:
+            continue
+        if kind is None:
+            kind = own
+        if own != kind:
+            raise DataError(f"example {i}: its edges have {own or 'no types'}, others have {kind or 'no types'}")
+        if own:
+            rows.append(_edge_types(e, i, int(counts[i])) if own == "types" else _edge_features(e, i, int(counts[i])))
+    kind = kind or ""
+    if examples is None and kind and counts.sum():
+        raise DataError(f"the model was trained with edge {kind}, X has none")
+    if not rows:
+        return kind, width or 1, None
+    if width is None:
+        width = max(part.shape[1] for part in rows)
+    for part in rows:
+        if part.shape[1] > width or (kind == "features" and part.shape[1] != width):
+            raise DataError(f"an edge has {part.shape[1]} {kind}, beyond the {width} seen in training")
+        part.resize(part.shape[0], width)
+    return kind, width, sp.vstack(rows, format="csr")
+
+
+def _edge_types(e: Example, i: int, n: int) -> sp.csr_matrix:
+    types = np.asarray(e.edge_types)
+    if types.shape != (n,) or not np.issubdtype(types.dtype, np.integer) or (types < 0).any():
+        raise DataError(f"example {i}: there must be one edge type, 0 or more, for each of {n} edges")
+    return sp.csr_matrix((np.ones(n), (np.arange(n), types)), shape=(n, int(types.max()) + 1))
+
+
+def _edge_features(e: Example, i: int, n: int) -> sp.csr_matrix:
+    part = _csr(e.edge_features, f"edges of example {i}")
+    if part.shape[0] != n:
+        raise DataError(f"example {i} has {n} edges and {part.shape[0]} rows of edge features")
+    return part
+
+
+# ---- choices and weights
+
+
+def encode_choices(
+    X: Any, offsets: ArrayLike | None, n_features: int | None
+) -> tuple[sp.csr_matrix, Longs, Longs, Reals | None]:
+    """(feature rows, first token of each example, first alternative of each token, weights of the tokens)."""
+    if isinstance(X, Choices) and offsets is not None:
+        begin = check_offsets(offsets, len(np.asarray(X.counts)))
+        X = [X]
+    elif not isinstance(X, (list, tuple)) or not X or not all(isinstance(x, Choices) for x in X):
+        raise DataError("X must be a list of Choices, or one Choices with offsets")
+    else:
+        if offsets is not None:
+            raise DataError("offsets belong to one Choices with all tokens, X is a list")
+        begin = np.concatenate([[0], np.cumsum([len(np.asarray(x.counts)) for x in X])]).astype(np.int64)
     parts = [_csr(x.rows, f"example {i}") for i, x in enumerate(X)]
-    counts = [np.asarray(x.counts, np.int64) for x in X]
+    counts = [np.asarray(x.counts) for x in X]
     for i, (part, count) in enumerate(zip(parts, counts, strict=True)):
-        if count.ndim != 1 or not len(count) or (count < 1).any():
+        if count.ndim != 1 or not len(count) or not np.issubdtype(count.dtype, np.integer) or (count < 1).any():
             raise DataError(f"example {i}: every token needs at least one alternative")
         if count.sum() != part.shape[0]:
             raise DataError(f"example {i}: {part.shape[0]} rows of features for {count.sum()} alternatives")
         if part.shape[1] != (parts[0].shape[1] if n_features is None else n_features):
             raise DataError(f"example {i} has {part.shape[1]} features, expected {n_features or parts[0].shape[1]}")
-    begin = np.concatenate([[0], np.cumsum([len(c) for c in counts])]).astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum([len(c) for c in counts])]).astype(np.int64)
+    weight = encode_weights([x.weight for x in X], ends)
     return (
         sp.vstack(parts, format="csr"),
         begin,
         np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64),
+        weight,
     )
 
 
-def encode_weights(examples: list[Example] | None, begin: Longs) -> Reals | None:
-    if examples is None or all(e.weight is None for e in examples):
+def encode_weights(weights: Sequence[Any], begin: Longs) -> Reals | None:
+    """One weight of the loss a token; None when there are none."""
+    if all(w is None for w in weights):
         return None
     parts = []
-    for i, e in enumerate(examples):
+    for i, w in enumerate(weights):
         length = int(begin[i + 1] - begin[i])
-        part = np.ones(length) if e.weight is None else np.asarray(e.weight, np.float64)
+        try:
+            part = np.ones(length) if w is None else np.asarray(w, np.float64)
+        except (TypeError, ValueError):
+            part = np.zeros(0)
         if part.shape != (length,) or not np.isfinite(part).all() or (part < 0).any():
             raise DataError(f"example {i}: weights must be {length} finite numbers that are not negative")
         parts.append(part)

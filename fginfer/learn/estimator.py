@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,28 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fginfer.errors import DataError, SettingsError
+from fginfer.errors import DataError, FginferError, FormatError, SettingsError
 from fginfer.learn import modelfile
-from fginfer.learn.data import Encoded, Reals
+from fginfer.learn.data import Encoded, Reals, is_listed
 from fginfer.learn.encode import CHOICE_MODELS, encode
-from fginfer.learn.inputs import check_dense_input, check_settings, decode_output, seed_of, threads_of
-from fginfer.learn.learner import Learner
+from fginfer.learn.inputs import (
+    check_dense_input,
+    check_fitted_shapes,
+    check_settings,
+    decode_output,
+    seed_of,
+    threads_of,
+)
+from fginfer.learn.labels import labels_are_listed
+from fginfer.learn.learner import Answers, Learner
 from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.solvers import make_oracle, make_solver
 from fginfer.learn.trace import LearnPoint, Limits, drive
+
+# What model files keep of a fit, besides weights_ and classes_.
+_SAVED = (
+    "n_features_in", "n_edge_features", "edge_kind", "label_lists", "status", "n_iter", "primal", "dual", "gap",
+)  # fmt: skip
 
 
 class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,9 +48,11 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "perceptron", "mira" (no objective, no gap).
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.
     tol : relative duality gap at which training ends. max_iter : passes. time_limit : seconds of training.
-    n_jobs : threads of the oracles; the result does not depend on it. batch_size : answers found at the same weights.
-    loss : (K, K) cost matrix over ``classes_`` sorted, or None for 0/1.
-    pairwise : False leaves out the transition or interaction weights (chain, multilabel).
+    n_jobs : threads of the oracles; the result does not depend on it. batch_size : answers found at the same weights
+        before their updates (the solvers that go from example to example); threads share the work on a batch.
+    loss : (K, K) cost matrix over ``classes_`` sorted, or None for 0/1 (chain, graph, multiclass). Weights of tokens or
+        examples are given with the data, see :class:`fginfer.learn.Example`.
+    pairwise : False leaves out the transition or interaction weights.
     oracle : an object with ``answer(learner, weights, example, loss)`` instead of the built-in decoders.
     eval_every : measure objective and gap every so many passes (0: only when it may be done, and at the end).
     checkpoint : a file written every `checkpoint_interval` seconds and at the end; an existing one is continued.
@@ -94,8 +110,9 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- training
 
     def fit(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> StructuredSVM:
-        """Trains on X and y; `offsets` with concatenated chains. All input is checked before training starts."""
+        """Trains on X and y; `offsets` with concatenated examples. All input is checked before training starts."""
         check_settings(self)
+        seed = seed_of(self.random_state)
         X, y = check_dense_input(self, X, y, fitting=True)
         data, classes = encode(
             self.model, X, y, offsets=offsets, intercept=self.fit_intercept, pairwise=self.pairwise, cost=self.loss
@@ -105,7 +122,7 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = Learner(data, threads_of(self.n_jobs))
         oracle = make_oracle(self.oracle, self.model, learner)
         options = {"batch_size": self.batch_size, **(self.solver_options or {})}
-        solver = make_solver(self.solver, learner, oracle, self.C, seed_of(self.random_state), options)
+        solver = make_solver(self.solver, learner, oracle, self.C, seed, options)
         passes, spent = self._resume(solver, data)
         limits = Limits(self.tol, self.max_iter, self.time_limit, self.eval_every, self.checkpoint_interval)
 
@@ -116,6 +133,7 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         keep = save if self.checkpoint is not None else None
         self.status_, self.trace_ = drive(solver, limits, self.verbose, self.callback, keep, passes, spent)
+        self.label_lists_ = self.model == "multilabel" and labels_are_listed(y)
         self._finish(solver, data, classes, self.trace_, passes)
         return self
 
@@ -139,7 +157,7 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.weights_: Reals = solver.weights().copy()
         self.classes_ = classes
         self.n_features_in_ = data.rows.shape[1] - (bool(self.fit_intercept) and self.model not in CHOICE_MODELS)
-        self.n_edge_features_ = data.n_edge_features
+        self.n_edge_features_, self.edge_kind_ = data.n_edge_features, data.edge_kind
         self.n_iter_ = max(1, trace[-1].passes if trace else before)
         measured = [p for p in trace if p.primal is not None]
         last = measured[-1] if measured else None
@@ -173,50 +191,68 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- prediction
 
-    def _learner(self, X: Any, y: Any, offsets: ArrayLike | None) -> Learner:
+    def _encode(self, X: Any, y: Any, offsets: ArrayLike | None, reachable: bool = True) -> Encoded:
         check_is_fitted(self)
         X, _ = check_dense_input(self, X, None, fitting=False)
         data, _ = encode(
             self.model, X, y, offsets=offsets, classes=self.classes_, n_features=self.n_features_in_,
-            n_edge_features=self.n_edge_features_, intercept=self.fit_intercept, pairwise=self.pairwise, cost=self.loss,
+            n_edge_features=self.n_edge_features_, edge_kind=self.edge_kind_, intercept=self.fit_intercept,
+            pairwise=self.pairwise, cost=self.loss, reachable=reachable,
         )  # fmt: skip
-        return Learner(data, threads_of(self.n_jobs))
+        return data
+
+    def _decode(self, data: Encoded, loss: float = 0.0) -> tuple[Learner, Answers]:
+        learner = Learner(data, threads_of(self.n_jobs))
+        oracle = make_oracle(self.oracle, self.model, learner)
+        return learner, decode(learner, oracle, self.weights_, loss)
+
+    def _output(self, answers: Answers, X: Any, offsets: ArrayLike | None) -> Any:
+        """In the user's labels and in the form of the input (multilabel: of the training labels)."""
+        if self.model == "multilabel":
+            listed = self.label_lists_
+        else:
+            listed = offsets is None if self.model in CHOICE_MODELS else is_listed(X, offsets)
+        return decode_output(self.model, answers, self.classes_, listed)
 
     def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
         """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
-        learner = self._learner(X, None, offsets)
-        answers = decode(learner, make_oracle(self.oracle, self.model, learner), self.weights_, 0.0)
-        return decode_output(self.model, answers, self.classes_, isinstance(X, (list, tuple)) and offsets is None)
+        return self._output(self._decode(self._encode(X, None, offsets))[1], X, offsets)
 
     def loss_augmented_decode(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> tuple[Any, Reals]:
         """(answers, hinge losses): the argmax of score + loss for each example, and H_i(w)."""
-        learner = self._learner(X, y, offsets)
-        answers = decode(learner, make_oracle(self.oracle, self.model, learner), self.weights_, 1.0)
-        listed = isinstance(X, (list, tuple)) and offsets is None
-        return decode_output(self.model, answers, self.classes_, listed), learner.hinges(self.weights_, answers)
+        learner, answers = self._decode(self._encode(X, y, offsets), 1.0)
+        return self._output(answers, X, offsets), learner.hinges(self.weights_, answers)
 
     def decision_function(self, X: Any, offsets: ArrayLike | None = None) -> Any:
-        """Scores of the single labels, (rows, labels); for two classes of a multiclass model the difference."""
-        learner = self._learner(X, None, offsets)
-        scores = np.asarray(learner.data.rows @ self._split()[0])
-        if self.model == "multiclass" and len(self.classes_) == 2:
-            return scores[:, 1] - scores[:, 0]
+        """Scores of the single labels, (rows, labels), or of the alternatives; for two classes of a table the
+        difference. Multilabel: what switching a label on gains, given the other labels of the answer."""
+        data = self._encode(X, None, offsets)
+        scores: Reals = np.asarray(data.rows @ self._split()[0])
         if self.model in CHOICE_MODELS:
-            return np.split(scores[:, 0], np.cumsum([e.rows.shape[0] for e in X])[:-1])
-        if isinstance(X, (list, tuple)) and offsets is None and self.model in ("chain", "graph"):
-            return np.split(scores, learner.data.token_begin[1:-1])
-        return scores
+            assert data.choice_begin is not None
+            cuts = data.choice_begin[data.token_begin[1:-1]]
+            return np.split(scores[:, 0], cuts) if offsets is None else scores[:, 0]
+        if self.model == "multilabel" and self.pairwise:
+            pairs = np.triu(self.pairwise_[0], 1)
+            on = decode_output(self.model, self._decode(data)[1], np.arange(len(self.classes_)), False)
+            return scores + on @ (pairs + pairs.T)
+        if self.model in ("chain", "graph") and is_listed(X, offsets):
+            return np.split(scores, data.token_begin[1:-1])
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and self.model != "multilabel" else scores
 
     def score(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> float:
-        """Share of labels (chain, graph, multiclass) or of whole label sets (multilabel) that are right."""
-        learner = self._learner(X, y, offsets)
-        answers = decode(learner, make_oracle(self.oracle, self.model, learner), self.weights_, 0.0)
-        if self.model != "multilabel":
-            return float(np.mean(answers.labels == learner.data.truth))
-        begin = learner.data.truth_begin
-        assert begin is not None
-        truth = np.split(learner.data.truth, begin[1:-1])
-        return float(np.mean([np.array_equal(a, b) for a, b in zip(answers.split(), truth, strict=True)]))
+        """Share of labels (chain, graph, multiclass, choices) or of whole label sets (multilabel) that are right. A
+        true label that is not among the candidates of its token counts as wrong, one never seen in training is an
+        error."""
+        data = self._encode(X, y, offsets, reachable=False)
+        truth, begin = data.truth, data.truth_begin
+        if data.kind == 0 and data.choice_begin is not None and data.choice is not None:
+            data.truth = data.choice[data.choice_begin[:-1]]
+        answers = self._decode(data)[1]
+        if begin is None:
+            return float(np.mean(answers.labels == truth))
+        pairs = zip(answers.split(), np.split(truth, begin[1:-1]), strict=True)
+        return float(np.mean([np.array_equal(a, b) for a, b in pairs]))
 
     # ---- files
 
@@ -227,37 +263,39 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> StructuredSVM:
         """Reads a model written by :meth:`save`. Loading never runs code from the file."""
-        return cls.unpack(*modelfile.read(path))
+        header, arrays = modelfile.read(path)
+        try:
+            return cls.unpack(header, arrays)
+        except (KeyError, TypeError, ValueError, FginferError) as error:
+            raise FormatError(f"not a model of StructuredSVM ({error})", str(path)) from None
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """(header for JSON, arrays): the fitted model as plain data."""
         check_is_fitted(self)
-        parameters = {
-            k: v
-            for k, v in self.get_params().items()
-            if k not in ("callback", "oracle", "loss", "checkpoint") and _plain(v)
-        }
+        parameters = {}
+        for name, value in self.get_params().items():
+            with suppress(TypeError):  # Python objects do not go into model files
+                if name not in ("callback", "oracle", "loss", "checkpoint"):
+                    parameters[name] = modelfile.plain(value)
         header = {
-            "parameters": parameters, "n_features_in": int(self.n_features_in_),
-            "n_edge_features": int(self.n_edge_features_), "status": self.status_, "n_iter": int(self.n_iter_),
-            "primal": self.primal_, "dual": self.dual_, "gap": self.gap_,
+            "parameters": parameters, **{name: modelfile.plain(getattr(self, f"{name}_")) for name in _SAVED},
         }  # fmt: skip
-        classes = self.classes_ if not self.classes_.dtype.hasobject else np.array([str(c) for c in self.classes_])
-        arrays = {"weights": self.weights_, "classes": classes}
+        arrays = {"weights": self.weights_, "classes": self.classes_}
         if self.loss is not None:
             arrays["loss"] = np.asarray(self.loss, np.float64)
         return header, arrays
 
     @classmethod
     def unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StructuredSVM:
-        """The reverse of :meth:`pack`."""
-        known = {k: v for k, v in header["parameters"].items() if k in cls._get_param_names()}
+        """The reverse of :meth:`pack`. What does not fit together is a DataError: the core never sees it."""
+        known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._get_param_names()}
         model = cls(**known, loss=arrays.get("loss"))
+        check_settings(model)
+        for name in _SAVED:
+            setattr(model, f"{name}_", header[name])
         model.weights_, model.classes_ = arrays["weights"], arrays["classes"]
-        model.n_features_in_, model.n_edge_features_ = header["n_features_in"], header["n_edge_features"]
-        model.status_, model.n_iter_, model.trace_ = header["status"], header["n_iter"], []
-        model.primal_, model.dual_, model.gap_ = header["primal"], header["dual"], header["gap"]
-        model._last_run = None
+        model.trace_, model._last_run = [], None
+        check_fitted_shapes(model)
         return model
 
     def __sklearn_tags__(self) -> Any:
@@ -266,10 +304,3 @@ class StructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.multi_output = tags.classifier_tags.multi_label = self.model == "multilabel"
         tags.non_deterministic = False
         return tags
-
-
-def _plain(value: Any) -> bool:
-    """Whether JSON keeps the value."""
-    if isinstance(value, dict):
-        return all(isinstance(k, str) and _plain(v) for k, v in value.items())
-    return value is None or isinstance(value, (bool, int, float, str))

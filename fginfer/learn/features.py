@@ -153,11 +153,21 @@ class WindowFeatures:
 
     @classmethod
     def restore(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WindowFeatures:
+        """The reverse of :meth:`export`; arrays that do not fit are a DataError."""
         out = cls(header["templates"], header["min_count"], header["affixes"])
-        width = len({name for name in arrays if name.startswith("vocabulary_")})
+        templates = out._all_templates()
+        width = 1 + max(column for template in templates for column, _ in template)
         out.vocabularies = [arrays[f"vocabulary_{k}"] for k in range(width)]
-        out.keys = [arrays[f"keys_{k}"] for k in range(len(out._all_templates()))]
+        out.keys = [arrays[f"keys_{k}"] for k in range(len(templates))]
+        if any(v.ndim != 1 or v.dtype.kind != "U" or not len(v) for v in out.vocabularies):
+            raise DataError("a vocabulary is not a list of strings")
+        if any(k.ndim != 1 or k.dtype != np.int64 for k in out.keys):
+            raise DataError("the features are not lists of numbers")
         return out
+
+    @property
+    def n_features(self) -> int:
+        return sum(len(keys) for keys in self.keys)
 
 
 def shape(word: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.errors import DataError, FormatError, SettingsError
+from fginfer.errors import DataError, FginferError, FormatError, SettingsError
 from fginfer.learn import modelfile
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.features import WindowFeatures, default_templates
@@ -115,9 +115,17 @@ class FileModel:
         header, arrays = modelfile.read(path)
         if "file_model" not in header:
             raise FormatError("this model was not made by `fginfer train`", str(path))
-        extra = header["file_model"]
-        features = WindowFeatures.restore(extra["features"], arrays) if "features" in extra else None
-        return cls(extra["format"], StructuredSVM.unpack(header, arrays), features, extra["columns"])
+        try:
+            extra, svm = header["file_model"], StructuredSVM.unpack(header, arrays)
+            format, columns = extra["format"], extra["columns"]
+            features = WindowFeatures.restore(extra["features"], arrays) if format == "conll" else None
+            if format not in FORMATS or not isinstance(columns, int):
+                raise DataError("unknown kind of file")
+            if svm.n_features_in_ != (columns if features is None else features.n_features):
+                raise DataError("its features are not those it was trained with")
+        except (KeyError, TypeError, ValueError, FginferError) as error:
+            raise FormatError(f"not a model of `fginfer train` ({error})", str(path)) from None
+        return cls(format, svm, features, columns)
 
 
 def _inputs(sentences: list[Sentence], columns: int) -> list[Sentence]:

@@ -47,8 +47,12 @@ class GdmmOptions:
             raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
         if self.variant not in ("block", "afw"):
             raise SettingsError(f"gdmm has the variants block and afw, not {self.variant!r}")
-        if self.block_size < 1:
-            raise SettingsError(f"block_size must be at least 1, not {self.block_size}")
+        for name in ("block_size", "partitions", "greedy", "batch_size"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("rho", "eta"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)!r}")
 
 
 class _Gdmm:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.errors import DataError
 from fginfer.learn.data import Encoded, Ints, Longs, Reals
 from fginfer.native import check, ffi, lib, new_error, pointer
 
@@ -69,13 +70,20 @@ class Learner:
     def refresh(self, C: float) -> None:
         lib.fgi_learn_refresh(self._handle, C)
 
+    def _checked(self, weights: Any) -> Reals:
+        """Weights as the core reads them: it trusts their number."""
+        vector: Reals = np.ascontiguousarray(weights, np.float64)
+        if vector.shape != (self.dimension,):
+            raise DataError(f"there are {self.dimension} weights, the vector has the shape {vector.shape}")
+        return vector
+
     def decode(self, weights: Reals, loss: float = 0.0, examples: Ints | None = None) -> Answers:
         """The best answers under <w, phi> + loss * (loss of the answer)."""
         examples = self.everything if examples is None else np.ascontiguousarray(examples, np.int32)
         room = lib.fgi_learn_answer_size(self._handle, pointer(examples), len(examples))
         labels, end = np.zeros(room, np.int32), np.zeros(len(examples), np.int64)
         value, error = np.zeros(len(examples)), new_error()
-        weights = np.ascontiguousarray(weights)
+        weights = self._checked(weights)
         check(
             lib.fgi_learn_decode(
                 self._handle, pointer(weights), loss, pointer(examples), len(examples), pointer(labels), pointer(end),
@@ -87,6 +95,7 @@ class Learner:
 
     def hinges(self, weights: Reals, answers: Answers, examples: Ints | None = None) -> Reals:
         """loss - <w, psi> of the given answers."""
+        weights = self._checked(weights)
         examples = self.everything if examples is None else np.ascontiguousarray(examples, np.int32)
         out, error = np.zeros(len(examples)), new_error()
         check(
@@ -113,6 +122,7 @@ class Learner:
 
     def score(self, weights: Reals, example: int, answer: Ints) -> tuple[float, float]:
         """(<w, phi(answer)>, loss of the answer)."""
+        weights = self._checked(weights)
         score, loss, error = ffi.new("double *"), ffi.new("double *"), new_error()
         answer = np.ascontiguousarray(answer, np.int32)
         check(
@@ -124,6 +134,8 @@ class Learner:
         return float(score[0]), float(loss[0])
 
     def token_scores(self, weights: Reals, example: int, loss: float = 0.0) -> Reals:
+        """Scores of the tokens' labels (candidates packed to the left) or alternatives, to decode outside the core."""
+        weights = self._checked(weights)
         data, first, last = self.data, self.data.token_begin[example], self.data.token_begin[example + 1]
         if data.kind == 1:
             assert data.choice_begin is not None

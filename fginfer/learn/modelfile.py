@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -37,19 +38,34 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """(header, arrays) of a file that :func:`write` made; whatever else is there is a FormatError. Runs no code."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as file:
+            if file.read(4) != b"PK\x03\x04":  # np.load takes other files, too
+                raise FormatError("not an fginfer model", str(path))
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as content:
+                arrays = {name: content[name] for name in content.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
     except OSError as error:
         raise FormatError(error.strerror or str(error), str(path)) from None
-    except (ValueError, KeyError, BadZipFile, EOFError) as error:
-        raise FormatError(f"not an fginfer model ({error})", str(path)) from None
-    if header.get("fginfer_model") != VERSION:
-        raise FormatError(
-            f"model file of version {header.get('fginfer_model')}, this fginfer reads {VERSION}", str(path)
-        )
+    except (ValueError, KeyError, BadZipFile, EOFError, MemoryError, NotImplementedError, zlib.error) as error:
+        raise FormatError(f"not an fginfer model, or damaged ({error})", str(path)) from None
+    if not isinstance(header, dict) or header.get("fginfer_model") != VERSION:
+        version = header.get("fginfer_model") if isinstance(header, dict) else None
+        raise FormatError(f"model file of version {version}, this fginfer reads {VERSION}", str(path))
     return header, arrays
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON keeps it (numpy's numbers become Python's); TypeError if it does not."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} is not kept in model files")
 
 
 def fingerprint(data: Any, settings: dict[str, Any]) -> str:

@@ -82,9 +82,16 @@ class ArcFeatures:
         return (key >> np.uint64(64 - self.bits)).astype(np.int64)
 
 
-def is_projective(heads: Sequence[int]) -> bool:
-    """Whether no two arcs cross and exactly one token hangs on the root: what the parser can say."""
-    arcs = [(min(h, t), max(h, t)) for t, h in enumerate(heads, 1)]
-    if sum(h == 0 for h in heads) != 1:
+def is_projective(heads: Sequence[int] | NDArray[Any]) -> bool:
+    """Whether heads (of the tokens 1, 2, ...; 0 is the root) are a tree in which no two arcs cross and exactly one
+    token hangs on the root: what the parser can say."""
+    head = np.asarray(heads)
+    n = len(head)
+    if np.count_nonzero(head == 0) != 1 or (head < 0).any() or (head > n).any():
         return False
-    return not any(a < c < b < d for a, b in arcs for c, d in arcs)
+    up = np.concatenate([[0], head])
+    for _ in range(n.bit_length()):  # twice as far towards the root each time
+        up = up[up]
+    low, high = np.minimum(head, np.arange(1, n + 1)), np.maximum(head, np.arange(1, n + 1))
+    crossing = (low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)
+    return not bool(up.any() or crossing.any())

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from numbers import Integral, Real
+from types import NoneType
 from typing import Any
+
+import numpy as np
 
 from fginfer.errors import SettingsError
 from fginfer.learn.batch import CuttingPlane, FrankWolfe
@@ -45,9 +49,20 @@ def make_solver(
 
 
 def build(kind: Any, options: dict[str, Any], solver: str) -> Any:
-    """An options dataclass from a dict."""
-    known = [f.name for f in fields(kind)]
+    """An options dataclass from a dict; names, types and the range of whole numbers are checked here."""
+    known = {f.name: f.type for f in fields(kind)}
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise SettingsError(f"{solver} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
+    for name, value in options.items():
+        wanted = _TYPES[known[name]]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and known[name] != "bool"):
+            raise SettingsError(f"{solver}: the option {name} must be {known[name]}, not {value!r}")
+        if isinstance(value, Integral) and abs(int(value)) >= 2**31:
+            raise SettingsError(f"{solver}: the option {name} is out of range: {value!r}")
     return kind(**options)
+
+
+_TYPES: dict[Any, tuple[type, ...]] = {
+    "bool": (bool, np.bool_), "int": (Integral,), "int | None": (Integral, NoneType), "float": (Real,), "str": (str,),
+}  # fmt: skip

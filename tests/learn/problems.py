@@ -139,7 +139,7 @@ def truth_of(data, i):
 def loss_of(data, i, y):
     z = truth_of(data, i)
     if data.kind == 2:
-        return float(len(set(z.tolist()) ^ set(y.tolist())))
+        return len(set(z.tolist()) ^ set(y.tolist())) * (1.0 if data.token_weight is None else data.token_weight[i])
     weight = np.ones(len(y)) if data.token_weight is None else data.token_weight[data.token_begin[i] :][: len(y)]
     cost = np.ones((max(data.n_labels, 1),) * 2) if data.cost is None else data.cost
     return sum(w * (cost[a, b] if data.kind == 0 else 1.0) for w, a, b in zip(weight, z, y, strict=True) if a != b)
