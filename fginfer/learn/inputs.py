@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data import Example, is_listed
-from fginfer.learn.encode import CHOICE_MODELS, MODELS, check_cost
+from fginfer.learn.encode import CHOICE_MODELS, check_cost
 from fginfer.learn.learner import Answers
 from fginfer.learn.solvers import SOLVERS
 
@@ -29,8 +30,8 @@ def is_number(value: Any, whole: bool = False) -> bool:
 def check_settings(estimator: Any) -> None:
     """Everything that is wrong with the parameters, before any data is looked at."""
     e = estimator
-    if e.model not in MODELS:
-        raise SettingsError(f"model must be one of {', '.join(MODELS)}, not {e.model!r}")
+    if e.model not in e.models:
+        raise SettingsError(f"model must be one of {', '.join(e.models)}, not {e.model!r}")
     if e.solver not in SOLVERS:
         raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {e.solver!r}")
     for name, whole, least in (
@@ -55,14 +56,18 @@ def check_settings(estimator: Any) -> None:
         raise SettingsError(f"callback must be a function of a LearnPoint, not {e.callback!r}")
     if e.oracle is not None and not callable(getattr(e.oracle, "answer", None)):
         raise SettingsError(f"an oracle has a method answer(learner, weights, example, loss), {e.oracle!r} has none")
-    if e.checkpoint is not None and not isinstance(e.checkpoint, (str, os.PathLike)):
-        raise SettingsError(f"checkpoint must be a path, not {e.checkpoint!r}")
+    if e.checkpoint is not None:
+        if not isinstance(e.checkpoint, (str, os.PathLike)):
+            raise SettingsError(f"checkpoint must be a path, not {e.checkpoint!r}")
+        path = Path(e.checkpoint)
+        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            raise SettingsError(f"checkpoint: {path} is not a file that can be written")
     if e.solver_options is not None and not isinstance(e.solver_options, dict):
         raise SettingsError(f"solver_options must be a dict, not {e.solver_options!r}")
 
 
-def check_fitted_shapes(estimator: Any) -> None:
-    """Whether the parts of a model from a file fit together."""
+def check_fitted_shapes(estimator: Any, width: int) -> None:
+    """Whether the parts of a model from a file fit together. `width`: rows of its unary weights."""
     e, weights, classes = estimator, estimator.weights_, estimator.classes_
     if classes.ndim != 1 or classes.dtype.kind not in "biufUS" or not np.array_equal(classes, np.unique(classes)):
         raise DataError("its classes are not sorted labels")
@@ -71,9 +76,9 @@ def check_fitted_shapes(estimator: Any) -> None:
             raise DataError(f"{name} is {getattr(e, name)!r}")
     if e.edge_kind_ not in ("", "types", "features") or not isinstance(e.label_lists_, bool):
         raise DataError("its kind of edges or labels is unknown")
-    size, k = e.n_features_in_, len(classes)
+    size, k = width, len(classes)
     if e.model not in CHOICE_MODELS:
-        size = (size + bool(e.fit_intercept)) * k
+        size = width * k
         if e.pairwise and e.model != "multiclass":
             size += k * k * (1 if e.model == "multilabel" else e.n_edge_features_)
     if weights.dtype != np.float64 or weights.shape != (size,) or not np.isfinite(weights).all():

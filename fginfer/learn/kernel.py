@@ -1,190 +1,192 @@
-"""KernelStructuredSVM: bcfw in the dual, with a kernel on the tokens' features; for small data (bcfw.txt, B.5)."""
+"""KernelStructuredSVM: structured prediction with a kernel on the tokens' features, for small data."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from fginfer.errors import DataError, SettingsError
+from fginfer.learn import modelfile
+from fginfer.learn.base import StructuredEstimator
 from fginfer.learn.data import Encoded, Reals
-from fginfer.learn.encode import encode
-from fginfer.learn.inputs import check_dense_input, decode_output, seed_of
-from fginfer.learn.learner import Learner
+from fginfer.learn.inputs import is_number
+from fginfer.learn.oracle import Oracle
+from fginfer.learn.trace import LearnPoint
+
+Kernel = Callable[[Reals, Reals], Any]
+ROWS = 1024  # of new data at a time: their kernel values never fill the memory
 
 
-class KernelStructuredSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """As StructuredSVM(solver="bcfw"), with scores that are linear in a kernel instead of in the features.
+class KernelStructuredSVM(StructuredEstimator):
+    """As StructuredSVM, with scores that are linear in a kernel instead of in the features.
 
-    The score of label y at a token x is the sum over training tokens t of ``dual_[t, y] * kernel(x, x_t)``; chains add
-    a table of transitions, which stays linear. Memory is quadratic in the number of training tokens.
+    The score of label y at a token x is the sum over tokens t of ``dual_coef_[t, y] * kernel(x, tokens_[t])``; weights
+    on pairs of labels stay linear. Training factors the kernel matrix, K = F F', and runs any solver on the rows of F
+    as features: the same objective as in the dual (bcfw.txt, B.5), at the speed of the core. Time is cubic and memory
+    quadratic in the number of training tokens.
 
     Parameters
     ----------
-    model : "chain" or "multiclass".
+    model : "chain", "graph", "multilabel" or "multiclass".
     kernel : "rbf", "linear", or a function of two arrays (n, d) and (m, d) that gives an (n, m) array, symmetric and
         positive semidefinite. fit_intercept adds 1 to it.
     gamma : width of "rbf", exp(-gamma * |x - x'|^2); None is one over the number of features.
-    C, tol, max_iter, random_state, pairwise, loss : as for StructuredSVM.
+    All others are those of StructuredSVM.
 
-    After `fit`: ``dual_`` (training tokens x labels), ``pairwise_`` (labels x labels, or empty), ``classes_``,
-    ``n_iter_``, ``primal_``, ``dual_value_``, ``gap_``.
+    After `fit`: ``tokens_`` (CSR: training tokens whose kernel values span those of all), ``dual_coef_`` (tokens_ x
+    labels), ``pairwise_`` (tables), ``weights_`` (dual_coef_ and pairwise_ in one vector), and ``classes_``,
+    ``trace_``, ``status_``, ``n_iter_``, ``primal_``, ``dual_``, ``gap_`` as in StructuredSVM.
     """
 
-    classes_: NDArray[Any]
-    n_features_in_: int
+    models: ClassVar[tuple[str, ...]] = ("chain", "graph", "multilabel", "multiclass")
+    kind: ClassVar[str] = "kernel"
+
+    tokens_: sp.csr_matrix
 
     def __init__(
         self,
         model: str = "chain",
-        kernel: str | Callable[[Reals, Reals], Any] = "rbf",
+        kernel: str | Kernel = "rbf",
         gamma: float | None = None,
+        solver: str = "bcfw",
         C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 100,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
         fit_intercept: bool = True,
         pairwise: bool = True,
         loss: Any = None,
+        batch_size: int = 1,
+        oracle: Oracle | None = None,
+        eval_every: int = 0,
+        callback: Callable[[LearnPoint], Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_interval: float = 60.0,
+        warm_start: bool = False,
+        solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.model = model
+        super().__init__(
+            model, solver, C, tol, max_iter, time_limit, n_jobs, random_state, verbose, fit_intercept, pairwise, loss,
+            batch_size, oracle, eval_every, callback, checkpoint, checkpoint_interval, warm_start, solver_options,
+        )  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.fit_intercept = fit_intercept
-        self.pairwise = pairwise
-        self.loss = loss
 
-    def _check(self) -> None:
-        if self.model not in ("chain", "multiclass"):
-            raise SettingsError(f"a kernel model is chain or multiclass, not {self.model!r}")
+    # ---- features of training tokens
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
         if not callable(self.kernel) and self.kernel not in ("rbf", "linear"):
             raise SettingsError(f"kernel must be rbf, linear or a function, not {self.kernel!r}")
-        if not (0 < self.C < np.inf and self.tol >= 0 and self.max_iter >= 1):
-            raise SettingsError("C must be positive, tol not negative, max_iter at least 1")
-        if self.gamma is not None and not 0 < self.gamma < np.inf:
-            raise SettingsError(f"gamma must be positive, not {self.gamma!r}")
+        if self.gamma is not None and not (is_number(self.gamma) and 0 < self.gamma < np.inf):
+            raise SettingsError(f"gamma must be None or a positive number, not {self.gamma!r}")
 
-    def _gram(self, a: Reals, b: Reals) -> Reals:
+    def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        n = rows.shape[0]
+        if 40.0 * n * n > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):  # values, factor, copies of both
+            raise DataError(f"kernels of {n} tokens take {40e-9 * n * n:.0f} GB of memory, more than there is")
+        gram = self._values(rows, rows)
+        if callable(self.kernel) and not np.allclose(gram, gram.T, rtol=0, atol=1e-8 * np.abs(gram).max()):
+            raise DataError("the kernel is not symmetric: kernel(a, b) and kernel(b, a).T differ")
+        factor, order = factorise(gram)
+        basis = order[: factor.shape[1]]
+        self._basis: tuple[sp.csr_matrix, Reals] | None = (rows[basis], factor[basis])
+        return sp.csr_matrix(factor)
+
+    def _keep(self, weights: Reals) -> Reals:
+        """w = F' alpha with alpha on the basis only: there F is a triangle."""
+        assert self._basis is not None
+        self.tokens_, triangle = self._basis
+        self._basis = None
+        unary, tables = self._split(weights, len(triangle))
+        coef = solve_triangular(triangle, unary, trans="T", lower=True)
+        return np.concatenate([coef.ravel(), tables.ravel()])
+
+    def _values(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Reals:
+        """(rows of a) x (rows of b) kernel values, plus 1 with an intercept."""
+        if b.shape[0] == 0:  # all kernel values of the training were 0: no token was needed
+            return np.zeros((a.shape[0], 0))
+        if callable(self.kernel) or b.nnz > 0.1 * b.shape[0] * b.shape[1]:
+            a, b = (a.toarray(),) * 2 if a is b else (a.toarray(), b.toarray())
         if callable(self.kernel):
-            gram = np.asarray(self.kernel(a, b), np.float64)
-            if gram.shape != (len(a), len(b)) or not np.isfinite(gram).all():
-                raise DataError(f"the kernel must give a finite array of the shape {(len(a), len(b))}")
+            values = self.kernel(a, b)
         else:
-            gram = a @ b.T
-            if self.kernel == "rbf":
-                gamma = 1.0 / max(1, a.shape[1]) if self.gamma is None else self.gamma
-                square = np.sum(a * a, 1)[:, None] + np.sum(b * b, 1) - 2 * gram
-                gram = np.exp(-gamma * np.maximum(square, 0.0))
-        return gram + 1.0 if self.fit_intercept else gram
+            values = linear_kernel(a, b) if self.kernel == "linear" else rbf_kernel(a, b, self.gamma)
+        try:
+            out = np.asarray(values, np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the kernel does not give numbers ({error})") from None
+        if out.shape != (a.shape[0], b.shape[0]) or not np.isfinite(out).all():
+            raise DataError(f"the kernel must give finite values in the shape {(a.shape[0], b.shape[0])}")
+        return out + 1.0 if self.fit_intercept else out
 
-    def _learner(self, X: Any, y: Any, offsets: ArrayLike | None, fitting: bool) -> Learner:
-        """A learner whose features are kernel values against the training tokens: then the duals are its weights."""
-        X, y = check_dense_input(self, X, y, fitting)
-        data, classes = encode(
-            self.model, X, y, offsets=offsets, classes=None if fitting else self.classes_, intercept=False,
-            n_features=None if fitting else self.n_features_in_, pairwise=self.pairwise, cost=self.loss,
-        )  # fmt: skip
-        rows: Reals = data.rows.toarray()
-        if fitting:
-            if len(classes) < 2:
-                raise DataError(f"y has one class only: {classes[0]!r}; a classifier needs at least 2 classes")
-            self.classes_, self.n_features_in_, self._tokens = classes, rows.shape[1], rows
-        data.rows = sp.csr_matrix(self._gram(rows, self._tokens))
-        return Learner(data)
+    # ---- what was learned
 
-    def fit(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> KernelStructuredSVM:
-        """Trains until the duality gap is at most tol (relative) or for max_iter passes."""
-        self._check()
-        learner = self._learner(X, y, offsets, fitting=True)
-        state = _Duals(learner, self.C)
-        rng = np.random.default_rng(seed_of(self.random_state))
-        for done in range(1, self.max_iter + 1):
-            for i in rng.permutation(learner.data.n_examples):
-                state.step(int(i))
-            self.n_iter_ = done
-            self.primal_, self.dual_value_ = state.measure()
-            self.gap_ = max(0.0, self.primal_ - self.dual_value_) / max(1.0, abs(self.primal_))
-            if self.gap_ <= self.tol:
-                break
-        self.dual_, self.pairwise_ = state.alpha, state.table
-        return self
+    def _apply(self, data: Encoded) -> Reals:
+        """Token t gets the one feature t, so that the unary weights are the tokens' scores."""
+        coef, tables = self._split(self.weights_, self._width())
+        parts = (data.rows[at : at + ROWS] for at in range(0, data.rows.shape[0], ROWS))
+        scores = np.concatenate([self._values(part, self.tokens_) @ coef for part in parts])
+        data.rows = sp.identity(len(scores), format="csr")
+        return np.concatenate([scores.ravel(), tables.ravel()])
 
-    def _weights(self) -> Reals:
-        check_is_fitted(self)
-        return np.concatenate([self.dual_.ravel(), self.pairwise_.ravel()])
+    def _width(self) -> int:
+        return int(self.tokens_.shape[0])
 
-    def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
-        """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
-        weights = self._weights()
-        answers = self._learner(X, None, offsets, fitting=False).decode(weights)
-        return decode_output(self.model, answers, self.classes_, isinstance(X, (list, tuple)) and offsets is None)
+    @property
+    def dual_coef_(self) -> Reals:
+        """(tokens, labels)."""
+        check_is_fitted(self, "weights_")
+        return self._split(self.weights_, self._width())[0]
 
-    def score(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> float:
-        """Share of labels that are right."""
-        weights = self._weights()
-        learner = self._learner(X, y, offsets, fitting=False)
-        return float(np.mean(learner.decode(weights).labels == learner.data.truth))
+    # ---- files
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(header for JSON, arrays): the fitted model as plain data."""
+        header, arrays = super().pack()
+        header["parameters"].setdefault("kernel", None)  # a function
+        t = self.tokens_
+        arrays.update(token_values=t.data, token_columns=t.indices, token_begin=t.indptr)
+        return header, arrays
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], kernel: Kernel | None = None) -> KernelStructuredSVM:
+        """Reads a model written by :meth:`save`; a kernel that is a function is not in the file and must be given."""
+        header, arrays = modelfile.read(path)
+        parameters = header.get("parameters")
+        if (isinstance(parameters, dict) and parameters.get("kernel", "") is None) != (kernel is not None):
+            what = "needs the function it was trained with" if kernel is None else "has a kernel of its own"
+            raise SettingsError(f"{path}: the model {what}, see load(path, kernel)")
+        return cls._from_file(path, header, arrays, **({} if kernel is None else {"kernel": kernel}))
+
+    def _unpack_more(self, arrays: dict[str, NDArray[Any]]) -> None:
+        parts = arrays["token_values"], arrays["token_columns"], arrays["token_begin"]
+        self.tokens_ = sp.csr_matrix(parts, shape=(len(parts[2]) - 1, self.n_features_in_))
+        self.tokens_.check_format(full_check=True)
 
 
-class _Duals:
-    """Algorithm B.1. Kernel and loss decompose over tokens and transitions, so the duals of an example's answers are
-    kept as what they add up to there: alpha (tokens x labels), and a table of transitions per example."""
-
-    def __init__(self, learner: Learner, C: float) -> None:
-        data: Encoded = learner.data
-        k, n = data.n_labels, data.n_examples
-        self.learner, self.C = learner, C
-        self.gram: Reals = data.rows.toarray()
-        self.weights = np.zeros(learner.dimension)
-        cut = len(self.gram) * k
-        self.alpha = self.weights[:cut].reshape(-1, k)  # views: the learner scores with them
-        self.table = self.weights[cut:].reshape(-1, k) if data.edges else np.zeros((0, k))
-        self.tables = np.zeros((n, *self.table.shape))
-        self.losses = np.zeros(n)
-
-    def _corner(self, i: int, answer: Any) -> tuple[Reals, Reals]:
-        """C (phi(truth) - phi(answer)) of example i in dual coordinates."""
-        data = self.learner.data
-        truth = data.truth[data.token_begin[i] : data.token_begin[i + 1]]
-        corner, table, place = np.zeros((len(truth), data.n_labels)), np.zeros(self.table.shape), np.arange(len(truth))
-        for labels, sign in ((truth, self.C), (answer, -self.C)):
-            corner[place, labels] += sign
-            if len(table):
-                np.add.at(table, (labels[:-1], labels[1:]), sign)
-        return corner, table
-
-    def step(self, i: int) -> None:
-        """Frank-Wolfe step of block i with exact line search (bcfw.txt, Algorithm 4)."""
-        data, example = self.learner.data, np.array([i], np.int32)
-        own = slice(int(data.token_begin[i]), int(data.token_begin[i + 1]))
-        answers = self.learner.decode(self.weights, 1.0, example)
-        hinge = float(self.learner.hinges(self.weights, answers, example)[0])
-        corner, table = self._corner(i, answers.labels)
-        scores = self.gram[own] @ self.alpha
-        loss = self.C * hinge + float(np.sum(scores * corner) + np.sum(self.table * table))  # C * loss of the answer
-        corner -= self.alpha[own]
-        table -= self.tables[i]
-        gap = loss - self.losses[i] - float(np.sum(scores * corner) + np.sum(self.table * table))
-        curvature = float(np.sum(corner * (self.gram[own, own] @ corner)) + np.sum(table * table))
-        if gap <= 0:
-            return
-        size = min(1.0, gap / curvature) if curvature > 0 else 1.0
-        self.alpha[own] += size * corner
-        self.tables[i] += size * table
-        self.table += size * table
-        self.losses[i] += size * (loss - self.losses[i])
-
-    def measure(self) -> tuple[float, float]:
-        """(primal, dual) on the scale of StructuredSVM."""
-        norm = float(np.sum(self.alpha * (self.gram @ self.alpha)) + np.sum(self.table**2))
-        hinges = self.learner.hinges(self.weights, self.learner.decode(self.weights, 1.0))
-        return 0.5 * norm + self.C * float(hinges.sum()), float(self.losses.sum()) - 0.5 * norm
+def factorise(gram: Reals) -> tuple[Reals, NDArray[np.intp]]:
+    """(F, order) with gram = F F' to a relative 1e-12, by Cholesky with pivots. F has a column for each of the first
+    tokens in the order, the basis, on which it is lower triangular."""
+    scale = float(gram.diagonal().max())
+    lower, order, rank, _ = lapack.dpstrf(gram, lower=1, tol=1e-12 * scale)
+    order = order - 1
+    lower = np.tril(lower)[:, :rank]
+    rest = order[rank:]
+    left = gram[np.ix_(rest, rest)] - lower[rank:] @ lower[rank:].T
+    if not np.abs(left).max(initial=0.0) <= 1e-8 * scale:
+        raise DataError("the kernel is not positive semidefinite on the training tokens")
+    factor = np.empty_like(lower)
+    factor[order] = lower
+    return factor, order

@@ -80,58 +80,83 @@ class Limits:
     checkpoint_interval: float = 60.0
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: whole passes, seconds of training, and the gap if it was measured at this very point."""
+
+    passes: int = 0
+    seconds: float = 0.0
+    gap: float | None = None
+
+
 def drive(
     solver: Solver,
     limits: Limits,
     verbose: int = 0,
     callback: Callable[[LearnPoint], Any] | None = None,
-    save: Callable[[int, float], None] | None = None,
-    passes: int = 0,
-    spent: float = 0.0,
+    save: Callable[[Progress], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[str, list[LearnPoint]]:
     """Runs a solver to its end: (status, trace). status: converged, iteration_limit, time_limit, or stopped (callback).
 
-    Time limits count the seconds of training, those spent before a resume included, not the seconds spent measuring.
+    Time limits count the seconds of training, those spent before a resume (`progress`) included, not the seconds spent
+    measuring. The last point of the trace is the end of the run, and measured, unless a time limit or a callback ended
+    it before 20 passes: measuring takes about one, and would overrun the limit.
     """
+    now = Progress() if progress is None else progress
     trace: list[LearnPoint] = []
-    status, last_save = "iteration_limit", time.monotonic()
-    if verbose:
-        log.info("%6s %14s %14s %10s %10s %12s %9s", "pass", "primal", "dual", "gap", "infeas", "oracle calls", "time")
-    while passes < limits.max_iter:
-        begin = lib.fgi_clock()
-        left = 0.05 if limits.time_limit is None else min(0.05, limits.time_limit - spent)
-        if left <= 0:
-            status = "time_limit"
-            break
-        finished = solver.advance(begin + left)  # slices of 50 ms: Ctrl-C and limits are seen between them
-        spent += lib.fgi_clock() - begin
-        if save is not None and time.monotonic() - last_save >= limits.checkpoint_interval:
-            save(passes + finished, spent)
-            last_save = time.monotonic()
-        if not finished:
-            continue
-        passes += 1
-        due = limits.eval_every > 0 and passes % limits.eval_every == 0
-        sure = solver.wants_certificate(limits.tol)
-        if not (due or sure or passes == limits.max_iter or callback is not None or verbose > 1):
-            continue
+    status, begun, last_save = "iteration_limit", now.passes, time.monotonic()
+    reported: tuple[Progress, bool] | None = None  # where the last point is, and whether it was measured
+
+    def report(measuring: bool) -> None:
+        nonlocal now, reported
         calls, touched = solver.counters()
-        measured = solver.measure() if due or sure or passes == limits.max_iter else Measured()
+        found = solver.measure() if measuring else Measured()
         point = LearnPoint(
-            passes, spent, measured.primal, measured.dual, measured.gap, measured.infeasibility, calls, touched
+            now.passes, now.seconds, found.primal, found.dual, found.gap, found.infeasibility, calls, touched
         )  # fmt: skip
+        if reported is not None and reported[0] == now:
+            trace.pop()  # the same point, now measured
+        now = Progress(now.passes, now.seconds, found.gap)
+        reported = now, measuring
         trace.append(point)
         if verbose:
             _print(point)
-        if callback is not None and callback(point):
-            status = "stopped"
+
+    if verbose:
+        log.info("%6s %14s %14s %10s %10s %12s %9s", "pass", "primal", "dual", "gap", "infeas", "oracle calls", "time")
+    while now.passes < limits.max_iter and not _reached(now.gap, limits.tol):
+        left = 0.05 if limits.time_limit is None else min(0.05, limits.time_limit - now.seconds)
+        if left <= 0:
+            status = "time_limit"
             break
-        if measured.gap is not None and measured.gap <= limits.tol:
-            status = "converged"
-            break
+        if save is not None and time.monotonic() - last_save >= limits.checkpoint_interval:
+            save(now)
+            last_save = time.monotonic()
+        begin = lib.fgi_clock()
+        finished = solver.advance(begin + left)  # slices of 50 ms: Ctrl-C and limits are seen between them
+        now = Progress(now.passes + finished, now.seconds + lib.fgi_clock() - begin)
+        if not finished:
+            continue
+        due = limits.eval_every > 0 and now.passes % limits.eval_every == 0
+        measuring = solver.wants_certificate(limits.tol) or due or now.passes == limits.max_iter
+        if measuring or callback is not None or verbose > 1:
+            report(measuring)
+            if callback is not None and callback(trace[-1]):
+                status = "stopped"
+                break
+    cheap = status == "iteration_limit" or now.passes - begun >= 20
+    if reported is None or reported[0] != now or (cheap and not reported[1]):
+        report(cheap)
+    if status != "stopped" and _reached(now.gap, limits.tol):
+        status = "converged"
     if save is not None:
-        save(passes, spent)
+        save(now)
     return status, trace
+
+
+def _reached(gap: float | None, tol: float) -> bool:
+    return gap is not None and gap <= tol
 
 
 def _print(point: LearnPoint) -> None:

@@ -1,4 +1,4 @@
-"""StructuredSVM as a scikit-learn estimator: its checks, copies, files, resumed runs, bad input."""
+"""The scikit-learn estimators: its checks, copies, files, resumed runs, limits, bad input."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
-from fginfer.learn import Choices, Example, StructuredSVM, modelfile
+from fginfer.learn import Choices, Example, KernelStructuredSVM, StructuredSVM, modelfile
+from fginfer.learn.trace import Limits, Measured, Progress, drive
 
-# Checks of scikit-learn that StructuredSVM does not take, with the reason. Graphs and choices are not tables, so that
+BOTH = pytest.mark.parametrize("Estimator", [StructuredSVM, KernelStructuredSVM])
+
+# Checks of scikit-learn that the estimators do not take, with the reason. Graphs and choices are not tables, so that
 # none of the checks can be run on them; for label sets see below.
 EXCLUDED: dict[str, str] = {}
 
@@ -31,15 +34,18 @@ def words(n=30, seed=0, labels=("noun", "verb", "det")):
 @pytest.mark.parametrize(
     "settings", [{}, {"model": "multiclass"}, {"model": "multiclass", "solver": "gdmm"}], ids=["chain", "bcfw", "gdmm"]
 )
-def test_scikit_learn_checks(settings):
-    check_estimator(StructuredSVM(max_iter=200, **settings), expected_failed_checks=EXCLUDED)
+@BOTH
+def test_scikit_learn_checks(settings, Estimator):
+    check_estimator(Estimator(max_iter=200, **settings), expected_failed_checks=EXCLUDED)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("solver", ["bcfw", "gdmm"])
-def test_scikit_learn_checks_of_label_sets(solver):
+@pytest.mark.parametrize(
+    ("Estimator", "solver"), [(StructuredSVM, "bcfw"), (StructuredSVM, "gdmm"), (KernelStructuredSVM, "bcfw")]
+)
+def test_scikit_learn_checks_of_label_sets(Estimator, solver):
     """Only those fail that hand `fit` one label an example, which is no label set; the others all pass."""
-    model = StructuredSVM(model="multilabel", solver=solver, max_iter=200)
+    model = Estimator(model="multilabel", solver=solver, max_iter=200)
     results = check_estimator(model, on_fail=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     for name, error in failed.items():
@@ -114,73 +120,85 @@ def test_user_weighted_losses_change_the_objective():
         StructuredSVM(loss=np.ones((3, 3))).fit(X, y)
 
 
-def test_copies_files_and_cross_validation(tmp_path):
+@BOTH
+def test_copies_files_and_cross_validation(tmp_path, Estimator):
     X, y = words()
-    model = StructuredSVM(C=0.5, solver="bcfw", random_state=3).fit(X, y)
+    model = Estimator(C=0.5, solver="bcfw", random_state=np.int64(3), fit_intercept=np.False_).fit(X, y)
     again = clone(model).fit(X, y)
     assert np.array_equal(again.weights_, model.weights_)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).weights_, model.weights_)
     model.save(tmp_path / "m.npz")
-    loaded = StructuredSVM.load(tmp_path / "m.npz")
-    assert loaded.get_params()["C"] == 0.5
+    loaded = Estimator.load(tmp_path / "m.npz")
+    plain = {k: v for k, v in model.get_params().items() if k != "loss"}
+    assert {k: v for k, v in loaded.get_params().items() if k != "loss"} == plain
     assert all(np.array_equal(a, b) for a, b in zip(loaded.predict(X), model.predict(X), strict=True))
-    assert loaded.gap_ == model.gap_
+    assert np.array_equal(np.vstack(loaded.decision_function(X)), np.vstack(model.decision_function(X)))
+    assert (loaded.primal_, loaded.dual_, loaded.gap_) == (model.primal_, model.dual_, model.gap_)
     with joblib.parallel_config("threading"):  # test_parallel.py has processes
-        scores = [cross_val_score(StructuredSVM(C=1.0, max_iter=20), X, y, cv=3, n_jobs=jobs) for jobs in (1, 2)]
+        scores = [cross_val_score(Estimator(C=1.0, max_iter=20), X, y, cv=3, n_jobs=jobs) for jobs in (1, 2)]
     assert np.array_equal(*scores)
 
 
-def test_model_files_never_run_code(tmp_path):
+@BOTH
+def test_model_files_never_run_code(tmp_path, Estimator):
     path = tmp_path / "bad.npz"
     path.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(FormatError):
-        StructuredSVM.load(path)
+        Estimator.load(path)
     np.savez(path, header=np.array([{"x": 1}], object))
     with pytest.raises(FormatError):
-        StructuredSVM.load(path)
+        Estimator.load(path)
     np.save(tmp_path / "bad.npy", np.zeros(3))
     for other in ("bad.npy", "absent.npz", "."):
         with pytest.raises(FormatError):
-            StructuredSVM.load(tmp_path / other)
+            Estimator.load(tmp_path / other)
 
 
-def test_damaged_model_files(tmp_path):
+@BOTH
+def test_damaged_model_files(tmp_path, Estimator):
     X, y = words()
-    StructuredSVM(max_iter=3, loss=1 - np.eye(3), C=np.float32(0.5)).fit(X, y).save(tmp_path / "good.npz")
+    Estimator(max_iter=3, loss=1 - np.eye(3), C=np.float32(0.5)).fit(X, y).save(tmp_path / "good.npz")
     header, arrays = modelfile.read(tmp_path / "good.npz")
-    assert StructuredSVM.load(tmp_path / "good.npz").C == 0.5
+    assert Estimator.load(tmp_path / "good.npz").C == 0.5
     path = tmp_path / "bad.npz"
     whole = (tmp_path / "good.npz").read_bytes()
     for size in (0, 3, 4, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(FormatError, match=r"bad\.npz"):
-            StructuredSVM.load(path)
+            Estimator.load(path)
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 255
     path.write_bytes(flipped)
     with pytest.raises(FormatError):
-        StructuredSVM.load(path)
+        Estimator.load(path)
     for name, value in (
         ("weights", arrays["weights"][:-1]), ("weights", arrays["weights"].astype(np.float32)),
         ("weights", arrays["weights"] * np.nan), ("classes", arrays["classes"][::-1]), ("classes", np.arange(4)),
         ("loss", np.ones((3, 3))), ("n_features_in", 3), ("n_features_in", -4), ("n_features_in", "4"),
         ("n_edge_features", 0), ("n_edge_features", 2), ("edge_kind", "x"), ("label_lists", None), ("parameters", 7),
         ("parameters", {"C": -1}), ("parameters", {"model": "lattice"}), ("parameters", {"model": "parse"}),
+        ("kind", "other"),
     ):  # fmt: skip
         new = ({**header, name: value}, arrays) if name in header else (header, {**arrays, name: value})
         modelfile.write(path, *new)
         with pytest.raises(FormatError, match=r"bad\.npz"):
-            StructuredSVM.load(path)
+            Estimator.load(path)
     for name in (*header, *arrays):
         if name in ("fginfer_model", "loss"):
             continue
         modelfile.write(path, *({k: v for k, v in part.items() if k != name} for part in (header, arrays)))
         with pytest.raises(FormatError, match=r"bad\.npz"):
-            StructuredSVM.load(path)
+            Estimator.load(path)
 
 
-@pytest.mark.parametrize("model", ["chain", "graph", "multilabel", "multiclass", "choices"])
-def test_saved_models_predict_the_same(tmp_path, model):
+TABLES = ("chain", "graph", "multilabel", "multiclass")
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "model"),
+    [*((StructuredSVM, m) for m in (*TABLES, "choices")), *((KernelStructuredSVM, m) for m in TABLES)],
+)
+def test_saved_models_predict_the_same(tmp_path, model, Estimator):
     rng = np.random.default_rng(0)
     X, y = {
         "chain": lambda: words(8),
@@ -195,33 +213,55 @@ def test_saved_models_predict_the_same(tmp_path, model):
             [[rng.integers(2), rng.integers(3)] for _ in range(8)],
         ),
     }[model]()
-    fitted = StructuredSVM(model=model, max_iter=5).fit(X, y)
+    fitted = Estimator(model=model, max_iter=5).fit(X, y)
     fitted.save(tmp_path / "m.npz")
-    loaded = StructuredSVM.load(tmp_path / "m.npz")
+    loaded = Estimator.load(tmp_path / "m.npz")
     for again in (loaded, pickle.loads(pickle.dumps(fitted))):
         assert repr(again.predict(X)) == repr(fitted.predict(X))
         assert again.score(X, y) == fitted.score(X, y)
         assert repr(again.decision_function(X)) == repr(fitted.decision_function(X))
-        assert np.array_equal(again.coef_, fitted.coef_)
+        assert np.array_equal(again.weights_, fitted.weights_)
     assert loaded.get_params() == fitted.get_params()
 
 
-@pytest.mark.parametrize("solver", ["bcfw", "dcd", "perceptron", "mira", "ssg", "fw", "cutting-plane"])
-def test_a_resumed_run_equals_an_unbroken_one(tmp_path, solver):
+RUNS = [(StructuredSVM, name) for name in ("bcfw", "dcd", "perceptron", "mira", "ssg", "fw", "cutting-plane", "gdmm")]
+
+
+@pytest.mark.parametrize(("Estimator", "solver"), [*RUNS, (KernelStructuredSVM, "bcfw"), (KernelStructuredSVM, "gdmm")])
+def test_a_resumed_run_equals_an_unbroken_one(tmp_path, Estimator, solver):
     X, y = words()
-    whole = StructuredSVM(solver=solver, C=0.2, tol=0.0, max_iter=8).fit(X, y)
+    settings = {"solver": solver, "C": 0.2, "tol": 0.0}
+    whole = Estimator(**settings, max_iter=8).fit(X, y)
     path = tmp_path / "check.npz"
-    StructuredSVM(solver=solver, C=0.2, tol=0.0, max_iter=3, checkpoint=path).fit(X, y)
-    resumed = StructuredSVM(solver=solver, C=0.2, tol=0.0, max_iter=8, checkpoint=path).fit(X, y)
-    assert np.array_equal(resumed.weights_, whole.weights_)
-    assert resumed.n_iter_ == whole.n_iter_ == 8
-    warm = StructuredSVM(solver=solver, C=0.2, tol=0.0, max_iter=4, warm_start=True).fit(X, y).fit(X, y)
+    Estimator(**settings, max_iter=3, checkpoint=path).fit(X, y)
+    for _ in range(2):  # the second finds nothing left to do
+        resumed = Estimator(**settings, max_iter=8, checkpoint=path).fit(X, y)
+        assert np.array_equal(resumed.weights_, whole.weights_)
+        assert resumed.n_iter_ == whole.n_iter_ == 8
+        assert (resumed.primal_, resumed.dual_, resumed.gap_) == (whole.primal_, whole.dual_, whole.gap_)
+        assert resumed.trace_[-1].oracle_calls == whole.trace_[-1].oracle_calls
+    warm = Estimator(**settings, max_iter=4, warm_start=True).fit(X, y)
+    warm = pickle.loads(pickle.dumps(warm)).fit(X, y)
     assert np.array_equal(warm.weights_, whole.weights_)
     with pytest.raises(SettingsError, match="other data or settings"):
-        StructuredSVM(solver=solver, C=0.3, checkpoint=path).fit(X, y)
+        Estimator(**settings | {"C": 0.3}, checkpoint=path).fit(X, y)
 
 
-def test_a_killed_run_leaves_a_good_checkpoint(tmp_path):
+@BOTH
+def test_a_converged_run_is_not_trained_on(tmp_path, Estimator):
+    X, y = words()
+    path = tmp_path / "check.npz"
+    ends = [Estimator(C=0.2, checkpoint=path).fit(X, y) for _ in range(2)]
+    assert [m.status_ for m in ends] == ["converged"] * 2
+    assert ends[0].n_iter_ == ends[1].n_iter_
+    assert np.array_equal(ends[0].weights_, ends[1].weights_)
+    further = Estimator(C=0.2, checkpoint=path, tol=1e-5, max_iter=1000).fit(X, y)
+    assert further.n_iter_ > ends[0].n_iter_
+    assert further.gap_ <= 1e-5
+
+
+@BOTH
+def test_a_killed_run_leaves_a_good_checkpoint(tmp_path, Estimator):
     X, y = words()
     path = tmp_path / "check.npz"
 
@@ -229,23 +269,82 @@ def test_a_killed_run_leaves_a_good_checkpoint(tmp_path):
         if point.passes == 4:
             raise KeyboardInterrupt
 
-    model = StructuredSVM(C=0.2, tol=0.0, max_iter=8, checkpoint=path, checkpoint_interval=0.0, callback=stop)
+    model = Estimator(C=0.2, tol=0.0, max_iter=8, checkpoint=path, checkpoint_interval=0.0, callback=stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    resumed = StructuredSVM(C=0.2, tol=0.0, max_iter=8, checkpoint=path).fit(X, y)
-    assert np.array_equal(resumed.weights_, StructuredSVM(C=0.2, tol=0.0, max_iter=8).fit(X, y).weights_)
+    resumed = Estimator(C=0.2, tol=0.0, max_iter=8, checkpoint=path).fit(X, y)
+    assert np.array_equal(resumed.weights_, Estimator(C=0.2, tol=0.0, max_iter=8).fit(X, y).weights_)
 
 
-def test_limits_callbacks_and_trace():
+@BOTH
+def test_limits_callbacks_and_trace(Estimator, caplog):
     X, y = words()
     seen = []
-    model = StructuredSVM(C=5.0, tol=0.0, max_iter=7, eval_every=2, callback=seen.append).fit(X, y)
+    model = Estimator(C=5.0, tol=0.0, max_iter=7, eval_every=2, callback=seen.append).fit(X, y)
     assert [p.passes for p in seen] == [1, 2, 3, 4, 5, 6, 7]
     assert [p.primal is not None for p in seen] == [False, True, False, True, False, True, True]
     assert model.status_ == "iteration_limit"
+    assert seen == model.trace_
     assert seen[-1].oracle_calls == 7 * len(X)
-    assert StructuredSVM(callback=lambda p: p.passes == 2).fit(X, y).status_ == "stopped"
-    assert StructuredSVM(C=50.0, solver="ssg", max_iter=10**9, time_limit=0.05).fit(X, y).status_ == "time_limit"
+    stopped = Estimator(callback=lambda p: p.passes == 2).fit(X, y)
+    assert (stopped.status_, stopped.n_iter_) == ("stopped", 2)
+    with caplog.at_level("INFO", "fginfer"):
+        Estimator(max_iter=3, tol=0.0, verbose=2).fit(X, y)
+    assert len(caplog.records) == 4
+
+
+class Ticking:
+    """A solver, and the clock it runs by: a pass takes a second."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def fgi_clock(self):
+        return self.now
+
+    def advance(self, deadline):
+        self.now += 1.0
+        return True
+
+    def wants_certificate(self, tol):
+        return False
+
+    def measure(self):
+        return Measured(1.0 + 1 / self.now, 1.0)
+
+    def counters(self):
+        return 0, 0
+
+
+def test_the_end_of_a_run_is_in_the_trace(monkeypatch):
+    def run(*arguments, progress=None, **limits):
+        solver = Ticking()
+        solver.now = 1.0
+        monkeypatch.setattr("fginfer.learn.trace.lib", solver)
+        return drive(solver, Limits(**limits), *arguments, progress=progress)
+
+    status, trace = run(max_iter=1000, time_limit=30.0)
+    assert (status, [p[:3] for p in trace]) == ("time_limit", [(30, 30.0, 1.0 + 1 / 31)])
+    status, trace = run(max_iter=1000, time_limit=5.0)
+    assert (status, [p[:3] for p in trace]) == ("time_limit", [(5, 5.0, None)])  # measuring would overrun the limit
+    status, trace = run(0, lambda p: p.passes == 25, max_iter=1000)
+    assert (status, len(trace), trace[-1].passes) == ("stopped", 25, 25)
+    assert [p.primal is None for p in trace] == [True] * 24 + [False]
+    status, trace = run(max_iter=50, eval_every=10, tol=0.04)
+    assert (status, [p.passes for p in trace]) == ("converged", [10, 20, 30])
+    status, trace = run(max_iter=50, progress=Progress(50, 7.0))
+    assert (status, [p[:3] for p in trace]) == ("iteration_limit", [(50, 7.0, 2.0)])
+    status, trace = run(max_iter=50, time_limit=5.0, progress=Progress(40, 7.0))
+    assert (status, [p[:3] for p in trace]) == ("time_limit", [(40, 7.0, None)])
+
+
+@BOTH
+def test_a_time_limit_is_not_an_error(Estimator):
+    X, y = words()
+    soon = Estimator(C=50.0, max_iter=10**9, time_limit=1e-9).fit(X, y)
+    assert (soon.status_, soon.n_iter_, soon.primal_) == ("time_limit", 1, None)
+    assert soon.trace_[-1].passes == 0
+    assert len(soon.predict(X)) == len(X)
 
 
 BAD = {
@@ -260,18 +359,20 @@ BAD = {
 }
 
 
+@BOTH
 @pytest.mark.parametrize("case", BAD)
-def test_bad_training_data_is_refused_before_training(case):
+def test_bad_training_data_is_refused_before_training(case, Estimator):
     X, y = words()
     damage, message = BAD[case]
     X, y = damage(X, y)
     with pytest.raises(FginferError, match=message):
-        StructuredSVM(callback=lambda p: pytest.fail("training started")).fit(X, y)
+        Estimator(callback=lambda p: pytest.fail("training started")).fit(X, y)
 
 
-def test_bad_input_to_a_trained_model():
+@BOTH
+def test_bad_input_to_a_trained_model(Estimator):
     X, y = words()
-    model = StructuredSVM(max_iter=3).fit(X, y)
+    model = Estimator(max_iter=3).fit(X, y)
     with pytest.raises(DataError, match="trained with 4"):
         model.predict([np.zeros((2, 3))])
     with pytest.raises(DataError, match="not seen in training"):
@@ -280,6 +381,7 @@ def test_bad_input_to_a_trained_model():
         model.predict([Example(np.zeros((1, 4)), candidates=[["pronoun"]])])
 
 
+@BOTH
 @pytest.mark.parametrize(
     "settings",
     [{"C": 0}, {"C": -1}, {"tol": -1}, {"max_iter": 0}, {"model": "lattice"}, {"solver": "newton"}, {"time_limit": 0},
@@ -289,6 +391,7 @@ def test_bad_input_to_a_trained_model():
      {"random_state": -1}, {"random_state": 0.5}, {"verbose": "yes"}, {"verbose": None}, {"fit_intercept": None},
      {"pairwise": 1}, {"warm_start": "no"}, {"batch_size": 1.0}, {"batch_size": None}, {"oracle": "viterbi"},
      {"oracle": object()}, {"eval_every": -1}, {"eval_every": None}, {"callback": 3}, {"checkpoint": 3},
+     {"checkpoint": "no/such/folder/file"}, {"checkpoint": "."},
      {"checkpoint_interval": -1}, {"checkpoint_interval": None}, {"solver_options": [1]}, {"solver_options": "x=1"},
      {"model": None}, {"solver": None}, {"model": ["chain"]}, {"batch_size": 2**40}, {"C": np.inf},
      {"solver_options": {"averaging": 1}}, {"solver_options": {"max_answers": 2.0}},
@@ -298,7 +401,7 @@ def test_bad_input_to_a_trained_model():
      {"solver": "gdmm", "solver_options": {"primal": "dual"}}, {"solver": "fw", "solver_options": {"rho": 1.0}}],
     ids=repr,
 )  # fmt: skip
-def test_bad_settings_are_refused(settings):
+def test_bad_settings_are_refused(settings, Estimator):
     X, y = words(3)
     with pytest.raises(SettingsError):
-        StructuredSVM(**settings).fit(X, y)
+        Estimator(**settings).fit(X, y)

@@ -1,0 +1,317 @@
+"""What the estimators share: training runs that stop, are saved and go on; prediction; model files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.learn import modelfile
+from fginfer.learn.data import Encoded, Reals, is_listed
+from fginfer.learn.encode import CHOICE_MODELS, MODELS, encode
+from fginfer.learn.inputs import (
+    check_dense_input,
+    check_fitted_shapes,
+    check_settings,
+    decode_output,
+    seed_of,
+    threads_of,
+)
+from fginfer.learn.labels import labels_are_listed
+from fginfer.learn.learner import Answers, Learner
+from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.solvers import make_oracle, make_solver
+from fginfer.learn.trace import LearnPoint, Limits, Progress, drive
+
+# What model files keep of a fit, besides weights_ and classes_.
+_SAVED = (
+    "n_features_in", "n_edge_features", "edge_kind", "label_lists", "status", "n_iter", "primal", "dual", "gap",
+)  # fmt: skip
+
+
+class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators, which differ in how they score the labels of single tokens."""
+
+    models: ClassVar[tuple[str, ...]] = MODELS
+    kind: ClassVar[str]  # of the model files
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+    n_edge_features_: int
+
+    def __init__(
+        self,
+        model: str = "chain",
+        solver: str = "bcfw",
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        fit_intercept: bool = True,
+        pairwise: bool = True,
+        loss: Any = None,
+        batch_size: int = 1,
+        oracle: Oracle | None = None,
+        eval_every: int = 0,
+        callback: Callable[[LearnPoint], Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_interval: float = 60.0,
+        warm_start: bool = False,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self.solver = solver
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.fit_intercept = fit_intercept
+        self.pairwise = pairwise
+        self.loss = loss
+        self.batch_size = batch_size
+        self.oracle = oracle
+        self.eval_every = eval_every
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_interval = checkpoint_interval
+        self.warm_start = warm_start
+        self.solver_options = solver_options
+
+    # ---- what a subclass says
+
+    def _check_settings(self) -> None:
+        check_settings(self)
+
+    def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """The features of the training as the solver is to see them."""
+        raise NotImplementedError
+
+    def _keep(self, weights: Reals) -> Reals:
+        """From the solver's weights to ``weights_``; the end of a fit."""
+        return weights
+
+    def _apply(self, data: Encoded) -> Reals:
+        """Puts features of new data into its rows as the learner is to see them, and gives the weights for these."""
+        raise NotImplementedError
+
+    def _width(self) -> int:
+        """Rows of the unary part of ``weights_``."""
+        raise NotImplementedError
+
+    # ---- training
+
+    def fit(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> Self:
+        """Trains on X and y; `offsets` with concatenated examples. All input is checked before training starts."""
+        self._check_settings()
+        seed = seed_of(self.random_state)
+        X, y = check_dense_input(self, X, y, fitting=True)
+        data, classes = encode(
+            self.model, X, y, offsets=offsets, intercept=False, pairwise=self.pairwise, cost=self.loss
+        )  # fmt: skip
+        if self.model not in ("multilabel", *CHOICE_MODELS) and len(classes) < 2:
+            raise DataError(f"y has one class only: {classes[0]!r}; a classifier needs at least 2 classes")
+        n_features = data.rows.shape[1]
+        data.rows = self._learn_rows(data.rows)
+        learner = Learner(data, threads_of(self.n_jobs))
+        oracle = make_oracle(self.oracle, self.model, learner)
+        options = {"batch_size": self.batch_size, **(self.solver_options or {})}
+        solver = make_solver(self.solver, learner, oracle, self.C, seed, options)
+        self._train(solver, data)
+        self.classes_, self.n_features_in_ = classes, n_features
+        self.n_edge_features_, self.edge_kind_ = data.n_edge_features, data.edge_kind
+        self.label_lists_ = self.model == "multilabel" and labels_are_listed(y)
+        self.weights_: Reals = self._keep(solver.weights().copy())
+        return self
+
+    def _train(self, solver: Any, data: Encoded) -> None:
+        """Runs the solver, on from a checkpoint or from the last fit if there is one for the same data and settings."""
+        names = ("model", "solver", "C", "random_state", "fit_intercept", "pairwise", "batch_size", "solver_options")
+        resumable = self.checkpoint is not None or self.warm_start
+        mark = modelfile.fingerprint(data, {name: getattr(self, name) for name in names}) if resumable else ""
+        progress = self._resume(solver, mark)
+        limits = Limits(self.tol, self.max_iter, self.time_limit, self.eval_every, self.checkpoint_interval)
+
+        def save(now: Progress) -> None:
+            assert self.checkpoint is not None
+            modelfile.write(self.checkpoint, {"fingerprint": mark, **asdict(now)}, solver.export())
+
+        keep = save if self.checkpoint is not None else None
+        self.status_, self.trace_ = drive(solver, limits, self.verbose, self.callback, keep, progress)
+        self.n_iter_ = max(1, self.trace_[-1].passes)
+        measured = [p for p in self.trace_ if (p.primal, p.dual) != (None, None)] or self.trace_
+        self.primal_, self.dual_, self.gap_ = measured[-1].primal, measured[-1].dual, measured[-1].gap
+        self._last_run = (mark, solver.export()) if self.warm_start else None
+
+    def _resume(self, solver: Any, mark: str) -> Progress:
+        """What is already done according to a checkpoint; a warm start counts anew."""
+        if self.checkpoint is not None and os.path.exists(self.checkpoint):
+            header, arrays = modelfile.read(self.checkpoint)
+            if header.get("fingerprint") != mark:
+                raise SettingsError(f"the checkpoint {self.checkpoint} was written for other data or settings")
+            solver.restore(arrays)
+            return Progress(header["passes"], header["seconds"], header.get("gap"))
+        saved = getattr(self, "_last_run", None)
+        if self.warm_start and saved is not None and saved[0] == mark:
+            solver.restore(saved[1])
+        return Progress()
+
+    # ---- what was learned
+
+    def _split(self, weights: Reals, width: int) -> tuple[Reals, Reals]:
+        """Unary weights (width x labels) and pairwise tables (features x labels x labels)."""
+        if self.model in CHOICE_MODELS:  # one weight a feature
+            return weights.reshape(-1, 1), np.zeros((0, 1, 1))
+        k = len(self.classes_)
+        return weights[: k * width].reshape(width, k), weights[k * width :].reshape(-1, k, k)
+
+    @property
+    def pairwise_(self) -> Reals:
+        """(pairwise features, K, K); of multilabel interactions only the entries [0][l][m] with l < m are used."""
+        check_is_fitted(self, "weights_")
+        return self._split(self.weights_, self._width())[1]
+
+    # ---- prediction
+
+    def _encode(self, X: Any, y: Any, offsets: ArrayLike | None, reachable: bool = True) -> tuple[Encoded, Reals]:
+        """New data with the classes and features of the training, and the weights for it."""
+        check_is_fitted(self, "weights_")
+        X, _ = check_dense_input(self, X, None, fitting=False)
+        data, _ = encode(
+            self.model, X, y, offsets=offsets, classes=self.classes_, n_features=self.n_features_in_,
+            n_edge_features=self.n_edge_features_, edge_kind=self.edge_kind_, intercept=False,
+            pairwise=self.pairwise, cost=self.loss, reachable=reachable,
+        )  # fmt: skip
+        return data, self._apply(data)
+
+    def _decode(self, data: Encoded, weights: Reals, loss: float = 0.0) -> tuple[Learner, Answers]:
+        learner = Learner(data, threads_of(self.n_jobs))
+        oracle = make_oracle(self.oracle, self.model, learner)
+        return learner, decode(learner, oracle, weights, loss)
+
+    def _output(self, answers: Answers, X: Any, offsets: ArrayLike | None) -> Any:
+        """In the user's labels and in the form of the input (multilabel: of the training labels)."""
+        if self.model == "multilabel":
+            listed = self.label_lists_
+        else:
+            listed = offsets is None if self.model in CHOICE_MODELS else is_listed(X, offsets)
+        return decode_output(self.model, answers, self.classes_, listed)
+
+    def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
+        """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
+        return self._output(self._decode(*self._encode(X, None, offsets))[1], X, offsets)
+
+    def loss_augmented_decode(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> tuple[Any, Reals]:
+        """(answers, hinge losses): the argmax of score + loss for each example, and H_i(w)."""
+        data, weights = self._encode(X, y, offsets)
+        learner, answers = self._decode(data, weights, 1.0)
+        return self._output(answers, X, offsets), learner.hinges(weights, answers)
+
+    def decision_function(self, X: Any, offsets: ArrayLike | None = None) -> Any:
+        """Scores of the single labels, (rows, labels), or of the alternatives; for two classes of a table the
+        difference. Multilabel: what switching a label on gains, given the other labels of the answer."""
+        data, weights = self._encode(X, None, offsets)
+        scores: Reals = np.asarray(data.rows @ self._split(weights, data.rows.shape[1])[0])
+        if self.model in CHOICE_MODELS:
+            assert data.choice_begin is not None
+            cuts = data.choice_begin[data.token_begin[1:-1]]
+            return np.split(scores[:, 0], cuts) if offsets is None else scores[:, 0]
+        if self.model == "multilabel" and self.pairwise:
+            pairs = np.triu(self.pairwise_[0], 1)
+            on = decode_output(self.model, self._decode(data, weights)[1], np.arange(len(self.classes_)), False)
+            return scores + on @ (pairs + pairs.T)
+        if self.model in ("chain", "graph") and is_listed(X, offsets):
+            return np.split(scores, data.token_begin[1:-1])
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and self.model != "multilabel" else scores
+
+    def score(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> float:
+        """Share of labels (chain, graph, multiclass, choices) or of whole label sets (multilabel) that are right. A
+        true label that is not among the candidates of its token counts as wrong, one never seen in training is an
+        error."""
+        data, weights = self._encode(X, y, offsets, reachable=False)
+        truth, begin = data.truth, data.truth_begin
+        if data.kind == 0 and data.choice_begin is not None and data.choice is not None:
+            data.truth = data.choice[data.choice_begin[:-1]]
+        answers = self._decode(data, weights)[1]
+        if begin is None:
+            return float(np.mean(answers.labels == truth))
+        pairs = zip(answers.split(), np.split(truth, begin[1:-1]), strict=True)
+        return float(np.mean([np.array_equal(a, b) for a, b in pairs]))
+
+    # ---- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the fitted model without pickle. Callbacks, oracles and other Python objects are not saved."""
+        modelfile.write(path, *self.pack())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a model written by :meth:`save`. Loading never runs code from the file."""
+        return cls._from_file(path, *modelfile.read(path))
+
+    @classmethod
+    def _from_file(
+        cls, path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]], **given: Any
+    ) -> Self:
+        try:
+            return cls.unpack(header, arrays, **given)
+        except (KeyError, TypeError, ValueError, FginferError) as error:
+            raise FormatError(f"not a model of {cls.__name__} ({error})", str(path)) from None
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(header for JSON, arrays): the fitted model as plain data."""
+        check_is_fitted(self, "weights_")
+        parameters = {}
+        for name, value in self.get_params().items():
+            with suppress(TypeError):  # Python objects do not go into model files
+                if name not in ("callback", "oracle", "loss", "checkpoint"):
+                    parameters[name] = modelfile.plain(value)
+        header = {
+            "kind": self.kind, "parameters": parameters,
+            **{name: modelfile.plain(getattr(self, f"{name}_")) for name in _SAVED},
+        }  # fmt: skip
+        arrays = {"weights": self.weights_, "classes": self.classes_}
+        if self.loss is not None:
+            arrays["loss"] = np.asarray(self.loss, np.float64)
+        return header, arrays
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], **given: Any) -> Self:
+        """The reverse of :meth:`pack`. What does not fit together is a DataError: the core never sees it. `given`:
+        parameters that a file cannot hold."""
+        if header["kind"] != cls.kind:
+            raise DataError(f"its kind is {header['kind']}, not {cls.kind}")
+        known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._get_param_names()}
+        model = cls(**{**known, **given}, loss=arrays.get("loss"))
+        model._check_settings()
+        for name in _SAVED:
+            setattr(model, f"{name}_", header[name])
+        model.weights_, model.classes_ = arrays["weights"], arrays["classes"]
+        model.trace_, model._last_run = [], None
+        model._unpack_more(arrays)
+        check_fitted_shapes(model, model._width())
+        return model
+
+    def _unpack_more(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """What only this kind of model has."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = tags.classifier_tags.multi_label = self.model == "multilabel"
+        tags.non_deterministic = False
+        return tags
