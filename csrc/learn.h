@@ -23,6 +23,7 @@ typedef struct fgi_working_set {
 typedef struct fgi_learn_scratch {
     double *scores;       /* max tokens x K, or the alternatives of the longest example */
     double *best;         /* K: maxima of one message */
+    int32_t *rows;        /* K: rows of the table that a message may need */
     double *table;        /* K x K: table of an edge with features, or the gathered table of two candidate lists */
     uint8_t *on;          /* 2 x K: sets with interactions */
     double *span;         /* projective trees: the chart */
@@ -38,6 +39,8 @@ struct fgi_learner {
     int64_t max_tokens, max_rows;/* of one example */
     int decodes;
     double *w, *sum;
+    double *row_bound;           /* K: no entry of a row of the transition table is larger; NULL: tables too small to bother */
+    int bounded;                 /* row_bound holds for the weights that are being decoded */
     fgi_learn_state state;
     fgi_working_set *sets;
     double *gaps, *dual_loss;    /* per example: last block gap; C * sum alpha * loss */
@@ -75,7 +78,16 @@ void fgi_learn_products(const fgi_learner *L, double *dot, double *norm);
 void fgi_learn_apply(fgi_learner *L, double step, double factor);
 
 /* learn_decode.c, viterbi.c, learn_sets.c, learn_parse.c: oracles. */
+/* Whether messages may skip rows of the transition table: one table for all edges, all labels allowed, and large enough that
+ * looking for the rows costs little beside reading them. */
+static inline int fgi_learn_prunes(const fgi_learn_data *d) {
+    return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin && d->n_labels >= 64;
+}
+/* Bounds of the rows of w's transition table, for the decodes that follow; they stay valid under fgi_learn_apply. */
+void fgi_learn_bound_rows(fgi_learner *L, const double *w);
 const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s);
+fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
+                              int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
 double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer);
 void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
                            fgi_learn_scratch *s);

@@ -203,6 +203,7 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
         for (int64_t i = 0; rc == FGI_OK && i < n; i++) L->gaps[i] = INFINITY;
     }
     if (rc == FGI_OK && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST) rc = build_forests(L);
+    if (rc == FGI_OK && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double)))) rc = FGI_NO_MEMORY;
     for (int k = 0; rc == FGI_OK && k < threads; k++) rc = fgi_learn_scratch_init(L, &L->scratch[k]);
     if (rc == FGI_OK && threads > 1 && !(L->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
     if (rc != FGI_OK) {
@@ -222,7 +223,7 @@ void fgi_learn_free(fgi_learner *L) {
         for (int32_t k = 0; k < L->sets[i].count; k++) free(L->sets[i].answers[k]);
         free(L->sets[i].answers);
     }
-    free(L->w), free(L->sum), free(L->dense), free(L->sets), free(L->gaps), free(L->dual_loss);
+    free(L->w), free(L->row_bound), free(L->sum), free(L->dense), free(L->sets), free(L->gaps), free(L->dual_loss);
     free(L->label_sum), free(L->label_list), free(L->scratch), free(L->forest);
     free(L->index), free(L->compact), free(L->batch_labels), free(L->batch_end), free(L->batch_value);
     free(L);

@@ -11,6 +11,7 @@ fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
     s->scores = fgi_alloc(scores, sizeof(double));
     s->best = fgi_alloc(k + 1, sizeof(double));
     if (!s->scores || !s->best) return FGI_NO_MEMORY;
+    if (fgi_learn_prunes(d) && !(s->rows = fgi_alloc(k, sizeof(int32_t)))) return FGI_NO_MEMORY;
     if (d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && (d->edge_row || d->choice_begin)) {
         if (!fgi_mul(k, k, &cells) || !(s->table = fgi_alloc(cells, sizeof(double)))) return FGI_NO_MEMORY;
     }
@@ -27,7 +28,7 @@ fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
 
 void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
     int64_t touched = s->touched;
-    free(s->scores), free(s->best), free(s->table), free(s->span), free(s->span_back), free(s->on);
+    free(s->scores), free(s->best), free(s->rows), free(s->table), free(s->span), free(s->span_back), free(s->on);
     memset(s, 0, sizeof *s);
     s->touched = touched;
 }
@@ -161,8 +162,8 @@ static void decode_range(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
-fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-                        int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
+                              int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
     if (!L->decodes && L->data.kind != FGI_LEARN_SETS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
     for (int64_t k = 0; k < m; k++)
         if (examples[k] < 0 || examples[k] >= L->data.n_examples)
@@ -184,6 +185,14 @@ fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, con
         }
     }
     return FGI_OK;
+}
+
+fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
+                        int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+    fgi_learn_bound_rows(L, w);
+    fgi_rc rc = fgi_learn_decode_batch(L, w, loss_factor, examples, m, answers, answer_end, value, err);
+    L->bounded = 0;
+    return rc;
 }
 
 fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length, double *score,

@@ -39,18 +39,21 @@ static int reserve_batch(fgi_learner *L, int64_t room, int64_t count) {
 fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
                       double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
+    if (rc == FGI_OK && *next < m && !s->brute_force) fgi_learn_bound_rows(L, L->w);
     while (rc == FGI_OK && *next < m) {
         const int32_t *now = examples + *next;
         int64_t n = m - *next < s->batch ? m - *next : s->batch;
         for (int64_t k = 0; k < n; k++)
-            if (now[k] < 0 || now[k] >= L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
-        if (!reserve_batch(L, fgi_learn_answer_size(L, now, n), n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-        rc = fgi_learn_decode(L, L->w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
+            if (now[k] < 0 || now[k] >= L->data.n_examples) rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
+        if (rc == FGI_OK && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n)) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (rc != FGI_OK) break;
+        rc = fgi_learn_decode_batch(L, L->w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
         for (int64_t k = 0, at = 0; rc == FGI_OK && k < n; at = L->batch_end[k++])
             if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK) fgi_fail(err, rc, -1, "out of memory");
         *next += n;
         if (fgi_clock() >= deadline) break;
     }
+    L->bounded = 0;
     return rc;
 }
 

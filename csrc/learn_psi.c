@@ -172,6 +172,10 @@ void fgi_learn_products(const fgi_learner *L, double *dot, double *norm) {
 
 void fgi_learn_apply(fgi_learner *L, double step, double factor) {
     for (int64_t k = 0; k < L->n_index; k++) L->w[L->index[k]] += step * L->compact[k];
+    for (int64_t k = 0; L->bounded && k < L->n_index; k++) {
+        int64_t at = L->index[k] - L->unary;
+        if (at >= 0 && L->w[L->index[k]] > L->row_bound[at / L->data.n_labels]) L->row_bound[at / L->data.n_labels] = L->w[L->index[k]];
+    }
     if (factor == 0.0) return;
     for (int64_t k = 0; k < L->n_index; k++) L->sum[L->index[k]] += step * factor * L->compact[k];
 }

@@ -1,7 +1,8 @@
 /* viterbi.c - the decoder of chains and trees: max-sum from the leaves to the roots and back.
  *
  * Only maxima are computed on the way up, by the max-plus kernels; the argmax is recovered on the way down for the one label
- * that was chosen, which costs K instead of K^2. */
+ * that was chosen, which costs K instead of K^2. A large transition table is not read whole: with a bound on each of its rows
+ * a message looks only at rows that can still raise one of its maxima, mostly a handful of thousands. */
 #include <string.h>
 #include "kernels.h"
 #include "learn.h"
@@ -46,8 +47,47 @@ static inline double entry(const edge_view *v, int32_t a, int32_t b) {
     return v->T[(v->from ? v->from[a] : a) * v->row + (v->to ? v->to[b] : b) * v->column];
 }
 
+void fgi_learn_bound_rows(fgi_learner *L, const double *w) {
+    const int64_t k = L->data.n_labels;
+    if (!L->row_bound) return;
+    const fgi_kernels *kernels = fgi_kernels_get();
+    for (int64_t a = 0; a < k; a++) L->row_bound[a] = kernels->max(w + L->unary + a * k, k);
+    L->bounded = 1;
+}
+
+static inline int prunable(const fgi_learner *L, const edge_view *v) { return L->bounded && v->column == 1; }
+
+/* s->best[b] = max over a of child[a] + T(a, b): row by row, best child first, until no row left can raise any of them. */
+static void send_pruned(const fgi_learner *L, const edge_view *v, const double *child, fgi_learn_scratch *s) {
+    const int32_t n = v->n_from;
+    int32_t top = (int32_t)fgi_argmax_of(child, n), left = n;
+    for (int32_t b = 0; b < n; b++) s->best[b] = -INFINITY, s->rows[b] = b;
+    for (int32_t taken = 1; left; taken++) {
+        const double low = L->kernels.raise(n, child[top], v->T + top * v->row, s->best);
+        int32_t kept = 0, next = -1;
+        s->touched += n;
+        for (int32_t r = 0; r < left; r++) {
+            int32_t a = s->rows[r];
+            if (a == top || child[a] + L->row_bound[a] <= low) continue;
+            if (next < 0 || child[a] > child[next]) next = a;
+            s->rows[kept++] = a;
+        }
+        left = kept;
+        top = next;
+        if ((taken >= 8 && left > n / 2) || taken > n / 8) break; /* too little is skipped: the blocked kernel is faster */
+    }
+    if (!left) return;
+    fgi_kernels_get()->maxplus_rows(v->T, n, n, 1.0, child, s->best);
+    s->touched += (int64_t)n * n;
+}
+
 /* parent[b] += max over a of child[a] + T(a, b). */
-static void send(const edge_view *v, const double *child, double *parent, fgi_learn_scratch *s) {
+static void send(const fgi_learner *L, const edge_view *v, const double *child, double *parent, fgi_learn_scratch *s) {
+    if (prunable(L, v)) {
+        send_pruned(L, v, child, s);
+        for (int32_t b = 0; b < v->n_to; b++) parent[b] += s->best[b];
+        return;
+    }
     s->touched += (int64_t)v->n_from * v->n_to;
     if (!v->from) {
         const fgi_kernels *k = fgi_kernels_get(); /* all labels: the table is square, its rows are contiguous */
@@ -65,6 +105,19 @@ static void send(const edge_view *v, const double *child, double *parent, fgi_le
     for (int32_t b = 0; b < v->n_to; b++) parent[b] += s->best[b];
 }
 
+/* The label a of the child that goes with label b of its parent; ties go to the lowest. */
+static int32_t best_child(const fgi_learner *L, const edge_view *v, const double *child, int32_t b) {
+    const int pruned = prunable(L, v);
+    int32_t best = pruned ? (int32_t)fgi_argmax_of(child, v->n_from) : 0;
+    double most = child[best] + entry(v, best, b);
+    for (int32_t a = 0; a < v->n_from; a++) {
+        if (pruned && child[a] + L->row_bound[a] < most) continue;
+        double x = child[a] + entry(v, a, b);
+        if (x > most || (x == most && a < best)) most = x, best = a;
+    }
+    return best;
+}
+
 /* Leaves to roots, then back: the label of a child is recomputed for the one label its parent took. */
 double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
     int64_t tokens = fgi_learn_tokens(L, i), k = L->data.n_labels;
@@ -73,7 +126,7 @@ double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i,
         fgi_forest_node node = node_at(L, i, p);
         if (node.parent < 0) continue;
         edge_view v = view_edge(L, w, i, node, s);
-        send(&v, s->scores + node.token * k, s->scores + node.parent * k, s);
+        send(L, &v, s->scores + node.token * k, s->scores + node.parent * k, s);
     }
     for (int64_t p = tokens - 1; p >= 0; p--) {
         fgi_forest_node node = node_at(L, i, p);
@@ -85,11 +138,7 @@ double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i,
             value += own[best];
         } else {
             edge_view v = view_edge(L, w, i, node, s);
-            double most = -INFINITY;
-            for (int32_t a = 0; a < n; a++) {
-                double x = own[a] + entry(&v, a, answer[node.parent]);
-                if (x > most) most = x, best = a;
-            }
+            best = best_child(L, &v, own, answer[node.parent]);
         }
         answer[node.token] = best; /* position in the candidate list; turned into a label below */
     }

@@ -7,6 +7,8 @@
 typedef struct fgi_learn_kernels {
     /* y[k] += a * x[k] */
     void (*axpy)(int64_t n, double a, const double *x, double *y);
+    /* y[k] = max(y[k], a + x[k]); returns the smallest of them */
+    double (*raise)(int64_t n, double a, const double *x, double *y);
 } fgi_learn_kernels;
 
 fgi_learn_kernels fgi_learn_kernels_choose(void);

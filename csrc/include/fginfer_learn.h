@@ -118,6 +118,7 @@ typedef struct fgi_learn_settings {
     int32_t averaging;       /* keep the sums for (weighted) averages */
     int32_t max_answers;     /* bcfw: largest working set of one example */
     int32_t batch;           /* answers found at the same w before their updates; >= 1 */
+    int32_t brute_force;     /* messages read the whole transition table instead of the rows that can matter */
     double C;
     double threshold;        /* dcd: an answer joins the working set when it is violated by more than this */
 } fgi_learn_settings;

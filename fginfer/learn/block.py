@@ -25,7 +25,7 @@ class BlockOptions:
     cached_passes: passes over the kept answers, without oracle, after each pass; None lets bcfw decide by the dual they
     gain, and dcd take what its variant says. gap_sampling: bcfw draws examples in proportion to their last gaps
     instead of shuffling. variant: dcd only, "light", "ssvm" or "cpd". threshold: dcd keeps answers violated by more
-    than this.
+    than this. brute_force: Viterbi reads whole transition tables, also where bounds show that most rows cannot matter.
     """
 
     averaging: bool = True
@@ -35,6 +35,7 @@ class BlockOptions:
     gap_sampling: bool = False
     variant: str = "ssvm"
     threshold: float = 1e-3
+    brute_force: bool = False
 
     def __post_init__(self) -> None:
         if self.variant not in ("light", "ssvm", "cpd"):
@@ -56,7 +57,9 @@ class BlockSolver:
         whole = name == "dcd" and options.variant == "cpd"
         batch = learner.data.n_examples if whole else min(options.batch_size, learner.data.n_examples)
         keep = name != "dcd" and options.averaging
-        self._settings = learner.settings(name, C, keep, options.max_answers, batch, options.threshold)
+        self._settings = learner.settings(
+            name, C, keep, options.max_answers, batch, options.threshold, options.brute_force
+        )
         self._stages: list[tuple[bool, Ints]] = []
         self._place = 0
         self._measuring = np.zeros(2, np.int64)  # oracle calls and entries spent on measuring

@@ -146,10 +146,13 @@ class Learner:
         check(lib.fgi_learn_token_scores(self._handle, pointer(weights), example, loss, pointer(out), error), error)
         return out if data.kind == 1 else out.reshape(-1, data.n_labels)
 
-    def settings(self, method: str, C: float, averaging: bool, max_answers: int, batch: int, threshold: float) -> Any:
+    def settings(
+        self, method: str, C: float, averaging: bool, max_answers: int, batch: int, threshold: float,
+        brute_force: bool = False,
+    ) -> Any:  # fmt: skip
         s = ffi.new("fgi_learn_settings *")
-        s.method, s.C, s.averaging, s.max_answers, s.batch, s.threshold = (
-            METHODS[method], C, averaging, max_answers, batch, threshold,
+        s.method, s.C, s.averaging, s.max_answers, s.batch, s.threshold, s.brute_force = (
+            METHODS[method], C, averaging, max_answers, batch, threshold, brute_force,
         )  # fmt: skip
         return s
 
