@@ -41,6 +41,7 @@ struct fgi_learner {
     double *w, *sum;
     double *row_bound;           /* K: no entry of a row of the transition table is larger; NULL: tables too small to bother */
     int bounded;                 /* row_bound holds for the weights that are being decoded */
+    int tracked;                 /* row_bound holds for w, and is kept so by fgi_learn_apply */
     fgi_learn_state state;
     fgi_working_set *sets;
     double *gaps, *dual_loss;    /* per example: last block gap; C * sum alpha * loss */
@@ -67,6 +68,20 @@ static inline int64_t fgi_learn_tokens(const fgi_learner *L, int32_t i) {
     return L->data.token_begin[i + 1] - L->data.token_begin[i];
 }
 
+/* Loss of label l of the set of example i: of leaving it out though true, and of having it though false. */
+static inline double fgi_learn_missed(const fgi_learn_data *d, int32_t i, int32_t l) {
+    return (d->token_weight ? d->token_weight[i] : 1.0) * (d->cost ? d->cost[2 * (int64_t)l] : 1.0);
+}
+static inline double fgi_learn_spurious(const fgi_learn_data *d, int32_t i, int32_t l) {
+    return (d->token_weight ? d->token_weight[i] : 1.0) * (d->cost ? d->cost[2 * (int64_t)l + 1] : 1.0);
+}
+/* Of the empty set. */
+static inline double fgi_learn_missed_all(const fgi_learn_data *d, int32_t i) {
+    double sum = 0;
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) sum += fgi_learn_missed(d, i, d->truth[a]);
+    return sum;
+}
+
 /* learn_psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact, n_index. */
 typedef struct fgi_learn_term { const int32_t *labels; int32_t length; double weight; } fgi_learn_term;
 fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms);
@@ -83,7 +98,7 @@ void fgi_learn_apply(fgi_learner *L, double step, double factor);
 static inline int fgi_learn_prunes(const fgi_learn_data *d) {
     return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin && d->n_labels >= 64;
 }
-/* Bounds of the rows of w's transition table, for the decodes that follow; they stay valid under fgi_learn_apply. */
+/* Bounds of the rows of w's transition table, for the decodes that follow. */
 void fgi_learn_bound_rows(fgi_learner *L, const double *w);
 const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s);
 fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,

@@ -244,11 +244,13 @@ void fgi_learn_get_state(const fgi_learner *L, fgi_learn_state *state) {
 
 void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state) {
     L->state = *state;
+    L->tracked = 0;
     for (int k = 0; k < L->threads; k++) L->scratch[k].touched = 0;
 }
 
 void fgi_learn_refresh(fgi_learner *L, double C) {
     fgi_sum norm = { 0 }, loss = { 0 }, square = { 0 }, gap = { 0 };
+    L->tracked = 0; /* bounds only grow while they are tracked: take them anew */
     for (int64_t k = 0; k < L->dimension; k++)
         if (L->w[k] != 0) fgi_sum_add(&norm, L->w[k] * L->w[k]);
     for (int64_t i = 0; i < L->data.n_examples; i++) {

@@ -63,10 +63,12 @@ static void label_scores(const fgi_learner *L, const double *w, double loss_fact
 
 static void set_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, double *out) {
     const fgi_learn_data *d = &L->data;
-    double weight = loss_factor * (d->token_weight ? d->token_weight[i] : 1.0);
     row_scores(L, w, i, NULL, d->n_labels, out);
-    for (int32_t l = 0; l < d->n_labels; l++) out[l] += weight; /* a label that is on is an error ... */
-    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) out[d->truth[a]] -= 2 * weight; /* ... or avoids one */
+    for (int32_t l = 0; l < d->n_labels; l++) out[l] += loss_factor * fgi_learn_spurious(d, i, l); /* on is an error ... */
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) { /* ... or avoids one */
+        const int32_t l = d->truth[a];
+        out[l] -= loss_factor * (fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l));
+    }
 }
 
 static void choice_scores(const fgi_learner *L, const double *w, double loss_factor, int64_t token, double *out) {
@@ -114,7 +116,7 @@ int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_
     else if (d->kind == FGI_LEARN_SETS) {
         int32_t n;
         total = fgi_learn_decode_set(L, w, s, answer, &n);
-        if (value) *value = total + loss_factor * (d->token_weight ? d->token_weight[i] : 1.0) * (double)(d->truth_begin[i + 1] - d->truth_begin[i]);
+        if (value) *value = total + loss_factor * fgi_learn_missed_all(d, i);
         return n;
     } else if (d->projective) total = fgi_learn_parse(L, i, s, answer);
     else {

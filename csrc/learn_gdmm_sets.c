@@ -133,11 +133,14 @@ static void open_example(fgi_gdmm_sets *g, int32_t i) {
     const fgi_learner *L = g->L;
     const fgi_learn_data *d = &L->data;
     const set_example *x = &g->examples[i];
-    double weight = d->token_weight ? d->token_weight[i] : 1.0;
-    for (int32_t l = 0; l < d->n_labels; l++) g->scores[l] = weight;
+    for (int32_t l = 0; l < d->n_labels; l++) g->scores[l] = fgi_learn_spurious(d, i, l);
     for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
         L->kernels.axpy(d->n_labels, d->value ? d->value[j] : 1.0, L->w + (int64_t)d->feature[j] * d->n_labels, g->scores);
-    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) g->scores[d->truth[a]] -= 2 * weight, g->truth[d->truth[a]] = 1;
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
+        const int32_t l = d->truth[a];
+        g->scores[l] -= fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l);
+        g->truth[l] = 1;
+    }
     for (int32_t k = 0; k < x->n; k++) g->listed[x->label[k]] = 1, g->X[x->label[k]] = x->X[k];
     g->unary_calls++;
     g->unary_touched += d->n_labels;
@@ -361,10 +364,10 @@ static double bound_loss(fgi_gdmm_sets *g, int32_t i, const int32_t *rows, const
     }
     for (int32_t k = 0; k < x->n_pairs; k++) *pair_weight(g, x->pairs[k].l, x->pairs[k].m) = g->row_best[k];
     for (int32_t l = 0; l < d->n_labels; l++) if (u[l] > 0) total += u[l];
-    double weight = d->token_weight ? d->token_weight[i] : 1.0, truth = 0; /* loss of the empty set, score of the true one */
+    double truth = 0; /* score of the true set */
+    total += fgi_learn_missed_all(d, i);
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
-        total += weight;
-        truth += g->scores[d->truth[a]] + weight;
+        truth += g->scores[d->truth[a]] + fgi_learn_missed(d, i, d->truth[a]);
         for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++) truth += *pair_weight(g, d->truth[a], d->truth[b]);
     }
     return total - truth;
@@ -409,10 +412,12 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
     double worst = 0;
     for (int32_t i = 0; i < d->n_examples; i++) {
         const set_example *x = &g->examples[i];
-        double weight = d->token_weight ? d->token_weight[i] : 1.0;
         open_example(g, i);
         fgi_sum_add(&loss, bound_loss(g, i, rows, cols, n));
-        for (int32_t k = 0; k < x->n; k++) fgi_sum_add(&gain, weight * (g->truth[x->label[k]] ? g->s.C - x->X[k] : x->X[k]));
+        for (int32_t k = 0; k < x->n; k++) {
+            const int32_t l = x->label[k];
+            fgi_sum_add(&gain, g->truth[l] ? fgi_learn_missed(d, i, l) * (g->s.C - x->X[k]) : fgi_learn_spurious(d, i, l) * x->X[k]);
+        }
         if (d->edges != FGI_EDGES_NONE) consistent_pairs(g, i, &worst);
         close_example(g, i);
     }

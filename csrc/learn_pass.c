@@ -39,7 +39,10 @@ static int reserve_batch(fgi_learner *L, int64_t room, int64_t count) {
 fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
                       double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
-    if (rc == FGI_OK && *next < m && !s->brute_force) fgi_learn_bound_rows(L, L->w);
+    if (rc == FGI_OK && L->row_bound && !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
+        if (!L->tracked) fgi_learn_bound_rows(L, L->w);
+        L->bounded = L->tracked = 1;
+    }
     while (rc == FGI_OK && *next < m) {
         const int32_t *now = examples + *next;
         int64_t n = m - *next < s->batch ? m - *next : s->batch;

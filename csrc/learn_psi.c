@@ -172,7 +172,7 @@ void fgi_learn_products(const fgi_learner *L, double *dot, double *norm) {
 
 void fgi_learn_apply(fgi_learner *L, double step, double factor) {
     for (int64_t k = 0; k < L->n_index; k++) L->w[L->index[k]] += step * L->compact[k];
-    for (int64_t k = 0; L->bounded && k < L->n_index; k++) {
+    for (int64_t k = 0; L->tracked && k < L->n_index; k++) {
         int64_t at = L->index[k] - L->unary;
         if (at >= 0 && L->w[L->index[k]] > L->row_bound[at / L->data.n_labels]) L->row_bound[at / L->data.n_labels] = L->w[L->index[k]];
     }
@@ -187,11 +187,11 @@ double fgi_learn_loss(const fgi_learner *L, int32_t i, const int32_t *labels, in
         int64_t a = d->truth_begin[i], end = d->truth_begin[i + 1];
         int32_t b = 0;
         while (a < end || b < length) {
-            if (b == length || (a < end && d->truth[a] < labels[b])) loss += 1, a++;
-            else if (a == end || labels[b] < d->truth[a]) loss += 1, b++;
+            if (b == length || (a < end && d->truth[a] < labels[b])) loss += fgi_learn_missed(d, i, d->truth[a++]);
+            else if (a == end || labels[b] < d->truth[a]) loss += fgi_learn_spurious(d, i, labels[b++]);
             else a++, b++;
         }
-        return loss * (d->token_weight ? d->token_weight[i] : 1.0);
+        return loss;
     }
     int64_t first = d->token_begin[i];
     for (int32_t t = 0; t < length; t++) {

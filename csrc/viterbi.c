@@ -53,6 +53,7 @@ void fgi_learn_bound_rows(fgi_learner *L, const double *w) {
     const fgi_kernels *kernels = fgi_kernels_get();
     for (int64_t a = 0; a < k; a++) L->row_bound[a] = kernels->max(w + L->unary + a * k, k);
     L->bounded = 1;
+    L->tracked = 0;
 }
 
 static inline int prunable(const fgi_learner *L, const edge_view *v) { return L->bounded && v->column == 1; }

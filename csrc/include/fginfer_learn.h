@@ -55,7 +55,8 @@ typedef struct fgi_learn_data {
     const int32_t *edge_feature;
     const double *edge_value;       /* NULL: all 1 */
     const double *token_weight;     /* loss weight of a token; NULL: 1 */
-    const double *cost;             /* K x K, cost[truth][answer], zero diagonal; NULL: 0/1 */
+    const double *cost;             /* LABELS: K x K, cost[truth][answer], zero diagonal; SETS: K x 2, of missing a label and of
+                                       one too many; NULL: 0/1 */
 } fgi_learn_data;
 
 typedef struct fgi_learner fgi_learner;
@@ -66,7 +67,8 @@ void fgi_learn_free(fgi_learner *L);
 int64_t fgi_learn_dimension(const fgi_learner *L);
 /* 1 when the core finds best answers; 0: sets with interactions (local search) and graphs with cycles (not decoded here). */
 int fgi_learn_decodes(const fgi_learner *L);
-/* The learner's own vectors of `dimension` doubles: the iterate, and the sum from which averages are made. */
+/* The learner's own vectors of `dimension` doubles: the iterate, and the sum from which averages are made. Who writes to them
+ * calls fgi_learn_set_state or fgi_learn_refresh before the next pass. */
 double *fgi_learn_weights(fgi_learner *L);
 double *fgi_learn_averages(fgi_learner *L);
 
