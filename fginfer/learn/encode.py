@@ -49,8 +49,8 @@ def encode(
     reachable: whether the true answer must be one that the model can give: a candidate, a projective tree."""
     if model not in MODELS:
         raise SettingsError(f"model must be one of {', '.join(MODELS)}, not {model!r}")
-    if cost is not None and model not in TOKEN_MODELS:
-        raise SettingsError(f"a loss matrix belongs to the models {', '.join(TOKEN_MODELS)}, not to {model}")
+    if cost is not None and model in CHOICE_MODELS:
+        raise SettingsError(f"a loss matrix belongs to models with labels, not to {model}")
     if model in CHOICE_MODELS:
         return _choices(model, X, y, offsets, n_features, reachable)
     if model in ("multiclass", "multilabel"):
@@ -68,7 +68,7 @@ def encode(
     weight = d.encode_weights([e.weight for e in examples or ()], begin)
     if model == "multilabel":
         out, classes = _sets(rows, begin, y, classes, pairwise)
-        out.token_weight = weight
+        out.token_weight, out.cost = weight, check_cost(cost, len(classes), model)
         return out, classes
     lists = candidate_lists(examples, begin)
     if y is not None:
@@ -95,7 +95,7 @@ def encode(
             out.truth = out.choice[out.choice_begin[:-1]]
         if reachable:
             check_truth_is_candidate(out.truth, out.choice_begin, out.choice, begin, classes)
-    out.cost = check_cost(cost, len(classes))
+    out.cost = check_cost(cost, len(classes), model)
     return out, classes
 
 
@@ -160,16 +160,23 @@ def _sets(
     return d.Encoded(2, 1 if pairwise else 0, begin, rows, len(classes), truth, truth_begin), classes
 
 
-def check_cost(cost: ArrayLike | None, n: int) -> d.Reals | None:
-    """A user's loss matrix cost[truth][answer]: finite, not negative, zero on the diagonal."""
+def check_cost(cost: ArrayLike | None, n: int, model: str) -> d.Reals | None:
+    """A user's losses: cost[truth][answer], or for label sets what missing a label and one too many cost, once for all
+    labels or a row a label."""
     if cost is None:
         return None
     try:
         matrix = np.asarray(cost, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"the loss matrix is not a rectangular array of numbers ({error})") from None
-    if matrix.shape != (n, n):
+    if model == "multilabel":
+        if matrix.shape not in ((2,), (n, 2)):
+            raise DataError(f"the loss of label sets has the shape (2,) or ({n}, 2), this has {matrix.shape}")
+        matrix = np.tile(matrix, (n, 1)) if matrix.ndim == 1 else matrix
+    elif matrix.shape != (n, n):
         raise DataError(f"the loss matrix has the shape {matrix.shape}, there are {n} labels")
-    if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diagonal(matrix).any():
-        raise DataError("the loss matrix must be finite, not negative, and zero on its diagonal")
+    if not np.isfinite(matrix).all() or (matrix < 0).any():
+        raise DataError("the loss matrix must be finite and not negative")
+    if model != "multilabel" and np.diagonal(matrix).any():
+        raise DataError("the loss matrix must be zero on its diagonal")
     return matrix

@@ -27,8 +27,9 @@ class StructuredSVM(StructuredEstimator):
     tol : relative duality gap at which training ends. max_iter : passes. time_limit : seconds of training.
     n_jobs : threads of the oracles; the result does not depend on it. batch_size : answers found at the same weights
         before their updates (the solvers that go from example to example); threads share the work on a batch.
-    loss : (K, K) cost matrix over ``classes_`` sorted, or None for 0/1 (chain, graph, multiclass). Weights of tokens or
-        examples are given with the data, see :class:`fginfer.learn.Example`.
+    loss : (K, K) cost matrix over ``classes_`` sorted, or None for 0/1 (chain, graph, multiclass); multilabel: the pair
+        (cost of a label missed, cost of one too many), or such a pair for each label. Weights of tokens or examples
+        are given with the data, see :class:`fginfer.learn.Example`.
     pairwise : False leaves out the transition or interaction weights.
     oracle : an object with ``answer(learner, weights, example, loss)`` instead of the built-in decoders.
     eval_every : measure objective and gap every so many passes (0: only when it may be done, and at the end).

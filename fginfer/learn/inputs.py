@@ -83,7 +83,7 @@ def check_fitted_shapes(estimator: Any, width: int) -> None:
             size += k * k * (1 if e.model == "multilabel" else e.n_edge_features_)
     if weights.dtype != np.float64 or weights.shape != (size,) or not np.isfinite(weights).all():
         raise DataError(f"its weights are not {size} finite numbers")
-    check_cost(e.loss, k)
+    check_cost(e.loss, k, e.model)
 
 
 def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[Any, Any]:

@@ -42,12 +42,16 @@ def random_labels(rng, n=4, labels=3, features=3, edges=1, most=4, candidates=Fa
     return data
 
 
-def random_sets(rng, n=4, labels=3, features=3, pairwise=False):
+def random_sets(rng, n=4, labels=3, features=3, pairwise=False, weighted=False):
     begin = np.arange(n + 1, dtype=np.int64)
     rows = sp.csr_matrix(rng.integers(-2, 3, (n, features)).astype(float))
     sets = [np.flatnonzero(rng.random(labels) < 0.4) for _ in range(n)]
     ends = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
-    return Encoded(2, int(pairwise), begin, rows, labels, np.concatenate(sets).astype(np.int32), ends)
+    data = Encoded(2, int(pairwise), begin, rows, labels, np.concatenate(sets).astype(np.int32), ends)
+    if weighted:
+        data.token_weight = rng.integers(0, 4, n).astype(float)
+        data.cost = rng.integers(0, 4, (labels, 2)).astype(float)
+    return data
 
 
 def random_parses(rng, n=3, features=4, most=4):
@@ -139,7 +143,11 @@ def truth_of(data, i):
 def loss_of(data, i, y):
     z = truth_of(data, i)
     if data.kind == 2:
-        return len(set(z.tolist()) ^ set(y.tolist())) * (1.0 if data.token_weight is None else data.token_weight[i])
+        cost = np.ones((data.n_labels, 2)) if data.cost is None else data.cost
+        wrong = sum(cost[a, 0] for a in set(z.tolist()) - set(y.tolist())) + sum(
+            cost[a, 1] for a in set(y.tolist()) - set(z.tolist())
+        )
+        return wrong * (1.0 if data.token_weight is None else data.token_weight[i])
     weight = np.ones(len(y)) if data.token_weight is None else data.token_weight[data.token_begin[i] :][: len(y)]
     cost = np.ones((max(data.n_labels, 1),) * 2) if data.cost is None else data.cost
     return sum(w * (cost[a, b] if data.kind == 0 else 1.0) for w, a, b in zip(weight, z, y, strict=True) if a != b)

@@ -22,6 +22,7 @@ KINDS = {
     "tree_features_weighted": lambda rng: P.random_labels(rng, edges=2, edge_features=3, weighted=True),
     "weighted": lambda rng: P.random_labels(rng, weighted=True),
     "sets": lambda rng: P.random_sets(rng, labels=4),
+    "sets_weighted": lambda rng: P.random_sets(rng, labels=4, weighted=True),
     "parses": P.random_parses,
 }
 

@@ -323,7 +323,7 @@ def test_graphs_without_edges_and_types_only_where_there_are_edges():
     plain.predict([Example(np.eye(2), edges=[(0, 1)])])
 
 
-@pytest.mark.parametrize("model", ["multilabel", "choices", "matching", "parse"])
+@pytest.mark.parametrize("model", ["choices", "matching", "parse"])
 def test_a_loss_matrix_is_not_passed_over_in_silence(model):
     with pytest.raises(SettingsError, match="loss matrix belongs"):
         StructuredSVM(model=model, loss=[[0, 1], [1, 0]]).fit(np.eye(2), np.eye(2))
@@ -340,6 +340,16 @@ def test_bad_loss_matrices():
         np.zeros(3),
     ):
         refuse("loss matrix", X, y, loss=loss)
+
+
+def test_losses_of_label_sets():
+    X, Y = np.eye(3), np.array([[1, 0], [1, 1], [0, 1]])
+    for loss in (np.ones((3, 2)), [1.0], [1, -1], [np.inf, 1], "ab", np.ones((2, 3))):
+        refuse("loss", X, Y, model="multilabel", loss=loss)
+    once, each = (
+        StructuredSVM(model="multilabel", loss=loss, random_state=0).fit(X, Y) for loss in ((3, 1), [(3, 1), (3, 1)])
+    )
+    assert np.array_equal(once.weights_, each.weights_)
 
 
 def test_projective_trees():

@@ -24,7 +24,9 @@ def relaxed_loss(data, w, i):
     unary = data.rows[i].toarray()[0] @ w[: d * k].reshape(d, k)
     table = w[d * k :].reshape(k, k)
     pairs = list(itertools.combinations(range(k), 2))
-    objective = np.concatenate([unary + np.where(truth, -1.0, 1.0), [table[a, b] for a, b in pairs]])
+    weight = 1.0 if data.token_weight is None else data.token_weight[i]
+    missed, spurious = weight * (np.ones((k, 2)) if data.cost is None else data.cost).T
+    objective = np.concatenate([unary + np.where(truth, -missed, spurious), [table[a, b] for a, b in pairs]])
     rows, right = [], []
     for f, (a, b) in enumerate(pairs):
         for left, limit in (({k + f: 1, a: -1}, 0.0), ({k + f: 1, b: -1}, 0.0), ({a: 1, b: 1, k + f: -1}, 1.0)):
@@ -36,11 +38,12 @@ def relaxed_loss(data, w, i):
     result = scipy.optimize.linprog(-objective, A_ub=np.array(rows), b_ub=right, bounds=(0, 1))
     on = np.flatnonzero(truth)
     score = unary[on].sum() + sum(table[a, b] for a, b in itertools.combinations(on, 2))
-    return -result.fun + truth.sum() - score
+    return -result.fun + missed[on].sum() - score
 
 
-def test_without_interactions_it_is_the_exact_optimum():
-    data = P.random_sets(np.random.default_rng(0), n=10)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_interactions_it_is_the_exact_optimum(weighted):
+    data = P.random_sets(np.random.default_rng(0), n=10, weighted=weighted)
     _, trace = drive(make_solver("gdmm", Learner(data), None, 0.3, 0, {}), Limits(1e-6, 2000))
     assert trace[-1].primal == pytest.approx(optimum(data, 0.3, squared=False), rel=1e-5)
 
@@ -48,7 +51,7 @@ def test_without_interactions_it_is_the_exact_optimum():
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("brute", [False, True])
 def test_with_interactions_it_meets_the_relaxed_optimum(seed, brute):
-    data, C = P.random_sets(np.random.default_rng(seed), n=8, labels=4, pairwise=True), 0.3
+    data, C = P.random_sets(np.random.default_rng(seed), n=8, labels=4, pairwise=True, weighted=seed == 1), 0.3
     learner = Learner(data)
     solver = make_solver("gdmm", learner, None, C, 0, {"brute_force": brute})
     status, trace = drive(solver, Limits(1e-5, 5000))

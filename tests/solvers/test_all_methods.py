@@ -31,13 +31,11 @@ def test_scores_of_any_size(method: str, scale: float) -> None:
     best = max(
         sum(t[tuple(x[i] for i in v)] for v, t in tables.items()) for x in np.ndindex(*(int(k) for k in graph.cards))
     )
-    try:
-        result = solve(graph, method=method, max_iterations=50)
-    except SolverError as error:  # a refusal says why
-        assert method == "gdmm"
-        assert scale > 1e25
-        assert "divide" in str(error)
+    if method == "gdmm" and scale > 1e25:  # beyond its range: a refusal says why
+        with pytest.raises(SolverError, match="divide"):
+            solve(graph, method=method, max_iterations=50)
         return
+    result = solve(graph, method=method, max_iterations=50)
     assert result.status != "infeasible"
     assert result.score is not None
     assert result.score <= best
