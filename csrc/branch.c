@@ -6,6 +6,7 @@
  * stack. Time never decides anything: a run cut into slices visits the same nodes. */
 #include <string.h>
 #include "branch_problem.h"
+#include "lattice.h"
 #include "local.h"
 #include "solver.h"
 
@@ -30,13 +31,20 @@ typedef struct branch {
     double *scratch;
     double *weight;       /* per root variable: how often it closed a node */
     double *cost;         /* per variable of the problem at hand: what its factors cost on average */
+    fgi_lattice lattice;  /* scores that can occur */
     int64_t nodes, work;
 } branch;
 
-/* A labeling must beat the incumbent by more than rounding to be worth a search. */
-static double cutoff(const fgi_solver *s) {
+/* The incumbent's score, up to rounding. */
+static double reached(const fgi_solver *s) {
     if (s->info.score == -INFINITY) return -INFINITY;
     return s->info.score + 1e-9 * (fabs(s->info.score) > 1 ? fabs(s->info.score) : 1);
+}
+
+/* A labeling must beat the incumbent by more than rounding, or by a whole step, to be worth a search. */
+static double cutoff(const fgi_solver *s) {
+    if (s->info.score == -INFINITY) return -INFINITY;
+    return fgi_larger(reached(s), fgi_lattice_next(&((const branch *)s->state)->lattice, s->info.score));
 }
 
 static fgi_rc push(fgi_solver *s, fgi_problem *p) {
@@ -67,10 +75,10 @@ static void pop(fgi_solver *s) {
 /* The largest bound of an open node; every labeling elsewhere has been visited or cannot beat the incumbent. */
 static void report_bound(fgi_solver *s) {
     const branch *b = s->state;
-    double bound = b->depth == 0 && s->info.score == -INFINITY ? -INFINITY : cutoff(s);
+    double bound = -INFINITY;
     for (int64_t d = 0; d < b->depth; d++) bound = fgi_larger(bound, b->stack[d].problem->bound);
-    if (bound > -INFINITY) bound += 1e-12 * fabs(bound); /* rounding of the incremental bounds */
-    fgi_solver_bound(s, bound);
+    if (bound > -INFINITY) bound = fgi_lattice_floor(&b->lattice, bound + 1e-12 * fabs(bound)); /* rounding of the incremental bounds */
+    fgi_solver_bound(s, fgi_larger(bound, reached(s)));
 }
 
 /* Offers the labeling that the problem's messages suggest, improved by coordinate ascent. */
@@ -238,6 +246,7 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
     if (rc) return fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
+    b->lattice = fgi_lattice_find(s->model);
     return push(s, root);
 }
 

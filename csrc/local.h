@@ -86,6 +86,7 @@ void fgi_construct_start(fgi_construct *c, const double *preferences, const int3
 fgi_construct_state fgi_construct_step(fgi_construct *c, int64_t max_operations);
 /* Valid when the state is not RUNNING. */
 const int32_t *fgi_construct_labels(const fgi_construct *c);
+int64_t fgi_construct_operations(const fgi_construct *c); /* since creation */
 
 /* All of it in one call: constructs with at most max_operations of work, assigns the result. Returns 1 if it is feasible. */
 int fgi_local_construct(fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy,

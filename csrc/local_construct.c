@@ -9,7 +9,6 @@
 enum {
     FILTER_STATES = 1 << 14,   /* a factor with more remaining states waits until its domains are smaller */
     LOOKAHEAD_STATES = 1 << 10,
-    WINDOW = 256,              /* how many unfixed variables compete for the next decision */
     FIRST_RESTART = 32         /* backtracks before the first restart; grows by half each time */
 };
 
@@ -33,8 +32,9 @@ struct fgi_construct {
     double *value;             /* scratch, max_card */
     int32_t *hint;
     int32_t *order;            /* variables, clearest preference first */
+    int32_t *place;            /* per variable: where it is in `order` */
     double *margin;
-    int64_t first_open;        /* order[0 .. first_open) are all fixed */
+    int32_t *heap, *heap_at;   /* variables, the next one to decide on top; per variable: where it is in `heap` */
     int32_t *labels;
     int32_t *digits;           /* scratch, max_arity: state being enumerated */
     uint8_t *supported;        /* scratch, max_arity * max_card */
@@ -66,12 +66,16 @@ fgi_construct *fgi_construct_create(const fgi_model *m) {
     c->value = fgi_alloc(s->max_card, sizeof(double));
     c->hint = fgi_alloc(n, sizeof(int32_t));
     c->order = fgi_alloc(n, sizeof(int32_t));
+    c->place = fgi_alloc(n, sizeof(int32_t));
     c->margin = fgi_alloc(n, sizeof(double));
+    c->heap = fgi_alloc(n, sizeof(int32_t));
+    c->heap_at = fgi_alloc(n, sizeof(int32_t));
     c->labels = fgi_calloc(n, sizeof(int32_t));
     c->digits = fgi_alloc(s->max_arity, sizeof(int32_t));
     c->supported = fgi_alloc(scratch, 1);
     if (c->alive && c->alive_count && c->trail && c->trail_var && c->decisions && c->hard && c->pending && c->queue && c->weight &&
-        c->preferences && c->value && c->hint && c->order && c->margin && c->labels && c->digits && c->supported)
+        c->preferences && c->value && c->hint && c->order && c->place && c->margin && c->heap && c->heap_at && c->labels &&
+        c->digits && c->supported)
         return c;
     fgi_construct_free(c);
     return NULL;
@@ -92,7 +96,10 @@ void fgi_construct_free(fgi_construct *c) {
     free(c->value);
     free(c->hint);
     free(c->order);
+    free(c->place);
     free(c->margin);
+    free(c->heap);
+    free(c->heap_at);
     free(c->labels);
     free(c->digits);
     free(c->supported);
@@ -100,6 +107,53 @@ void fgi_construct_free(fgi_construct *c) {
 }
 
 const int32_t *fgi_construct_labels(const fgi_construct *c) { return c->labels; }
+int64_t fgi_construct_operations(const fgi_construct *c) { return c->operations; }
+
+/* ---- which variable is next ------------------------------------------------------------------------------------------ */
+
+/* Open variables before fixed ones, then the fewest labels per conflict weight, then the clearest preference. */
+static int comes_before(const fgi_construct *c, int32_t i, int32_t j) {
+    const int fixed_i = c->alive_count[i] < 2, fixed_j = c->alive_count[j] < 2;
+    if (fixed_i != fixed_j) return fixed_j;
+    const double a = c->alive_count[i] * c->weight[j], b = c->alive_count[j] * c->weight[i];
+    return a != b ? a < b : c->place[i] < c->place[j];
+}
+
+static void put(fgi_construct *c, int64_t at, int32_t var) {
+    c->heap[at] = var;
+    c->heap_at[var] = (int32_t)at;
+}
+
+/* Moves a variable to where it belongs after its labels or its weight have changed. */
+static void sift(fgi_construct *c, int32_t var) {
+    const int64_t n = c->model->s->n_vars;
+    int64_t at = c->heap_at[var];
+    for (; at > 0 && comes_before(c, var, c->heap[(at - 1) / 2]); at = (at - 1) / 2) put(c, at, c->heap[(at - 1) / 2]);
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= n) break;
+        if (child + 1 < n && comes_before(c, c->heap[child + 1], c->heap[child])) child++;
+        if (!comes_before(c, c->heap[child], var)) break;
+        put(c, at, c->heap[child]);
+        at = child;
+    }
+    put(c, at, var);
+}
+
+static void make_heap(fgi_construct *c) {
+    for (int64_t k = 0; k < c->model->s->n_vars; k++) {
+        c->place[c->order[k]] = (int32_t)k;
+        put(c, k, c->order[k]);
+    }
+    for (int64_t k = c->model->s->n_vars / 2; k >= 0 && c->model->s->n_vars > 0; k--) sift(c, c->heap[k]);
+}
+
+/* -1 when all variables are fixed. */
+static int32_t choose_variable(const fgi_construct *c) {
+    return c->model->s->n_vars > 0 && c->alive_count[c->heap[0]] > 1 ? c->heap[0] : -1;
+}
+
+/* ---- propagation ----------------------------------------------------------------------------------------------------- */
 
 static void enqueue(fgi_construct *c, int32_t factor) {
     if (!c->hard[factor] || c->pending[factor]) return;
@@ -125,6 +179,7 @@ static void drop(fgi_construct *c, int32_t var, int32_t label, int32_t by_factor
     c->alive_count[var]--;
     c->trail[c->trail_size] = at;
     c->trail_var[c->trail_size++] = var;
+    sift(c, var);
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++)
         if (s->adj[k] != by_factor) enqueue(c, s->adj[k]);
 }
@@ -134,9 +189,9 @@ static void undo(fgi_construct *c, int64_t trail) {
         c->trail_size--;
         c->alive[c->trail[c->trail_size]] = 1;
         c->alive_count[c->trail_var[c->trail_size]]++;
+        sift(c, c->trail_var[c->trail_size]);
     }
     while (c->count) dequeue(c);
-    c->first_open = 0;
 }
 
 static int32_t next_alive(const uint8_t *alive, int32_t from, int32_t card) {
@@ -210,7 +265,10 @@ static int filter(fgi_construct *c, int32_t factor) {
 /* A dead end: takes back the last decision and forbids it, or restarts with the weights learned. */
 static void conflict(fgi_construct *c, int32_t factor) {
     const int32_t *vars = fgi_factor_vars(c->model->s, factor);
-    for (int32_t k = 0; k < fgi_factor_arity(c->model->s, factor); k++) c->weight[vars[k]]++;
+    for (int32_t k = 0; k < fgi_factor_arity(c->model->s, factor); k++) {
+        c->weight[vars[k]]++;
+        sift(c, vars[k]);
+    }
     for (;;) {
         c->backtracks++;
         if (c->n_decisions == 0) {
@@ -274,30 +332,20 @@ static int32_t choose_label(fgi_construct *c, int32_t var) {
     return best;
 }
 
-/* Among the clearest open variables the one with the fewest labels per conflict weight; -1 when all are fixed. */
-static int32_t choose_variable(fgi_construct *c) {
-    const int64_t n = c->model->s->n_vars;
-    while (c->first_open < n && c->alive_count[c->order[c->first_open]] == 1) c->first_open++;
-    int32_t best = -1, seen = 0;
-    double best_rank = INFINITY;
-    for (int64_t k = c->first_open; k < n && seen < WINDOW; k++) {
-        int32_t var = c->order[k];
-        c->operations++;
-        if (c->alive_count[var] == 1) continue;
-        seen++;
-        double rank = c->alive_count[var] / c->weight[var];
-        if (rank < best_rank) {
-            best_rank = rank;
-            best = var;
-        }
-    }
-    return best;
-}
-
 static void fix(fgi_construct *c, int32_t var, int32_t label) {
     const fgi_structure *s = c->model->s;
     for (int32_t a = 0; a < s->cards[var]; a++)
         if (a != label && c->alive[s->unary_begin[var] + a]) drop(c, var, a, -1);
+}
+
+/* Nothing removed, no conflicts. */
+static void prepare(fgi_construct *c) {
+    const fgi_structure *s = c->model->s;
+    memset(c->alive, 1, (size_t)s->unary_begin[s->n_vars]);
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        c->weight[i] = 1;
+        c->alive_count[i] = s->cards[i];
+    }
 }
 
 /* Level 0: labels with a forbidden unary go, all hard factors are to be looked at. */
@@ -308,9 +356,6 @@ static void root(fgi_construct *c) {
         enqueue(c, (int32_t)f);
     }
     for (int64_t i = 0; i < s->n_vars; i++) {
-        c->weight[i] = 1;
-        c->alive_count[i] = s->cards[i];
-        memset(c->alive + s->unary_begin[i], 1, (size_t)s->cards[i]);
         for (int32_t a = 0; a < s->cards[i]; a++)
             if (fgi_unary(c->model, i)[a] == -INFINITY) drop(c, (int32_t)i, a, -1);
         if (c->alive_count[i] == 0) c->state = FGI_CONSTRUCT_INFEASIBLE;
@@ -358,6 +403,8 @@ void fgi_construct_start(fgi_construct *c, const double *preferences, const int3
     c->has_hint = hint != NULL;
     c->greedy = greedy;
     sort_by_margin(c);
+    if (!c->rooted) prepare(c);
+    make_heap(c);
     c->max_backtracks = max_backtracks;
     c->backtracks = 0;
     c->restart_every = FIRST_RESTART;
@@ -368,7 +415,6 @@ void fgi_construct_start(fgi_construct *c, const double *preferences, const int3
         undo(c, c->decisions[0].trail);
     }
     c->n_decisions = 0;
-    c->first_open = 0;
     if (c->state != FGI_CONSTRUCT_INFEASIBLE) c->state = FGI_CONSTRUCT_RUNNING;
 }
 

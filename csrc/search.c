@@ -15,7 +15,8 @@ enum {
     LEAST_BITS = 6,         /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
     WARM_UP = 4,            /* moves over all variables before the choice is free */
-    CONSTRUCT_BACKTRACKS = 20000
+    CONSTRUCT_COST = 30,    /* of an operation of feasible rounding, see fgi_search_work */
+    CONSTRUCT_PIECES = 20   /* of CHUNK operations, once a feasible labeling is known */
 };
 
 /* An epoch ends after so much work without a gain; the longer it has gained, the longer. */
@@ -26,7 +27,7 @@ static double patience(const fgi_search *s) {
 
 double fgi_search_work(const fgi_search *s) {
     return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
-           (double)fgi_treeblock_operations(s->block);
+           (double)fgi_treeblock_operations(s->block) + (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct);
 }
 
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -323,7 +324,7 @@ static void end_epoch(fgi_solver *solver, fgi_search *s) {
     s->stage = FGI_SEARCH_EPOCH;
 }
 
-/* Feasible rounding; with a feasible labeling in hand it must not take long. */
+/* Feasible rounding, for a limited time. */
 static void construct(fgi_solver *solver, fgi_search *s) {
     if (s->construct_pieces-- == 0) {
         s->stage = FGI_SEARCH_CHOOSE;
@@ -357,9 +358,11 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             s->stage = FGI_SEARCH_CHOOSE;
             if (fgi_local_violations(s->local) > 0 && !s->constructed) {
                 s->constructed = 1;
-                s->construct_pieces = s->best_violations > 0 ? INT64_MAX : 20;
+                s->construct_pieces = CONSTRUCT_PIECES;
+                /* Nothing feasible yet: as much as all work so far, so that neither construction nor moves starve. */
+                if (s->best_violations > 0) s->construct_pieces += (int64_t)(fgi_search_work(s) / ((double)CONSTRUCT_COST * CHUNK));
                 const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
-                fgi_construct_start(s->construct, s->guide, hint, 1, CONSTRUCT_BACKTRACKS);
+                fgi_construct_start(s->construct, s->guide, hint, 1, INT64_MAX - 1);
                 s->stage = FGI_SEARCH_CONSTRUCT;
             }
             break;

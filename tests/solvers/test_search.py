@@ -132,6 +132,18 @@ def test_hard_constraints_are_met_where_ascent_gets_stuck() -> None:
     assert run.info.score == 5.0 * 15 - 5.0
 
 
+def test_a_large_graph_is_coloured() -> None:
+    """Seven neighbours on average and four colours: hopeless unless the most constrained vertices come first."""
+    rng = np.random.default_rng(8)
+    edges = {tuple(sorted(rng.choice(800, 2, replace=False).tolist())) for _ in range(2800)}
+    graph = FactorGraph([4] * 800)
+    for edge in sorted(edges):
+        graph.add_factor(edge, np.where(np.eye(4) > 0, -np.inf, 0.0))
+    run = Run(graph).step(3)
+    assert run.info.score == 0.0
+    assert run.info.entries_touched < 1e9  # feasible rounding is counted, too
+
+
 def test_a_contradiction_is_proven() -> None:
     graph = FactorGraph([2, 2, 2])
     for i, j in [(0, 1), (1, 2), (2, 0)]:
