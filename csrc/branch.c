@@ -11,7 +11,8 @@
 #include "solver.h"
 
 enum { MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
-        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 200000, DECODE_OPERATIONS = 2000000 };
+        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 200000, DECODE_OPERATIONS = 2000000,
+        CONSTRUCT_OPERATIONS = 300000, CONSTRUCT_COST = 30 /* in table entries */ };
 
 typedef struct frame {
     fgi_problem *problem;
@@ -28,11 +29,14 @@ typedef struct branch {
     int32_t *current;     /* labels of the root model: the variables that the path has fixed */
     int32_t *labels;      /* of the problem at hand */
     fgi_local *local;     /* improves decoded labelings */
+    fgi_construct *construct; /* makes them feasible; NULL: nothing is forbidden */
+    double *preferences;  /* beliefs of the problem at hand, by label of the root model */
+    int64_t constructing; /* work spent on that */
     double *scratch;
     double *weight;       /* per root variable: how often it closed a node */
     double *cost;         /* per variable of the problem at hand: what its factors cost on average */
     fgi_lattice lattice;  /* scores that can occur */
-    int64_t nodes, work;
+    int64_t nodes, work, total; /* work: since the last look at the clock */
 } branch;
 
 /* The incumbent's score, up to rounding. */
@@ -81,6 +85,26 @@ static void report_bound(fgi_solver *s) {
     fgi_solver_bound(s, fgi_larger(bound, reached(s)));
 }
 
+/* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if there is one. */
+static int construct(fgi_solver *s, const fgi_problem *p) {
+    branch *b = s->state;
+    const fgi_structure *st = s->model->s;
+    if (!b->construct || b->constructing > b->total / 4 + CONSTRUCT_OPERATIONS) return 0;
+    for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++) b->preferences[k] = -INFINITY;
+    for (int64_t i = 0; i < st->n_vars; i++) b->preferences[st->unary_begin[i] + b->current[i]] = 0; /* what the path has fixed */
+    for (int32_t i = 0; i < p->n; i++) {
+        double *of = b->preferences + st->unary_begin[p->root_var[i]];
+        for (int32_t a = 0; a < st->cards[p->root_var[i]]; a++) of[a] = -INFINITY;
+        for (int32_t a = 0; a < p->card[i]; a++) of[p->label[p->begin[i] + a]] = p->belief[p->begin[i] + a];
+    }
+    const int64_t before = fgi_construct_operations(b->construct);
+    const int feasible = fgi_local_construct(b->local, b->construct, b->preferences, NULL, 0, CONSTRUCT_OPERATIONS);
+    const int64_t used = CONSTRUCT_COST * (fgi_construct_operations(b->construct) - before);
+    b->constructing += used;
+    b->work += used;
+    return feasible;
+}
+
 /* Offers the labeling that the problem's messages suggest, improved by coordinate ascent. */
 static void offer(fgi_solver *s, const fgi_problem *p) {
     branch *b = s->state;
@@ -90,6 +114,7 @@ static void offer(fgi_solver *s, const fgi_problem *p) {
     fgi_local_assign(b->local, b->current);
     fgi_local_ascend(b->local, DECODE_OPERATIONS);
     b->work += 2 * (fgi_local_operations(b->local) - before);
+    if (fgi_local_violations(b->local) > 0 && construct(s, p)) fgi_local_ascend(b->local, DECODE_OPERATIONS);
     double score = fgi_local_score(b->local);
     if (fgi_local_violations(b->local) > 0 || score <= s->info.score - fgi_local_tolerance(b->local, score)) return;
     fgi_solver_consider(s, fgi_local_labels(b->local));
@@ -220,6 +245,7 @@ static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
         if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
         if (b->work < CLOCK_WORK) continue;
         s->info.entries_touched += b->work;
+        b->total = s->info.entries_touched;
         b->work = 0;
         if (fgi_clock() >= deadline) break;
     }
@@ -242,6 +268,11 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     b->scratch = fgi_alloc(2 * (int64_t)st->max_card, sizeof(double));
     b->weight = fgi_calloc(st->n_vars, sizeof(double));
     b->cost = fgi_alloc(st->n_vars, sizeof(double));
+    if (b->local && fgi_local_has_forbidden(b->local)) {
+        b->construct = fgi_construct_create(s->model);
+        b->preferences = fgi_alloc(st->unary_begin[st->n_vars], sizeof(double));
+        if (!b->construct || !b->preferences) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
     fgi_problem *root = NULL;
     if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
@@ -274,6 +305,8 @@ static void bnb_destroy(fgi_solver *s) {
     free(b->current);
     free(b->labels);
     fgi_local_free(b->local);
+    fgi_construct_free(b->construct);
+    free(b->preferences);
     free(b->scratch);
     free(b->weight);
     free(b->cost);
