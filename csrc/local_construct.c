@@ -407,8 +407,8 @@ void fgi_construct_start(fgi_construct *c, const double *preferences, const int3
     make_heap(c);
     c->max_backtracks = max_backtracks;
     c->backtracks = 0;
-    c->restart_every = FIRST_RESTART;
-    c->restart_at = FIRST_RESTART;
+    if (!c->rooted || c->state == FGI_CONSTRUCT_DONE) c->restart_every = FIRST_RESTART; /* else it goes on learning */
+    c->restart_at = c->restart_every;
     if (!c->rooted) {
         root(c);
     } else if (c->n_decisions > 0) {

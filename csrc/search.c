@@ -16,6 +16,7 @@ enum {
     MORE_BITS = 4,
     WARM_UP = 4,            /* moves over all variables before the choice is free */
     CONSTRUCT_COST = 30,    /* of an operation of feasible rounding, see fgi_search_work */
+    REPAIR_COST = 5,        /* of one of repair */
     CONSTRUCT_PIECES = 20   /* of CHUNK operations, once a feasible labeling is known */
 };
 
@@ -27,7 +28,8 @@ static double patience(const fgi_search *s) {
 
 double fgi_search_work(const fgi_search *s) {
     return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
-           (double)fgi_treeblock_operations(s->block) + (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct);
+           (double)fgi_treeblock_operations(s->block) + (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
+           (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
 }
 
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -104,6 +106,7 @@ static void search_destroy(fgi_solver *solver) {
     fgi_search *s = solver->state;
     fgi_local_free(s->local);
     fgi_construct_free(s->construct);
+    fgi_repair_free(s->repair);
     fgi_region_free(s->region);
     fgi_thin_free(s->thin);
     fgi_treeblock_free(s->block);
@@ -324,20 +327,41 @@ static void end_epoch(fgi_solver *solver, fgi_search *s) {
     s->stage = FGI_SEARCH_EPOCH;
 }
 
+/* Pieces of work that a way to feasibility may take: few once a feasible labeling is known; else as much as all work so far, so
+ * that neither these nor moves starve. */
+static int64_t pieces(const fgi_search *s, double cost) {
+    return CONSTRUCT_PIECES + (s->best_violations > 0 ? (int64_t)(fgi_search_work(s) / (cost * CHUNK)) : 0);
+}
+
+static fgi_rc start_repair(fgi_search *s) {
+    s->stage = FGI_SEARCH_CHOOSE;
+    if (s->best_violations == 0) return FGI_OK;
+    if (!s->repair && !(s->repair = fgi_repair_create(s->model, s->local))) return FGI_NO_MEMORY;
+    fgi_repair_start(s->repair);
+    s->construct_pieces = pieces(s, 2 * REPAIR_COST);
+    s->stage = FGI_SEARCH_REPAIR;
+    return FGI_OK;
+}
+
+static void repair(fgi_search *s) {
+    const int done = fgi_repair_step(s->repair, CHUNK, &s->rng);
+    if (!done && s->construct_pieces-- > 0) return;
+    fgi_repair_end(s->repair);
+    s->stage = FGI_SEARCH_ASCENT;
+}
+
 /* Feasible rounding, for a limited time. */
-static void construct(fgi_solver *solver, fgi_search *s) {
-    if (s->construct_pieces-- == 0) {
-        s->stage = FGI_SEARCH_CHOOSE;
-        return;
-    }
+static fgi_rc construct(fgi_solver *solver, fgi_search *s) {
+    if (s->construct_pieces-- == 0) return start_repair(s);
     switch (fgi_construct_step(s->construct, CHUNK)) {
-        case FGI_CONSTRUCT_RUNNING: return;
-        case FGI_CONSTRUCT_INFEASIBLE: fgi_solver_bound(solver, -INFINITY); return;
-        case FGI_CONSTRUCT_GAVE_UP: s->stage = FGI_SEARCH_CHOOSE; return;
+        case FGI_CONSTRUCT_RUNNING: return FGI_OK;
+        case FGI_CONSTRUCT_INFEASIBLE: fgi_solver_bound(solver, -INFINITY); return FGI_OK;
+        case FGI_CONSTRUCT_GAVE_UP: return start_repair(s);
         case FGI_CONSTRUCT_DONE: break;
     }
     fgi_local_assign(s->local, fgi_construct_labels(s->construct));
     s->stage = FGI_SEARCH_ASCENT;
+    return FGI_OK;
 }
 
 /* One piece of work of about CHUNK operations. */
@@ -358,16 +382,17 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             s->stage = FGI_SEARCH_CHOOSE;
             if (fgi_local_violations(s->local) > 0 && !s->constructed) {
                 s->constructed = 1;
-                s->construct_pieces = CONSTRUCT_PIECES;
-                /* Nothing feasible yet: as much as all work so far, so that neither construction nor moves starve. */
-                if (s->best_violations > 0) s->construct_pieces += (int64_t)(fgi_search_work(s) / ((double)CONSTRUCT_COST * CHUNK));
+                s->construct_pieces = pieces(s, CONSTRUCT_COST);
                 const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
                 fgi_construct_start(s->construct, s->guide, hint, 1, INT64_MAX - 1);
                 s->stage = FGI_SEARCH_CONSTRUCT;
             }
             break;
         case FGI_SEARCH_CONSTRUCT:
-            construct(solver, s);
+            rc = construct(solver, s);
+            break;
+        case FGI_SEARCH_REPAIR:
+            repair(s);
             break;
         case FGI_SEARCH_CHOOSE:
             if (s->offered) adopt(solver, s);

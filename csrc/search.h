@@ -40,6 +40,15 @@ typedef struct fgi_elites {
 int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, double score);
 void fgi_elites_free(fgi_elites *e);
 
+/* Towards a labeling without violations (search_repair.c), by changes of `local`, which is borrowed. */
+typedef struct fgi_repair fgi_repair;
+fgi_repair *fgi_repair_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
+void fgi_repair_free(fgi_repair *r);
+void fgi_repair_start(fgi_repair *r); /* from the present labeling; a pass over the factors */
+int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng); /* 1: there are no violations any more */
+void fgi_repair_end(fgi_repair *r);   /* back to the labeling with the fewest violations */
+int64_t fgi_repair_operations(const fgi_repair *r);
+
 /* ---- the solver's state ------------------------------------------------------------------------------------------- */
 
 enum { FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
@@ -49,6 +58,7 @@ typedef enum fgi_search_stage {
     FGI_SEARCH_COMPONENTS, /* crossing: take over differing components one by one */
     FGI_SEARCH_ASCENT,     /* coordinate ascent from the start */
     FGI_SEARCH_CONSTRUCT,  /* it ended infeasible: feasible rounding */
+    FGI_SEARCH_REPAIR,     /* that took too long: min-conflicts */
     FGI_SEARCH_CHOOSE,     /* choose a move */
     FGI_SEARCH_PROPOSE,    /* alternatives for a fusion */
     FGI_SEARCH_THIN, FGI_SEARCH_BLOCK,
@@ -82,6 +92,7 @@ typedef struct fgi_search {
     const fgi_model *model;
     fgi_local *local;
     fgi_construct *construct;
+    fgi_repair *repair;        /* made when it is first needed */
     fgi_region *region;
     fgi_thin *thin;
     fgi_treeblock *block;
@@ -100,7 +111,7 @@ typedef struct fgi_search {
     fgi_search_kind kind;
     int64_t n_epochs;
     int constructed;           /* feasible rounding has been tried in this epoch */
-    int64_t construct_pieces;  /* that may still be spent on it */
+    int64_t construct_pieces;  /* that may still be spent on it, or on repair */
     double epoch_begun, last_gain;       /* work */
     int64_t epoch_violations;            /* of the best when the epoch began */
     double epoch_score;

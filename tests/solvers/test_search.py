@@ -144,6 +144,18 @@ def test_a_large_graph_is_coloured() -> None:
     assert run.info.entries_touched < 1e9  # feasible rounding is counted, too
 
 
+def test_random_clauses_are_satisfied() -> None:
+    """Backtracking gets lost in these, min-conflicts does not."""
+    rng = np.random.default_rng(2)
+    graph = FactorGraph([2] * 1500)
+    for _ in range(5400):
+        clause = np.zeros((2, 2, 2))
+        clause[tuple(rng.integers(0, 2, 3))] = -np.inf
+        graph.add_factor(rng.choice(1500, 3, replace=False), clause)
+    graph.add_factor([0], [-np.inf, 0.0])
+    assert Run(graph).step(3).info.score == 0.0
+
+
 def test_a_contradiction_is_proven() -> None:
     graph = FactorGraph([2, 2, 2])
     for i, j in [(0, 1), (1, 2), (2, 0)]:
