@@ -204,8 +204,9 @@ fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *n
     while (*next < m) {
         int32_t i = examples[*next];
         if (i < 0 || i >= n) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
-        fgi_rc rc = g->away ? fgi_away_visit(g, i) : visit_example(g, i);
-        if (rc != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        fgi_rc rc = g->away ? fgi_away_visit(g, i, deadline) : visit_example(g, i);
+        if (rc != FGI_OK) return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
+        if (g->step.phase != FGI_AWAY_IDLE) break;
         ++*next;
         if (fgi_clock() >= deadline) break;
     }

@@ -28,10 +28,24 @@ typedef struct fgi_edge_block {
 /* Algorithm 2 only: the vertices alpha of a block of examples is made of (learn_gdmm_away.c). */
 typedef struct fgi_away {
     int32_t n, capacity;
-    int32_t *vertex;    /* rows: a label per token, two per edge */
+    int32_t **vertex;   /* a label per token, two per edge */
     double *weight;     /* c_v, sum 1 */
-    double *slope;      /* scratch */
 } fgi_away;
+
+enum { FGI_AWAY_IDLE, FGI_AWAY_SLOPES, FGI_AWAY_GATHER, FGI_AWAY_MEASURE, FGI_AWAY_COMMIT, FGI_AWAY_MULTIPLIERS };
+
+/* And the step of it that is under way: it may be left and taken up again after any factor. */
+typedef struct fgi_away_step {
+    int32_t phase;
+    int64_t block, at;  /* the factor that comes next: first all tokens of the block, then its edges */
+    int32_t chosen;     /* the vertex in use to move away from, or (n) the greedy one to move to */
+    double sign;        /* direction d = sign * (vertex - alpha) */
+    double descent, most, sum, size; /* -<grad, d>, longest step, curvature so far, step */
+    int32_t *greedy;
+    double *slope;      /* of the vertices in use, then of the greedy one */
+    double *dense;      /* Phi^T d while it is needed, else zero */
+    int32_t example;    /* of the last factor: a hint */
+} fgi_away_step;
 
 struct fgi_gdmm {
     fgi_learner *L;
@@ -41,6 +55,7 @@ struct fgi_gdmm {
     fgi_edge_block *edges;
     int64_t n_tokens, n_edges;
     fgi_away *away;              /* one per block of s.away examples; NULL for Algorithm 4 */
+    fgi_away_step step;
     int64_t n_away;
     double *row_norm;            /* |x_j|^2 of every token */
     double *loss;                /* per example: factorwise hinge losses at its last visit */
@@ -77,11 +92,14 @@ int64_t fgi_gdmm_edge_begin(const fgi_gdmm *g, int32_t i);
 void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token);
 
 /* learn_gdmm_away.c */
-int64_t fgi_away_width(const fgi_gdmm *g, int64_t block); /* labels of a vertex */
-int fgi_away_reserve(fgi_gdmm *g, int64_t block, int32_t n);
+int64_t fgi_away_width(const fgi_gdmm *g, int64_t block);   /* labels of a vertex */
+int64_t fgi_away_factors(const fgi_gdmm *g, int64_t block); /* tokens and edges */
+int fgi_away_add(fgi_gdmm *g, int64_t block, int32_t *labels);
+void fgi_away_clear(fgi_gdmm *g, int64_t block);
 fgi_rc fgi_away_start(fgi_gdmm *g);
 void fgi_away_free(fgi_gdmm *g);
-fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block);
+fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block, double deadline); /* done when g->step is idle again */
+fgi_rc fgi_away_gather(fgi_gdmm *g);
 
 /* learn_gdmm_oracle.c: the FMOs. */
 void fgi_gdmm_unary_scores(fgi_gdmm *g, int64_t token, int32_t begin, int32_t end); /* gradients into g->scores[begin .. end) */

@@ -263,28 +263,77 @@ int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width) {
 void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices) {
     for (int64_t block = 0; block < g->n_away; block++) {
         const fgi_away *a = &g->away[block];
-        const int64_t labels = a->n * fgi_away_width(g, block);
+        const int64_t width = fgi_away_width(g, block);
         memcpy(weights, a->weight, (size_t)a->n * sizeof *weights);
-        memcpy(vertices, a->vertex, (size_t)labels * sizeof *vertices);
         weights += a->n;
-        vertices += labels;
+        for (int32_t v = 0; v < a->n; v++, vertices += width) memcpy(vertices, a->vertex[v], (size_t)width * sizeof *vertices);
     }
+}
+
+static fgi_rc copy_vertex(const fgi_gdmm *g, int64_t block, const int32_t *labels, int32_t **copy, fgi_error *err) {
+    const int64_t width = fgi_away_width(g, block);
+    for (int64_t at = 0; at < width; at++)
+        if (labels[at] < 0 || labels[at] >= g->L->data.n_labels)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
+    if (!(*copy = fgi_alloc(width, sizeof **copy))) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    memcpy(*copy, labels, (size_t)width * sizeof **copy);
+    return FGI_OK;
 }
 
 fgi_rc fgi_gdmm_import_away(fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err) {
     for (int64_t block = 0; block < g->n_away; block++) {
-        fgi_away *a = &g->away[block];
-        const int64_t labels = counts[block] * fgi_away_width(g, block);
-        for (int64_t at = 0; at < labels; at++)
-            if (vertices[at] < 0 || vertices[at] >= g->L->data.n_labels)
-                return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
         if (counts[block] < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
-        if (!fgi_away_reserve(g, block, counts[block])) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-        a->n = counts[block];
-        memcpy(a->weight, weights, (size_t)a->n * sizeof *weights);
-        memcpy(a->vertex, vertices, (size_t)labels * sizeof *vertices);
-        weights += a->n;
-        vertices += labels;
+        fgi_away_clear(g, block);
+        for (int32_t v = 0; v < counts[block]; v++, vertices += fgi_away_width(g, block)) {
+            int32_t *labels;
+            fgi_rc rc = copy_vertex(g, block, vertices, &labels, err);
+            if (rc != FGI_OK) return rc;
+            if (!fgi_away_add(g, block, labels)) {
+                free(labels);
+                return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            }
+        }
+        memcpy(g->away[block].weight, weights, (size_t)counts[block] * sizeof *weights);
+        weights += counts[block];
     }
     return FGI_OK;
+}
+
+int64_t fgi_gdmm_step_size(const fgi_gdmm *g, int64_t *width) {
+    const int idle = g->step.phase == FGI_AWAY_IDLE;
+    *width = idle ? 0 : fgi_away_width(g, g->step.block);
+    return idle ? 0 : g->away[g->step.block].n + 1;
+}
+
+void fgi_gdmm_export_step(const fgi_gdmm *g, int64_t *place, double *values, double *slopes, int32_t *greedy) {
+    const fgi_away_step *s = &g->step;
+    int64_t width;
+    const int64_t n = fgi_gdmm_step_size(g, &width);
+    const double kept[5] = { s->sign, s->descent, s->most, s->sum, s->size };
+    place[0] = s->phase, place[1] = s->block, place[2] = s->at, place[3] = s->chosen;
+    for (int k = 0; k < 5; k++) values[k] = n ? kept[k] : 0.0;
+    for (int64_t v = 0; v < n; v++) slopes[v] = s->phase == FGI_AWAY_SLOPES ? s->slope[v] : 0.0;
+    for (int64_t at = 0; at < width; at++) greedy[at] = s->greedy ? s->greedy[at] : 0; /* after COMMIT it may have been taken over */
+}
+
+fgi_rc fgi_gdmm_import_step(fgi_gdmm *g, const int64_t *place, const double *values, const double *slopes, const int32_t *greedy, fgi_error *err) {
+    fgi_away_step *s = &g->step;
+    if (place[0] == FGI_AWAY_IDLE) return FGI_OK;
+    if (place[0] < 0 || place[0] > FGI_AWAY_MULTIPLIERS || place[1] < 0 || place[1] >= g->n_away || place[2] < 0 ||
+        place[2] > fgi_away_factors(g, place[1]) || place[3] < 0 || place[3] > g->away[place[1]].n)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, place[1], "the checkpoint does not fit the data");
+    const int64_t n = g->away[place[1]].n + 1;
+    int32_t *labels;
+    fgi_rc rc = copy_vertex(g, place[1], greedy, &labels, err);
+    if (rc != FGI_OK) return rc;
+    free(s->greedy);
+    s->greedy = labels;
+    double *slope = realloc(s->slope, (size_t)n * sizeof *slope);
+    if (!slope) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->slope = slope;
+    memcpy(s->slope, slopes, (size_t)n * sizeof *slopes);
+    s->phase = (int32_t)place[0], s->block = place[1], s->at = place[2], s->chosen = (int32_t)place[3];
+    s->sign = values[0], s->descent = values[1], s->most = values[2], s->sum = values[3], s->size = values[4];
+    rc = fgi_away_gather(g);
+    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }

@@ -175,7 +175,7 @@ typedef struct fgi_gdmm fgi_gdmm;
 fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err);
 void fgi_gdmm_free(fgi_gdmm *g);
 /* Visits examples[*next .. m): every block of an example once, then its multipliers. With away > 0 these are blocks of examples:
- * b has the examples b * away and on. */
+ * b has the examples b * away and on. The deadline then also cuts a block short; the next pass must go on with it. */
 fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
 /*
  * Certificates from factorwise oracles over all examples. relaxed: 1/2 |w|^2 + C times an upper bound on the LP-relaxed losses
@@ -195,6 +195,12 @@ fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *
 int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width);
 void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices);
 fgi_rc fgi_gdmm_import_away(fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err);
+/* ... and the step that a deadline cut short, if any: 4 whole numbers, 5 reals, and the arrays of the sizes returned. It is
+ * imported last. */
+int64_t fgi_gdmm_step_size(const fgi_gdmm *g, int64_t *width); /* slopes; width: labels of the greedy vertex */
+void fgi_gdmm_export_step(const fgi_gdmm *g, int64_t *place, double *values, double *slopes, int32_t *greedy);
+fgi_rc fgi_gdmm_import_step(fgi_gdmm *g, const int64_t *place, const double *values, const double *slopes,
+                            const int32_t *greedy, fgi_error *err);
 
 /* The same for label sets with pairwise interactions (Algorithm 1 with Algorithm 3). greedy: how many labels a visit may add. */
 typedef struct fgi_gdmm_sets fgi_gdmm_sets;

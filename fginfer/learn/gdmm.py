@@ -28,8 +28,7 @@ class GdmmOptions:
 
     variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
     all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
-    its rate; block_size = all examples is its global form, best with eta about 0.1). The clock is looked at between
-    blocks.
+    its rate; block_size = all examples is its global form, best with eta about 0.1).
     """
 
     rho: float = 0.0
@@ -191,7 +190,13 @@ class GdmmTokens(_Gdmm):
             labels += int(counts[block]) * int(width[0])
         weights, vertices = np.zeros(counts.sum()), np.zeros(labels, np.int32)
         lib.fgi_gdmm_export_away(self._handle, pointer(weights), pointer(vertices))
-        return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices}
+        slopes = np.zeros(lib.fgi_gdmm_step_size(self._handle, width))
+        step = {
+            "step_place": np.zeros(4, np.int64), "step_values": np.zeros(5), "step_slopes": slopes,
+            "step_greedy": np.zeros(int(width[0]), np.int32),
+        }  # fmt: skip
+        lib.fgi_gdmm_export_step(self._handle, *(pointer(a) for a in step.values()))
+        return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices, **step}
 
     def restore(self, saved: dict[str, Any]) -> None:
         names = ("support_size", "labels", "values", "state_size", "states", "betas", "losses")
@@ -200,8 +205,12 @@ class GdmmTokens(_Gdmm):
         self.learner.weights[:] = saved["weights"]
         self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
         if self.options.variant == "afw":
-            vertices = [np.ascontiguousarray(saved[name]) for name in ("vertex_counts", "vertex_weights", "vertices")]
-            self._call("import_away", *(pointer(a) for a in vertices))
+            for call, names in (
+                ("import_away", ("vertex_counts", "vertex_weights", "vertices")),
+                ("import_step", ("step_place", "step_values", "step_slopes", "step_greedy")),
+            ):
+                arrays = [np.ascontiguousarray(saved[name]) for name in names]
+                self._call(call, *(pointer(a) for a in arrays))
         self._restore_common(saved)
 
 

@@ -151,6 +151,45 @@ def test_slices_and_checkpoints_change_nothing(size):
     assert whole.counters() == sliced.counters()
 
 
+@pytest.mark.parametrize("case", ["chain", "candidates", "weighted"])
+def test_a_block_may_be_left_after_any_factor(case):
+    """With all examples in one block: wherever a deadline cuts it short, w belongs to the duals, the certificate holds,
+    and a copy made from a checkpoint goes on in exactly the same way."""
+    data, C = CASES[case](np.random.default_rng(4)), 0.5
+    best = optimum(data, C, squared=False)
+    solvers = [
+        make_solver("gdmm", Learner(data), None, C, 3, AWAY | {"block_size": 100, "primal": "exact"}) for _ in "ab"
+    ]
+    factors = 2 * int(data.token_begin[-1]) - data.n_examples
+    calls, passes, phases = 0, 0, set()
+    while passes < 5:
+        passes += solvers[0].advance(0.0)
+        solvers[1].advance(0.0)
+        calls += 1
+        alpha, _, _, saved = dense(data, solvers[0])
+        phases.add(int(saved["step_place"][0]))
+        tables, at = np.zeros((data.n_labels, data.n_labels)), 0
+        edges = [t for t in range(data.token_begin[-1]) if t + 1 not in data.token_begin]
+        for t, n in zip(edges, saved["state_size"], strict=True):
+            for state, beta in zip(
+                saved["states"].reshape(-1, 2)[at : at + n], saved["betas"][at : at + n], strict=True
+            ):
+                tables[tuple(state)] -= beta
+                tables[data.truth[t], data.truth[t + 1]] += beta
+            at += n
+        expected = np.concatenate([(data.rows.T @ alpha).ravel(), tables.ravel()])
+        assert solvers[0].weights() == pytest.approx(expected, abs=1e-10)
+        if calls % 10 == 0:
+            measured = solvers[0].measure()
+            assert measured.dual <= best * (1 + 1e-9) <= measured.primal * (1 + 2e-9)
+        again = solvers[1].export()
+        assert all(np.array_equal(saved[name], again[name]) for name in saved)
+        solvers[1] = make_solver("gdmm", Learner(data), None, C, 3, solvers[0].options.__dict__)
+        solvers[1].restore(saved)
+    assert phases == {0, 1, 2, 3, 4, 5}
+    assert calls >= 5 * 4 * factors  # slopes, gather, measure, commit
+
+
 def test_options_are_checked():
     learner = Learner(CASES["chain"](np.random.default_rng(0)))
     with pytest.raises(SettingsError, match="variants block and afw"):
