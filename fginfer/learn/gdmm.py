@@ -205,12 +205,10 @@ class GdmmTokens(_Gdmm):
         self.learner.weights[:] = saved["weights"]
         self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
         if self.options.variant == "afw":
-            for call, names in (
-                ("import_away", ("vertex_counts", "vertex_weights", "vertices")),
-                ("import_step", ("step_place", "step_values", "step_slopes", "step_greedy")),
-            ):
-                arrays = [np.ascontiguousarray(saved[name]) for name in names]
-                self._call(call, *(pointer(a) for a in arrays))
+            vertices = [np.ascontiguousarray(saved[name]) for name in ("vertex_counts", "vertex_weights", "vertices")]
+            self._call("import_away", *(pointer(a) for a in vertices))
+            step = [np.ascontiguousarray(saved[f"step_{name}"]) for name in ("place", "values", "slopes", "greedy")]
+            self._call("import_step", *(pointer(a) for a in step))
         self._restore_common(saved)
 
 

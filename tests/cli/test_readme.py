@@ -16,6 +16,8 @@ def test_the_python_code_runs(capsys):
     assert out.startswith("[1 2 2] 2.08")
     assert "optimal" in out or "gap_reached" in out
     assert "True (8,)" in out
+    scores = {name: float(score) for name, score in re.findall(r"^(\w*SVM) ([\d.]+)$", out, flags=re.MULTILINE)}
+    assert scores["StructuredSVM"] < 0.6 < 0.8 < scores["KernelStructuredSVM"]
 
 
 def test_two_set_up_commands():
