@@ -163,7 +163,11 @@ void fgi_gdmm_free(fgi_gdmm *g) {
 }
 
 void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
-    *info = (fgi_gdmm_info){ g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, g->squared_norm, g->rho, g->bytes };
+    *info = (fgi_gdmm_info){ g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes };
+    fgi_sum norm = { 0 }; /* made anew, so that a resumed run has the same bits */
+    for (int64_t k = 0; k < g->L->dimension; k++)
+        if (g->L->w[k] != 0.0) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
+    info->squared_norm = fgi_sum_value(&norm);
     for (int64_t t = 0; t < g->n_tokens; t++) info->active_labels += g->tokens[t].n;
     for (int64_t e = 0; e < g->n_edges; e++) info->active_states += g->edges[e].n;
     for (int64_t i = 0; i < g->L->data.n_examples; i++) info->loss_estimate += g->loss[i];

@@ -77,7 +77,6 @@ fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t exam
     fgi_rc rc = check_settings(s, err);
     if (rc == FGI_OK) rc = fgi_learn_check_answer(L, example, answer, length, err);
     if (rc != FGI_OK) return rc;
-    L->state.oracle_calls++;
     rc = update(L, s, example, answer, length);
     return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }

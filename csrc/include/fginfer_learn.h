@@ -85,6 +85,8 @@ typedef struct fgi_learn_state {
 
 void fgi_learn_get_state(const fgi_learner *L, fgi_learn_state *state);
 void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state);
+/* Counts calls of oracles outside the core. */
+void fgi_learn_count(fgi_learner *L, int64_t calls);
 /* Recomputes |w|^2 and the dual sums from what they stand for: rounding does not build up over passes. */
 void fgi_learn_refresh(fgi_learner *L, double C);
 
@@ -131,7 +133,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
 /* The same without decoding: re-optimises over the answers kept (bcfw, dcd). */
 fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
                              double deadline, fgi_error *err);
-/* One update with an answer found elsewhere. */
+/* One update with an answer found elsewhere (fgi_learn_count). */
 fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer, int32_t length,
                        fgi_error *err);
 /* Working sets, for checkpoints: per kept answer its example, length, alpha and loss; labels concatenated; per

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.errors import DataError, FginferError, FormatError, SolverError
 from fginfer.learn import modelfile
+from fginfer.learn.checkpoints import Checkpoints
 from fginfer.learn.data import Encoded, Reals, is_listed
-from fginfer.learn.encode import CHOICE_MODELS, MODELS, encode
+from fginfer.learn.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
 from fginfer.learn.inputs import (
     check_dense_input,
     check_fitted_shapes,
@@ -30,7 +30,8 @@ from fginfer.learn.labels import labels_are_listed
 from fginfer.learn.learner import Answers, Learner
 from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.solvers import make_oracle, make_solver
-from fginfer.learn.trace import LearnPoint, Limits, Progress, drive
+from fginfer.learn.trace import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
+from fginfer.native import lib
 
 # What model files keep of a fit, besides weights_ and classes_.
 _SAVED = (
@@ -116,59 +117,50 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- training
 
     def fit(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> Self:
-        """Trains on X and y; `offsets` with concatenated examples. All input is checked before training starts."""
+        """Trains on X and y; `offsets` with concatenated examples. All input is checked before training starts.
+
+        Ctrl-C raises KeyboardInterrupt (a caller's loop must stop), after which the model has what was learned until
+        then, and ``status_`` is "interrupted".
+        """
+        begin = lib.fgi_clock()
         self._check_settings()
         seed = seed_of(self.random_state)
         X, y = check_dense_input(self, X, y, fitting=True)
         data, classes = encode(
             self.model, X, y, offsets=offsets, intercept=False, pairwise=self.pairwise, cost=self.loss
         )  # fmt: skip
-        if self.model not in ("multilabel", *CHOICE_MODELS) and len(classes) < 2:
+        if self.model in TOKEN_MODELS and len(classes) < 2:
             raise DataError(f"y has one class only: {classes[0]!r}; a classifier needs at least 2 classes")
         n_features = data.rows.shape[1]
         data.rows = self._learn_rows(data.rows)
         learner = Learner(data, threads_of(self.n_jobs))
         oracle = make_oracle(self.oracle, self.model, learner)
+        getattr(oracle, "check", lambda _: None)(data)
         options = {"batch_size": self.batch_size, **(self.solver_options or {})}
         solver = make_solver(self.solver, learner, oracle, self.C, seed, options)
-        self._train(solver, data)
+        self._train(solver, Checkpoints(self, data, solver, oracle, seed), seed, begin)
         self.classes_, self.n_features_in_ = classes, n_features
         self.n_edge_features_, self.edge_kind_ = data.n_edge_features, data.edge_kind
         self.label_lists_ = self.model == "multilabel" and labels_are_listed(y)
         self.weights_: Reals = self._keep(solver.weights().copy())
+        if not np.isfinite(self.weights_).all():
+            raise SolverError(TOO_LARGE)
+        if self.status_ == "interrupted":
+            raise KeyboardInterrupt
         return self
 
-    def _train(self, solver: Any, data: Encoded) -> None:
-        """Runs the solver, on from a checkpoint or from the last fit if there is one for the same data and settings."""
-        names = ("model", "solver", "C", "random_state", "fit_intercept", "pairwise", "batch_size", "solver_options")
-        resumable = self.checkpoint is not None or self.warm_start
-        mark = modelfile.fingerprint(data, {name: getattr(self, name) for name in names}) if resumable else ""
-        progress = self._resume(solver, mark)
+    def _train(self, solver: Any, run: Checkpoints, seed: int, begin: float) -> None:
+        """Runs the solver, on from where `run` has restored it."""
         limits = Limits(self.tol, self.max_iter, self.time_limit, self.eval_every, self.checkpoint_interval)
-
-        def save(now: Progress) -> None:
-            assert self.checkpoint is not None
-            modelfile.write(self.checkpoint, {"fingerprint": mark, **asdict(now)}, solver.export())
-
-        keep = save if self.checkpoint is not None else None
-        self.status_, self.trace_ = drive(solver, limits, self.verbose, self.callback, keep, progress)
-        self.n_iter_ = max(1, self.trace_[-1].passes)
-        measured = [p for p in self.trace_ if (p.primal, p.dual) != (None, None)] or self.trace_
-        self.primal_, self.dual_, self.gap_ = measured[-1].primal, measured[-1].dual, measured[-1].gap
-        self._last_run = (mark, solver.export()) if self.warm_start else None
-
-    def _resume(self, solver: Any, mark: str) -> Progress:
-        """What is already done according to a checkpoint; a warm start counts anew."""
-        if self.checkpoint is not None and os.path.exists(self.checkpoint):
-            header, arrays = modelfile.read(self.checkpoint)
-            if header.get("fingerprint") != mark:
-                raise SettingsError(f"the checkpoint {self.checkpoint} was written for other data or settings")
-            solver.restore(arrays)
-            return Progress(header["passes"], header["seconds"], header.get("gap"))
-        saved = getattr(self, "_last_run", None)
-        if self.warm_start and saved is not None and saved[0] == mark:
-            solver.restore(saved[1])
-        return Progress()
+        with shown(self.verbose):
+            log_start(self.solver, solver.learner, seed)
+            self.status_, self.trace_ = drive(
+                solver, limits, self.verbose, self.callback, run.save, run.progress, begin
+            )  # fmt: skip
+        last = self.trace_[-1]
+        self.n_iter_ = max(1, last.passes)
+        self.primal_, self.dual_, self.gap_ = last.primal, last.dual, last.gap
+        self._last_run = run.state() if self.warm_start else None
 
     # ---- what was learned
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fginfer.learn.data import Reals
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle, certifies, decode
+from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode
 from fginfer.learn.trace import Measured
 from fginfer.native import lib
 
@@ -16,39 +16,43 @@ from fginfer.native import lib
 class _Batch:
     """The shared part: one call of the oracle gives the plane (sum of psi, sum of losses) and the primal value at w."""
 
+    measuring = 0.0
+
     def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
         self.learner, self.oracle, self.C = learner, oracle, C
         self._w: Reals = np.zeros(learner.dimension)
-        self._primal, self._dual = np.inf, 0.0
+        self._primal, self._dual, self._sure = np.inf, 0.0, certifies(learner, oracle)
         self._best: Reals = self._w.copy()
-        self._place, self._sum, self._sum_loss = 0, self._w, 0.0
+        self._place, self._sum, self._sum_loss, self._slack = 0, np.zeros(learner.dimension), 0.0, 0.0
 
     def _plane(self, deadline: float) -> tuple[Reals, float] | None:
         """(sum of psi, sum of losses) at the current w, or None when the deadline came first: call again to go on.
 
-        Also notes the primal value and keeps the best weights seen. A resumed run makes the unfinished plane again.
+        Also notes the primal value and keeps the best weights seen.
         """
-        n = self.learner.data.n_examples
-        if self._place == 0:
-            self._sum, self._sum_loss = np.zeros(self.learner.dimension), 0.0
+        n, chunk = self.learner.data.n_examples, CHUNK if self.oracle is None else 1
         while self._place < n:
-            examples = self.learner.everything[self._place : self._place + 128]
+            examples = self.learner.everything[self._place : self._place + chunk]
             answers = decode(self.learner, self.oracle, self._w, 1.0, examples)
             self._sum_loss += self.learner.add_psi(answers, 1.0, self._sum, examples)
+            self._slack += float(np.sum(answers.slack))
             self._place += len(examples)
             if lib.fgi_clock() >= deadline and self._place < n:
                 return None
-        self._place = 0
-        primal = 0.5 * float(self._w @ self._w) + self.C * (self._sum_loss - float(self._w @ self._sum))
+        self._sure &= self._slack < np.inf
+        loss = self._sum_loss - float(self._w @ self._sum) + (self._slack if self._sure else 0.0)
+        primal = 0.5 * float(self._w @ self._w) + self.C * loss
         if primal < self._primal:
             self._primal, self._best = primal, self._w.copy()
-        return self._sum, self._sum_loss
+        plane, sum_loss = self._sum, self._sum_loss
+        self._place, self._sum, self._sum_loss, self._slack = 0, np.zeros(self.learner.dimension), 0.0, 0.0
+        return plane, sum_loss
 
     def weights(self) -> Reals:
         return self._best
 
-    def measure(self) -> Measured:
-        return Measured(self._primal if certifies(self.learner, self.oracle) else None, self._dual)
+    def measure(self, deadline: float = np.inf) -> Measured:
+        return Measured(self._primal if self._sure and self._primal < np.inf else None, self._dual)
 
     def wants_certificate(self, tol: float) -> bool:
         return True  # primal and dual are known anyway
@@ -59,13 +63,20 @@ class _Batch:
 
     def export(self) -> dict[str, Any]:
         return {
-            "w": self._w.copy(), "best": self._best.copy(), "values": np.array([self._primal, self._dual]),
-            "counters": np.array(self.counters()),
+            "w": self._w.copy(), "best": self._best.copy(), "values": np.array([self._primal, self._dual, self._sure]),
+            "counters": np.array(self.counters()), "place": np.array(self._place), "sum": self._sum.copy(),
+            "sum_loss": np.array([self._sum_loss, self._slack]),
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
-        self._w, self._best = np.array(saved["w"]), np.array(saved["best"])
-        self._primal, self._dual = (float(x) for x in saved["values"])
+        self._w, self._best, self._sum = (np.array(saved[name]) for name in ("w", "best", "sum"))
+        self._primal, self._dual, self._sure = (
+            float(saved["values"][0]),
+            float(saved["values"][1]),
+            bool(saved["values"][2]),
+        )
+        self._sum_loss, self._slack = (float(x) for x in saved["sum_loss"])
+        self._place = int(saved["place"])
         calls, touched = (int(x) for x in saved["counters"])
         self.learner.set_state(oracle_calls=calls, entries_touched=touched)
 
@@ -121,15 +132,22 @@ class CuttingPlane(_Batch):
         self._gram = np.zeros((0, 0))
         self._alpha = np.zeros(0)
         self._idle = np.zeros(0, np.int64)
+        self._rounds, self._wanted = -1, 0.0  # of solving the dual over the planes; -1: a plane is being made
 
     def advance(self, deadline: float) -> bool:
-        found = self._plane(deadline)
-        if found is None:
-            return False
-        plane, loss = found
-        self._add(plane, loss)
-        wanted = 0.02 * max(0.0, self._primal - self._dual) / self.C  # no need to be more exact than the planes are
-        self._alpha = solve_simplex_qp(self._gram, self._losses, self.C, self._alpha, wanted)
+        if self._rounds < 0:
+            found = self._plane(deadline)
+            if found is None:
+                return False
+            self._add(*found)
+            self._rounds = 0
+            self._wanted = 0.02 * max(0.0, self._primal - self._dual) / self.C  # the planes are no more exact either
+        while self._rounds < QP_ROUNDS:
+            self._alpha, solved = improve_simplex_qp(self._gram, self._losses, self.C, self._alpha, self._wanted)
+            self._rounds = QP_ROUNDS if solved else self._rounds + 1
+            if lib.fgi_clock() >= deadline and not solved:
+                return False
+        self._rounds = -1
         self._dual = max(
             self._dual, float(self._losses @ self._alpha) - 0.5 * float(self._alpha @ self._gram @ self._alpha)
         )
@@ -163,12 +181,8 @@ class CuttingPlane(_Batch):
 
     def export(self) -> dict[str, Any]:
         saved = super().export()
-        saved["losses"], saved["alpha"], saved["idle"], saved["gram"] = (
-            self._losses,
-            self._alpha,
-            self._idle,
-            self._gram,
-        )
+        saved["losses"], saved["alpha"], saved["idle"] = self._losses, self._alpha, self._idle
+        saved["gram"], saved["solving"] = self._gram, np.array([self._rounds, self._wanted])
         saved["plane_size"] = np.array([len(i) for i, _ in self._planes], np.int64)
         saved["plane_index"] = np.concatenate([i for i, _ in self._planes]) if self._planes else np.zeros(0, np.int64)
         saved["plane_value"] = np.concatenate([v for _, v in self._planes]) if self._planes else np.zeros(0)
@@ -179,15 +193,20 @@ class CuttingPlane(_Batch):
         self._losses, self._alpha, self._idle, self._gram = (
             np.array(saved[name]) for name in ("losses", "alpha", "idle", "gram")
         )  # fmt: skip
+        self._rounds, self._wanted = int(saved["solving"][0]), float(saved["solving"][1])
         cuts = np.cumsum(saved["plane_size"])[:-1]
         parts = zip(np.split(saved["plane_index"], cuts), np.split(saved["plane_value"], cuts), strict=True)
         self._planes = list(parts) if len(saved["plane_size"]) else []
 
 
-def solve_simplex_qp(
-    gram: Reals, gain: Reals, C: float, start: Reals, wanted: float = 0.0, tol: float = 1e-9, steps: int = 20000
-) -> Reals:
-    """max gain.a - a.gram.a / 2 over a >= 0, sum a <= C, by pairwise coordinate steps from a feasible `start`.
+QP_ROUNDS, QP_STEPS = 40, 500
+
+
+def improve_simplex_qp(
+    gram: Reals, gain: Reals, C: float, start: Reals, wanted: float = 0.0, tol: float = 1e-9
+) -> tuple[Reals, bool]:
+    """max gain.a - a.gram.a / 2 over a >= 0, sum a <= C, by pairwise coordinate steps from a feasible `start`: (a,
+    whether that is it). One call is one round of steps; between rounds there is time to look at the clock.
 
     The unused part of C is one more coordinate with gain 0 and zero rows; each step moves weight from the coordinate
     with the smallest gradient among those that have any to the one with the largest, until the two differ by at most
@@ -196,19 +215,18 @@ def solve_simplex_qp(
     n = len(gain)
     full = np.zeros((n + 1, n + 1))
     full[:n, :n] = gram
-    a = np.append(start, C - start.sum())
+    a = np.append(start, max(0.0, C - start.sum()))
     gradient = np.append(gain, 0.0) - full @ a
     scale = max(wanted, tol * max(1.0, float(np.abs(gain).max(initial=0.0))))
-    for _ in range(steps):
+    for _ in range(QP_STEPS):
         up = int(np.argmax(gradient))
         down = int(np.argmin(np.where(a > 0, gradient, np.inf)))
         excess = gradient[up] - gradient[down]
         if excess <= scale:
-            break
+            return a[:n], True
         curvature = full[up, up] + full[down, down] - 2 * full[up, down]
         step = min(a[down], excess / curvature) if curvature > 0 else a[down]
         a[up] += step
         a[down] = 0.0 if step == a[down] else a[down] - step
         gradient -= step * (full[:, up] - full[:, down])
-    result: Reals = a[:n]
-    return result
+    return a[:n], False

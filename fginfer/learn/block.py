@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from fginfer.errors import SettingsError
 from fginfer.learn.data import Ints, Reals
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle, certifies, decode
+from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode, losses
 from fginfer.learn.trace import Measured
 from fginfer.native import lib
 
@@ -62,6 +63,9 @@ class BlockSolver:
         )
         self._stages: list[tuple[bool, Ints]] = []
         self._place = 0
+        self._pending: list[Ints] = []  # answers found for the batch at _place, and how many have been used
+        self._used = 0
+        self.measuring = {"bcfw": 1.0 + options.averaging, "dcd": 1.0, "ssg": 1.0}.get(name, 0.0)
         self._measuring = np.zeros(2, np.int64)  # oracle calls and entries spent on measuring
         self._progress = np.zeros(3)
         self._best: Reals | None = None
@@ -94,7 +98,7 @@ class BlockSolver:
             self._progress = np.array([self._dual(), 0.0, 0.0])
         while self._stages:
             cached, order = self._stages[0]
-            if self.oracle is None or cached:
+            if cached or (self.oracle is None and self._settings.batch <= 2 * CHUNK):
                 self._place = self.learner.run_pass(self._settings, order, self._place, deadline, cached)
             else:
                 self._ask(order, deadline)
@@ -125,20 +129,27 @@ class BlockSolver:
         return bool(done < 10 and (done == 0 or now - before > 0.5 * gain))
 
     def _ask(self, order: Ints, deadline: float) -> None:
-        """As run_pass, with answers from a Python oracle."""
-        assert self.oracle is not None
-        factor = {"perceptron": 0.0}.get(self.name, 1.0)
-        batch = int(self._settings.batch)
+        """As run_pass, with a look at the clock after every answer of a Python oracle, or some of a large batch."""
+        learner, batch = self.learner, int(self._settings.batch)
         while self._place < len(order):
-            if self.name == "ssg" and self.learner.state.steps:
-                factor = self.learner.state.steps / (self.learner.data.n_examples * self.C)
             examples = order[self._place : self._place + batch]
-            answers = decode(self.learner, self.oracle, self.learner.weights, factor, examples).split()
-            for i, answer in zip(examples, answers, strict=True):
-                self.learner.offer(self._settings, int(i), answer)
+            factor = 0.0 if self.name == "perceptron" else 1.0
+            if self.name == "ssg" and learner.state.steps:  # as fgi_learn_loss_factor
+                factor = learner.state.steps / (learner.data.n_examples * self.C)
+            while len(self._pending) < len(examples) and self._used == 0:
+                few = examples[len(self._pending) : len(self._pending) + (CHUNK if self.oracle is None else 1)]
+                self._pending += decode(learner, self.oracle, learner.weights, factor, few).split()
+                if lib.fgi_clock() >= deadline and len(self._pending) < len(examples):
+                    return
+            while self._used < len(examples):
+                learner.offer(self._settings, int(examples[self._used]), self._pending[self._used])
+                self._used += 1
+                if lib.fgi_clock() >= deadline and self._used < len(examples):
+                    return
+            self._pending, self._used = [], 0
             self._place += len(examples)
             if lib.fgi_clock() >= deadline:
-                break
+                return
 
     # ---- what comes out
 
@@ -162,12 +173,14 @@ class BlockSolver:
         """The weights to predict with: the average, or what was best when measured."""
         return self.averaged() if self._best is None else self._best
 
-    def primal(self, weights: Reals) -> float:
+    def primal(self, weights: Reals, deadline: float = inf) -> float:
         before = self.learner.state
-        hinges = self.learner.hinges(weights, decode(self.learner, self.oracle, weights, 1.0))
-        after = self.learner.state
-        self._measuring += (after.oracle_calls - before.oracle_calls, after.entries_touched - before.entries_touched)
-        loss = np.maximum(hinges, 0.0)  # an approximate oracle may do worse than the truth
+        try:
+            loss = losses(self.learner, self.oracle, weights, deadline)
+        finally:
+            after = self.learner.state
+            calls, entries = before.oracle_calls, before.entries_touched
+            self._measuring += (after.oracle_calls - calls, after.entries_touched - entries)
         return 0.5 * float(weights @ weights) + self.C * float(np.sum(loss**2 if self.name == "dcd" else loss))
 
     def wants_certificate(self, tol: float) -> bool:
@@ -178,7 +191,7 @@ class BlockSolver:
             return bool(np.max(self.learner.gaps) <= max(10 * self.options.threshold, tol))
         return False
 
-    def measure(self) -> Measured:
+    def measure(self, deadline: float = inf) -> Measured:
         averaged = self.averaged()
         if self.name in ("perceptron", "mira"):
             return Measured()
@@ -186,15 +199,15 @@ class BlockSolver:
             return Measured(None, self._dual() if self.name == "bcfw" else None)
         if self.name == "ssg":
             self._best = averaged
-            return Measured(self.primal(averaged))
+            return Measured(_finite(self.primal(averaged, deadline)))
         state, last = self.learner.state, self.learner.weights.copy()
         if self.name == "dcd":
             self._best = last
             dual = state.dual_loss - 0.5 * state.squared_norm - state.dual_square / (4 * self.C)
-            return Measured(self.primal(last), dual)
-        candidates = [(self.primal(w), w) for w in ((last, averaged) if self.options.averaging else (last,))]
+            return Measured(_finite(self.primal(last, deadline)), dual)
+        candidates = [(self.primal(w, deadline), w) for w in ((last, averaged) if self.options.averaging else (last,))]
         primal, self._best = min(candidates, key=lambda pair: pair[0])
-        return Measured(primal, state.dual_loss - 0.5 * state.squared_norm)
+        return Measured(_finite(primal), state.dual_loss - 0.5 * state.squared_norm)
 
     def counters(self) -> tuple[int, int]:
         state = self.learner.state
@@ -209,7 +222,9 @@ class BlockSolver:
         saved["orders"] = np.array([order for _, order in self._stages], np.int32).reshape(
             len(self._stages), self.learner.data.n_examples
         )
-        saved["place"] = np.array(self._place)
+        saved["place"], saved["used"] = np.array(self._place), np.array(self._used)
+        saved["pending_sizes"] = np.array([len(answer) for answer in self._pending], np.int64)
+        saved["pending"] = np.concatenate(self._pending) if self._pending else np.zeros(0, np.int32)
         saved["measuring"], saved["progress"] = self._measuring.copy(), self._progress.copy()
         return saved
 
@@ -219,5 +234,12 @@ class BlockSolver:
         self._stages = [
             (bool(c), np.ascontiguousarray(o)) for c, o in zip(saved["stages"], saved["orders"], strict=True)
         ]
-        self._place = int(saved["place"])
+        self._place, self._used = int(saved["place"]), int(saved["used"])
+        cuts = np.cumsum(saved["pending_sizes"])
+        self._pending = np.split(saved["pending"], cuts[:-1]) if len(cuts) else []
         self._measuring, self._progress = np.array(saved["measuring"]), np.array(saved["progress"])
+
+
+def _finite(primal: float) -> float | None:
+    """An oracle without a bound on its answers gives no upper bound on the objective."""
+    return None if primal == inf else primal

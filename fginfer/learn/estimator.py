@@ -24,7 +24,7 @@ class StructuredSVM(StructuredEstimator):
     solver : "bcfw", "gdmm", "fw", "cutting-plane", "ssg", "soft-bcfw" (hinge loss); "dcd" (squared hinge);
         "perceptron", "mira" (no objective, no gap).
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.
-    tol : relative duality gap at which training ends. max_iter : passes. time_limit : seconds of training.
+    tol : relative duality gap at which training ends. max_iter : passes. time_limit : seconds `fit` may take.
     n_jobs : threads of the oracles; the result does not depend on it. batch_size : answers found at the same weights
         before their updates (the solvers that go from example to example); threads share the work on a batch.
     loss : (K, K) cost matrix over ``classes_`` sorted, or None for 0/1 (chain, graph, multiclass); multilabel: the pair
@@ -33,12 +33,15 @@ class StructuredSVM(StructuredEstimator):
     pairwise : False leaves out the transition or interaction weights.
     oracle : an object with ``answer(learner, weights, example, loss)`` instead of the built-in decoders.
     eval_every : measure objective and gap every so many passes (0: only when it may be done, and at the end).
+    callback : called with a LearnPoint after every pass; a true return value ends training.
+    verbose : 1 shows the log, 2 a line for every pass. ``logging.basicConfig(level="INFO")`` shows it, too.
     checkpoint : a file written every `checkpoint_interval` seconds and at the end; an existing one is continued.
     warm_start : a second `fit` on the same data and settings goes on where the first ended.
     solver_options : further settings of the solver, as a dict; see the options class of its module.
 
     After `fit`: ``weights_`` (all parameters), ``coef_`` (labels x features), ``intercept_``, ``pairwise_`` (tables),
-    ``classes_``, ``trace_`` (a list of LearnPoint), ``status_``, ``n_iter_``, ``primal_``, ``dual_``, ``gap_``.
+    ``classes_``, ``trace_`` (a list of LearnPoint), ``status_`` (converged, iteration_limit, time_limit, stopped,
+    interrupted), ``n_iter_``, and ``primal_``, ``dual_``, ``gap_`` (None where they are not known).
     """
 
     kind: ClassVar[str] = "linear"

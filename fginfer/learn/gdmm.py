@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from fginfer.errors import SettingsError
 from fginfer.learn.data import Ints, Reals
-from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.learner import Learner, fits
+from fginfer.learn.oracle import Oracle, losses
 from fginfer.learn.trace import Measured
 from fginfer.native import check, ffi, lib, new_error, pointer
 
@@ -63,6 +64,8 @@ class _Gdmm:
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
     ) -> None:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
+        if options.primal == "exact" and not learner.decodes:
+            raise SettingsError("primal=exact: on problems with cycles gdmm minimises, and measures, a relaxation")
         s = ffi.new("fgi_gdmm_settings *")
         s.C, s.rho, s.eta = C, options.rho, 0.0 if name == "soft-bcfw" else options.eta
         s.partitions, s.brute_force, s.seed = options.partitions, options.brute_force, seed
@@ -123,18 +126,21 @@ class _Gdmm:
         if self.options.primal != "auto":
             return self.options.primal == "exact"
         data = self.learner.data
-        if self.oracle is not None or not self.learner.decodes:
+        if not self.learner.decodes:
             return False
         if data.choice_begin is not None or data.edges == 0:
             return True
         return float(data.token_begin[-1]) * data.n_labels**2 <= 5e8
 
-    def measure(self) -> Measured:
+    @property
+    def measuring(self) -> float:
+        return 2.0 + self._exact()
+
+    def measure(self, deadline: float = inf) -> Measured:
         primal, dual, infeasibility = self.certificate()
         if self._exact():
             w = self.weights()
-            hinges = self.learner.hinges(w, decode(self.learner, self.oracle, w, 1.0))
-            primal = 0.5 * float(w @ w) + self.C * float(np.sum(np.maximum(hinges, 0.0)))
+            primal = 0.5 * float(w @ w) + self.C * float(np.sum(losses(self.learner, None, w, deadline)))
         return Measured(primal, dual, infeasibility)
 
     # ---- checkpoints
@@ -166,12 +172,28 @@ class GdmmTokens(_Gdmm):
         check(lib.fgi_gdmm_create(self.learner._handle, settings, out, error), error)
         return ffi.gc(out[0], lib.fgi_gdmm_free)
 
+    def _edges(self) -> int:
+        data = self.learner.data
+        if data.edges == 2 and data.edge_begin is not None:
+            return int(data.edge_begin[-1])
+        return int(data.token_begin[-1]) - data.n_examples if data.edges == 1 else 0
+
+    def _degrees(self) -> Any:
+        """Edges of each token."""
+        data, degree = self.learner.data, np.zeros(self.learner.data.token_begin[-1], np.int64)
+        if data.edges == 1:
+            degree += 2
+            np.subtract.at(degree, np.concatenate([data.token_begin[:-1], data.token_begin[1:] - 1]), 1)
+        elif data.edge_begin is not None and data.edge_u is not None and data.edge_v is not None:
+            first = np.repeat(data.token_begin[:-1], np.diff(data.edge_begin))
+            np.add.at(degree, np.concatenate([first + data.edge_u, first + data.edge_v]), 1)
+        return degree
+
     def export(self) -> dict[str, Any]:
         sizes = np.zeros(4, np.int64)
         lib.fgi_gdmm_export_size(self._handle, pointer(sizes))
         data = self.learner.data
-        n_edges = int(data.token_begin[-1]) - data.n_examples if data.edges == 1 else 0
-        n_edges = int(data.edge_begin[-1]) if data.edges == 2 and data.edge_begin is not None else n_edges
+        n_edges = self._edges()
         arrays: dict[str, Any] = {
             "support_size": np.zeros(data.token_begin[-1], np.int32), "labels": np.zeros(sizes[0], np.int32),
             "values": np.zeros(sizes[1]), "state_size": np.zeros(n_edges, np.int32),
@@ -199,13 +221,25 @@ class GdmmTokens(_Gdmm):
         return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices, **step}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        names = ("support_size", "labels", "values", "state_size", "states", "betas", "losses")
-        arrays = [np.ascontiguousarray(saved[name]) for name in names]
-        work = np.ascontiguousarray(saved["work"])
-        self.learner.weights[:] = saved["weights"]
+        data = self.learner.data
+        labels, states = saved["support_size"], saved["state_size"]
+        fits("support_size", labels, data.token_begin[-1])
+        fits("state_size", states, self._edges())
+        arrays = [labels, fits("labels", saved["labels"], labels.sum())]
+        arrays += [fits("values", saved["values"], labels @ (1 + 2 * self._degrees())), states]
+        arrays += [fits("states", saved["states"], 2 * states.sum()), fits("betas", saved["betas"], states.sum())]
+        arrays += [fits("losses", saved["losses"], data.n_examples)]
+        work = fits("work", saved["work"], 4)
+        self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
         self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
         if self.options.variant == "afw":
-            vertices = [np.ascontiguousarray(saved[name]) for name in ("vertex_counts", "vertex_weights", "vertices")]
+            counts, width = fits("vertex_counts", saved["vertex_counts"], self._visits), ffi.new("int64_t *")
+            labels = 0
+            for block in range(self._visits):
+                lib.fgi_gdmm_away_size(self._handle, block, width)
+                labels += int(counts[block]) * int(width[0])
+            vertices = [counts, fits("vertex_weights", saved["vertex_weights"], counts.sum())]
+            vertices += [fits("vertices", saved["vertices"], labels)]
             self._call("import_away", *(pointer(a) for a in vertices))
             step = [np.ascontiguousarray(saved[f"step_{name}"]) for name in ("place", "values", "slopes", "greedy")]
             self._call("import_step", *(pointer(a) for a in step))
@@ -237,9 +271,13 @@ class GdmmSets(_Gdmm):
         return {**arrays, **self._common()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        names = ("sizes", "labels", "X", "pair_labels", "pair_values", "losses")
-        arrays = [np.ascontiguousarray(saved[name]) for name in names]
-        work = np.ascontiguousarray(saved["work"])
-        self.learner.weights[:] = saved["weights"]
+        sizes = fits("sizes", saved["sizes"], 2 * self.learner.data.n_examples)
+        labels, pairs = sizes[0::2].sum(), sizes[1::2].sum()
+        arrays = [sizes, fits("labels", saved["labels"], labels), fits("X", saved["X"], labels)]
+        arrays += [fits("pair_labels", saved["pair_labels"], 2 * pairs)]
+        arrays += [fits("pair_values", saved["pair_values"], 4 * pairs)]
+        arrays += [fits("losses", saved["losses"], self.learner.data.n_examples)]
+        work = fits("work", saved["work"], 4)
+        self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
         self._call("import", *(pointer(a) for a in arrays), pointer(work))
         self._restore_common(saved)

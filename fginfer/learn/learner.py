@@ -22,6 +22,7 @@ class Answers:
     labels: Ints
     end: Longs
     value: Reals
+    slack: Any = 0.0  # how far the answers may be from the best ones
 
     def split(self) -> list[Ints]:
         return np.split(self.labels[: self.end[-1]], self.end[:-1]) if len(self.end) else []
@@ -60,6 +61,10 @@ class Learner:
         for name, value in values.items():
             setattr(state, name, value)
         lib.fgi_learn_set_state(self._handle, state)
+
+    def count(self, calls: int) -> None:
+        """Calls of oracles outside the core."""
+        lib.fgi_learn_count(self._handle, calls)
 
     @property
     def gaps(self) -> Reals:
@@ -186,8 +191,12 @@ class Learner:
 
     def restore(self, saved: dict[str, NDArray[Any]]) -> None:
         """The reverse of :meth:`export`, on a fresh learner."""
-        names = ("example", "length", "alpha", "loss", "labels", "gaps", "block_loss")
-        arrays = [np.ascontiguousarray(saved[name]) for name in names]
+        count, n = len(saved["example"]), self.data.n_examples
+        sizes = {
+            "example": count, "length": count, "alpha": count, "loss": count, "labels": saved["length"].sum(),
+            "gaps": n, "block_loss": n,
+        }  # fmt: skip
+        arrays = [fits(name, saved[name], size) for name, size in sizes.items()]
         error = new_error()
         check(lib.fgi_learn_import(self._handle, len(arrays[0]), *(pointer(a) for a in arrays), error), error)
         steps, calls, touched = (int(x) for x in saved["counters"])
@@ -196,8 +205,16 @@ class Learner:
             steps=steps, oracle_calls=calls, entries_touched=touched, squared_norm=norm, dual_loss=loss,
             gap_estimate=gap, dual_square=square,
         )  # fmt: skip
-        self.weights[:] = saved["weights"]
-        self.averages[:] = saved["averages"]
+        self.weights[:] = fits("weights", saved["weights"], self.dimension)
+        self.averages[:] = fits("averages", saved["averages"], self.dimension)
+
+
+def fits(name: str, array: NDArray[Any], size: Any) -> NDArray[Any]:
+    """An array from a checkpoint, which the core would trust to have this size (and, if it holds sizes, no negative
+    ones)."""
+    if array.shape != (size,) or (array.dtype.kind == "i" and (array < 0).any()):
+        raise DataError(f"{name} does not fit the data")
+    return np.ascontiguousarray(array)
 
 
 def _specify(data: Encoded) -> tuple[Any, list[Any]]:

@@ -3,20 +3,31 @@ anything else is a Python object with :meth:`Oracle.answer`: the MAP engine, mat
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Protocol
+from weakref import ReferenceType, ref
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
-from fginfer.learn.data import Ints, Reals
+from fginfer.learn.data import Encoded, Ints, Reals
 from fginfer.learn.learner import Answers, Learner
+from fginfer.learn.trace import OutOfTime, interruptible, look
+from fginfer.native import lib
 from fginfer.solve import solve
+
+CHUNK = 64  # examples between two looks at the clock
 
 
 class Oracle(Protocol):
-    """Finds argmax over y of <w, phi_i(y)> + loss * loss_i(y), exactly or approximately."""
+    """Finds argmax over y of <w, phi_i(y)> + loss * loss_i(y), exactly or approximately.
+
+    An oracle may have more: `exact`, False if its answers need not be best ones (no objective is then claimed); or
+    `slack`, how far its last answer may be from the best (objectives are then measured with it, from above);
+    `deadline`, at which it raises OutOfTime; `check(data)`, which refuses data before training; `export()` and
+    `restore(arrays)`, so that a checkpoint keeps what it remembers."""
 
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints: ...
 
@@ -24,7 +35,23 @@ class Oracle(Protocol):
 def certifies(learner: Learner, oracle: Oracle | None) -> bool:
     """Whether answers are best answers, so that the losses seen are the losses. Label sets with interactions are
     decoded by local search, which is good enough to predict with, but proves nothing. A given oracle is trusted."""
-    return oracle is not None or learner.decodes
+    return learner.decodes if oracle is None else bool(getattr(oracle, "exact", True))
+
+
+def ask(learner: Learner, oracle: Oracle, weights: Reals, loss: float, example: int) -> tuple[Ints, float]:
+    """One answer of an oracle, checked, and its slack."""
+    with interruptible():
+        found = oracle.answer(learner, weights, example, loss)
+    try:
+        answer = np.ascontiguousarray(found)
+        if answer.ndim != 1 or (answer.size and answer.dtype.kind not in "iu"):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise DataError(
+            f"example {example}: the oracle must give a list of whole numbers, not {type(found).__name__} {found!r}"
+        ) from None
+    learner.count(1)
+    return answer.astype(np.int32), float(getattr(oracle, "slack", 0.0))
 
 
 def decode(
@@ -33,36 +60,75 @@ def decode(
     """Answers to several examples from the core, or one by one from an oracle."""
     if oracle is None:
         return learner.decode(weights, loss, examples)
-    parts = [
-        np.asarray(oracle.answer(learner, weights, int(i), loss), np.int32)
-        for i in (learner.everything if examples is None else examples)
+    found = [
+        ask(learner, oracle, weights, loss, int(i)) for i in (learner.everything if examples is None else examples)
     ]
-    end = np.cumsum([len(p) for p in parts], dtype=np.int64)
-    labels = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-    return Answers(np.ascontiguousarray(labels, np.int32), end, np.full(len(parts), np.nan))
+    end = np.cumsum([len(answer) for answer, _ in found], dtype=np.int64)
+    labels = np.concatenate([answer for answer, _ in found]) if found else np.zeros(0, np.int32)
+    return Answers(labels, end, np.full(len(found), np.nan), np.array([slack for _, slack in found]))
+
+
+def losses(learner: Learner, oracle: Oracle | None, weights: Reals, deadline: float = inf) -> Reals:
+    """The structured hinge losses H_i(w), or upper bounds on them; OutOfTime when the deadline comes first."""
+    parts = []
+    for start in range(0, learner.data.n_examples, CHUNK):
+        examples = learner.everything[start : start + CHUNK]
+        for few in [examples] if oracle is None else np.split(examples, len(examples)):
+            answers = decode(learner, oracle, weights, 1.0, few)
+            # an approximate oracle may do worse than the truth, whose loss is 0
+            parts.append(np.maximum(learner.hinges(weights, answers, few), 0.0) + answers.slack)
+            look(deadline)
+    return np.concatenate(parts)
 
 
 class MapOracle:
     """Graphs with cycles through fginfer.solve: each example starts from its last answer.
 
     Training calls the oracle in a fixed order, so results are reproducible as long as the method is (limit it by
-    ``max_iterations`` or ``gap``, not by time). Answers need not be optimal; then measured objectives are estimates.
+    ``max_iterations`` or ``gap``, not by time). Answers need not be optimal: objectives are then measured with the
+    bounds of the engine.
     """
 
     def __init__(self, method: str | None = None, gap: float = 1e-6, **options: Any) -> None:
         self.method, self.gap, self.options = method, gap, options
-        self._last: dict[tuple[int, int], Ints] = {}  # (learner, example) -> labels
+        self.slack, self.deadline = 0.0, inf
+        self._last: dict[int, Ints] = {}  # the last answers to the examples of one learner
+        self._learner: ReferenceType[Learner] | None = None
 
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
-        graph = self.graph(learner, weights, example, loss)
-        key = (id(learner), example)
+        if self._learner is None or self._learner() is not learner:
+            if self._learner is not None:
+                self._last = {}
+            self._learner = ref(learner)
+        graph, options = self.graph(learner, weights, example, loss), dict(self.options)
+        left = self.deadline - lib.fgi_clock()
+        if left < options.get("time_limit", inf):
+            options["time_limit"] = max(0.0, left)
         result = solve(
-            graph, self.method, gap=self.gap, warm_start=self._last.get(key), trace=False, dual=False, **self.options
+            graph, self.method, gap=self.gap, warm_start=self._last.get(example), trace=False, dual=False, **options
         )
-        if result.labels is None:
+        if lib.fgi_clock() >= self.deadline and result.status == "time_limit":
+            raise OutOfTime
+        if result.labels is None or result.score is None:
             raise SolverError(f"example {example}: no labeling found ({result.status})")
-        self._last[key] = result.labels
+        self._last[example] = result.labels
+        bound = inf if result.bound is None else result.bound
+        self.slack = max(0.0, bound - result.score) if result.status != "optimal" else 0.0
         return result.labels
+
+    def export(self) -> dict[str, Any]:
+        """Last answers, for checkpoints."""
+        known = sorted(self._last)
+        labels = [self._last[i] for i in known]
+        return {
+            "examples": np.array(known, np.int64),
+            "sizes": np.array([len(x) for x in labels], np.int64),
+            "labels": np.concatenate(labels).astype(np.int32) if labels else np.zeros(0, np.int32),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        parts = np.split(saved["labels"], np.cumsum(saved["sizes"])[:-1])
+        self._last, self._learner = dict(zip(saved["examples"].tolist(), parts, strict=False)), None
 
     def graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
         """The (loss-augmented) decoding problem of one example; labels that are not candidates are forbidden."""
@@ -86,7 +152,7 @@ class MapOracle:
         return FactorGraph.from_arrays([k] * int(last - first), scores, edges, tables=tables, table_ids=ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": {}}  # warm starts belong to this process
+        return {**self.__dict__, "_last": {}, "_learner": None}  # warm starts belong to this process
 
 
 class MatchingOracle:
@@ -95,20 +161,33 @@ class MatchingOracle:
     def __init__(self, null: bool = False) -> None:
         self.null = null
 
+    def check(self, data: Encoded) -> None:
+        """Whether the true answers are matchings."""
+        assert data.choice_begin is not None
+        for i in range(data.n_examples):
+            first, last = data.token_begin[i], data.token_begin[i + 1]
+            counts = np.diff(data.choice_begin[first : last + 1])
+            if (counts != counts[0]).any():
+                raise DataError(f"example {i}: in a matching all tokens have the same alternatives")
+            if not self.null and len(counts) > counts[0]:
+                raise DataError(f"example {i}: {len(counts)} tokens cannot take {counts[0]} different alternatives")
+            taken = data.truth[first:last]
+            taken = taken[taken > 0] if self.null else taken
+            if len(np.unique(taken)) != len(taken):
+                raise DataError(f"example {i}: two tokens take the same alternative")
+
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
         data = learner.data
         assert data.choice_begin is not None
         first, last = data.token_begin[example], data.token_begin[example + 1]
         counts = np.diff(data.choice_begin[first : last + 1])
-        if (counts != counts[0]).any():
-            raise DataError(f"example {example}: in a matching all tokens have the same alternatives")
+        if (counts != counts[0]).any() or (not self.null and len(counts) > counts[0]):
+            raise DataError(f"example {example}: in a matching tokens share their alternatives, at least one for each")
         scores = learner.token_scores(weights, example, loss).reshape(len(counts), -1)
         if self.null:  # one private copy of the null alternative for each token
             private = np.full((len(counts), len(counts)), -1e18)
             np.fill_diagonal(private, scores[:, 0])
             scores = np.hstack([scores[:, 1:], private])
-        elif len(counts) > counts[0]:
-            raise DataError(f"example {example}: {len(counts)} tokens cannot take {counts[0]} different alternatives")
         _, column = linear_sum_assignment(-scores)
         if self.null:
             column = np.where(column < counts[0] - 1, column + 1, 0)

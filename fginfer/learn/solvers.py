@@ -40,6 +40,9 @@ def make_solver(
     if name in BLOCK:
         return BlockSolver(name, learner, oracle, C, seed, build(BlockOptions, options, name))
     if name in ("gdmm", "soft-bcfw"):
+        if learner.data.kind == 1:
+            others = ", ".join(other for other in SOLVERS if other not in ("gdmm", "soft-bcfw"))
+            raise SettingsError(f"{name} takes tokens with labels and label sets; choices are trained with {others}")
         kind = GdmmSets if learner.data.kind == 2 else GdmmTokens
         return kind(name, learner, oracle, C, seed, build(GdmmOptions, options, name))
     rest = {k: v for k, v in options.items() if k != "batch_size"}

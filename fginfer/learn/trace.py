@@ -1,23 +1,32 @@
-"""What every learning solver reports, and the loop that drives it: time limit, log, callback, checkpoints."""
+"""What every learning solver reports, and the loop that drives it: time limit, log, callback, Ctrl-C, checkpoints."""
 
 from __future__ import annotations
 
 import logging
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
-from fginfer.native import lib
+from fginfer.errors import SolverError
+from fginfer.log import logger, seconds_text, thousands
+from fginfer.native import VERSION, cpu_path, lib
 
-log = logging.getLogger("fginfer")
+SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoints
 
 
 class LearnPoint(NamedTuple):
     """State after some passes. primal, dual and gap are None where the solver has none or did not measure them.
 
     gap = max(0, primal - dual) / max(1, |primal|). infeasibility is 0 except for gdmm and soft-bcfw: the largest
-    disagreement between a factor's marginals and those of its variables, relative to C.
+    disagreement between a factor's marginals and those of its variables, relative to C. seconds, oracle_calls and
+    entries_touched are those of training: measuring is not counted.
     """
 
     passes: int
@@ -45,10 +54,15 @@ class Measured:
         return max(0.0, self.primal - self.dual) / max(1.0, abs(self.primal))
 
 
+class OutOfTime(Exception):
+    """Raised inside a solver when the time limit has come; it keeps its place."""
+
+
 class Solver(Protocol):
     """One training run. It keeps its place: `advance` may be called again after it returned at a deadline."""
 
     name: str
+    measuring: float  # passes over the data that `measure` is worth, about
 
     def advance(self, deadline: float) -> bool:
         """Works until the end of a pass (True) or until `deadline` on the clock of fgi_clock (False)."""
@@ -58,7 +72,9 @@ class Solver(Protocol):
         """Whether the solver thinks that it may be done, so that measuring is worth a pass of the oracle."""
         ...
 
-    def measure(self) -> Measured: ...
+    def measure(self, deadline: float = inf) -> Measured:
+        """Objective and bound at the weights it would give now; OutOfTime when the deadline comes first."""
+        ...
 
     def counters(self) -> tuple[int, int]:
         """(oracle calls, entries touched) so far, measuring not counted."""
@@ -82,11 +98,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: whole passes, seconds of training, and the gap if it was measured at this very point."""
+    """How far a run is; checkpoints keep it."""
 
     passes: int = 0
-    seconds: float = 0.0
-    gap: float | None = None
+    seconds: float = 0.0  # of training
+    elapsed: float = 0.0  # of everything: what time limits count
+    gap: float | None = None  # if it was measured at this very point
 
 
 def drive(
@@ -95,75 +112,254 @@ def drive(
     verbose: int = 0,
     callback: Callable[[LearnPoint], Any] | None = None,
     save: Callable[[Progress], None] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = Progress(),  # noqa: B008
+    begin: float | None = None,
 ) -> tuple[str, list[LearnPoint]]:
-    """Runs a solver to its end: (status, trace). status: converged, iteration_limit, time_limit, or stopped (callback).
+    """Runs a solver to its end: (status, trace).
 
-    Time limits count the seconds of training, those spent before a resume (`progress`) included, not the seconds spent
-    measuring. The last point of the trace is the end of the run, and measured, unless a time limit or a callback ended
-    it before 20 passes: measuring takes about one, and would overrun the limit.
+    status: converged, iteration_limit, time_limit, stopped (by the callback) or interrupted (Ctrl-C). The time limit
+    counts everything since `begin` (default: now) and what was spent before a resume. Where it can, the run ends early
+    enough to measure what it has reached; the last point of the trace then has it.
     """
-    now = Progress() if progress is None else progress
-    trace: list[LearnPoint] = []
-    status, begun, last_save = "iteration_limit", now.passes, time.monotonic()
-    reported: tuple[Progress, bool] | None = None  # where the last point is, and whether it was measured
+    begin = (lib.fgi_clock() if begin is None else begin) - progress.elapsed
+    run = _Run(solver, limits, verbose, callback, save, progress, begin)
+    oracle: Any = getattr(solver, "oracle", None)
+    if hasattr(oracle, "deadline"):  # one that can stop by itself
+        oracle.deadline = run.deadline
+    with Interrupts() as interrupts:
+        try:
+            status = run.loop(interrupts)
+        except KeyboardInterrupt:
+            if interrupts.torn:
+                raise
+            status = "interrupted"
+            run.record(Measured())
+        finally:
+            if hasattr(oracle, "deadline"):
+                oracle.deadline = inf
+        run.save()
+    count = "1 pass" if run.done.passes == 1 else f"{run.done.passes} passes"
+    kept = ": what was learned until then is kept" if status == "interrupted" else ""
+    logger.info(f"{status.replace('_', ' ')}{kept} · {count} · {seconds_text(run.done.seconds)}")
+    return status, run.trace
 
-    def report(measuring: bool) -> None:
-        nonlocal now, reported
-        calls, touched = solver.counters()
-        found = solver.measure() if measuring else Measured()
+
+class _Run:
+    """The loop of :func:`drive` and what it keeps."""
+
+    def __init__(
+        self,
+        solver: Solver,
+        limits: Limits,
+        verbose: int,
+        callback: Callable[[LearnPoint], Any] | None,
+        save: Callable[[Progress], None] | None,
+        done: Progress,
+        begin: float,
+    ) -> None:
+        self.solver, self.limits, self.verbose, self.callback, self._save = solver, limits, verbose, callback, save
+        self.done, self.begin, self._first = done, begin, done
+        self.deadline = inf if limits.time_limit is None else begin + limits.time_limit
+        self.trace: list[LearnPoint] = []
+        self._fresh = False  # whether the last point tells of the present weights
+        self._measuring: float | None = None  # seconds the last measurement took
+
+    def loop(self, interrupts: Interrupts) -> str:
+        last_save = time.monotonic()
+        if self._reached(self.done.gap) and self._reached(self._measure().gap):  # a resumed run that was at its end
+            return "converged"
+        while self.done.passes < self.limits.max_iter:
+            now = lib.fgi_clock()
+            if now >= self.deadline - self._reserve():
+                return self._end("time_limit")
+            try:
+                finished = self.solver.advance(min(now + SLICE, self.deadline - self._reserve()))
+            except OutOfTime:
+                return self._end("time_limit")
+            spent = lib.fgi_clock() - now
+            self._fresh = False
+            self.done = replace(
+                self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, gap=None
+            )
+            status = self._after_pass() if finished else ""
+            if self._save is not None and time.monotonic() - last_save >= self.limits.checkpoint_interval:
+                self.save()
+                last_save = time.monotonic()
+            if status:
+                return status
+            interrupts.check()
+        return self._end("iteration_limit")
+
+    def _after_pass(self) -> str:
+        """Measures and tells where that is due; a status when the run is over."""
+        passes, limits = self.done.passes, self.limits
+        due = limits.eval_every > 0 and passes % limits.eval_every == 0
+        if self.solver.wants_certificate(limits.tol) or due or passes == limits.max_iter:
+            measured = self._measure()
+        elif self.callback is not None or self.verbose > 1:
+            measured = self.record(Measured())
+        else:
+            return ""
+        stop = self.callback is not None and self.callback(self.trace[-1])
+        return "converged" if self._reached(measured.gap) else "stopped" if stop else ""
+
+    def _reached(self, gap: float | None) -> bool:
+        return gap is not None and gap <= self.limits.tol
+
+    def _end(self, status: str) -> str:
+        if not self._fresh:
+            self._measure()
+        return status
+
+    # ---- measuring
+
+    def _cost(self) -> float:
+        """Seconds that measuring takes: as last time, or as the passes did."""
+        if self._measuring is not None:
+            return self._measuring
+        passes = self.done.passes - self._first.passes
+        if self.solver.measuring == 0.0:
+            return 0.0
+        return self.solver.measuring * (self.done.seconds - self._first.seconds) / passes if passes else inf
+
+    def _reserve(self) -> float:
+        """Time kept for the last measurement, if it is small against the whole."""
+        limit, cost = self.limits.time_limit, 1.2 * self._cost()
+        return cost if limit is not None and cost <= 0.25 * limit else 0.0
+
+    def _measure(self) -> Measured:
+        """What the solver measures, unless that would take longer than there is time."""
+        now = lib.fgi_clock()
+        if now + self._cost() > self.deadline:
+            return self.record(Measured())
+        try:
+            measured = self.solver.measure(self.deadline)
+        except OutOfTime:
+            return self.record(Measured())
+        self._measuring = lib.fgi_clock() - now
+        self._fresh = True
+        if measured.primal is not None and not isfinite(measured.primal):
+            raise SolverError("the weights are no longer finite numbers: the features, the loss or C are too large")
+        return self.record(measured)
+
+    def record(self, m: Measured) -> Measured:
+        calls, touched = self.solver.counters()
+        self.done = replace(self.done, gap=m.gap)
         point = LearnPoint(
-            now.passes, now.seconds, found.primal, found.dual, found.gap, found.infeasibility, calls, touched
+            self.done.passes, self.done.seconds, m.primal, m.dual, m.gap, m.infeasibility, calls, touched
         )  # fmt: skip
-        if reported is not None and reported[0] == now:
-            trace.pop()  # the same point, now measured
-        now = Progress(now.passes, now.seconds, found.gap)
-        reported = now, measuring
-        trace.append(point)
-        if verbose:
-            _print(point)
+        if not self.trace:
+            logger.info(_COLUMNS)
+        self.trace.append(point)
+        _log(point)
+        return m
 
-    if verbose:
-        log.info("%6s %14s %14s %10s %10s %12s %9s", "pass", "primal", "dual", "gap", "infeas", "oracle calls", "time")
-    while now.passes < limits.max_iter and not _reached(now.gap, limits.tol):
-        left = 0.05 if limits.time_limit is None else min(0.05, limits.time_limit - now.seconds)
-        if left <= 0:
-            status = "time_limit"
-            break
-        if save is not None and time.monotonic() - last_save >= limits.checkpoint_interval:
-            save(now)
-            last_save = time.monotonic()
-        begin = lib.fgi_clock()
-        finished = solver.advance(begin + left)  # slices of 50 ms: Ctrl-C and limits are seen between them
-        now = Progress(now.passes + finished, now.seconds + lib.fgi_clock() - begin)
-        if not finished:
-            continue
-        due = limits.eval_every > 0 and now.passes % limits.eval_every == 0
-        measuring = solver.wants_certificate(limits.tol) or due or now.passes == limits.max_iter
-        if measuring or callback is not None or verbose > 1:
-            report(measuring)
-            if callback is not None and callback(trace[-1]):
-                status = "stopped"
-                break
-    cheap = status == "iteration_limit" or now.passes - begun >= 20
-    if reported is None or reported[0] != now or (cheap and not reported[1]):
-        report(cheap)
-    if status != "stopped" and _reached(now.gap, limits.tol):
-        status = "converged"
-    if save is not None:
-        save(now)
-    return status, trace
+    def save(self) -> None:
+        self.done = replace(self.done, elapsed=lib.fgi_clock() - self.begin)
+        if self._save is not None:
+            self._save(self.done)
 
 
-def _reached(gap: float | None, tol: float) -> bool:
-    return gap is not None and gap <= tol
+class Interrupts:
+    """Ctrl-C waits for the end of a slice, so that it never leaves a solver half-way; inside a user's oracle (`open`)
+    it does not wait, nor does a second one, which may (`torn`). Only where Python's own handler is in charge."""
+
+    active: Interrupts | None = None
+
+    def __init__(self) -> None:
+        self.open = self.seen = self.torn = False
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread() and Interrupts.active is None:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is signal.default_int_handler:
+                    self._old[number] = signal.signal(number, self._note)
+            Interrupts.active = self
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.torn = self.seen
+        if self.open or self.seen:
+            raise KeyboardInterrupt
+        self.seen = True
+
+    def check(self) -> None:
+        if self.seen:
+            raise KeyboardInterrupt
+
+    def __exit__(self, *_: object) -> None:
+        for number, old in self._old.items():
+            signal.signal(number, old)
+        if Interrupts.active is self:
+            Interrupts.active = None
 
 
-def _print(point: LearnPoint) -> None:
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Around calls of a user's oracle: a place where Ctrl-C does no harm."""
+    active = Interrupts.active
+    if active is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    active.check()
+    active.open = True
+    try:
+        yield
+    finally:
+        active.open = False
+
+
+def look(deadline: float) -> None:
+    """Between two chunks of measuring: raises when the deadline, or Ctrl-C, has come."""
+    if Interrupts.active is not None and threading.current_thread() is threading.main_thread():
+        Interrupts.active.check()
+    if lib.fgi_clock() >= deadline:
+        raise OutOfTime
+
+
+# ---- the log
+
+_COLUMNS = (
+    f"{'pass':>6}{'primal':>15}{'dual':>15}{'gap':>10}{'infeas':>10}{'oracle calls':>14}{'touched':>12}{'time':>10}"
+)
+
+
+def log_start(name: str, learner: Any, seed: int) -> None:
+    """Two lines about a run that begins."""
+    data, threads = learner.data, "1 thread" if learner.threads == 1 else f"{learner.threads} threads"
+    logger.info(f"fginfer {VERSION} · {name} · {cpu_path()} · {threads} · seed {seed} · the primal is minimised")
+    sizes = [(data.n_examples, "examples"), (int(data.token_begin[-1]), "tokens"), (data.n_labels, "labels")]
+    sizes += [(data.rows.shape[1], "features"), (learner.dimension, "weights")]
+    logger.info(", ".join(f"{thousands(n)} {what}" for n, what in sizes if n))
+
+
+def _log(point: LearnPoint) -> None:
     def number(x: float | None, form: str) -> str:
         return "-" if x is None else format(x, form)
 
-    log.info(
-        "%6d %14s %14s %10s %10s %12d %8.2fs", point.passes, number(point.primal, ".6g"), number(point.dual, ".6g"),
-        number(point.gap, ".1e"), number(point.infeasibility, ".1e"), point.oracle_calls, point.seconds,
-    )  # fmt: skip
+    logger.info(
+        f"{point.passes:>6}{number(point.primal, '.6g'):>15}{number(point.dual, '.6g'):>15}"
+        f"{number(point.gap, '.1e'):>10}{point.infeasibility:>10.1e}{point.oracle_calls:>14}"
+        f"{point.entries_touched:>12}{point.seconds:>9.2f}s"
+    )
+
+
+@contextmanager
+def shown(verbose: int) -> Iterator[None]:
+    """With verbose, the log is seen even where logging was not set up: on standard output, as scikit-learn prints."""
+    if not verbose:
+        yield
+        return
+    level, added = logger.level, None
+    if not any(not isinstance(h, logging.NullHandler) for h in [*logger.handlers, *logging.getLogger().handlers]):
+        added = logging.StreamHandler(sys.stdout)
+        logger.addHandler(added)
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if added is not None:
+            logger.removeHandler(added)
