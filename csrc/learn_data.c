@@ -248,7 +248,7 @@ void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state) {
     for (int k = 0; k < L->threads; k++) L->scratch[k].touched = 0;
 }
 
-void fgi_learn_count(fgi_learner *L, int64_t calls) { L->state.oracle_calls += calls; }
+int64_t fgi_learn_count(fgi_learner *L, int64_t calls) { return L->state.oracle_calls += calls; }
 
 void fgi_learn_refresh(fgi_learner *L, double C) {
     fgi_sum norm = { 0 }, loss = { 0 }, square = { 0 }, gap = { 0 };

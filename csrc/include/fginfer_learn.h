@@ -85,8 +85,8 @@ typedef struct fgi_learn_state {
 
 void fgi_learn_get_state(const fgi_learner *L, fgi_learn_state *state);
 void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state);
-/* Counts calls of oracles outside the core. */
-void fgi_learn_count(fgi_learner *L, int64_t calls);
+/* Counts further calls, of oracles outside the core; how many there have been in all. */
+int64_t fgi_learn_count(fgi_learner *L, int64_t calls);
 /* Recomputes |w|^2 and the dual sums from what they stand for: rounding does not build up over passes. */
 void fgi_learn_refresh(fgi_learner *L, double C);
 

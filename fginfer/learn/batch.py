@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from fginfer.errors import DataError, SolverError
 from fginfer.learn.data import Reals
-from fginfer.learn.learner import Learner
+from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode
-from fginfer.learn.trace import Measured
+from fginfer.learn.trace import TOO_LARGE, Measured
 from fginfer.native import lib
 
 
@@ -42,6 +43,8 @@ class _Batch:
         self._sure &= self._slack < np.inf
         loss = self._sum_loss - float(self._w @ self._sum) + (self._slack if self._sure else 0.0)
         primal = 0.5 * float(self._w @ self._w) + self.C * loss
+        if not np.isfinite(primal):
+            raise SolverError(TOO_LARGE)
         if primal < self._primal:
             self._primal, self._best = primal, self._w.copy()
         plane, sum_loss = self._sum, self._sum_loss
@@ -69,7 +72,8 @@ class _Batch:
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
-        self._w, self._best, self._sum = (np.array(saved[name]) for name in ("w", "best", "sum"))
+        n = self.learner.dimension
+        self._w, self._best, self._sum = (fits(name, saved[name], n) for name in ("w", "best", "sum"))
         self._primal, self._dual, self._sure = (
             float(saved["values"][0]),
             float(saved["values"][1]),
@@ -77,6 +81,8 @@ class _Batch:
         )
         self._sum_loss, self._slack = (float(x) for x in saved["sum_loss"])
         self._place = int(saved["place"])
+        if not 0 <= self._place <= self.learner.data.n_examples:
+            raise DataError("its place does not fit the data")
         calls, touched = (int(x) for x in saved["counters"])
         self.learner.set_state(oracle_calls=calls, entries_touched=touched)
 
@@ -190,13 +196,16 @@ class CuttingPlane(_Batch):
 
     def restore(self, saved: dict[str, Any]) -> None:
         super().restore(saved)
-        self._losses, self._alpha, self._idle, self._gram = (
-            np.array(saved[name]) for name in ("losses", "alpha", "idle", "gram")
-        )  # fmt: skip
-        self._rounds, self._wanted = int(saved["solving"][0]), float(saved["solving"][1])
-        cuts = np.cumsum(saved["plane_size"])[:-1]
-        parts = zip(np.split(saved["plane_index"], cuts), np.split(saved["plane_value"], cuts), strict=True)
-        self._planes = list(parts) if len(saved["plane_size"]) else []
+        sizes, n = saved["plane_size"], len(saved["plane_size"])
+        self._losses, self._alpha, self._idle = (fits(name, saved[name], n) for name in ("losses", "alpha", "idle"))
+        self._gram = fits("gram", saved["gram"].ravel(), n * n).reshape(n, n)
+        rounds, self._wanted = (float(x) for x in saved["solving"])
+        self._rounds = int(rounds)
+        index, value = (fits(name, saved[name], sizes.sum()) for name in ("plane_index", "plane_value"))
+        if (index >= self.learner.dimension).any():
+            raise DataError("the planes do not fit the data")
+        cuts = np.cumsum(sizes)[:-1]
+        self._planes = list(zip(np.split(index, cuts), np.split(value, cuts), strict=True)) if n else []
 
 
 QP_ROUNDS, QP_STEPS = 40, 500

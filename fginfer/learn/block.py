@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
-from fginfer.errors import SettingsError
+from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data import Ints, Reals
-from fginfer.learn.learner import Learner
+from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode, losses
-from fginfer.learn.trace import Measured
+from fginfer.learn.trace import TOO_LARGE, Measured
 from fginfer.native import lib
 
 
@@ -110,6 +110,8 @@ class BlockSolver:
             if lib.fgi_clock() >= deadline and self._stages:
                 return False
         self.learner.refresh(1.0 if self.name == "dcd" else self.C)
+        if not isfinite(self.learner.state.squared_norm):
+            raise SolverError(TOO_LARGE)
         return True
 
     def _dual(self) -> float:
@@ -229,15 +231,21 @@ class BlockSolver:
         return saved
 
     def restore(self, saved: dict[str, Any]) -> None:
+        n = self.learner.data.n_examples
         self.learner.restore(saved)
         self._rng.bit_generator.state = json.loads(str(saved["rng"]))
-        self._stages = [
-            (bool(c), np.ascontiguousarray(o)) for c, o in zip(saved["stages"], saved["orders"], strict=True)
-        ]
+        stages, sizes = saved["stages"], saved["pending_sizes"]
+        orders = fits("orders", saved["orders"].ravel(), len(stages) * n).reshape(-1, n)
+        self._stages = [(bool(cached), order.astype(np.int32)) for cached, order in zip(stages, orders, strict=True)]
         self._place, self._used = int(saved["place"]), int(saved["used"])
-        cuts = np.cumsum(saved["pending_sizes"])
-        self._pending = np.split(saved["pending"], cuts[:-1]) if len(cuts) else []
-        self._measuring, self._progress = np.array(saved["measuring"]), np.array(saved["progress"])
+        pending = fits("pending", saved["pending"], sizes.sum())
+        self._pending = np.split(pending, np.cumsum(sizes)[:-1]) if len(sizes) else []
+        self._measuring, self._progress = (
+            fits("measuring", saved["measuring"], 2),
+            fits("progress", saved["progress"], 3),
+        )
+        if not 0 <= self._place <= n or not 0 <= self._used <= len(sizes) or (self._place and not len(stages)):
+            raise DataError("its place does not fit the data")
 
 
 def _finite(primal: float) -> float | None:

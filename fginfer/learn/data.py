@@ -150,17 +150,31 @@ def stack_features(
         if len(X) == 0:
             raise DataError("X is empty")
         examples = [x if isinstance(x, Example) else Example(x) for x in X]
-        parts = [_csr(e.features, f"example {i}") for i, e in enumerate(examples)]
-        for i, part in enumerate(parts):
-            if part.shape[1] != parts[0].shape[1]:
-                raise DataError(f"example {i} has {part.shape[1]} features a token, example 0 has {parts[0].shape[1]}")
-            if part.shape[0] == 0:
-                raise DataError(f"example {i} is empty")
-        rows = sp.vstack(parts, format="csr")
-        begin = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])])
+        rows, begin = _stack([e.features for e in examples])
     if n_features is not None and rows.shape[1] != n_features:
         raise DataError(f"X has {rows.shape[1]} features, the model was trained with {n_features}")
     return rows, begin.astype(np.int64), examples
+
+
+def _stack(parts: list[Any]) -> tuple[sp.csr_matrix, Longs]:
+    """Rows of all examples, and where they begin."""
+    plain = all(isinstance(p, np.ndarray) and p.ndim == 2 and p.dtype.kind in "biuf" for p in parts)
+    if not plain:  # one by one: sparse, nested lists, or wrong
+        parts = [_csr(part, f"example {i}") for i, part in enumerate(parts)]
+    for i, part in enumerate(parts):
+        if part.shape[1] != parts[0].shape[1]:
+            raise DataError(f"example {i} has {part.shape[1]} features a token, example 0 has {parts[0].shape[1]}")
+        if part.shape[0] == 0:
+            raise DataError(f"example {i} is empty")
+    begin = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]).astype(np.int64)
+    if not plain:
+        return sp.vstack(parts, format="csr"), begin
+    whole = np.concatenate(parts).astype(np.float64)
+    bad = ~np.isfinite(whole).all(axis=1)
+    if bad.any():
+        example = int(np.searchsorted(begin, np.argmax(bad), "right")) - 1
+        raise DataError(f"example {example}: features hold NaN or infinity, in row {np.argmax(bad) - begin[example]}")
+    return sp.csr_matrix(whole), begin
 
 
 def check_offsets(offsets: ArrayLike, n: int) -> Longs:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
-from fginfer.errors import SettingsError
+from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data import Ints, Reals
 from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import Oracle, losses
-from fginfer.learn.trace import Measured
+from fginfer.learn.trace import TOO_LARGE, Measured
 from fginfer.native import check, ffi, lib, new_error, pointer
 
 
@@ -118,6 +118,8 @@ class _Gdmm:
     def wants_certificate(self, tol: float) -> bool:
         """The factorwise losses seen on the way estimate the objective; a look is cheap (about a pass) but not free."""
         info = self.info
+        if not isfinite(info.squared_norm):
+            raise SolverError(TOO_LARGE)
         previous, self._estimate = self._estimate, 0.5 * info.squared_norm + self.C * info.loss_estimate
         return bool(abs(previous - self._estimate) <= 2 * tol * max(1.0, abs(self._estimate)))
 
@@ -158,8 +160,11 @@ class _Gdmm:
 
     def _restore_common(self, saved: dict[str, Any]) -> None:
         self._rng.bit_generator.state = json.loads(str(saved["rng"]))
-        self._order = np.ascontiguousarray(saved["order"]) if len(saved["order"]) else None
+        order = saved["order"]
+        self._order = fits("order", order, self._visits) if len(order) else None
         self._place, self._estimate = int(saved["place"]), float(saved["estimate"])
+        if not 0 <= self._place <= self._visits:
+            raise DataError("its place does not fit the data")
 
 
 class GdmmTokens(_Gdmm):

@@ -62,9 +62,9 @@ class Learner:
             setattr(state, name, value)
         lib.fgi_learn_set_state(self._handle, state)
 
-    def count(self, calls: int) -> None:
-        """Calls of oracles outside the core."""
-        lib.fgi_learn_count(self._handle, calls)
+    def count(self, calls: int = 0) -> int:
+        """Counts calls of oracles outside the core; how many there have been in all."""
+        return int(lib.fgi_learn_count(self._handle, calls))
 
     @property
     def gaps(self) -> Reals:

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.learn.data import Encoded, Ints, Reals
-from fginfer.learn.learner import Answers, Learner
+from fginfer.learn.learner import Answers, Learner, fits
 from fginfer.learn.trace import OutOfTime, interruptible, look
 from fginfer.native import lib
 from fginfer.solve import solve
@@ -40,18 +40,19 @@ def certifies(learner: Learner, oracle: Oracle | None) -> bool:
 
 def ask(learner: Learner, oracle: Oracle, weights: Reals, loss: float, example: int) -> tuple[Ints, float]:
     """One answer of an oracle, checked, and its slack."""
+    before = learner.count()
     with interruptible():
         found = oracle.answer(learner, weights, example, loss)
+    learner.count(before + 1 - learner.count())  # it may have asked the core, too
     try:
-        answer = np.ascontiguousarray(found)
+        answer = np.asarray(found)
         if answer.ndim != 1 or (answer.size and answer.dtype.kind not in "iu"):
             raise ValueError
     except (TypeError, ValueError):
         raise DataError(
             f"example {example}: the oracle must give a list of whole numbers, not {type(found).__name__} {found!r}"
         ) from None
-    learner.count(1)
-    return answer.astype(np.int32), float(getattr(oracle, "slack", 0.0))
+    return np.ascontiguousarray(answer, np.int32), float(getattr(oracle, "slack", 0.0))
 
 
 def decode(
@@ -127,8 +128,9 @@ class MapOracle:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        parts = np.split(saved["labels"], np.cumsum(saved["sizes"])[:-1])
-        self._last, self._learner = dict(zip(saved["examples"].tolist(), parts, strict=False)), None
+        known, sizes = saved["examples"], fits("sizes", saved["sizes"], len(saved["examples"]))
+        parts = np.split(fits("labels", saved["labels"], sizes.sum()), np.cumsum(sizes)[:-1])
+        self._last, self._learner = dict(zip(known.tolist(), parts if len(known) else (), strict=True)), None
 
     def graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
         """The (loss-augmented) decoding problem of one example; labels that are not candidates are forbidden."""

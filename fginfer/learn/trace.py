@@ -18,6 +18,7 @@ from fginfer.errors import SolverError
 from fginfer.log import logger, seconds_text, thousands
 from fginfer.native import VERSION, cpu_path, lib
 
+TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
 SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoints
 
 
@@ -172,15 +173,27 @@ class _Run:
             now = lib.fgi_clock()
             if now >= self.deadline - self._reserve():
                 return self._end("time_limit")
+            finished = stop = False
             try:
                 finished = self.solver.advance(min(now + SLICE, self.deadline - self._reserve()))
             except OutOfTime:
+                stop = True
+            finally:
+                self._fresh = False
+                spent = lib.fgi_clock() - now
+                self.done = replace(
+                    self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, converged=False
+                )
+            if stop:
                 return self._end("time_limit")
+<<<<<<< HEAD
             spent = lib.fgi_clock() - now
             self._fresh = False
             self.done = replace(
                 self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, gap=None
             )
+=======
+>>>>>>> c2a2c4e (Learning runs: tests of limits, Ctrl-C, kill -9, damaged checkpoints, threads and logs for every solver; what they found)
             status = self._after_pass() if finished else ""
             if self._save is not None and time.monotonic() - last_save >= self.limits.checkpoint_interval:
                 self.save()
@@ -208,7 +221,7 @@ class _Run:
 
     def _end(self, status: str) -> str:
         if not self._fresh:
-            self._measure()
+            self._measure(0.0 if self.limits.time_limit is None else 0.05 * self.limits.time_limit)
         return status
 
     # ---- measuring
@@ -224,22 +237,22 @@ class _Run:
 
     def _reserve(self) -> float:
         """Time kept for the last measurement, if it is small against the whole."""
-        limit, cost = self.limits.time_limit, 1.2 * self._cost()
-        return cost if limit is not None and cost <= 0.25 * limit else 0.0
+        limit, cost = self.limits.time_limit, 1.5 * self._cost()
+        return cost if limit is not None and cost <= 0.4 * limit else 0.0
 
-    def _measure(self) -> Measured:
+    def _measure(self, extra: float = 0.0) -> Measured:
         """What the solver measures, unless that would take longer than there is time."""
-        now = lib.fgi_clock()
-        if now + self._cost() > self.deadline:
+        now, deadline = lib.fgi_clock(), self.deadline + extra
+        if self._cost() and now + self._cost() > deadline:
             return self.record(Measured())
         try:
-            measured = self.solver.measure(self.deadline)
+            measured = self.solver.measure(deadline)
         except OutOfTime:
             return self.record(Measured())
-        self._measuring = lib.fgi_clock() - now
+        self._measuring = lib.fgi_clock() - now if self.solver.measuring else 0.0
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
-            raise SolverError("the weights are no longer finite numbers: the features, the loss or C are too large")
+            raise SolverError(TOO_LARGE)
         return self.record(measured)
 
     def record(self, m: Measured) -> Measured:
