@@ -182,18 +182,10 @@ class _Run:
                 self._fresh = False
                 spent = lib.fgi_clock() - now
                 self.done = replace(
-                    self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, converged=False
+                    self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, gap=None
                 )
             if stop:
                 return self._end("time_limit")
-<<<<<<< HEAD
-            spent = lib.fgi_clock() - now
-            self._fresh = False
-            self.done = replace(
-                self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, gap=None
-            )
-=======
->>>>>>> c2a2c4e (Learning runs: tests of limits, Ctrl-C, kill -9, damaged checkpoints, threads and logs for every solver; what they found)
             status = self._after_pass() if finished else ""
             if self._save is not None and time.monotonic() - last_save >= self.limits.checkpoint_interval:
                 self.save()
@@ -214,7 +206,9 @@ class _Run:
         else:
             return ""
         stop = self.callback is not None and self.callback(self.trace[-1])
-        return "converged" if self._reached(measured.gap) else "stopped" if stop else ""
+        if self._reached(measured.gap):
+            return "converged"
+        return "" if not stop else self._end("stopped") if self._cost() <= 0.1 * self.done.seconds else "stopped"
 
     def _reached(self, gap: float | None) -> bool:
         return gap is not None and gap <= self.limits.tol
@@ -263,6 +257,8 @@ class _Run:
         )  # fmt: skip
         if not self.trace:
             logger.info(_COLUMNS)
+        elif self.trace[-1][:2] == point[:2]:
+            self.trace.pop()  # the same point, now measured
         self.trace.append(point)
         _log(point)
         return m

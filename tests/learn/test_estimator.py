@@ -290,14 +290,16 @@ def test_limits_callbacks_and_trace(Estimator, caplog):
     assert (stopped.status_, stopped.n_iter_) == ("stopped", 2)
     with caplog.at_level("INFO", "fginfer"):
         Estimator(max_iter=3, tol=0.0, verbose=2).fit(X, y)
-    assert len(caplog.records) == 4
+    assert len(caplog.records) == 7  # the run, its data, the columns, three passes, the end
 
 
 class Ticking:
-    """A solver, and the clock it runs by: a pass takes a second."""
+    """A solver, and the clock it runs by: a pass takes a second, and so does measuring."""
+
+    measuring = 1.0
 
     def __init__(self):
-        self.now = 0.0
+        self.now = 1.0
 
     def fgi_clock(self):
         return self.now
@@ -309,7 +311,8 @@ class Ticking:
     def wants_certificate(self, tol):
         return False
 
-    def measure(self):
+    def measure(self, deadline):
+        self.now += 1.0
         return Measured(1.0 + 1 / self.now, 1.0)
 
     def counters(self):
@@ -317,25 +320,27 @@ class Ticking:
 
 
 def test_the_end_of_a_run_is_in_the_trace(monkeypatch):
-    def run(*arguments, progress=None, **limits):
-        solver = Ticking()
-        solver.now = 1.0
-        monkeypatch.setattr("fginfer.learn.trace.lib", solver)
-        return drive(solver, Limits(**limits), *arguments, progress=progress)
+    def run(*arguments, progress=Progress(), **limits):  # noqa: B008
+        monkeypatch.setattr("fginfer.learn.trace.lib", solver := Ticking())
+        return *drive(solver, Limits(**limits), *arguments, progress=progress), solver.now - 1.0
 
-    status, trace = run(max_iter=1000, time_limit=30.0)
-    assert (status, [p[:3] for p in trace]) == ("time_limit", [(30, 30.0, 1.0 + 1 / 31)])
-    status, trace = run(max_iter=1000, time_limit=5.0)
-    assert (status, [p[:3] for p in trace]) == ("time_limit", [(5, 5.0, None)])  # measuring would overrun the limit
-    status, trace = run(0, lambda p: p.passes == 25, max_iter=1000)
+    status, trace, elapsed = run(max_iter=1000, time_limit=30.0)
+    assert (status, [p[:2] for p in trace], trace[-1].gap) == ("time_limit", [(29, 29.0)], pytest.approx(1 / 32))
+    assert elapsed == 30.0  # measuring included
+    status, trace, elapsed = run(max_iter=1000, time_limit=2.0)
+    assert (status, [p[:3] for p in trace]) == ("time_limit", [(2, 2.0, None)])  # measuring would overrun the limit
+    assert elapsed == 2.0
+    status, trace, _ = run(0, lambda p: p.passes == 25, max_iter=1000)
     assert (status, len(trace), trace[-1].passes) == ("stopped", 25, 25)
     assert [p.primal is None for p in trace] == [True] * 24 + [False]
-    status, trace = run(max_iter=50, eval_every=10, tol=0.04)
+    status, trace, _ = run(0, lambda p: p.passes == 5, max_iter=1000)
+    assert (status, trace[-1].passes, trace[-1].primal) == ("stopped", 5, None)  # it was told to stop
+    status, trace, _ = run(max_iter=50, eval_every=10, tol=0.04)
     assert (status, [p.passes for p in trace]) == ("converged", [10, 20, 30])
-    status, trace = run(max_iter=50, progress=Progress(50, 7.0))
-    assert (status, [p[:3] for p in trace]) == ("iteration_limit", [(50, 7.0, 2.0)])
-    status, trace = run(max_iter=50, time_limit=5.0, progress=Progress(40, 7.0))
-    assert (status, [p[:3] for p in trace]) == ("time_limit", [(40, 7.0, None)])
+    status, trace, _ = run(max_iter=50, progress=Progress(50, 7.0, 9.0))
+    assert (status, [p[:2] for p in trace], trace[-1].gap) == ("iteration_limit", [(50, 7.0)], pytest.approx(1 / 3))
+    status, trace, elapsed = run(max_iter=50, time_limit=5.0, progress=Progress(40, 4.0, 7.0))
+    assert (status, [p[:3] for p in trace], elapsed) == ("time_limit", [(40, 4.0, None)], 0.0)
 
 
 @BOTH

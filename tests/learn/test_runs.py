@@ -185,7 +185,7 @@ def test_time_limits_are_looked_at_after_every_answer(name, monkeypatch):
             return clock[0]
 
     real = trace.lib
-    for module in ("trace", "oracle", "block", "batch", "estimator"):
+    for module in ("trace", "oracle", "block", "batch", "base"):
         monkeypatch.setattr(f"fginfer.learn.{module}.lib", Library())
     for limit in (30.0, 130.0, 900.0):
         for every in (0, 1):
@@ -296,8 +296,6 @@ def test_damaged_checkpoints(tmp_path):
     StructuredSVM(max_iter=1).fit(X, y).save(path)
     with pytest.raises(FormatError, match="no checkpoint"):
         StructuredSVM(checkpoint=path, **settings).fit(X, y)
-    with pytest.raises(OSError, match="No such file"):
-        StructuredSVM(checkpoint=tmp_path / "absent" / "c.npz", **settings).fit(X, y)
 
 
 def test_checkpoints_belong_to_data_settings_and_seed(tmp_path):
