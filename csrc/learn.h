@@ -82,6 +82,12 @@ static inline double fgi_learn_missed_all(const fgi_learn_data *d, int32_t i) {
     return sum;
 }
 
+/* The best dual value on the way from the truth, where it is 0, to a point with this sum of losses and |w|^2. */
+static inline double fgi_learn_dual_toward(double loss, double square) {
+    const double step = loss < square ? loss / square : 1.0;
+    return loss > 0 ? step * (loss - 0.5 * step * square) : 0.0;
+}
+
 /* learn_psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact, n_index. */
 typedef struct fgi_learn_term { const int32_t *labels; int32_t length; double weight; } fgi_learn_term;
 fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms);

@@ -131,7 +131,7 @@ fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infe
     for (int64_t k = 0; k < g->L->dimension; k++)
         if (g->L->w[k] != 0.0) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
     g->squared_norm = fgi_sum_value(&norm); /* rounding of the running value ends here */
-    *dual = fgi_sum_value(&gain) - 0.5 * squared_norm(g);
+    *dual = fgi_learn_dual_toward(fgi_sum_value(&gain), squared_norm(g));
     *relaxed = 0.5 * g->squared_norm + g->s.C * fgi_sum_value(&loss);
     *infeasibility = worst / g->s.C;
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];

@@ -181,8 +181,8 @@ void fgi_gdmm_free(fgi_gdmm *g);
 fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
 /*
  * Certificates from factorwise oracles over all examples. relaxed: 1/2 |w|^2 + C times an upper bound on the LP-relaxed losses
- * (so on the exact ones). dual: the dual value of a consistent point made from the iterate, a lower bound on the relaxed
- * optimum. infeasibility: largest |M alpha_f - alpha_j| / C.
+ * (so on the exact ones). dual: the dual value of a consistent point made from the iterate (or on the way to it
+ * from the truth), a lower bound on the relaxed optimum. infeasibility: largest |M alpha_f - alpha_j| / C.
  */
 fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
 void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info);
