@@ -13,11 +13,11 @@ def register(subparsers: Any) -> None:
         "evaluate",
         help="compare a trained model with labelled data",
         description="Accuracy and chunk F1 on a CoNLL file; micro-F1 and exact match on an svmlight file.",
-        epilog="example:\n  fginfer evaluate chunker.npz test.txt.gz",
+        epilog="examples:\n  fginfer evaluate chunker.npz test.txt.gz\n  fginfer evaluate tags.npz test.svm --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
-    parser.add_argument("data", metavar="FILE")
+    parser.add_argument("data", metavar="FILE", help="labelled data as the training file, also .gz")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -30,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
         print_json(measures)
     else:
         for name, value in measures.items():
-            print(f"{name:<12} {value:g}" if float(value).is_integer() else f"{name:<12} {100 * value:.2f} %")
+            print(f"{name:<12} {value}" if isinstance(value, int) else f"{name:<12} {100 * value:.2f} %")
     return 0

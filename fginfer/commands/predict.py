@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,16 @@ def register(subparsers: Any) -> None:
         "predict",
         help="label a file with a trained model",
         description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight).",
-        epilog="example:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt",
+        epilog="examples:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt\n"
+        "  fginfer predict tags.npz test.svm --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
-    parser.add_argument("data", metavar="FILE")
-    parser.add_argument("--output", "-o", metavar="F", help="where to write (default: standard output)")
+    parser.add_argument("data", metavar="FILE", help="data as the training file, with or without labels, also .gz")
+    parser.add_argument(
+        "--output", "-o", metavar="F", help="where to write, as in -o out.txt (default: standard output)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object: a list of labels an example")
     parser.set_defaults(run=run)
 
 
@@ -27,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
 
     model = FileModel.load(args.model)
     given, answers = model.predict(args.data)
-    if model.format == "svmlight":
+    if args.json:
+        text = json.dumps({"answers": [list(map(str, labels)) for labels in answers]}) + "\n"
+    elif model.format == "svmlight":
         text = "".join(",".join(labels) + "\n" for labels in answers)
     else:
         blocks = (

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 from pathlib import Path
 from typing import Any
 
 from fginfer.commands.common import option, print_json
+from fginfer.commands.solve import STOPPED
+from fginfer.errors import FormatError, SettingsError
 from fginfer.log import logger
+from fginfer.terminal import Terminal
 
 EXAMPLE = """examples:
   fginfer train train.txt.gz --output chunker.npz --C 0.1
-  fginfer train bibtex.svm --output tags.npz --solver gdmm --C 3 --max-iter 30"""
+  fginfer train train.txt --output tagger.npz --templates templates.txt --affixes 3 --min-count 2
+  fginfer train bibtex.svm --output tags.npz --solver gdmm --C 3 --max-iter 30 --option greedy=16
+  fginfer train big.txt --output big.npz --checkpoint big.ckpt --time-limit 3600
+
+exit codes: 0 trained (the log says how far), 2 stopped by Ctrl-C (the model has what was learned), 3 bad input
+"""
 
 
 def register(subparsers: Any) -> None:
@@ -23,63 +32,87 @@ def register(subparsers: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("data", metavar="FILE", help="training data, also .gz")
-    parser.add_argument("--output", "-o", metavar="F", required=True, help="the model file to write")
-    parser.add_argument("--format", choices=("conll", "svmlight"), help="of FILE, if its name does not tell")
-    parser.add_argument("--solver", default="bcfw", help="bcfw (default), gdmm, cutting-plane, dcd, perceptron ...")
-    parser.add_argument("--C", type=float, default=0.1, help="weight of the loss (default 0.1)")
-    parser.add_argument("--tol", type=float, default=1e-3, help="relative duality gap to stop at (default 1e-3)")
-    parser.add_argument("--max-iter", type=int, default=30, metavar="N", help="passes (default 30)")
-    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds of training")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1, metavar="N")
-    parser.add_argument("--templates", metavar="F", help="feature templates, one a line, as in 0[-1]|1[0]")
-    parser.add_argument("--min-count", type=int, default=1, metavar="N", help="leave out rarer features")
-    parser.add_argument("--affixes", type=int, default=0, metavar="N", help="also prefixes and suffixes up to N long")
-    parser.add_argument("--no-pairwise", action="store_true", help="no weights on pairs of labels")
-    parser.add_argument("--checkpoint", metavar="F", help="continue from and save to this file")
-    parser.add_argument("--option", metavar="NAME=VALUE", action="append", default=[], help="an option of the solver")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="no log")
+    add = parser.add_argument
+    add("data", metavar="FILE", help="training data, also .gz; .svm, .svmlight, .libsvm: label,label index:value ...")
+    add("--output", "-o", metavar="F", required=True, help="the model file to write, as in --output chunker.npz")
+    add("--format", choices=("conll", "svmlight"), help="of FILE, if its name does not tell, as in --format svmlight")
+    add("--solver", metavar="S", help="as in --solver cutting-plane (default bcfw; label sets with interactions: gdmm)")
+    add("--C", type=float, default=0.1, metavar="C", help="weight of the loss, as in --C 0.03 (default 0.1)")
+    add("--tol", type=float, default=1e-3, metavar="T", help="relative duality gap to stop at (default 1e-3)")
+    add("--max-iter", type=int, default=30, metavar="N", help="passes, as in --max-iter 100 (default 30)")
+    add("--time-limit", type=float, metavar="S", help="seconds of training, as in --time-limit 60 (default: none)")
+    add("--seed", type=int, default=0, metavar="N", help="of the order of examples, as in --seed 7 (default 0)")
+    add("--threads", type=int, default=1, metavar="N", help="of the oracles, as in --threads 2; same model (default 1)")
+    add("--batch-size", type=int, default=1, metavar="N", help="examples a step, which threads share (default 1)")
+    add("--templates", metavar="F", help="feature templates, one a line: 0[-1]|1[0] joins the word before and this tag")
+    add("--min-count", type=int, default=1, metavar="N", help="leave out rarer features, as in --min-count 2")
+    add(
+        "--affixes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also prefixes and suffixes up to N letters, as in --affixes 3",
+    )
+    add("--no-pairwise", action="store_true", help="no weights on pairs of labels")
+    add("--checkpoint", metavar="F", help="continue from and save to this file, as in --checkpoint run.ckpt")
+    add("--checkpoint-interval", type=float, default=60.0, metavar="S", help="seconds between two saves (default 60)")
+    add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the solver, as in --option rho=0.1")
+    add("--json", action="store_true", help="print one JSON object instead of a line")
+    add("--trace", action="store_true", help="with --json: every measured point")
+    add("--quiet", action="store_true", help="no log")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from fginfer.learn.filemodel import FileModel  # scikit-learn takes a second to import; other commands need not wait
 
-    handler = logging.StreamHandler()
-    logger.addHandler(handler)
-    level = logger.level
-    logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
-    try:
-        model = FileModel.train(
-            args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, solver=args.solver,
-            C=args.C, tol=args.tol, max_iter=args.max_iter, time_limit=args.time_limit, random_state=args.seed,
-            n_jobs=args.threads, pairwise=not args.no_pairwise, verbose=0 if args.quiet else 2,
-            checkpoint=args.checkpoint, solver_options=dict(option(text) for text in args.option) or None,
-        )  # fmt: skip
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+    folder = Path(args.output).parent
+    if not folder.is_dir() or Path(args.output).is_dir():
+        raise SettingsError(f"{args.output}: a model cannot be written there")
+    settings: dict[str, Any] = {"solver": args.solver} if args.solver else {}
+    with Terminal():
+        level = logger.level
+        logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
+        old = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's stop is a Ctrl-C
+        try:
+            model = FileModel.train(
+                args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, **settings,
+                C=args.C, tol=args.tol, max_iter=args.max_iter, time_limit=args.time_limit, random_state=args.seed,
+                n_jobs=args.threads, batch_size=args.batch_size, pairwise=not args.no_pairwise,
+                verbose=0 if args.quiet else 2, checkpoint=args.checkpoint,
+                checkpoint_interval=args.checkpoint_interval,
+                solver_options=dict(option(text) for text in args.option) or None,
+            )  # fmt: skip
+        finally:
+            signal.signal(signal.SIGTERM, old)
+            logger.setLevel(level)
     model.save(args.output)
-    svm = model.svm
-    seconds = svm.trace_[-1].seconds if svm.trace_ else 0.0
+    svm, last = model.svm, model.svm.trace_[-1]
     if args.json:
-        print_json(
-            {
-                "model": args.output, "status": svm.status_, "passes": svm.n_iter_, "primal": svm.primal_,
-                "dual": svm.dual_, "gap": svm.gap_, "seconds": seconds, "labels": len(svm.classes_),
-                "weights": len(svm.weights_),
-            }
-        )  # fmt: skip
+        data = {
+            "model": args.output, "solver": svm.solver, "status": svm.status_, "passes": last.passes,
+            "primal": svm.primal_, "dual": svm.dual_, "gap": svm.gap_, "infeasibility": last.infeasibility,
+            "oracle_calls": last.oracle_calls, "entries_touched": last.entries_touched, "seconds": last.seconds,
+            "labels": len(svm.classes_), "features": svm.n_features_in_, "weights": len(svm.weights_),
+        }  # fmt: skip
+        print_json({**data, "trace": [p._asdict() for p in svm.trace_]} if args.trace else data)
     else:
         gap = "" if svm.gap_ is None else f", gap {svm.gap_:.1e}"
-        print(f"{args.output}: {svm.status_} after {svm.n_iter_} passes{gap}, {seconds:.2f} s")
-    return 0
+        status = svm.status_.replace("_", " ")
+        print(f"{args.output}: {status} after {last.passes} passes{gap}, {last.seconds:.2f} s")
+    return STOPPED if svm.status_ == "interrupted" else 0
 
 
 def templates_of(path: str | None) -> list[str] | None:
+    """The lines of a template file, without comments."""
     if path is None:
         return None
-    lines = (line.split("#")[0].strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line]
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8 text ({error.reason})", path) from None
+    lines = (line.split("#")[0].strip() for line in text.splitlines())
+    found = [line for line in lines if line]
+    if not found:
+        raise FormatError("there are no templates", path)
+    return found

@@ -42,13 +42,18 @@ class FileModel:
         affixes: int = 0,
         **settings: Any,
     ) -> FileModel:
-        """Reads a file and fits; `settings` are those of StructuredSVM."""
+        """Reads a file and fits; `settings` are those of StructuredSVM. Ctrl-C gives what was learned until then, with
+        the status interrupted. The solver is bcfw, for label sets with interactions (which it cannot decode exactly)
+        gdmm, unless it is given."""
         format = format or guess_format(path)
         if format not in FORMATS:
             raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
         if format == "svmlight":
+            if templates is not None or affixes:
+                raise SettingsError("templates and affixes make features of CoNLL files, an svmlight file has its own")
             X, labels = read_svmlight(path)
-            svm = StructuredSVM(model="multilabel", **settings).fit(X, labels)
+            solver = "gdmm" if settings.get("pairwise", True) else "bcfw"
+            svm = _fit(StructuredSVM(**{"model": "multilabel", "solver": solver, **settings}), X, labels)
             return cls(format, svm, None, X.shape[1])
         sentences = read_conll(path)
         columns = len(sentences[0][0]) - 1
@@ -57,7 +62,7 @@ class FileModel:
         chosen = default_templates(columns) if templates is None else templates
         features = WindowFeatures(chosen, min_count, affixes).fit(_inputs(sentences, columns))
         X, offsets = features.transform(_inputs(sentences, columns))
-        svm = StructuredSVM(model="chain", **settings).fit(X, _labels(sentences), offsets=offsets)
+        svm = _fit(StructuredSVM(model="chain", **settings), X, _labels(sentences), offsets)
         return cls(format, svm, features, columns)
 
     # ---- use
@@ -69,8 +74,11 @@ class FileModel:
             return labels, [list(map(str, answer)) for answer in self.svm.predict(X)]
         assert self.features is not None
         sentences = read_conll(path)
-        if len(sentences[0][0]) < self.columns:
-            raise FormatError(f"the model needs {self.columns} columns beside the label", str(path))
+        if len(sentences[0][0]) not in (self.columns, self.columns + 1):
+            found = len(sentences[0][0])
+            raise FormatError(
+                f"the model needs {self.columns} columns, and the label if there is one, not {found}", str(path)
+            )
         X, offsets = self.features.transform(_inputs(sentences, self.columns))
         return sentences, np.split(self.svm.predict(X, offsets=offsets), offsets[1:-1])
 
@@ -91,11 +99,11 @@ class FileModel:
             z, y = matrix(given), matrix(answers)
             return {"examples": len(given), "micro_f1": micro_f1(z, y), "exact_match": exact_match(z, y)}
         if len(given[0][0]) <= self.columns:
-            raise DataError("the file has no label column to compare with")
+            raise FormatError("the file has no label column to compare with", str(path))
         truth = [[token[-1] for token in sentence] for sentence in given]
         right = sum(a == b for z, y in zip(truth, answers, strict=True) for a, b in zip(z, y, strict=True))
         total = sum(map(len, truth))
-        out = {"sentences": float(len(truth)), "tokens": float(total), "accuracy": right / total}
+        out: dict[str, float] = {"sentences": len(truth), "tokens": total, "accuracy": right / total}
         if all(str(label) == "O" or str(label)[:2] in ("B-", "I-") for label in self.svm.classes_):
             out["chunk_f1"] = chunk_f1(truth, answers)
         return out
@@ -126,6 +134,15 @@ class FileModel:
         except (KeyError, TypeError, ValueError, FginferError) as error:
             raise FormatError(f"not a model of `fginfer train` ({error})", str(path)) from None
         return cls(format, svm, features, columns)
+
+
+def _fit(svm: StructuredSVM, X: Any, y: Any, offsets: Any = None) -> StructuredSVM:
+    try:
+        svm.fit(X, y, offsets)
+    except KeyboardInterrupt:
+        if getattr(svm, "status_", "") != "interrupted":
+            raise
+    return svm
 
 
 def _inputs(sentences: list[Sentence], columns: int) -> list[Sentence]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 
 import numpy as np
 import pytest
 
-from fginfer.cli import main
+from fginfer.cli import main, make_parser
+from fginfer.learn import modelfile
+from fginfer.learn.trace import _Run
 
 
 def write_conll(path, n=40, seed=0):
@@ -97,3 +101,153 @@ def test_templates_and_bad_input(tmp_path, capsys):
         code, _, error = run(capsys, *args)
         assert code == 3, args
         assert error
+
+
+def test_every_option_is_explained_with_an_example(capsys):
+    for command in ("train", "predict", "evaluate"):
+        code, out, _ = run(capsys, command, "--help")
+        assert code == 0
+        assert f"fginfer {command} " in out.split("example", 1)[1]
+        for action in next(iter(make_parser()._subparsers._group_actions)).choices[command]._actions:
+            assert action.help, (command, action.dest)
+
+
+def test_what_train_prints(tmp_path, capsys):
+    write_conll(tmp_path / "train.txt")
+    args = ("train", tmp_path / "train.txt", "-o", tmp_path / "m.npz", "--max-iter", 3, "--tol", 0)
+    code, out, log = run(capsys, *args, "--json", "--trace", "--threads", 2, "--batch-size", 8, "--solver", "ssg")
+    data = json.loads(out)
+    assert code == 0
+    assert (data["status"], data["passes"], data["solver"]) == ("iteration_limit", 3, "ssg")
+    assert data["dual"] is None
+    assert data["gap"] is None
+    assert data["trace"][-1]["primal"] == data["primal"]
+    assert data["oracle_calls"] == 3 * 40
+    assert "examples" in log
+    assert "iteration limit · 3 passes" in log
+    code, out, log = run(capsys, *args, "--quiet")
+    assert (code, log) == (0, "")
+    assert out.count("\n") == 1
+
+
+def test_ctrl_c_saves_what_was_learned(tmp_path, capsys, monkeypatch):
+    write_conll(tmp_path / "train.txt")
+    record, times = _Run.record, []
+
+    def pressed(self, measured):
+        if self.done.passes == 2 and not times:
+            times.append(self.done.seconds)
+            signal.raise_signal(signal.SIGTERM)
+        return record(self, measured)
+
+    monkeypatch.setattr(_Run, "record", pressed)
+    args = ("train", tmp_path / "train.txt", "-o", tmp_path / "m.npz", "--json", "--checkpoint", tmp_path / "c.npz")
+    code, out, log = run(capsys, *args, "--tol", 0)
+    assert code == 2
+    assert json.loads(out)["status"] == "interrupted"
+    assert "interrupted: what was learned until then is kept" in log
+    monkeypatch.undo()
+    _, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "train.txt", "--json")
+    assert json.loads(out)["accuracy"] > 0.9
+    code, out, _ = run(capsys, *args, "--tol", 0, "--max-iter", 5)
+    assert (code, json.loads(out)["passes"]) == (0, 5)
+
+
+def test_measures_are_printed_as_measures(tmp_path, capsys):
+    write_conll(tmp_path / "train.txt")
+    run(capsys, "train", tmp_path / "train.txt", "-o", tmp_path / "m.npz", "--quiet")
+    _, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "train.txt")
+    assert out.split() == [
+        "sentences",
+        "40",
+        "tokens",
+        out.split()[3],
+        "accuracy",
+        "100.00",
+        "%",
+        "chunk_f1",
+        "100.00",
+        "%",
+    ]
+    _, out, _ = run(capsys, "predict", tmp_path / "m.npz", tmp_path / "train.txt", "--json")
+    assert len(json.loads(out)["answers"]) == 40
+    assert set(json.loads(out)["answers"][0]) <= {"B-NP", "I-NP", "B-VP"}
+
+
+BAD_FILES = {
+    "columns": ("train {0}/ragged.txt -o {0}/x", "ragged.txt, line 3 at 'sat': 2 columns"),
+    "one_column": ("train {0}/words.txt -o {0}/x", "label"),
+    "one_class": ("train {0}/oneclass.txt -o {0}/x", "one class"),
+    "value": ("train {0}/bad.svm -o {0}/x", "bad.svm, line 2 at '3:x'"),
+    "empty": ("train {0}/empty.svm -o {0}/x", "no examples"),
+    "gzip": ("train {0}/text.txt.gz -o {0}/x", "text.txt.gz"),
+    "folder": ("train {0}/train.txt -o {0}/no/such/m.npz", "cannot be written"),
+    "template": ("train {0}/train.txt -o {0}/x --templates {0}/wrong", "expected column"),
+    "template_column": ("train {0}/train.txt -o {0}/x --templates {0}/far", "uses? 10 columns"),
+    "no_template": ("train {0}/train.txt -o {0}/x --templates {0}/empty.svm", "no templates"),
+    "binary_template": ("train {0}/train.txt -o {0}/x --templates {0}/binary", "binary"),
+    "affixes": ("train {0}/good.svm -o {0}/x --affixes 2", "affixes"),
+    "rare": ("train {0}/train.txt -o {0}/x --min-count 9999", "9999 times"),
+    "C": ("train {0}/train.txt -o {0}/x --C -1", "C must be positive"),
+    "threads": ("train {0}/train.txt -o {0}/x --threads 0", "n_jobs"),
+    "seed": ("train {0}/train.txt -o {0}/x --seed -1", "random_state"),
+    "option": ("train {0}/train.txt -o {0}/x --option speed", "NAME=VALUE"),
+    "not_a_model": ("predict {0}/train.txt {0}/train.txt", "train.txt: not an fginfer model"),
+    "other_columns": ("predict {0}/m.npz {0}/four.txt", "four.txt: the model needs 2 columns"),
+    "unlabelled": ("evaluate {0}/m.npz {0}/two.txt", "two.txt: the file has no label column"),
+    "absent": ("predict {0}/m.npz {0}/absent.txt", "absent.txt: No such file"),
+    "other_checkpoint": ("train {0}/train.txt -o {0}/x --checkpoint {0}/m.npz", "m.npz: this is no checkpoint"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    write_conll(folder / "train.txt")
+    assert main(["train", str(folder / "train.txt"), "-o", str(folder / "m.npz"), "--quiet", "--max-iter", "1"]) == 0
+    for name, text in (
+        ("ragged.txt", "the DT B-NP\ncat NN I-NP\nsat VB\n"), ("words.txt", "the\ncat\n"), ("good.svm", "1 1:1\n"),
+        ("oneclass.txt", "the O\ncat O\n"), ("bad.svm", "1 1:1\n2 3:x\n"), ("empty.svm", "\n"), ("text.txt.gz", "text"),
+        ("wrong", "word[0]\n"), ("far", "9[0]\n"), ("four.txt", "a b c d\n"), ("two.txt", "the DT\n"),
+    ):  # fmt: skip
+        (folder / name).write_text(text)
+    (folder / "binary").write_bytes(b"\xff\xfe\x00\x80")
+    return folder
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_errors_name_the_file_and_the_line(folder, capsys, case):
+    command, message = BAD_FILES[case]
+    capsys.readouterr()
+    code, out, error = run(capsys, *command.format(folder).split(), *(["--quiet"] if command[:5] == "train" else []))
+    assert code == 3
+    assert out == ""
+    assert re.search(message, error), error
+    assert error.count("\n") == 1
+    assert not (folder / "x").exists()
+
+
+def test_label_sets_with_interactions_are_trained_with_a_gap(tmp_path, capsys):
+    write_svmlight(tmp_path / "train.svm")
+    args = ("train", tmp_path / "train.svm", "-o", tmp_path / "m.npz", "--json", "--quiet")
+    _, out, _ = run(capsys, *args)
+    assert json.loads(out)["solver"] == "gdmm"
+    assert json.loads(out)["gap"] is not None
+    _, out, _ = run(capsys, *args, "--no-pairwise")
+    assert json.loads(out)["solver"] == "bcfw"
+
+
+def test_damaged_models_of_files(folder, tmp_path, capsys):
+    header, arrays = modelfile.read(folder / "m.npz")
+    for change in (
+        {"columns": "2"}, {"format": "csv"}, {"format": "svmlight"}, {"features": None}, {"features": {}},
+        {"features": {**header["file_model"]["features"], "templates": ["0[0]"]}},
+        {"features": {**header["file_model"]["features"], "affixes": 3}},
+    ):  # fmt: skip
+        modelfile.write(tmp_path / "m.npz", {**header, "file_model": {**header["file_model"], **change}}, arrays)
+        code, _, error = run(capsys, "predict", tmp_path / "m.npz", folder / "two.txt")
+        assert (code, "not a model of `fginfer train`" in error) == (3, True), (change, error)
+    for name in arrays:
+        modelfile.write(tmp_path / "m.npz", header, {**arrays, name: np.zeros((2, 2))})
+        code, _, error = run(capsys, "predict", tmp_path / "m.npz", folder / "two.txt")
+        assert code == 3, name
