@@ -152,6 +152,66 @@ def test_soft_constraints_give_a_lower_value_that_rises_with_rho():
     assert values[1] <= best * 1.05
 
 
+def soft_optimum(data, C, rho):
+    """max over shares p (tokens) and q (edges) of C <p, loss> - 1/2 |w|^2 - rho/2 C^2 |M q - p|^2, by SLSQP."""
+    k, x, truth = data.n_labels, data.rows.toarray(), data.truth
+    tokens, n_pairs = len(truth), len(truth) - data.n_examples
+    ends = [(t, t + 1) for i in range(data.n_examples) for t in range(data.token_begin[i], data.token_begin[i + 1] - 1)]
+    right, loss = np.eye(k)[truth], 1 - np.eye(k)[truth]
+    cut = tokens * k
+
+    def value_and_slope(z):
+        p, q = z[:cut].reshape(tokens, k), z[cut:].reshape(n_pairs, k, k)
+        unary = C * x.T @ (right - p)
+        table = C * (sum(np.outer(right[u], right[v]) for u, v in ends) - q.sum(axis=0))
+        apart = [(q[e].sum(axis=1) - p[u], q[e].sum(axis=0) - p[v]) for e, (u, v) in enumerate(ends)]
+        penalty = 0.5 * rho * C**2 * sum(a @ a + b @ b for a, b in apart)
+        value = C * np.sum(p * loss) - 0.5 * np.sum(unary**2) - 0.5 * np.sum(table**2) - penalty
+        slope_p, slope_q = C * loss + C * x @ unary, np.tile(C * table, (n_pairs, 1, 1))
+        for e, (u, v) in enumerate(ends):
+            a, b = apart[e]
+            slope_p[u] += rho * C**2 * a
+            slope_p[v] += rho * C**2 * b
+            slope_q[e] -= rho * C**2 * (a[:, None] + b[None, :])
+        return -value, -np.concatenate([slope_p.ravel(), slope_q.ravel()])
+
+    rows = np.zeros((tokens + n_pairs, cut + n_pairs * k * k))
+    for t in range(tokens):
+        rows[t, t * k : (t + 1) * k] = 1
+    for e in range(n_pairs):
+        rows[tokens + e, cut + e * k * k : cut + (e + 1) * k * k] = 1
+    start = np.concatenate([np.full(cut, 1 / k), np.full(n_pairs * k * k, 1 / k**2)])
+    assert scipy.optimize.check_grad(lambda z: value_and_slope(z)[0], lambda z: value_and_slope(z)[1], start) < 1e-5
+    result = scipy.optimize.minimize(
+        value_and_slope, start, jac=True, bounds=[(0, 1)] * len(start), method="SLSQP",
+        constraints={"type": "eq", "fun": lambda z: rows @ z - 1, "jac": lambda z: rows},
+        options={"maxiter": 1000, "ftol": 1e-13},
+    )  # fmt: skip
+    assert result.success, result.message
+    return -result.fun
+
+
+@pytest.mark.parametrize("rho", [0.5, 20.0])
+def test_soft_bcfw_meets_its_own_optimum(rho):
+    data, C = P.random_labels(np.random.default_rng(6), n=3, most=3), 0.3
+    best = soft_optimum(data, C, rho)
+    learner = Learner(data)
+    solver = make_solver("soft-bcfw", learner, None, C, 0, {"rho": rho})
+    for _ in range(3000):
+        solver.advance(np.inf)
+    saved, k = solver.export(), data.n_labels
+    w, at, place, gain, penalty = learner.weights, 0, 0, 0.0, 0.0
+    degrees = solver._degrees()
+    for t, n in enumerate(saved["support_size"]):
+        rows = np.zeros((1 + 2 * degrees[t], k))
+        rows[:, saved["labels"][at : at + n]] = saved["values"][place : place + len(rows) * n].reshape(-1, n)
+        at, place = at + n, place + len(rows) * n
+        gain -= np.delete(rows[0], data.truth[t]).sum()
+        penalty += 0.5 * rho * sum(np.sum((rows[1 + 2 * e] - rows[0]) ** 2) for e in range(degrees[t]))
+        assert not rows[2::2].any()  # no multipliers
+    assert gain - 0.5 * w @ w - penalty == pytest.approx(best, rel=1e-5)
+
+
 def test_slices_checkpoints_and_partitions_change_nothing():
     data = P.random_labels(np.random.default_rng(7), n=8, labels=5)
     options = {"partitions": 2}
