@@ -82,8 +82,23 @@ def losses(learner: Learner, oracle: Oracle | None, weights: Reals, deadline: fl
     return np.concatenate(parts)
 
 
+def edges_of(data: Encoded, example: int) -> tuple[Any, Any]:
+    """(pairs of tokens, rows of pairwise features or None) of one example."""
+    length = int(data.token_begin[example + 1] - data.token_begin[example])
+    if data.edges == 1:
+        begin, count = int(data.token_begin[example]) - example, length - 1
+        pairs = np.column_stack([np.arange(count), np.arange(1, length)])
+    elif data.edges == 2 and data.edge_begin is not None and data.edge_u is not None and data.edge_v is not None:
+        begin, count = int(data.edge_begin[example]), int(data.edge_begin[example + 1] - data.edge_begin[example])
+        pairs = np.column_stack([data.edge_u[begin : begin + count], data.edge_v[begin : begin + count]])
+    else:
+        begin, count, pairs = 0, 0, np.zeros((0, 2), np.int64)
+    return pairs, None if data.edge_rows is None else data.edge_rows[begin : begin + count]
+
+
 class MapOracle:
-    """Graphs with cycles through fginfer.solve: each example starts from its last answer.
+    """Any problem with labels or label sets through fginfer.solve: each example starts from its last answer. The
+    estimators take it for graphs with cycles.
 
     Training calls the oracle in a fixed order, so results are reproducible as long as the method is (limit it by
     ``max_iterations`` or ``gap``, not by time). Answers need not be optimal: objectives are then measured with the
@@ -112,10 +127,10 @@ class MapOracle:
             raise OutOfTime
         if result.labels is None or result.score is None:
             raise SolverError(f"example {example}: no labeling found ({result.status})")
-        self._last[example] = result.labels
+        self._last[example] = labels = result.labels
         bound = inf if result.bound is None else result.bound
         self.slack = max(0.0, bound - result.score) if result.status != "optimal" else 0.0
-        return result.labels
+        return labels if learner.data.kind == 0 else np.flatnonzero(labels).astype(np.int32)
 
     def export(self) -> dict[str, Any]:
         """Last answers, for checkpoints."""
@@ -132,26 +147,40 @@ class MapOracle:
         parts = np.split(fits("labels", saved["labels"], sizes.sum()), np.cumsum(sizes)[:-1])
         self._last, self._learner = dict(zip(known.tolist(), parts if len(known) else (), strict=True)), None
 
+    def check(self, data: Encoded) -> None:
+        """Refuses what it cannot decode."""
+        if data.kind == 1:
+            raise DataError("the MAP engine decodes tokens with labels and label sets, not choices")
+
     def graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
-        """The (loss-augmented) decoding problem of one example; labels that are not candidates are forbidden."""
+        """The (loss-augmented) decoding problem of one example; labels that are not candidates are forbidden. A label
+        set is a binary variable for each label."""
         data, k = learner.data, learner.data.n_labels
         first, last = data.token_begin[example], data.token_begin[example + 1]
         scores = learner.token_scores(weights, example, loss)
+        tables = weights[k * data.rows.shape[1] :].reshape(-1, k, k)
+        if data.kind == 2:
+            u, v = np.nonzero(np.triu(tables[0], 1)) if data.edges else np.zeros((2, 0), np.int64)
+            on = np.column_stack([np.zeros(k), scores[0]])
+            both = {"tables": [np.diag([0.0, 1.0])], "weights": tables[0, u, v]} if len(u) else {}
+            return FactorGraph.from_arrays([2] * k, on, np.column_stack([u, v]) if len(u) else None, **both)
         if data.choice_begin is not None and data.choice is not None:  # packed to the left: spread them out
             packed, scores = scores, np.full(scores.shape, -np.inf)
             for t in range(last - first):
                 allowed = data.choice[data.choice_begin[first + t] : data.choice_begin[first + t + 1]]
                 scores[t, allowed] = packed[t, : len(allowed)]
-        if data.edge_begin is None or data.edge_u is None or data.edge_v is None:
-            raise DataError("the MAP engine decodes problems with edge lists")
-        b, e = data.edge_begin[example], data.edge_begin[example + 1]
-        edges = np.column_stack([data.edge_u[b:e], data.edge_v[b:e]])
-        tables = weights[k * data.rows.shape[1] :].reshape(-1, k, k)
-        if data.edge_rows is not None:
-            tables = np.tensordot(data.edge_rows[b:e].toarray(), tables, 1)
-            return FactorGraph.from_arrays([k] * int(last - first), scores, edges, tables=tables)
-        ids = np.zeros(len(edges), np.int64)
-        return FactorGraph.from_arrays([k] * int(last - first), scores, edges, tables=tables, table_ids=ids)
+        cards, (edges, rows) = [k] * int(last - first), edges_of(data, example)
+        if not len(edges):
+            return FactorGraph.from_arrays(cards, scores)
+        if rows is None:
+            return FactorGraph.from_arrays(
+                cards, scores, edges, tables=tables, table_ids=np.zeros(len(edges), np.int64)
+            )
+        if (np.diff(rows.indptr) == 1).all():  # types: the tables stay shared
+            return FactorGraph.from_arrays(
+                cards, scores, edges, tables=tables, table_ids=rows.indices.astype(np.int64), weights=rows.data
+            )
+        return FactorGraph.from_arrays(cards, scores, edges, tables=np.tensordot(rows.toarray(), tables, 1))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": {}, "_learner": None}  # warm starts belong to this process

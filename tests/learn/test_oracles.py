@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from fginfer.errors import DataError
 from fginfer.learn import Choices, Example, MapOracle, MatchingOracle, StructuredSVM
@@ -29,9 +30,30 @@ def test_graphs_with_cycles_train_through_the_map_engine():
         assert trace[-1].primal == pytest.approx(best, rel=2e-3)
 
 
-def test_the_map_oracle_agrees_with_enumeration():
-    rng = np.random.default_rng(0)
+def cyclic_with(rng, types):
     data = cyclic(rng, n=3, tokens=4)
+    rows = (
+        rng.normal(size=(18, 2)) if not types else np.eye(2)[rng.integers(0, 2, 18)] * rng.choice([-1.0, 2.0], (18, 1))
+    )
+    data.n_edge_features, data.edge_rows = 2, sp.csr_matrix(rows)
+    return data
+
+
+MAPPED = {
+    "cyclic": lambda rng: cyclic(rng, n=3, tokens=4),
+    "types": lambda rng: cyclic_with(rng, True),
+    "features": lambda rng: cyclic_with(rng, False),
+    "chain": lambda rng: P.random_labels(rng, n=3, edge_features=2, candidates=True, labels=4),
+    "tokens": lambda rng: P.random_labels(rng, n=3, edges=0),
+    "sets": lambda rng: P.random_sets(rng, n=3, labels=5, pairwise=True),
+    "plain_sets": lambda rng: P.random_sets(rng, n=3, labels=4),
+}
+
+
+@pytest.mark.parametrize("case", MAPPED)
+def test_the_map_oracle_agrees_with_enumeration(case):
+    rng = np.random.default_rng(0)
+    data = MAPPED[case](rng)
     learner = Learner(data)
     oracle = pickle.loads(pickle.dumps(MapOracle()))
     for _ in range(3):
@@ -41,6 +63,18 @@ def test_the_map_oracle_agrees_with_enumeration():
             score, wrong = learner.score(w, i, answer)
             best = max(w @ P.joint_features(data, i, y) + loss * P.loss_of(data, i, y) for y in P.answers(data, i))
             assert score + loss * wrong == pytest.approx(best)
+            assert oracle.slack <= 1e-6 * max(1, abs(best))
+
+
+def test_label_sets_with_interactions_get_a_gap_through_the_map_engine():
+    data, C = P.random_sets(np.random.default_rng(1), n=8, labels=4, pairwise=True), 0.3
+    best = optimum(data, C, squared=False)
+    for name in ("bcfw", "cutting-plane"):
+        _, trace = drive(make_solver(name, Learner(data), MapOracle(), C, 0, {}), Limits(1e-3, 300))
+        assert trace[-1].gap <= 1e-3
+        assert trace[-1].primal == pytest.approx(best, rel=2e-3)
+    with pytest.raises(DataError, match="not choices"):
+        StructuredSVM(model="choices", oracle=MapOracle()).fit([Choices(np.ones((2, 2)), [2])], [[0]])
 
 
 def test_the_estimator_takes_loopy_graphs_and_candidates():
