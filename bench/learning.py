@@ -74,7 +74,7 @@ def bench_conll(folder: Path, full: bool, out: Path | None) -> None:
         return 1 - chunk_f1(truth, [task.classes[a] for a in judge.decode(w).split()])
 
     rows = []
-    for name, passes in (("bcfw", 10), ("perceptron", 15), ("dcd", 7), ("mira", 10), ("gdmm", 20)):
+    for name, passes in (("bcfw", 10), ("ssg", 10), ("perceptron", 15), ("dcd", 7), ("mira", 10), ("gdmm", 20)):
         rows += run(name, task.train, C, passes, error)
     print("error = 100 - chunk F1")
     show(last_rows(rows))

@@ -92,13 +92,14 @@ def draw(title: str, rows: list[dict], out: Path | None) -> None:
     ]  # dcd has another objective: its bound is none for the others
     best = max((r["dual"] for r in hinge if r["dual"] is not None), default=0.0)
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), sharey="row", layout="constrained")
-    for name in dict.fromkeys(r["solver"] for r in rows):
+    for number, name in enumerate(dict.fromkeys(r["solver"] for r in rows)):
+        look = {"label": name, "color": f"C{number % 10}", "linestyle": ("-", "--", ":")[number // 10]}
         own = [r for r in rows if r["solver"] == name]
         for column, x in enumerate(("seconds", "passes")):
             with_primal = [r for r in own if r["primal"] is not None and r in hinge]
             gaps = [max(1e-7, (r["primal"] - best) / best) for r in with_primal]
-            axes[0][column].loglog([r[x] for r in with_primal], gaps, label=name)
-            axes[1][column].loglog([r[x] for r in own], [100 * r["error"] for r in own], label=name)
+            axes[0][column].loglog([r[x] for r in with_primal], gaps, **look)
+            axes[1][column].loglog([r[x] for r in own], [100 * r["error"] for r in own], **look)
             axes[0][column].set(xlabel=x, ylabel="primal suboptimality, relative")
             axes[1][column].set(xlabel=x, ylabel="test error %")
     axes[1][0].yaxis.set_major_formatter(ScalarFormatter())

@@ -20,7 +20,8 @@ from fginfer.native import check, ffi, lib, new_error, pointer
 @dataclass(frozen=True)
 class GdmmOptions:
     """rho: penalty on disagreement between a factor and its variables (0: 1 / C). eta: multiplier step, 1 is the
-    classical one; soft-bcfw is eta = 0, an approximation that gets better and slower with rho.
+    classical one (None: 1, or 0.3 with afw, which moves less in a pass); soft-bcfw is eta = 0, an approximation that
+    gets better and slower with rho.
 
     greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
     so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact"
@@ -33,7 +34,7 @@ class GdmmOptions:
     """
 
     rho: float = 0.0
-    eta: float = 1.0
+    eta: float | None = None
     partitions: int = 1
     brute_force: bool = False
     primal: str = "auto"
@@ -50,9 +51,14 @@ class GdmmOptions:
         for name in ("block_size", "partitions", "greedy", "batch_size"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("rho", "eta"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)!r}")
+        for name, value in (("rho", self.rho), ("eta", self.step)):
+            if not 0 <= value < np.inf:
+                raise SettingsError(f"{name} must be a number, 0 or more, not {value!r}")
+
+    @property
+    def step(self) -> float:
+        """eta, chosen where it was left open."""
+        return self.eta if self.eta is not None else 0.3 if self.variant == "afw" else 1.0
 
 
 class _Gdmm:
@@ -67,7 +73,9 @@ class _Gdmm:
         if options.primal == "exact" and not learner.decodes:
             raise SettingsError("primal=exact: on problems with cycles gdmm minimises, and measures, a relaxation")
         s = ffi.new("fgi_gdmm_settings *")
-        s.C, s.rho, s.eta = C, options.rho, 0.0 if name == "soft-bcfw" else options.eta
+        s.C, s.rho, s.eta = C, options.rho, options.step
+        if name == "soft-bcfw":
+            s.eta = 0.0
         s.partitions, s.brute_force, s.seed = options.partitions, options.brute_force, seed
         examples = learner.data.n_examples
         s.away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0

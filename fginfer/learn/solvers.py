@@ -67,5 +67,6 @@ def build(kind: Any, options: dict[str, Any], solver: str) -> Any:
 
 
 _TYPES: dict[Any, tuple[type, ...]] = {
-    "bool": (bool, np.bool_), "int": (Integral,), "int | None": (Integral, NoneType), "float": (Real,), "str": (str,),
+    "bool": (bool, np.bool_), "int": (Integral,), "int | None": (Integral, NoneType), "float": (Real,),
+    "float | None": (Real, NoneType), "str": (str,),
 }  # fmt: skip
