@@ -17,7 +17,7 @@ static fgi_rc visit_token(fgi_gdmm *g, int64_t token, double *loss) {
     const int32_t z = d->truth[token];
     const double C = g->s.C, Q = g->row_norm[token] + g->rho * t->degree;
     double value;
-    int32_t best = fgi_gdmm_unary_argmax(g, token, &value);
+    int32_t best = g->proposal ? fgi_gdmm_unary_proposed(g, token, &value) : fgi_gdmm_unary_argmax(g, token, &value);
     if (best >= 0 && value - g->scores[z] > *loss) *loss = value - g->scores[z];
     if (Q == 0) return FGI_OK; /* no features and no edges: nothing to learn */
     int32_t n = t->n, place = best >= 0 ? fgi_support_find(t, best) : 0;
@@ -199,15 +199,25 @@ static fgi_rc visit_example(fgi_gdmm *g, int32_t i) {
     return rc;
 }
 
+/* Algorithm 4 on a batch: stops between batches only, so that they do not depend on the clock. */
+static fgi_rc visit_batch(fgi_gdmm *g, const int32_t *examples, int64_t n) {
+    fgi_rc rc = FGI_OK;
+    if (g->proposal) fgi_gdmm_propose(g, examples, n);
+    for (int64_t k = 0; rc == FGI_OK && k < n; k++) rc = visit_example(g, examples[k]);
+    return rc;
+}
+
 fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
-    const int64_t n = g->away ? g->n_away : g->L->data.n_examples;
+    const int64_t known = g->away ? g->n_away : g->L->data.n_examples;
     while (*next < m) {
-        int32_t i = examples[*next];
-        if (i < 0 || i >= n) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
-        fgi_rc rc = g->away ? fgi_away_visit(g, i, deadline) : visit_example(g, i);
+        int64_t n = g->proposal ? g->s.batch : 1;
+        if (n > m - *next) n = m - *next;
+        for (int64_t k = *next; k < *next + n; k++)
+            if (examples[k] < 0 || examples[k] >= known) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
+        fgi_rc rc = g->away ? fgi_away_visit(g, examples[*next], deadline) : visit_batch(g, examples + *next, n);
         if (rc != FGI_OK) return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
         if (g->step.phase != FGI_AWAY_IDLE) break;
-        ++*next;
+        *next += n;
         if (fgi_clock() >= deadline) break;
     }
     return FGI_OK;

@@ -67,6 +67,7 @@ struct fgi_gdmm {
     double squared_norm;
     /* scratch */
     double *scores;              /* K */
+    int32_t *proposal;           /* batches: a label for every token */
     double *mass, *gain;         /* one block */
     int32_t mass_capacity;
     int32_t *message_label[2];
@@ -102,8 +103,12 @@ fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block, double deadline); /* done when
 fgi_rc fgi_away_gather(fgi_gdmm *g);
 
 /* learn_gdmm_oracle.c: the FMOs. */
-void fgi_gdmm_unary_scores(fgi_gdmm *g, int64_t token, int32_t begin, int32_t end); /* gradients into g->scores[begin .. end) */
-int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value);           /* best wrong label looked at, or -1 */
+/* Best wrong label looked at, or -1; leaves its gradient, and those of the support's labels, in g->scores. */
+int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value);
+/* The same in two parts: labels are chosen at the weights of now, by all threads, for all tokens of some examples; the gradients
+ * are those at the time of the visit. */
+void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n);
+int32_t fgi_gdmm_unary_proposed(fgi_gdmm *g, int64_t token, double *value);
 fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
 double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
 double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b);

@@ -8,14 +8,14 @@
 
 /* ---- unigrams -------------------------------------------------------------------------------------------------- */
 
-void fgi_gdmm_unary_scores(fgi_gdmm *g, int64_t token, int32_t begin, int32_t end) {
+/* Gradients of the labels begin .. end into s. */
+static void unary_scores(const fgi_gdmm *g, int64_t token, int32_t begin, int32_t end, double *s) {
     const fgi_learner *L = g->L;
     const fgi_learn_data *d = &L->data;
     const fgi_support *t = &g->tokens[token];
     const int64_t k = d->n_labels;
     const int32_t z = d->truth[token];
     const double weight = d->token_weight ? d->token_weight[token] : 1.0;
-    double *s = g->scores;
     for (int32_t y = begin; y < end; y++) s[y] = d->cost ? weight * d->cost[(int64_t)z * k + y] : weight;
     if (z >= begin && z < end) s[z] = 0.0;
     for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++)
@@ -41,38 +41,92 @@ static double score_one(const fgi_gdmm *g, int64_t token, int32_t y, int32_t at)
     return s - g->rho * sum;
 }
 
-/* Leaves the gradients of the support's labels in g->scores, too. */
-int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value) {
-    const fgi_learn_data *d = &g->L->data;
-    const fgi_support *t = &g->tokens[token];
-    const int32_t z = d->truth[token];
+/* The labels a call looks at: all, or one part of them; candidate lists are looked at whole. */
+typedef struct label_range { int32_t begin, end; } label_range;
+
+static label_range range_of(const fgi_gdmm *g, int32_t part) {
+    const int64_t n = g->L->data.n_labels, parts = g->s.partitions < n ? g->s.partitions : n;
+    return (label_range){ (int32_t)(n * part / parts), (int32_t)(n * (part + 1) / parts) };
+}
+
+static int32_t draw_part(fgi_gdmm *g) {
+    const int32_t n = g->L->data.n_labels, parts = g->s.partitions < n ? g->s.partitions : n;
+    return parts > 1 && !g->L->data.choice_begin ? (int32_t)fgi_rng_below(&g->rng, parts) : 0;
+}
+
+/* Best wrong label of a range, or of the candidates; its gradient, and those of all that were looked at, are left in s. */
+static int32_t best_label(const fgi_gdmm *g, int64_t token, label_range r, double *s) {
+    const int32_t z = g->L->data.truth[token];
     const int32_t *list;
     int32_t n = fgi_learn_allowed(g->L, token, &list), best = -1;
-    double most = -INFINITY;
-    g->unary_calls++;
     if (list) {
         for (int32_t c = 0; c < n; c++) {
-            g->scores[list[c]] = score_one(g, token, list[c], fgi_support_find(t, list[c]));
-            if (list[c] != z && g->scores[list[c]] > most) most = g->scores[list[c]], best = list[c];
+            s[list[c]] = score_one(g, token, list[c], fgi_support_find(&g->tokens[token], list[c]));
+            if (list[c] != z && (best < 0 || s[list[c]] > s[best])) best = list[c];
         }
-        g->unary_touched += n;
-    } else {
-        int32_t parts = g->s.partitions < n ? g->s.partitions : n;
-        int32_t part = parts > 1 ? (int32_t)fgi_rng_below(&g->rng, parts) : 0;
-        int32_t begin = (int32_t)((int64_t)n * part / parts), end = (int32_t)((int64_t)n * (part + 1) / parts);
-        fgi_gdmm_unary_scores(g, token, begin, end);
-        const double *s = g->scores;
-        if (z >= begin && z < end) { /* two ranges around the truth, so that the inner loop has no test for it */
-            for (int32_t y = begin; y < z; y++) if (s[y] > most) most = s[y], best = y;
-            for (int32_t y = z + 1; y < end; y++) if (s[y] > most) most = s[y], best = y;
-        } else {
-            for (int32_t y = begin; y < end; y++) if (s[y] > most) most = s[y], best = y;
-        }
-        g->unary_touched += end - begin;
-        for (int32_t at = 0; at < t->n && parts > 1; at++)
-            if (t->label[at] < begin || t->label[at] >= end) g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
+        return best;
     }
-    *value = most;
+    unary_scores(g, token, r.begin, r.end, s);
+    const int32_t cut = z >= r.begin && z < r.end ? z : r.end; /* two ranges around the truth */
+    if (cut > r.begin) best = r.begin + (int32_t)fgi_argmax_of(s + r.begin, cut - r.begin);
+    if (cut + 1 < r.end) {
+        int32_t other = cut + 1 + (int32_t)fgi_argmax_of(s + cut + 1, r.end - cut - 1);
+        if (best < 0 || s[other] > s[best]) best = other;
+    }
+    return best;
+}
+
+static void count_unary(fgi_gdmm *g, int64_t token, label_range r) {
+    const int32_t *list;
+    const int32_t n = fgi_learn_allowed(g->L, token, &list);
+    g->unary_calls++;
+    g->unary_touched += list ? n : r.end - r.begin;
+}
+
+int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value) {
+    const fgi_support *t = &g->tokens[token];
+    const label_range r = range_of(g, draw_part(g));
+    const int32_t best = best_label(g, token, r, g->scores);
+    count_unary(g, token, r);
+    for (int32_t at = 0; at < t->n && !g->L->data.choice_begin; at++)
+        if (t->label[at] < r.begin || t->label[at] >= r.end) g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
+    *value = best < 0 ? -INFINITY : g->scores[best];
+    return best;
+}
+
+/* ---- unigrams of a batch, by all threads ------------------------------------------------------------------------- */
+
+typedef struct proposal_job {
+    const fgi_gdmm *g;
+    const int32_t *examples;
+} proposal_job;
+
+static void propose(void *context, int64_t begin, int64_t end, int worker) {
+    const proposal_job *job = context;
+    const fgi_gdmm *g = job->g;
+    const int64_t *first = g->L->data.token_begin;
+    for (int64_t k = begin; k < end; k++)
+        for (int64_t t = first[job->examples[k]]; t < first[job->examples[k] + 1]; t++)
+            g->proposal[t] = best_label(g, t, range_of(g, g->proposal[t]), g->L->scratch[worker].scores);
+}
+
+void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
+    const int64_t *first = g->L->data.token_begin;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t t = first[examples[k]]; t < first[examples[k] + 1]; t++) {
+            g->proposal[t] = draw_part(g); /* drawn here: the order of the draws must not depend on threads */
+            count_unary(g, t, range_of(g, g->proposal[t]));
+        }
+    proposal_job job = { g, examples };
+    fgi_pool_run(g->L->pool, n, 1, propose, &job);
+}
+
+int32_t fgi_gdmm_unary_proposed(fgi_gdmm *g, int64_t token, double *value) {
+    const fgi_support *t = &g->tokens[token];
+    const int32_t best = g->proposal[token];
+    for (int32_t at = 0; at < t->n; at++) g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
+    if (best >= 0) g->scores[best] = score_one(g, token, best, fgi_support_find(t, best));
+    *value = best < 0 ? -INFINITY : g->scores[best];
     return best;
 }
 

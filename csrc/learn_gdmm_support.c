@@ -113,6 +113,7 @@ static fgi_rc fill(fgi_gdmm *g) {
         g->dense_message[side] = fgi_calloc(k, sizeof(double));
         if (!g->message_label[side] || !g->message_value[side] || !g->dense_message[side]) return FGI_NO_MEMORY;
     }
+    if (g->s.batch > 1 && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal))) return FGI_NO_MEMORY;
     if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->row_best || !g->oracle) return FGI_NO_MEMORY;
     if (d->edge_row && !(g->table = fgi_alloc(k * k, sizeof(double)))) return FGI_NO_MEMORY;
     for (int64_t t = 0; !g->s.brute_force && !d->choice_begin && t < n_tables; t++) {
@@ -158,7 +159,7 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     fgi_away_free(g);
     fgi_oracle_scratch_free(g->oracle);
     free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores), free(g->row_best);
-    free(g->mass), free(g->gain), free(g->table);
+    free(g->proposal), free(g->mass), free(g->gain), free(g->table);
     free(g);
 }
 

@@ -158,6 +158,7 @@ typedef struct fgi_gdmm_settings {
     int32_t partitions;  /* unigram oracles look at one of so many parts of the labels, drawn at random; 1: all */
     int32_t brute_force; /* pairwise oracles scan the table instead of walking sorted lists */
     uint64_t seed;
+    int32_t batch;       /* unigram oracles of so many examples run at the same weights, shared by the threads; 0 and 1: none */
     int32_t away;        /* > 0: away-step Frank-Wolfe (Algorithm 2) over blocks of so many examples; 0: Algorithm 4 */
 } fgi_gdmm_settings;
 

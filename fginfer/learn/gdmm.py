@@ -26,7 +26,8 @@ class GdmmOptions:
     greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
     so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact"
     measures the objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto"
-    takes the exact one where that is cheap.
+    takes the exact one where that is cheap. batch_size (tokens with labels, variant block): unigram oracles of so many
+    examples choose their labels at the same weights, on all threads.
 
     variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
     all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
@@ -76,7 +77,7 @@ class _Gdmm:
         s.C, s.rho, s.eta = C, options.rho, options.step
         if name == "soft-bcfw":
             s.eta = 0.0
-        s.partitions, s.brute_force, s.seed = options.partitions, options.brute_force, seed
+        s.partitions, s.brute_force, s.seed, s.batch = options.partitions, options.brute_force, seed, options.batch_size
         examples = learner.data.n_examples
         s.away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0
         self._visits = -(-examples // s.away) if s.away else examples

@@ -133,8 +133,8 @@ static int run_gdmm(problem *p, int brute, int away) {
     int32_t order[N];
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
-    CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { 0.5, 0, away ? 0.3 : 1, 2, brute, 1, away };
+    CHECK(fgi_learn_create(&p->data, 1 + brute, &L, &err) == FGI_OK);
+    fgi_gdmm_settings s = { .C = 0.5, .eta = away ? 0.3 : 1, .partitions = 2, .brute_force = brute, .seed = 1, .batch = brute ? 3 : 1, .away = away };
     CHECK(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
     const int64_t blocks = away ? (N + away - 1) / away : N;
     for (int pass = 0, calls = 0; pass < (away ? 400 : 200); pass++) {
@@ -161,7 +161,7 @@ static int run_sets(problem *p, int brute) {
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { 0.5, 0, 1, 1, brute, 1, 0 };
+    fgi_gdmm_settings s = { .C = 0.5, .eta = 1, .partitions = 1, .brute_force = brute, .seed = 1 };
     CHECK(fgi_gdmm_sets_create(L, &s, 2, &g, &err) == FGI_OK);
     for (int pass = 0; pass < 200; pass++) {
         int64_t next = 0;

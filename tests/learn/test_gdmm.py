@@ -248,3 +248,18 @@ def test_gdmm_refuses_what_it_cannot_do():
         make_solver("gdmm", Learner(P.random_parses(np.random.default_rng(0))), None, 1.0, 0, {})
     with pytest.raises(FginferError, match="rho"):
         make_solver("gdmm", Learner(CASES["chain"](np.random.default_rng(0))), None, 1.0, 0, {"rho": -1.0})
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("candidates", [False, True])
+def test_batches_do_not_depend_on_threads_and_meet_the_optimum(partitions, candidates):
+    data, C = P.random_labels(np.random.default_rng(2), n=12, labels=5, candidates=candidates), 0.3
+    weights = []
+    for threads in (1, 2, 3):
+        learner = Learner(data, threads=threads)
+        options = {"batch_size": 4, "partitions": partitions}
+        _, trace = drive(make_solver("gdmm", learner, None, C, 0, options), Limits(1e-4, 2000))
+        weights.append(learner.weights.copy())
+    assert np.array_equal(weights[0], weights[1])
+    assert np.array_equal(weights[0], weights[2])
+    assert trace[-1].primal == pytest.approx(optimum(data, C, squared=False), rel=1e-3)
