@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, Self
@@ -160,7 +161,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = self.trace_[-1]
         self.n_iter_ = max(1, last.passes)
         self.primal_, self.dual_, self.gap_ = last.primal, last.dual, last.gap
-        self._last_run = run.state() if self.warm_start else None
+        keeps = self.status_ != "interrupted" or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._last_run = run.state() if self.warm_start and keeps else None  # never what was left half-way
 
     # ---- what was learned
 

@@ -66,6 +66,7 @@ class _Gdmm:
     """What the two variants share: shuffled passes and measuring. `_core` prefixes the C functions."""
 
     _core = ""
+    feasible = False
 
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions

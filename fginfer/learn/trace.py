@@ -26,8 +26,8 @@ class LearnPoint(NamedTuple):
     """State after some passes. primal, dual and gap are None where the solver has none or did not measure them.
 
     gap = max(0, primal - dual) / max(1, |primal|). infeasibility is 0 except for gdmm and soft-bcfw: the largest
-    disagreement between a factor's marginals and those of its variables, relative to C. seconds, oracle_calls and
-    entries_touched are those of training: measuring is not counted.
+    disagreement between a factor's marginals and those of its variables, relative to C (None: not measured).
+    seconds, oracle_calls and entries_touched are those of training: measuring is not counted.
     """
 
     passes: int
@@ -35,7 +35,7 @@ class LearnPoint(NamedTuple):
     primal: float | None
     dual: float | None
     gap: float | None
-    infeasibility: float
+    infeasibility: float | None
     oracle_calls: int
     entries_touched: int
 
@@ -46,7 +46,7 @@ class Measured:
 
     primal: float | None = None
     dual: float | None = None
-    infeasibility: float = 0.0
+    infeasibility: float | None = 0.0
 
     @property
     def gap(self) -> float | None:
@@ -134,11 +134,12 @@ def drive(
             if interrupts.torn:
                 raise
             status = "interrupted"
-            run.record(Measured())
+            run.record(run.unmeasured)
         finally:
             if hasattr(oracle, "deadline"):
                 oracle.deadline = inf
-        run.save()
+        if status != "interrupted" or interrupts.waits:  # else it may be half-way through a step
+            run.save()
     count = "1 pass" if run.done.passes == 1 else f"{run.done.passes} passes"
     kept = ": what was learned until then is kept" if status == "interrupted" else ""
     logger.info(f"{status.replace('_', ' ')}{kept} · {count} · {seconds_text(run.done.seconds)}")
@@ -162,6 +163,7 @@ class _Run:
         self.done, self.begin, self._first = done, begin, done
         self.deadline = inf if limits.time_limit is None else begin + limits.time_limit
         self.trace: list[LearnPoint] = []
+        self.unmeasured = Measured(infeasibility=0.0 if getattr(solver, "feasible", True) else None)
         self._fresh = False  # whether the last point tells of the present weights
         self._measuring: float | None = None  # seconds the last measurement took
 
@@ -202,7 +204,7 @@ class _Run:
         if self.solver.wants_certificate(limits.tol) or due or passes == limits.max_iter:
             measured = self._measure()
         elif self.callback is not None or self.verbose > 1:
-            measured = self.record(Measured())
+            measured = self.record(self.unmeasured)
         else:
             return ""
         stop = self.callback is not None and self.callback(self.trace[-1])
@@ -238,11 +240,11 @@ class _Run:
         """What the solver measures, unless that would take longer than there is time."""
         now, deadline = lib.fgi_clock(), self.deadline + extra
         if self._cost() and now + self._cost() > deadline:
-            return self.record(Measured())
+            return self.record(self.unmeasured)
         try:
             measured = self.solver.measure(deadline)
         except OutOfTime:
-            return self.record(Measured())
+            return self.record(self.unmeasured)
         self._measuring = lib.fgi_clock() - now if self.solver.measuring else 0.0
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
@@ -278,6 +280,11 @@ class Interrupts:
     def __init__(self) -> None:
         self.open = self.seen = self.torn = False
         self._old: dict[int, Any] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether Ctrl-C comes through here."""
+        return signal.SIGINT in self._old
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread() and Interrupts.active is None:
@@ -349,7 +356,7 @@ def _log(point: LearnPoint) -> None:
 
     logger.info(
         f"{point.passes:>6}{number(point.primal, '.6g'):>15}{number(point.dual, '.6g'):>15}"
-        f"{number(point.gap, '.1e'):>10}{point.infeasibility:>10.1e}{point.oracle_calls:>14}"
+        f"{number(point.gap, '.1e'):>10}{number(point.infeasibility, '.1e'):>10}{point.oracle_calls:>14}"
         f"{point.entries_touched:>12}{point.seconds:>9.2f}s"
     )
 

@@ -126,6 +126,31 @@ def test_interrupted_runs_keep_what_they_learned(tmp_path, name):
     assert np.array_equal(warm.weights_, whole.weights_)
 
 
+def test_with_a_handler_of_ones_own_nothing_half_done_is_kept(tmp_path):
+    X, y = words()
+
+    def own(number, frame):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGINT, own)
+    try:
+        model = StructuredSVM(
+            max_iter=5,
+            warm_start=True,
+            checkpoint=tmp_path / "c.npz",
+            tol=0.0,
+            callback=lambda p: signal.raise_signal(2),
+        )
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert model.status_ == "interrupted"
+    assert len(model.predict(X)) == len(X)
+    assert not (tmp_path / "c.npz").exists()
+    assert model._last_run is None
+
+
 class Signals:
     """An oracle during whose n-th call Ctrl-C is pressed."""
 
@@ -352,6 +377,8 @@ def test_verbose_is_seen_without_any_setting_up(monkeypatch, capsys):
 def test_points_are_the_same_for_every_solver():
     X, y = words()
     for solver in SOLVERS:
+        seen = StructuredSVM(solver=solver, max_iter=3, tol=0.0, callback=lambda p: None).fit(X, y).trace_
+        assert (seen[0].infeasibility is None) == (solver in ("gdmm", "soft-bcfw"))
         points = StructuredSVM(solver=solver, max_iter=3, tol=0.0, eval_every=1).fit(X, y).trace_
         assert [p.passes for p in points] == [1, 2, 3]
         for p in points:
