@@ -73,7 +73,7 @@ class _Batch:
 
     def restore(self, saved: dict[str, Any]) -> None:
         n = self.learner.dimension
-        self._w, self._best, self._sum = (fits(name, saved[name], n) for name in ("w", "best", "sum"))
+        self._w, self._best, self._sum = (fits(name, saved[name], n, np.float64) for name in ("w", "best", "sum"))
         self._primal, self._dual, self._sure = (
             float(saved["values"][0]),
             float(saved["values"][1]),
@@ -201,7 +201,8 @@ class CuttingPlane(_Batch):
         self._gram = fits("gram", saved["gram"].ravel(), n * n).reshape(n, n)
         rounds, self._wanted = (float(x) for x in saved["solving"])
         self._rounds = int(rounds)
-        index, value = (fits(name, saved[name], sizes.sum()) for name in ("plane_index", "plane_value"))
+        index = fits("plane_index", saved["plane_index"], sizes.sum(), np.int64)
+        value = fits("plane_value", saved["plane_value"], sizes.sum(), np.float64)
         if (index >= self.learner.dimension).any():
             raise DataError("the planes do not fit the data")
         cuts = np.cumsum(sizes)[:-1]

@@ -241,8 +241,8 @@ class BlockSolver:
         pending = fits("pending", saved["pending"], sizes.sum())
         self._pending = np.split(pending, np.cumsum(sizes)[:-1]) if len(sizes) else []
         self._measuring, self._progress = (
-            fits("measuring", saved["measuring"], 2),
-            fits("progress", saved["progress"], 3),
+            fits("measuring", saved["measuring"], 2, np.int64),
+            fits("progress", saved["progress"], 3, np.float64),
         )
         if not 0 <= self._place <= n or not 0 <= self._used <= len(sizes) or (self._place and not len(stages)):
             raise DataError("its place does not fit the data")

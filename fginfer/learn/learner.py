@@ -209,11 +209,13 @@ class Learner:
         self.averages[:] = fits("averages", saved["averages"], self.dimension)
 
 
-def fits(name: str, array: NDArray[Any], size: Any) -> NDArray[Any]:
+def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArray[Any]:
     """An array from a checkpoint, which the core would trust to have this size (and, if it holds sizes, no negative
     ones)."""
     if array.shape != (size,) or (array.dtype.kind == "i" and (array < 0).any()):
         raise DataError(f"{name} does not fit the data")
+    if dtype is not None and array.dtype != dtype:
+        raise DataError(f"{name} does not hold {np.dtype(dtype)}")
     return np.ascontiguousarray(array)
 
 
