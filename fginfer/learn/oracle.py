@@ -24,6 +24,16 @@ CHUNK = 64  # examples between two looks at the clock
 class Oracle(Protocol):
     """Finds argmax over y of <w, phi_i(y)> + loss * loss_i(y), exactly or approximately.
 
+    An answer is a list of whole numbers: for each token the place of its label in ``classes_`` (or the alternative it
+    takes), or the ascending places of the labels that are on. `learner` has what there is to know: its ``data``,
+    ``token_scores(weights, example, loss)``, ``score(weights, example, answer)``. Labels without transitions::
+
+        class Independent:
+            def answer(self, learner, weights, example, loss):
+                return learner.token_scores(weights, example, loss).argmax(axis=1)
+
+        StructuredSVM(model="chain", pairwise=False, oracle=Independent())
+
     An oracle may have more: `exact`, False if its answers need not be best ones (no objective is then claimed); or
     `slack`, how far its last answer may be from the best (objectives are then measured with it, from above);
     `deadline`, at which it raises OutOfTime; `check(data)`, which refuses data before training; `export()` and

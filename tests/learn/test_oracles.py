@@ -174,6 +174,23 @@ def test_a_users_own_oracle_drives_every_structured_solver():
         assert np.isfinite(solver.weights()).all()
 
 
+class Independent:
+    """The one of the documentation."""
+
+    def answer(self, learner, weights, example, loss):
+        return learner.token_scores(weights, example, loss).argmax(axis=1)
+
+
+def test_the_oracle_of_the_documentation_is_a_model_without_transitions():
+    rng = np.random.default_rng(7)
+    X = [rng.normal(size=(3, 2)) for _ in range(8)]
+    y = [rng.integers(0, 3, 3) for _ in X]
+    own = StructuredSVM(oracle=Independent(), pairwise=False, C=0.5, max_iter=200, tol=1e-5).fit(X, y)
+    core = StructuredSVM(pairwise=False, C=0.5, max_iter=200, tol=1e-5).fit(X, y)
+    assert own.primal_ == pytest.approx(core.primal_, rel=2e-5)
+    assert own.score(X, y) == core.score(X, y)
+
+
 def test_bad_choices_are_refused():
     fit = StructuredSVM(model="choices").fit
     rows = np.ones((4, 2))

@@ -29,7 +29,7 @@ def work():
 BACKENDS = ["threading", "loky"] + (["dask"] if importlib.util.find_spec("distributed") else [])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def serial():
     with joblib.parallel_config("sequential"):
         return work()
