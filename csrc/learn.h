@@ -102,7 +102,7 @@ void fgi_learn_apply(fgi_learner *L, double step, double factor);
 /* Whether messages may skip rows of the transition table: one table for all edges, all labels allowed, and large enough that
  * looking for the rows costs little beside reading them. */
 static inline int fgi_learn_prunes(const fgi_learn_data *d) {
-    return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin && d->n_labels >= 64;
+    return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin && d->n_labels >= 96;
 }
 /* Bounds of the rows of w's transition table, for the decodes that follow. */
 void fgi_learn_bound_rows(fgi_learner *L, const double *w);

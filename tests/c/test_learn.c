@@ -183,7 +183,7 @@ int main(void) {
                 const int kinds[] = { 0, 0, 0, 0, 1, 2, 2 }, edges[] = { 0, 1, 1, 2, 0, 0, 1 };
                 make(&p, kinds[shape], edges[shape], shape == 2, seed);
                 if (run_block(&p, method, 1 + (int)(seed % 2) * 2)) return 1;
-                p.data.n_labels = 70; /* enough for Viterbi to skip rows */
+                p.data.n_labels = 100; /* enough for Viterbi to skip rows */
                 if (kinds[shape] == FGI_LEARN_LABELS && shape != 2 && run_block(&p, method, 1 + (int)(seed % 2) * 2)) return 1;
             }
     for (uint64_t seed = 0; seed < 4; seed++)

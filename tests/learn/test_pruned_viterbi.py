@@ -12,7 +12,7 @@ from fginfer.learn.solvers import make_solver
 
 from . import problems as P
 
-LABELS = 70  # enough for rows to be skipped
+LABELS = 100  # enough for rows to be skipped
 
 
 def best_score(data, w, i):
