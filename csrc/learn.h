@@ -43,6 +43,7 @@ struct fgi_learner {
     int bounded;                 /* row_bound holds for the weights that are being decoded */
     int tracked;                 /* row_bound holds for w, and is kept so by fgi_learn_apply */
     fgi_learn_state state;
+    double average;              /* gdmm: what `sum` gets of every change of a weight; 0: no averages */
     fgi_working_set *sets;
     double *gaps, *dual_loss;    /* per example: last block gap; C * sum alpha * loss */
     /* forests of explicit edge lists, concatenated over examples (node t of example i at token_begin[i] + t) */
@@ -86,6 +87,17 @@ static inline double fgi_learn_missed_all(const fgi_learn_data *d, int32_t i) {
 static inline double fgi_learn_dual_toward(double loss, double square) {
     const double step = loss < square ? loss / square : 1.0;
     return loss > 0 ? step * (loss - 0.5 * step * square) : 0.0;
+}
+
+/* gdmm: a visit of an example begins, k-th of all; with averages every change until the next counts k (k - 1) / 2 against the
+ * weighted mean 2 / (k (k + 1)) sum_k k w_k, as in learn_bcfw.c. */
+static inline void fgi_learn_begin_visit(fgi_learner *L, int averaging) {
+    const double k = (double)++L->state.steps;
+    L->average = averaging ? 0.5 * k * (k - 1) : 0.0;
+}
+static inline void fgi_learn_shift(fgi_learner *L, int64_t at, double x) {
+    L->w[at] += x;
+    if (L->average != 0.0) L->sum[at] += L->average * x;
 }
 
 /* learn_psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact, n_index. */

@@ -37,9 +37,10 @@ static fgi_rc visit_token(fgi_gdmm *g, int64_t token, double *loss) {
         int32_t y = at < old ? t->label[at] : best;
         if (change == 0.0 || (at == old && place >= 0)) continue;
         for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++) {
-            double x = change * (d->value ? d->value[j] : 1.0), *w = g->L->w + (int64_t)d->feature[j] * d->n_labels + y;
-            g->squared_norm += x * (2 * *w + x);
-            *w += x;
+            const double x = change * (d->value ? d->value[j] : 1.0);
+            const int64_t at_weight = (int64_t)d->feature[j] * d->n_labels + y;
+            g->squared_norm += x * (2 * g->L->w[at_weight] + x);
+            fgi_learn_shift(g->L, at_weight, x);
         }
     }
     if (fresh > 0) {
@@ -185,6 +186,7 @@ static fgi_rc visit_example(fgi_gdmm *g, int32_t i) {
     const int64_t first = g->L->data.token_begin[i], end = g->L->data.token_begin[i + 1];
     fgi_rc rc = FGI_OK;
     g->loss[i] = 0;
+    fgi_learn_begin_visit(g->L, g->s.averaging);
     for (int64_t t = first; rc == FGI_OK && t < end; t++) {
         double loss = 0;
         rc = visit_token(g, t, &loss);

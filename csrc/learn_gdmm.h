@@ -88,6 +88,7 @@ int32_t fgi_support_insert(fgi_gdmm *g, fgi_support *t, int32_t label); /* posit
 int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n);
 int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n); /* room in mass and gain */
 int64_t fgi_gdmm_edge_begin(const fgi_gdmm *g, int32_t i);
+fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g); /* sorted tables as the weights of the learner say */
 
 /* learn_gdmm.c */
 void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token);

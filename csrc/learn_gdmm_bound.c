@@ -137,3 +137,38 @@ fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infe
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
     return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }
+
+static fgi_rc relaxed_at(fgi_gdmm *g, double *relaxed) {
+    fgi_sum loss = { 0 }, norm = { 0 };
+    fgi_rc rc = FGI_OK;
+    for (int32_t i = 0; rc == FGI_OK && i < g->L->data.n_examples; i++) {
+        double part = 0;
+        rc = relaxed_loss(g, i, &part);
+        fgi_sum_add(&loss, part);
+    }
+    for (int64_t k = 0; k < g->L->dimension; k++) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
+    *relaxed = 0.5 * fgi_sum_value(&norm) + g->s.C * fgi_sum_value(&loss);
+    return rc;
+}
+
+/* The oracles read the weights of the learner and the sorted tables: both are exchanged for a while. */
+fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *err) {
+    fgi_learner *L = g->L;
+    double *own = L->w;
+    fgi_updatable **tables = g->tables;
+    const int64_t calls[4] = { g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched };
+    fgi_rc rc = FGI_OK;
+    L->w = w;
+    g->tables = fgi_calloc(g->n_tables, sizeof *g->tables);
+    if (!g->tables) rc = FGI_NO_MEMORY;
+    for (int64_t f = 0; rc == FGI_OK && f < g->n_tables; f++)
+        if (tables[f]) rc = fgi_updatable_create(L->data.n_labels, L->data.n_labels, NULL, &g->tables[f], NULL);
+    if (rc == FGI_OK) rc = fgi_gdmm_fill_tables(g);
+    if (rc == FGI_OK) rc = relaxed_at(g, relaxed);
+    for (int64_t f = 0; g->tables && f < g->n_tables; f++) fgi_updatable_free(g->tables[f]);
+    free(g->tables);
+    g->tables = tables;
+    L->w = own;
+    g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
+    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+}

@@ -170,9 +170,9 @@ double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge) {
 
 fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x) {
     const int64_t k = g->L->data.n_labels, pair = at - g->L->unary;
-    double *w = g->L->w + at;
+    const double *w = g->L->w + at;
     g->squared_norm += x * (2 * *w + x);
-    *w += x;
+    fgi_learn_shift(g->L, at, x);
     if (pair < 0 || !g->tables[pair / (k * k)]) return FGI_OK;
     const int32_t a = (int32_t)(pair / k % k), b = (int32_t)(pair % k);
     return fgi_updatable_set(g->tables[pair / (k * k)], 1, &a, &b, w, NULL);

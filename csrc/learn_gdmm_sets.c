@@ -173,7 +173,7 @@ static fgi_rc update_pair(fgi_gdmm_sets *g, set_pair *p) {
     double *v = fgi_sets_weight(g, p->l, p->m), Y = minimise(p->Y, *v, 1.0, g->rho, terms, 3, C), change = Y - p->Y;
     if (change == 0) return FGI_OK;
     p->Y = Y;
-    *v -= change;
+    fgi_learn_shift(g->L, v - g->L->w, -change);
     return g->table ? fgi_updatable_set(g->table, 1, &p->l, &p->m, v, NULL) : FGI_OK;
 }
 
@@ -192,7 +192,7 @@ static void update_label(fgi_gdmm_sets *g, int32_t i, set_example *x, int32_t at
     x->X[at] = g->X[l] = now;
     g->scores[l] -= change * g->norm[i];
     for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
-        g->L->w[(int64_t)d->feature[j] * d->n_labels + l] -= change * (d->value ? d->value[j] : 1.0);
+        fgi_learn_shift(g->L, (int64_t)d->feature[j] * d->n_labels + l, -change * (d->value ? d->value[j] : 1.0));
 }
 
 /* Multipliers; then pairs and labels that are back at nothing leave the lists. */
@@ -223,6 +223,7 @@ static void step_multipliers(fgi_gdmm_sets *g, set_example *x) {
 static fgi_rc visit(fgi_gdmm_sets *g, int32_t i) {
     set_example *x = &g->examples[i];
     fgi_rc rc = FGI_OK;
+    fgi_learn_begin_visit(g->L, g->s.averaging);
     fgi_sets_open(g, i);
     if (!list_labels(g, x)) rc = FGI_NO_MEMORY;
     if (rc == FGI_OK && g->L->data.edges != FGI_EDGES_NONE) {

@@ -165,3 +165,24 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
     return FGI_OK;
 }
 
+
+fgi_rc fgi_gdmm_sets_relaxed_at(fgi_gdmm_sets *g, double *w, double *relaxed, fgi_error *err) {
+    fgi_learner *L = g->L;
+    const int64_t calls = g->unary_calls, touched = g->unary_touched;
+    double *own = L->w;
+    fgi_sum loss = { 0 }, norm = { 0 };
+    shares all;
+    L->w = w;
+    const int found = find_shares(g, &all);
+    for (int32_t i = 0; found && i < L->data.n_examples; i++) {
+        fgi_sets_open(g, i);
+        fgi_sum_add(&loss, bound_loss(g, i, &all));
+        fgi_sets_close(g, i);
+    }
+    for (int64_t k = 0; k < L->dimension; k++) fgi_sum_add(&norm, w[k] * w[k]);
+    free(all.pairs);
+    L->w = own;
+    g->unary_calls = calls, g->unary_touched = touched;
+    *relaxed = 0.5 * fgi_sum_value(&norm) + g->s.C * fgi_sum_value(&loss);
+    return found ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}

@@ -210,8 +210,7 @@ void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, 
     *rng = g->rng.state;
 }
 
-/* The sorted tables are made again from the weights of the learner. */
-static fgi_rc rebuild_tables(fgi_gdmm *g, fgi_error *err) {
+fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g) {
     const int32_t k = g->L->data.n_labels;
     for (int64_t f = 0; f < g->n_tables; f++) {
         if (!g->tables[f]) continue;
@@ -220,7 +219,7 @@ static fgi_rc rebuild_tables(fgi_gdmm *g, fgi_error *err) {
             for (int32_t b = 0; b < k; b++) {
                 double x = w[(int64_t)a * k + b];
                 if (x == fgi_updatable_get(g->tables[f], a, b)) continue;
-                fgi_rc rc = fgi_updatable_set(g->tables[f], 1, &a, &b, &x, err);
+                fgi_rc rc = fgi_updatable_set(g->tables[f], 1, &a, &b, &x, NULL);
                 if (rc != FGI_OK) return rc;
             }
     }
@@ -256,7 +255,7 @@ fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->rng.state = rng;
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
-    return rebuild_tables(g, err);
+    return fgi_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
 /* Vertices of Algorithm 2: how many each block has, then their weights, then their labels. */

@@ -159,6 +159,7 @@ typedef struct fgi_gdmm_settings {
     int32_t brute_force; /* pairwise oracles scan the table instead of walking sorted lists */
     uint64_t seed;
     int32_t batch;       /* unigram oracles of so many examples run at the same weights, shared by the threads; 0 and 1: none */
+    int32_t averaging;   /* keep the sum for weighted averages over the visits (not with away) */
     int32_t away;        /* > 0: away-step Frank-Wolfe (Algorithm 2) over blocks of so many examples; 0: Algorithm 4 */
 } fgi_gdmm_settings;
 
@@ -186,6 +187,8 @@ fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *n
  * from the truth), a lower bound on the relaxed optimum. infeasibility: largest |M alpha_f - alpha_j| / C.
  */
 fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
+/* The first of these for other weights, with the multipliers of the iterate. w is borrowed, and changed only while this runs. */
+fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *err);
 void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info);
 /* State for checkpoints: sizes[4] = labels of supports, values, states, losses; then the arrays of those sizes. */
 void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes);
@@ -211,6 +214,7 @@ fgi_rc fgi_gdmm_sets_create(fgi_learner *L, const fgi_gdmm_settings *s, int32_t 
 void fgi_gdmm_sets_free(fgi_gdmm_sets *g);
 fgi_rc fgi_gdmm_sets_pass(fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
 fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
+fgi_rc fgi_gdmm_sets_relaxed_at(fgi_gdmm_sets *g, double *w, double *relaxed, fgi_error *err);
 void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info); /* active_labels, active_states: per example */
 /* sizes: labels and pairs of each example; pairs have two labels and four values (Y and three multipliers). */
 void fgi_gdmm_sets_export_size(const fgi_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs);

@@ -27,7 +27,9 @@ class GdmmOptions:
     so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact"
     measures the objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto"
     takes the exact one where that is cheap. batch_size (tokens with labels, variant block): unigram oracles of so many
-    examples choose their labels at the same weights, on all threads.
+    examples choose their labels at the same weights, on all threads. averaging (variant block; None: for tokens,
+    not for label sets, where it was no gain): predict with the weighted average of the iterates unless the last one was
+    measured to be better.
 
     variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
     all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
@@ -41,6 +43,7 @@ class GdmmOptions:
     primal: str = "auto"
     greedy: int = 8
     batch_size: int = 1
+    averaging: bool | None = None
     variant: str = "block"
     block_size: int = 1
 
@@ -49,6 +52,8 @@ class GdmmOptions:
             raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
         if self.variant not in ("block", "afw"):
             raise SettingsError(f"gdmm has the variants block and afw, not {self.variant!r}")
+        if self.averaging and self.variant == "afw":
+            raise SettingsError("averaging goes with the variant block")
         for name in ("block_size", "partitions", "greedy", "batch_size"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -79,6 +84,9 @@ class _Gdmm:
         if name == "soft-bcfw":
             s.eta = 0.0
         s.partitions, s.brute_force, s.seed, s.batch = options.partitions, options.brute_force, seed, options.batch_size
+        wanted = learner.data.kind == 0 if options.averaging is None else options.averaging
+        self._averaging = s.averaging = bool(wanted and options.variant == "block")
+        self._best: Reals | None = None
         examples = learner.data.n_examples
         s.away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0
         self._visits = -(-examples // s.away) if s.away else examples
@@ -98,6 +106,7 @@ class _Gdmm:
     def advance(self, deadline: float) -> bool:
         if self._order is None:
             self._order, self._place = self._rng.permutation(self._visits).astype(np.int32), 0
+        self._best = None
         following = ffi.new("int64_t *", self._place)
         self._call("pass", pointer(self._order), len(self._order), following, deadline)
         self._place = int(following[0])
@@ -112,8 +121,17 @@ class _Gdmm:
         getattr(lib, f"{self._core}_get_info")(self._handle, info)
         return info
 
+    def averaged(self) -> Reals:
+        """The weighted average of the iterates; see fgi_learn_begin_visit in csrc/learn.h."""
+        k, learner = self.learner.state.steps, self.learner
+        out: Reals = learner.weights - learner.averages * (2.0 / (k * (k + 1.0)))
+        return out
+
     def weights(self) -> Reals:
-        return self.learner.weights.copy()
+        """The weights to predict with: the average, or what was best when measured."""
+        if self._best is not None:
+            return self._best
+        return self.averaged() if self._averaging and self.learner.state.steps else self.learner.weights.copy()
 
     def counters(self) -> tuple[int, int]:
         info = self.info
@@ -146,14 +164,25 @@ class _Gdmm:
 
     @property
     def measuring(self) -> float:
-        return 2.0 + self._exact()
+        return (2.0 + self._exact()) * (1 + self._averaging)
 
     def measure(self, deadline: float = inf) -> Measured:
         primal, dual, infeasibility = self.certificate()
-        if self._exact():
-            w = self.weights()
-            primal = 0.5 * float(w @ w) + self.C * float(np.sum(losses(self.learner, None, w, deadline)))
+        last, exact = self.learner.weights.copy(), self._exact()
+        found = [(self._primal(last, deadline) if exact else primal, last)]
+        if self._averaging and self.learner.state.steps:
+            averaged = self.averaged()
+            found.append((self._primal(averaged, deadline) if exact else self._relaxed(averaged), averaged))
+        primal, self._best = min(found, key=lambda pair: pair[0])
         return Measured(primal, dual, infeasibility)
+
+    def _primal(self, w: Reals, deadline: float) -> float:
+        return 0.5 * float(w @ w) + self.C * float(np.sum(losses(self.learner, None, w, deadline)))
+
+    def _relaxed(self, w: Reals) -> float:
+        relaxed = ffi.new("double *")
+        self._call("relaxed_at", pointer(w), relaxed)
+        return float(relaxed[0])
 
     # ---- checkpoints
 
@@ -162,6 +191,8 @@ class _Gdmm:
         return {
             "work": np.array([info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched], np.int64),
             "weights": self.learner.weights.copy(),
+            "averages": self.learner.averages.copy() if self._averaging else np.zeros(0),
+            "steps": np.array(self.learner.state.steps),
             "rng": np.array(json.dumps(self._rng.bit_generator.state)),
             "order": np.zeros(0, np.int32) if self._order is None else self._order,
             "place": np.array(self._place),
@@ -170,6 +201,8 @@ class _Gdmm:
 
     def _restore_common(self, saved: dict[str, Any]) -> None:
         self._rng.bit_generator.state = json.loads(str(saved["rng"]))
+        self.learner.set_state(steps=int(saved["steps"]))
+        self.learner.averages[:] = fits("averages", saved["averages"], self.learner.dimension) if self._averaging else 0
         order = saved["order"]
         self._order = fits("order", order, self._visits) if len(order) else None
         self._place, self._estimate = int(saved["place"]), float(saved["estimate"])

@@ -59,7 +59,7 @@ def build(kind: Any, options: dict[str, Any], solver: str) -> Any:
         raise SettingsError(f"{solver} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
     for name, value in options.items():
         wanted = _TYPES[known[name]]
-        if not isinstance(value, wanted) or (isinstance(value, bool) and known[name] != "bool"):
+        if not isinstance(value, wanted) or (isinstance(value, bool) and not str(known[name]).startswith("bool")):
             raise SettingsError(f"{solver}: the option {name} must be {known[name]}, not {value!r}")
         if isinstance(value, Integral) and abs(int(value)) >= 2**31:
             raise SettingsError(f"{solver}: the option {name} is out of range: {value!r}")
@@ -67,6 +67,6 @@ def build(kind: Any, options: dict[str, Any], solver: str) -> Any:
 
 
 _TYPES: dict[Any, tuple[type, ...]] = {
-    "bool": (bool, np.bool_), "int": (Integral,), "int | None": (Integral, NoneType), "float": (Real,),
-    "float | None": (Real, NoneType), "str": (str,),
+    "bool": (bool, np.bool_), "int": (Integral,), "float": (Real,), "str": (str,),
+    "bool | None": (bool, np.bool_, NoneType), "int | None": (Integral, NoneType), "float | None": (Real, NoneType),
 }  # fmt: skip

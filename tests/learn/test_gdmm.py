@@ -263,3 +263,36 @@ def test_batches_do_not_depend_on_threads_and_meet_the_optimum(partitions, candi
     assert np.array_equal(weights[0], weights[1])
     assert np.array_equal(weights[0], weights[2])
     assert trace[-1].primal == pytest.approx(optimum(data, C, squared=False), rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["chain", "sets"])
+def test_averages_are_those_of_the_visits(kind):
+    rng = np.random.default_rng(4)
+    data = P.random_labels(rng, n=5) if kind == "chain" else P.random_sets(rng, n=5, labels=4, pairwise=True)
+    solver = make_solver("gdmm", Learner(data), None, 0.5, 0, {"averaging": True})
+    total, k = np.zeros(solver.learner.dimension), 0
+    for _ in range(4):
+        while True:
+            done = solver.advance(0.0)  # one visit: the deadline has passed
+            k += 1
+            total += k * solver.learner.weights
+            if done:
+                break
+    assert k == 20
+    assert solver.averaged() == pytest.approx(2 / (k * (k + 1)) * total, abs=1e-12)
+    assert np.array_equal(solver.weights(), solver.averaged())
+
+
+@pytest.mark.parametrize("kind", ["chain", "sets"])
+def test_the_bound_at_other_weights_is_one(kind):
+    rng = np.random.default_rng(6)
+    data = P.random_labels(rng, n=5) if kind == "chain" else P.random_sets(rng, n=5, labels=4, pairwise=True)
+    solver = make_solver("gdmm", Learner(data), None, 0.5, 0, {"averaging": True})
+    for _ in range(10):
+        solver.advance(np.inf)
+    before = solver.learner.weights.copy()
+    for w in (before.copy(), solver.averaged(), rng.normal(size=len(before))):
+        exact = 0.5 * w @ w + 0.5 * sum(max(v - g @ w) for g, v in P.planes(data))
+        assert solver._relaxed(w) >= exact - 1e-9
+    assert solver._relaxed(before.copy()) == pytest.approx(solver.certificate()[0])
+    assert np.array_equal(solver.learner.weights, before)
