@@ -14,11 +14,16 @@ enum {
     CHUNK = 100000,         /* operations between two looks at the clock */
     LEAST_BITS = 6,         /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
+    FIRST_SWEEPS = 64,      /* of an annealing; later ones are longer */
+    LEAST_TABU = 32,        /* variables of a tabu search: 32, 128, 512, 2048 */
     WARM_UP = 4,            /* moves over all variables before the choice is free */
     CONSTRUCT_COST = 30,    /* of an operation of feasible rounding, see fgi_search_work */
     REPAIR_COST = 5,        /* of one of repair */
     CONSTRUCT_PIECES = 20   /* of CHUNK operations, once a feasible labeling is known */
 };
+
+/* Work of tabu search per work of blocks, at most: what gained early may not be what gains now. */
+static const double MOST_TABU = 1;
 
 /* An epoch ends after so much work without a gain; the longer it has gained, the longer. */
 static double patience(const fgi_search *s) {
@@ -29,7 +34,7 @@ static double patience(const fgi_search *s) {
 double fgi_search_work(const fgi_search *s) {
     return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
            (double)fgi_treeblock_operations(s->block) + (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
-           (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
+           3.0 * (double)fgi_tabu_operations(s->tabu) + 5.0 * (double)fgi_anneal_operations(s->anneal) + (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
 }
 
 int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
@@ -74,17 +79,22 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->region = fgi_region_create(m);
     s->thin = fgi_thin_create(m);
     s->block = fgi_treeblock_create(m);
+    s->tabu = fgi_tabu_create(m, s->local);
+    s->anneal = fgi_anneal_create(m, s->local);
+    s->sweeps = FIRST_SWEEPS;
     s->start = fgi_calloc(n, sizeof(int32_t));
     s->focus = fgi_alloc(n, sizeof(int32_t));
     s->alternatives = fgi_alloc(n, sizeof(int32_t));
     s->elites.n_vars = n;
-    if (!s->local || !s->construct || !s->region || !s->thin || !s->block || !s->start || !s->focus || !s->alternatives)
+    if (!s->local || !s->tabu || !s->anneal || !s->construct || !s->region || !s->thin || !s->block || !s->start || !s->focus || !s->alternatives)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
     for (int64_t size = 4; s->n_regions < FGI_REGION_SIZES - 1 && size < n; size *= 4) s->region_size[s->n_regions++] = size;
     s->region_size[s->n_regions++] = n;
     fgi_bandit_init(&s->blocks, s->n_regions * FGI_TABLE_SIZES, 0);
+    fgi_bandit_init(&s->styles, FGI_STYLES, 1000);
+    fgi_bandit_init(&s->tabus, FGI_TABU_SIZES, 1000);
     fgi_bandit_init(&s->kicks, FGI_KICKS, 1000);
     fgi_bandit_init(&s->shapes, 2, 1000);
     fgi_bandit_init(&s->fusions, m->s->max_card > 2 ? FGI_FUSIONS : 1, 1000);
@@ -110,6 +120,8 @@ static void search_destroy(fgi_solver *solver) {
     fgi_region_free(s->region);
     fgi_thin_free(s->thin);
     fgi_treeblock_free(s->block);
+    fgi_tabu_free(s->tabu);
+    fgi_anneal_free(s->anneal);
     fgi_elites_free(&s->elites);
     free(s->guide);
     free(s->start);
@@ -227,11 +239,30 @@ static void kick(fgi_search *s) {
     }
 }
 
-static void choose(fgi_search *s) {
+static int64_t grow_region(fgi_search *s, int64_t size) {
+    const int64_t n = s->model->s->n_vars;
+    if (size >= n) return fgi_region_all(s->region, &s->rng);
+    int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
+    if (s->n_focus > 0 && fgi_rng_below(&s->rng, 2)) centre = s->focus[fgi_rng_below(&s->rng, s->n_focus)];
+    return fgi_region_grow(s->region, centre, size, (int)fgi_rng_below(&s->rng, 2), &s->rng);
+}
+
+static fgi_rc start_tabu(fgi_search *s) {
+    s->now.tabu_arm = fgi_bandit_choose(&s->tabus, &s->rng);
+    const int64_t n = grow_region(s, LEAST_TABU << 2 * s->now.tabu_arm);
+    s->overhead += 1000 + 5 * (double)n;
+    s->stage = FGI_SEARCH_TABU;
+    return fgi_tabu_start(s->tabu, fgi_region_variables(s->region), n, 20 + 2 * n);
+}
+
+static fgi_rc choose(fgi_search *s) {
     const int64_t n = s->model->s->n_vars;
     fgi_move *v = &s->now;
     v->begun = fgi_search_work(s);
     fgi_local_mark(s->local);
+    const int blocks_due = s->warm_up > 0 || s->style_work[FGI_STYLE_TABU] > MOST_TABU * s->style_work[FGI_STYLE_BLOCK];
+    v->style_arm = blocks_due ? FGI_STYLE_BLOCK : fgi_bandit_choose(&s->styles, &s->rng);
+    if (v->style_arm == FGI_STYLE_TABU) return start_tabu(s);
     v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);
     v->kick_arm = fgi_bandit_choose(&s->kicks, &s->rng);
     choose_fusion(s);
@@ -254,20 +285,15 @@ static void choose(fgi_search *s) {
     /* Sweeps estimate their cost right, the others several times too high. */
     v->options.cost_limit = v->options.sweep ? 1 << 22 : s->cost_limit;
     const int64_t size = s->region_size[v->block_arm / FGI_TABLE_SIZES];
-    if (size < n) {
-        int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
-        if (s->n_focus > 0 && fgi_rng_below(&s->rng, 2)) centre = s->focus[fgi_rng_below(&s->rng, s->n_focus)];
-        v->n_region = fgi_region_grow(s->region, centre, size, (int)fgi_rng_below(&s->rng, 2), &s->rng);
-    } else {
-        v->n_region = fgi_region_all(s->region, &s->rng);
-    }
+    v->n_region = grow_region(s, size);
     s->overhead += 1000 + 5 * (double)v->n_region; /* a move that does nothing must not look free */
     if (v->fusion_arm != FGI_FUSE_NONE) {
         s->stage = FGI_SEARCH_PROPOSE;
-        return;
+        return FGI_OK;
     }
     if (v->kick_arm > 0 && size < n) kick(s);
     start_block(s);
+    return FGI_OK;
 }
 
 /* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. Returns 1 when done. */
@@ -297,10 +323,16 @@ static void judge(fgi_solver *solver, fgi_search *s) {
         fgi_local_rollback(s->local);
     }
     const double cost = fgi_search_work(s) - s->now.begun;
-    fgi_bandit_learn(&s->blocks, s->now.block_arm, success, cost);
-    fgi_bandit_learn(&s->shapes, s->now.shape_arm, success, cost);
-    fgi_bandit_learn(&s->fusions, s->now.fusion_arm, success, cost);
-    fgi_bandit_learn(&s->kicks, s->now.kick_arm, success, cost);
+    fgi_bandit_learn(&s->styles, s->now.style_arm, success, cost);
+    s->style_work[s->now.style_arm] += cost;
+    if (s->now.style_arm == FGI_STYLE_TABU) {
+        fgi_bandit_learn(&s->tabus, s->now.tabu_arm, success, cost);
+    } else {
+        fgi_bandit_learn(&s->blocks, s->now.block_arm, success, cost);
+        fgi_bandit_learn(&s->shapes, s->now.shape_arm, success, cost);
+        fgi_bandit_learn(&s->fusions, s->now.fusion_arm, success, cost);
+        fgi_bandit_learn(&s->kicks, s->now.kick_arm, success, cost);
+    }
     report(solver, s, 0);
     solver->info.iterations++;
     s->stage = FGI_SEARCH_CHOOSE;
@@ -323,6 +355,7 @@ static void end_epoch(fgi_solver *solver, fgi_search *s) {
     if (s->kind != FGI_SEARCH_FIRST) {
         int won = fgi_search_better(s, s->best_violations, s->best_score, s->epoch_violations, s->epoch_score);
         fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_search_work(s) - s->epoch_begun);
+        s->kind_work[s->kind] += fgi_search_work(s) - s->epoch_begun;
     }
     s->stage = FGI_SEARCH_EPOCH;
 }
@@ -375,6 +408,12 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
         case FGI_SEARCH_COMPONENTS:
             if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
             break;
+        case FGI_SEARCH_ANNEAL:
+            if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
+            fgi_local_push_all(s->local);
+            s->last_gain = fgi_search_work(s);
+            s->stage = FGI_SEARCH_ASCENT;
+            break;
         case FGI_SEARCH_ASCENT:
             if (!fgi_local_ascend(s->local, CHUNK)) break;
             note_best(s);
@@ -397,7 +436,10 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
         case FGI_SEARCH_CHOOSE:
             if (s->offered) adopt(solver, s);
             if (fgi_search_work(s) - s->last_gain > patience(s) || s->guide_is_new) end_epoch(solver, s);
-            else choose(s);
+            else rc = choose(s);
+            break;
+        case FGI_SEARCH_TABU:
+            if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_SEARCH_FOLLOW;
             break;
         case FGI_SEARCH_PROPOSE:
             if (propose(s, CHUNK)) start_block(s);

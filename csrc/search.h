@@ -49,18 +49,37 @@ int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng); /* 1: 
 void fgi_repair_end(fgi_repair *r);   /* back to the labeling with the fewest violations */
 int64_t fgi_repair_operations(const fgi_repair *r);
 
+/* Tabu search over a region (search_tabu.c), by changes of `local`, which is borrowed, as is the region. */
+typedef struct fgi_tabu fgi_tabu;
+fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
+void fgi_tabu_free(fgi_tabu *t);
+/* Ends after `patience` changes without a new best labeling, which is then the present one again. */
+fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience);
+int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
+int64_t fgi_tabu_operations(const fgi_tabu *t);
+
+/* Simulated annealing of the whole labeling (search_anneal.c), by changes of `local`, which is borrowed. */
+typedef struct fgi_anneal fgi_anneal;
+fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
+void fgi_anneal_free(fgi_anneal *s);
+void fgi_anneal_start(fgi_anneal *s, int64_t sweeps, double heat, fgi_rng *rng); /* heat: the first temperature, 1: hot */
+int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
+int64_t fgi_anneal_operations(const fgi_anneal *s);
+
 /* ---- the solver's state ------------------------------------------------------------------------------------------- */
 
-enum { FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
+enum { FGI_TABU_SIZES = 4, FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
 
 typedef enum fgi_search_stage {
     FGI_SEARCH_EPOCH,      /* choose where to start */
     FGI_SEARCH_COMPONENTS, /* crossing: take over differing components one by one */
+    FGI_SEARCH_ANNEAL,
     FGI_SEARCH_ASCENT,     /* coordinate ascent from the start */
     FGI_SEARCH_CONSTRUCT,  /* it ended infeasible: feasible rounding */
     FGI_SEARCH_REPAIR,     /* that took too long: min-conflicts */
     FGI_SEARCH_CHOOSE,     /* choose a move */
     FGI_SEARCH_PROPOSE,    /* alternatives for a fusion */
+    FGI_SEARCH_TABU,
     FGI_SEARCH_THIN, FGI_SEARCH_BLOCK,
     FGI_SEARCH_APPLY,      /* the block's answer into the labeling */
     FGI_SEARCH_FOLLOW, FGI_SEARCH_JUDGE
@@ -69,7 +88,7 @@ typedef enum fgi_search_stage {
 /* How an epoch starts. */
 typedef enum fgi_search_kind {
     FGI_SEARCH_FIRST = -1, /* best unaries, or the guide */
-    FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_KINDS
+    FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_ANNEALED, FGI_SEARCH_KINDS
 } fgi_search_kind;
 
 /* What the variables of a block may choose from: all labels, or the present one and an alternative (fusion). */
@@ -78,7 +97,12 @@ typedef enum fgi_search_fusion {
     FGI_FUSE_RANDOM, FGI_FUSE_CONSTANT, FGI_FUSE_SHIFT, FGI_FUSE_NEIGHBOUR, FGI_FUSE_ELITE, FGI_FUSIONS
 } fgi_search_fusion;
 
+/* What a move is: an exact block, or tabu search. */
+typedef enum fgi_search_style { FGI_STYLE_BLOCK, FGI_STYLE_TABU, FGI_STYLES } fgi_search_style;
+
 typedef struct fgi_move {
+    int32_t style_arm;         /* fgi_search_style */
+    int32_t tabu_arm;          /* region size of a tabu search */
     int32_t block_arm, kick_arm, shape_arm, fusion_arm;
     int64_t n_region;
     int64_t cursor, n_proposed; /* progress of PROPOSE and APPLY */
@@ -96,10 +120,14 @@ typedef struct fgi_search {
     fgi_region *region;
     fgi_thin *thin;
     fgi_treeblock *block;
+    fgi_tabu *tabu;
+    fgi_anneal *anneal;
+    int64_t sweeps;            /* of the next annealing */
     fgi_rng rng;
     fgi_search_stage stage;
     fgi_move now;
-    fgi_bandit blocks, shapes, kicks, fusions, kinds; /* a block is a region size times a table size */
+    fgi_bandit styles, tabus, blocks, shapes, kicks, fusions, kinds; /* a block is a region size times a table size */
+    double style_work[FGI_STYLES], kind_work[FGI_SEARCH_KINDS];
     int32_t n_regions;
     int64_t region_size[FGI_REGION_SIZES];
     int64_t cost_limit;        /* of a block: states in all its tables */

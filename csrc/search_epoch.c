@@ -2,6 +2,8 @@
 #include <string.h>
 #include "search.h"
 
+static const double MOST_ANNEALING = 0.4; /* of all work, epochs that begin with it included */
+
 static void best_labels(const fgi_search *s, const double *preferences, int32_t *labels) {
     const fgi_structure *st = s->model->s;
     for (int64_t i = 0; i < st->n_vars; i++) {
@@ -33,6 +35,17 @@ static void start_perturbed(fgi_search *s, const int32_t *best) {
         fgi_local_flip(s->local, var, (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[var]));
         fgi_local_push(s->local, var);
     }
+}
+
+/* Annealed from a random labeling: twice as long every time, but not longer than an eighth of all work so far. */
+static void start_annealed(fgi_search *s) {
+    for (int64_t i = 0; i < s->model->s->n_vars; i++) s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
+    fgi_local_assign(s->local, s->start);
+    const double sweep = 20.0 * (double)(s->model->s->n_vars + s->model->s->unary_begin[s->model->s->n_vars]);
+    const int64_t most = (int64_t)(fgi_search_work(s) / (8 * sweep));
+    if (s->sweeps < most) s->sweeps *= 2;
+    fgi_anneal_start(s->anneal, s->sweeps, 1, &s->rng);
+    s->stage = FGI_SEARCH_ANNEAL;
 }
 
 /* One elite becomes current; then the others, one after the other, offer the components in which they differ from it. */
@@ -93,9 +106,11 @@ void fgi_search_begin_epoch(fgi_search *s, const int32_t *best) {
         s->guide_is_new = 0;
     } else {
         s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
+        if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s)) s->kind = FGI_SEARCH_PERTURBED;
         if (s->kind == FGI_SEARCH_CROSSED && s->elites.n < 2) s->kind = FGI_SEARCH_FRESH;
         if (s->kind == FGI_SEARCH_PERTURBED && !best) s->kind = FGI_SEARCH_FRESH;
         if (s->kind == FGI_SEARCH_FRESH) start_fresh(s);
+        else if (s->kind == FGI_SEARCH_ANNEALED) start_annealed(s);
         else if (s->kind == FGI_SEARCH_PERTURBED) start_perturbed(s, best);
         else start_crossed(s);
         if (s->kind == FGI_SEARCH_CROSSED) s->stage = FGI_SEARCH_COMPONENTS;

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fginfer import FactorGraph, Potts
+from fginfer.exact import Elimination
 from fginfer.native import check, ffi, lib, new_error, pointer
 
 
@@ -119,6 +120,21 @@ def grid_optimum(graph: FactorGraph, side: int) -> float:
             best = (best[:, None] + between).max(axis=0)
         best = best + inner
     return float(best.max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_spin_glass_in_three_dimensions_reaches_the_optimum(seed: int) -> None:
+    """Many shallow maxima, and loops everywhere: annealing and tabu search do what exact blocks alone do slowly."""
+    rng, side = np.random.default_rng(seed), 4
+    graph = FactorGraph([2] * side**3)
+    at = np.arange(side**3).reshape(side, side, side)
+    for axis in range(3):
+        low, high = np.delete(at, -1, axis).ravel(), np.delete(at, 0, axis).ravel()
+        for i, j in zip(low, high, strict=True):
+            graph.add_factor([i, j], rng.choice([-1.0, 1.0]) * np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    exact = Elimination(graph.model)
+    assert exact.run()
+    assert Run(graph).step(4000).info.score == exact.value
 
 
 def test_hard_constraints_are_met_where_ascent_gets_stuck() -> None:
