@@ -172,6 +172,8 @@ class CuttingPlane(_Batch):
         n = len(self._planes)
         gram = np.empty((n + 1, n + 1))
         gram[:n, :n], gram[n, :n], gram[:n, n], gram[n, n] = self._gram, products, products, plane @ plane
+        if not np.isfinite(gram).all():
+            raise SolverError(TOO_LARGE)
         self._gram = gram
         self._planes.append((index, plane[index]))
         self._losses = np.append(self._losses, loss)
@@ -209,24 +211,25 @@ class CuttingPlane(_Batch):
         self._planes = list(zip(np.split(index, cuts), np.split(value, cuts), strict=True)) if n else []
 
 
-QP_ROUNDS, QP_STEPS = 40, 500
+QP_ROUNDS, QP_STEPS = 40, 100
 
 
 def improve_simplex_qp(
     gram: Reals, gain: Reals, C: float, start: Reals, wanted: float = 0.0, tol: float = 1e-9
 ) -> tuple[Reals, bool]:
-    """max gain.a - a.gram.a / 2 over a >= 0, sum a <= C, by pairwise coordinate steps from a feasible `start`: (a,
-    whether that is it). One call is one round of steps; between rounds there is time to look at the clock.
+    """max gain.a - a.gram.a / 2 over a >= 0, sum a <= C, from a feasible `start`: (a, whether that is it). One call is
+    one round; between rounds there is time to look at the clock.
 
-    The unused part of C is one more coordinate with gain 0 and zero rows; each step moves weight from the coordinate
-    with the smallest gradient among those that have any to the one with the largest, until the two differ by at most
-    `wanted` (or a relative `tol`).
+    The unused part of C is one more coordinate with gain 0 and zero rows. Pairwise steps move weight from the
+    coordinate with the smallest gradient among those that have any to the one with the largest, until the two differ
+    by at most `wanted` (or a relative `tol`); they find the support, and Newton steps on it end the round.
     """
     n = len(gain)
     full = np.zeros((n + 1, n + 1))
     full[:n, :n] = gram
+    gains = np.append(gain, 0.0)
     a = np.append(start, max(0.0, C - start.sum()))
-    gradient = np.append(gain, 0.0) - full @ a
+    gradient = gains - full @ a
     scale = max(wanted, tol * max(1.0, float(np.abs(gain).max(initial=0.0))))
     for _ in range(QP_STEPS):
         up = int(np.argmax(gradient))
@@ -239,4 +242,33 @@ def improve_simplex_qp(
         a[up] += step
         a[down] = 0.0 if step == a[down] else a[down] - step
         gradient -= step * (full[:, up] - full[:, down])
-    return a[:n], False
+    return _newton(full, gains, a)[:n], False
+
+
+def _newton(full: Reals, gains: Reals, a: Reals) -> Reals:
+    """The maximum over the coordinates that have weight, with their sum fixed; those that would go below 0 leave one
+    after the other. Never worse than `a`."""
+    total = a.sum()
+    for _ in range(len(a)):
+        on = np.flatnonzero(a > 0)
+        size = max(1.0, float(full[on, on].max()))
+        system = np.ones((len(on) + 1, len(on) + 1))
+        system[-1, -1] = 0.0
+        system[:-1, :-1] = full[np.ix_(on, on)] / size
+        direction = np.linalg.lstsq(system, np.append(gains[on] / size, total), rcond=None)[0][:-1] - a[on]
+        slope = float((gains - full @ a)[on] @ direction)
+        if not np.isfinite(slope) or slope <= 0:
+            break
+        curvature = float(direction @ full[np.ix_(on, on)] @ direction)
+        back = direction < 0
+        room = np.min(-a[on][back] / direction[back], initial=np.inf)
+        step = min(slope / curvature if curvature > 0 else np.inf, room)
+        if not np.isfinite(step):
+            break
+        moved = a[on] + step * direction
+        moved[back & (moved <= 1e-15 * total)] = 0.0
+        a = a.copy()
+        a[on] = moved * (total / moved.sum())
+        if step < room:
+            break
+    return a

@@ -249,6 +249,10 @@ class _Run:
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
             raise SolverError(TOO_LARGE)
+        if measured.primal is not None and measured.dual is not None:
+            excess = measured.dual - measured.primal
+            if not excess <= 1e-6 * max(1.0, abs(measured.primal)):  # only rounding does that: nothing is claimed
+                measured = replace(measured, dual=None)
         return self.record(measured)
 
     def record(self, m: Measured) -> Measured:

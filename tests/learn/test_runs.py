@@ -349,6 +349,19 @@ def test_numbers_too_large_to_train_on_are_an_error(solver):
         assert np.isfinite(model.weights_).all()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("scale", [1e-150, 1e6, 1e100])
+@pytest.mark.parametrize("C", [1e-12, 1e12])
+def test_no_bound_is_claimed_that_rounding_has_spoilt(scale, C):
+    X, y = words(6)
+    for solver in SOLVERS:
+        with suppress(SolverError):
+            model = StructuredSVM(solver=solver, C=C, max_iter=20, tol=1e-6).fit([x * scale for x in X], y)
+            assert np.isfinite(model.weights_).all()
+            if model.dual_ is not None:
+                assert model.dual_ <= model.primal_ + 1e-6 * max(1.0, abs(model.primal_))
+
+
 def test_the_log_tells_what_happens(caplog, capsys):
     X, y = words()
     StructuredSVM(max_iter=3, tol=0.0).fit(X, y)
