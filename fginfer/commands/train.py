@@ -53,6 +53,7 @@ def register(subparsers: Any) -> None:
         metavar="N",
         help="also prefixes and suffixes up to N letters, as in --affixes 3",
     )
+    add("--zero-based", action="store_true", help="indices of an svmlight file begin at 0, not at 1")
     add("--no-pairwise", action="store_true", help="no weights on pairs of labels")
     add("--checkpoint", metavar="F", help="continue from and save to this file, as in --checkpoint run.ckpt")
     add("--checkpoint-interval", type=float, default=60.0, metavar="S", help="seconds between two saves (default 60)")
@@ -76,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         old = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's stop is a Ctrl-C
         try:
             model = FileModel.train(
-                args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, **settings,
+                args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, args.zero_based,
+                **settings,
                 C=args.C, tol=args.tol, max_iter=args.max_iter, time_limit=args.time_limit, random_state=args.seed,
                 n_jobs=args.threads, batch_size=args.batch_size, pairwise=not args.no_pairwise,
                 verbose=0 if args.quiet else 2, checkpoint=args.checkpoint,

@@ -27,8 +27,10 @@ def guess_format(path: str | os.PathLike[str]) -> str:
 class FileModel:
     """CoNLL files: chains over window features, the last column is the label. svmlight files: multilabel."""
 
-    def __init__(self, format: str, svm: StructuredSVM, features: WindowFeatures | None, columns: int) -> None:
-        self.format, self.svm, self.features, self.columns = format, svm, features, columns
+    def __init__(
+        self, format: str, svm: StructuredSVM, features: WindowFeatures | None, columns: int, zero_based: bool = False
+    ) -> None:
+        self.format, self.svm, self.features, self.columns, self.zero_based = format, svm, features, columns, zero_based
 
     # ---- training
 
@@ -40,6 +42,7 @@ class FileModel:
         templates: Sequence[str] | None = None,
         min_count: int = 1,
         affixes: int = 0,
+        zero_based: bool = False,
         **settings: Any,
     ) -> FileModel:
         """Reads a file and fits; `settings` are those of StructuredSVM. Ctrl-C gives what was learned until then, with
@@ -51,10 +54,12 @@ class FileModel:
         if format == "svmlight":
             if templates is not None or affixes:
                 raise SettingsError("templates and affixes make features of CoNLL files, an svmlight file has its own")
-            X, labels = read_svmlight(path)
+            X, labels = read_svmlight(path, zero_based=zero_based)
             solver = "gdmm" if settings.get("pairwise", True) else "bcfw"
             svm = _fit(StructuredSVM(**{"model": "multilabel", "solver": solver, **settings}), X, labels)
-            return cls(format, svm, None, X.shape[1])
+            return cls(format, svm, None, X.shape[1], zero_based)
+        if zero_based:
+            raise SettingsError("only svmlight files have indices that begin at 0 or 1")
         sentences = read_conll(path)
         columns = len(sentences[0][0]) - 1
         if columns < 1:
@@ -70,7 +75,7 @@ class FileModel:
     def predict(self, path: str | os.PathLike[str]) -> tuple[list[Any], list[Any]]:
         """(what was read, answers): sentences and their labels, or label lists of the file and of the model."""
         if self.format == "svmlight":
-            X, labels = read_svmlight(path, n_features=self.columns)
+            X, labels = read_svmlight(path, self.columns, self.zero_based)
             return labels, [list(map(str, answer)) for answer in self.svm.predict(X)]
         assert self.features is not None
         sentences = read_conll(path)
@@ -112,7 +117,7 @@ class FileModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         header, arrays = self.svm.pack()
-        extra: dict[str, Any] = {"format": self.format, "columns": self.columns}
+        extra: dict[str, Any] = {"format": self.format, "columns": self.columns, "zero_based": self.zero_based}
         if self.features is not None:
             extra["features"], more = self.features.export()
             arrays = {**arrays, **more}
@@ -127,13 +132,13 @@ class FileModel:
             extra, svm = header["file_model"], StructuredSVM.unpack(header, arrays)
             format, columns = extra["format"], extra["columns"]
             features = WindowFeatures.restore(extra["features"], arrays) if format == "conll" else None
-            if format not in FORMATS or not isinstance(columns, int):
+            if format not in FORMATS or not isinstance(columns, int) or not isinstance(extra["zero_based"], bool):
                 raise DataError("unknown kind of file")
             if svm.n_features_in_ != (columns if features is None else features.n_features):
                 raise DataError("its features are not those it was trained with")
         except (KeyError, TypeError, ValueError, FginferError) as error:
             raise FormatError(f"not a model of `fginfer train` ({error})", str(path)) from None
-        return cls(format, svm, features, columns)
+        return cls(format, svm, features, columns, extra["zero_based"])
 
 
 def _fit(svm: StructuredSVM, X: Any, y: Any, offsets: Any = None) -> StructuredSVM:

@@ -237,6 +237,19 @@ def test_label_sets_with_interactions_are_trained_with_a_gap(tmp_path, capsys):
     assert json.loads(out)["solver"] == "bcfw"
 
 
+def test_files_whose_indices_begin_at_0(tmp_path, capsys):
+    write_svmlight(tmp_path / "one.svm")
+    text = re.sub(r"(\d+):", lambda m: f"{int(m[1]) - 1}:", (tmp_path / "one.svm").read_text())
+    (tmp_path / "zero.svm").write_text(text)
+    for name, args in (("one", []), ("zero", ["--zero-based"])):
+        path, model = tmp_path / f"{name}.svm", tmp_path / f"{name}.npz"
+        assert run(capsys, "train", path, "-o", model, "--quiet", "--C", 1, *args)[0] == 0
+    answers = [run(capsys, "predict", tmp_path / f"{n}.npz", tmp_path / f"{n}.svm")[1] for n in ("one", "zero")]
+    assert answers[0] == answers[1]
+    code, _, error = run(capsys, "train", tmp_path / "zero.svm", "-o", tmp_path / "x")
+    assert (code, "line 1 at '0:" in error) == (3, True)
+
+
 def test_damaged_models_of_files(folder, tmp_path, capsys):
     header, arrays = modelfile.read(folder / "m.npz")
     for change in (
