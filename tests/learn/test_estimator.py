@@ -154,6 +154,20 @@ def test_model_files_never_run_code(tmp_path, Estimator):
             Estimator.load(tmp_path / other)
 
 
+def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    model = StructuredSVM(max_iter=2).fit(*words(5))
+    path = tmp_path / "m.npz"
+    (tmp_path / "other").write_text("")
+    model.save(path)
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode  # others may read it, as the umask says
+    before = path.read_bytes()
+    monkeypatch.setattr("numpy.savez", lambda file, **_: file.write(b"half") and 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.npz", "other"]
+
+
 @BOTH
 def test_damaged_model_files(tmp_path, Estimator):
     X, y = words()
