@@ -1,6 +1,7 @@
 """TRW-S: nanoseconds per table entry and iteration, memory bandwidth used, and the original's results next to ours.
 
-    python bench/trws_speed.py                         random models in and out of cache, double and single precision
+    python bench/trws_speed.py                         random models in and out of cache, double and single precision;
+                                                       grids with few labels: nanoseconds per edge
     python bench/trws_speed.py DIR                     also the instances of PEERS.tsv, against `trws` and `srmp` there
 
 An iteration is one forward and one backward sweep: every table is read twice. `stream` is what a plain read of a large
@@ -21,7 +22,7 @@ import numpy as np
 from instances import load, number
 
 import fginfer
-from fginfer import FactorGraph, Solver
+from fginfer import AbsDiff, FactorGraph, Potts, Solver
 
 BUFFER = np.ones(12_000_000)
 
@@ -88,6 +89,35 @@ def report_speed(seconds: float) -> None:
             gc.collect()
 
 
+def grid(labels: int, side: int, kind: str) -> FactorGraph:
+    """A square grid whose edges have weighted implicit tables, share four dense tables, or have one each."""
+    rng = np.random.default_rng(labels)
+    at = np.arange(side * side).reshape(side, side)
+    right, down = (np.column_stack((a.ravel(), b.ravel())) for a, b in ((at[:, :-1], at[:, 1:]), (at[:-1], at[1:])))
+    edges = np.concatenate((right, down))
+    edges = edges[np.lexsort(edges.T[::-1])]
+    unaries = rng.uniform(0, 2, (side * side, labels))
+    implicit = {"Potts": Potts(0, -0.7), "truncated": AbsDiff(0.3, 2)}.get(kind)
+    if implicit is not None:
+        weights = rng.uniform(0.5, 1.5, len(edges))
+        return FactorGraph.from_arrays([labels] * side**2, unaries, edges, tables=[implicit], weights=weights)
+    ids = rng.integers(0, 4, len(edges)) if kind == "shared" else np.arange(len(edges))
+    tables = rng.uniform(-1, 1, (ids.max() + 1, labels, labels))
+    return FactorGraph.from_arrays([labels] * side**2, unaries, edges, ids, list(tables))
+
+
+def report_grids(seconds: float, side: int = 200) -> None:
+    print(f"\n{side} x {side} grids: ns/edge/iteration, double precision")
+    print("labels     Potts truncated    shared       own")
+    for labels in (2, 3, 4, 8, 16, 64):
+        costs = [f"{labels:6}"]
+        for kind in ("Potts", "truncated", "shared", "own"):
+            size = side if labels < 64 or kind != "own" else side // 2  # 0.65 GB of tables
+            graph = grid(labels, size, kind)
+            costs.append(f"{speed(graph, 1, seconds) * 1e9 / (2 * size * (size - 1)):9.1f}")
+        print(" ".join(costs), flush=True)
+
+
 def relative(ours: float | None, theirs: float) -> float:
     return nan if ours is None or isnan(theirs) else (ours - theirs) / max(1.0, abs(theirs))
 
@@ -123,6 +153,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.measure > 0:
         report_speed(options.measure)
+        report_grids(options.measure)
     if options.folder:
         report_peers(options.folder, options.seconds, options.only)
 

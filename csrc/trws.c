@@ -20,57 +20,27 @@
  * table) and round the messages; all sums stay double. Whenever a bound is due, the backward sweep runs in double on the double tables,
  * so that reported bounds are exact for the rounded messages. Once rounding stops the progress, double takes over for good.
  *
+ * Nodes with few labels, as many as their neighbours, are left to trws_few.c where the machine has it: same results, less overhead.
+ *
  * The sweep is sequential by nature: one thread, whatever settings.threads says. */
 #include <string.h>
 #include "dual_common.h"
 #include "solver.h"
 #include "trws.h"
+#include "trws_state.h"
 
 enum {
-    CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
-    EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
+    CLOCK_WORK = FGI_TRWS_CLOCK_WORK,
+    EDGE_WORK = FGI_TRWS_EDGE_WORK,
+    FEW_DEGREE = 1 << 12, /* nodes with more edges may pause between them, and are not left to visit_few */
     EDGES_AHEAD = 4,      /* edges of a node whose data are asked for before their turn */
     SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
     SINGLE_BEGIN = 8          /* ... and where more than these iterations are needed: making the copies costs about one */
 };
 static const double SINGLE_GAIN = 1e-9; /* of the bound, relative, per iteration: below it single precision has done its work */
 
-typedef struct edge {
-    const double *values;     /* dense tables; NULL for implicit ones */
-    int64_t message;          /* offset of max(K_lo, K_hi) doubles */
-    int32_t lo, hi;           /* earlier and later end */
-    int32_t factor;
-    uint8_t lo_rows;          /* stored rows are labels of lo */
-    uint8_t to_hi;            /* where the message points now */
-} edge;
-
-typedef enum stage { COUNT, BUILD, ROUND, FORWARD, BACKWARD } stage;
-
-typedef struct trws {
-    const fgi_kernels *k;
-    edge *edges;              /* by earlier end: those of node i are later_begin[i] .. later_begin[i+1] */
-    int64_t *later_begin;     /* n_vars + 1 */
-    int64_t *earlier_begin;   /* n_vars + 1, into earlier */
-    int32_t *earlier;         /* edges by later end */
-    int64_t entries;          /* that one sweep reads */
-    double *messages;
-    double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
-    int32_t *labels;
-    float *rounded;           /* all table values in single precision; NULL before and after that phase */
-    float *h_f32, *out_f32;   /* max_card each */
-    int single;               /* this sweep's products are in single precision */
-    int64_t single_begin;     /* iteration from which single precision is used; -1: never (again) */
-    int64_t rounded_to;       /* table values converted so far */
-    double single_bound;      /* last exact bound of the single-precision phase, and its iteration */
-    int64_t single_iteration;
-    /* Where the algorithm stands; a pause keeps it. */
-    stage stage;
-    int64_t node;             /* next node of the stage, counted from its start */
-    int64_t done;             /* edges of that node already sent; -1: its sums are not made yet */
-    double tops;              /* maxima taken out of those edges */
-    int64_t work;
-    fgi_progress progress;
-} trws;
+typedef fgi_trws_edge edge;
+typedef fgi_trws trws;
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
@@ -90,11 +60,17 @@ static int out_of_time(trws *s, int64_t work, double deadline) {
 static int count_edges(const fgi_model *m, trws *s, double deadline) {
     const fgi_structure *st = m->s;
     for (; s->node < st->n_vars; s->node++) {
-        int64_t i = s->node, later = 0;
-        if (out_of_time(s, st->adj_begin[i + 1] - st->adj_begin[i], deadline)) return 0;
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) later += other_end(st, st->adj[k], (int32_t)i) > i;
+        int64_t i = s->node, later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
+        if (out_of_time(s, degree, deadline)) return 0;
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            const int32_t j = other_end(st, st->adj[k], (int32_t)i);
+            later += j > i;
+            unlike += st->cards[j] != st->cards[i];
+        }
+        const int few = s->visit_few && st->cards[i] > 1 && st->cards[i] <= FGI_FEW && degree <= FEW_DEGREE && !unlike;
+        s->few[i] = few ? (uint8_t)st->cards[i] : 0;
         s->later_begin[i + 1] = s->later_begin[i] + later;
-        s->earlier_begin[i + 1] = s->earlier_begin[i] + (st->adj_begin[i + 1] - st->adj_begin[i] - later);
+        s->earlier_begin[i + 1] = s->earlier_begin[i] + (degree - later);
     }
     s->node = 0;
     s->stage = BUILD;
@@ -108,7 +84,13 @@ static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, 
     e->factor = factor;
     e->lo = vars[0] < vars[1] ? vars[0] : vars[1];
     e->hi = vars[0] < vars[1] ? vars[1] : vars[0];
-    e->values = st->table_kind[table] == FGI_DENSE ? m->t->values + st->values_begin[table] : NULL;
+    e->form = FGI_TRWS_DENSE;
+    e->values = m->t->values + st->values_begin[table];
+    if (st->table_kind[table] != FGI_DENSE) {
+        e->values = fgi_trws_band(s, table);
+        const int friendly = st->table_kind[table] == FGI_POTTS && e->values[0] >= e->values[1];
+        e->form = friendly ? FGI_TRWS_POTTS : FGI_TRWS_IMPLICIT;
+    }
     int32_t row_var = vars[st->factor_transposed && st->factor_transposed[factor] ? 1 : 0];
     e->lo_rows = row_var == e->lo;
     e->to_hi = 0;
@@ -124,17 +106,18 @@ static int build_edges(const fgi_model *m, trws *s, double deadline) {
         int64_t message = 0;
         if (at > 0) {
             const edge *last = &s->edges[at - 1];
-            message = last->message + (st->cards[last->lo] > st->cards[last->hi] ? st->cards[last->lo] : st->cards[last->hi]);
+            message = last->message + fgi_trws_message_size(st->cards[last->lo], st->cards[last->hi]);
         }
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
             int32_t j = other_end(st, st->adj[k], (int32_t)i);
             if (j < i) continue;
             build_edge(m, s, at++, st->adj[k], message);
-            message += st->cards[i] > st->cards[j] ? st->cards[i] : st->cards[j];
+            message += fgi_trws_message_size(st->cards[i], st->cards[j]);
         }
     }
     for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
     s->earlier_begin[0] = 0;
+    s->look_ahead = fgi_trws_needs_look_ahead(st, s);
     s->progress.model_magnitude = fgi_dual_magnitude(m);
     return 1;
 }
@@ -188,10 +171,23 @@ static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by
     for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b];
 }
 
+/* An implicit table for few labels, entry by entry: every rounding is that of the definition, in every version of the code. */
+static void product_band(const double *band, double w, const double *h, int32_t from, double *out, int32_t to) {
+    for (int32_t b = 0; b < to; b++) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < from; a++) best = fgi_larger(best, w * band[b - a] + h[a]);
+        out[b] = best;
+    }
+}
+
 /* M(b) = max_a [ theta(a,b) + h(a) ] from one end of the edge to the other. */
 static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out) {
     const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
-    if (!e->values) {
+    if (e->form != FGI_TRWS_DENSE && from <= FGI_FEW && to <= FGI_FEW) {
+        product_band(e->values, fgi_factor_weight(m->s, e->factor), h, from, out, to);
+        return;
+    }
+    if (e->form != FGI_TRWS_DENSE) {
         fgi_view v = fgi_factor_view(m, e->factor);
         fgi_maxplus_implicit(v.kind, v.p0, v.p1, v.weight, h, from, out, to, s->scratch);
         return;
@@ -218,13 +214,11 @@ static void prefetch_edge(const fgi_model *m, const trws *s, const edge *e) {
     const char *message = (const char *)(s->messages + e->message);
     PREFETCH(message);
     PREFETCH(message + LINE);
-    if (!e->values) return;
+    if (e->form != FGI_TRWS_DENSE) return;
     const char *t = s->single ? (const char *)(s->rounded + (e->values - m->t->values)) : (const char *)e->values;
     const int64_t bytes = (s->single ? 4 : 8) * (int64_t)m->s->cards[e->lo] * m->s->cards[e->hi];
     for (int64_t k = 0; k < LINES * LINE && k < bytes; k += LINE) PREFETCH(t + k);
 }
-
-static double larger(double x, double y) { return x > y ? x : y; }
 
 /* send() for two labels at both ends, where the calls would cost more than the work. */
 static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi, double weight) {
@@ -233,8 +227,8 @@ static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi,
     double *message = s->messages + e->message;
     const double h0 = hat[0] == -INFINITY ? -INFINITY : weight * hat[0] - message[0];
     const double h1 = hat[1] == -INFINITY ? -INFINITY : weight * hat[1] - message[1];
-    const double m0 = larger(w * t[0] + h0, w * t[2 - flip] + h1), m1 = larger(w * t[1 + flip] + h0, w * t[3] + h1);
-    const double top = larger(m0, m1);
+    const double m0 = fgi_larger(w * t[0] + h0, w * t[2 - flip] + h1), m1 = fgi_larger(w * t[1 + flip] + h0, w * t[3] + h1);
+    const double top = fgi_larger(m0, m1);
     e->to_hi = (uint8_t)to_hi;
     if (top == -INFINITY) return top;
     message[0] = m0 - top;
@@ -245,7 +239,7 @@ static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi,
 /* Sends the edge's message from node i onwards and returns the maximum taken out of it. */
 static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weight) {
     const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
-    if (from == 2 && to == 2 && e->values) return send_binary(m, s, e, to_hi, weight);
+    if (from == 2 && to == 2 && e->form == FGI_TRWS_DENSE) return send_binary(m, s, e, to_hi, weight);
     double *message = s->messages + e->message;
     s->k->reweight(s->hat, weight, message, s->h, from);
     product(m, s, e, to_hi, s->h, message);
@@ -259,11 +253,11 @@ static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weigh
 static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *x) {
     const int32_t n = m->s->cards[e->hi];
     const double w = fgi_factor_weight(m->s, e->factor);
-    if (e->values && n == 2) {
+    if (e->form == FGI_TRWS_DENSE && n == 2) {
         const double *t = e->values + (e->lo_rows ? 2 * (int64_t)label : label);
         x[0] += w * t[0];
         x[1] += w * t[e->lo_rows ? 1 : m->s->cards[e->lo]];
-    } else if (!e->values) {
+    } else if (e->form != FGI_TRWS_DENSE) {
         fgi_view v = fgi_factor_view(m, e->factor);
         for (int32_t b = 0; b < n; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
     } else if (e->lo_rows) {
@@ -343,6 +337,11 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
     const fgi_structure *st = m->s;
     const int forward = s->stage == FORWARD;
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
+        while (s->node < st->n_vars && s->few[forward ? s->node : st->n_vars - 1 - s->node]) {
+            if (!s->visit_few(m, s)) return 1;
+            if (out_of_time(s, 0, deadline)) return 0;
+        }
+        if (s->node == st->n_vars) break;
         const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node);
         const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i], n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
         const int64_t n_send = forward ? n_later : n_earlier;
@@ -363,7 +362,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
             if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
             double top = send(m, s, e, forward, weight);
             s->tops += top;
-            int64_t entries = e->values ? (int64_t)st->cards[e->lo] * st->cards[e->hi] : st->cards[e->lo] + st->cards[e->hi];
+            const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi], entries = e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
             if (top == -INFINITY) fgi_progress_take(&s->progress, top);
             if (top == -INFINITY || out_of_time(s, entries, deadline)) return top == -INFINITY;
         }
@@ -372,7 +371,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
     return 1;
 }
 
-static void begin_sweep(const fgi_solver *solver, trws *s, stage next, int single) {
+static void begin_sweep(const fgi_solver *solver, trws *s, fgi_trws_stage next, int single) {
     s->stage = next;
     s->node = 0;
     s->done = -1;
@@ -450,10 +449,11 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     solver->state = s;
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->k = fgi_kernels_get();
+    s->visit_few = fgi_trws_few(s->k);
     int64_t n_messages = 0;
     for (int64_t f = 0; f < st->n_factors; f++) {
         const int32_t *vars = fgi_factor_vars(st, f);
-        n_messages += st->cards[vars[0]] > st->cards[vars[1]] ? st->cards[vars[0]] : st->cards[vars[1]];
+        n_messages += fgi_trws_message_size(st->cards[vars[0]], st->cards[vars[1]]);
         int implicit = st->table_kind[st->factor_table[f]] != FGI_DENSE;
         s->entries += implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
     }
@@ -467,8 +467,10 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->given = fgi_alloc(st->max_card, sizeof(double));
     s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
-    if (!s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch ||
-        !s->labels)
+    s->few = fgi_calloc(st->n_vars, sizeof *s->few);
+    const int has_bands = fgi_trws_build_bands(st, s);
+    if (!has_bands || !s->few || !s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h ||
+        !s->given || !s->scratch || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
@@ -477,7 +479,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     const int wants = wants_single(solver->model, solver->settings.precision);
     s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
     solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) + st->n_factors * (int64_t)(sizeof(edge) + 4) +
-                          st->n_vars * 20 + 8 * n_messages + 40 * (int64_t)st->max_card;
+                          st->n_vars * 21 + 8 * n_messages + 40 * (int64_t)st->max_card;
+    if (s->bands) solver->info.memory += st->n_tables * 4 + s->n_bands * FGI_TRWS_BAND * 8;
     return FGI_OK;
 }
 
@@ -493,6 +496,9 @@ static void trws_destroy(fgi_solver *solver) {
     free(s->given);
     free(s->scratch);
     free(s->labels);
+    free(s->bands);
+    free(s->band_of);
+    free(s->few);
     free(s->rounded);
     free(s->h_f32);
     free(s->out_f32);

@@ -11,9 +11,11 @@ from fginfer.native import lib
 from .message_passing import Dense, ReferenceTrws, Solver, random_model
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_agrees_with_the_reference(seed: int) -> None:
-    model = random_model(np.random.default_rng(seed), n=9, labels=6, edges=0.6)
+@pytest.mark.parametrize(
+    ("seed", "labels", "mixed"), [(s, 6, True) for s in range(12)] + [(k, k, False) for k in range(2, 10)]
+)
+def test_agrees_with_the_reference(seed: int, labels: int, mixed: bool) -> None:
+    model = random_model(np.random.default_rng(seed), n=9, labels=labels, edges=0.6, mixed=mixed)
     reference, solver = ReferenceTrws(model), Solver(model.arrays().build(), "trws", precision=1)
     best = -np.inf
     for _ in range(30):
@@ -86,10 +88,10 @@ def implicit_at(kind: int, p0: float, p1: float, a: int, b: int) -> float:
     return -p0 * min(d, p1)
 
 
+@pytest.mark.parametrize("cards", [[4, 6, 1, 5, 6, 3], [5] * 6, [12, 9, 1, 10, 15, 3]], ids=["mixed", "few", "many"])
 @pytest.mark.parametrize(("kind", "p0", "p1"), KINDS)
-def test_implicit_tables_equal_their_expansion(kind: int, p0: float, p1: float) -> None:
+def test_implicit_tables_equal_their_expansion(kind: int, p0: float, p1: float, cards: list[int]) -> None:
     rng = np.random.default_rng(1)
-    cards = [4, 6, 1, 5, 6, 3]
     pairs = [(0, 1), (2, 1), (3, 1), (3, 4), (0, 4), (5, 4), (5, 0)]
     weights = rng.uniform(0.5, 2, len(pairs))
     dense = Dense(cards, [rng.normal(size=k) for k in cards])
