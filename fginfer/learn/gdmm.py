@@ -31,8 +31,6 @@ class GdmmOptions:
     not for label sets, where it was no gain): predict with the weighted average of the iterates unless the last one was
     measured to be better.
 
-    batch_size has no effect: every block step needs the weights the last one left, so gdmm trains on one thread.
-
     variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
     all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
     its rate; block_size = all examples is its global form, best with eta about 0.1).

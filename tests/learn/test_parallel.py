@@ -1,9 +1,8 @@
-"""Fits, cross-validation and prediction through joblib, and through Dask when it is installed: equal to serial."""
+"""Fits, cross-validation and prediction through joblib, and through Dask: equal to serial."""
 
 from __future__ import annotations
 
-import importlib.util
-
+import distributed
 import joblib
 import numpy as np
 import pytest
@@ -26,20 +25,15 @@ def work():
     )
 
 
-BACKENDS = ["threading", "loky"] + (["dask"] if importlib.util.find_spec("distributed") else [])
-
-
 @pytest.fixture(scope="module")
 def serial():
     with joblib.parallel_config("sequential"):
         return work()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ["threading", "loky", "dask"])
 def test_backends_agree_with_serial(serial, backend):
     if backend == "dask":
-        import distributed
-
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
