@@ -26,7 +26,7 @@ class StructuredSVM(StructuredEstimator):
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.
     tol : relative duality gap at which training ends. max_iter : passes. time_limit : seconds `fit` may take.
     n_jobs : threads of the oracles; the result does not depend on it. batch_size : answers found at the same weights
-        before their updates (bcfw, dcd, perceptron, mira, ssg); threads share the work on a batch.
+        before their updates (bcfw, dcd, perceptron, mira, ssg; labels proposed to gdmm); threads share a batch.
     loss : (K, K) cost matrix over ``classes_`` sorted, or None for 0/1 (chain, graph, multiclass); multilabel: the pair
         (cost of a label missed, cost of one too many), or such a pair for each label. Weights of tokens or examples
         are given with the data, see :class:`fginfer.learn.Example`.

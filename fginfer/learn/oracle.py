@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.learn.data import Encoded, Ints, Reals
+from fginfer.learn.interrupts import OutOfTime, interruptible, look
 from fginfer.learn.learner import Answers, Learner, fits
-from fginfer.learn.trace import OutOfTime, interruptible, look
 from fginfer.native import lib
 from fginfer.solve import solve
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
 from fginfer.errors import SolverError
+from fginfer.learn.interrupts import Interrupts, OutOfTime
 from fginfer.log import logger, seconds_text, thousands
 from fginfer.native import VERSION, cpu_path, lib
 
@@ -53,10 +51,6 @@ class Measured:
         if self.primal is None or self.dual is None:
             return None
         return max(0.0, self.primal - self.dual) / max(1.0, abs(self.primal))
-
-
-class OutOfTime(Exception):
-    """Raised inside a solver when the time limit has come; it keeps its place."""
 
 
 class Solver(Protocol):
@@ -273,69 +267,6 @@ class _Run:
         self.done = replace(self.done, elapsed=lib.fgi_clock() - self.begin)
         if self._save is not None:
             self._save(self.done)
-
-
-class Interrupts:
-    """Ctrl-C waits for the end of a slice, so that it never leaves a solver half-way; inside a user's oracle (`open`)
-    it does not wait, nor does a second one, which may (`torn`). Only where Python's own handler is in charge."""
-
-    active: Interrupts | None = None
-
-    def __init__(self) -> None:
-        self.open = self.seen = self.torn = False
-        self._old: dict[int, Any] = {}
-
-    @property
-    def waits(self) -> bool:
-        """Whether Ctrl-C comes through here."""
-        return signal.SIGINT in self._old
-
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread() and Interrupts.active is None:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is signal.default_int_handler:
-                    self._old[number] = signal.signal(number, self._note)
-            Interrupts.active = self
-        return self
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.torn = self.seen
-        if self.open or self.seen:
-            raise KeyboardInterrupt
-        self.seen = True
-
-    def check(self) -> None:
-        if self.seen:
-            raise KeyboardInterrupt
-
-    def __exit__(self, *_: object) -> None:
-        for number, old in self._old.items():
-            signal.signal(number, old)
-        if Interrupts.active is self:
-            Interrupts.active = None
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Around calls of a user's oracle: a place where Ctrl-C does no harm."""
-    active = Interrupts.active
-    if active is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    active.check()
-    active.open = True
-    try:
-        yield
-    finally:
-        active.open = False
-
-
-def look(deadline: float) -> None:
-    """Between two chunks of measuring: raises when the deadline, or Ctrl-C, has come."""
-    if Interrupts.active is not None and threading.current_thread() is threading.main_thread():
-        Interrupts.active.check()
-    if lib.fgi_clock() >= deadline:
-        raise OutOfTime
 
 
 # ---- the log
