@@ -210,7 +210,7 @@ def test_time_limits_are_looked_at_after_every_answer(name, monkeypatch):
             return clock[0]
 
     real = trace.lib
-    for module in ("trace", "oracle", "block", "batch", "base"):
+    for module in ("trace", "oracle", "block", "batch", "base", "interrupts"):
         monkeypatch.setattr(f"fginfer.learn.{module}.lib", Library())
     for limit in (30.0, 130.0, 900.0):
         for every in (0, 1):
