@@ -88,8 +88,27 @@ int64_t fgi_argmax_of(const double *x, int64_t n) {
 
 /* ---- implicit tables ---------------------------------------------------------------------------------------- */
 
-/* out[b] = max( h[b] + same, max over a != b of h[a] + different ): the best and the second best of h are enough. */
+/* Four maxima side by side: one would wait for itself. */
+static double best_of(const double *h, int64_t n) {
+    double best[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    int64_t a = 0;
+    for (; a + 4 <= n; a += 4)
+        for (int k = 0; k < 4; k++) best[k] = h[a + k] > best[k] ? h[a + k] : best[k];
+    for (; a < n; a++) best[0] = h[a] > best[0] ? h[a] : best[0];
+    const double left = best[0] > best[1] ? best[0] : best[1], right = best[2] > best[3] ? best[2] : best[3];
+    return left > right ? left : right;
+}
+
+/* out[b] = max( h[b] + same, max over a != b of h[a] + different ): the best and the second best of h are enough, and the best alone
+ * where different labels are no better than equal ones. */
 static void potts(double same, double different, const double *h, int64_t n_from, double *out, int64_t n_to) {
+    if (same >= different) {
+        const double other = best_of(h, n_from) + different;
+        const int64_t n_both = n_from < n_to ? n_from : n_to;
+        for (int64_t b = 0; b < n_both; b++) out[b] = h[b] + same > other ? h[b] + same : other;
+        for (int64_t b = n_both; b < n_to; b++) out[b] = other;
+        return;
+    }
     int64_t best = fgi_argmax_of(h, n_from);
     double second = -INFINITY;
     for (int64_t a = 0; a < n_from; a++)
@@ -167,9 +186,7 @@ void fgi_maxplus_implicit(int32_t kind, double p0, double p1, double w, const do
         potts(w * p0, w * p1, h, n_from, out, n_to);
         return;
     }
-    double slope = -(w * p0), best = -INFINITY;
-    for (int64_t a = 0; a < n_from; a++)
-        if (h[a] > best) best = h[a];
+    const double slope = -(w * p0), best = best_of(h, n_from);
     if (p0 == 0) {
         for (int64_t b = 0; b < n_to; b++) out[b] = best;
         return;

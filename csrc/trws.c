@@ -258,7 +258,13 @@ static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *
         x[0] += w * t[0];
         x[1] += w * t[e->lo_rows ? 1 : m->s->cards[e->lo]];
     } else if (e->form != FGI_TRWS_DENSE) {
-        fgi_view v = fgi_factor_view(m, e->factor);
+        const fgi_view v = fgi_factor_view(m, e->factor);
+        const double here = label < n ? x[label] : 0;
+        if (v.kind == FGI_POTTS) {
+            for (int32_t b = 0; b < n; b++) x[b] += w * v.p1;
+            if (label < n) x[label] = here + w * v.p0;
+            return;
+        }
         for (int32_t b = 0; b < n; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
     } else if (e->lo_rows) {
         const double *row = e->values + (int64_t)label * n;
