@@ -29,12 +29,14 @@ class Terminal(logging.Handler):
                 self._console = Console(file=self.stream, highlight=False)
 
     def __enter__(self) -> Terminal:
+        self._level = logger.level  # given back at the end: main() may be called from a program that has its own
         logger.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
         logger.removeHandler(self)
+        logger.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._console is not None:

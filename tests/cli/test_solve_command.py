@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -63,6 +64,13 @@ def test_defaults_and_quiet(tmp_path, capsys):
     assert "labels  1 2" in out
     assert "scores are maximised" in err
     assert "free.uai: 2 variables, 2 factors, up to 3 labels" in err
+
+
+def test_the_level_of_the_log_is_given_back(tmp_path, capsys):
+    grid(tmp_path / "g.uai")
+    level = logging.getLogger("fginfer").level
+    run(capsys, "solve", tmp_path / "g.uai")
+    assert logging.getLogger("fginfer").level == level
 
 
 def test_infeasible_is_one_and_null(tmp_path, capsys):
