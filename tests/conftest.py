@@ -1,9 +1,26 @@
-"""Property tests try new examples on every run at a desk, and the same ones in CI: a red run means the change."""
+"""What all tests share.
 
+Property tests try new examples on every run at a desk, and the same ones in CI: a red run means the change."""
+
+import logging
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def quiet_logging() -> Iterator[None]:
+    """Log levels as a new process has them, whatever an import or another test has set."""
+    loggers = (logging.getLogger(), logging.getLogger("fginfer"))
+    before = [logger.level for logger in loggers]
+    loggers[0].setLevel(logging.WARNING)
+    loggers[1].setLevel(logging.NOTSET)
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
