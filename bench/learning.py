@@ -18,10 +18,10 @@ from learning_multilabel import bench_multilabel
 from learning_pinyin import bench_pinyin
 from learning_runs import choose_C, draw, last_rows, run, show, timed
 
-from fginfer.learn.data import Encoded
+from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.metrics import chunk_f1
-from fginfer.learn.solvers import make_solver
+from fginfer.learn.solvers.registry import make_solver
 
 
 def bench_viterbi() -> None:
@@ -103,8 +103,8 @@ def bench_conll(folder: Path, full: bool, out: Path | None) -> None:
 
 
 def bench_parse(folder: Path, out: Path | None) -> None:
-    from fginfer.learn.encode import encode
-    from fginfer.learn.parsing import ArcFeatures, is_projective
+    from fginfer.learn.data.encode import encode
+    from fginfer.learn.data.parsing import ArcFeatures, is_projective
 
     train, test = sets.treebank(folder, "train"), sets.treebank(folder, "test")
     train = [s for s in train if len(s[0]) <= 30 and is_projective(s[2])]

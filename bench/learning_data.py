@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fginfer.learn.data import Encoded, add_intercept
-from fginfer.learn.encode import encode
-from fginfer.learn.features import CHUNKING, WindowFeatures
-from fginfer.learn.readers import read_conll, read_conllu, read_svmlight
+from fginfer.learn.data.encode import encode
+from fginfer.learn.data.examples import Encoded, add_intercept
+from fginfer.learn.data.features import CHUNKING, WindowFeatures
+from fginfer.learn.data.readers import read_conll, read_conllu, read_svmlight
 
 
 @dataclass

@@ -9,11 +9,11 @@ import learning_data as sets
 import numpy as np
 from learning_runs import draw, last_rows, run, show, timed
 
-from fginfer.learn.encode import encode
-from fginfer.learn.inputs import decode_output
+from fginfer.learn.data.encode import encode
+from fginfer.learn.data.inputs import decode_output
 from fginfer.learn.learner import Learner
 from fginfer.learn.metrics import exact_match, micro_f1
-from fginfer.learn.solvers import make_solver
+from fginfer.learn.solvers.registry import make_solver
 
 
 def bench_multilabel(folder: Path, out: Path | None) -> None:

@@ -9,9 +9,9 @@ import learning_data as sets
 import numpy as np
 from learning_runs import draw, last_rows, peak_memory, run, show, timed
 
-from fginfer.learn.data import Encoded
+from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
-from fginfer.learn.solvers import make_solver
+from fginfer.learn.solvers.registry import make_solver
 
 
 def bench_pinyin(folder: Path, out: Path | None, full: bool) -> None:

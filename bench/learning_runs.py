@@ -10,9 +10,9 @@ from typing import Any
 import learning_data as sets
 import numpy as np
 
-from fginfer.learn.data import Encoded
+from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
-from fginfer.learn.solvers import make_solver
+from fginfer.learn.solvers.registry import make_solver
 
 
 def timed(work: Any) -> tuple[float, Any]:

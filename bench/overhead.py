@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 from fginfer import FactorGraph, Potts, solve
+from fginfer.core.door import check, ffi, lib, new_error
 from fginfer.methods import native_methods
-from fginfer.native import check, ffi, lib, new_error
 
 
 def chain() -> FactorGraph:

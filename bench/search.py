@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fginfer.core.door import check, ffi, lib, new_error
 from fginfer.formats import read
 from fginfer.graph import FactorGraph
-from fginfer.native import check, ffi, lib, new_error
 
 
 def load(path: Path, evidence: Path | None) -> FactorGraph:

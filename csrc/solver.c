@@ -2,24 +2,6 @@
 #include "solver.h"
 #include <string.h>
 
-static const fgi_solver_ops *const methods[] = {
-    [FGI_ICM] = &fgi_icm_ops,
-    [FGI_SEARCH] = &fgi_search_ops,
-    [FGI_TRWS] = &fgi_trws_ops,
-    [FGI_BP] = &fgi_bp_ops,
-    [FGI_MPLP] = &fgi_mplp_ops,
-    [FGI_AD3] = &fgi_ad3_ops,
-    [FGI_PSDD] = &fgi_psdd_ops,
-    [FGI_GDMM] = &fgi_gdmm_ops,
-    [FGI_BNB] = &fgi_bnb_ops,
-    [FGI_SLABS] = &fgi_slabs_ops,
-};
-enum { N_METHODS = sizeof methods / sizeof methods[0] };
-
-const char *fgi_method_name(int32_t method) {
-    return method >= 0 && method < (int32_t)N_METHODS && methods[method] ? methods[method]->name : NULL;
-}
-
 fgi_settings fgi_settings_default(void) {
     fgi_settings s;
     memset(&s, 0, sizeof s);
@@ -33,7 +15,7 @@ fgi_settings fgi_settings_default(void) {
 }
 
 fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
-    if (s->method < 0 || s->method >= N_METHODS || !methods[s->method]) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
+    if (!fgi_method_ops(s->method)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
     if (s->threads < 1 || s->threads > 1024) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
     if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
     if (s->algorithm != 0 && s->algorithm != 8 && s->algorithm != 9) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "algorithm must be 0 (automatic), 8 or 9, not %d", s->algorithm);
@@ -58,7 +40,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     double now = fgi_clock();
     fgi_solver *s = fgi_calloc(1, sizeof *s);
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    s->ops = methods[settings->method];
+    s->ops = fgi_method_ops(settings->method);
     s->settings = *settings;
     s->model = fgi_model_snapshot(m);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));

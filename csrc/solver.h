@@ -4,9 +4,9 @@
  * fgi_solver_consider, which scores them from the tables, and bounds to fgi_solver_bound. */
 #ifndef FGI_SOLVER_H
 #define FGI_SOLVER_H
-#include "model.h"
-#include "pool.h"
-#include "util.h"
+#include "model/model.h"
+#include "base/pool.h"
+#include "base/util.h"
 
 typedef struct fgi_solver_ops {
     const char *name;
@@ -41,8 +41,8 @@ struct fgi_solver {
     void *state;
 };
 
-extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops, fgi_psdd_ops,
-    fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops;
+/* The method of a number, NULL if there is none (methods.c, the only file that sees every method). */
+const fgi_solver_ops *fgi_method_ops(int32_t method);
 
 /* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then. */
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels);

@@ -1,12 +1,12 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
-import fginfer.auto  # noqa: F401  (the default method: no solve has to wait for its import)
+import fginfer.portfolio.auto  # noqa: F401  (the default method: no solve has to wait for its import)
 from fginfer.condition import Conditioned
+from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read, write
 from fginfer.graph import Factor, FactorGraph
 from fginfer.methods import available_methods
-from fginfer.native import VERSION
 from fginfer.result import Progress, Result, TracePoint
 from fginfer.solve import solve, solve_many
 from fginfer.solver import Solver

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
+from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
 from fginfer.errors import ModelError
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef, expand, negated
 

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import fginfer
 from fginfer import commands
+from fginfer.core.door import cpu_path, ffi, lib
 from fginfer.errors import FginferError
-from fginfer.native import cpu_path, ffi, lib
 
 BAD_INPUT, STOPPED = 3, 2
 _FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import ModelError
-from fginfer.native import check, ffi, lib, new_error, pointer
 from fginfer.result import Result
 
 if TYPE_CHECKING:

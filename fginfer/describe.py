@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from fginfer.arrays import ModelArrays
-from fginfer.native import lib
+from fginfer.core.arrays import ModelArrays
+from fginfer.core.door import lib
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import ModelError, SettingsError, SolverError
 from fginfer.graph import FactorGraph
-from fginfer.native import check, ffi, lib, new_error, pointer
 from fginfer.result import EVENT, Marginals, Progress, Result, Trace, known
 
 STATUSES = (

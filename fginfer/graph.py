@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.arrays import ModelArrays, offsets
 from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, check_implicit, negate
-from fginfer.bulk import bulk_arrays
 from fginfer.condition import Conditioned, condition
+from fginfer.core.arrays import ModelArrays, offsets
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import ModelError
-from fginfer.native import check, ffi, lib, new_error, pointer
+from fginfer.from_arrays import bulk_arrays
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
 
 if TYPE_CHECKING:  # networkx and scipy load when first needed: they take longer than most solves

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from fginfer.native import cpu_path
+from fginfer.core.door import cpu_path
 from fginfer.result import Progress, Result
 
 logger = logging.getLogger("fginfer")

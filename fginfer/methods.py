@@ -7,13 +7,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from fginfer.core.door import ffi, lib
 from fginfer.engine import Engine, NativeEngine, Settings, check_settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
-from fginfer.native import ffi, lib
 
 # Name -> module and class of an engine written in Python (see fginfer.engine.Engine); a module may be absent.
-_PYTHON = {"auto": ("fginfer.auto", "AutoEngine")}
+_PYTHON = {"auto": ("fginfer.portfolio.auto", "AutoEngine")}
 _MOST_METHODS = 64
 
 

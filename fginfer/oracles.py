@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sortedcontainers import SortedList
 
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
-from fginfer.native import check, ffi, lib, new_error, pointer
 
 Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
 

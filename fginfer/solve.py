@@ -11,10 +11,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from fginfer.core.door import VERSION, lib
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
-from fginfer.native import VERSION, lib
 from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from fginfer.core.door import lib
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.methods import default_method, make_engine
-from fginfer.native import lib
 from fginfer.result import Progress, Result
 
 SLICE = 0.03  # seconds of work between two looks at signals, limits and callbacks

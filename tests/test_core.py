@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fginfer.arrays import ModelArrays
+from fginfer.core.arrays import ModelArrays
 from fginfer.graph import FactorGraph
 
 

@@ -23,7 +23,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fginfer.learn.filemodel import FileModel
+    from fginfer.learn.files.trained import FileModel
 
     measures = FileModel.load(args.model).evaluate(args.data)
     if args.json:

@@ -28,7 +28,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fginfer.learn.filemodel import FileModel
+    from fginfer.learn.files.trained import FileModel
 
     model = FileModel.load(args.model)
     given, answers = model.predict(args.data)

@@ -10,11 +10,11 @@ from typing import Any
 
 from fginfer import __version__
 from fginfer.commands.common import add_model, conditioned, finite, load, model_json, option, print_json
+from fginfer.core.door import lib
 from fginfer.formats import read_solution, write_solution
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method
-from fginfer.native import lib
 from fginfer.result import Progress, Result
 from fginfer.solver import Solver
 from fginfer.terminal import Terminal

@@ -65,7 +65,9 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fginfer.learn.filemodel import FileModel  # scikit-learn takes a second to import; other commands need not wait
+    from fginfer.learn.files.trained import (
+        FileModel,  # scikit-learn takes a second to import; other commands need not wait
+    )
 
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():

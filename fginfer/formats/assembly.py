@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
+from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
 from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand

@@ -1,4 +1,4 @@
-"""fginfer's own format: a .npz archive of the flat arrays of a model (see fginfer.arrays), shared tables and all.
+"""fginfer's own format: a .npz archive of the flat arrays of a model (see fginfer.core.arrays), shared tables and all.
 
 The members are stored uncompressed, so a reader can map them instead of loading them; `numpy.load` opens the file, too.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.arrays import ModelArrays
+from fginfer.core.arrays import ModelArrays
 from fginfer.errors import FormatError, ModelError
 from fginfer.formats.streams import open_binary, split_compression, write_atomically
 from fginfer.graph import FactorGraph

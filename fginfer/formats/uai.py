@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fginfer.core.door import check, ffi, lib, new_error
 from fginfer.formats.streams import open_binary, write_atomically
 from fginfer.graph import FactorGraph
-from fginfer.native import check, ffi, lib, new_error
 
 _PIECE = 1 << 20
 

@@ -12,12 +12,12 @@ try:
 except ImportError as error:  # say what to do, and keep the cause
     raise ImportError('fginfer.learn needs scikit-learn: pip install "fginfer[learn]"') from error
 
-from fginfer.learn.data import Choices, Example
+from fginfer.learn.data.examples import Choices, Example
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.kernel import KernelStructuredSVM
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
-from fginfer.learn.trace import LearnPoint
+from fginfer.learn.run.loop import LearnPoint
 
 __all__ = [
     "Choices",

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fginfer.core.door import lib
 from fginfer.errors import DataError, FginferError, FormatError, SolverError
-from fginfer.learn import modelfile
-from fginfer.learn.checkpoints import Checkpoints
-from fginfer.learn.data import Encoded, Reals, is_listed
-from fginfer.learn.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
-from fginfer.learn.inputs import (
+from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
+from fginfer.learn.data.examples import Encoded, Reals, is_listed
+from fginfer.learn.data.inputs import (
     check_dense_input,
     check_fitted_shapes,
     check_settings,
@@ -27,12 +26,13 @@ from fginfer.learn.inputs import (
     seed_of,
     threads_of,
 )
-from fginfer.learn.labels import labels_are_listed
+from fginfer.learn.data.labels import labels_are_listed
+from fginfer.learn.files import storage
 from fginfer.learn.learner import Answers, Learner
 from fginfer.learn.oracle import Oracle, decode
-from fginfer.learn.solvers import make_oracle, make_solver
-from fginfer.learn.trace import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
-from fginfer.native import lib
+from fginfer.learn.run.checkpoints import Checkpoints
+from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
+from fginfer.learn.solvers.registry import make_oracle, make_solver
 
 # What model files keep of a fit, besides weights_ and classes_.
 _SAVED = (
@@ -250,12 +250,12 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model without pickle. Callbacks, oracles and other Python objects are not saved."""
-        modelfile.write(path, *self.pack())
+        storage.write(path, *self.pack())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a model written by :meth:`save`. Loading never runs code from the file."""
-        return cls._from_file(path, *modelfile.read(path))
+        return cls._from_file(path, *storage.read(path))
 
     @classmethod
     def _from_file(
@@ -273,10 +273,10 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in self.get_params().items():
             with suppress(TypeError):  # Python objects do not go into model files
                 if name not in ("callback", "oracle", "loss", "checkpoint"):
-                    parameters[name] = modelfile.plain(value)
+                    parameters[name] = storage.plain(value)
         header = {
             "kind": self.kind, "parameters": parameters,
-            **{name: modelfile.plain(getattr(self, f"{name}_")) for name in _SAVED},
+            **{name: storage.plain(getattr(self, f"{name}_")) for name in _SAVED},
         }  # fmt: skip
         arrays = {"weights": self.weights_, "classes": self.classes_}
         if self.loss is not None:

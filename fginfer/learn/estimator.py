@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from fginfer.learn.base import StructuredEstimator
-from fginfer.learn.data import Encoded, Reals, add_intercept
-from fginfer.learn.encode import CHOICE_MODELS
+from fginfer.learn.data.encode import CHOICE_MODELS
+from fginfer.learn.data.examples import Encoded, Reals, add_intercept
 
 
 class StructuredSVM(StructuredEstimator):
@@ -20,7 +20,7 @@ class StructuredSVM(StructuredEstimator):
     ----------
     model : "chain", "graph", "multilabel" or "multiclass"; or tokens that choose among their own alternatives:
         "choices" (freely), "matching" (each alternative once), "parse" (projective dependency trees).
-        :mod:`fginfer.learn.data` says what X and y look like.
+        :mod:`fginfer.learn.data.examples` says what X and y look like.
     solver : "bcfw", "gdmm", "fw", "cutting-plane", "ssg", "soft-bcfw" (hinge loss); "dcd" (squared hinge);
         "perceptron", "mira" (no objective, no gap).
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.

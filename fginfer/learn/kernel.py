@@ -14,12 +14,12 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from fginfer.errors import DataError, SettingsError
-from fginfer.learn import modelfile
 from fginfer.learn.base import StructuredEstimator
-from fginfer.learn.data import Encoded, Reals
-from fginfer.learn.inputs import is_number
+from fginfer.learn.data.examples import Encoded, Reals
+from fginfer.learn.data.inputs import is_number
+from fginfer.learn.files import storage
 from fginfer.learn.oracle import Oracle
-from fginfer.learn.trace import LearnPoint
+from fginfer.learn.run.loop import LearnPoint
 
 Kernel = Callable[[Reals, Reals], Any]
 ROWS = 1024  # of new data at a time: their kernel values never fill the memory
@@ -163,7 +163,7 @@ class KernelStructuredSVM(StructuredEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str], kernel: Kernel | None = None) -> KernelStructuredSVM:
         """Reads a model written by :meth:`save`; a kernel that is a function is not in the file and must be given."""
-        header, arrays = modelfile.read(path)
+        header, arrays = storage.read(path)
         parameters = header.get("parameters")
         if (isinstance(parameters, dict) and parameters.get("kernel", "") is None) != (kernel is not None):
             what = "needs the function it was trained with" if kernel is None else "has a kernel of its own"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import DataError
-from fginfer.learn.data import Encoded, Ints, Longs, Reals
-from fginfer.native import check, ffi, lib, new_error, pointer
+from fginfer.learn.data.examples import Encoded, Ints, Longs, Reals
 
 METHODS = {"bcfw": 0, "dcd": 1, "perceptron": 2, "mira": 3, "ssg": 4}
 

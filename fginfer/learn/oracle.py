@@ -10,12 +10,12 @@ from weakref import ReferenceType, ref
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from fginfer.core.door import lib
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
-from fginfer.learn.data import Encoded, Ints, Reals
-from fginfer.learn.interrupts import OutOfTime, interruptible, look
+from fginfer.learn.data.examples import Encoded, Ints, Reals
 from fginfer.learn.learner import Answers, Learner, fits
-from fginfer.native import lib
+from fginfer.learn.run.interrupts import OutOfTime, interruptible, look
 from fginfer.solve import solve
 
 CHUNK = 64  # examples between two looks at the clock

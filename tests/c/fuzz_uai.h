@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "decimal.h"
-#include "model.h"
-#include "util.h"
+#include "base/decimal.h"
+#include "model/model.h"
+#include "base/util.h"
 
 enum { FUZZ_CAPACITY = 1 << 14 };
 

@@ -3,8 +3,8 @@
 #define RANDOM_MODEL_H
 #include <stdio.h>
 #include <string.h>
-#include "model.h"
-#include "util.h"
+#include "model/model.h"
+#include "base/util.h"
 
 #define CHECK(condition) \
     do { \

@@ -1,7 +1,7 @@
 /* Exact re-optimisation of subsets against enumeration of all labelings of the subset, on random models. */
-#include "local.h"
+#include "primal/labeling.h"
 #include "random_model.h"
-#include "search_thin.h"
+#include "primal/thin.h"
 
 static int below(int64_t violations, double score, int64_t than_violations, double than_score) {
     return violations > than_violations || (violations == than_violations && score < than_score - 1e-9);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fginfer_exact.h"
-#include "util.h"
+#include "base/util.h"
 
 enum { MOST_VARS = 7, MOST_FACTORS = 9 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fginfer.h"
-#include "util.h"
+#include "base/util.h"
 
 enum { MAX_VARS = 24, MAX_CARD = 6, MAX_FACTORS = 40, MAX_VALUES = 1 << 14 };
 

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "kernels.h"
-#include "model.h"
-#include "util.h"
+#include "base/kernels.h"
+#include "model/model.h"
+#include "base/util.h"
 
 static int failures = 0;
 #define CHECK(ok, ...)                    \

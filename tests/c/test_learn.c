@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "fginfer_learn.h"
-#include "util.h"
+#include "base/util.h"
 
 enum { N = 12, K = 5, D = 4, MOST = 4 };
 

@@ -1,5 +1,5 @@
 /* The local-search state against sums over the tables, and feasible rounding against enumeration, on random models. */
-#include "local.h"
+#include "primal/labeling.h"
 #include "random_model.h"
 
 static int agrees(const fgi_model *m, fgi_local *l) {

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "kernels.h"
-#include "util.h"
+#include "base/kernels.h"
+#include "base/util.h"
 
 enum { N_VARS = 12, N_FACTORS = 26, MAX_CARD = 21, N_TABLES = 10 };
 static int failures = 0;

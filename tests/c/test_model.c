@@ -1,9 +1,9 @@
-/* model.c and condition.c: malformed specs are refused with a message, potentials are copied on write, and conditioning agrees
+/* model/model.c and model/condition.c: malformed specs are refused with a message, potentials are copied on write, and conditioning agrees
  * with the whole model. */
 #include <stdio.h>
 #include <string.h>
-#include "model.h"
-#include "util.h"
+#include "model/model.h"
+#include "base/util.h"
 
 static int failures;
 #define CHECK(what) \

@@ -2,8 +2,8 @@
  * against plain arrays. Meant to be run under the sanitizers, TSan above all. */
 #include <pthread.h>
 #include <stdio.h>
-#include "oracle.h"
-#include "util.h"
+#include "oracle/oracle.h"
+#include "base/util.h"
 
 #define CHECK(condition) \
     do { \

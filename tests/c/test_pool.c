@@ -1,10 +1,10 @@
-/* pool.c: every index exactly once, whatever the sizes; pools side by side; results independent of the number of threads.
+/* base/pool.c: every index exactly once, whatever the sizes; pools side by side; results independent of the number of threads.
  * Worth most under ThreadSanitizer. Also: solvers on several threads over snapshots of one model that is being changed. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include "pool.h"
+#include "base/pool.h"
 #include "solver.h"
 
 static int failures;

@@ -1,6 +1,6 @@
 /* The search solver on random models, in short slices: no leak, no undefined step, the optimum of small models, guidance. */
 #include "random_model.h"
-#include "search.h"
+#include "primal/search.h"
 
 static double optimum(const fgi_model *m) {
     int32_t labels[MAX_VARS] = {0};

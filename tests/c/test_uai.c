@@ -1,4 +1,4 @@
-/* uai.c, uai_write.c, decimal.c: a few thousand random attacks, and what every one of them takes for granted. */
+/* io/uai_read.c, io/uai_write.c, base/decimal.c: a few thousand random attacks, and what every one of them takes for granted. */
 #include "fuzz_uai.h"
 
 static int failures;

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays
+from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays
 from fginfer.graph import FactorGraph
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts
+from fginfer.core.exact import Elimination, SubsetOptimiser, components, split
 from fginfer.errors import SolverError
-from fginfer.exact import Elimination, SubsetOptimiser, components, split
 
 from .models import SHAPES, Shape, brute_force, close, random_graph
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts
-from fginfer.native import check, ffi, lib, new_error, pointer
-from fginfer.presolve import Presolved, Reduction, presolve
+from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.presolve import Presolved, Reduction, presolve
 
 from .models import SHAPES, Shape, brute_force, close, random_graph
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts
+from fginfer.core.exact import roof_duality
+from fginfer.core.presolve import Reduction, presolve
 from fginfer.errors import SolverError
-from fginfer.exact import roof_duality
-from fginfer.presolve import Reduction, presolve
 
 from .models import brute_force, close
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import fginfer
 from fginfer import FactorGraph
+from fginfer.core.exact import Elimination
 from fginfer.errors import SolverError
-from fginfer.exact import Elimination
 
 from .models import SHAPES, brute_force, close, random_graph
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
-from fginfer.learn.data import Encoded
+from fginfer.learn.data.examples import Encoded
 
 
 def random_labels(rng, n=4, labels=3, features=3, edges=1, most=4, candidates=False, edge_features=0, weighted=False):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fginfer.cli import main, make_parser
-from fginfer.learn import modelfile
-from fginfer.learn.trace import _Run
+from fginfer.learn.files import storage
+from fginfer.learn.run.loop import _Run
 
 
 def write_conll(path, n=40, seed=0):
@@ -251,16 +251,16 @@ def test_files_whose_indices_begin_at_0(tmp_path, capsys):
 
 
 def test_damaged_models_of_files(folder, tmp_path, capsys):
-    header, arrays = modelfile.read(folder / "m.npz")
+    header, arrays = storage.read(folder / "m.npz")
     for change in (
         {"columns": "2"}, {"format": "csv"}, {"format": "svmlight"}, {"features": None}, {"features": {}},
         {"features": {**header["file_model"]["features"], "templates": ["0[0]"]}},
         {"features": {**header["file_model"]["features"], "affixes": 3}},
     ):  # fmt: skip
-        modelfile.write(tmp_path / "m.npz", {**header, "file_model": {**header["file_model"], **change}}, arrays)
+        storage.write(tmp_path / "m.npz", {**header, "file_model": {**header["file_model"], **change}}, arrays)
         code, _, error = run(capsys, "predict", tmp_path / "m.npz", folder / "two.txt")
         assert (code, "not a model of `fginfer train`" in error) == (3, True), (change, error)
     for name in arrays:
-        modelfile.write(tmp_path / "m.npz", header, {**arrays, name: np.zeros((2, 2))})
+        storage.write(tmp_path / "m.npz", header, {**arrays, name: np.zeros((2, 2))})
         code, _, error = run(capsys, "predict", tmp_path / "m.npz", folder / "two.txt")
         assert code == 3, name

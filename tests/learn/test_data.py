@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from fginfer.errors import DataError, FginferError, SettingsError
 from fginfer.learn import Choices, Example, StructuredSVM
-from fginfer.learn.encode import encode
-from fginfer.learn.parsing import is_projective
+from fginfer.learn.data.encode import encode
+from fginfer.learn.data.parsing import is_projective
 
 from . import problems as P
 from .test_solvers import optimum

@@ -13,8 +13,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
-from fginfer.learn import Choices, Example, KernelStructuredSVM, StructuredSVM, modelfile
-from fginfer.learn.trace import Limits, Measured, Progress, drive
+from fginfer.learn import Choices, Example, KernelStructuredSVM, StructuredSVM
+from fginfer.learn.files import storage
+from fginfer.learn.run.loop import Limits, Measured, Progress, drive
 
 BOTH = pytest.mark.parametrize("Estimator", [StructuredSVM, KernelStructuredSVM])
 
@@ -172,7 +173,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_damaged_model_files(tmp_path, Estimator):
     X, y = words()
     Estimator(max_iter=3, loss=1 - np.eye(3), C=np.float32(0.5)).fit(X, y).save(tmp_path / "good.npz")
-    header, arrays = modelfile.read(tmp_path / "good.npz")
+    header, arrays = storage.read(tmp_path / "good.npz")
     assert Estimator.load(tmp_path / "good.npz").C == 0.5
     path = tmp_path / "bad.npz"
     whole = (tmp_path / "good.npz").read_bytes()
@@ -194,13 +195,13 @@ def test_damaged_model_files(tmp_path, Estimator):
         ("kind", "other"),
     ):  # fmt: skip
         new = ({**header, name: value}, arrays) if name in header else (header, {**arrays, name: value})
-        modelfile.write(path, *new)
+        storage.write(path, *new)
         with pytest.raises(FormatError, match=r"bad\.npz"):
             Estimator.load(path)
     for name in (*header, *arrays):
         if name in ("fginfer_model", "loss"):
             continue
-        modelfile.write(path, *({k: v for k, v in part.items() if k != name} for part in (header, arrays)))
+        storage.write(path, *({k: v for k, v in part.items() if k != name} for part in (header, arrays)))
         with pytest.raises(FormatError, match=r"bad\.npz"):
             Estimator.load(path)
 
@@ -335,7 +336,7 @@ class Ticking:
 
 def test_the_end_of_a_run_is_in_the_trace(monkeypatch):
     def run(*arguments, progress=Progress(), **limits):  # noqa: B008
-        monkeypatch.setattr("fginfer.learn.trace.lib", solver := Ticking())
+        monkeypatch.setattr("fginfer.learn.run.loop.lib", solver := Ticking())
         return *drive(solver, Limits(**limits), *arguments, progress=progress), solver.now - 1.0
 
     status, trace, elapsed = run(max_iter=1000, time_limit=30.0)
@@ -409,7 +410,7 @@ def test_bad_input_to_a_trained_model(Estimator):
      {"time_limit": np.nan}, {"n_jobs": 0}, {"n_jobs": "2"}, {"n_jobs": 1.5}, {"random_state": "x"},
      {"random_state": -1}, {"random_state": 0.5}, {"verbose": "yes"}, {"verbose": None}, {"fit_intercept": None},
      {"pairwise": 1}, {"warm_start": "no"}, {"batch_size": 1.0}, {"batch_size": None}, {"oracle": "viterbi"},
-     {"oracle": object()}, {"eval_every": -1}, {"eval_every": None}, {"callback": 3}, {"checkpoint": 3},
+     {"oracle": 3.5}, {"eval_every": -1}, {"eval_every": None}, {"callback": 3}, {"checkpoint": 3},
      {"checkpoint": "no/such/folder/file"}, {"checkpoint": "."},
      {"checkpoint_interval": -1}, {"checkpoint_interval": None}, {"solver_options": [1]}, {"solver_options": "x=1"},
      {"model": None}, {"solver": None}, {"model": ["chain"]}, {"batch_size": 2**40}, {"C": np.inf},

@@ -7,8 +7,8 @@ import pytest
 
 from fginfer.errors import SettingsError
 from fginfer.learn.learner import Learner
-from fginfer.learn.solvers import make_solver
-from fginfer.learn.trace import Limits, drive
+from fginfer.learn.run.loop import Limits, drive
+from fginfer.learn.solvers.registry import make_solver
 
 from . import problems as P
 from .test_gdmm import CASES, cyclic, types_only

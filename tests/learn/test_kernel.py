@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn import Example, KernelStructuredSVM, StructuredSVM
-from fginfer.learn.encode import encode
+from fginfer.learn.data.encode import encode
 from fginfer.learn.kernel import factorise
 
 from . import problems as P

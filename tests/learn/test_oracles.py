@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from fginfer.errors import DataError
 from fginfer.learn import Choices, Example, MapOracle, MatchingOracle, StructuredSVM
 from fginfer.learn.learner import Learner
-from fginfer.learn.solvers import make_solver
-from fginfer.learn.trace import Limits, drive
+from fginfer.learn.run.loop import Limits, drive
+from fginfer.learn.solvers.registry import make_solver
 
 from . import problems as P
 from .test_gdmm import cyclic

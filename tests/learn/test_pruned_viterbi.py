@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer.learn.learner import Learner
-from fginfer.learn.solvers import make_solver
+from fginfer.learn.solvers.registry import make_solver
 
 from . import problems as P
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fginfer.errors import DataError, FormatError, SettingsError
-from fginfer.learn import modelfile
-from fginfer.learn.features import WindowFeatures, default_templates, parse_template, shape
+from fginfer.learn.data.features import WindowFeatures, default_templates, parse_template, shape
+from fginfer.learn.data.readers import read_conll, read_conllu, read_svmlight
+from fginfer.learn.files import storage
 from fginfer.learn.metrics import chunk_f1, chunks, exact_match, micro_f1
-from fginfer.learn.readers import read_conll, read_conllu, read_svmlight
 
 CONLL = "The DT B-NP\ncat NN I-NP\nsat VBD B-VP\n\n\nIt PRP B-NP\nran VBD B-VP\n"
 
@@ -121,8 +121,8 @@ def test_window_features_see_what_the_templates_say(tmp_path):
     assert new[0].nnz == 2  # nothing before, alone and with DT; the word is unknown
     assert new[1].nnz == 2  # the word, the tag before; the joint feature has an unknown part
     header, arrays = features.export()
-    modelfile.write(tmp_path / "f.npz", header, arrays)
-    again = WindowFeatures.restore(*modelfile.read(tmp_path / "f.npz"))
+    storage.write(tmp_path / "f.npz", header, arrays)
+    again = WindowFeatures.restore(*storage.read(tmp_path / "f.npz"))
     assert (again.transform(sentences)[0] != X).nnz == 0
     rare = WindowFeatures(["1[0]"], min_count=2).fit(sentences).transform(sentences)[0]
     assert rare.shape[1] == 1  # only VBD is seen twice

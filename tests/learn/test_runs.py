@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 from fginfer.errors import DataError, FormatError, SettingsError, SolverError
-from fginfer.learn import Example, MapOracle, StructuredSVM, modelfile, trace
-from fginfer.learn.solvers import SOLVERS
+from fginfer.learn import Example, MapOracle, StructuredSVM
+from fginfer.learn.files import storage
+from fginfer.learn.run import loop
+from fginfer.learn.solvers.registry import SOLVERS
 
 from .test_estimator import words
 
@@ -53,8 +55,9 @@ def same(a, b):
 
 KILLED = """
 import os, pickle, signal, sys
-from fginfer.learn import StructuredSVM, trace
-trace.SLICE = 0.0  # a deadline in the past: one batch between two checkpoints
+from fginfer.learn import StructuredSVM
+from fginfer.learn.run import loop
+loop.SLICE = 0.0  # a deadline in the past: one batch between two checkpoints
 replace, writes = os.replace, 0
 
 def dying(*args):
@@ -94,7 +97,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(killed, name):
     X, y = problem(name)
     path = folder / f"{name}.npz"
     assert signals[name] == "9"
-    assert modelfile.read(path)[0]["progress"]["passes"] < 12
+    assert storage.read(path)[0]["progress"]["passes"] < 12
     resumed = StructuredSVM(**settings_of(name, checkpoint=path)).fit(X, y)
     whole = StructuredSVM(**settings_of(name)).fit(X, y)
     same(resumed, whole)
@@ -209,7 +212,7 @@ def test_time_limits_are_looked_at_after_every_answer(name, monkeypatch):
         def fgi_clock(self):
             return clock[0]
 
-    real = trace.lib
+    real = loop.lib
     for module in ("trace", "oracle", "block", "batch", "base", "interrupts"):
         monkeypatch.setattr(f"fginfer.learn.{module}.lib", Library())
     for limit in (30.0, 130.0, 900.0):
@@ -241,7 +244,7 @@ def test_map_oracles_start_again_where_they_were(tmp_path):
     settings = {"model": "graph", "C": 0.3, "tol": 0.0}
     whole = StructuredSVM(max_iter=8, **settings).fit(X, y)
     StructuredSVM(max_iter=3, checkpoint=tmp_path / "c.npz", **settings).fit(X, y)
-    assert "oracle_labels" in modelfile.read(tmp_path / "c.npz")[1]
+    assert "oracle_labels" in storage.read(tmp_path / "c.npz")[1]
     resumed = StructuredSVM(max_iter=8, checkpoint=tmp_path / "c.npz", oracle=None, **settings).fit(X, y)
     assert np.array_equal(resumed.weights_, whole.weights_)
     oracle = MapOracle()
@@ -305,17 +308,17 @@ def test_damaged_checkpoints(tmp_path):
     for name in ("bcfw", "gdmm", "cutting-plane"):
         good.unlink(missing_ok=True)
         StructuredSVM(solver=name, checkpoint=good, **settings).fit(X, y)
-        whole, (header, arrays) = good.read_bytes(), modelfile.read(good)
+        whole, (header, arrays) = good.read_bytes(), storage.read(good)
         for content in (b"", whole[:100], whole[:-9], b"text"):
             path.write_bytes(content)
             with pytest.raises(FormatError, match=r"c\.npz"):
                 StructuredSVM(solver=name, checkpoint=path, **settings).fit(X, y)
         for key in arrays:
             for wrong in (np.zeros(0), np.zeros((2, 2)), arrays[key].repeat(2), np.array("x")):
-                modelfile.write(path, header, {**arrays, key: wrong})
+                storage.write(path, header, {**arrays, key: wrong})
                 with suppress(FormatError):  # what says nothing (an empty order) may pass; nothing may crash
                     StructuredSVM(solver=name, checkpoint=path, **settings).fit(X, y)
-        modelfile.write(path, {**header, "progress": 3}, arrays)
+        storage.write(path, {**header, "progress": 3}, arrays)
         with pytest.raises(FormatError):
             StructuredSVM(solver=name, checkpoint=path, **settings).fit(X, y)
     StructuredSVM(max_iter=1).fit(X, y).save(path)

@@ -7,10 +7,10 @@ import pytest
 import scipy.optimize
 
 from fginfer.errors import SettingsError
-from fginfer.learn.batch import QP_ROUNDS, improve_simplex_qp
 from fginfer.learn.learner import Learner
-from fginfer.learn.solvers import SOLVERS, make_solver
-from fginfer.learn.trace import Limits, drive
+from fginfer.learn.run.loop import Limits, drive
+from fginfer.learn.solvers.batch import QP_ROUNDS, improve_simplex_qp
+from fginfer.learn.solvers.registry import SOLVERS, make_solver
 
 from . import problems as P
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.arrays import ModelArrays
-from fginfer.native import check, ffi, lib, new_error, pointer
+from fginfer.core.arrays import ModelArrays
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 
 Array = NDArray[np.float64]
 

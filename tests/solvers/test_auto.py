@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fginfer.auto as auto
+import fginfer.portfolio.auto as auto
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from tests.exact.models import SHAPES, brute_force, random_graph
 

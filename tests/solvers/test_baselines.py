@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer.native import lib, pointer
+from fginfer.core.door import lib, pointer
 
 from .message_passing import Dense, Solver, random_model
 

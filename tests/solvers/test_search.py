@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fginfer import FactorGraph, Potts
-from fginfer.exact import Elimination
-from fginfer.native import check, ffi, lib, new_error, pointer
+from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.exact import Elimination
 
 
 class Run:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer.native import lib
+from fginfer.core.door import lib
 
 from .message_passing import Dense, Solver, random_model
 

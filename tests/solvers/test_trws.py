@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer.arrays import ABSDIFF, POTTS, SQDIFF, ModelArrays
-from fginfer.native import lib
+from fginfer.core.arrays import ABSDIFF, POTTS, SQDIFF, ModelArrays
+from fginfer.core.door import lib
 
 from .message_passing import Dense, ReferenceTrws, Solver, random_model
 

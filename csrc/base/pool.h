@@ -1,0 +1,19 @@
+/* base/pool.h - a fixed set of worker threads and one primitive: run a function over a range, in blocks.
+ *
+ * Which thread takes which block is not fixed, so a body must write only what belongs to its indices; reductions are
+ * done by the caller over per-block results in block order. Then results do not depend on the number of threads. */
+#ifndef FGI_POOL_H
+#define FGI_POOL_H
+#include <stdint.h>
+
+typedef struct fgi_pool fgi_pool;
+
+/* worker is 0 .. threads-1 and identifies scratch memory. */
+typedef void (*fgi_body)(void *context, int64_t begin, int64_t end, int worker);
+
+/* threads == 1 needs no pool: NULL is a valid pool that runs everything on the caller's thread. */
+fgi_pool *fgi_pool_create(int threads);
+void fgi_pool_run(fgi_pool *pool, int64_t n, int64_t block, fgi_body body, void *context);
+void fgi_pool_free(fgi_pool *pool);
+
+#endif

@@ -1,0 +1,81 @@
+/* base/util.c - see base/util.h. */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
+#include "base/util.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#ifndef FGI_VERSION
+#define FGI_VERSION "0.0.0"
+#endif
+
+fgi_rc fgi_fail(fgi_error *err, fgi_rc rc, int64_t index, const char *format, ...) {
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        err->line = 0;
+        err->index = index;
+        err->token[0] = '\0';
+        vsnprintf(err->message, sizeof err->message, format, args);
+        va_end(args);
+    }
+    return rc;
+}
+
+static int checked_bytes(int64_t n, size_t size, size_t *bytes) {
+    if (n < 0 || (uint64_t)n > (uint64_t)PTRDIFF_MAX / size) return 0;
+    *bytes = (size_t)n * size;
+    return 1;
+}
+
+void *fgi_alloc(int64_t n, size_t size) {
+    size_t bytes;
+    return checked_bytes(n, size, &bytes) ? malloc(bytes ? bytes : 1) : NULL;
+}
+
+void *fgi_calloc(int64_t n, size_t size) {
+    size_t bytes;
+    return checked_bytes(n, size, &bytes) ? calloc(bytes ? bytes : 1, 1) : NULL;
+}
+
+void fgi_prefer_large_pages(void *block, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    enum { PAGE = 4096, WORTH_IT = 8 << 20 };
+    if (!block || bytes < WORTH_IT) return;
+    /* Rounded outwards, so that all of a mapping gets the advice: realloc cannot move one that is half advised without a copy. */
+    const uintptr_t begin = (uintptr_t)block / PAGE * PAGE, end = ((uintptr_t)block + (uintptr_t)bytes + PAGE - 1) / PAGE * PAGE;
+    (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* advice: a refusal does not matter */
+#else
+    (void)block;
+    (void)bytes;
+#endif
+}
+
+void *fgi_copy(const void *from, int64_t n, size_t size) {
+    void *to = fgi_alloc(n, size);
+    if (to) fgi_prefer_large_pages(to, n * (int64_t)size);
+    if (to && n > 0) memcpy(to, from, (size_t)n * size);
+    return to;
+}
+
+double fgi_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const char *fgi_version(void) { return FGI_VERSION; }
+
+const char *fgi_compiler(void) {
+#if defined(__clang__)
+    return "clang " __clang_version__;
+#elif defined(__GNUC__)
+    return "gcc " __VERSION__;
+#else
+    return "unknown compiler";
+#endif
+}

@@ -1,0 +1,304 @@
+/* dual/ad3.c - AD3, the alternating directions dual decomposition of Martins et al., in the signs of MATH 2: ADMM on the local-polytope
+ * relaxation with dense messages and an exact factor step. It converges to the relaxation's optimum, where coordinate descent stalls.
+ *
+ *     y_f  = argmin over the simplex of rho/2 sum_i |M_if y - (x_i - mu_if/rho)|^2 - theta_f.y       (dual/ad3_factor.c)
+ *     x_i  = projection onto the simplex of [ theta_i/rho + sum_f (M_if y_f + mu_if/rho) ] / d_i
+ *     mu_if += rho (M_if y_f - x_i)
+ *
+ * D(mu), evaluated every few iterations by one pass over the tables, is the bound; it is not monotone. The labeling is the
+ * argmax of x. rho starts at a tenth of the mean range of the tables and follows the residuals: it grows while the primal one
+ * is much larger than the dual one, and shrinks in the opposite case. */
+#include <string.h>
+#include "dual/ad3_factor.h"
+#include "base/simplex.h"
+
+enum { BOUND_EVERY = 4, RHO_EVERY = 10 };
+static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
+
+typedef enum stage { FACTORS, MULTIPLIERS, BOUND } stage;
+
+typedef struct ad3 {
+    fgi_dual_state d;     /* sums holds x */
+    ad3_solver solver;
+    ad3_point *points;    /* per factor */
+    double *targets;      /* x - mu/rho of the factor at hand */
+    const double **z;
+    double *average;      /* accumulates the right-hand side of the variable step */
+    double rho, primal;   /* primal: sum of |M y - x|^2 of this iteration */
+    stage stage;
+    int64_t factor;
+} ad3;
+
+static int64_t degree(const fgi_structure *st, int64_t i) { return st->adj_begin[i + 1] - st->adj_begin[i]; }
+
+/* Uniform over the allowed labels; variables without factors take their best label once and for all. */
+static void start_variables(ad3 *s, const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        double *x = s->d.sums + st->unary_begin[i];
+        const double *theta = fgi_unary(m, i);
+        int32_t allowed = 0;
+        for (int32_t a = 0; a < st->cards[i]; a++) allowed += theta[a] > -INFINITY;
+        for (int32_t a = 0; a < st->cards[i]; a++) x[a] = theta[a] > -INFINITY && degree(st, i) > 0 ? 1.0 / allowed : 0;
+        if (degree(st, i) == 0) x[fgi_argmax_of(theta, st->cards[i])] = 1;
+    }
+}
+
+static fgi_rc factor_step(fgi_solver *solver, ad3 *s, int64_t f, const fgi_view *v, int64_t *entries) {
+    const fgi_structure *st = solver->model->s;
+    fgi_dual_state *d = &s->d;
+    const double *mu = d->mu + d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        const double *x = d->sums + st->unary_begin[i], *theta = d->theta + st->unary_begin[i];
+        double *z = s->targets + (int64_t)q * st->max_card;
+        for (int32_t a = 0; a < st->cards[i]; a++) z[a] = theta[a] == -INFINITY ? -INFINITY : x[a] - mu[a] / s->rho;
+        s->z[q] = z;
+        mu += st->cards[i];
+    }
+    ad3_point *p = &s->points[f];
+    fgi_rc rc = ad3_factor_step(d, &s->solver, solver->model, v, s->z, s->rho, p, entries);
+    if (rc) return rc;
+    mu = d->mu + d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) { /* its part of the variable step */
+        const int32_t i = v->vars[q];
+        double *average = s->average + st->unary_begin[i];
+        for (int32_t a = 0; a < st->cards[i]; a++) average[a] += mu[a] / s->rho;
+        for (int32_t k = 0; k < p->n; k++) average[p->labels[k * v->arity + q]] += p->y[k];
+        mu += st->cards[i];
+    }
+    return FGI_OK;
+}
+
+/* Returns the sum of d_i |x_i - previous x_i|^2, the dual residual. */
+static double variable_step(ad3 *s, const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    fgi_dual_state *d = &s->d;
+    double change = 0;
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        if (degree(st, i) == 0) continue;
+        const int64_t begin = st->unary_begin[i];
+        int32_t n = 0;
+        for (int32_t a = 0; a < st->cards[i]; a++)
+            if (d->theta[begin + a] > -INFINITY)
+                d->out[n++] = (d->theta[begin + a] / s->rho + s->average[begin + a]) / (double)degree(st, i);
+        if (n > 0) fgi_simplex_project(d->out, n);
+        n = 0;
+        for (int32_t a = 0; a < st->cards[i]; a++) {
+            if (d->theta[begin + a] == -INFINITY) continue;
+            const double difference = d->out[n] - d->sums[begin + a];
+            change += (double)degree(st, i) * difference * difference;
+            d->sums[begin + a] = d->out[n++];
+        }
+    }
+    return change;
+}
+
+static void multiplier_step(ad3 *s, const fgi_structure *st, int64_t f, const fgi_view *v) {
+    fgi_dual_state *d = &s->d;
+    const ad3_point *p = &s->points[f];
+    double *mu = d->mu + d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        const double *x = d->sums + st->unary_begin[i];
+        for (int32_t a = 0; a < st->cards[i]; a++) d->out[a] = -x[a];
+        for (int32_t k = 0; k < p->n; k++) d->out[p->labels[k * v->arity + q]] += p->y[k];
+        for (int32_t a = 0; a < st->cards[i]; a++) {
+            s->primal += d->out[a] * d->out[a];
+            mu[a] += s->rho * d->out[a];
+        }
+        mu += st->cards[i];
+    }
+}
+
+static void take_factor(ad3 *s, const fgi_model *m, int64_t f, const fgi_view *v) {
+    fgi_dual_state *d = &s->d;
+    const double *mu = d->mu + d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        const double *theta = d->theta + m->s->unary_begin[i];
+        for (int32_t a = 0; a < m->s->cards[i]; a++) d->g[q][a] = theta[a] == -INFINITY ? -INFINITY : -mu[a];
+        mu += m->s->cards[i];
+    }
+    fgi_max_marginal(d->k, m, v, 0, (const double *const *)d->g, d->out, d->scratch);
+    d->k->add(d->out, d->g[0], m->s->cards[v->vars[0]]);
+    fgi_progress_take(&d->progress, d->k->max(d->out, m->s->cards[v->vars[0]]));
+}
+
+/* D(mu): the factors' maxima are in progress, the nodes' are added here. */
+static void report_bound(fgi_solver *solver, ad3 *s) {
+    const fgi_structure *st = solver->model->s;
+    fgi_dual_state *d = &s->d;
+    memcpy(s->average, d->sums, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums); /* x, while sums is needed for sums */
+    fgi_dual_sum(d, solver->model);
+    fgi_dual_take_nodes(d, solver->model);
+    memcpy(d->sums, s->average, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums);
+    const double value = fgi_sum_value(&d->progress.bound);
+    if (value == -INFINITY) fgi_dual_infeasible(solver);
+    else fgi_solver_bound(solver, fgi_safe_bound(value, d->progress.magnitude + d->progress.model_magnitude));
+}
+
+/* A pass over the factors in the current stage; 0 when the time is over. */
+static int pass(fgi_solver *solver, ad3 *s, double deadline, fgi_rc *rc) {
+    const fgi_model *m = solver->model;
+    while (s->factor < m->s->n_factors) {
+        const int64_t f = s->factor++;
+        fgi_view v = fgi_factor_view(m, f);
+        int64_t work = (int64_t)v.arity * m->s->max_card;
+        if (s->stage == FACTORS) {
+            work = 0;
+            *rc = factor_step(solver, s, f, &v, &work);
+            solver->info.oracle_calls++;
+            solver->info.entries_touched += work;
+        } else if (s->stage == MULTIPLIERS) {
+            multiplier_step(s, m->s, f, &v);
+        } else {
+            take_factor(s, m, f, &v);
+            work = fgi_dual_entries(m, &v);
+            solver->info.entries_touched += work;
+        }
+        if (*rc) return 1;
+        if (fgi_dual_out_of_time(&s->d, work, deadline)) return 0;
+    }
+    s->factor = 0;
+    return 1;
+}
+
+static void balance(fgi_solver *solver, ad3 *s) {
+    const fgi_info *i = &solver->info;
+    if (solver->settings.rho > 0 || i->iterations % RHO_EVERY || i->iterations < RHO_EVERY) return;
+    if (i->primal_infeasibility > BALANCE * i->dual_infeasibility) s->rho *= RHO_STEP;
+    else if (i->dual_infeasibility > BALANCE * i->primal_infeasibility) s->rho /= RHO_STEP;
+    solver->info.rho = s->rho;
+}
+
+/* The variable step; it also ends the iteration's factor stage. */
+static void update_variables(fgi_solver *solver, ad3 *s) {
+    const fgi_structure *st = solver->model->s;
+    const double slots = fmax(1, (double)fgi_factor_begin(st, st->n_factors));
+    solver->info.dual_infeasibility = sqrt(variable_step(s, solver->model) / slots);
+    memset(s->average, 0, (size_t)st->unary_begin[st->n_vars] * sizeof *s->average);
+    s->primal = 0;
+    fgi_dual_decode(&s->d, solver);
+}
+
+static void end_iteration(fgi_solver *solver, ad3 *s) {
+    const fgi_structure *st = solver->model->s;
+    fgi_info *info = &solver->info;
+    info->iterations++;
+    info->primal_infeasibility = sqrt(s->primal / fmax(1, (double)fgi_factor_begin(st, st->n_factors)));
+    const int converged = info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED && info->iterations > 1;
+    balance(solver, s);
+    if (!converged && info->iterations % BOUND_EVERY != 1) {
+        s->stage = FACTORS;
+        return;
+    }
+    s->stage = BOUND;
+    fgi_progress_begin(&s->d.progress, st->constant);
+}
+
+static void end_bound(fgi_solver *solver, ad3 *s) {
+    fgi_info *info = &solver->info;
+    report_bound(solver, s);
+    memset(s->average, 0, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *s->average);
+    s->stage = FACTORS;
+    if (!fgi_solver_done(solver) && info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED && info->iterations > 1)
+        info->status = FGI_CONVERGED;
+}
+
+static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    ad3 *s = solver->state;
+    do {
+        fgi_rc rc = FGI_OK;
+        if (!pass(solver, s, deadline, &rc)) return FGI_OK;
+        if (rc == FGI_UNSUPPORTED) { /* a factor has no feasible state */
+            fgi_dual_infeasible(solver);
+            return FGI_OK;
+        }
+        if (rc) return rc;
+        if (s->stage == FACTORS) {
+            update_variables(solver, s);
+            s->stage = MULTIPLIERS;
+        } else if (s->stage == MULTIPLIERS) {
+            end_iteration(solver, s);
+        } else {
+            end_bound(solver, s);
+        }
+    } while (!fgi_solver_done(solver) && (s->stage != FACTORS || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    return FGI_OK;
+}
+
+static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_structure *st = solver->model->s;
+    ad3 *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    const int64_t n_side = (int64_t)st->max_arity * st->max_card, n_labels = st->unary_begin[st->n_vars];
+    s->points = fgi_calloc(st->n_factors, sizeof *s->points);
+    s->targets = fgi_alloc(n_side, sizeof *s->targets);
+    s->z = fgi_alloc(st->max_arity, sizeof *s->z);
+    s->average = fgi_calloc(n_labels, sizeof *s->average);
+    s->solver.state = fgi_alloc(st->max_arity, sizeof(int32_t));
+    if (!s->points || !s->targets || !s->z || !s->average || !s->solver.state) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->rho = solver->settings.rho > 0 ? solver->settings.rho : 0.1 * fgi_mean_range(solver->model);
+    solver->info.rho = s->rho;
+    solver->info.memory += st->n_factors * (int64_t)(sizeof(ad3_point) + 64) + 8 * (n_side + n_labels);
+    fgi_rc rc = fgi_dual_init(&s->d, solver, err);
+    if (!rc) start_variables(s, solver->model);
+    return rc;
+}
+
+static void ad3_destroy(fgi_solver *solver) {
+    ad3 *s = solver->state;
+    for (int64_t f = 0; s->points && f < solver->model->s->n_factors; f++) {
+        free(s->points[f].labels);
+        free(s->points[f].y);
+    }
+    fgi_dual_destroy(&s->d);
+    free(s->points);
+    free(s->targets);
+    free(s->z);
+    free(s->average);
+    free(s->solver.matrix);
+    free(s->solver.rhs);
+    free(s->solver.solution);
+    free(s->solver.state);
+    free(s);
+}
+
+static int64_t ad3_message_size(const fgi_solver *solver) { return ((const ad3 *)solver->state)->d.n_mu; }
+
+static fgi_rc ad3_messages(const fgi_solver *solver, double *mu) {
+    const fgi_dual_state *d = &((const ad3 *)solver->state)->d;
+    memcpy(mu, d->mu, (size_t)d->n_mu * sizeof *mu);
+    return FGI_OK;
+}
+
+static fgi_rc ad3_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
+    ad3 *s = solver->state;
+    fgi_rc rc = fgi_check_multipliers(mu, s->d.n_mu, err);
+    if (rc) return rc;
+    memcpy(s->d.mu, mu, (size_t)s->d.n_mu * sizeof *mu);
+    memset(s->average, 0, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *s->average);
+    s->factor = 0;
+    s->stage = BOUND; /* D(mu) first */
+    fgi_progress_begin(&s->d.progress, solver->model->s->constant);
+    if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
+    solver->info.primal_infeasibility = solver->info.dual_infeasibility = INFINITY;
+    return FGI_OK;
+}
+
+static int ad3_marginals(const fgi_solver *solver, double *x) {
+    const fgi_dual_state *d = &((const ad3 *)solver->state)->d;
+    memcpy(x, d->sums, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *x);
+    return 1;
+}
+
+const fgi_solver_ops fgi_ad3_ops = {.name = "ad3",
+                                    .create = ad3_create,
+                                    .run = ad3_run,
+                                    .destroy = ad3_destroy,
+                                    .message_size = ad3_message_size,
+                                    .messages = ad3_messages,
+                                    .warm_start = ad3_warm_start,
+                                    .marginals = ad3_marginals};

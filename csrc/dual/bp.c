@@ -1,0 +1,112 @@
+/* dual/bp.c - max-product loopy belief propagation with damping.
+ *
+ * One iteration visits the factors in turn. With c_j = theta_j + sum of the messages of the other factors,
+ *
+ *     new_fi = max-marginal_i [ theta_f + sum of the other c_j ], minus its maximum,      m_fi <- (1 - damping) new_fi + damping m_fi.
+ *
+ * Exact on trees; elsewhere a heuristic without a certificate: the bound is the trivial one, the sum of the maxima of all potentials.
+ * Labels are the argmax of the beliefs theta_i + sum_f m_fi. A message of -INFINITY can only come from hard constraints, and
+ * refutes its label for good: that is sound, and so is infeasibility when a variable has no label left. */
+#include "dual/messages.h"
+
+typedef struct bp {
+    fgi_dual_state d;
+    int64_t factor;       /* next one of this pass */
+    double change;        /* largest change of a message in this pass */
+    int started;
+} bp;
+
+static void update_variable(bp *s, const fgi_structure *st, int32_t i, int64_t at, const double *c, double damping) {
+    fgi_dual_state *d = &s->d;
+    double *theta = d->theta + st->unary_begin[i], *sums = d->sums + st->unary_begin[i];
+    const double top = d->k->max(d->out, st->cards[i]);
+    for (int32_t a = 0; a < st->cards[i]; a++) {
+        double *message = &d->mu[at + a];
+        if (c[a] == -INFINITY || d->out[a] == -INFINITY) {
+            theta[a] = sums[a] = -INFINITY;
+            *message = 0;
+            continue;
+        }
+        double old = *message;
+        *message = (1 - damping) * (d->out[a] - top) + damping * old;
+        sums[a] = c[a] + *message;
+        s->change = fmax(s->change, fabs(*message - old));
+    }
+}
+
+static void update_factor(bp *s, const fgi_model *m, int64_t f, const fgi_view *v, double damping) {
+    fgi_dual_state *d = &s->d;
+    const fgi_structure *st = m->s;
+    int64_t at = d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        d->k->reweight(d->sums + st->unary_begin[i], 1, d->mu + at, d->g[q], st->cards[i]);
+        at += st->cards[i];
+    }
+    at = d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        fgi_max_marginal(d->k, m, v, q, (const double *const *)d->g, d->out, d->scratch);
+        update_variable(s, st, i, at, d->g[q], damping);
+        at += st->cards[i];
+    }
+}
+
+/* D(0), a valid bound that needs no messages. */
+static void trivial_bound(fgi_solver *solver, fgi_dual_state *d) {
+    const fgi_model *m = solver->model;
+    fgi_progress_begin(&d->progress, m->s->constant);
+    fgi_dual_take_nodes(d, m);
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        fgi_progress_take(&d->progress, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
+    double value = fgi_sum_value(&d->progress.bound);
+    if (value == -INFINITY) fgi_dual_infeasible(solver);
+    else fgi_solver_bound(solver, fgi_safe_bound(value, d->progress.magnitude + d->progress.model_magnitude));
+}
+
+static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    bp *s = solver->state;
+    fgi_dual_state *d = &s->d;
+    const fgi_model *m = solver->model;
+    if (!s->started) {
+        trivial_bound(solver, d);
+        s->started = 1;
+        if (fgi_solver_done(solver)) return FGI_OK;
+    }
+    do {
+        if (s->factor == 0) {
+            fgi_dual_sum(d, m);
+            s->change = 0;
+        }
+        while (s->factor < m->s->n_factors) {
+            fgi_view v = fgi_factor_view(m, s->factor);
+            update_factor(s, m, s->factor++, &v, solver->settings.damping);
+            solver->info.entries_touched += v.arity * fgi_dual_entries(m, &v);
+            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v), deadline)) return FGI_OK;
+        }
+        s->factor = 0;
+        solver->info.iterations++;
+        fgi_dual_sum(d, m);
+        fgi_progress_begin(&d->progress, 0);
+        if (!fgi_dual_take_nodes(d, m)) {
+            fgi_dual_infeasible(solver);
+            return FGI_OK;
+        }
+        fgi_dual_decode(d, solver);
+        if (!fgi_solver_done(solver) && s->change <= 1e-10 * (1 - solver->settings.damping)) solver->info.status = FGI_CONVERGED;
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    return FGI_OK;
+}
+
+static fgi_rc bp_create(fgi_solver *solver, fgi_error *err) {
+    bp *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    return s ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}
+
+static void bp_destroy(fgi_solver *solver) {
+    fgi_dual_destroy(&((bp *)solver->state)->d);
+    free(solver->state);
+}
+
+const fgi_solver_ops fgi_bp_ops = {.name = "bp", .create = bp_create, .run = bp_run, .destroy = bp_destroy};

@@ -1,0 +1,122 @@
+/* dual/messages.c - see dual/messages.h. */
+#include "dual/messages.h"
+#include <string.h>
+
+enum { CLOCK_WORK = 1 << 16, FACTOR_WORK = 64 };
+
+fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
+    const fgi_model *m = solver->model;
+    const fgi_structure *st = m->s;
+    const int64_t n_scratch = fgi_marginal_scratch(m), n_side = (int64_t)st->max_arity * st->max_card, n_labels = st->unary_begin[st->n_vars];
+    s->k = fgi_kernels_get();
+    s->n_mu = fgi_dual_message_size(m);
+    s->begin = fgi_alloc(st->n_factors, sizeof *s->begin);
+    s->mu = fgi_calloc(s->n_mu, sizeof *s->mu);
+    s->theta = fgi_copy(m->u->values, n_labels, sizeof *s->theta);
+    s->sums = fgi_copy(m->u->values, n_labels, sizeof *s->sums);
+    s->side = fgi_alloc(n_side, sizeof *s->side);
+    s->g = fgi_alloc(st->max_arity, sizeof *s->g);
+    s->out = fgi_alloc(st->max_card, sizeof *s->out);
+    s->scratch = n_scratch < 0 ? NULL : fgi_alloc(n_scratch, sizeof *s->scratch);
+    s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
+    if (!s->begin || !s->mu || !s->theta || !s->sums || !s->side || !s->g || !s->out || !s->scratch || !s->labels)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    int64_t at = 0;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        s->begin[f] = at;
+        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
+    }
+    for (int32_t q = 0; q < st->max_arity; q++) s->g[q] = s->side + (int64_t)q * st->max_card;
+    fgi_progress_init(&s->progress);
+    s->progress.model_magnitude = fgi_dual_magnitude(m);
+    solver->info.memory += 8 * (st->n_factors + s->n_mu + 2 * n_labels + n_side + st->max_card + n_scratch) + 4 * st->n_vars;
+    return FGI_OK;
+}
+
+void fgi_dual_destroy(fgi_dual_state *s) {
+    free(s->begin);
+    free(s->mu);
+    free(s->theta);
+    free(s->sums);
+    free(s->side);
+    free(s->g);
+    free(s->out);
+    free(s->scratch);
+    free(s->labels);
+}
+
+int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work, double deadline) {
+    s->work += work + FACTOR_WORK;
+    if (s->work < CLOCK_WORK) return 0;
+    s->work = 0;
+    return fgi_clock() >= deadline;
+}
+
+void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    memcpy(s->sums, s->theta, (size_t)st->unary_begin[st->n_vars] * sizeof *s->sums);
+    const double *mu = s->mu;
+    for (int64_t f = 0; f < st->n_factors; f++)
+        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) {
+            const int32_t i = fgi_factor_vars(st, f)[q];
+            s->k->add(s->sums + st->unary_begin[i], mu, st->cards[i]);
+            mu += st->cards[i];
+        }
+}
+
+void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver) {
+    const fgi_structure *st = solver->model->s;
+    for (int64_t i = 0; i < st->n_vars; i++) s->labels[i] = (int32_t)fgi_argmax_of(s->sums + st->unary_begin[i], st->cards[i]);
+    fgi_solver_consider(solver, s->labels);
+}
+
+int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m) {
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double top = s->k->max(s->sums + m->s->unary_begin[i], m->s->cards[i]);
+        fgi_progress_take(&s->progress, top);
+        if (top == -INFINITY) return 0;
+    }
+    return 1;
+}
+
+/* The first label is read off its max-marginals, the others off the slice it leaves. */
+double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v, int32_t *y) {
+    const int32_t *cards = m->s->cards, n = cards[v->vars[0]];
+    fgi_max_marginal(s->k, m, v, 0, (const double *const *)s->g, s->out, s->scratch);
+    s->k->add(s->out, s->g[0], n);
+    y[0] = (int32_t)fgi_argmax_of(s->out, n);
+    const double value = s->out[y[0]];
+    double best = -INFINITY;
+    int64_t at = 0;
+    if (v->arity == 2) {
+        for (int32_t b = 0; b < v->cols; b++) {
+            double x = fgi_view_at2(v, y[0], b) + s->g[1][b];
+            if (x > best) best = x, at = b;
+        }
+        y[1] = (int32_t)at;
+        return value;
+    }
+    const int64_t rest = fgi_view_states(m, v) / n;
+    const double *slice = v->values + y[0] * rest;
+    memset(y + 1, 0, (size_t)(v->arity - 1) * sizeof *y);
+    for (int64_t k = 0; k < rest; k++) {
+        double x = v->weight * slice[k];
+        for (int32_t q = 1; q < v->arity && x > -INFINITY; q++) x += s->g[q][y[q]];
+        if (x > best) best = x, at = k;
+        for (int32_t q = v->arity - 1; q > 0 && ++y[q] == cards[v->vars[q]]; q--) y[q] = 0;
+    }
+    for (int32_t q = v->arity - 1; q > 0; q--) {
+        y[q] = (int32_t)(at % cards[v->vars[q]]);
+        at /= cards[v->vars[q]];
+    }
+    return value;
+}
+
+int64_t fgi_dual_entries(const fgi_model *m, const fgi_view *v) {
+    return v->kind == FGI_DENSE ? fgi_view_states(m, v) : (int64_t)v->rows + v->cols;
+}
+
+void fgi_dual_infeasible(fgi_solver *solver) {
+    fgi_solver_bound(solver, -INFINITY);
+    solver->info.status = FGI_INFEASIBLE;
+}

@@ -1,0 +1,112 @@
+/* dual/mplp.c - block coordinate descent on the dual of MATH 2 (Globerson and Jaakkola's MPLP, for factors of any arity).
+ *
+ * One iteration updates the messages of each factor in turn. With c_i = theta_i + sum of the messages of the *other* factors, and
+ * n the factor's arity,
+ *
+ *     mu_fi = -c_i + ( c_i + max-marginal_i [ theta_f + sum of the other c_j ] ) / n,
+ *
+ * which makes the factor's maximum exactly 0: every state is at most the mean of its max-marginals, and the best one attains it.
+ * So after a pass D(mu) is the sum of the node maxima. It never gets worse. Labels are the argmax of the node sums. */
+#include "dual/messages.h"
+
+typedef struct mplp {
+    fgi_dual_state d;
+    int64_t factor;       /* next one of this pass */
+} mplp;
+
+/* A label without a supporting state in the factor is refuted for good. */
+static void update_variable(fgi_dual_state *d, const fgi_structure *st, int32_t i, int64_t at, const double *c, double share) {
+    double *theta = d->theta + st->unary_begin[i], *sums = d->sums + st->unary_begin[i];
+    for (int32_t a = 0; a < st->cards[i]; a++) {
+        if (c[a] == -INFINITY || d->out[a] == -INFINITY) {
+            theta[a] = sums[a] = -INFINITY;
+            d->mu[at + a] = 0;
+        } else {
+            sums[a] = share * (c[a] + d->out[a]);
+            d->mu[at + a] = sums[a] - c[a];
+        }
+    }
+}
+
+static void update_factor(fgi_dual_state *d, const fgi_model *m, int64_t f, const fgi_view *v) {
+    const fgi_structure *st = m->s;
+    int64_t at = d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        d->k->reweight(d->sums + st->unary_begin[i], 1, d->mu + at, d->g[q], st->cards[i]);
+        at += st->cards[i];
+    }
+    at = d->begin[f];
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        fgi_max_marginal(d->k, m, v, q, (const double *const *)d->g, d->out, d->scratch);
+        update_variable(d, st, i, at, d->g[q], 1.0 / v->arity);
+        d->progress.magnitude += fabs(d->k->max(d->sums + st->unary_begin[i], st->cards[i]));
+        at += st->cards[i];
+    }
+}
+
+static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    mplp *s = solver->state;
+    fgi_dual_state *d = &s->d;
+    const fgi_model *m = solver->model;
+    do {
+        if (s->factor == 0) {
+            fgi_dual_sum(d, m); /* afresh: no rounding errors pile up */
+            fgi_progress_begin(&d->progress, m->s->constant);
+        }
+        while (s->factor < m->s->n_factors) {
+            fgi_view v = fgi_factor_view(m, s->factor);
+            update_factor(d, m, s->factor++, &v);
+            solver->info.entries_touched += v.arity * fgi_dual_entries(m, &v);
+            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v), deadline)) return FGI_OK;
+        }
+        s->factor = 0;
+        solver->info.iterations++;
+        fgi_dual_sum(d, m);
+        if (!fgi_dual_take_nodes(d, m)) {
+            fgi_dual_infeasible(solver);
+            return FGI_OK;
+        }
+        fgi_dual_decode(d, solver);
+        fgi_progress_report(solver, &d->progress);
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    return FGI_OK;
+}
+
+static fgi_rc mplp_create(fgi_solver *solver, fgi_error *err) {
+    mplp *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    return s ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}
+
+static void mplp_destroy(fgi_solver *solver) {
+    fgi_dual_destroy(&((mplp *)solver->state)->d);
+    free(solver->state);
+}
+
+static int64_t mplp_message_size(const fgi_solver *solver) { return ((const mplp *)solver->state)->d.n_mu; }
+
+static fgi_rc mplp_messages(const fgi_solver *solver, double *mu) {
+    const fgi_dual_state *d = &((const mplp *)solver->state)->d;
+    for (int64_t k = 0; k < d->n_mu; k++) mu[k] = d->mu[k];
+    return FGI_OK;
+}
+
+static fgi_rc mplp_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
+    mplp *s = solver->state;
+    fgi_rc rc = fgi_check_multipliers(mu, s->d.n_mu, err);
+    if (rc) return rc;
+    for (int64_t k = 0; k < s->d.n_mu; k++) s->d.mu[k] = mu[k];
+    s->factor = 0;
+    fgi_progress_restart(solver, &s->d.progress);
+    return FGI_OK;
+}
+
+const fgi_solver_ops fgi_mplp_ops = {.name = "mplp",
+                                     .create = mplp_create,
+                                     .run = mplp_run,
+                                     .destroy = mplp_destroy,
+                                     .message_size = mplp_message_size,
+                                     .messages = mplp_messages,
+                                     .warm_start = mplp_warm_start};

@@ -1,0 +1,178 @@
+/* dual/psdd.c - projected subgradient dual decomposition (Komodakis, Paragios, Tziritas).
+ *
+ * Every factor is a slave with an equal share of its variables' unaries and an offset: D = sum_f max_y [ theta_f(y) +
+ * sum_i ( theta_i/d_i + lambda_fi )(y_i) ], sum_f lambda_fi = 0, d_i the number of factors of i. Each iteration solves all slaves, and
+ *
+ *     lambda_fi -= eta_t ( [y_f picks a] - share of the slaves of i that pick a ),     eta_t = eta_0 / sqrt(t),
+ *
+ * the projected subgradient step; eta_0 is the mean range of the tables. D is a bound at every iteration, not a monotone one. The labeling
+ * is a vote: each variable takes the label most of its slaves picked. In the signs of MATH 2, mu_fi = -(theta_i/d_i + lambda_fi). */
+#include <string.h>
+#include "dual/messages.h"
+
+typedef struct psdd {
+    fgi_dual_state d;     /* mu holds lambda; sums holds the votes */
+    int32_t *picks;       /* the slaves' labels, laid out as the factors' variables */
+    int64_t factor;
+    int updating;         /* this iteration's slaves are solved, their offsets are being moved */
+    double step;          /* eta_0 */
+    int64_t disagreements;
+} psdd;
+
+static double share(const fgi_structure *st, int32_t i) { return 1.0 / (double)(st->adj_begin[i + 1] - st->adj_begin[i]); }
+
+static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view *v) {
+    fgi_dual_state *d = &s->d;
+    const fgi_structure *st = m->s;
+    const double *lambda = d->mu + d->begin[f];
+    int32_t *pick = s->picks + fgi_factor_begin(st, f);
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t i = v->vars[q];
+        const double part = share(st, i), *theta = d->theta + st->unary_begin[i];
+        for (int32_t a = 0; a < st->cards[i]; a++) d->g[q][a] = theta[a] == -INFINITY ? -INFINITY : part * theta[a] + lambda[a];
+        lambda += st->cards[i];
+    }
+    double value = fgi_dual_argmax(d, m, v, pick);
+    for (int32_t q = 0; q < v->arity && value > -INFINITY; q++) d->sums[st->unary_begin[v->vars[q]] + pick[q]] += 1;
+    return value;
+}
+
+static void move_offsets(psdd *s, const fgi_structure *st, int64_t f, double eta) {
+    fgi_dual_state *d = &s->d;
+    double *lambda = d->mu + d->begin[f];
+    const int32_t *vars = fgi_factor_vars(st, f), *pick = s->picks + fgi_factor_begin(st, f);
+    for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) {
+        const double *votes = d->sums + st->unary_begin[vars[q]], part = share(st, vars[q]);
+        s->disagreements += votes[pick[q]] * part < 1;
+        for (int32_t a = 0; a < st->cards[vars[q]]; a++) lambda[a] += eta * part * votes[a];
+        lambda[pick[q]] -= eta;
+        lambda += st->cards[vars[q]];
+    }
+}
+
+/* Variables without a factor vote for themselves, and count in the bound. */
+static void begin_iteration(psdd *s, const fgi_model *m) {
+    fgi_dual_state *d = &s->d;
+    const fgi_structure *st = m->s;
+    fgi_progress_begin(&d->progress, st->constant);
+    memset(d->sums, 0, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums);
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        if (st->adj_begin[i + 1] > st->adj_begin[i]) continue;
+        int64_t best = fgi_argmax_of(fgi_unary(m, i), st->cards[i]);
+        d->sums[st->unary_begin[i] + best] = 1;
+        fgi_progress_take(&d->progress, fgi_unary(m, i)[best]);
+    }
+}
+
+/* Returns 0 when the time is over. */
+static int pass(fgi_solver *solver, psdd *s, double deadline) {
+    const fgi_model *m = solver->model;
+    fgi_dual_state *d = &s->d;
+    const double eta = s->step / sqrt(1.0 + (double)solver->info.iterations);
+    while (s->factor < m->s->n_factors) {
+        const int64_t f = s->factor++;
+        fgi_view v = fgi_factor_view(m, f);
+        if (s->updating) {
+            move_offsets(s, m->s, f, eta);
+        } else {
+            double value = solve_slave(s, m, f, &v);
+            fgi_progress_take(&d->progress, value);
+            if (value == -INFINITY) return 1;
+            solver->info.oracle_calls++;
+            solver->info.entries_touched += fgi_dual_entries(m, &v);
+        }
+        if (fgi_dual_out_of_time(d, s->updating ? v.rows + v.cols : fgi_dual_entries(m, &v), deadline)) return 0;
+    }
+    s->factor = 0;
+    return 1;
+}
+
+static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    psdd *s = solver->state;
+    fgi_dual_state *d = &s->d;
+    do {
+        if (!s->updating) {
+            if (s->factor == 0) begin_iteration(s, solver->model);
+            if (!pass(solver, s, deadline)) return FGI_OK;
+            if (d->progress.bound.forbidden) {
+                fgi_dual_infeasible(solver);
+                return FGI_OK;
+            }
+            fgi_dual_decode(d, solver);
+            fgi_solver_bound(solver, fgi_safe_bound(fgi_sum_value(&d->progress.bound), d->progress.magnitude + d->progress.model_magnitude));
+            s->updating = 1;
+            s->disagreements = 0;
+        }
+        if (!pass(solver, s, deadline)) return FGI_OK;
+        s->updating = 0;
+        solver->info.iterations++;
+        solver->info.primal_infeasibility = (double)s->disagreements;
+        /* All slaves agree: the labeling attains the bound, and there is nothing to move. */
+        if (!fgi_solver_done(solver) && s->disagreements == 0) solver->info.status = FGI_CONVERGED;
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    return FGI_OK;
+}
+
+static fgi_rc psdd_create(fgi_solver *solver, fgi_error *err) {
+    psdd *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    const int64_t n_slots = fgi_factor_begin(solver->model->s, solver->model->s->n_factors);
+    s->picks = fgi_calloc(n_slots, sizeof *s->picks);
+    s->step = fgi_mean_range(solver->model);
+    solver->info.memory += 4 * n_slots;
+    return s->picks ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}
+
+static void psdd_destroy(fgi_solver *solver) {
+    psdd *s = solver->state;
+    fgi_dual_destroy(&s->d);
+    free(s->picks);
+    free(s);
+}
+
+static int64_t psdd_message_size(const fgi_solver *solver) { return ((const psdd *)solver->state)->d.n_mu; }
+
+static fgi_rc psdd_messages(const fgi_solver *solver, double *mu) {
+    const fgi_dual_state *d = &((const psdd *)solver->state)->d;
+    const fgi_structure *st = solver->model->s;
+    int64_t at = 0;
+    for (int64_t k = 0; k < fgi_factor_begin(st, st->n_factors); k++) {
+        const int32_t i = st->vars[k];
+        for (int32_t a = 0; a < st->cards[i]; a++, at++) {
+            const double theta = d->theta[st->unary_begin[i] + a];
+            mu[at] = theta == -INFINITY ? 0 : -(share(st, i) * theta + d->mu[at]);
+        }
+    }
+    return FGI_OK;
+}
+
+/* lambda = -mu - theta/d, projected: what is left at a node is shared out evenly, which never worsens D. */
+static fgi_rc psdd_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
+    psdd *s = solver->state;
+    fgi_dual_state *d = &s->d;
+    const fgi_structure *st = solver->model->s;
+    fgi_rc rc = fgi_check_multipliers(mu, d->n_mu, err);
+    if (rc) return rc;
+    for (int64_t k = 0; k < d->n_mu; k++) d->mu[k] = mu[k];
+    fgi_dual_sum(d, solver->model);
+    int64_t at = 0;
+    for (int64_t k = 0; k < fgi_factor_begin(st, st->n_factors); k++) {
+        const int32_t i = st->vars[k];
+        for (int32_t a = 0; a < st->cards[i]; a++, at++) {
+            const double theta = d->theta[st->unary_begin[i] + a], left = d->sums[st->unary_begin[i] + a];
+            d->mu[at] = theta == -INFINITY ? 0 : share(st, i) * (left - theta) - mu[at];
+        }
+    }
+    s->factor = s->updating = 0;
+    if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
+    return FGI_OK;
+}
+
+const fgi_solver_ops fgi_psdd_ops = {.name = "psdd",
+                                     .create = psdd_create,
+                                     .run = psdd_run,
+                                     .destroy = psdd_destroy,
+                                     .message_size = psdd_message_size,
+                                     .messages = psdd_messages,
+                                     .warm_start = psdd_warm_start};

@@ -1,0 +1,363 @@
+/* dual/srmp.c - sequential reweighted message passing (Kolmogorov 2015), maximising: TRW-S for factors of any arity.
+ *
+ * The state is the multipliers mu_fi themselves (MATH 2): node scores theta_i + sum_f mu_fi, factor scores theta_f - sum_i mu_fi.
+ * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. At node i
+ *
+ *     collect:     mu_fi(a) = max over y with y_i = a of theta_f(y) - sum of the other mu_fj(y_j), minus its maximum v_f,
+ *                  for each factor that has a node visited earlier in this sweep (in the others nothing has changed);
+ *     hat_i = theta_i + sum_f mu_fi,     hat_i -= top_i = max hat_i;
+ *     distribute:  mu_fi -= hat_i / max(#factors with a node still to come, #the other factors)
+ *                  for each factor that has a node still to come.
+ *
+ * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the bound, in double
+ * and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given the labels of earlier
+ * nodes (not in every iteration); what the later nodes of a factor will do is replaced by the maximum over them.
+ *
+ * A label whose hat is -INFINITY belongs to no feasible labeling and stays forbidden: it is recorded in a copy of the
+ * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
+#include <string.h>
+#include "dual/progress.h"
+#include "solver.h"
+#include "dual/trws.h"
+
+enum {
+    CLOCK_WORK = 1 << 16, /* table entries between two looks at the clock */
+    LINK_WORK = 64        /* the fixed cost of a message, in entries */
+};
+
+/* One variable of one factor. */
+typedef struct arc {
+    int64_t mu;                     /* offset of the message */
+    int32_t factor;
+    int16_t position;               /* of the variable in the factor */
+    uint8_t has_earlier, has_later; /* whether the factor has nodes before and after this one */
+} arc;
+
+typedef enum stage { BUILD, FORWARD, BACKWARD } stage;
+
+typedef struct srmp {
+    const fgi_kernels *k;
+    arc *links;              /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
+    int64_t *mu_begin;        /* n_factors: start of a factor's messages */
+    double *mu;
+    double *theta;            /* the unaries; -INFINITY also where a label has been refuted */
+    double *hat, *scratch;
+    double *minus;            /* negated messages of the factor at hand, and pointers to those of each variable */
+    const double **g;
+    struct axis *axes;        /* max_arity, for the decoder */
+    int32_t *labels;
+    stage stage;
+    int collect_all;          /* in the first sweep after a warm start: nothing is known about the factors */
+    int64_t node;             /* next node of the stage, counted from its start */
+    int64_t done;             /* links of that node already collected; -1: not begun */
+    int64_t work;
+    fgi_progress progress;
+} srmp;
+
+static int out_of_time(srmp *s, int64_t work, double deadline) {
+    s->work += work + LINK_WORK;
+    if (s->work < CLOCK_WORK) return 0;
+    s->work = 0;
+    return fgi_clock() >= deadline;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------------------- */
+
+static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
+    for (int64_t at = st->adj_begin[i]; at < st->adj_begin[i + 1]; at++) {
+        arc *l = &s->links[at];
+        const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
+        *l = (arc){.factor = f, .mu = s->mu_begin[f]};
+        for (int32_t q = 0; vars[q] != i; q++) {
+            l->mu += st->cards[vars[q]];
+            l->position = (int16_t)(q + 1);
+        }
+        for (int32_t q = 0; q < arity; q++) {
+            l->has_earlier |= vars[q] < i;
+            l->has_later |= vars[q] > i;
+        }
+    }
+}
+
+static int build(const fgi_model *m, srmp *s, double deadline) {
+    for (; s->node < m->s->n_vars; s->node++) {
+        if (out_of_time(s, 16 * (m->s->adj_begin[s->node + 1] - m->s->adj_begin[s->node]), deadline)) return 0;
+        build_node(m->s, s, (int32_t)s->node);
+    }
+    s->progress.model_magnitude = fgi_dual_magnitude(m);
+    return 1;
+}
+
+static void begin_sweep(srmp *s, stage next, double constant) {
+    s->stage = next;
+    s->node = 0;
+    s->done = -1;
+    fgi_progress_begin(&s->progress, constant);
+}
+
+/* ---- one factor --------------------------------------------------------------------------------------------- */
+
+/* Points g at the negated messages of all variables of the factor but position p; -INFINITY at refuted labels. */
+static void negate(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v) {
+    const double *mu = s->mu + s->mu_begin[l->factor];
+    double *to = s->minus;
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t n = m->s->cards[v->vars[q]];
+        s->g[q] = to;
+        if (q != l->position) {
+            const double *theta = s->theta + m->s->unary_begin[v->vars[q]];
+            for (int32_t a = 0; a < n; a++) to[a] = theta[a] == -INFINITY ? -INFINITY : -mu[a];
+            to += n;
+        }
+        mu += n;
+    }
+}
+
+/* Collects the message of an arc; returns the maximum taken out of it. */
+static double collect(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v, int32_t n) {
+    double *mu = s->mu + l->mu;
+    negate(m, s, l, v);
+    fgi_max_marginal(s->k, m, v, l->position, s->g, mu, s->scratch);
+    double top = mu[0];
+    for (int32_t a = 1; a < n; a++) top = top > mu[a] ? top : mu[a];
+    for (int32_t a = 0; top > -INFINITY && a < n; a++) mu[a] -= top;
+    return top;
+}
+
+/* One later node of a factor: how far its labels lie apart in the table, and what it loses by them. */
+typedef struct axis { int64_t stride; int32_t n, at; const double *mu, *theta; } axis;
+
+static double axis_loss(const axis *x, int32_t label) { return x->theta[label] == -INFINITY ? -INFINITY : -x->mu[label]; }
+
+/* best[a] = max( best[a], table at a + sum ). */
+static void lift(double *best, int32_t n, const double *t, int64_t stride, double w, double sum) {
+    if (sum == -INFINITY) return;
+    for (int32_t a = 0; a < n; a++) {
+        const double score = w * t[a * stride] + sum;
+        best[a] = best[a] > score ? best[a] : score;
+    }
+}
+
+/* Adds to x what factor l offers each label, given the labels of earlier nodes and the best of later ones. */
+static void add_given(const fgi_model *m, srmp *s, const arc *l, double *x) {
+    const fgi_view v = fgi_factor_view(m, l->factor);
+    const int32_t *cards = m->s->cards, i = v.vars[l->position], n = cards[i];
+    if (v.arity == 2) {
+        const int32_t label = s->labels[v.vars[1 - l->position]];
+        for (int32_t a = 0; a < n; a++) x[a] += l->position ? fgi_view_at2(&v, label, a) : fgi_view_at2(&v, a, label);
+        return;
+    }
+    const double *t = v.values, *mu = s->mu + s->mu_begin[l->factor];
+    int64_t step = fgi_view_states(m, &v), mine = 0;
+    int32_t n_axes = 0;
+    for (int32_t q = 0; q < v.arity; q++) {
+        const int32_t j = v.vars[q];
+        step /= cards[j];
+        if (j < i) t += step * s->labels[j];
+        else if (j == i) mine = step;
+        else s->axes[n_axes++] = (axis){step, cards[j], 0, mu, s->theta + m->s->unary_begin[j]};
+        mu += cards[j];
+    }
+    double *best = s->scratch;
+    for (int32_t a = 0; a < n; a++) best[a] = -INFINITY;
+    if (n_axes == 0) lift(best, n, t, mine, v.weight, 0);
+    while (n_axes > 0) {
+        const double *at = t;
+        double sum = 0;
+        for (int32_t k = 1; k < n_axes; k++) {
+            at += s->axes[k].stride * s->axes[k].at;
+            sum += axis_loss(&s->axes[k], s->axes[k].at);
+        }
+        const axis *first = &s->axes[0];
+        for (int32_t b = 0; b < first->n; b++) lift(best, n, at + b * first->stride, mine, v.weight, sum + axis_loss(first, b));
+        int32_t k = 1; /* next combination of the other axes */
+        while (k < n_axes && ++s->axes[k].at == s->axes[k].n) s->axes[k++].at = 0;
+        if (k >= n_axes) break;
+    }
+    s->k->add(x, best, n);
+}
+
+/* ---- one node ----------------------------------------------------------------------------------------------- */
+
+/* The best label given the earlier ones; factors that begin here speak through their messages. */
+static void decode(const fgi_model *m, srmp *s, int32_t i) {
+    const int32_t n = m->s->cards[i];
+    double *x = s->hat;
+    memcpy(x, s->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
+    for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
+        const arc *l = &s->links[at];
+        if (l->has_earlier) add_given(m, s, l, x);
+        else s->k->add(x, s->mu + l->mu, n);
+    }
+    s->labels[i] = (int32_t)fgi_argmax_of(x, n);
+}
+
+/* hat_i, its maximum, and the shares of the factors that come next. */
+static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
+    const int32_t n = m->s->cards[i];
+    const arc *begin = s->links + m->s->adj_begin[i], *end = s->links + m->s->adj_begin[i + 1];
+    double *theta = s->theta + m->s->unary_begin[i];
+    int64_t onwards = 0;
+    memcpy(s->hat, theta, (size_t)n * sizeof *theta);
+    for (const arc *l = begin; l < end; l++) {
+        for (int32_t a = 0; a < n; a++) s->hat[a] += s->mu[l->mu + a];
+        onwards += forward ? l->has_later : l->has_earlier;
+    }
+    double top = s->k->max(s->hat, n);
+    fgi_progress_take(&s->progress, top);
+    if (top == -INFINITY) return;
+    s->k->shift(s->hat, top, n);
+    const double weight = 1.0 / (double)(2 * onwards > end - begin ? onwards : end - begin - onwards);
+    for (int32_t a = 0; a < n; a++) {
+        if (s->hat[a] > -INFINITY) continue;
+        theta[a] = -INFINITY;
+        s->hat[a] = 0;
+        for (const arc *l = begin; l < end; l++) s->mu[l->mu + a] = 0;
+    }
+    for (const arc *l = begin; l < end; l++) {
+        if (forward ? !l->has_later : !l->has_earlier) continue;
+        for (int32_t a = 0; a < n; a++) s->mu[l->mu + a] -= weight * s->hat[a];
+    }
+}
+
+/* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every fourth. */
+static int decodes(const srmp *s, int64_t iteration) { return s->stage == FORWARD && (iteration < 8 || iteration % 4 == 0); }
+
+/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
+static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
+    const fgi_structure *st = m->s;
+    const int forward = s->stage == FORWARD;
+    for (; s->node < st->n_vars; s->node++, s->done = -1) {
+        const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node), n = st->cards[i];
+        const int64_t n_links = st->adj_begin[i + 1] - st->adj_begin[i];
+        if (s->done < 0) {
+            if (decodes(s, info->iterations)) decode(m, s, i);
+            s->done = 0;
+        }
+        while (s->done < n_links) {
+            const arc *l = &s->links[st->adj_begin[i] + s->done++];
+            if (!s->collect_all && !(forward ? l->has_earlier : l->has_later)) continue;
+            const fgi_view v = fgi_factor_view(m, l->factor);
+            double top = collect(m, s, l, &v, n);
+            if (top == -INFINITY || !l->has_earlier) fgi_progress_take(&s->progress, top);
+            if (top == -INFINITY) return 1;
+            const int64_t entries = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : v.rows + v.cols;
+            info->oracle_calls++;
+            info->entries_touched += entries;
+            if (out_of_time(s, entries, deadline)) return 0;
+        }
+        distribute(m, s, i, forward);
+        if (s->progress.bound.forbidden) return 1;
+        if (out_of_time(s, n_links * n, deadline)) {
+            s->node++;
+            s->done = -1;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    srmp *s = solver->state;
+    const fgi_model *m = solver->model;
+    if (s->stage == BUILD) {
+        if (!build(m, s, deadline)) return FGI_OK;
+        begin_sweep(s, FORWARD, m->s->constant);
+    }
+    do {
+        if (!sweep(m, s, &solver->info, deadline)) return FGI_OK;
+        if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
+            fgi_solver_bound(solver, -INFINITY);
+            solver->info.status = FGI_INFEASIBLE;
+        } else if (s->stage == FORWARD) {
+            if (decodes(s, solver->info.iterations)) fgi_solver_consider(solver, s->labels);
+            s->collect_all = 0;
+            begin_sweep(s, BACKWARD, m->s->constant);
+        } else {
+            solver->info.iterations++;
+            fgi_progress_report(solver, &s->progress);
+            begin_sweep(s, FORWARD, m->s->constant);
+        }
+    } while (!fgi_solver_done(solver) && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    return FGI_OK;
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_model *m = solver->model;
+    const fgi_structure *st = m->s;
+    srmp *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (st->max_arity > INT16_MAX) return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes factors of at most %d variables", INT16_MAX);
+    const int64_t n_mu = fgi_dual_message_size(m), n_scratch = fgi_marginal_scratch(m), side = (int64_t)st->max_arity * st->max_card;
+    s->k = fgi_kernels_get();
+    s->links = fgi_alloc(st->adj_begin[st->n_vars], sizeof *s->links);
+    s->mu_begin = fgi_alloc(st->n_factors, sizeof *s->mu_begin);
+    s->mu = fgi_calloc(n_mu, sizeof *s->mu);
+    s->theta = fgi_copy(m->u->values, st->unary_begin[st->n_vars], sizeof *s->theta);
+    s->hat = fgi_alloc(st->max_card, sizeof *s->hat);
+    s->scratch = n_scratch < 0 ? NULL : fgi_alloc(n_scratch, sizeof *s->scratch);
+    s->minus = fgi_alloc(side, sizeof *s->minus);
+    s->g = fgi_alloc(st->max_arity, sizeof *s->g);
+    s->axes = fgi_alloc(st->max_arity, sizeof(axis));
+    s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
+    if (!s->links || !s->mu_begin || !s->mu || !s->theta || !s->hat || !s->scratch || !s->minus || !s->g || !s->axes || !s->labels)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    int64_t at = 0;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        s->mu_begin[f] = at;
+        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
+    }
+    fgi_progress_init(&s->progress);
+    solver->info.memory = (int64_t)sizeof(arc) * st->adj_begin[st->n_vars] + 8 * (st->n_factors + n_mu + st->unary_begin[st->n_vars] + n_scratch + side) +
+                          12 * st->n_vars;
+    return FGI_OK;
+}
+
+static void srmp_destroy(fgi_solver *solver) {
+    srmp *s = solver->state;
+    free(s->links);
+    free(s->mu_begin);
+    free(s->mu);
+    free(s->theta);
+    free(s->hat);
+    free(s->scratch);
+    free(s->minus);
+    free(s->g);
+    free(s->axes);
+    free(s->labels);
+    free(s);
+}
+
+static int64_t srmp_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
+
+/* Between iterations D(mu) is the bound, if no label has been refuted (those have multiplier 0, which D does not know). */
+static fgi_rc srmp_messages(const fgi_solver *solver, double *mu) {
+    const srmp *s = solver->state;
+    const int64_t n = fgi_dual_message_size(solver->model);
+    for (int64_t k = 0; k < n; k++) mu[k] = s->mu[k] == -INFINITY ? 0 : s->mu[k]; /* collected, not yet refuted: a pause in mid-node */
+    return FGI_OK;
+}
+
+static fgi_rc srmp_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
+    srmp *s = solver->state;
+    const int64_t n = fgi_dual_message_size(solver->model);
+    fgi_rc rc = fgi_check_multipliers(mu, n, err);
+    if (rc) return rc;
+    memcpy(s->mu, mu, (size_t)n * sizeof *mu);
+    if (s->stage == BUILD) build(solver->model, s, INFINITY);
+    begin_sweep(s, FORWARD, solver->model->s->constant);
+    s->collect_all = 1;
+    fgi_progress_restart(solver, &s->progress);
+    return FGI_OK;
+}
+
+const fgi_solver_ops fgi_srmp_ops = {.name = "trws",
+                                     .create = srmp_create,
+                                     .run = srmp_run,
+                                     .destroy = srmp_destroy,
+                                     .message_size = srmp_message_size,
+                                     .messages = srmp_messages,
+                                     .warm_start = srmp_warm_start};

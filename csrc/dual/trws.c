@@ -1,0 +1,603 @@
+/* dual/trws.c - sequential tree-reweighted message passing (Kolmogorov 2006; MATH.md section 4) for pairwise models, maximising.
+ *
+ * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. Every edge holds one message,
+ * towards the end that will be visited next. At node i
+ *
+ *     hat_i = theta_i + sum of the messages on all its edges,      hat_i -= max hat_i,
+ *     for each edge (i,j) to a node still to come:   h = hat_i / max(#earlier, #later) - M_ji,
+ *                                                    M_ij(b) = max_a [ theta_ij(a,b) + h(a) ],     M_ij -= max M_ij.
+ *
+ * The bound is the sum of all the maxima subtracted in one backward sweep, in double precision and afresh each time. With
+ * mu_j = M_ij - hat_j / max(...) at the later end of an edge and mu_i = M_ji at the earlier one it is exactly D(mu) of MATH 2, so it
+ * is valid for any messages, however they were rounded. The forward sweep also decodes: each node takes the best label given
+ * the labels of earlier nodes and the messages from later ones.
+ *
+ * Factors over the same pair of variables are edges of their own, and each counts in the node weight.
+ * -INFINITY travels through sums and maxima only; the one difference, h, is taken where hat_i is finite. A label whose hat is
+ * -INFINITY has no feasible labeling, and a node or message without a finite entry proves that there is none at all.
+ *
+ * Precision. In single precision the two max-plus products of an iteration read float copies of the tables (one copy per distinct
+ * table) and round the messages; all sums stay double. Whenever a bound is due, the backward sweep runs in double on the double tables,
+ * so that reported bounds are exact for the rounded messages. Once rounding stops the progress, double takes over for good.
+ *
+ * Nodes with few labels, as many as their neighbours, are left to dual/trws_few.c where the machine has it: same results, less overhead.
+ *
+ * The sweep is sequential by nature: one thread, whatever settings.threads says. */
+#include <string.h>
+#include "dual/progress.h"
+#include "solver.h"
+#include "dual/trws.h"
+#include "dual/trws_state.h"
+
+enum {
+    CLOCK_WORK = FGI_TRWS_CLOCK_WORK,
+    EDGE_WORK = FGI_TRWS_EDGE_WORK,
+    FEW_DEGREE = 1 << 12, /* nodes with more edges may pause between them, and are not left to visit_few */
+    EDGES_AHEAD = 4,      /* edges of a node whose data are asked for before their turn */
+    SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
+    SINGLE_BEGIN = 8          /* ... and where more than these iterations are needed: making the copies costs about one */
+};
+static const double SINGLE_GAIN = 1e-9; /* of the bound, relative, per iteration: below it single precision has done its work */
+
+typedef fgi_trws_edge edge;
+typedef fgi_trws trws;
+
+/* ---- set-up ------------------------------------------------------------------------------------------------- */
+
+static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
+    const int32_t *vars = fgi_factor_vars(st, factor);
+    return vars[0] == var ? vars[1] : vars[0];
+}
+
+static int out_of_time(trws *s, int64_t work, double deadline) {
+    s->work += work + EDGE_WORK;
+    if (s->work < CLOCK_WORK) return 0;
+    s->work = 0;
+    return fgi_clock() >= deadline;
+}
+
+/* Numbers of earlier and later edges of each node. */
+static int count_edges(const fgi_model *m, trws *s, double deadline) {
+    const fgi_structure *st = m->s;
+    for (; s->node < st->n_vars; s->node++) {
+        int64_t i = s->node, later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
+        if (out_of_time(s, degree, deadline)) return 0;
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            const int32_t j = other_end(st, st->adj[k], (int32_t)i);
+            later += j > i;
+            unlike += st->cards[j] != st->cards[i];
+        }
+        const int few = s->visit_few && st->cards[i] > 1 && st->cards[i] <= FGI_FEW && degree <= FEW_DEGREE && !unlike;
+        s->few[i] = few ? (uint8_t)st->cards[i] : 0;
+        s->later_begin[i + 1] = s->later_begin[i] + later;
+        s->earlier_begin[i + 1] = s->earlier_begin[i] + (degree - later);
+    }
+    s->node = 0;
+    s->stage = BUILD;
+    return 1;
+}
+
+static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, int64_t message) {
+    const fgi_structure *st = m->s;
+    const int32_t *vars = fgi_factor_vars(st, factor), table = st->factor_table[factor];
+    edge *e = &s->edges[at];
+    e->factor = factor;
+    e->lo = vars[0] < vars[1] ? vars[0] : vars[1];
+    e->hi = vars[0] < vars[1] ? vars[1] : vars[0];
+    e->form = FGI_TRWS_DENSE;
+    e->values = m->t->values + st->values_begin[table];
+    if (st->table_kind[table] != FGI_DENSE) {
+        e->values = fgi_trws_band(s, table);
+        const int friendly = st->table_kind[table] == FGI_POTTS && e->values[0] >= e->values[1];
+        e->form = friendly ? FGI_TRWS_POTTS : FGI_TRWS_IMPLICIT;
+    }
+    int32_t row_var = vars[st->factor_transposed && st->factor_transposed[factor] ? 1 : 0];
+    e->lo_rows = row_var == e->lo;
+    e->to_hi = 0;
+    e->message = message;
+    s->earlier[s->earlier_begin[e->hi]++] = (int32_t)at; /* put right at the end of the stage */
+}
+
+static int build_edges(const fgi_model *m, trws *s, double deadline) {
+    const fgi_structure *st = m->s;
+    for (; s->node < st->n_vars; s->node++) {
+        int64_t i = s->node, at = s->later_begin[i];
+        if (out_of_time(s, 8 * (st->adj_begin[i + 1] - st->adj_begin[i]), deadline)) return 0;
+        int64_t message = 0;
+        if (at > 0) {
+            const edge *last = &s->edges[at - 1];
+            message = last->message + fgi_trws_message_size(st->cards[last->lo], st->cards[last->hi]);
+        }
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            int32_t j = other_end(st, st->adj[k], (int32_t)i);
+            if (j < i) continue;
+            build_edge(m, s, at++, st->adj[k], message);
+            message += fgi_trws_message_size(st->cards[i], st->cards[j]);
+        }
+    }
+    for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
+    s->earlier_begin[0] = 0;
+    s->look_ahead = fgi_trws_needs_look_ahead(st, s);
+    s->progress.model_magnitude = fgi_dual_magnitude(m);
+    return 1;
+}
+
+/* Single precision is used if asked for, or if it pays; and only if no score overflows a float. */
+static int wants_single(const fgi_model *m, int32_t precision) {
+    const fgi_structure *st = m->s;
+    if (precision == 1 || (precision == 0 && st->values_begin[st->n_tables] < SINGLE_ENTRIES)) return 0;
+    return st->values_begin[st->n_tables] > 0 && fgi_dual_magnitude(m) < 1e30;
+}
+
+static void end_single(trws *s) {
+    s->single_begin = -1;
+    free(s->rounded);
+    free(s->h_f32);
+    free(s->out_f32);
+    s->rounded = s->h_f32 = s->out_f32 = NULL;
+}
+
+/* Without the memory for it the method stays in double precision. Returns 0 when the time is over. */
+static int round_tables(const fgi_model *m, trws *s, double deadline) {
+    const int64_t n = m->s->values_begin[m->s->n_tables];
+    if (!s->rounded) {
+        s->rounded = fgi_alloc(n, sizeof(float));
+        s->h_f32 = fgi_alloc(m->s->max_card, sizeof(float));
+        s->out_f32 = fgi_alloc(m->s->max_card, sizeof(float));
+        s->rounded_to = 0;
+        fgi_prefer_large_pages(s->rounded, n * (int64_t)sizeof *s->rounded);
+    }
+    if (!s->rounded || !s->h_f32 || !s->out_f32) {
+        end_single(s);
+        return 1;
+    }
+    while (s->rounded_to < n) {
+        int64_t end = n - s->rounded_to < CLOCK_WORK ? n : s->rounded_to + CLOCK_WORK;
+        for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)m->t->values[k];
+        s->rounded_to = end;
+        if (out_of_time(s, CLOCK_WORK, deadline)) return 0;
+    }
+    return 1;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------- */
+
+static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to, const double *h,
+                        double *out) {
+    const float *t = s->rounded + (e->values - m->t->values), w = (float)fgi_factor_weight(m->s, e->factor);
+    for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)h[a];
+    if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
+    else s->k->maxplus_cols_f32(t, to, from, w, s->h_f32, s->out_f32);
+    for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b];
+}
+
+/* An implicit table for few labels, entry by entry: every rounding is that of the definition, in every version of the code. */
+static void product_band(const double *band, double w, const double *h, int32_t from, double *out, int32_t to) {
+    for (int32_t b = 0; b < to; b++) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < from; a++) best = fgi_larger(best, w * band[b - a] + h[a]);
+        out[b] = best;
+    }
+}
+
+/* M(b) = max_a [ theta(a,b) + h(a) ] from one end of the edge to the other. */
+static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out) {
+    const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
+    if (e->form != FGI_TRWS_DENSE && from <= FGI_FEW && to <= FGI_FEW) {
+        product_band(e->values, fgi_factor_weight(m->s, e->factor), h, from, out, to);
+        return;
+    }
+    if (e->form != FGI_TRWS_DENSE) {
+        fgi_view v = fgi_factor_view(m, e->factor);
+        fgi_maxplus_implicit(v.kind, v.p0, v.p1, v.weight, h, from, out, to, s->scratch);
+        return;
+    }
+    if (s->single) {
+        product_f32(m, s, e, e->lo_rows == to_hi, from, to, h, out);
+        return;
+    }
+    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values;
+    if (e->lo_rows == to_hi) s->k->maxplus_rows(t, from, to, w, h, out);
+    else s->k->maxplus_cols(t, to, from, w, h, out);
+}
+
+#if defined(__GNUC__)
+#define PREFETCH(p) __builtin_prefetch(p)
+#else
+#define PREFETCH(p) ((void)(p))
+#endif
+
+/* Edges are not in the order of memory, their tables even less: ask early for what the next one needs. The hardware follows once a
+ * table is being read. */
+static void prefetch_edge(const fgi_model *m, const trws *s, const edge *e) {
+    enum { LINE = 64, LINES = 8 };
+    const char *message = (const char *)(s->messages + e->message);
+    PREFETCH(message);
+    PREFETCH(message + LINE);
+    if (e->form != FGI_TRWS_DENSE) return;
+    const char *t = s->single ? (const char *)(s->rounded + (e->values - m->t->values)) : (const char *)e->values;
+    const int64_t bytes = (s->single ? 4 : 8) * (int64_t)m->s->cards[e->lo] * m->s->cards[e->hi];
+    for (int64_t k = 0; k < LINES * LINE && k < bytes; k += LINE) PREFETCH(t + k);
+}
+
+/* send() for two labels at both ends, where the calls would cost more than the work. */
+static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi, double weight) {
+    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values, *hat = s->hat;
+    const int flip = e->lo_rows != to_hi; /* no branches on the data here: they would be mispredicted half of the time */
+    double *message = s->messages + e->message;
+    const double h0 = hat[0] == -INFINITY ? -INFINITY : weight * hat[0] - message[0];
+    const double h1 = hat[1] == -INFINITY ? -INFINITY : weight * hat[1] - message[1];
+    const double m0 = fgi_larger(w * t[0] + h0, w * t[2 - flip] + h1), m1 = fgi_larger(w * t[1 + flip] + h0, w * t[3] + h1);
+    const double top = fgi_larger(m0, m1);
+    e->to_hi = (uint8_t)to_hi;
+    if (top == -INFINITY) return top;
+    message[0] = m0 - top;
+    message[1] = m1 - top;
+    return top;
+}
+
+/* Sends the edge's message from node i onwards and returns the maximum taken out of it. */
+static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weight) {
+    const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
+    if (from == 2 && to == 2 && e->form == FGI_TRWS_DENSE) return send_binary(m, s, e, to_hi, weight);
+    double *message = s->messages + e->message;
+    s->k->reweight(s->hat, weight, message, s->h, from);
+    product(m, s, e, to_hi, s->h, message);
+    double top = s->k->max(message, to);
+    if (top > -INFINITY) s->k->shift(message, top, to);
+    e->to_hi = (uint8_t)to_hi;
+    return top;
+}
+
+/* Adds the scores of edge e at the label its earlier end has been given. */
+static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *x) {
+    const int32_t n = m->s->cards[e->hi];
+    const double w = fgi_factor_weight(m->s, e->factor);
+    if (e->form == FGI_TRWS_DENSE && n == 2) {
+        const double *t = e->values + (e->lo_rows ? 2 * (int64_t)label : label);
+        x[0] += w * t[0];
+        x[1] += w * t[e->lo_rows ? 1 : m->s->cards[e->lo]];
+    } else if (e->form != FGI_TRWS_DENSE) {
+        const fgi_view v = fgi_factor_view(m, e->factor);
+        const double here = label < n ? x[label] : 0;
+        if (v.kind == FGI_POTTS) {
+            for (int32_t b = 0; b < n; b++) x[b] += w * v.p1;
+            if (label < n) x[label] = here + w * v.p0;
+            return;
+        }
+        for (int32_t b = 0; b < n; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
+    } else if (e->lo_rows) {
+        const double *row = e->values + (int64_t)label * n;
+        for (int32_t b = 0; b < n; b++) x[b] += w * row[b];
+    } else {
+        const double *column = e->values + label;
+        for (int32_t b = 0, step = m->s->cards[e->lo]; b < n; b++) x[b] += w * column[(int64_t)b * step];
+    }
+}
+
+/* visit() for two labels. */
+static void visit_binary(const fgi_model *m, trws *s, int32_t i, int decode) {
+    const double *theta = fgi_unary(m, i);
+    double later0 = 0, later1 = 0, earlier0 = 0, earlier1 = 0;
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) {
+        const double *message = s->messages + s->edges[k].message;
+        later0 += message[0];
+        later1 += message[1];
+    }
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+        const double *message = s->messages + s->edges[s->earlier[k]].message;
+        earlier0 += message[0];
+        earlier1 += message[1];
+    }
+    s->hat[0] = later0 + theta[0] + earlier0;
+    s->hat[1] = later1 + theta[1] + earlier1;
+    if (!decode) return;
+    double given[2] = {theta[0], theta[1]};
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+        const edge *e = &s->edges[s->earlier[k]];
+        add_slice(m, e, s->labels[e->lo], given);
+    }
+    int32_t best = given[1] + later1 > given[0] + later0;
+    s->labels[i] = best;
+    fgi_sum_add(&s->progress.decoded, given[best]);
+}
+
+/* hat_i; in the forward sweep also the label of node i, whose choice needs most of the same sums. */
+static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
+    const int32_t n = m->s->cards[i];
+    if (n == 2) {
+        visit_binary(m, s, i, decode);
+        return;
+    }
+    const size_t bytes = (size_t)n * sizeof(double);
+    const double *theta = fgi_unary(m, i);
+    memset(s->hat, 0, bytes);
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) s->k->add(s->hat, s->messages + s->edges[k].message, n);
+    if (decode) {
+        memcpy(s->given, theta, bytes);
+        for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+            const edge *e = &s->edges[s->earlier[k]];
+            add_slice(m, e, s->labels[e->lo], s->given);
+        }
+        int32_t best = 0; /* given + messages from later nodes; ties go to the lowest label */
+        for (int32_t a = 1; a < n; a++)
+            if (s->given[a] + s->hat[a] > s->given[best] + s->hat[best]) best = a;
+        s->labels[i] = best;
+        fgi_sum_add(&s->progress.decoded, s->given[best]);
+    }
+    s->k->add(s->hat, theta, n);
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
+        if (k + 2 < s->earlier_begin[i + 1]) PREFETCH(s->messages + s->edges[s->earlier[k + 2]].message);
+        s->k->add(s->hat, s->messages + s->edges[s->earlier[k]].message, n);
+    }
+}
+
+/* ---- sweeps ------------------------------------------------------------------------------------------------- */
+
+static edge *outgoing(const trws *s, int32_t i, int forward, int64_t k) {
+    return &s->edges[forward ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
+}
+
+/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
+static int sweep(const fgi_model *m, trws *s, double deadline) {
+    const fgi_structure *st = m->s;
+    const int forward = s->stage == FORWARD;
+    for (; s->node < st->n_vars; s->node++, s->done = -1) {
+        while (s->node < st->n_vars && s->few[forward ? s->node : st->n_vars - 1 - s->node]) {
+            if (!s->visit_few(m, s)) return 1;
+            if (out_of_time(s, 0, deadline)) return 0;
+        }
+        if (s->node == st->n_vars) break;
+        const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node);
+        const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i], n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+        const int64_t n_send = forward ? n_later : n_earlier;
+        if (s->done < 0) {
+            for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, outgoing(s, i, forward, k));
+            visit(m, s, i, forward);
+            double top = s->k->max(s->hat, st->cards[i]);
+            fgi_progress_take(&s->progress, top);
+            if (top == -INFINITY) return 1;
+            s->k->shift(s->hat, top, st->cards[i]);
+            s->done = 0;
+            s->tops = 0;
+            if (out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
+        }
+        const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
+        while (s->done < n_send) {
+            edge *e = outgoing(s, i, forward, s->done++);
+            if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
+            double top = send(m, s, e, forward, weight);
+            s->tops += top;
+            const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi], entries = e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
+            if (top == -INFINITY) fgi_progress_take(&s->progress, top);
+            if (top == -INFINITY || out_of_time(s, entries, deadline)) return top == -INFINITY;
+        }
+        fgi_progress_take(&s->progress, s->tops);
+    }
+    return 1;
+}
+
+static void begin_sweep(const fgi_solver *solver, trws *s, fgi_trws_stage next, int single) {
+    s->stage = next;
+    s->node = 0;
+    s->done = -1;
+    s->single = single;
+    fgi_progress_begin(&s->progress, solver->model->s->constant);
+}
+
+/* A forward sweep, or what must come before it. */
+static void begin_iteration(const fgi_solver *solver, trws *s) {
+    if (!s->rounded && s->single_begin >= 0 && solver->info.iterations >= s->single_begin) s->stage = ROUND;
+    else begin_sweep(solver, s, FORWARD, s->rounded != NULL);
+}
+
+/* In single precision an exact bound costs as much as three sweeps: often at first, when much happens, then every eighth iteration. */
+static int bound_is_due(int64_t iteration) { return iteration < 4 || (iteration < 16 ? iteration % 2 : iteration % 8) == 0; }
+
+/* Iterations in single precision end when they no longer move the bound. */
+static int single_is_done(trws *s, int64_t iteration, double bound) {
+    double gain = s->single_bound - bound, iterations = (double)(iteration - s->single_iteration);
+    if (iteration < 4) return 0;
+    s->single_bound = bound;
+    s->single_iteration = iteration;
+    return gain < SINGLE_GAIN * iterations * fmax(1, fabs(bound));
+}
+
+/* The end of a sweep: what it found goes to the solver, and the next one begins. */
+static void end_sweep(fgi_solver *solver, trws *s) {
+    fgi_info *info = &solver->info;
+    if (s->progress.bound.forbidden) {
+        fgi_solver_bound(solver, -INFINITY);
+        info->status = FGI_INFEASIBLE;
+    } else if (s->stage == FORWARD) {
+        fgi_progress_consider(solver, &s->progress, s->labels);
+        begin_sweep(solver, s, BACKWARD, s->rounded && !bound_is_due(info->iterations));
+    } else {
+        info->iterations++;
+        info->entries_touched += 2 * s->entries;
+        if (!s->single) {
+            if (s->rounded) s->progress.stall_begin = info->iterations; /* rounding is no sign of convergence */
+            fgi_progress_report(solver, &s->progress);
+            if (s->rounded && single_is_done(s, info->iterations, fgi_sum_value(&s->progress.bound))) end_single(s);
+        }
+        begin_iteration(solver, s);
+    }
+}
+
+static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    trws *s = solver->state;
+    const fgi_model *m = solver->model;
+    if (s->stage == COUNT && !count_edges(m, s, deadline)) return FGI_OK;
+    if (s->stage == BUILD) {
+        if (!build_edges(m, s, deadline)) return FGI_OK;
+        begin_iteration(solver, s);
+    }
+    do {
+        if (s->stage == ROUND) {
+            if (!round_tables(m, s, deadline)) return FGI_OK;
+            begin_sweep(solver, s, FORWARD, s->rounded != NULL);
+        }
+        if (!sweep(m, s, deadline)) return FGI_OK;
+        end_sweep(solver, s);
+    } while (!fgi_solver_done(solver) && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    return FGI_OK;
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_structure *st = solver->model->s;
+    if (st->max_arity > 2) { /* the same method for any arity */
+        solver->ops = &fgi_srmp_ops;
+        return solver->ops->create(solver, err);
+    }
+    trws *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->k = fgi_kernels_get();
+    s->visit_few = fgi_trws_few(s->k);
+    int64_t n_messages = 0;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const int32_t *vars = fgi_factor_vars(st, f);
+        n_messages += fgi_trws_message_size(st->cards[vars[0]], st->cards[vars[1]]);
+        int implicit = st->table_kind[st->factor_table[f]] != FGI_DENSE;
+        s->entries += implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
+    }
+    s->edges = fgi_alloc(st->n_factors, sizeof *s->edges);
+    s->later_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
+    s->earlier_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
+    s->earlier = fgi_alloc(st->n_factors, sizeof(int32_t));
+    s->messages = fgi_calloc(n_messages, sizeof(double));
+    s->hat = fgi_alloc(st->max_card, sizeof(double));
+    s->h = fgi_alloc(st->max_card, sizeof(double));
+    s->given = fgi_alloc(st->max_card, sizeof(double));
+    s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
+    s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    s->few = fgi_calloc(st->n_vars, sizeof *s->few);
+    const int has_bands = fgi_trws_build_bands(st, s);
+    if (!has_bands || !s->few || !s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h ||
+        !s->given || !s->scratch || !s->labels)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
+    fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
+    fgi_progress_init(&s->progress);
+    s->single_bound = INFINITY;
+    const int wants = wants_single(solver->model, solver->settings.precision);
+    s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
+    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) + st->n_factors * (int64_t)(sizeof(edge) + 4) +
+                          st->n_vars * 21 + 8 * n_messages + 40 * (int64_t)st->max_card;
+    if (s->bands) solver->info.memory += st->n_tables * 4 + s->n_bands * FGI_TRWS_BAND * 8;
+    return FGI_OK;
+}
+
+static void trws_destroy(fgi_solver *solver) {
+    trws *s = solver->state;
+    free(s->edges);
+    free(s->later_begin);
+    free(s->earlier_begin);
+    free(s->earlier);
+    free(s->messages);
+    free(s->hat);
+    free(s->h);
+    free(s->given);
+    free(s->scratch);
+    free(s->labels);
+    free(s->bands);
+    free(s->band_of);
+    free(s->few);
+    free(s->rounded);
+    free(s->h_f32);
+    free(s->out_f32);
+    free(s);
+}
+
+/* ---- dual state in and out ---------------------------------------------------------------------------------- */
+
+static int64_t trws_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
+
+/* Offsets of the two messages of each factor in the dense layout of fgi_solver_messages. */
+static int64_t *message_offsets(const fgi_structure *st) {
+    int64_t *begin = fgi_alloc(st->n_factors, sizeof *begin), at = 0;
+    for (int64_t f = 0; begin && f < st->n_factors; f++) {
+        begin[f] = at;
+        at += (int64_t)st->cards[fgi_factor_vars(st, f)[0]] + st->cards[fgi_factor_vars(st, f)[1]];
+    }
+    return begin;
+}
+
+static int64_t offset_of(const fgi_structure *st, const int64_t *begin, const edge *e, int32_t var) {
+    const int32_t *vars = fgi_factor_vars(st, e->factor);
+    return begin[e->factor] + (vars[0] == var ? 0 : st->cards[vars[0]]);
+}
+
+/* mu = M at the end the message points to; at the other end the least multipliers that keep the factor's maximum at 0,
+ * mu(b) = max_a [ theta(a,b) - M(a) ]. These are never above the ones the bound was computed with (see the top), so D(mu) <= bound, as
+ * long as no label is forbidden: forbidden labels get 0, multipliers being finite by contract. */
+static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
+    const trws *s = solver->state;
+    const fgi_model *m = solver->model;
+    const fgi_structure *st = m->s;
+    if (s->stage < ROUND) {
+        memset(mu, 0, (size_t)fgi_dual_message_size(m) * sizeof *mu);
+        return FGI_OK;
+    }
+    int64_t *begin = message_offsets(st);
+    trws exact = *s; /* the same state, with products in double precision */
+    exact.single = 0;
+    double *h = fgi_alloc(st->max_card, sizeof *h);
+    for (int64_t k = 0; begin && h && k < st->n_factors; k++) {
+        const edge *e = &s->edges[k];
+        const int32_t here = e->to_hi ? e->hi : e->lo, there = e->to_hi ? e->lo : e->hi;
+        double *mu_here = mu + offset_of(st, begin, e, here), *mu_there = mu + offset_of(st, begin, e, there);
+        const double *message = s->messages + e->message;
+        for (int32_t a = 0; a < st->cards[here]; a++) {
+            mu_here[a] = message[a] == -INFINITY ? 0 : message[a];
+            h[a] = message[a] == -INFINITY ? -INFINITY : -message[a];
+        }
+        product(m, &exact, e, !e->to_hi, h, mu_there);
+        for (int32_t b = 0; b < st->cards[there]; b++)
+            if (mu_there[b] == -INFINITY) mu_there[b] = 0;
+    }
+    fgi_rc rc = begin && h ? FGI_OK : FGI_NO_MEMORY;
+    free(begin);
+    free(h);
+    return rc;
+}
+
+/* The inverse: M_ji(a) = max_b [ theta(a,b) - mu_j(b) ] for the earlier end i. D can only get better by that, and so it does in
+ * every sweep that follows: the first bound reported is at most D(mu). */
+static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
+    trws *s = solver->state;
+    const fgi_model *m = solver->model;
+    const fgi_structure *st = m->s;
+    fgi_rc rc = fgi_check_multipliers(mu, fgi_dual_message_size(m), err);
+    if (rc) return rc;
+    if (s->stage == COUNT) count_edges(m, s, INFINITY);
+    if (s->stage == BUILD) build_edges(m, s, INFINITY);
+    if (s->stage == ROUND) round_tables(m, s, INFINITY);
+    s->single = 0;
+    int64_t *begin = message_offsets(st);
+    if (!begin) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    for (int64_t k = 0; k < st->n_factors; k++) {
+        edge *e = &s->edges[k];
+        const double *from = mu + offset_of(st, begin, e, e->hi);
+        double *message = s->messages + e->message;
+        for (int32_t b = 0; b < st->cards[e->hi]; b++) s->h[b] = -from[b];
+        product(m, s, e, 0, s->h, message);
+        double top = s->k->max(message, st->cards[e->lo]);
+        if (top > -INFINITY) s->k->shift(message, top, st->cards[e->lo]);
+        e->to_hi = 0;
+    }
+    free(begin);
+    begin_iteration(solver, s);
+    fgi_progress_restart(solver, &s->progress);
+    return FGI_OK;
+}
+
+const fgi_solver_ops fgi_trws_ops = {.name = "trws",
+                                     .create = trws_create,
+                                     .run = trws_run,
+                                     .destroy = trws_destroy,
+                                     .message_size = trws_message_size,
+                                     .messages = trws_messages,
+                                     .warm_start = trws_warm_start};

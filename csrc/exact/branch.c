@@ -1,0 +1,317 @@
+/* exact/branch.c - depth-first branch and bound (method "bnb"): exact, anytime, for what presolve and fixing have left.
+ *
+ * A node is a compact problem (exact/node.h). Dual ascent on it gives a bound, removes labels whose reduced cost shows that
+ * they cannot beat the incumbent, and suggests a labeling. Then one variable is split into its best label (a child, visited
+ * first) and the rest (the node itself, with that label removed). The bound of the whole search is the largest bound on the
+ * stack. Time never decides anything: a run cut into slices visits the same nodes. */
+#include <string.h>
+#include "exact/node.h"
+#include "model/step.h"
+#include "primal/labeling.h"
+#include "solver.h"
+
+enum { MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
+        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 200000, DECODE_OPERATIONS = 2000000,
+        CONSTRUCT_OPERATIONS = 300000, CONSTRUCT_COST = 30 /* in table entries */ };
+
+typedef struct frame {
+    fgi_problem *problem;
+    int32_t var;          /* next variable of the sweep */
+    int forward;
+    int iterations;       /* of dual ascent, since the last change by hand */
+    double bound_before;  /* at the start of the current iteration */
+    int decoded;
+} frame;
+
+typedef struct branch {
+    frame *stack;
+    int64_t depth, capacity;
+    int32_t *current;     /* labels of the root model: the variables that the path has fixed */
+    int32_t *labels;      /* of the problem at hand */
+    fgi_local *local;     /* improves decoded labelings */
+    fgi_construct *construct; /* makes them feasible; NULL: nothing is forbidden */
+    double *preferences;  /* beliefs of the problem at hand, by label of the root model */
+    int64_t constructing; /* work spent on that */
+    double *scratch;
+    double *weight;       /* per root variable: how often it closed a node */
+    double *cost;         /* per variable of the problem at hand: what its factors cost on average */
+    fgi_lattice lattice;  /* scores that can occur */
+    int64_t nodes, work, total; /* work: since the last look at the clock */
+} branch;
+
+/* The incumbent's score, up to rounding. */
+static double reached(const fgi_solver *s) {
+    if (s->info.score == -INFINITY) return -INFINITY;
+    return s->info.score + 1e-9 * (fabs(s->info.score) > 1 ? fabs(s->info.score) : 1);
+}
+
+/* A labeling must beat the incumbent by more than rounding, or by a whole step, to be worth a search. */
+static double cutoff(const fgi_solver *s) {
+    if (s->info.score == -INFINITY) return -INFINITY;
+    return fgi_larger(reached(s), fgi_lattice_next(&((const branch *)s->state)->lattice, s->info.score));
+}
+
+static fgi_rc push(fgi_solver *s, fgi_problem *p) {
+    branch *b = s->state;
+    if (b->depth == b->capacity) {
+        int64_t capacity = b->capacity ? 2 * b->capacity : 32;
+        frame *grown = realloc(b->stack, (size_t)capacity * sizeof *grown);
+        if (!grown) {
+            fgi_problem_free(p);
+            return FGI_NO_MEMORY;
+        }
+        b->stack = grown;
+        b->capacity = capacity;
+    }
+    b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound};
+    s->info.memory += p->bytes;
+    b->nodes++;
+    return FGI_OK;
+}
+
+static void pop(fgi_solver *s) {
+    branch *b = s->state;
+    fgi_problem *p = b->stack[--b->depth].problem;
+    s->info.memory -= p->bytes;
+    fgi_problem_free(p);
+}
+
+/* The largest bound of an open node; every labeling elsewhere has been visited or cannot beat the incumbent. */
+static void report_bound(fgi_solver *s) {
+    const branch *b = s->state;
+    double bound = -INFINITY;
+    for (int64_t d = 0; d < b->depth; d++) bound = fgi_larger(bound, b->stack[d].problem->bound);
+    if (bound > -INFINITY) bound = fgi_lattice_floor(&b->lattice, bound + 1e-12 * fabs(bound)); /* rounding of the incremental bounds */
+    fgi_solver_bound(s, fgi_larger(bound, reached(s)));
+}
+
+/* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if there is one. */
+static int construct(fgi_solver *s, const fgi_problem *p) {
+    branch *b = s->state;
+    const fgi_structure *st = s->model->s;
+    if (!b->construct || b->constructing > b->total / 4 + CONSTRUCT_OPERATIONS) return 0;
+    for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++) b->preferences[k] = -INFINITY;
+    for (int64_t i = 0; i < st->n_vars; i++) b->preferences[st->unary_begin[i] + b->current[i]] = 0; /* what the path has fixed */
+    for (int32_t i = 0; i < p->n; i++) {
+        double *of = b->preferences + st->unary_begin[p->root_var[i]];
+        for (int32_t a = 0; a < st->cards[p->root_var[i]]; a++) of[a] = -INFINITY;
+        for (int32_t a = 0; a < p->card[i]; a++) of[p->label[p->begin[i] + a]] = p->belief[p->begin[i] + a];
+    }
+    const int64_t before = fgi_construct_operations(b->construct);
+    const int feasible = fgi_local_construct(b->local, b->construct, b->preferences, NULL, 0, CONSTRUCT_OPERATIONS);
+    const int64_t used = CONSTRUCT_COST * (fgi_construct_operations(b->construct) - before);
+    b->constructing += used;
+    b->work += used;
+    return feasible;
+}
+
+/* Offers the labeling that the problem's messages suggest, improved by coordinate ascent. */
+static void offer(fgi_solver *s, const fgi_problem *p) {
+    branch *b = s->state;
+    fgi_problem_decode(p, b->labels, b->scratch);
+    for (int32_t i = 0; i < p->n; i++) b->current[p->root_var[i]] = p->label[p->begin[i] + b->labels[i]];
+    int64_t before = fgi_local_operations(b->local);
+    fgi_local_assign(b->local, b->current);
+    fgi_local_ascend(b->local, DECODE_OPERATIONS);
+    b->work += 2 * (fgi_local_operations(b->local) - before);
+    if (fgi_local_violations(b->local) > 0 && construct(s, p)) fgi_local_ascend(b->local, DECODE_OPERATIONS);
+    double score = fgi_local_score(b->local);
+    if (fgi_local_violations(b->local) > 0 || score <= s->info.score - fgi_local_tolerance(b->local, score)) return;
+    fgi_solver_consider(s, fgi_local_labels(b->local));
+}
+
+/* What a factor costs on average, each state counting no more than what would close the node. */
+static double mean_cost(const fgi_problem *p, int32_t f, double left) {
+    const double *begin = p->table[f], *end = begin + p->states[f];
+    double best = -INFINITY, sum = 0;
+    for (const double *t = begin; t < end; t++) best = fgi_larger(best, *t);
+    for (const double *t = begin; t < end; t++) sum += fgi_smaller(best - *t, left);
+    return sum / (double)(end - begin);
+}
+
+/* The variable with few labels, costly factors, and a record of closing nodes. */
+static int32_t choose(branch *b, const fgi_problem *p, double left) {
+    for (int32_t i = 0; i < p->n; i++) b->cost[i] = 1e-9;
+    for (int32_t f = 0; f < p->n_factors; f++) {
+        double cost = mean_cost(p, f, left);
+        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) b->cost[p->slot_var[s]] += cost;
+    }
+    int32_t best = -1;
+    double best_value = INFINITY;
+    for (int32_t i = 0; i < p->n; i++) {
+        if (p->alive[i] < 2) continue;
+        double value = p->alive[i] / ((b->weight[p->root_var[i]] + 1) * b->cost[i]);
+        if (value < best_value) {
+            best_value = value;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static int32_t best_label(const fgi_problem *p, int32_t var) {
+    int32_t best = -1;
+    for (int32_t a = 0; a < p->card[var]; a++)
+        if (p->unary[p->begin[var] + a] > -INFINITY && (best < 0 || p->belief[p->begin[var] + a] > p->belief[p->begin[var] + best])) best = a;
+    return best;
+}
+
+/* Splits the node on top of the stack, or closes it when nothing is left to choose. */
+static fgi_rc split(fgi_solver *s) {
+    branch *b = s->state;
+    fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
+    double left = fgi_smaller(p->bound - cutoff(s), 1e3 + fabs(p->bound)); /* finite before the first labeling, too */
+    int32_t var = choose(b, p, left);
+    if (var < 0) { /* one labeling left */
+        offer(s, p);
+        pop(s);
+        return FGI_OK;
+    }
+    int32_t value = best_label(p, var);
+    fgi_rc rc = fgi_problem_child(p, var, value, MAX_ENTRIES, &child);
+    if (rc == FGI_UNSUPPORTED) { /* too large to branch on: what is known stays */
+        s->info.status = FGI_CONVERGED;
+        return FGI_OK;
+    }
+    if (rc) return rc;
+    for (int32_t i = 0; i < p->n; i++) {
+        if (i != var && p->alive[i] != 1) continue;
+        int32_t a = value;
+        for (a = i == var ? value : 0; i != var && p->unary[p->begin[i] + a] == -INFINITY;) a++;
+        b->current[p->root_var[i]] = p->label[p->begin[i] + a];
+    }
+    fgi_problem_remove(p, var, value); /* cannot be the last label: the variable had two */
+    frame *f = &b->stack[b->depth - 1];
+    f->iterations = 0;
+    f->var = 0;
+    f->forward = 1;
+    f->bound_before = p->bound;
+    return push(s, child);
+}
+
+/* Is another iteration of dual ascent likely to close the node or to remove labels? */
+static int worth_another(const fgi_solver *s, const frame *f, int root) {
+    double gain = f->bound_before - f->problem->bound, left = f->problem->bound - cutoff(s);
+    if (f->iterations < 2) return 1;
+    if (f->iterations >= (root ? ROOT_ITERATIONS : NODE_ITERATIONS)) return 0;
+    if (left == INFINITY) return gain > 1e-4 * fabs(f->problem->bound) + 1e-9;
+    return gain > (root ? 0.005 : 0.1) * left;
+}
+
+/* One variable of one sweep at the node on top; opens and closes nodes as they come. */
+static fgi_rc step(fgi_solver *s) {
+    branch *b = s->state;
+    frame *f = &b->stack[b->depth - 1];
+    fgi_problem *p = f->problem;
+    if (p->bound <= cutoff(s) || p->bound == -INFINITY) {
+        pop(s);
+        return FGI_OK;
+    }
+    if (p->n > 0) {
+        int32_t var = f->forward ? f->var : p->n - 1 - f->var;
+        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s), b->scratch) < 0) {
+            b->weight[p->root_var[var]] += 1;
+            b->work += p->work;
+            pop(s);
+            return FGI_OK;
+        }
+        b->work += p->work;
+        p->work = 0;
+        if (++f->var < p->n) return FGI_OK;
+    }
+    f->var = 0;
+    f->forward = !f->forward;
+    if (!f->forward && p->n > 0) return FGI_OK; /* the backward half is still to come */
+    f->iterations++;
+    s->info.iterations++;
+    report_bound(s);
+    if (p->n > 0 && worth_another(s, f, b->nodes == 1)) {
+        f->bound_before = p->bound;
+        /* The root takes long: labelings at iterations 1, 2, 4, 8 ... */
+        if (b->nodes == 1 && (f->iterations & (f->iterations - 1)) == 0) offer(s, p);
+        return FGI_OK;
+    }
+    if (!f->decoded) offer(s, p);
+    f->decoded = 1;
+    return split(s);
+}
+
+static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
+    branch *b = s->state;
+    while (b->depth > 0) {
+        int64_t iterations = s->info.iterations;
+        fgi_rc rc = step(s);
+        if (rc) return rc;
+        if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
+        if (b->work < CLOCK_WORK) continue;
+        s->info.entries_touched += b->work;
+        b->total = s->info.entries_touched;
+        b->work = 0;
+        if (fgi_clock() >= deadline) break;
+    }
+    s->info.oracle_calls = b->nodes;
+    if (b->depth == 0) {
+        report_bound(s);
+        s->info.status = s->info.score > -INFINITY ? FGI_OPTIMAL : FGI_INFEASIBLE;
+    }
+    return FGI_OK;
+}
+
+static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
+    const fgi_structure *st = s->model->s;
+    branch *b = fgi_calloc(1, sizeof *b);
+    s->state = b;
+    if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->current = fgi_calloc(st->n_vars, sizeof(int32_t));
+    b->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    b->local = fgi_local_create(s->model);
+    b->scratch = fgi_alloc(2 * (int64_t)st->max_card, sizeof(double));
+    b->weight = fgi_calloc(st->n_vars, sizeof(double));
+    b->cost = fgi_alloc(st->n_vars, sizeof(double));
+    if (b->local && fgi_local_has_forbidden(b->local)) {
+        b->construct = fgi_construct_create(s->model);
+        b->preferences = fgi_alloc(st->unary_begin[st->n_vars], sizeof(double));
+        if (!b->construct || !b->preferences) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    fgi_problem *root = NULL;
+    if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
+    if (rc) return fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
+    b->lattice = fgi_lattice_find(s->model);
+    return push(s, root);
+}
+
+/* Only before the first step: afterwards the root has changed. */
+static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
+    branch *b = s->state;
+    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1) return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
+    fgi_problem_set_messages(b->stack[0].problem, mu, b->scratch);
+    return FGI_OK;
+}
+
+static int64_t bnb_message_size(const fgi_solver *s) {
+    const branch *b = s->state;
+    int64_t size = 0;
+    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1) return -1;
+    const fgi_problem *root = b->stack[0].problem;
+    for (int32_t k = 0; k < root->n_slots; k++) size += root->card[root->slot_var[k]];
+    return size;
+}
+
+static void bnb_destroy(fgi_solver *s) {
+    branch *b = s->state;
+    while (b->depth > 0) pop(s);
+    free(b->stack);
+    free(b->current);
+    free(b->labels);
+    fgi_local_free(b->local);
+    fgi_construct_free(b->construct);
+    free(b->preferences);
+    free(b->scratch);
+    free(b->weight);
+    free(b->cost);
+    free(b);
+}
+
+const fgi_solver_ops fgi_bnb_ops = {.name = "bnb", .create = bnb_create, .run = bnb_run, .destroy = bnb_destroy,
+                                    .warm_start = bnb_warm_start, .message_size = bnb_message_size};

@@ -1,0 +1,566 @@
+/* exact/engine.c - poses a problem (a model, or a subset of it with the rest fixed) and runs its buckets; see exact/eliminate.h.
+ *
+ * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and messages
+ * whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest position in it. */
+#include <string.h>
+#include "exact/bucket.h"
+
+/* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
+enum { LARGE_INPUT = 1 << 15 };
+enum { SPARES = 4 };
+enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
+
+typedef struct message {
+    double *values;          /* over bag(p); NULL: none */
+    void *arg;               /* best labels, when the inputs were freed */
+    int64_t size;
+    int32_t next;            /* next message of the same consumer; -1 ends the list */
+} message;
+
+struct fgi_engine {
+    const fgi_model *m;
+    const int32_t *labels;   /* of the variables that are held */
+    double forbidden;
+    int32_t n;
+    int32_t *local;          /* per variable: index in the subset, after ordering its position; -1: held */
+    int32_t *var, *card;     /* per subset index, after ordering per position */
+    int64_t *unary_at;
+    double *unary;
+    int64_t n_factors;       /* with at least two free variables */
+    int32_t *factor, *factor_next;
+    int64_t *scope_begin;
+    int32_t *scope;
+    fgi_orderer *orderer;
+    const fgi_bags *bags;
+    int32_t *first_factor, *first_message;
+    message *messages;
+    int32_t *scratch;        /* n: permutation */
+    /* the run */
+    fgi_bucket bucket;
+    double *slices;          /* dense copies of the present bucket's factors */
+    int32_t *slice_dims;
+    double *arena;           /* messages of small problems */
+    int64_t arena_used;
+    int32_t p;
+    int open;
+    int64_t block;           /* next block of the open bucket */
+    double work_done;
+    fgi_sum value;
+    struct { double *values; int64_t size; } spare[SPARES]; /* freed tables, for reuse: fresh pages are not free */
+    int32_t n_messages_held; /* messages[0 .. n) may own memory */
+    int keep;
+    int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity, begin_capacity,
+        scope_capacity, first_factor_capacity, first_message_capacity, message_capacity, scratch_capacity, slice_capacity,
+        dims_capacity, arena_capacity;
+};
+
+fgi_engine *fgi_engine_create(const fgi_model *m) {
+    fgi_engine *e = fgi_calloc(1, sizeof *e);
+    if (!e) return NULL;
+    e->m = m;
+    e->orderer = fgi_orderer_create();
+    e->local = fgi_alloc(m->s->n_vars, sizeof(int32_t));
+    if (!e->orderer || !e->local) {
+        fgi_engine_free(e);
+        return NULL;
+    }
+    for (int64_t i = 0; i < m->s->n_vars; i++) e->local[i] = -1;
+    return e;
+}
+
+static void drop_spares(fgi_engine *e) {
+    for (int k = 0; k < SPARES; k++) {
+        free(e->spare[k].values);
+        e->spare[k].values = NULL;
+    }
+}
+
+static void drop_messages(fgi_engine *e) {
+    for (int32_t p = 0; p < e->n_messages_held; p++) {
+        if (!e->keep) free(e->messages[p].values);
+        free(e->messages[p].arg);
+    }
+    e->n_messages_held = 0;
+}
+
+void fgi_engine_free(fgi_engine *e) {
+    if (!e) return;
+    drop_messages(e);
+    drop_spares(e);
+    fgi_orderer_free(e->orderer);
+    fgi_bucket_free(&e->bucket);
+    void *owned[] = {e->local, e->var, e->card, e->unary_at, e->unary, e->factor, e->factor_next, e->scope_begin, e->scope, e->first_factor,
+                     e->first_message, e->messages, e->scratch, e->slices, e->slice_dims, e->arena};
+    for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
+    free(e);
+}
+
+/* ---- posing ------------------------------------------------------------------------------------------------- */
+
+static double raise(const fgi_engine *e, double x) { return x > e->forbidden ? x : e->forbidden; }
+
+/* Strides of the factor's variables in its table (dense only). */
+static void table_strides(const fgi_model *m, const fgi_view *v, int64_t *strides) {
+    if (v->arity == 2) {
+        strides[0] = v->transposed ? 1 : v->cols;
+        strides[1] = v->transposed ? v->rows : 1;
+        return;
+    }
+    int64_t stride = 1;
+    for (int32_t k = v->arity; k-- > 0; stride *= m->s->cards[v->vars[k]]) strides[k] = stride;
+}
+
+/* A factor with one free variable (its k-th) is a unary term. */
+static void add_to_unary(fgi_engine *e, const fgi_view *v, int32_t k, double *u) {
+    const int32_t card = e->m->s->cards[v->vars[k]];
+    if (v->arity == 2) {
+        const int32_t other = e->labels[v->vars[1 - k]];
+        if (v->kind != FGI_DENSE) {
+            for (int32_t a = 0; a < card; a++) u[a] += raise(e, k == 0 ? fgi_view_at2(v, a, other) : fgi_view_at2(v, other, a));
+            return;
+        }
+        /* First variable fixed picks a row of the factor's view, the second a column. */
+        const int64_t rows = v->transposed ? 1 : v->cols, cols = v->transposed ? v->rows : 1;
+        const double *at = v->values + other * (k == 0 ? cols : rows);
+        const int64_t stride = k == 0 ? rows : cols;
+        if (card == 2) {
+            u[0] += raise(e, v->weight * at[0]);
+            u[1] += raise(e, v->weight * at[stride]);
+            return;
+        }
+        for (int32_t a = 0; a < card; a++) u[a] += raise(e, v->weight * at[a * stride]);
+        return;
+    }
+    int64_t base = 0, stride = 1, mine = 1;
+    for (int32_t l = v->arity; l-- > 0; stride *= e->m->s->cards[v->vars[l]]) {
+        if (l == k) mine = stride;
+        else base += stride * e->labels[v->vars[l]];
+    }
+    for (int32_t a = 0; a < card; a++) u[a] += raise(e, v->weight * v->values[base + a * mine]);
+}
+
+/* Files the factor: its free variables become a scope, or a unary term when there is only one. */
+static fgi_rc pose_factor(fgi_engine *e, int32_t f, int32_t var) {
+    const fgi_structure *s = e->m->s;
+    const int32_t arity = fgi_factor_arity(s, f), *vars = fgi_factor_vars(s, f), mine = e->local[var];
+    int32_t free_vars = 0, slot = 0;
+    for (int32_t k = 0; k < arity; k++) {
+        int32_t other = e->local[vars[k]];
+        if (other >= 0 && other < mine) return FGI_OK; /* filed with that variable */
+        free_vars += other >= 0;
+        if (vars[k] == var) slot = k;
+    }
+    if (free_vars == 1) {
+        fgi_view v = fgi_factor_view(e->m, f);
+        add_to_unary(e, &v, slot, e->unary + e->unary_at[mine]);
+        return FGI_OK;
+    }
+    const int64_t at = e->n_factors ? e->scope_begin[e->n_factors] : 0;
+    if (!fgi_grow(&e->factor, &e->factor_capacity, e->n_factors + 1, sizeof(int32_t)) ||
+        !fgi_grow(&e->scope_begin, &e->begin_capacity, e->n_factors + 2, sizeof(int64_t)) ||
+        !fgi_grow(&e->scope, &e->scope_capacity, at + free_vars, sizeof(int32_t)))
+        return FGI_NO_MEMORY;
+    e->scope_begin[0] = 0;
+    int64_t end = at;
+    for (int32_t k = 0; k < arity; k++)
+        if (e->local[vars[k]] >= 0) e->scope[end++] = e->local[vars[k]];
+    e->factor[e->n_factors] = f;
+    e->scope_begin[++e->n_factors] = end;
+    return FGI_OK;
+}
+
+static fgi_rc pose_all(fgi_engine *e, const int32_t *subset) {
+    const fgi_structure *s = e->m->s;
+    int64_t total = 0;
+    for (int32_t i = 0; i < e->n; i++) {
+        int32_t var = subset ? subset[i] : i;
+        if (var < 0 || var >= s->n_vars || e->local[var] >= 0) { /* unknown, or listed twice */
+            e->n = i;
+            return FGI_BAD_ARGUMENT;
+        }
+        e->var[i] = var;
+        e->card[i] = s->cards[var];
+        e->unary_at[i] = total;
+        total += s->cards[var];
+        e->local[var] = i;
+    }
+    if (!fgi_grow(&e->unary, &e->unary_capacity, total, sizeof(double))) return FGI_NO_MEMORY;
+    for (int32_t i = 0; i < e->n; i++) {
+        const double *u = fgi_unary(e->m, e->var[i]);
+        for (int32_t a = 0; a < e->card[i]; a++) e->unary[e->unary_at[i] + a] = raise(e, u[a]);
+    }
+    for (int32_t i = 0; i < e->n; i++)
+        for (int64_t k = s->adj_begin[e->var[i]]; k < s->adj_begin[e->var[i] + 1]; k++) {
+            fgi_rc rc = pose_factor(e, s->adj[k], e->var[i]);
+            if (rc) return rc;
+        }
+    return FGI_OK;
+}
+
+fgi_rc fgi_engine_pose(fgi_engine *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
+    drop_messages(e);
+    for (int32_t i = 0; i < e->n; i++) e->local[e->var[i]] = -1;
+    e->labels = labels;
+    e->forbidden = forbidden;
+    e->n = 0;
+    e->n_factors = 0;
+    e->bags = NULL;
+    e->p = e->open = 0;
+    e->work_done = 0;
+    e->arena_used = 0;
+    memset(&e->value, 0, sizeof e->value);
+    if (!subset) n = e->m->s->n_vars;
+    if (!fgi_grow(&e->var, &e->var_capacity, n, sizeof(int32_t)) || !fgi_grow(&e->card, &e->card_capacity, n, sizeof(int32_t)) ||
+        !fgi_grow(&e->unary_at, &e->unary_at_capacity, n, sizeof(int64_t)) || !fgi_grow(&e->scratch, &e->scratch_capacity, n, sizeof(int32_t)))
+        return FGI_NO_MEMORY;
+    e->n = (int32_t)n;
+    return pose_all(e, subset);
+}
+
+/* ---- ordering ----------------------------------------------------------------------------------------------- */
+
+static void permute(int32_t *array, const int32_t *order, int32_t n, int32_t *scratch) {
+    for (int32_t p = 0; p < n; p++) scratch[p] = array[order[p]];
+    memcpy(array, scratch, (size_t)n * sizeof(int32_t));
+}
+
+static void sort_descending(int32_t *a, int64_t n) {
+    for (int64_t k = 1; k < n; k++) {
+        int32_t x = a[k];
+        int64_t l = k;
+        for (; l > 0 && a[l - 1] < x; l--) a[l] = a[l - 1];
+        a[l] = x;
+    }
+}
+
+fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
+    const int32_t n = e->n;
+    int64_t no_scopes = 0;
+    fgi_scopes g = {n, e->card, e->n_factors, e->n_factors ? e->scope_begin : &no_scopes, e->scope};
+    fgi_rc rc = fgi_orderer_run(e->orderer, &g, log2_limit, effort, &e->bags);
+    if (rc) return rc;
+    if (!fgi_grow(&e->first_factor, &e->first_factor_capacity, n, sizeof(int32_t)) ||
+        !fgi_grow(&e->first_message, &e->first_message_capacity, n, sizeof(int32_t)) ||
+        !fgi_grow(&e->messages, &e->message_capacity, n, sizeof(message)) ||
+        !fgi_grow(&e->factor_next, &e->next_capacity, e->n_factors, sizeof(int32_t)))
+        return FGI_NO_MEMORY;
+    const fgi_bags *b = e->bags;
+    permute(e->var, b->order, n, e->scratch);
+    permute(e->card, b->order, n, e->scratch);
+    /* The unaries stay where they are; only their offsets are permuted (the messages' sizes serve as scratch). */
+    for (int32_t p = 0; p < n; p++) e->messages[p].size = e->unary_at[b->order[p]];
+    for (int32_t p = 0; p < n; p++) {
+        e->unary_at[p] = e->messages[p].size;
+        e->messages[p] = (message){NULL, NULL, 1, -1};
+        e->local[e->var[p]] = p;
+        e->first_factor[p] = e->first_message[p] = -1;
+        e->scratch[b->order[p]] = p;
+    }
+    for (int32_t p = 0; p < n; p++)
+        for (int64_t k = b->begin[p]; k < b->begin[p + 1]; k++) e->messages[p].size *= e->card[b->bag[k]]; /* below 2^log2_limit */
+    for (int64_t k = e->n_factors; k-- > 0;) {
+        for (int64_t l = e->scope_begin[k]; l < e->scope_begin[k + 1]; l++) e->scope[l] = e->scratch[e->scope[l]];
+        sort_descending(e->scope + e->scope_begin[k], e->scope_begin[k + 1] - e->scope_begin[k]);
+        int32_t p = e->scope[e->scope_begin[k + 1] - 1];
+        e->factor_next[k] = e->first_factor[p];
+        e->first_factor[p] = (int32_t)k;
+    }
+    e->n_messages_held = n;
+    return FGI_OK;
+}
+
+const fgi_bags *fgi_engine_bags(const fgi_engine *e) { return e->bags; }
+double fgi_engine_value(const fgi_engine *e) { return fgi_sum_value(&e->value); }
+double fgi_engine_progress(const fgi_engine *e) { return e->bags && e->bags->work > 0 ? e->work_done / e->bags->work : 1.0; }
+
+static int32_t bag_size(const fgi_engine *e, int32_t p) { return (int32_t)(e->bags->begin[p + 1] - e->bags->begin[p]); }
+static const int32_t *bag_of(const fgi_engine *e, int32_t p) { return e->bags->bag + e->bags->begin[p]; }
+static int arg_size(int32_t card) { return card <= 256 ? 1 : card <= 65536 ? 2 : 4; }
+
+/* True when bucket p remembers its best labels so that its inputs can go. */
+static int forgets_inputs(const fgi_engine *e, int64_t input_entries) { return !e->keep && input_entries >= LARGE_INPUT; }
+
+double fgi_engine_memory(const fgi_engine *e) {
+    double live = 0, peak = 0;
+    double *input = fgi_calloc(e->n, sizeof(double));
+    if (!input) return INFINITY;
+    for (int32_t p = 0; p < e->n; p++) {
+        double size = 1, copies = 0;
+        for (int32_t k = 0; k < bag_size(e, p); k++) size *= e->card[bag_of(e, p)[k]];
+        for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k]) {
+            double copy = 8;
+            for (int64_t l = e->scope_begin[k]; l < e->scope_begin[k + 1]; l++) copy *= e->card[e->scope[l]];
+            copies += copy;
+        }
+        if (bag_size(e, p) == 0) size = 0;
+        int forget = input[p] >= LARGE_INPUT;
+        live += 8 * size + (forget ? arg_size(e->card[p]) * size : 0);
+        peak = fmax(peak, live + copies);
+        if (forget) live -= 8 * input[p];
+        if (bag_size(e, p) > 0) input[bag_of(e, p)[bag_size(e, p) - 1]] += size;
+    }
+    free(input);
+    return peak;
+}
+
+/* ---- buckets ------------------------------------------------------------------------------------------------ */
+
+/* Writes factor k densely over its free variables, in the layout of exact/bucket.h. */
+static void slice(const fgi_engine *e, int32_t k, double *out) {
+    const fgi_view v = fgi_factor_view(e->m, e->factor[k]);
+    const int64_t begin = e->scope_begin[k];
+    const int32_t n = (int32_t)(e->scope_begin[k + 1] - begin), *dims = e->scope + begin;
+    if (v.kind != FGI_DENSE) { /* pairwise, both free: dims[0] slow, dims[1] fast */
+        const int first_fast = e->local[v.vars[0]] == dims[1];
+        for (int32_t slow = 0; slow < e->card[dims[0]]; slow++)
+            for (int32_t fast = 0; fast < e->card[dims[1]]; fast++)
+                *out++ = raise(e, first_fast ? fgi_view_at2(&v, fast, slow) : fgi_view_at2(&v, slow, fast));
+        return;
+    }
+    int64_t strides[v.arity], mine[n];
+    int32_t digit[n];
+    table_strides(e->m, &v, strides);
+    const double *at = v.values;
+    for (int32_t l = 0; l < v.arity; l++) {
+        int32_t position = e->local[v.vars[l]];
+        if (position < 0) {
+            at += strides[l] * e->labels[v.vars[l]];
+            continue;
+        }
+        for (int32_t d = 0; d < n; d++)
+            if (dims[d] == position) mine[d] = strides[l];
+    }
+    memset(digit, 0, sizeof digit);
+    const int32_t fastest = e->card[dims[n - 1]];
+    for (;;) {
+        for (int32_t a = 0; a < fastest; a++) *out++ = raise(e, v.weight * at[a * mine[n - 1]]);
+        int32_t d = n - 2;
+        for (; d >= 0 && digit[d] + 1 == e->card[dims[d]]; d--) {
+            at -= digit[d] * mine[d];
+            digit[d] = 0;
+        }
+        if (d < 0) return;
+        digit[d]++;
+        at += mine[d];
+    }
+}
+
+/* Large tables are written from end to end: large pages save most of the cost of touching them first. */
+static double *allocate_table(int64_t size) {
+    double *values = fgi_alloc(size, sizeof(double));
+    if (values) fgi_prefer_large_pages(values, size * (int64_t)sizeof(double));
+    return values;
+}
+
+/* A spare table of about the right size. When there is none, spares are given back first, so that they never add to the peak. */
+static double *reuse_or_allocate(fgi_engine *e, int64_t size) {
+    for (int k = 0; k < SPARES; k++) {
+        double *values = e->spare[k].values;
+        if (!values || e->spare[k].size < size || e->spare[k].size > size + size / 8) continue;
+        e->spare[k].values = NULL;
+        return values;
+    }
+    if (size >= LARGE_INPUT) drop_spares(e);
+    return allocate_table(size);
+}
+
+static void release_message(fgi_engine *e, message *msg) {
+    for (int k = 0; k < SPARES && msg->values && msg->size >= LARGE_INPUT; k++)
+        if (!e->spare[k].values) {
+            e->spare[k].values = msg->values;
+            e->spare[k].size = msg->size;
+            msg->values = NULL;
+        }
+    free(msg->values);
+    msg->values = NULL;
+}
+
+static double *new_message(fgi_engine *e, int64_t size) {
+    if (!e->keep) return reuse_or_allocate(e, size);
+    double *values = e->arena + e->arena_used;
+    e->arena_used += size;
+    return values;
+}
+
+/* The dims of a message to p are its bag. Unary messages join the unary scores. */
+static fgi_rc collect_inputs(fgi_engine *e, int32_t p) {
+    fgi_bucket *b = &e->bucket;
+    double *u = e->unary + e->unary_at[p];
+    int64_t count = 0, entries = 0;
+    for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k], count++) {
+        int64_t size = 1;
+        for (int64_t l = e->scope_begin[k]; l < e->scope_begin[k + 1]; l++) size *= e->card[e->scope[l]];
+        entries += size;
+    }
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) count++;
+    if (!fgi_bucket_reserve(b, count) || !fgi_grow(&e->slices, &e->slice_capacity, entries, sizeof(double))) return FGI_NO_MEMORY;
+    b->n_inputs = 0;
+    b->card = e->card[p];
+    b->unary = u;
+    double *to = e->slices;
+    for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k]) {
+        fgi_input *f = &b->inputs[b->n_inputs++];
+        *f = (fgi_input){.values = to, .n_dims = (int32_t)(e->scope_begin[k + 1] - e->scope_begin[k]), .dims = e->scope + e->scope_begin[k]};
+        slice(e, k, to);
+        int64_t size = 1;
+        for (int32_t l = 0; l < f->n_dims; l++) size *= e->card[f->dims[l]];
+        to += size;
+    }
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) {
+        const message *msg = &e->messages[q];
+        if (bag_size(e, q) == 1) {
+            for (int32_t a = 0; a < e->card[p]; a++) u[a] += msg->values[a];
+            continue;
+        }
+        b->inputs[b->n_inputs++] = (fgi_input){.values = msg->values, .n_dims = bag_size(e, q), .dims = bag_of(e, q)};
+    }
+    return FGI_OK;
+}
+
+/* One pairwise factor and nothing else but unary terms: no copy of the table is needed. */
+static int is_leaf(const fgi_engine *e, int32_t p) {
+    int32_t k = e->first_factor[p];
+    if (bag_size(e, p) != 1 || k < 0 || e->factor_next[k] >= 0) return 0;
+    if (fgi_factor_arity(e->m->s, e->factor[k]) != 2) return 0;
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next)
+        if (bag_size(e, q) != 1) return 0;
+    return 1;
+}
+
+static fgi_rc run_leaf(fgi_engine *e, int32_t p, double *out) {
+    double *u = e->unary + e->unary_at[p];
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next)
+        for (int32_t a = 0; a < e->card[p]; a++) u[a] += e->messages[q].values[a];
+    const fgi_view v = fgi_factor_view(e->m, e->factor[e->first_factor[p]]);
+    const int second = v.vars[1] == e->var[p];
+    return fgi_bucket_leaf(&e->bucket, &v, second != v.transposed, u, e->card[p], e->card[bag_of(e, p)[0]], e->forbidden, out);
+}
+
+static void end_bucket(fgi_engine *e, int32_t p) {
+    if (e->messages[p].arg) /* the inputs were only needed to find these */
+        for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) release_message(e, &e->messages[q]);
+    if (bag_size(e, p) > 0) {
+        int32_t to = bag_of(e, p)[bag_size(e, p) - 1];
+        e->messages[p].next = e->first_message[to];
+        e->first_message[to] = p;
+    }
+    e->work_done += (double)(bag_size(e, p) > 0 ? e->messages[p].size : 1) * e->card[p];
+    e->open = 0;
+    e->p++;
+}
+
+static fgi_rc begin_bucket(fgi_engine *e, int32_t p) {
+    message *msg = &e->messages[p];
+    if (bag_size(e, p) == 0) {
+        fgi_rc rc = collect_inputs(e, p);
+        if (rc) return rc;
+        double best = -INFINITY;
+        for (int32_t a = 0; a < e->card[p]; a++) best = fmax(best, e->unary[e->unary_at[p] + a]);
+        fgi_sum_add(&e->value, best);
+        end_bucket(e, p);
+        return FGI_OK;
+    }
+    msg->values = new_message(e, msg->size);
+    if (!msg->values) return FGI_NO_MEMORY;
+    if (is_leaf(e, p)) {
+        fgi_rc rc = run_leaf(e, p, msg->values);
+        if (!rc) end_bucket(e, p);
+        return rc;
+    }
+    int64_t entries = 0;
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) entries += e->messages[q].size;
+    if (forgets_inputs(e, entries) && !(msg->arg = fgi_alloc(msg->size, (size_t)arg_size(e->card[p])))) return FGI_NO_MEMORY;
+    fgi_rc rc = collect_inputs(e, p);
+    if (!rc) rc = fgi_bucket_open(&e->bucket, bag_of(e, p), bag_size(e, p), e->card);
+    e->open = !rc;
+    e->block = 0;
+    return rc;
+}
+
+fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
+    if (e->p == 0 && !e->open) e->keep = keep;
+    if (e->keep && e->p == 0 && !e->open) {
+        int64_t total = 0;
+        for (int32_t p = 0; p < e->n; p++) total += bag_size(e, p) > 0 ? e->messages[p].size : 0;
+        if (!fgi_grow(&e->arena, &e->arena_capacity, total, sizeof(double))) return FGI_NO_MEMORY;
+    }
+    double since = 0;
+    while (e->p < e->n) {
+        const int32_t p = e->p;
+        if (!e->open) {
+            fgi_rc rc = begin_bucket(e, p);
+            if (rc) return rc;
+            since += 64 + e->card[p] * (e->p > p && bag_size(e, p) == 1 ? e->card[bag_of(e, p)[0]] : 1);
+        } else {
+            const fgi_bucket *b = &e->bucket;
+            int64_t per_block = b->block * b->card, chunk = STEP_STATES / per_block + 1, left = b->n_blocks - e->block;
+            if (chunk > left) chunk = left;
+            fgi_bucket_blocks(&e->bucket, e->block, e->block + chunk, e->messages[p].values, e->messages[p].arg, arg_size(e->card[p]));
+            e->block += chunk;
+            since += (double)(chunk * per_block);
+            if (e->block == b->n_blocks) end_bucket(e, p);
+        }
+        if (since >= STEP_STATES) {
+            if (deadline < INFINITY && fgi_clock() >= deadline) break;
+            since = 0;
+        }
+    }
+    *done = e->p == e->n;
+    return FGI_OK;
+}
+
+void fgi_engine_restart(fgi_engine *e) {
+    drop_messages(e);
+    e->n_messages_held = e->n;
+    e->p = e->open = 0;
+    e->arena_used = 0;
+    e->work_done = 0;
+    memset(&e->value, 0, sizeof e->value);
+    for (int32_t p = 0; p < e->n; p++) {
+        e->messages[p] = (message){NULL, NULL, e->messages[p].size, -1};
+        e->first_message[p] = -1;
+        const double *u = fgi_unary(e->m, e->var[p]);
+        for (int32_t a = 0; a < e->card[p]; a++) e->unary[e->unary_at[p] + a] = raise(e, u[a]);
+    }
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------- */
+
+static int32_t stored_label(const void *arg, int size, int64_t at) {
+    return size == 1 ? ((const uint8_t *)arg)[at] : size == 2 ? ((const uint16_t *)arg)[at] : ((const int32_t *)arg)[at];
+}
+
+/* Index of the present labels in the message of bucket q, with its fastest variable at 0. */
+static int64_t message_index(const fgi_engine *e, int32_t q, const int32_t *labels, int skip_fastest) {
+    const int32_t n = bag_size(e, q), *dims = bag_of(e, q);
+    int64_t at = 0;
+    for (int32_t k = 0; k < n; k++) at = at * e->card[dims[k]] + (skip_fastest && k == n - 1 ? 0 : labels[e->var[dims[k]]]);
+    return at;
+}
+
+void fgi_engine_traceback(fgi_engine *e, int32_t *labels) {
+    for (int32_t p = e->n; p-- > 0;) {
+        const int32_t card = e->card[p], var = e->var[p];
+        if (e->messages[p].arg) {
+            labels[var] = stored_label(e->messages[p].arg, arg_size(card), message_index(e, p, labels, 0));
+            continue;
+        }
+        double *u = e->unary + e->unary_at[p]; /* not needed afterwards: summed in place */
+        for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) {
+            if (bag_size(e, q) == 1) continue;
+            const double *values = e->messages[q].values + message_index(e, q, labels, 1);
+            for (int32_t a = 0; a < card; a++) u[a] += values[a];
+        }
+        for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k]) {
+            const fgi_view v = fgi_factor_view(e->m, e->factor[k]);
+            for (int32_t a = 0; a < card; a++) {
+                labels[var] = a;
+                u[a] += raise(e, fgi_view_score(e->m, &v, labels));
+            }
+        }
+        int32_t best = 0;
+        for (int32_t a = 1; a < card; a++)
+            if (u[a] > u[best]) best = a;
+        labels[var] = best;
+    }
+}

@@ -1,0 +1,323 @@
+/* exact/presolve_labels.c - reductions that remove labels: propagation of hard constraints, and dead-end elimination. */
+#include <string.h>
+#include "exact/presolve.h"
+
+/* ---- propagation -------------------------------------------------------------------------------------------- */
+
+/* seen[k][a] is set where label a of the k-th variable has a finite state among live labels; `seen` is one array, var after var.
+ * Returns how many live labels have none. A row is left as soon as it has shown a support and has no more to show. */
+static int64_t find_supports(ps_work *w, const ps_factor *f, uint8_t *seen) {
+    const int32_t n = f->arity;
+    int64_t strides[n], begin[n + 1];
+    int32_t digit[n];
+    ps_strides(w, f, strides);
+    begin[0] = 0;
+    int64_t missing = 0; /* live labels of the slower variables without a support so far */
+    for (int32_t k = 0; k < n; k++) {
+        const ps_var *v = &w->vars[f->vars[k]];
+        begin[k + 1] = begin[k] + v->card;
+        if (k + 1 < n) missing += v->live;
+        digit[k] = 0;
+        while (v->unary[digit[k]] == -INFINITY) digit[k]++;
+    }
+    memset(seen, 0, (size_t)begin[n]);
+    const ps_var *last = &w->vars[f->vars[n - 1]];
+    const int64_t stride = strides[n - 1];
+    int64_t missing_last = last->live;
+    for (;;) {
+        int64_t base = 0;
+        for (int32_t k = 0; k + 1 < n; k++) base += digit[k] * strides[k];
+        const double *row = f->values + base;
+        int any = 0;
+        int32_t a = 0;
+        for (; a < last->card && !(any && !missing_last); a++) {
+            if (row[a * stride] == -INFINITY || last->unary[a] == -INFINITY) continue;
+            any = 1;
+            if (!seen[begin[n - 1] + a]) {
+                seen[begin[n - 1] + a] = 1;
+                missing_last--;
+            }
+        }
+        ps_spend(w, a + n);
+        for (int32_t k = 0; any && k + 1 < n; k++)
+            if (!seen[begin[k] + digit[k]]) {
+                seen[begin[k] + digit[k]] = 1;
+                missing--;
+            }
+        if (missing + missing_last == 0) return 0;
+        int32_t k = n - 2;
+        for (; k >= 0; k--) {
+            const ps_var *v = &w->vars[f->vars[k]];
+            do digit[k]++;
+            while (digit[k] < v->card && v->unary[digit[k]] == -INFINITY);
+            if (digit[k] < v->card) break;
+            digit[k] = 0;
+            while (v->unary[digit[k]] == -INFINITY) digit[k]++;
+        }
+        if (k < 0) return missing + missing_last;
+    }
+}
+
+/* A table of the original over complete label sets: what was found once holds for all factors that share it. */
+static int is_complete(const ps_work *w, const ps_factor *f) {
+    int complete = f->table >= 0;
+    for (int32_t k = 0; k < f->arity; k++) complete &= w->vars[f->vars[k]].live == w->m->s->cards[f->vars[k]];
+    return complete;
+}
+
+/* Potts tables with a forbidden side: equality or difference. */
+static void potts_supports(const ps_work *w, const ps_factor *f, uint8_t *seen) {
+    const fgi_view view = ps_view(w, f);
+    for (int k = 0; k < 2; k++) {
+        const ps_var *mine = &w->vars[f->vars[k]], *other = &w->vars[f->vars[1 - k]];
+        for (int32_t a = 0; a < mine->card; a++) {
+            const int equal = a < other->card && other->unary[a] > -INFINITY;
+            *seen++ = (view.p0 > -INFINITY && equal) || (view.p1 > -INFINITY && other->live > equal);
+        }
+    }
+}
+
+int64_t ps_propagate(ps_work *w) {
+    int64_t removed = 0, n_stack = 0, seen_capacity = 0;
+    const int64_t n_factors = w->n_factors;
+    int32_t *stack = fgi_alloc(n_factors, sizeof(int32_t));
+    uint8_t *seen = NULL;
+    if (!stack) w->failure = FGI_NO_MEMORY;
+    for (int64_t f = n_factors; stack && f-- > 0;) {
+        ps_factor *x = &w->factors[f];
+        if (!x->arity || !x->forbidden || !(x->todo & PS_REVISE)) x->todo &= (uint8_t)~PS_REVISE;
+        else stack[n_stack++] = (int32_t)f;
+    }
+    while (n_stack > 0 && !w->stop && !w->infeasible) {
+        ps_factor *f = &w->factors[stack[--n_stack]];
+        f->todo &= (uint8_t)~PS_REVISE; /* off the stack */
+        int64_t labels = 0;
+        for (int32_t k = 0; k < f->arity; k++) labels += w->vars[f->vars[k]].card;
+        if (!fgi_grow(&seen, &seen_capacity, labels, 1)) {
+            w->failure = FGI_NO_MEMORY;
+            break;
+        }
+        const int complete = is_complete(w, f);
+        if (complete && w->supported[f->table]) continue;
+        ps_spend(w, (double)labels);
+        if (f->kind != FGI_DENSE) {
+            potts_supports(w, f, seen);
+        } else if (find_supports(w, f, seen) == 0) {
+            if (complete) w->supported[f->table] = 1;
+            continue;
+        }
+        const uint8_t *at = seen;
+        for (int32_t k = 0; k < f->arity && !w->infeasible; k++) {
+            const int32_t i = f->vars[k];
+            ps_var *v = &w->vars[i];
+            const int32_t before = v->live;
+            for (int32_t a = 0; a < v->card; a++)
+                if (!at[a] && v->unary[a] > -INFINITY) ps_remove_label(w, i, a);
+            at += v->card;
+            if (v->live == before) continue;
+            removed += before - v->live;
+            for (int32_t l = 0; l < v->n_factors; l++) { /* before waking them: a factor is on the stack if it is to be revised */
+                ps_factor *g = &w->factors[v->factors[l]];
+                if (g == f || !g->arity || !g->forbidden || g->todo & PS_REVISE) continue;
+                g->todo |= PS_REVISE;
+                stack[n_stack++] = v->factors[l];
+            }
+            v->todo |= PS_DOMINATE;
+            for (int32_t l = 0; l < v->n_factors; l++) {
+                ps_factor *g = &w->factors[v->factors[l]];
+                g->todo |= PS_SPLIT;
+                for (int32_t x = 0; x < g->arity; x++) w->vars[g->vars[x]].todo |= PS_DOMINATE;
+            }
+            ps_spend(w, 4.0 * v->n_factors);
+        }
+    }
+    free(stack);
+    free(seen);
+    w->info.labels_propagated += removed;
+    return removed;
+}
+
+/* ---- dead-end elimination ----------------------------------------------------------------------------------- */
+
+typedef struct rows { double max, min; } rows; /* over the finite entries of one label's row */
+
+/* Row statistics of a factor from its slot's point of view, weighted. */
+static void row_statistics(ps_work *w, const ps_factor *f, int32_t slot, rows *out) {
+    const int32_t card = w->vars[f->vars[slot]].card;
+    for (int32_t a = 0; a < card; a++) out[a] = (rows){-INFINITY, INFINITY};
+    if (f->kind != FGI_DENSE) {
+        const int32_t other = w->vars[f->vars[1 - slot]].card;
+        for (int32_t a = 0; a < card; a++)
+            for (int32_t b = 0; b < other; b++) {
+                double x = ps_at2(w, f, a, b); /* implicit tables are symmetric */
+                if (x > out[a].max) out[a].max = x;
+                if (x > -INFINITY && x < out[a].min) out[a].min = x;
+            }
+        ps_spend(w, 4.0 * card * other);
+        return;
+    }
+    int64_t strides[f->arity];
+    ps_strides(w, f, strides);
+    const int64_t states = ps_states(w, f), inner = strides[slot], outer = states / (inner * card);
+    for (int64_t o = 0; o < outer && inner == 1; o++) {
+        const double *x = f->values + o * card;
+        for (int32_t a = 0; a < card; a++) {
+            out[a].max = x[a] > out[a].max ? x[a] : out[a].max;
+            out[a].min = x[a] < out[a].min && x[a] > -INFINITY ? x[a] : out[a].min;
+        }
+    }
+    for (int64_t o = 0; o < outer && inner > 1; o++)
+        for (int32_t a = 0; a < card; a++) {
+            const double *x = f->values + (o * card + a) * inner;
+            double high = out[a].max, low = out[a].min;
+            for (int64_t i = 0; i < inner; i++) {
+                high = x[i] > high ? x[i] : high;
+                low = x[i] < low && x[i] > -INFINITY ? x[i] : low;
+            }
+            out[a] = (rows){high, low};
+        }
+    for (int32_t a = 0; a < card; a++) {
+        if (out[a].max > -INFINITY) out[a].max *= f->weight;
+        if (out[a].min < INFINITY) out[a].min *= f->weight;
+    }
+    ps_spend(w, (double)states);
+}
+
+/* min over the states y of the others of theta(b, y) - theta(a, y), where theta(a, y) is finite; -INFINITY if only b is forbidden. */
+static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int32_t b, int32_t a) {
+    double least = INFINITY;
+    if (f->kind != FGI_DENSE) {
+        const int32_t other = w->vars[f->vars[1 - slot]].card;
+        for (int32_t y = 0; y < other; y++) {
+            double low = ps_at2(w, f, a, y), high = ps_at2(w, f, b, y);
+            if (low == -INFINITY) continue;
+            if (high - low < least) least = high - low;
+        }
+        ps_spend(w, 4.0 * other);
+        return least;
+    }
+    int64_t strides[f->arity];
+    ps_strides(w, f, strides);
+    const int64_t card = w->vars[f->vars[slot]].card, inner = strides[slot], states = ps_states(w, f), outer = states / (inner * card);
+    if (inner == 1) {
+        const double *low = f->values + a, *high = f->values + b;
+        for (int64_t o = 0; o < outer * card; o += card)
+            if (low[o] > -INFINITY && high[o] - low[o] < least) least = high[o] - low[o];
+    }
+    for (int64_t o = 0; o < outer && inner > 1; o++) {
+        const double *low = f->values + (o * card + a) * inner, *high = f->values + (o * card + b) * inner;
+        for (int64_t i = 0; i < inner; i++)
+            if (low[i] > -INFINITY && high[i] - low[i] < least) least = high[i] - low[i];
+    }
+    ps_spend(w, (double)(states / card));
+    return least < INFINITY && least > -INFINITY ? least * f->weight : least;
+}
+
+enum { CANDIDATES = 6 };
+
+/* The labels most likely to dominate others: the best by their worst case, and the best by their best case. */
+static int32_t candidates_of(const ps_work *w, int32_t var, const rows *r, int32_t degree, const uint8_t *hard, int32_t *out) {
+    const ps_var *v = &w->vars[var];
+    double score[CANDIDATES];
+    int32_t n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        const int32_t limit = pass == 0 ? CANDIDATES / 2 : CANDIDATES, from = n;
+        for (int32_t a = 0; a < v->card; a++) {
+            if (v->unary[a] == -INFINITY) continue;
+            double s = v->unary[a];
+            int known = 0;
+            for (int32_t k = 0; k < degree; k++) s += pass == 0 && !hard[k] ? r[(int64_t)k * v->card + a].min : r[(int64_t)k * v->card + a].max;
+            for (int32_t k = 0; k < from; k++) known |= out[k] == a;
+            if (known || s == -INFINITY) continue;
+            int32_t l = n < limit ? n++ : limit;
+            for (; l > from && score[l - 1] < s; l--)
+                if (l < limit) {
+                    score[l] = score[l - 1];
+                    out[l] = out[l - 1];
+                }
+            if (l < limit) {
+                score[l] = s;
+                out[l] = a;
+            }
+        }
+    }
+    return n;
+}
+
+/* True if label b is at least as good as a whatever the neighbours do. */
+static int dominates(ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, const uint8_t *hard) {
+    const ps_var *v = &w->vars[var];
+    double simple = v->unary[b] - v->unary[a], most = simple; /* a lower and an upper bound on the least advantage */
+    for (int32_t k = 0; k < degree; k++) {
+        const rows *rb = &r[(int64_t)k * v->card + b], *ra = &r[(int64_t)k * v->card + a];
+        double high = rb->max - ra->max;
+        if (!hard[k]) {
+            simple += rb->min - ra->max;
+            if (rb->min - ra->min < high) high = rb->min - ra->min;
+        } else {
+            simple = -INFINITY;
+        }
+        most += high;
+    }
+    if (simple >= 0) return 1;
+    for (int32_t k = 0; k < degree && most >= 0; k++) {
+        const rows *rb = &r[(int64_t)k * v->card + b], *ra = &r[(int64_t)k * v->card + a];
+        double high = rb->max - ra->max;
+        if (!hard[k] && rb->min - ra->min < high) high = rb->min - ra->min;
+        const ps_factor *f = &w->factors[v->factors[k]];
+        double least = least_advantage(w, f, ps_slot(f, var), b, a);
+        if (least == -INFINITY) return 0;
+        most += least - high; /* least may be INFINITY: a is useless there */
+    }
+    return most >= 0;
+}
+
+static int64_t dominate_var(ps_work *w, int32_t var) {
+    ps_var *v = &w->vars[var];
+    const int32_t degree = ps_tidy(w, var), card = v->card, before = v->live;
+    if (v->live < 2) return 0;
+    /* Not worth it where the statistics alone are beyond what is left to spend. */
+    double cost = 0;
+    for (int32_t k = 0; k < degree; k++) cost += (double)ps_states(w, &w->factors[v->factors[k]]);
+    if (cost > w->options.work - w->work) return 0;
+    rows *r = (rows *)ps_scratch(w, 2 * (int64_t)card * degree + degree + CANDIDATES + 1);
+    if (!r) return 0;
+    uint8_t *hard = (uint8_t *)(r + (int64_t)card * degree);
+    for (int32_t k = 0; k < degree; k++) {
+        const ps_factor *f = &w->factors[v->factors[k]];
+        row_statistics(w, f, ps_slot(f, var), r + (int64_t)k * card);
+        hard[k] = f->forbidden;
+        for (int32_t a = 0; a < card; a++)
+            if (r[(int64_t)k * card + a].max == -INFINITY) ps_remove_label(w, var, a); /* no finite state at all */
+        if (w->infeasible) return before;
+    }
+    int32_t candidates[CANDIDATES], n = candidates_of(w, var, r, degree, hard, candidates);
+    for (int32_t k = 0; k < n && !w->stop && v->live > 1; k++) {
+        const int32_t b = candidates[k];
+        for (int32_t a = 0; a < card && !w->stop && v->unary[b] > -INFINITY; a++)
+            if (a != b && v->unary[a] > -INFINITY && dominates(w, var, b, a, r, degree, hard)) ps_remove_label(w, var, a);
+        ps_spend(w, 2.0 * card * degree);
+    }
+    if (v->live < before) ps_wake_var(w, var);
+    return before - v->live;
+}
+
+/* Dominance is looked for as long as it finds something: where it removes too few of the labels it looks at, it stops for good.
+ * Small models, on which it costs nothing, are always done to the end; the first pass is given more time than the later ones. */
+int64_t ps_dominate(ps_work *w) {
+    enum { TRIAL_VARS = 32 };
+    const double trial_work = w->dominance_passes++ == 0 ? 1e6 : 1e5, least_share = 0.02;
+    int64_t removed = 0, n_seen = 0;
+    double seen = 0, begin = w->work;
+    for (int32_t i = 0; i < w->n_vars && !w->stop && !w->hopeless; i++) {
+        ps_var *v = &w->vars[i];
+        if (v->gone || !(v->todo & PS_DOMINATE)) continue;
+        v->todo &= (uint8_t)~PS_DOMINATE;
+        seen += v->live;
+        n_seen++;
+        removed += dominate_var(w, i);
+        w->hopeless = n_seen >= TRIAL_VARS && w->work - begin > trial_work && (double)removed < least_share * seen;
+    }
+    w->info.labels_dominated += removed;
+    return removed;
+}

@@ -1,0 +1,504 @@
+/* exact/presolve_work.c - the working model: memory, factors, labels, compaction, and the reduced model at the end. See exact/presolve.h. */
+#include <string.h>
+#include "exact/presolve.h"
+
+/* ---- memory and limits -------------------------------------------------------------------------------------- */
+
+enum { CHUNK = 1 << 18 };
+
+void *ps_alloc(ps_work *w, int64_t n, size_t size) {
+    if (n < 0 || (uint64_t)n > (uint64_t)(PTRDIFF_MAX - CHUNK) / size) {
+        w->failure = FGI_NO_MEMORY;
+        return NULL;
+    }
+    int64_t bytes = ((int64_t)((size_t)n * size) + 15) & ~(int64_t)15;
+    if (bytes > w->chunk_left) {
+        const int64_t head = 16, room = bytes > CHUNK ? bytes : CHUNK;
+        ps_chunk *chunk = fgi_alloc(room + head, 1);
+        if (!chunk) {
+            w->failure = FGI_NO_MEMORY;
+            return NULL;
+        }
+        chunk->next = w->chunks;
+        w->chunks = chunk;
+        if (bytes > CHUNK) return (char *)chunk + head; /* a large block of its own; the open chunk stays open */
+        w->chunk_at = (char *)chunk + head;
+        w->chunk_left = room;
+    }
+    void *p = w->chunk_at;
+    w->chunk_at += bytes;
+    w->chunk_left -= bytes;
+    return p;
+}
+
+double *ps_scratch(ps_work *w, int64_t n) {
+    if (fgi_grow(&w->scratch, &w->scratch_capacity, n, sizeof(double))) return w->scratch;
+    w->failure = FGI_NO_MEMORY;
+    return NULL;
+}
+
+void ps_spend(ps_work *w, double steps) {
+    w->work += steps;
+    if (w->work >= w->options.work || w->failure) w->stop = 1;
+    if (w->work - w->checked < 1e5) return;
+    w->checked = w->work;
+    if (w->deadline < INFINITY && fgi_clock() >= w->deadline) w->stop = 1;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------------ */
+
+fgi_rc ps_open(ps_work *w, const fgi_model *m) {
+    const fgi_structure *s = m->s;
+    w->m = m;
+    w->n_vars = (int32_t)s->n_vars;
+    fgi_sum_add(&w->constant, s->constant);
+    if (s->constant == -INFINITY) w->infeasible = 1;
+    w->vars = ps_alloc(w, s->n_vars, sizeof *w->vars);
+    double *unary = ps_alloc(w, s->unary_begin[s->n_vars], sizeof(double));
+    int32_t *adj = ps_alloc(w, s->adj_begin[s->n_vars], sizeof(int32_t));
+    w->uses = ps_alloc(w, s->n_tables, sizeof(int32_t));
+    w->supported = ps_alloc(w, s->n_tables, 1);
+    w->fix_queue = ps_alloc(w, s->n_vars, sizeof(int32_t));
+    if (!w->vars || !unary || !adj || !w->uses || !w->supported || !w->fix_queue ||
+        !fgi_grow(&w->factors, &w->factor_capacity, s->n_factors, sizeof *w->factors))
+        return FGI_NO_MEMORY;
+    if (s->n_vars) memcpy(unary, m->u->values, (size_t)s->unary_begin[s->n_vars] * sizeof(double));
+    if (s->n_factors) memcpy(adj, s->adj, (size_t)s->adj_begin[s->n_vars] * sizeof(int32_t));
+    memset(w->uses, 0, (size_t)s->n_tables * sizeof(int32_t));
+    memset(w->supported, 0, (size_t)s->n_tables);
+    for (int32_t i = 0; i < w->n_vars; i++) {
+        ps_var *v = &w->vars[i];
+        const int32_t degree = (int32_t)(s->adj_begin[i + 1] - s->adj_begin[i]);
+        *v = (ps_var){.unary = unary + s->unary_begin[i], .factors = adj + s->adj_begin[i], .card = s->cards[i], .n_factors = degree,
+                      .room = degree, .todo = PS_ELIMINATE | PS_DOMINATE};
+        for (int32_t a = 0; a < v->card; a++) v->live += v->unary[a] > -INFINITY;
+        if (v->live == 1) w->fix_queue[w->n_fix++] = i;
+        if (v->live == 0) w->infeasible = 1;
+    }
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const int32_t t = s->factor_table[f];
+        const fgi_view v = fgi_factor_view(m, f);
+        w->factors[f] = (ps_factor){.vars = s->vars + fgi_factor_begin(s, f), .values = v.kind == FGI_DENSE ? v.values : NULL, .weight = v.weight,
+                                    .table = t, .arity = (int16_t)v.arity, .kind = (uint8_t)v.kind, .transposed = (uint8_t)v.transposed,
+                                    .forbidden = m->t->facts[t].n_forbidden > 0, .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+        w->uses[t]++;
+    }
+    w->n_factors = s->n_factors;
+    ps_spend(w, 8.0 * (double)s->n_factors + (double)s->unary_begin[s->n_vars]);
+    return FGI_OK;
+}
+
+void ps_close(ps_work *w) {
+    while (w->chunks) {
+        ps_chunk *next = w->chunks->next;
+        free(w->chunks);
+        w->chunks = next;
+    }
+    fgi_bucket_free(&w->bucket);
+    free(w->factors);
+    free(w->records);
+    free(w->scratch);
+    free(w->hash);
+}
+
+/* ---- factors ------------------------------------------------------------------------------------------------ */
+
+int64_t ps_states(const ps_work *w, const ps_factor *f) {
+    int64_t n = 1;
+    for (int32_t k = 0; k < f->arity; k++) n *= w->vars[f->vars[k]].card;
+    return n;
+}
+
+void ps_strides(const ps_work *w, const ps_factor *f, int64_t *strides) {
+    if (f->transposed) {
+        strides[0] = 1;
+        strides[1] = w->vars[f->vars[0]].card;
+        return;
+    }
+    int64_t stride = 1;
+    for (int32_t k = f->arity; k-- > 0; stride *= w->vars[f->vars[k]].card) strides[k] = stride;
+}
+
+int ps_slot(const ps_factor *f, int32_t var) {
+    for (int32_t k = 0; k < f->arity; k++)
+        if (f->vars[k] == var) return k;
+    return -1;
+}
+
+fgi_view ps_view(const ps_work *w, const ps_factor *f) {
+    fgi_view v = {.kind = f->kind, .arity = f->arity, .table = f->table, .transposed = f->transposed, .vars = f->vars, .values = f->values,
+                  .weight = f->weight, .rows = w->vars[f->vars[0]].card, .cols = f->arity > 1 ? w->vars[f->vars[1]].card : 1};
+    if (f->kind != FGI_DENSE) {
+        v.p0 = w->m->s->params[2 * f->table];
+        v.p1 = w->m->s->params[2 * f->table + 1];
+    }
+    return v;
+}
+
+double ps_at2(const ps_work *w, const ps_factor *f, int32_t a, int32_t b) {
+    const fgi_view v = ps_view(w, f);
+    return fgi_view_at2(&v, a, b);
+}
+
+void ps_expand_table(const ps_work *w, const ps_factor *f, double *out) {
+    if (f->arity == 2) {
+        const fgi_view v = ps_view(w, f);
+        for (int32_t a = 0; a < v.rows; a++)
+            for (int32_t b = 0; b < v.cols; b++) *out++ = fgi_view_at2(&v, a, b);
+        return;
+    }
+    const int64_t n = ps_states(w, f);
+    for (int64_t k = 0; k < n; k++) out[k] = f->weight * f->values[k];
+}
+
+int32_t ps_tidy(ps_work *w, int32_t var) {
+    ps_var *v = &w->vars[var];
+    int32_t n = 0;
+    for (int32_t k = 0; k < v->n_factors; k++)
+        if (ps_slot(&w->factors[v->factors[k]], var) >= 0) v->factors[n++] = v->factors[k];
+    v->n_factors = n;
+    return n;
+}
+
+static void drop_table(ps_work *w, ps_factor *f) {
+    if (f->table >= 0) w->uses[f->table]--;
+    f->table = -1;
+}
+
+void ps_kill(ps_work *w, int64_t f) {
+    w->touched = 1;
+    drop_table(w, &w->factors[f]);
+    w->factors[f].arity = 0;
+}
+
+static int attach(ps_work *w, int32_t var, int32_t f) {
+    ps_var *v = &w->vars[var];
+    if (v->n_factors == v->room) ps_tidy(w, var);
+    if (v->n_factors == v->room) {
+        int32_t room = 2 * v->room + 4, *list = ps_alloc(w, room, sizeof(int32_t));
+        if (!list) return 0;
+        memcpy(list, v->factors, (size_t)v->n_factors * sizeof(int32_t));
+        v->factors = list;
+        v->room = room;
+    }
+    v->factors[v->n_factors++] = f;
+    return 1;
+}
+
+static int any_forbidden(const double *values, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        if (values[k] == -INFINITY) return 1;
+    return 0;
+}
+
+static void forbid_all(ps_work *w) { w->infeasible = w->stop = 1; }
+
+void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *values) {
+    w->touched = 1;
+    if (arity == 0) {
+        if (values[0] == -INFINITY) forbid_all(w);
+        fgi_sum_add(&w->constant, values[0]);
+        return;
+    }
+    if (arity == 1) {
+        ps_add_unary(w, vars[0], values);
+        return;
+    }
+    const int64_t at = w->n_factors;
+    if (at >= INT32_MAX || !fgi_grow(&w->factors, &w->factor_capacity, at + 1, sizeof *w->factors)) {
+        w->failure = FGI_NO_MEMORY;
+        w->stop = 1;
+        return;
+    }
+    ps_factor *f = &w->factors[at];
+    *f = (ps_factor){.vars = vars, .values = values, .weight = 1, .table = -1, .arity = (int16_t)arity, .kind = FGI_DENSE,
+                     .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+    const int64_t n = ps_states(w, f);
+    f->forbidden = (uint8_t)any_forbidden(values, n);
+    w->own_entries += n;
+    w->n_factors++;
+    for (int32_t k = 0; k < arity; k++) {
+        if (!attach(w, vars[k], (int32_t)at)) return;
+        w->vars[vars[k]].todo |= PS_ELIMINATE | PS_DOMINATE;
+    }
+}
+
+void ps_replace_table(ps_work *w, int64_t at, const double *values) {
+    ps_factor *f = &w->factors[at];
+    w->touched = 1;
+    drop_table(w, f);
+    f->values = values;
+    f->weight = 1;
+    f->kind = FGI_DENSE;
+    f->transposed = 0;
+    const int64_t n = ps_states(w, f);
+    f->forbidden = (uint8_t)any_forbidden(values, n);
+    f->todo = PS_REVISE | PS_SPLIT | PS_MERGE;
+    w->own_entries += n;
+    for (int32_t k = 0; k < f->arity; k++) w->vars[f->vars[k]].todo |= PS_DOMINATE;
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------- */
+
+void ps_wake_var(ps_work *w, int32_t var) {
+    ps_var *v = &w->vars[var];
+    v->todo |= PS_DOMINATE | PS_ELIMINATE;
+    for (int32_t k = 0; k < v->n_factors; k++) {
+        ps_factor *f = &w->factors[v->factors[k]];
+        f->todo |= PS_REVISE | PS_SPLIT;
+        for (int32_t l = 0; l < f->arity; l++) w->vars[f->vars[l]].todo |= PS_DOMINATE;
+    }
+    ps_spend(w, 2.0 * v->n_factors);
+}
+
+void ps_remove_label(ps_work *w, int32_t var, int32_t label) {
+    ps_var *v = &w->vars[var];
+    if (v->unary[label] == -INFINITY) return;
+    w->touched = 1;
+    v->unary[label] = -INFINITY;
+    v->live--;
+    if (v->live == 0) forbid_all(w);
+    if (v->live == 1) w->fix_queue[w->n_fix++] = var;
+}
+
+void ps_add_unary(ps_work *w, int32_t var, const double *scores) {
+    ps_var *v = &w->vars[var];
+    const int32_t before = v->live;
+    w->touched = 1;
+    for (int32_t a = 0; a < v->card; a++) {
+        if (scores[a] == -INFINITY) ps_remove_label(w, var, a);
+        else if (v->unary[a] > -INFINITY) v->unary[a] += scores[a];
+    }
+    v->todo |= PS_DOMINATE;
+    if (v->live < before) ps_wake_var(w, var);
+}
+
+/* Keeps what is needed to choose the label of `var` later. Returns 0 when memory is short. */
+int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_factors) {
+    ps_var *v = &w->vars[var];
+    if (!fgi_grow(&w->records, &w->record_capacity, w->n_records + 1, sizeof *w->records)) {
+        w->failure = FGI_NO_MEMORY;
+        return 0;
+    }
+    ps_frozen *frozen = ps_alloc(w, n_factors, sizeof *frozen);
+    if (!frozen) return 0;
+    for (int32_t k = 0; k < n_factors; k++) {
+        const ps_factor *f = &w->factors[factors[k]];
+        frozen[k].f = *f;
+        frozen[k].cards = ps_alloc(w, f->arity, sizeof(int32_t));
+        frozen[k].labels = ps_alloc(w, f->arity, sizeof(int32_t *));
+        if (!frozen[k].cards || !frozen[k].labels) return 0;
+        for (int32_t l = 0; l < f->arity; l++) {
+            frozen[k].cards[l] = w->vars[f->vars[l]].card;
+            frozen[k].labels[l] = w->vars[f->vars[l]].label;
+        }
+    }
+    w->records[w->n_records++] = (ps_record){.var = var, .n_factors = n_factors, .unary = v->unary, .label = v->label,
+                                             .card = v->card, .factors = frozen};
+    v->gone = 1;
+    w->touched = 1;
+    return 1;
+}
+
+/* ---- compaction --------------------------------------------------------------------------------------------- */
+
+/* Whether the removed labels of a variable may be dropped: implicit tables are never expanded for that, shared ones only while
+ * the copies stay within the budget (in entries), which is then charged. */
+static int may_shrink(ps_work *w, int32_t var, double *budget) {
+    const ps_var *v = &w->vars[var];
+    double cost = 0;
+    ps_tidy(w, var);
+    for (int32_t k = 0; k < v->n_factors; k++) {
+        const ps_factor *f = &w->factors[v->factors[k]];
+        if (f->kind != FGI_DENSE) return 0;
+        if (f->table >= 0 && w->uses[f->table] > 1) cost += (double)ps_states(w, f) / v->card * v->live;
+    }
+    if (cost > *budget) return 0;
+    *budget -= cost;
+    return 1;
+}
+
+/* The factor's values at the live labels of the variables marked in `shrinks`. */
+static void slice_factor(ps_work *w, int64_t at, const uint8_t *shrinks) {
+    ps_factor *f = &w->factors[at];
+    const int32_t n = f->arity;
+    int64_t strides[n], size = 1;
+    int32_t digit[n];
+    ps_strides(w, f, strides);
+    for (int32_t k = 0; k < n; k++) {
+        const ps_var *v = &w->vars[f->vars[k]];
+        size *= shrinks[f->vars[k]] ? v->live : v->card;
+        digit[k] = 0;
+        while (shrinks[f->vars[k]] && v->unary[digit[k]] == -INFINITY) digit[k]++;
+    }
+    double *values = ps_alloc(w, size, sizeof(double)), *out = values;
+    if (!values) return;
+    ps_spend(w, (double)size);
+    for (;;) {
+        int64_t base = 0;
+        for (int32_t k = 0; k + 1 < n; k++) base += digit[k] * strides[k];
+        const ps_var *last = &w->vars[f->vars[n - 1]];
+        for (int32_t a = 0; a < last->card; a++)
+            if (!shrinks[f->vars[n - 1]] || last->unary[a] > -INFINITY) *out++ = f->weight * f->values[base + a * strides[n - 1]];
+        int32_t k = n - 2;
+        for (; k >= 0; k--) {
+            const ps_var *v = &w->vars[f->vars[k]];
+            do digit[k]++;
+            while (shrinks[f->vars[k]] && digit[k] < v->card && v->unary[digit[k]] == -INFINITY);
+            if (digit[k] < v->card) break;
+            digit[k] = 0;
+            while (shrinks[f->vars[k]] && v->unary[digit[k]] == -INFINITY) digit[k]++;
+        }
+        if (k < 0) break;
+    }
+    f->values = values; /* its size becomes right once the variables have shrunk */
+}
+
+static int shrink_var(ps_work *w, ps_var *v) {
+    double *unary = ps_alloc(w, v->live, sizeof(double));
+    int32_t *label = ps_alloc(w, v->live, sizeof(int32_t)), n = 0;
+    if (!unary || !label) return 0;
+    for (int32_t a = 0; a < v->card; a++)
+        if (v->unary[a] > -INFINITY) {
+            unary[n] = v->unary[a];
+            label[n++] = v->label ? v->label[a] : a;
+        }
+    v->unary = unary;
+    v->label = label;
+    v->card = n;
+    return 1;
+}
+
+static int shrinks_any(const ps_factor *f, const uint8_t *shrinks) {
+    for (int32_t k = 0; k < f->arity; k++)
+        if (shrinks[f->vars[k]]) return 1;
+    return 0;
+}
+
+int64_t ps_compact(ps_work *w) {
+    if (w->infeasible || w->failure) return 0;
+    double budget = fmax(1 << 20, (double)w->m->s->values_begin[w->m->s->n_tables]) - (double)w->own_entries;
+    uint8_t *shrinks = fgi_calloc(w->n_vars, 1);
+    int64_t count = 0;
+    if (!shrinks) {
+        w->failure = FGI_NO_MEMORY;
+        return 0;
+    }
+    for (int32_t i = 0; i < w->n_vars; i++) {
+        const ps_var *v = &w->vars[i];
+        if (v->gone || v->live == v->card || !may_shrink(w, i, &budget)) continue;
+        shrinks[i] = 1;
+        count++;
+    }
+    if (count > 0) {
+        w->touched = 1;
+        for (int64_t f = 0; f < w->n_factors && !w->failure; f++)
+            if (shrinks_any(&w->factors[f], shrinks)) slice_factor(w, f, shrinks);
+        for (int32_t i = 0; i < w->n_vars && !w->failure; i++)
+            if (shrinks[i]) shrink_var(w, &w->vars[i]);
+        for (int64_t f = 0; f < w->n_factors && !w->failure; f++)
+            if (shrinks_any(&w->factors[f], shrinks)) ps_replace_table(w, f, w->factors[f].values);
+    }
+    free(shrinks);
+    return w->failure ? 0 : count;
+}
+
+/* ---- the reduced model -------------------------------------------------------------------------------------- */
+
+typedef struct build {
+    int32_t *cards, *kind, *arity, *dims, *factor_table, *vars, *new_table, *local;
+    double *unary, *params, *values, *weight;
+    uint8_t *transposed;
+    int64_t *var_begin;
+} build;
+
+static void build_free(build *b) {
+    void *owned[] = {b->cards, b->kind, b->arity, b->dims, b->factor_table, b->vars, b->new_table, b->local, b->unary, b->params, b->values,
+                     b->weight, b->transposed, b->var_begin};
+    for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
+}
+
+fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err) {
+    build b = {0};
+    const fgi_structure *s = w->m->s;
+    int64_t n_vars = 0, n_labels = 0, n_factors = 0, n_slots = 0, n_tables = 0, n_dims = 0, n_values = 0;
+    b.new_table = fgi_alloc(s->n_tables, sizeof(int32_t));
+    b.local = fgi_alloc(w->n_vars, sizeof(int32_t));
+    *var_of = fgi_alloc(w->n_vars, sizeof(int32_t));
+    if (!b.new_table || !b.local || !*var_of) goto no_memory;
+    for (int64_t t = 0; t < s->n_tables; t++) b.new_table[t] = -1;
+    for (int32_t i = 0; i < w->n_vars; i++)
+        if (!w->vars[i].gone) {
+            b.local[i] = (int32_t)n_vars;
+            (*var_of)[n_vars++] = i;
+            n_labels += w->vars[i].card;
+        }
+    for (int64_t k = 0; k < w->n_factors; k++) {
+        const ps_factor *f = &w->factors[k];
+        if (!f->arity) continue;
+        n_factors++;
+        n_slots += f->arity;
+        if (f->table >= 0 && b.new_table[f->table] >= 0) continue;
+        if (f->table >= 0) b.new_table[f->table] = (int32_t)n_tables;
+        n_tables++;
+        if (f->kind != FGI_DENSE) continue;
+        n_dims += f->arity;
+        n_values += ps_states(w, f);
+    }
+    b.cards = fgi_alloc(n_vars, sizeof(int32_t));
+    b.unary = fgi_alloc(n_labels, sizeof(double));
+    b.kind = fgi_alloc(n_tables, sizeof(int32_t));
+    b.arity = fgi_alloc(n_tables, sizeof(int32_t));
+    b.dims = fgi_alloc(n_dims, sizeof(int32_t));
+    b.params = fgi_calloc(2 * n_tables, sizeof(double));
+    b.values = fgi_alloc(n_values, sizeof(double));
+    b.factor_table = fgi_alloc(n_factors, sizeof(int32_t));
+    b.weight = fgi_alloc(n_factors, sizeof(double));
+    b.transposed = fgi_alloc(n_factors, 1);
+    b.var_begin = fgi_alloc(n_factors + 1, sizeof(int64_t));
+    b.vars = fgi_alloc(n_slots, sizeof(int32_t));
+    if (!b.cards || !b.unary || !b.kind || !b.arity || !b.dims || !b.params || !b.values || !b.factor_table || !b.weight || !b.transposed ||
+        !b.var_begin || !b.vars)
+        goto no_memory;
+    for (int64_t i = 0, at = 0; i < n_vars; i++) {
+        const ps_var *v = &w->vars[(*var_of)[i]];
+        b.cards[i] = v->card;
+        memcpy(b.unary + at, v->unary, (size_t)v->card * sizeof(double));
+        at += v->card;
+    }
+    int64_t next = 0, dims_at = 0, values_at = 0, at = 0, n = 0;
+    b.var_begin[0] = 0;
+    for (int64_t k = 0; k < w->n_factors; k++) {
+        const ps_factor *f = &w->factors[k];
+        if (!f->arity) continue;
+        int32_t table = f->table >= 0 ? b.new_table[f->table] : (int32_t)next;
+        if (table == next) { /* first use */
+            b.kind[next] = f->kind;
+            b.arity[next] = f->arity;
+            if (f->kind != FGI_DENSE) {
+                memcpy(b.params + 2 * next, s->params + 2 * f->table, 2 * sizeof(double));
+            } else {
+                const int64_t size = ps_states(w, f);
+                for (int32_t l = 0; l < f->arity; l++) b.dims[dims_at++] = w->vars[f->vars[f->transposed ? 1 - l : l]].card;
+                memcpy(b.values + values_at, f->values, (size_t)size * sizeof(double));
+                values_at += size;
+            }
+            next++;
+        }
+        b.factor_table[n] = table;
+        b.weight[n] = f->weight;
+        b.transposed[n] = f->transposed;
+        for (int32_t l = 0; l < f->arity; l++) b.vars[at++] = b.local[f->vars[l]];
+        b.var_begin[++n] = at;
+    }
+    fgi_model_spec spec = {.n_vars = n_vars, .cards = b.cards, .unary = b.unary, .constant = fgi_sum_value(&w->constant), .n_tables = n_tables,
+                           .table_kind = b.kind, .table_arity = b.arity, .dims = b.dims, .params = b.params, .values = b.values,
+                           .n_values = n_values, .n_factors = n_factors, .factor_table = b.factor_table, .factor_weight = b.weight,
+                           .factor_transposed = b.transposed, .var_begin = b.var_begin, .vars = b.vars};
+    fgi_rc rc = fgi_model_create(&spec, out, err);
+    build_free(&b);
+    return rc;
+no_memory:
+    build_free(&b);
+    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}

@@ -1,0 +1,203 @@
+/* exact/slabs.c - dual decomposition into slabs of small width (exact/slabs.h): bounds for sparse models whose local relaxation is loose.
+ *
+ * One iteration solves all slabs by elimination and takes one subgradient step on the multipliers of the split variables, with
+ * Polyak's step length: alpha * (value - best score) / (number of variables whose copies disagree). Where progress
+ * stalls alpha shrinks, and after a while the slabs are made thicker: fewer copies, larger tables. Where all copies agree the
+ * labeling is optimal. Agreed labels with either choice at the seams, improved by coordinate ascent, are the labelings. */
+#include "exact/slabs.h"
+#include <string.h>
+#include "exact/eliminate.h"
+#include "primal/labeling.h"
+#include "solver.h"
+
+/* Table entries of an iteration: the first slabs are thickened until they have enough, but not too many; others have at most most. */
+enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 };
+enum { LOG2_TABLE = 24, STALL = 5, LEVEL_ITERATIONS = 60, KEEP_ENTRIES = 1 << 24, ASCENT = 100000, COPY_WORK = 256 };
+static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
+
+typedef enum stage { NEW_LEVEL, ELIMINATING, ASCENDING } stage;
+
+typedef struct slabs {
+    fgi_layers layers;
+    fgi_relaxed relaxed;
+    fgi_engine *engine;
+    fgi_local *local;
+    stage stage;
+    int32_t thickness;
+    int last;                 /* thicker slabs are too expensive */
+    double *unary;            /* of the copies, multipliers included */
+    int64_t unary_capacity, label_capacity;
+    int32_t *copy_labels, *labels;
+    double alpha, level_best;
+    int64_t stalled, level_iterations;
+    int64_t operations;       /* of the ascents, as counted so far */
+} slabs;
+
+static void slabs_destroy(fgi_solver *solver) {
+    slabs *s = solver->state;
+    fgi_engine_free(s->engine);
+    fgi_relaxed_free(&s->relaxed);
+    fgi_local_free(s->local);
+    free(s->layers.layer);
+    free(s->unary);
+    free(s->copy_labels);
+    free(s->labels);
+    free(s);
+}
+
+/* Slabs of the given thickness; FGI_UNSUPPORTED, and the old ones kept, where they are too wide. */
+static fgi_rc set_thickness(fgi_solver *solver, slabs *s, int32_t thickness, double most_work, fgi_error *err) {
+    fgi_relaxed relaxed;
+    fgi_engine *engine = NULL;
+    fgi_rc rc = fgi_relaxed_create(solver->model, &s->layers, thickness, &relaxed, err);
+    if (rc) return rc;
+    const int64_t n_unary = relaxed.model->s->unary_begin[relaxed.n_copies];
+    engine = fgi_engine_create(relaxed.model);
+    rc = engine ? fgi_engine_pose(engine, NULL, NULL, 0, -INFINITY) : FGI_NO_MEMORY;
+    if (!rc) rc = fgi_engine_order(engine, LOG2_TABLE, ORDER_EFFORT);
+    if (!rc && fgi_engine_bags(engine)->work > most_work) rc = FGI_UNSUPPORTED;
+    if (!rc && (!fgi_grow(&s->unary, &s->unary_capacity, n_unary, sizeof(double)) ||
+                !fgi_grow(&s->copy_labels, &s->label_capacity, relaxed.n_copies, sizeof(int32_t))))
+        rc = FGI_NO_MEMORY;
+    if (rc) {
+        fgi_engine_free(engine);
+        fgi_relaxed_free(&relaxed);
+        return rc == FGI_UNSUPPORTED ? rc : fgi_fail(err, rc, -1, "out of memory");
+    }
+    fgi_engine_free(s->engine);
+    fgi_relaxed_free(&s->relaxed);
+    s->engine = engine;
+    s->relaxed = relaxed;
+    s->thickness = thickness;
+    if (n_unary) memcpy(s->unary, relaxed.model->u->values, (size_t)n_unary * sizeof(double));
+    s->alpha = 1;
+    s->level_best = INFINITY;
+    s->stalled = s->level_iterations = 0;
+    return FGI_OK;
+}
+
+static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
+    slabs *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->local = fgi_local_create(solver->model);
+    s->labels = fgi_calloc(solver->model->s->n_vars, sizeof(int32_t));
+    if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_rc rc = set_thickness(solver, s, 1, MOST_WORK, err);
+    return rc == FGI_UNSUPPORTED ? fgi_fail(err, rc, -1, "the model is too dense: two layers of it are too wide for elimination") : rc;
+}
+
+/* Thicker slabs: at first until an iteration has something to do, later by half. */
+static fgi_rc next_level(fgi_solver *solver, slabs *s) {
+    const int fresh = solver->info.iterations == 0;
+    while (!s->last) {
+        if (s->thickness >= s->layers.count) s->last = 1;
+        if (s->last || (fresh && fgi_engine_bags(s->engine)->work > ENOUGH_WORK)) break;
+        fgi_rc rc = set_thickness(solver, s, s->thickness + (s->thickness + 1) / 2, fresh ? FIRST_WORK : MOST_WORK, NULL);
+        if (rc && rc != FGI_UNSUPPORTED) return rc;
+        s->last = rc == FGI_UNSUPPORTED && !fresh;
+        if (rc || !fresh) break;
+    }
+    s->stage = ELIMINATING;
+    return FGI_OK;
+}
+
+static double *copy_unary(const slabs *s, int32_t copy) { return s->unary + s->relaxed.model->s->unary_begin[copy]; }
+
+/* Moves score between the two copies of every variable on whose label they disagree; returns how many those are. */
+static int64_t step(fgi_solver *solver, slabs *s, double value) {
+    const int64_t n = solver->model->s->n_vars;
+    const int32_t *x = s->copy_labels;
+    int64_t apart = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t p = s->relaxed.first[i], q = s->relaxed.second[i];
+        apart += p >= 0 && q >= 0 && x[p] != x[q];
+        s->labels[i] = x[p >= 0 && (q < 0 || solver->info.iterations % 2 == 0) ? p : q];
+    }
+    if (!apart) return 0;
+    const double target = solver->info.score > -INFINITY ? solver->info.score : value - 0.05 * fabs(value) - 1;
+    const double size = 0.5 * s->alpha * fmax(value - target, 0) / (double)apart;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t p = s->relaxed.first[i], q = s->relaxed.second[i];
+        if (p < 0 || q < 0 || x[p] == x[q]) continue;
+        copy_unary(s, p)[x[p]] -= size;
+        copy_unary(s, p)[x[q]] += size;
+        copy_unary(s, q)[x[q]] -= size;
+        copy_unary(s, q)[x[p]] += size;
+    }
+    return apart;
+}
+
+/* What rounding may hide: the unaries of two copies sum to the original's only up to it. */
+static double slack(const slabs *s, double value) {
+    double sum = fabs(value);
+    for (int64_t k = 0; k < s->relaxed.model->s->unary_begin[s->relaxed.n_copies]; k++)
+        if (s->unary[k] > -INFINITY) sum += fabs(s->unary[k]);
+    return 1e-14 * sum;
+}
+
+/* After an elimination: bound, step, and what to do next. */
+static fgi_rc conclude(fgi_solver *solver, slabs *s) {
+    const double raw = fgi_engine_value(s->engine);
+    if (raw == -INFINITY) {
+        fgi_solver_bound(solver, -INFINITY);
+        solver->info.status = FGI_INFEASIBLE;
+        return FGI_OK;
+    }
+    const double value = raw + s->relaxed.model->s->constant;
+    fgi_solver_bound(solver, value + slack(s, value));
+    fgi_engine_traceback(s->engine, s->copy_labels);
+    const double gap = solver->info.score > -INFINITY ? value - solver->info.score : 1;
+    if (value < s->level_best - 1e-4 * fabs(gap)) s->stalled = 0;
+    else s->stalled++;
+    s->level_best = fmin(s->level_best, value);
+    if (s->stalled >= STALL) {
+        s->alpha *= SHRINK;
+        s->stalled = 0;
+    }
+    s->level_iterations++;
+    solver->info.oracle_calls++;
+    solver->info.entries_touched += (int64_t)fgi_engine_bags(s->engine)->work + COPY_WORK * s->relaxed.n_copies;
+    if (step(solver, s, value) == 0) { /* the relaxation is tight */
+        fgi_solver_consider(solver, s->labels);
+        solver->info.status = FGI_OPTIMAL;
+        return FGI_OK;
+    }
+    fgi_local_assign(s->local, s->labels);
+    s->stage = ASCENDING;
+    return fgi_model_set_all_unary(s->relaxed.model, s->unary, NULL);
+}
+
+static fgi_rc slabs_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    slabs *s = solver->state;
+    fgi_rc rc = FGI_OK;
+    do {
+        if (s->stage == NEW_LEVEL && (rc = next_level(solver, s))) return rc;
+        if (s->stage == ELIMINATING) {
+            int done = 0;
+            double states = fgi_engine_bags(s->engine)->work;
+            if ((rc = fgi_engine_run(s->engine, states <= KEEP_ENTRIES, deadline, &done))) return rc;
+            if (!done) return FGI_OK;
+            if ((rc = conclude(solver, s))) return rc;
+            if (s->stage == ELIMINATING) { /* infeasible, or tight: there is nothing more to do */
+                solver->info.iterations++;
+                return FGI_OK;
+            }
+            fgi_engine_restart(s->engine);
+        }
+        while (s->stage == ASCENDING) {
+            if (fgi_local_ascend(s->local, ASCENT)) s->stage = ELIMINATING;
+            else if (fgi_clock() >= deadline) return FGI_OK;
+        }
+        solver->info.entries_touched += fgi_local_operations(s->local) - s->operations;
+        s->operations = fgi_local_operations(s->local);
+        if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+        solver->info.iterations++;
+        if (fgi_solver_done(solver)) return FGI_OK;
+        if (!s->last && (s->alpha < LEVEL_ALPHA || s->level_iterations >= LEVEL_ITERATIONS)) s->stage = NEW_LEVEL;
+        if (s->last && s->alpha < LAST_ALPHA) solver->info.status = FGI_CONVERGED;
+    } while (solver->info.status == FGI_RUNNING && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    return FGI_OK;
+}
+
+const fgi_solver_ops fgi_slabs_ops = {.name = "slabs", .create = slabs_create, .run = slabs_run, .destroy = slabs_destroy};

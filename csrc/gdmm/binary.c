@@ -1,0 +1,548 @@
+/* gdmm/binary.c - Algorithm 9 of the thesis: GDMM for very many binary pairwise factors (MATH.md section 3).
+ *
+ * Every finite 2x2 table is constant + unary + unary + t [a = b = 1]; one linear pass at set-up folds the first three. Then
+ *
+ *     max  c + sum_i u_i x_i + sum_f t_f y_f,      y_f <= x_i, x_j,   y_f >= x_i + x_j - 1,   0 <= x, y <= 1,
+ *
+ * on the few factors that matter. A factor that was never touched has y_f = min(x_i, x_j) or 0 by its sign, and is charged to
+ * its variables in aggregate: t x_i x_j <= t/2 x_i + t/2 x_j for t > 0 (the sums of t/2 are the `charge`), and <= 0 for t < 0. So
+ *
+ *     D = c + sum_i max(0, u_i + charge_i + sum_f lambda_fi)
+ *           + sum_{f active} max(0, -lambda_fi, -lambda_fj, t - lambda_fi - lambda_fj)
+ *
+ * is an upper bound at any time. Factors become active when both their variables are on, and, largest t first, when the
+ * charge of a variable that could be on is in the way of the bound. lambda_fi is the multiplier of p = x_i, where p is the
+ * factor's own copy of x_i; the copies (p, q) have the closed form of gdmm/factor.c. After the set-up nothing visits all factors. */
+#include <string.h>
+#include "model/marginal.h"
+#include "gdmm/gdmm.h"
+
+enum {
+    CHUNK = 20000,          /* factors between two looks at the clock */
+    FIRST_CHARGES = 16,     /* positive factors a variable activates first; doubled each time */
+    ACTIVATE_EVERY = 4, BOUND_EVERY = 8, ADAPT_EVERY = 5, SMALL = 256
+};
+static const double RELAXATION = 1.5, CONVERGED = 1e-6;
+
+typedef struct link {       /* an active factor */
+    int32_t i, j;
+    double t, lambda[2], copy[2];
+} link;
+
+typedef enum stage { FOLD, COUNT, FILL, ACTIVATE, FACTORS, VARIABLES, MULTIPLIERS, BOUND } stage;
+
+typedef struct binary {
+    const fgi_model *model;
+    stage stage;
+    int64_t cursor;
+    fgi_sum constant;
+    double magnitude;
+    double *u, *charge, *x, *sum; /* per variable */
+    int64_t *degree;              /* active factors of a variable */
+    int32_t *on;                  /* variables that have been on, in that order */
+    int64_t n_on;
+    uint8_t *is_on, *ascending;   /* ascending: the adjacency of the variable is sorted by neighbour */
+    int32_t **by_neighbour;       /* for the others, sorted copies, made when first needed */
+    int64_t *positive_begin, *positive_next; /* factors with t > 0 of a variable: not yet activated from next on */
+    int32_t *positive, *positive_take;
+    uint8_t *active;              /* one bit per factor */
+    link *links;
+    int64_t n_links, capacity, activated;
+    double rho, scale, primal, dual, last_bound;
+    int64_t next_adapt, next_bound, next_activate;
+    int32_t *labels;
+    double best;                  /* of the labelings found here, by the running score */
+    int64_t *start;               /* decode: links of a variable */
+    int32_t *incident;
+    int64_t incident_capacity;
+    int settled;
+} binary;
+
+/* ---- eligibility and memory --------------------------------------------------------------------------------- */
+
+int gdmm_binary_fits(const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    if (st->max_arity != 2 || st->max_card != 2 || st->n_factors == 0) return 0;
+    for (int64_t i = 0; i < st->n_vars; i++)
+        if (st->cards[i] != 2) return 0;
+    for (int64_t k = 0; k < 2 * st->n_vars; k++)
+        if (m->u->values[k] == -INFINITY) return 0;
+    for (int64_t t = 0; t < st->n_tables; t++)
+        if (m->t->facts[t].n_forbidden) return 0;
+    return 1;
+}
+
+static fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_structure *st = solver->model->s;
+    const int64_t n = st->n_vars;
+    binary *b = fgi_calloc(1, sizeof *b);
+    solver->state = b;
+    if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->model = solver->model;
+    b->best = -INFINITY;
+    b->last_bound = INFINITY;
+    b->u = fgi_calloc(4 * n, sizeof(double));
+    b->degree = fgi_calloc(n, sizeof(int64_t));
+    b->on = fgi_alloc(n, sizeof(int32_t));
+    b->is_on = fgi_calloc(2 * n, 1);
+    b->by_neighbour = fgi_calloc(n, sizeof *b->by_neighbour);
+    b->positive_begin = fgi_calloc(2 * n + 1, sizeof(int64_t));
+    b->positive_take = fgi_calloc(n, sizeof(int32_t));
+    b->active = fgi_calloc((st->n_factors + 7) / 8, 1);
+    b->labels = fgi_calloc(n, sizeof(int32_t));
+    b->start = fgi_alloc(n + 1, sizeof(int64_t));
+    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take || !b->active ||
+        !b->labels || !b->start)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->charge = b->u + n;
+    b->x = b->u + 2 * n;
+    b->sum = b->u + 3 * n;
+    b->ascending = b->is_on + n;
+    b->positive_next = b->positive_begin + n + 1;
+    solver->info.memory = 94 * n + st->n_factors / 8;
+    return FGI_OK;
+}
+
+static void binary_destroy(fgi_solver *solver) {
+    binary *b = solver->state;
+    for (int64_t i = 0; b->by_neighbour && i < b->model->s->n_vars; i++) free(b->by_neighbour[i]);
+    free(b->u);
+    free(b->degree);
+    free(b->on);
+    free(b->is_on);
+    free(b->by_neighbour);
+    free(b->positive_begin);
+    free(b->positive_take);
+    free(b->positive);
+    free(b->active);
+    free(b->links);
+    free(b->labels);
+    free(b->start);
+    free(b->incident);
+    free(b);
+}
+
+/* ---- set-up: the one linear pass, in pieces ----------------------------------------------------------------- */
+
+static double interaction(const fgi_view *v) {
+    return (fgi_view_at2(v, 1, 1) - fgi_view_at2(v, 1, 0)) - (fgi_view_at2(v, 0, 1) - fgi_view_at2(v, 0, 0));
+}
+
+static void fold_unaries(binary *b) {
+    const fgi_structure *st = b->model->s;
+    fgi_sum_add(&b->constant, st->constant);
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        const double *theta = fgi_unary(b->model, i);
+        b->u[i] = theta[1] - theta[0];
+        fgi_sum_add(&b->constant, theta[0]);
+        b->ascending[i] = 1;
+        int32_t before = -1;
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && b->ascending[i]; k++) {
+            const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
+            int32_t other = vars[0] == i ? vars[1] : vars[0];
+            if (other < before) b->ascending[i] = 0;
+            before = other;
+        }
+    }
+    b->magnitude = fgi_dual_magnitude(b->model);
+}
+
+static void fold_factor(binary *b, int64_t f) {
+    const fgi_view v = fgi_factor_view(b->model, f);
+    double t00 = fgi_view_at2(&v, 0, 0), t = interaction(&v);
+    fgi_sum_add(&b->constant, t00);
+    b->u[v.vars[0]] += fgi_view_at2(&v, 1, 0) - t00;
+    b->u[v.vars[1]] += fgi_view_at2(&v, 0, 1) - t00;
+    if (!(t > 0)) return;
+    for (int k = 0; k < 2; k++) {
+        b->charge[v.vars[k]] += 0.5 * t;
+        b->positive_begin[v.vars[k] + 1]++;
+    }
+}
+
+static int begin_fill(binary *b) {
+    const int64_t n = b->model->s->n_vars;
+    for (int64_t i = 0; i < n; i++) {
+        b->positive_begin[i + 1] += b->positive_begin[i];
+        b->positive_next[i] = b->positive_begin[i];
+        b->positive_take[i] = 0; /* its list is not sorted yet */
+    }
+    return (b->positive = fgi_alloc(b->positive_begin[n], sizeof(int32_t))) != NULL;
+}
+
+static void fill_factor(binary *b, int64_t f) {
+    const fgi_view v = fgi_factor_view(b->model, f);
+    if (!(interaction(&v) > 0)) return;
+    for (int k = 0; k < 2; k++) b->positive[b->positive_next[v.vars[k]]++] = (int32_t)f;
+}
+
+/* ---- activation --------------------------------------------------------------------------------------------- */
+
+static int activate(binary *b, int64_t f) {
+    if (b->active[f >> 3] >> (f & 7) & 1) return 1;
+    if (b->n_links == b->capacity) {
+        int64_t capacity = b->capacity ? 2 * b->capacity : 1024;
+        link *links = realloc(b->links, (size_t)capacity * sizeof *links);
+        if (!links) return 0;
+        b->links = links;
+        b->capacity = capacity;
+    }
+    const fgi_view v = fgi_factor_view(b->model, f);
+    const int32_t i = v.vars[0], j = v.vars[1];
+    const double t = interaction(&v), half = t > 0 ? 0.5 * t : 0;
+    b->active[f >> 3] |= (uint8_t)(1 << (f & 7));
+    b->links[b->n_links++] = (link){i, j, t, {half, half}, {b->x[i], b->x[j]}}; /* what was charged is now a multiplier */
+    b->charge[i] -= half;
+    b->charge[j] -= half;
+    b->degree[i]++;
+    b->degree[j]++;
+    b->scale += fabs(t);
+    return 1;
+}
+
+static int32_t neighbour(const fgi_structure *st, int32_t f, int32_t i) {
+    const int32_t *vars = fgi_factor_vars(st, f);
+    return vars[0] == i ? vars[1] : vars[0];
+}
+
+/* Sorts factors by a key that is computed on the fly: bottom-up merge sort, stable. */
+static int sort_factors(const binary *b, int32_t *factors, int64_t n, int32_t i, int by_interaction) {
+    double *key = fgi_alloc(n, sizeof(double)), *key2 = fgi_alloc(n, sizeof(double));
+    int32_t *other = fgi_alloc(n, sizeof(int32_t));
+    int ok = key && key2 && other;
+    for (int64_t k = 0; ok && k < n; k++) {
+        fgi_view v = fgi_factor_view(b->model, factors[k]);
+        key[k] = by_interaction ? -interaction(&v) : neighbour(b->model->s, factors[k], i);
+    }
+    for (int64_t width = 1; ok && width < n; width *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            int64_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
+            for (int64_t k = begin, l = begin, r = middle; k < end; k++) {
+                int64_t from = r >= end || (l < middle && key[l] <= key[r]) ? l++ : r++;
+                other[k] = factors[from];
+                key2[k] = key[from];
+            }
+        }
+        memcpy(factors, other, (size_t)n * sizeof *factors);
+        memcpy(key, key2, (size_t)n * sizeof *key);
+    }
+    free(key);
+    free(key2);
+    free(other);
+    return ok;
+}
+
+/* Activates the factors between i and j, found by bisection in the adjacency of i. */
+static int activate_between(binary *b, int32_t i, int32_t j) {
+    const fgi_structure *st = b->model->s;
+    const int64_t n = st->adj_begin[i + 1] - st->adj_begin[i];
+    if (!b->ascending[i] && !b->by_neighbour[i]) {
+        b->by_neighbour[i] = fgi_copy(st->adj + st->adj_begin[i], n, sizeof(int32_t));
+        if (!b->by_neighbour[i] || !sort_factors(b, b->by_neighbour[i], n, i, 0)) return 0;
+    }
+    const int32_t *list = b->ascending[i] ? st->adj + st->adj_begin[i] : b->by_neighbour[i];
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (neighbour(st, list[middle], i) < j) low = middle + 1;
+        else high = middle;
+    }
+    for (; low < n && neighbour(st, list[low], i) == j; low++)
+        if (!activate(b, list[low])) return 0;
+    return 1;
+}
+
+static int turn_on(binary *b, int32_t i) {
+    if (b->is_on[i]) return 1;
+    for (int64_t k = 0; k < b->n_on; k++)
+        if (!activate_between(b, i, b->on[k])) return 0;
+    b->is_on[i] = 1;
+    b->on[b->n_on++] = i;
+    return 1;
+}
+
+/* The next positive factors of a variable whose charge is in the way, largest first. */
+static int release_charges(binary *b, int32_t i) {
+    if (b->positive_take[i] == 0) {
+        b->positive_take[i] = FIRST_CHARGES;
+        b->positive_next[i] = b->positive_begin[i];
+        if (!sort_factors(b, b->positive + b->positive_begin[i], b->positive_begin[i + 1] - b->positive_begin[i], i, 1)) return 0;
+    } else if (b->positive_take[i] < (1 << 20)) {
+        b->positive_take[i] *= 2;
+    }
+    for (int32_t k = 0; k < b->positive_take[i] && b->positive_next[i] < b->positive_begin[i + 1]; k++)
+        if (!activate(b, b->positive[b->positive_next[i]++])) return 0;
+    return 1;
+}
+
+/* (3.33) and (3.34): variables that are on or could be; then the factors that their state calls for. */
+static int activate_more(binary *b) {
+    const int64_t before = b->n_links;
+    for (int32_t i = 0; i < b->model->s->n_vars; i++) {
+        int alive = b->x[i] > 0 || b->u[i] + b->charge[i] + b->sum[i] > 0;
+        int64_t next = b->positive_take[i] == 0 ? b->positive_begin[i] : b->positive_next[i];
+        int pending = next < b->positive_begin[i + 1];
+        if (alive && pending && !release_charges(b, i)) return 0;
+        if (b->x[i] > 1e-9 && !turn_on(b, i)) return 0;
+    }
+    b->activated = b->n_links - before;
+    return 1;
+}
+
+/* ---- one iteration ------------------------------------------------------------------------------------------ */
+
+static void factor_pass(void *context, int64_t begin, int64_t end, int worker) {
+    binary *b = context;
+    (void)worker;
+    const double inverse = 1 / b->rho;
+    for (int64_t k = begin; k < end; k++) {
+        link *l = &b->links[k];
+        double p0 = b->x[l->i] - l->lambda[0] * inverse, q0 = b->x[l->j] - l->lambda[1] * inverse;
+        gdmm_binary_step(p0, q0, 2 * l->t * inverse, &l->copy[0], &l->copy[1]);
+    }
+}
+
+/* x_i = clip( [ (u_i + charge_i)/rho + sum_f (copy + lambda/rho) ] / degree ), with over-relaxed copies. */
+static void variable_pass(binary *b) {
+    const int64_t n = b->model->s->n_vars;
+    const double inverse = 1 / b->rho;
+    memset(b->sum, 0, (size_t)n * sizeof(double));
+    for (int64_t k = 0; k < b->n_links; k++) {
+        link *l = &b->links[k];
+        l->copy[0] = RELAXATION * l->copy[0] + (1 - RELAXATION) * b->x[l->i];
+        l->copy[1] = RELAXATION * l->copy[1] + (1 - RELAXATION) * b->x[l->j];
+        b->sum[l->i] += l->copy[0] + l->lambda[0] * inverse;
+        b->sum[l->j] += l->copy[1] + l->lambda[1] * inverse;
+    }
+    double moved = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double x, u = b->u[i] + b->charge[i];
+        if (b->degree[i] == 0) x = u > 0;
+        else {
+            x = (u * inverse + b->sum[i]) / (double)b->degree[i];
+            x = x < 0 ? 0 : x > 1 ? 1 : x;
+        }
+        moved += (double)b->degree[i] * (x - b->x[i]) * (x - b->x[i]);
+        b->x[i] = x;
+    }
+    b->dual = moved;
+}
+
+static void multiplier_pass(binary *b) {
+    double primal = 0;
+    memset(b->sum, 0, (size_t)b->model->s->n_vars * sizeof(double));
+    for (int64_t k = 0; k < b->n_links; k++) {
+        link *l = &b->links[k];
+        for (int e = 0; e < 2; e++) {
+            int32_t i = e ? l->j : l->i;
+            double d = l->copy[e] - b->x[i];
+            primal += d * d;
+            l->lambda[e] += b->rho * d;
+            b->sum[i] += l->lambda[e];
+        }
+    }
+    const double edges = b->n_links ? 2.0 * (double)b->n_links : 1.0;
+    const double scale = b->scale > 0 ? b->scale / (double)b->n_links : 1;
+    b->primal = sqrt(primal / edges);
+    b->dual = b->rho * sqrt(b->dual / edges) / scale;
+}
+
+static double bound_value(const binary *b) {
+    fgi_sum sum = b->constant;
+    for (int64_t i = 0; i < b->model->s->n_vars; i++) {
+        double v = b->u[i] + b->charge[i] + b->sum[i];
+        if (v > 0) fgi_sum_add(&sum, v);
+    }
+    for (int64_t k = 0; k < b->n_links; k++) {
+        const link *l = &b->links[k];
+        double best = 0, both = l->t - l->lambda[0] - l->lambda[1];
+        if (-l->lambda[0] > best) best = -l->lambda[0];
+        if (-l->lambda[1] > best) best = -l->lambda[1];
+        if (both > best) best = both;
+        fgi_sum_add(&sum, best);
+    }
+    return fgi_safe_bound(fgi_sum_value(&sum), b->magnitude);
+}
+
+/* ---- labelings ---------------------------------------------------------------------------------------------- */
+
+/* Links by variable; NULL memory returns 0. */
+static int index_links(binary *b) {
+    const int64_t n = b->model->s->n_vars;
+    if (2 * b->n_links > b->incident_capacity) {
+        free(b->incident);
+        b->incident_capacity = 4 * b->n_links;
+        if (!(b->incident = fgi_alloc(b->incident_capacity, sizeof(int32_t)))) {
+            b->incident_capacity = 0;
+            return 0;
+        }
+    }
+    b->start[0] = 0;
+    for (int64_t i = 0; i < n; i++) b->start[i + 1] = b->start[i] + b->degree[i];
+    for (int64_t k = b->n_links - 1; k >= 0; k--) {
+        b->incident[--b->start[b->links[k].i + 1]] = (int32_t)k;
+        b->incident[--b->start[b->links[k].j + 1]] = (int32_t)k;
+    }
+    for (int64_t i = 0; i < n; i++) b->start[i] = b->start[i + 1];
+    b->start[n] = 2 * b->n_links;
+    return 1;
+}
+
+/* What variable i adds to the score when it is on. All factors between variables that are on are active. */
+static double worth(const binary *b, int32_t i) {
+    double w = b->u[i];
+    for (int64_t k = b->start[i]; k < b->start[i + 1]; k++) {
+        const link *l = &b->links[b->incident[k]];
+        if (b->labels[l->i == i ? l->j : l->i]) w += l->t;
+    }
+    return w;
+}
+
+/* Rounds x and flips single variables while that gains. A variable new to the labeling first gets its factors to the rest. */
+static int decode(fgi_solver *solver, binary *b) {
+    const int32_t n = (int32_t)b->model->s->n_vars;
+    for (int32_t i = 0; i < n; i++) {
+        b->labels[i] = b->x[i] > 0.5;
+        if (b->labels[i] && !turn_on(b, i)) return 0;
+    }
+    if (!index_links(b)) return 0;
+    for (int round = 0, changed = 1; changed && round < 50; round++) {
+        changed = 0;
+        for (int32_t i = 0; i < n; i++) {
+            double w = b->degree[i] || b->u[i] > 0 || b->labels[i] ? worth(b, i) : -1;
+            if (b->labels[i] ? w >= 0 : w <= 0) continue;
+            if (!b->is_on[i]) {
+                if (!turn_on(b, i) || !index_links(b)) return 0;
+                if (worth(b, i) <= 0) continue;
+            }
+            b->labels[i] = !b->labels[i];
+            changed = 1;
+        }
+    }
+    double score = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (b->labels[i]) score += 0.5 * (b->u[i] + worth(b, i)); /* each pair is seen from both ends */
+    if (b->best == -INFINITY || score > b->best + 1e-12 * fabs(b->best)) {
+        b->best = score;
+        fgi_solver_consider(solver, b->labels);
+    }
+    return 1;
+}
+
+/* ---- driver ------------------------------------------------------------------------------------------------- */
+
+static void finish_iteration(fgi_solver *solver, binary *b) {
+    fgi_info *info = &solver->info;
+    info->iterations++;
+    info->primal_infeasibility = b->primal;
+    info->dual_infeasibility = b->dual;
+    info->rho = b->rho;
+    info->oracle_calls += b->n_links;
+    info->entries_touched = b->n_links;
+    info->active_per_factor = (double)b->n_links / (double)b->model->s->n_factors;
+    if (info->iterations >= b->next_adapt) {
+        b->next_adapt = info->iterations + ADAPT_EVERY + info->iterations / 20;
+        if (b->primal > 50 * b->dual && b->dual > 0) b->rho *= 1.5;
+        else if (2 * b->dual > b->primal) b->rho /= 1.5;
+    }
+}
+
+static void certify(fgi_solver *solver, binary *b) {
+    double bound = bound_value(b);
+    int stalled = b->last_bound - bound < 1e-7 * fmax(1, fabs(bound));
+    b->last_bound = bound;
+    fgi_solver_bound(solver, bound);
+    b->settled = stalled && b->primal < CONVERGED && b->dual < CONVERGED && b->activated == 0 ? b->settled + 1 : 0;
+}
+
+/* Set-up passes over all factors; returns 1 when the stage is complete. */
+static int each_factor(binary *b, void (*body)(binary *, int64_t)) {
+    int64_t end = b->cursor + CHUNK < b->model->s->n_factors ? b->cursor + CHUNK : b->model->s->n_factors;
+    for (; b->cursor < end; b->cursor++) body(b, b->cursor);
+    if (b->cursor < b->model->s->n_factors) return 0;
+    b->cursor = 0;
+    return 1;
+}
+
+static double first_penalty(const binary *b) { return b->scale > 0 ? 0.1 * b->scale / (double)b->n_links : 1; }
+
+static int step(fgi_solver *solver, binary *b) {
+    const int64_t t = solver->info.iterations;
+    double begin = fgi_clock();
+    switch (b->stage) {
+    case FOLD:
+        fold_unaries(b);
+        b->stage = COUNT;
+        break;
+    case COUNT:
+        if (!each_factor(b, fold_factor)) break;
+        if (!begin_fill(b)) return 0;
+        solver->info.memory += 4 * b->positive_begin[b->model->s->n_vars];
+        b->stage = FILL;
+        break;
+    case FILL:
+        if (each_factor(b, fill_factor)) {
+            for (int64_t i = 0; i < b->model->s->n_vars; i++) b->x[i] = b->u[i] + b->charge[i] > 0;
+            b->stage = ACTIVATE;
+        }
+        break;
+    case ACTIVATE:
+        if (t >= b->next_activate) {
+            b->next_activate = t + ACTIVATE_EVERY;
+            if (!activate_more(b)) return 0;
+            if (b->rho == 0) b->rho = solver->settings.rho > 0 ? solver->settings.rho : first_penalty(b);
+        }
+        if (t == 0 && !decode(solver, b)) return 0;
+        b->stage = FACTORS;
+        solver->info.seconds_oracle += fgi_clock() - begin;
+        return 1;
+    case FACTORS:
+        fgi_pool_run(b->n_links > 4 * SMALL ? solver->pool : NULL, b->n_links, SMALL, factor_pass, b);
+        b->stage = VARIABLES;
+        solver->info.seconds_update += fgi_clock() - begin;
+        return 1;
+    case VARIABLES:
+        variable_pass(b);
+        b->stage = MULTIPLIERS;
+        solver->info.seconds_update += fgi_clock() - begin;
+        return 1;
+    case MULTIPLIERS:
+        multiplier_pass(b);
+        finish_iteration(solver, b);
+        b->stage = solver->info.iterations >= b->next_bound ? BOUND : ACTIVATE;
+        solver->info.seconds_update += fgi_clock() - begin;
+        return 1;
+    case BOUND:
+        b->next_bound = t + BOUND_EVERY;
+        certify(solver, b);
+        solver->info.seconds_bound += fgi_clock() - begin;
+        begin = fgi_clock();
+        if (!decode(solver, b)) return 0;
+        solver->info.seconds_decode += fgi_clock() - begin;
+        if (b->settled > 1) solver->info.status = FGI_CONVERGED;
+        b->stage = ACTIVATE;
+        return 1;
+    }
+    solver->info.seconds_setup += fgi_clock() - begin;
+    return 1;
+}
+
+static fgi_rc binary_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    binary *b = solver->state;
+    do {
+        if (!step(solver, b)) return FGI_NO_MEMORY;
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    return FGI_OK;
+}
+
+static int binary_marginals(const fgi_solver *solver, double *x) {
+    const binary *b = solver->state;
+    for (int64_t i = 0; i < b->model->s->n_vars; i++) {
+        x[2 * i] = 1 - b->x[i];
+        x[2 * i + 1] = b->x[i];
+    }
+    return 1;
+}
+
+const fgi_solver_ops fgi_gdmm_binary_ops = {
+    .name = "gdmm", .create = binary_create, .run = binary_run, .destroy = binary_destroy, .marginals = binary_marginals};

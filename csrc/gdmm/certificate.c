@@ -1,0 +1,107 @@
+/* gdmm/certificate.c - the certificate of Algorithm 8, valid for every mu:
+ *
+ *     D(mu) = sum_i max_a [ theta_i(a) + sum_f mu_if(a) ] + sum_f max_y [ theta_f(y) - sum_i mu_if(y_i) ]  >=  optimum
+ *
+ * The second sum is one pass of the same oracle as the factor step, with mu in place of delta. */
+#include <string.h>
+#include "gdmm/gdmm.h"
+
+static double pair_maximum(const gdmm *g, int64_t f) {
+    const gdmm_pair *t = &g->pairs[f];
+    const gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
+    double v00 = t->constant - s->mu[0] - r->mu[0], v10 = t->constant + t->u0 - s->mu[1] - r->mu[0];
+    double v01 = t->constant + t->u1 - s->mu[0] - r->mu[1], v11 = t->constant + t->u0 + t->u1 + t->t - s->mu[1] - r->mu[1];
+    double low = v00 > v10 ? v00 : v10, high = v01 > v11 ? v01 : v11;
+    return low > high ? low : high;
+}
+
+static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
+    const fgi_structure *st = g->model->s;
+    if (g->is_pair[f]) return pair_maximum(g, f);
+    const fgi_view v = fgi_factor_view(g->model, f);
+    for (int32_t k = 0; k < v.arity; k++) {
+        const gdmm_slot *s = &g->slots[fgi_factor_begin(st, f) + k];
+        w->messages[k] = (fgi_message){s->n, s->labels, s->mu};
+        w->state[k] = st->cards[v.vars[k]];
+    }
+    fgi_oracle_query query = {.view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
+    query.hint = gdmm_strongest(g, &v, &g->active[f]);
+    fgi_argmax found;
+    fgi_rc rc = fgi_oracle_argmax(&query, w->oracle, &found);
+    if (rc) {
+        w->rc = rc;
+        return INFINITY;
+    }
+    return found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN ? -INFINITY : found.value;
+}
+
+/* The label it is attained at is where a warm start begins. */
+static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
+    const fgi_structure *st = g->model->s;
+    const double *theta = g->theta + st->unary_begin[i];
+    int32_t n = 0, label = g->rounded[i];
+    double best = -INFINITY;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        const gdmm_slot *s = &g->slots[g->adj_slot[k]];
+        for (int32_t e = 0; e < s->n; e++) {
+            int32_t a = s->labels[e];
+            if (!w->mark[a]) {
+                if (theta[a] == -INFINITY) continue;
+                w->mark[a] = 1;
+                w->sum[a] = theta[a];
+                w->touched[n++] = a;
+            }
+            w->sum[a] += s->mu[e];
+        }
+    }
+    for (int32_t k = 0; k < n; k++)
+        if (w->sum[w->touched[k]] > best) {
+            best = w->sum[w->touched[k]];
+            label = w->touched[k];
+        }
+    if (g->sorted && st->cards[i] > n) { /* and the best label without a message */
+        const int32_t *sorted = g->sorted + st->unary_begin[i];
+        int32_t k = 0;
+        while (k < st->cards[i] && w->mark[sorted[k]]) k++;
+        if (k < st->cards[i] && theta[sorted[k]] > best) {
+            best = theta[sorted[k]];
+            label = sorted[k];
+        }
+    } else if (n == 0) {
+        best = theta[g->rounded[i]];
+    }
+    for (int32_t k = 0; k < n; k++) w->mark[w->touched[k]] = 0;
+    if (g->solver->info.iterations == 0) g->rounded[i] = label;
+    return best;
+}
+
+static int64_t factor_blocks(const gdmm *g) { return (g->model->s->n_factors + GDMM_BLOCK - 1) / GDMM_BLOCK; }
+
+int64_t gdmm_bound_size(const gdmm *g) { return factor_blocks(g) + (g->model->s->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK; }
+
+/* One index is one block of factors or of variables, with a sum of its own. */
+void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker) {
+    gdmm *g = context;
+    gdmm_worker *w = &g->workers[worker];
+    const int64_t split = factor_blocks(g);
+    for (int64_t b = begin; b < end; b++) {
+        fgi_sum sum = {0};
+        int64_t first = (b < split ? b : b - split) * GDMM_BLOCK, n = b < split ? g->model->s->n_factors : g->model->s->n_vars;
+        for (int64_t k = first; k < first + GDMM_BLOCK && k < n; k++)
+            fgi_sum_add(&sum, b < split ? factor_maximum(g, w, k) : variable_maximum(g, w, k));
+        g->partial_sum[b] = sum;
+    }
+}
+
+double gdmm_bound_value(const gdmm *g) {
+    fgi_sum sum = {0};
+    double magnitude = fabs(g->model->s->constant);
+    fgi_sum_add(&sum, g->model->s->constant);
+    for (int64_t b = 0; b < gdmm_bound_size(g); b++) {
+        double value = fgi_sum_value(&g->partial_sum[b]);
+        if (value > -INFINITY) magnitude += fabs(value);
+        fgi_sum_add(&sum, value);
+    }
+    double value = fgi_sum_value(&sum);
+    return value == -INFINITY ? value : value + 1e-14 * magnitude; /* rounding inside the terms, upward */
+}

@@ -1,0 +1,220 @@
+/* gdmm/factor.c - the factor pass of Algorithm 8: for every factor, given x and mu,
+ *
+ *     y_f = argmax over the active states of  theta_f.y - sum_i [ mu_if.M_if y + rho/2 |M_if y - x_i|^2 ]    (3.28)
+ *
+ * after the oracle has added the state with the steepest ascent (3.31): argmax theta_f - sum_i delta_if,
+ * delta_if = mu_if + rho (M_if y_f - x_i). The active sets are tiny, so (3.28) is solved to the end on them instead of by
+ * one projected step (3.29). Binary pairwise factors have a closed form and need neither oracle nor active set. */
+#include <string.h>
+#include "model/marginal.h"
+#include "gdmm/gdmm.h"
+
+static const int32_t MAX_STEPS = 100; /* of fgi_simplex_ascend; one that is cut short goes on in the next pass */
+
+static double clip(double p) { return p < 0 ? 0 : p > 1 ? 1 : p; }
+
+/* min over p, q in [0,1] of (p-p0)^2 + (q-q0)^2 - tau min(p,q), tau >= 0 */
+static void attract(double p0, double q0, double tau, double *p, double *q) {
+    double h = 0.5 * tau;
+    if (p0 > q0 + h) {
+        *p = clip(p0);
+        *q = clip(q0 + h);
+    } else if (q0 > p0 + h) {
+        *p = clip(p0 + h);
+        *q = clip(q0);
+    } else {
+        *p = *q = clip(0.5 * (p0 + q0 + h));
+    }
+}
+
+/* y(1,1) is min(p,q) when tau >= 0, else max(0, p+q-1) = p - min(p, 1-q). */
+void gdmm_binary_step(double p0, double q0, double tau, double *p, double *q) {
+    if (tau >= 0) {
+        attract(p0, q0, tau, p, q);
+    } else {
+        attract(p0 + 0.5 * tau, 1 - q0, -tau, p, q);
+        *q = 1 - *q;
+    }
+}
+
+/* With m = (1-p, p) and n = (1-q, q), |m - x|^2 is 2 (p - (1 - x_0 + x_1) / 2)^2 plus a constant. */
+static void update_pair(gdmm *g, int64_t f) {
+    const gdmm_pair *t = &g->pairs[f];
+    gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
+    const double half = 0.5 / g->rho;
+    double p, q, p0 = 0.5 * (1 - s->x[0] + s->x[1]) + half * (t->u0 - (s->mu[1] - s->mu[0]));
+    double q0 = 0.5 * (1 - r->x[0] + r->x[1]) + half * (t->u1 - (r->mu[1] - r->mu[0]));
+    gdmm_binary_step(p0, q0, 2 * half * t->t, &p, &q);
+    s->m[0] = 1 - p;
+    s->m[1] = p;
+    r->m[0] = 1 - q;
+    r->m[1] = q;
+}
+
+/* delta_if for all variables of the factor, in the worker's messages. */
+static void collect_messages(const gdmm *g, gdmm_worker *w, int64_t first, int32_t arity) {
+    double *delta = w->delta;
+    for (int32_t k = 0; k < arity; k++) {
+        const gdmm_slot *s = &g->slots[first + k];
+        for (int32_t e = 0; e < s->n; e++) delta[e] = s->mu[e] + g->rho * (s->m[e] - s->x[e]);
+        w->messages[k] = (fgi_message){s->n, s->labels, delta};
+        delta += s->n;
+    }
+}
+
+static int reserve(gdmm_active *a, int32_t arity) {
+    if (a->n < a->capacity) return 1;
+    int32_t capacity = a->capacity ? 2 * a->capacity : 2;
+    double *block = fgi_alloc(capacity, 2 * sizeof(double) + (size_t)arity * sizeof(int32_t));
+    if (!block) return 0;
+    int32_t *labels = (int32_t *)(block + 2 * (int64_t)capacity);
+    if (a->n) {
+        memcpy(block, a->theta, (size_t)a->n * sizeof(double));
+        memcpy(block + capacity, a->y, (size_t)a->n * sizeof(double));
+        memcpy(labels, a->labels, (size_t)a->n * (size_t)arity * sizeof(int32_t));
+    }
+    free(a->theta);
+    *a = (gdmm_active){a->n, capacity, labels, block, block + capacity};
+    return 1;
+}
+
+static double message_at(const fgi_message *m, const gdmm_slot *s, int32_t label) {
+    int32_t at = gdmm_slot_find(s, label);
+    return at < 0 ? 0 : m->values[at];
+}
+
+static void unpack_state(const fgi_structure *st, const fgi_view *v, int64_t state, int32_t *labels) {
+    for (int32_t k = v->arity - 1; k >= 0; k--) {
+        labels[k] = (int32_t)(state % st->cards[v->vars[k]]);
+        state /= st->cards[v->vars[k]];
+    }
+}
+
+static double state_score(const fgi_view *v, int64_t state, const int32_t *labels) {
+    return v->arity == 2 ? fgi_view_at2(v, labels[0], labels[1]) : v->weight * v->values[state];
+}
+
+/* Gains theta - sum delta of the active states, and the oracle's state added if it promises more than they do. */
+static int refresh_active(gdmm *g, gdmm_worker *w, const fgi_view *v, int64_t first, gdmm_active *a, fgi_argmax found) {
+    const int32_t arity = v->arity;
+    if (a->n + 1 > w->gain_capacity) {
+        double *gain = realloc(w->gain, 2 * ((size_t)a->n + 1) * sizeof *gain);
+        if (!gain) return 0;
+        w->gain = gain;
+        w->gain_capacity = 2 * (a->n + 1);
+    }
+    double top = -INFINITY;
+    for (int32_t s = 0; s < a->n; s++) {
+        w->gain[s] = a->theta[s];
+        const int32_t *label = a->labels + (int64_t)s * arity;
+        for (int32_t k = 0; k < arity; k++) w->gain[s] -= message_at(&w->messages[k], &g->slots[first + k], label[k]);
+        if (w->gain[s] > top) top = w->gain[s];
+    }
+    if (a->n > 0 && !(found.value > top)) return 1;
+    if (!reserve(a, arity)) return 0;
+    int32_t *labels = a->labels + (int64_t)a->n * arity;
+    unpack_state(g->model->s, v, found.state, labels);
+    for (int32_t s = 0; s < a->n; s++) /* equal up to rounding: already there */
+        if (memcmp(labels, a->labels + (int64_t)s * arity, (size_t)arity * sizeof *labels) == 0) return 1;
+    a->theta[a->n] = state_score(v, found.state, labels);
+    a->y[a->n] = a->n == 0 ? 1 : 0;
+    w->gain[a->n++] = found.value;
+    return 1;
+}
+
+/* m = M y in all slots; states that ended at zero leave. */
+static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
+    int32_t kept = 0;
+    for (int32_t s = 0; s < a->n; s++) {
+        if (!(a->y[s] > 0)) continue;
+        a->theta[kept] = a->theta[s];
+        a->y[kept] = a->y[s];
+        memmove(a->labels + (int64_t)kept * arity, a->labels + (int64_t)s * arity, (size_t)arity * sizeof(int32_t));
+        kept++;
+    }
+    a->n = kept;
+    for (int32_t k = 0; k < arity; k++) {
+        gdmm_slot *slot = &g->slots[first + k];
+        if (slot->n) memset(slot->m, 0, (size_t)slot->n * sizeof(double));
+        for (int32_t s = 0; s < a->n; s++) {
+            int32_t at = gdmm_slot_at(slot, a->labels[(int64_t)s * arity + k]);
+            if (at < 0) return 0;
+            slot->m[at] += a->y[s];
+        }
+    }
+    return 1;
+}
+
+/* The oracle where all labels of both variables have messages: nothing to skip, so a max-plus product over the table (a linear
+ * pass for implicit tables) gives the best entry of every row, and the best row is then read for its column. */
+static void dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
+    const double *delta = w->messages[0].values, *other = w->messages[1].values;
+    for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
+    fgi_view_maxplus(g->kernels, v, 1, w->candidate, w->value, w->sum);
+    int32_t row = 0, column = 0;
+    for (int32_t a = 0; a < v->rows; a++)
+        if (w->value[a] - delta[a] > w->value[row] - delta[row]) row = a;
+    double best = -INFINITY;
+    for (int32_t b = 0; b < v->cols; b++) {
+        double value = fgi_view_at2(v, row, b) - delta[row] - other[b];
+        if (value > best) {
+            best = value;
+            column = b;
+        }
+    }
+    w->scanned += (int64_t)v->rows * v->cols;
+    w->calls++;
+    *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
+}
+
+int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
+    if (a->n == 0) return -1;
+    int32_t best = 0;
+    int64_t state = 0;
+    for (int32_t s = 1; s < a->n; s++)
+        if (a->y[s] > a->y[best]) best = s;
+    for (int32_t k = 0; k < v->arity; k++) state = state * g->model->s->cards[v->vars[k]] + a->labels[(int64_t)best * v->arity + k];
+    return state;
+}
+
+static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_active *a, fgi_argmax *out) {
+    if (g->dense && v->arity == 2) {
+        dense_argmax(g, w, v, out);
+        return FGI_OK;
+    }
+    for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
+    fgi_oracle_query query = {.view = *v, .cards = w->state, .order = g->order[v->table], .messages = w->messages, .excluded = -1};
+    query.hint = gdmm_strongest(g, v, a);
+    return fgi_oracle_argmax(&query, w->oracle, out);
+}
+
+static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
+    const fgi_structure *st = g->model->s;
+    const fgi_view v = fgi_factor_view(g->model, f);
+    const int64_t first = fgi_factor_begin(st, f);
+    gdmm_active *a = &g->active[f];
+    collect_messages(g, w, first, v.arity);
+    fgi_argmax found;
+    fgi_rc rc = find_state(g, w, &v, a, &found);
+    if (rc) return rc;
+    if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) {
+        w->infeasible = 1;
+        return FGI_OK;
+    }
+    if (!refresh_active(g, w, &v, first, a, found)) return FGI_NO_MEMORY;
+    if (a->n > 1) fgi_simplex_ascend(a->n, v.arity, a->labels, g->rho, w->gain, a->y, MAX_STEPS);
+    return scatter(g, a, first, v.arity) ? FGI_OK : FGI_NO_MEMORY;
+}
+
+void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker) {
+    gdmm *g = context;
+    gdmm_worker *w = &g->workers[worker];
+    for (int64_t f = begin; f < end; f++) {
+        if (g->is_pair[f]) {
+            update_pair(g, f);
+        } else {
+            fgi_rc rc = update_factor(g, w, f);
+            if (rc) w->rc = rc;
+        }
+    }
+}

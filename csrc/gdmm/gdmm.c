@@ -1,0 +1,251 @@
+/* gdmm/gdmm.c - the greedy direction method of multipliers for MAP, Algorithm 8 of the thesis (section 3.2). One iteration is
+ *
+ *     1. every factor: the oracle's state joins A_f, y_f is optimised on A_f          gdmm/factor.c
+ *     2. every variable: x_i by projection, then mu_if += rho (M_if y_f - x_i)        gdmm/variable.c
+ *
+ * and, now and then, the certificate D(mu) (gdmm/certificate.c) and a labeling (gdmm/decode.c). The penalty follows the residuals.
+ * Stages are walked in pieces of a millisecond or so: a run can pause anywhere and goes on where it was, and what it
+ * computes depends neither on the pauses nor on the number of threads. */
+#include <string.h>
+#include "gdmm/gdmm.h"
+
+static const double CONVERGED = 1e-6;    /* both residuals */
+static const int64_t BOUND_EVERY = 8;    /* iterations: the certificate costs about as much as one */
+static const int64_t ADAPT_EVERY = 5;
+static const int64_t SWEEP_WINDOW = 10;  /* sweeps that together must gain ... */
+static const double SWEEP_GAIN = 0.01;   /* ... this part of what sweeps have gained before, or of the gap */
+static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
+
+/* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided. */
+static const int64_t MANY_FACTORS = 500000;
+
+static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
+    const int32_t algorithm = solver->settings.algorithm;
+    if (algorithm == 9 || (algorithm == 0 && solver->model->s->n_factors >= MANY_FACTORS)) {
+        if (gdmm_binary_fits(solver->model)) {
+            solver->ops = &fgi_gdmm_binary_ops;
+            return solver->ops->create(solver, err);
+        }
+        if (algorithm == 9)
+            return fgi_fail(err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
+    }
+    if (!gdmm_in_range(solver->model))
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes scores whose sum is below %g; divide all of them by a constant", GDMM_LARGEST);
+    gdmm *g = fgi_calloc(1, sizeof *g);
+    solver->state = g;
+    if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    g->solver = solver;
+    g->model = solver->model;
+    g->kernels = fgi_kernels_get();
+    g->relaxation = 1.5;
+    g->last_bound = g->sweep_bound = INFINITY;
+    fgi_rc rc = gdmm_allocate(g, err);
+    if (!rc && !(g->propagation = gdmm_propagation_create(g))) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return rc;
+}
+
+static void gdmm_destroy(fgi_solver *solver) { gdmm_release(solver->state); }
+
+/* ---- stages ------------------------------------------------------------------------------------------------- */
+
+typedef struct shifted { gdmm *g; fgi_body body; int64_t offset; } shifted;
+
+static void run_shifted(void *context, int64_t begin, int64_t end, int worker) {
+    shifted *s = context;
+    s->body(s->g, s->offset + begin, s->offset + end, worker);
+}
+
+/* Runs the next piece (whole blocks) of a pass over n indices; returns 1 when the pass is complete. */
+static int advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds) {
+    double start = fgi_clock();
+    int64_t left = n - g->cursor, take = left < piece ? left : piece;
+    shifted context = {g, body, g->cursor};
+    fgi_pool_run(g->solver->pool, take, block, run_shifted, &context);
+    g->cursor += take;
+    *seconds += fgi_clock() - start;
+    if (g->cursor < n) return 0;
+    g->cursor = 0;
+    return 1;
+}
+
+static void enter(gdmm *g, gdmm_stage stage) {
+    g->stage = stage;
+    g->cursor = 0;
+}
+
+/* Residual balancing: the ratio of the primal residual and the dual one (relative to the range of the scores) stays near
+ * RHO_BALANCE. Ever rarer, since each change sets the convergence back a little. Zero residuals leave the penalty alone: early
+ * on they mean that it is too large for anything to move, not convergence, and the multipliers go on growing. */
+static void adapt_penalty(gdmm *g) {
+    int64_t t = g->solver->info.iterations;
+    if (t < g->next_adapt) return;
+    g->next_adapt = t + ADAPT_EVERY + t / 20;
+    if (g->primal > RHO_BALANCE * RHO_SLACK * g->dual && g->dual > 0) g->rho *= RHO_STEP;
+    else if (g->dual * RHO_BALANCE > RHO_SLACK * g->primal) g->rho /= RHO_STEP;
+}
+
+static void finish_iteration(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    fgi_info *info = &g->solver->info;
+    double primal = 0, dual = 0, edges = g->n_slots > 0 ? (double)g->n_slots : 1;
+    for (int64_t b = 0; b < (st->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK; b++) {
+        primal += g->partial[2 * b];
+        dual += g->partial[2 * b + 1];
+    }
+    g->primal = sqrt(primal / edges);
+    g->dual = g->rho * sqrt(dual / edges) / g->scale;
+    info->iterations++;
+    g->work += g->pass_work;
+    info->primal_infeasibility = g->primal;
+    info->dual_infeasibility = g->dual;
+    info->rho = g->rho;
+    adapt_penalty(g);
+}
+
+static void collect_statistics(gdmm *g) {
+    fgi_info *info = &g->solver->info;
+    int64_t active = 0, calls = 0, touched = 0;
+    for (int64_t f = 0; f < g->model->s->n_factors; f++) active += g->is_pair[f] ? 4 : g->active[f].n;
+    for (int k = 0; k < g->n_workers; k++) {
+        calls += fgi_oracle_calls(g->workers[k].oracle) + g->workers[k].calls;
+        touched += fgi_oracle_touched(g->workers[k].oracle) + g->workers[k].scanned;
+    }
+    info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
+    info->oracle_calls = calls;
+    info->entries_touched = touched + g->sweep_entries;
+}
+
+/* What comes after a complete stage: certificate, labeling and search when they are due, else the next iteration. */
+static gdmm_stage next_stage(gdmm *g) {
+    int64_t t = g->solver->info.iterations;
+    if (g->stage == GDMM_PREPARE && !g->sweep) return GDMM_BOUND;
+    if (g->stage == GDMM_VARIABLES && t >= g->next_bound) {
+        g->next_bound = t + BOUND_EVERY;
+        return GDMM_BOUND;
+    }
+    if (g->stage < GDMM_DECODE && (t == 0 || g->offered || g->converged || gdmm_decode_due(g))) return GDMM_DECODE;
+    if (gdmm_search_due(g)) return GDMM_SEARCH;
+    if (g->converged) g->solver->info.status = FGI_CONVERGED;
+    if (t == 0 && !g->sweep && g->warm) g->solver->failure = gdmm_start_from_labels(g);
+    return g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS;
+}
+
+static void take_bound(gdmm *g, double bound) {
+    fgi_info *info = &g->solver->info;
+    int stalled = g->last_bound - bound < 1e-7 * (fabs(bound) > 1 ? fabs(bound) : 1);
+    fgi_solver_bound(g->solver, bound);
+    g->last_bound = bound;
+    /* Residuals vanish in the first iterations after a start from labels, too: that is no convergence. */
+    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations - g->swept_at > 2 * BOUND_EVERY) g->converged = 1;
+}
+
+/* The first phase, on models whose tables can be read whole: sweeps of dual coordinate ascent, for as long as they
+ * gain a fair part of what there is to gain. Then their multipliers are where Algorithm 8 starts. */
+static gdmm_stage after_sweep(gdmm *g, double bound) {
+    fgi_info *info = &g->solver->info;
+    fgi_solver_bound(g->solver, bound);
+    g->work += g->pass_work;
+    memcpy(g->rounded, gdmm_sweep_labels(g->sweep), (size_t)g->model->s->n_vars * sizeof *g->rounded);
+    if (!gdmm_sweep_forward(g->sweep)) return next_stage(g); /* the backward half is next */
+    info->iterations++;
+    if (info->iterations == 1) g->sweep_first = g->sweep_bound = bound;
+    if (info->iterations % SWEEP_WINDOW != 0) return GDMM_SWEEP;
+    double gained = g->sweep_bound - bound, gap = info->score > -INFINITY ? bound - info->score : INFINITY;
+    g->sweep_bound = bound;
+    if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + 1)) return GDMM_SWEEP;
+    gdmm_sweep_store(g, g->sweep);
+    g->solver->failure = gdmm_start_from_labels(g);
+    g->swept = 1;
+    g->swept_at = info->iterations;
+    return GDMM_FACTORS;
+}
+
+static fgi_rc worker_failure(const gdmm *g) {
+    for (int k = 0; k < g->n_workers; k++)
+        if (g->workers[k].rc) return g->workers[k].rc;
+    return g->solver->failure;
+}
+
+/* One piece of the current stage. */
+static void step(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    fgi_info *info = &g->solver->info;
+    double start = fgi_clock(), bound;
+    int done;
+    switch (g->stage) {
+    case GDMM_PROPAGATE:
+        done = gdmm_propagate_step(g, g->propagation);
+        if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
+        if (done > 0) {
+            gdmm_propagation_free(g->propagation);
+            g->propagation = NULL;
+            enter(g, GDMM_PREPARE);
+        }
+        info->seconds_setup += fgi_clock() - start;
+        return;
+    case GDMM_PREPARE:
+        if (gdmm_prepare_step(g)) enter(g, next_stage(g));
+        info->seconds_setup += fgi_clock() - start;
+        return;
+    case GDMM_SWEEP:
+        done = gdmm_sweep_step(g, g->sweep, &bound);
+        if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
+        info->seconds_bound += fgi_clock() - start;
+        if (done > 0) enter(g, after_sweep(g, bound));
+        return;
+    case GDMM_FACTORS:
+        if (advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle)) g->stage = GDMM_VARIABLES;
+        for (int k = 0; k < g->n_workers; k++)
+            if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
+        return;
+    case GDMM_VARIABLES:
+        if (advance(g, st->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
+            finish_iteration(g);
+            enter(g, next_stage(g));
+        }
+        return;
+    case GDMM_BOUND:
+        if (g->sweep) {
+            if (g->cursor == 0) gdmm_sweep_load(g, g->sweep);
+            g->cursor = 1;
+            done = gdmm_sweep_step(g, g->sweep, &bound);
+            info->seconds_bound += fgi_clock() - start;
+            if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
+            if (done > 0) {
+                take_bound(g, bound);
+                if (gdmm_sweep_forward(g->sweep)) enter(g, next_stage(g));
+            }
+            return;
+        }
+        if (advance(g, gdmm_bound_size(g), 1, g->piece / GDMM_BLOCK, gdmm_bound_pass, &info->seconds_bound)) {
+            take_bound(g, gdmm_bound_value(g));
+            enter(g, next_stage(g));
+        }
+        return;
+    case GDMM_DECODE:
+        done = gdmm_decode_step(g);
+        if (done) enter(g, next_stage(g));
+        info->seconds_decode += fgi_clock() - start;
+        return;
+    case GDMM_SEARCH:
+        if (gdmm_search_step(g)) enter(g, next_stage(g));
+        info->seconds_decode += fgi_clock() - start;
+        return;
+    }
+}
+
+static fgi_rc gdmm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    gdmm *g = solver->state;
+    fgi_rc rc = FGI_OK;
+    do {
+        step(g);
+        rc = worker_failure(g);
+    } while (!rc && !fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    if (g->stage > GDMM_PREPARE) collect_statistics(g);
+    return rc;
+}
+
+const fgi_solver_ops fgi_gdmm_ops = {
+    .name = "gdmm", .create = gdmm_create, .run = gdmm_run, .destroy = gdmm_destroy, .offered = gdmm_offered,
+    .message_size = gdmm_message_size, .messages = gdmm_messages, .warm_start = gdmm_warm_start, .marginals = gdmm_marginals,
+    .update = gdmm_update};

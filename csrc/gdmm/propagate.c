@@ -1,0 +1,167 @@
+/* gdmm/propagate.c - removal of labels that no feasible labeling can use, before anything else is done.
+ *
+ * Small tables: generalised arc consistency over the factors with forbidden entries, with a work list. Large ones: one
+ * linear pass per *distinct* pairwise table finds the rows and columns that are forbidden throughout. */
+#include <string.h>
+#include "gdmm/gdmm.h"
+
+static const int64_t LARGE_STATES = 1 << 18;
+static const int64_t STEP_WORK = 500000;
+
+struct gdmm_propagation {
+    int32_t *queue;    /* circular work list of factors */
+    uint8_t *queued;
+    uint8_t *support;  /* max_arity * max_card */
+    int64_t head, count, table;
+};
+
+static void push(const gdmm *g, gdmm_propagation *p, int32_t f) {
+    if (p->queued[f] || g->model->t->facts[g->model->s->factor_table[f]].n_forbidden == 0) return;
+    p->queued[f] = 1;
+    p->queue[(p->head + p->count++) % g->model->s->n_factors] = f;
+}
+
+static int remove_label(gdmm *g, gdmm_propagation *p, int32_t i, int32_t a) {
+    const fgi_structure *st = g->model->s;
+    double *theta = g->theta + st->unary_begin[i];
+    if (theta[a] == -INFINITY) return 1;
+    theta[a] = -INFINITY;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) push(g, p, st->adj[k]);
+    for (int32_t b = 0; b < st->cards[i]; b++)
+        if (theta[b] > -INFINITY) return 1;
+    return 0; /* no label left */
+}
+
+/* Marks the labels of a factor's variables that occur in some state that is allowed. */
+static void find_support(const gdmm *g, gdmm_propagation *p, const fgi_view *v) {
+    const fgi_structure *st = g->model->s;
+    int32_t at[64] = {0};
+    int32_t *label = v->arity <= 64 ? at : g->workers[0].state;
+    memset(label, 0, (size_t)v->arity * sizeof *label);
+    memset(p->support, 0, (size_t)v->arity * (size_t)st->max_card);
+    for (int64_t state = 0, n = fgi_view_states(g->model, v); state < n; state++) {
+        int allowed = v->values[state] > -INFINITY;
+        for (int32_t k = 0; allowed && k < v->arity; k++) allowed = g->theta[st->unary_begin[v->vars[k]] + label[k]] > -INFINITY;
+        for (int32_t k = 0; allowed && k < v->arity; k++) p->support[(int64_t)k * st->max_card + label[k]] = 1;
+        for (int32_t k = v->arity - 1; k >= 0 && ++label[k] == st->cards[v->vars[k]]; k--) label[k] = 0;
+    }
+}
+
+/* Rows and columns of a large pairwise table without an allowed entry, removed from all its factors. */
+static int prune_table(gdmm *g, gdmm_propagation *p, int32_t t) {
+    const fgi_structure *st = g->model->s;
+    const int32_t rows = st->dims[st->dims_begin[t]], cols = st->dims[st->dims_begin[t] + 1];
+    const double *values = g->model->t->values + st->values_begin[t];
+    uint8_t *row = p->support, *col = p->support + st->max_card;
+    memset(p->support, 0, 2 * (size_t)st->max_card);
+    for (int32_t a = 0; a < rows; a++)
+        for (int32_t b = 0; b < cols; b++)
+            if (values[(int64_t)a * cols + b] > -INFINITY) row[a] = col[b] = 1;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        if (st->factor_table[f] != t) continue;
+        int flip = st->factor_transposed && st->factor_transposed[f];
+        const int32_t *vars = fgi_factor_vars(st, f);
+        for (int32_t a = 0; a < rows; a++)
+            if (!row[a] && !remove_label(g, p, vars[flip], a)) return 0;
+        for (int32_t b = 0; b < cols; b++)
+            if (!col[b] && !remove_label(g, p, vars[!flip], b)) return 0;
+    }
+    return 1;
+}
+
+/* Pairwise: does some allowed label of the other variable go with this one? Mostly the first that is tried does. */
+static int has_partner(const gdmm *g, const fgi_view *v, int side, int32_t label, int64_t *work) {
+    const double *theta = g->theta + g->model->s->unary_begin[v->vars[1 - side]];
+    const int32_t n = side == 0 ? v->cols : v->rows;
+    for (int32_t b = 0; b < n; b++) {
+        ++*work;
+        if (theta[b] > -INFINITY && fgi_view_at2(v, side == 0 ? label : b, side == 0 ? b : label) > -INFINITY) return 1;
+    }
+    return 0;
+}
+
+static int prune_pairwise(gdmm *g, gdmm_propagation *p, const fgi_view *v, int64_t *work) {
+    for (int side = 0; side < 2; side++) {
+        const int32_t i = v->vars[side], n = side == 0 ? v->rows : v->cols;
+        for (int32_t a = 0; a < n; a++)
+            if (g->theta[g->model->s->unary_begin[i] + a] > -INFINITY && !has_partner(g, v, side, a, work) &&
+                !remove_label(g, p, i, a)) return 0;
+    }
+    return 1;
+}
+
+static int prune_factor(gdmm *g, gdmm_propagation *p, int64_t f, int64_t *work) {
+    fgi_view v = fgi_factor_view(g->model, f);
+    if (v.arity == 2) return prune_pairwise(g, p, &v, work);
+    *work += fgi_view_states(g->model, &v);
+    find_support(g, p, &v);
+    for (int32_t k = 0; k < v.arity; k++)
+        for (int32_t a = 0; a < g->model->s->cards[v.vars[k]]; a++)
+            if (!p->support[(int64_t)k * g->model->s->max_card + a] && !remove_label(g, p, v.vars[k], a)) return 0;
+    return 1;
+}
+
+void gdmm_propagation_free(gdmm_propagation *p) {
+    if (!p) return;
+    free(p->queue);
+    free(p->queued);
+    free(p->support);
+    free(p);
+}
+
+gdmm_propagation *gdmm_propagation_create(const gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    gdmm_propagation *p = fgi_calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->queue = fgi_alloc(st->n_factors, sizeof *p->queue);
+    p->queued = fgi_calloc(st->n_factors, 1);
+    p->support = fgi_alloc((int64_t)(st->max_arity > 2 ? st->max_arity : 2) * st->max_card, 1);
+    if (p->queue && p->queued && p->support) return p;
+    gdmm_propagation_free(p);
+    return NULL;
+}
+
+static int is_large(const gdmm *g, int64_t f) {
+    fgi_view v = fgi_factor_view(g->model, f);
+    return v.kind == FGI_DENSE && v.arity == 2 && fgi_view_states(g->model, &v) > LARGE_STATES;
+}
+
+static int some_label(const gdmm *g, int64_t i) {
+    for (int64_t a = g->model->s->unary_begin[i]; a < g->model->s->unary_begin[i + 1]; a++)
+        if (g->theta[a] > -INFINITY) return 1;
+    return 0;
+}
+
+int gdmm_propagate_step(gdmm *g, gdmm_propagation *p) {
+    const fgi_structure *st = g->model->s;
+    if (g->cursor == 0) { /* the first step fills the work list */
+        for (int64_t i = 0; i < st->n_vars; i++)
+            if (!some_label(g, i)) return -1;
+        for (int64_t f = 0; f < st->n_factors; f++) push(g, p, (int32_t)f);
+        for (int64_t t = 0; t < st->n_tables; t++)
+            if (g->model->t->facts[t].max == -INFINITY) p->table = -1;
+        if (p->table < 0)
+            for (int64_t f = 0; f < st->n_factors; f++)
+                if (g->model->t->facts[st->factor_table[f]].max == -INFINITY) return -1;
+        p->table = 0;
+        g->cursor = 1;
+    }
+    for (int64_t work = 0; p->table < st->n_tables; p->table++) {
+        int64_t size = st->values_begin[p->table + 1] - st->values_begin[p->table];
+        if (st->table_kind[p->table] != FGI_DENSE || st->table_arity[p->table] != 2 || size <= LARGE_STATES ||
+            g->model->t->facts[p->table].n_forbidden == 0) continue;
+        if (work > 0) return 0;
+        work += size;
+        if (!prune_table(g, p, (int32_t)p->table)) return -1;
+    }
+    for (int64_t work = 0; p->count > 0 && work < STEP_WORK;) {
+        int32_t f = p->queue[p->head];
+        p->head = (p->head + 1) % st->n_factors;
+        p->count--;
+        p->queued[f] = 0;
+        if (is_large(g, f)) continue;
+        work++;
+        if (!prune_factor(g, p, f, &work)) return -1;
+    }
+    return p->count == 0;
+}

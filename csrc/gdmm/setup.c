@@ -1,0 +1,335 @@
+/* gdmm/setup.c - memory and preparation of Algorithm 8: propagation of hard constraints, sorted unaries, slots. */
+#include <string.h>
+#include "model/marginal.h"
+#include "gdmm/gdmm.h"
+
+/* Above this many factor states in all, messages stay sparse and no pass reads whole tables. */
+static const int64_t DENSE_STATES = 60000000;
+static const int64_t DENSE_LABELS = 20000000;
+static const int32_t SMALL_CARD = 4; /* such a variable's messages are always dense: nothing to save */
+static const int64_t STEP_WORK = 500000;
+static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
+
+int gdmm_in_range(const fgi_model *m) {
+    return m->s->constant == -INFINITY /* infeasible: nothing is computed */ || fgi_dual_magnitude(m) <= GDMM_LARGEST;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------------------- */
+
+static int lists_all_labels(const gdmm_slot *s) { return s->capacity == 0 && s->n > 0; }
+
+int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label) {
+    if (lists_all_labels(s)) return label;
+    int32_t low = 0, high = s->n;
+    while (low < high) {
+        int32_t mid = (low + high) / 2;
+        if (s->labels[mid] < label) low = mid + 1;
+        else high = mid;
+    }
+    return low < s->n && s->labels[low] == label ? low : -1;
+}
+
+/* One block of memory: mu, m, x, labels. */
+static int grow(gdmm_slot *s) {
+    int32_t capacity = s->capacity ? 2 * s->capacity : 4;
+    double *block = fgi_alloc((int64_t)capacity, 3 * sizeof(double) + sizeof(int32_t));
+    if (!block) return 0;
+    int32_t *labels = (int32_t *)(block + 3 * (int64_t)capacity);
+    if (s->n) {
+        size_t bytes = (size_t)s->n * sizeof(double);
+        memcpy(block, s->mu, bytes);
+        memcpy(block + capacity, s->m, bytes);
+        memcpy(block + 2 * (int64_t)capacity, s->x, bytes);
+        memcpy(labels, s->labels, (size_t)s->n * sizeof(int32_t));
+    }
+    if (s->capacity) free(s->mu);
+    s->mu = block;
+    s->m = block + capacity;
+    s->x = block + 2 * (int64_t)capacity;
+    s->labels = labels;
+    s->capacity = capacity;
+    return 1;
+}
+
+int32_t gdmm_slot_at(gdmm_slot *s, int32_t label) {
+    if (lists_all_labels(s)) return label;
+    int32_t at = s->n;
+    while (at > 0 && s->labels[at - 1] > label) at--;
+    if (at > 0 && s->labels[at - 1] == label) return at - 1;
+    if (s->n == s->capacity && !grow(s)) return -1;
+    size_t tail = (size_t)(s->n - at);
+    memmove(s->labels + at + 1, s->labels + at, tail * sizeof(int32_t));
+    memmove(s->mu + at + 1, s->mu + at, tail * sizeof(double));
+    memmove(s->m + at + 1, s->m + at, tail * sizeof(double));
+    memmove(s->x + at + 1, s->x + at, tail * sizeof(double));
+    s->labels[at] = label;
+    s->mu[at] = s->m[at] = s->x[at] = 0;
+    s->n++;
+    return at;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+static int variable_is_dense(const gdmm *g, int64_t i) { return g->dense || g->model->s->cards[i] <= SMALL_CARD; }
+
+static int worker_create(gdmm_worker *w, const fgi_structure *st) {
+    int32_t card = st->max_card > 0 ? st->max_card : 1, arity = st->max_arity > 0 ? st->max_arity : 1;
+    w->oracle = fgi_oracle_scratch_create(card, arity);
+    w->messages = fgi_alloc(arity, sizeof *w->messages);
+    w->delta = fgi_alloc((int64_t)card * arity, sizeof(double));
+    w->state = fgi_alloc(arity, sizeof(int32_t));
+    w->sum = fgi_alloc(2 * (int64_t)card + 1, sizeof(double));
+    w->value = fgi_alloc(card, sizeof(double));
+    w->candidate = fgi_alloc(card, sizeof(double));
+    w->touched = fgi_alloc(card, sizeof(int32_t));
+    w->mark = fgi_calloc(card, 1);
+    return w->oracle && w->messages && w->delta && w->state && w->sum && w->value && w->candidate && w->touched && w->mark;
+}
+
+static void worker_free(gdmm_worker *w) {
+    fgi_oracle_scratch_free(w->oracle);
+    free(w->messages);
+    free(w->delta);
+    free(w->state);
+    free(w->gain);
+    free(w->sum);
+    free(w->value);
+    free(w->candidate);
+    free(w->touched);
+    free(w->mark);
+}
+
+static int create_slots(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    int64_t doubles = 0;
+    for (int64_t s = 0; s < g->n_slots; s++)
+        if (variable_is_dense(g, st->vars[s])) doubles += 3 * (int64_t)st->cards[st->vars[s]];
+    if (!(g->arena = fgi_calloc(doubles, sizeof(double))) || !(g->iota = fgi_alloc(st->max_card, sizeof(int32_t)))) return 0;
+    for (int32_t a = 0; a < st->max_card; a++) g->iota[a] = a;
+    double *at = g->arena;
+    for (int64_t s = 0; s < g->n_slots; s++) {
+        int32_t card = st->cards[st->vars[s]];
+        if (!variable_is_dense(g, st->vars[s])) continue;
+        g->slots[s] = (gdmm_slot){.n = card, .labels = g->iota, .mu = at, .m = at + card, .x = at + 2 * (int64_t)card};
+        at += 3 * (int64_t)card;
+    }
+    g->solver->info.memory += 8 * doubles + 4 * (int64_t)st->max_card;
+    return 1;
+}
+
+static void create_adjacency(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    int64_t *fill = fgi_alloc(st->n_vars, sizeof *fill);
+    if (!fill) {
+        g->solver->failure = FGI_NO_MEMORY;
+        return;
+    }
+    memcpy(fill, st->adj_begin, (size_t)st->n_vars * sizeof *fill);
+    for (int64_t s = 0; s < g->n_slots; s++) g->adj_slot[fill[st->vars[s]]++] = s; /* factors ascend, as in adj */
+    free(fill);
+}
+
+fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
+    const fgi_structure *st = g->model->s;
+    const int64_t labels = st->unary_begin[st->n_vars];
+    g->n_slots = fgi_factor_begin(st, st->n_factors);
+    int64_t states = 0, slot_labels = 0;
+    for (int64_t f = 0; f < st->n_factors && states <= DENSE_STATES; f++) {
+        fgi_view v = fgi_factor_view(g->model, f);
+        states += fgi_view_states(g->model, &v);
+    }
+    for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
+    g->dense = g->solver->settings.algorithm != 8 && states <= DENSE_STATES && slot_labels <= DENSE_LABELS;
+    /* Scans cost their states, oracles with sorted access next to nothing. */
+    g->piece = GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));
+    g->pass_work = (g->dense ? states : 200 * st->n_factors) + 4 * (g->dense ? slot_labels : 8 * g->n_slots);
+    g->theta = fgi_copy(g->model->u->values, labels, sizeof(double));
+    g->adj_slot = fgi_alloc(g->n_slots, sizeof *g->adj_slot);
+    g->slots = fgi_calloc(g->n_slots, sizeof *g->slots);
+    g->active = fgi_calloc(st->n_factors, sizeof *g->active);
+    g->is_pair = fgi_calloc(st->n_factors, 1);
+    g->order = fgi_calloc(st->n_tables, sizeof *g->order);
+    g->sorted = g->dense ? NULL : fgi_alloc(labels, sizeof(int32_t));
+    int64_t blocks = st->n_factors / GDMM_BLOCK + st->n_vars / GDMM_BLOCK + 2;
+    g->partial = fgi_calloc(2 * blocks, sizeof(double));
+    g->partial_sum = fgi_calloc(blocks, sizeof *g->partial_sum);
+    g->rounded = fgi_calloc(st->n_vars, sizeof(int32_t));
+    g->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    g->workers = fgi_calloc(g->solver->settings.threads, sizeof *g->workers);
+    int ok = g->theta && g->adj_slot && g->slots && g->active && g->is_pair && g->order && (g->dense || g->sorted) && g->partial &&
+             g->partial_sum && g->rounded && g->labels && g->workers;
+    if (ok) g->n_workers = g->solver->settings.threads;
+    for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], st);
+    if (!ok || !create_slots(g)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    g->solver->info.memory += labels * (g->dense ? 8 : 12) + g->n_slots * (int64_t)(8 + sizeof(gdmm_slot)) +
+                              st->n_factors * (int64_t)(1 + sizeof(gdmm_active)) + blocks * 40 + st->n_vars * 8;
+    return FGI_OK;
+}
+
+void gdmm_release(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    for (int64_t s = 0; g->slots && s < g->n_slots; s++)
+        if (g->slots[s].capacity) free(g->slots[s].mu);
+    for (int64_t f = 0; g->active && f < st->n_factors; f++) free(g->active[f].theta);
+    for (int k = 0; k < g->n_workers; k++) worker_free(&g->workers[k]);
+    gdmm_propagation_free(g->propagation);
+    fgi_order_builder_free(g->builder);
+    gdmm_sweep_free(g->sweep);
+    fgi_solver_free(g->search);
+    fgi_local_free(g->local);
+    free(g->given);
+    free(g->theta);
+    free(g->adj_slot);
+    free(g->slots);
+    free(g->active);
+    free(g->arena);
+    free(g->iota);
+    free(g->pairs);
+    free(g->is_pair);
+    free(g->order);
+    free(g->sorted);
+    free(g->partial);
+    free(g->partial_sum);
+    free(g->rounded);
+    free(g->labels);
+    free(g->workers);
+    free(g);
+}
+
+/* ---- preparation -------------------------------------------------------------------------------------------- */
+
+/* Labels by descending score, ties to the lowest: a merge sort, so that no comparison function needs a context. */
+static void sort_labels(int32_t *labels, int32_t n, const double *score, int32_t *scratch) {
+    for (int32_t width = 1; width < n; width *= 2) {
+        for (int32_t begin = 0; begin < n; begin += 2 * width) {
+            int32_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
+            int32_t left = begin, right = middle;
+            for (int32_t k = begin; k < end; k++)
+                if (right >= end || (left < middle && !(score[labels[right]] > score[labels[left]]))) scratch[k] = labels[left++];
+                else scratch[k] = labels[right++];
+        }
+        memcpy(labels, scratch, (size_t)n * sizeof *labels);
+        if (width > n / 2) break;
+    }
+}
+
+static void prepare_variable(gdmm *g, int64_t i) {
+    const fgi_structure *st = g->model->s;
+    const double *theta = g->theta + st->unary_begin[i];
+    int32_t best = 0, forbidden = 0;
+    for (int32_t a = 0; a < st->cards[i]; a++) {
+        if (theta[a] > theta[best]) best = a;
+        if (theta[a] == -INFINITY) forbidden++;
+    }
+    g->rounded[i] = best;
+    if (g->sorted) {
+        int32_t *labels = g->sorted + st->unary_begin[i];
+        for (int32_t a = 0; a < st->cards[i]; a++) labels[a] = a;
+        sort_labels(labels, st->cards[i], theta, g->workers[0].touched);
+    }
+    for (int64_t k = st->adj_begin[i]; forbidden && k < st->adj_begin[i + 1]; k++)
+        for (int32_t a = 0; a < st->cards[i]; a++) {
+            if (theta[a] > -INFINITY) continue;
+            int32_t at = gdmm_slot_at(&g->slots[g->adj_slot[k]], a);
+            if (at < 0) g->solver->failure = FGI_NO_MEMORY;
+            else g->slots[g->adj_slot[k]].mu[at] = GDMM_FORBIDDEN;
+        }
+}
+
+/* Binary pairwise factors with finite scores get their closed form (gdmm/factor.c). A label that is forbidden is no exception: its
+ * multiplier is so large that the clipping in the closed form, and the maxima elsewhere, leave it out. */
+static void prepare_factor(gdmm *g, int64_t f) {
+    fgi_view v = fgi_factor_view(g->model, f);
+    if (v.arity != 2 || g->model->t->facts[v.table].n_forbidden > 0 || v.rows != 2 || v.cols != 2) return;
+    if (!g->pairs && !(g->pairs = fgi_alloc(g->model->s->n_factors, sizeof *g->pairs))) {
+        g->solver->failure = FGI_NO_MEMORY;
+        return;
+    }
+    double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0), t11 = fgi_view_at2(&v, 1, 1);
+    g->pairs[f] = (gdmm_pair){t00, t10 - t00, t01 - t00, (t11 - t10) - (t01 - t00)};
+    g->is_pair[f] = 1;
+}
+
+/* Mean range of the factors' finite scores; 1 if all are constant. */
+static double mean_range(const fgi_model *m) {
+    fgi_sum sum = {0};
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
+        if (t->max > t->min_finite) fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * (t->max - t->min_finite));
+    }
+    double mean = m->s->n_factors ? fgi_sum_value(&sum) / (double)m->s->n_factors : 0;
+    return mean > 0 ? mean : 1;
+}
+
+void gdmm_restart(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    for (int64_t f = 0; f < st->n_factors; f++) g->active[f].n = 0;
+    for (int64_t s = 0; s < g->n_slots; s++)
+        if (g->slots[s].n) {
+            memset(g->slots[s].m, 0, (size_t)g->slots[s].n * sizeof(double));
+            memset(g->slots[s].x, 0, (size_t)g->slots[s].n * sizeof(double));
+        }
+    if (g->sweep) g->solver->info.memory -= gdmm_sweep_memory(g);
+    fgi_local_free(g->local);
+    fgi_solver_free(g->search);
+    gdmm_sweep_free(g->sweep);
+    fgi_order_builder_free(g->builder);
+    g->local = NULL;
+    g->builder = NULL;
+    g->n_orders = 0; /* the tables may be new */
+    g->search = NULL;
+    g->sweep = NULL;
+    g->swept = g->converged = 0;
+    g->last_bound = g->sweep_bound = INFINITY;
+    g->work = 0;
+    g->search_improved = 0;
+    g->next_adapt = g->next_bound = g->next_decode = 0;
+    g->stage = GDMM_PREPARE;
+    g->cursor = 0;
+}
+
+/* Sorted access to the tables: one linear pass over each, in parts. Returns 1 when all are there. */
+static int prepare_orders(gdmm *g) {
+    if (g->dense) return 1; /* messages on all labels leave nothing to skip: tables are read whole */
+    const int64_t *begin = g->model->s->values_begin;
+    for (int64_t work = 0; g->n_orders < g->model->s->n_tables && !g->solver->failure; g->n_orders++) {
+        const int32_t t = (int32_t)g->n_orders;
+        if (work >= ORDER_WORK || !fgi_model_order_step(g->model, t, ORDER_WORK, &g->builder, &g->solver->failure)) return 0;
+        g->order[t] = fgi_model_order(g->model, t, &g->solver->failure);
+        work += 100 + begin[t + 1] - begin[t];
+    }
+    return 1;
+}
+
+int gdmm_prepare_step(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    if (!g->local) {
+        create_adjacency(g);
+        g->scale = mean_range(g->model);
+        if (g->rho == 0) g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
+        g->local = fgi_local_create(g->model);
+        if (!g->local) g->solver->failure = FGI_NO_MEMORY;
+    }
+    if (!prepare_orders(g)) return 0;
+    for (int64_t work = 0; work < STEP_WORK && !g->solver->failure; g->cursor++) {
+        if (g->cursor < st->n_vars) {
+            prepare_variable(g, g->cursor);
+            work += 20 * st->cards[g->cursor];
+        } else if (g->cursor < st->n_vars + st->n_factors) {
+            prepare_factor(g, g->cursor - st->n_vars);
+            work += 50;
+        } else {
+            if (g->given) {
+                g->solver->failure = gdmm_apply_messages(g);
+                g->warm = 1;
+            }
+            if (g->dense && !(g->sweep = gdmm_sweep_create(g))) g->solver->failure = FGI_NO_MEMORY;
+            if (g->sweep) {
+                g->solver->info.memory += gdmm_sweep_memory(g);
+                gdmm_sweep_load(g, g->sweep);
+            }
+            return 1;
+        }
+    }
+    return 0;
+}

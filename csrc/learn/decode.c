@@ -1,0 +1,284 @@
+/* learn/decode.c - structured oracles: scores of the tokens, max-sum over forests; batches in parallel. */
+#include <string.h>
+#include "base/kernels.h"
+#include "learn/learn.h"
+
+fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
+    const fgi_learn_data *d = &L->data;
+    int64_t k = d->n_labels, cells = 0, scores = L->max_rows;
+    memset(s, 0, sizeof *s);
+    if (d->kind != FGI_LEARN_CHOICES && !fgi_mul(L->max_tokens, k, &scores)) return FGI_NO_MEMORY;
+    s->scores = fgi_alloc(scores, sizeof(double));
+    s->best = fgi_alloc(k + 1, sizeof(double));
+    if (!s->scores || !s->best) return FGI_NO_MEMORY;
+    if (fgi_learn_prunes(d) && !(s->rows = fgi_alloc(k, sizeof(int32_t)))) return FGI_NO_MEMORY;
+    if (d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && (d->edge_row || d->choice_begin)) {
+        if (!fgi_mul(k, k, &cells) || !(s->table = fgi_alloc(cells, sizeof(double)))) return FGI_NO_MEMORY;
+    }
+    if (d->kind == FGI_LEARN_SETS && !(s->on = fgi_alloc(2 * k, 1))) return FGI_NO_MEMORY;
+    if (d->kind == FGI_LEARN_CHOICES && d->projective) {
+        int64_t n = L->max_tokens + 1;
+        if (!fgi_mul(n, 4 * n, &cells)) return FGI_NO_MEMORY;
+        s->span = fgi_alloc(cells, sizeof(double));
+        s->span_back = fgi_alloc(cells, sizeof(int32_t));
+        if (!s->span || !s->span_back) return FGI_NO_MEMORY;
+    }
+    return FGI_OK;
+}
+
+void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
+    int64_t touched = s->touched;
+    free(s->scores), free(s->best), free(s->rows), free(s->table), free(s->span), free(s->span_back), free(s->on);
+    memset(s, 0, sizeof *s);
+    s->touched = touched;
+}
+
+/* ---- scores --------------------------------------------------------------------------------------------------- */
+
+/* out[k] = <w, features of the row> for all labels, or for the listed ones. */
+static void row_scores(const fgi_learner *L, const double *w, int64_t row, const int32_t *list, int32_t n, double *out) {
+    const fgi_learn_data *d = &L->data;
+    int64_t k = d->n_labels;
+    for (int32_t c = 0; c < n; c++) out[c] = 0;
+    for (int64_t j = d->row_begin[row]; j < d->row_begin[row + 1]; j++) {
+        const double *column = w + d->feature[j] * k;
+        double x = d->value ? d->value[j] : 1.0;
+        if (!list) L->kernels.axpy(n, x, column, out);
+        else for (int32_t c = 0; c < n; c++) out[c] += x * column[list[c]];
+    }
+}
+
+static void label_scores(const fgi_learner *L, const double *w, double loss_factor, int64_t token, double *out) {
+    const fgi_learn_data *d = &L->data;
+    const int32_t *list;
+    int32_t n = fgi_learn_allowed(L, token, &list), z = d->truth[token];
+    row_scores(L, w, token, list, n, out);
+    if (loss_factor == 0.0) return;
+    double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
+    for (int32_t c = 0; c < n; c++) {
+        int32_t y = list ? list[c] : c;
+        if (y != z) out[c] += d->cost ? weight * d->cost[(int64_t)z * d->n_labels + y] : weight;
+    }
+}
+
+static void set_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, double *out) {
+    const fgi_learn_data *d = &L->data;
+    row_scores(L, w, i, NULL, d->n_labels, out);
+    for (int32_t l = 0; l < d->n_labels; l++) out[l] += loss_factor * fgi_learn_spurious(d, i, l); /* on is an error ... */
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) { /* ... or avoids one */
+        const int32_t l = d->truth[a];
+        out[l] -= loss_factor * (fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l));
+    }
+}
+
+static void choice_scores(const fgi_learner *L, const double *w, double loss_factor, int64_t token, double *out) {
+    const fgi_learn_data *d = &L->data;
+    int64_t b = d->choice_begin[token], n = d->choice_begin[token + 1] - b;
+    double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
+    for (int64_t c = 0; c < n; c++) {
+        double sum = 0;
+        for (int64_t j = d->row_begin[b + c]; j < d->row_begin[b + c + 1]; j++)
+            sum += d->value ? d->value[j] * w[d->feature[j]] : w[d->feature[j]];
+        out[c] = sum + (c == d->truth[token] ? 0.0 : weight);
+    }
+}
+
+/* Scores of all tokens of example i: rows of K for labels (candidates packed to the left), packed rows for choices. For sets
+ * the score of a label is the difference between on and off, loss included; the constant loss of the true set is left out. */
+void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s) {
+    const fgi_learn_data *d = &L->data;
+    int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
+    double *out = s->scores;
+    for (int64_t t = first; t < end; t++) {
+        const int32_t *list;
+        if (d->kind == FGI_LEARN_LABELS) {
+            label_scores(L, w, loss_factor, t, out);
+            s->touched += fgi_learn_allowed(L, t, &list);
+            out += d->n_labels;
+        } else if (d->kind == FGI_LEARN_SETS) {
+            set_scores(L, w, loss_factor, i, out);
+            s->touched += d->n_labels;
+        } else {
+            choice_scores(L, w, loss_factor, t, out);
+            s->touched += d->choice_begin[t + 1] - d->choice_begin[t];
+            out += d->choice_begin[t + 1] - d->choice_begin[t];
+        }
+    }
+}
+
+int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
+                             fgi_learn_scratch *s, int32_t *answer, double *value) {
+    const fgi_learn_data *d = &L->data;
+    int64_t tokens = fgi_learn_tokens(L, i);
+    double total = 0;
+    fgi_learn_fill_scores(L, w, loss_factor, i, s);
+    if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w, i, s, answer);
+    else if (d->kind == FGI_LEARN_SETS) {
+        int32_t n;
+        total = fgi_learn_decode_set(L, w, s, answer, &n);
+        if (value) *value = total + loss_factor * fgi_learn_missed_all(d, i);
+        return n;
+    } else if (d->projective) total = fgi_learn_parse(L, i, s, answer);
+    else {
+        const double *row = s->scores;
+        for (int64_t t = 0; t < tokens; t++) {
+            int64_t token = d->token_begin[i] + t;
+            int32_t n = (int32_t)(d->choice_begin[token + 1] - d->choice_begin[token]);
+            answer[t] = (int32_t)fgi_argmax_of(row, n);
+            total += row[answer[t]];
+            row += n;
+        }
+    }
+    if (value) *value = total;
+    return (int32_t)tokens;
+}
+
+/* ---- batches -------------------------------------------------------------------------------------------------- */
+
+int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i) {
+    return L->data.kind == FGI_LEARN_SETS ? L->data.n_labels : fgi_learn_tokens(L, i);
+}
+
+int64_t fgi_learn_answer_size(const fgi_learner *L, const int32_t *examples, int64_t m) {
+    int64_t total = 0;
+    for (int64_t k = 0; k < m; k++) total += fgi_learn_answer_room(L, examples[k]);
+    return total;
+}
+
+typedef struct batch {
+    const fgi_learner *L;
+    const double *w;
+    double loss_factor;
+    const int32_t *examples;
+    int32_t *answers;
+    int64_t *end;    /* first the room before each answer, then (after compaction) the ends */
+    double *value;
+} batch;
+
+static void decode_range(void *context, int64_t begin, int64_t end, int worker) {
+    const batch *b = context;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t at = b->end[k];
+        b->end[k] = at + fgi_learn_decode_one(b->L, b->w, b->loss_factor, b->examples[k], &b->L->scratch[worker],
+                                              b->answers + at, b->value ? &b->value[k] : NULL);
+    }
+}
+
+fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
+                              int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+    if (!L->decodes && L->data.kind != FGI_LEARN_SETS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
+    for (int64_t k = 0; k < m; k++)
+        if (examples[k] < 0 || examples[k] >= L->data.n_examples)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
+    batch b = { L, w, loss_factor, examples, answers, answer_end, value };
+    for (int64_t k = 0, at = 0; k < m; k++) {
+        answer_end[k] = at;
+        at += fgi_learn_answer_room(L, examples[k]);
+    }
+    fgi_pool_run(L->pool, m, 8, decode_range, &b);
+    L->state.oracle_calls += m;
+    if (L->data.kind == FGI_LEARN_SETS) { /* close the gaps behind short sets */
+        int64_t room = 0, at = 0;
+        for (int64_t k = 0; k < m; k++) {
+            int64_t n = answer_end[k] - room;
+            memmove(answers + at, answers + room, (size_t)n * sizeof *answers);
+            answer_end[k] = at += n;
+            room += L->data.n_labels;
+        }
+    }
+    return FGI_OK;
+}
+
+fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
+                        int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+    fgi_learn_bound_rows(L, w);
+    fgi_rc rc = fgi_learn_decode_batch(L, w, loss_factor, examples, m, answers, answer_end, value, err);
+    L->bounded = 0;
+    return rc;
+}
+
+fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length, double *score,
+                       double *loss, fgi_error *err) {
+    const fgi_learn_data *d = &L->data;
+    fgi_rc rc = fgi_learn_check_answer(L, example, answer, length, err);
+    if (rc != FGI_OK) return rc;
+    *loss = fgi_learn_loss(L, example, answer, length);
+    fgi_learn_term term = { answer, length, 1.0 };
+    if ((rc = fgi_learn_psi(L, example, &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+    double against = 0; /* <w, phi(truth) - phi(answer)> */
+    for (int64_t k = 0; k < L->n_index; k++) against += w[L->index[k]] * L->compact[k];
+    fgi_learn_scratch *s = &L->scratch[0];
+    fgi_learn_fill_scores(L, w, 0.0, example, s);
+    double truth = 0;
+    const double *row = s->scores;
+    if (d->kind == FGI_LEARN_SETS) {
+        const int32_t *on = d->truth + d->truth_begin[example];
+        int64_t n = d->truth_begin[example + 1] - d->truth_begin[example];
+        for (int64_t a = 0; a < n; a++) {
+            truth += row[on[a]];
+            for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < n; b++) truth += w[L->unary + (int64_t)on[a] * d->n_labels + on[b]];
+        }
+    } else {
+        int64_t first = d->token_begin[example];
+        for (int64_t t = 0; t < length; t++) {
+            const int32_t *list = NULL;
+            int32_t n = d->kind == FGI_LEARN_LABELS ? fgi_learn_allowed(L, first + t, &list) : 0, at = d->truth[first + t];
+            if (list) for (at = 0; list[at] != d->truth[first + t];) at++;
+            truth += row[at];
+            row += d->kind == FGI_LEARN_LABELS ? d->n_labels : d->choice_begin[first + t + 1] - d->choice_begin[first + t];
+            (void)n;
+        }
+        int64_t edges = d->edges == FGI_EDGES_NONE || d->kind != FGI_LEARN_LABELS ? 0
+                        : d->edges == FGI_EDGES_CHAIN                             ? length - 1
+                                                                                  : d->edge_begin[example + 1] - d->edge_begin[example];
+        int64_t base = d->edges == FGI_EDGES_CHAIN ? first - example : d->edges == FGI_EDGES_LIST ? d->edge_begin[example] : 0;
+        for (int64_t e = 0; e < edges; e++) {
+            int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e], v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
+            truth += fgi_learn_edge_table(L, w, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
+        }
+    }
+    *score = truth - against;
+    return FGI_OK;
+}
+
+fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples, int64_t m, const int32_t *answers,
+                        const int64_t *answer_end, double *hinge, fgi_error *err) {
+    for (int64_t k = 0, at = 0; k < m; at = answer_end[k++]) {
+        fgi_learn_term term = { answers + at, (int32_t)(answer_end[k] - at), 1.0 };
+        fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
+        if (rc != FGI_OK) return rc;
+        hinge[k] = 0;
+        if (fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
+        if ((rc = fgi_learn_psi(L, examples[k], &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        double dot = 0;
+        for (int64_t j = 0; j < L->n_index; j++) dot += w[L->index[j]] * L->compact[j];
+        hinge[k] = fgi_learn_loss(L, examples[k], term.labels, term.length) - dot;
+    }
+    return FGI_OK;
+}
+
+fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, const int32_t *answers, const int64_t *answer_end,
+                         double weight, double *plane, double *loss, fgi_error *err) {
+    fgi_sum total = { 0 };
+    for (int64_t k = 0, at = 0; k < m; k++) {
+        fgi_learn_term term = { answers + at, (int32_t)(answer_end[k] - at), weight };
+        fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
+        if (rc != FGI_OK) return rc;
+        at = answer_end[k];
+        fgi_sum_add(&total, weight * fgi_learn_loss(L, examples[k], term.labels, term.length));
+        if (!plane || fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
+        if ((rc = fgi_learn_psi(L, examples[k], &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        for (int64_t j = 0; j < L->n_index; j++) plane[L->index[j]] += L->compact[j];
+    }
+    *loss += fgi_sum_value(&total);
+    return FGI_OK;
+}
+
+fgi_rc fgi_learn_token_scores(fgi_learner *L, const double *w, int32_t example, double loss_factor, double *scores, fgi_error *err) {
+    if (example < 0 || example >= L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, example, "there is no example %d", (int)example);
+    fgi_learn_fill_scores(L, w, loss_factor, example, &L->scratch[0]);
+    int64_t first = L->data.token_begin[example], tokens = fgi_learn_tokens(L, example);
+    int64_t n = L->data.kind == FGI_LEARN_CHOICES ? L->data.choice_begin[first + tokens] - L->data.choice_begin[first] : tokens * L->data.n_labels;
+    memcpy(scores, L->scratch[0].scores, (size_t)n * sizeof(double));
+    return FGI_OK;
+}

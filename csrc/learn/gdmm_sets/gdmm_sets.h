@@ -1,0 +1,51 @@
+/* learn/gdmm_sets/gdmm_sets.h - inside of gdmm for label sets: its state, and what its files share. learn/gdmm_sets/gdmm_sets.c has the method. */
+#ifndef FGI_LEARN_GDMM_SETS_H
+#define FGI_LEARN_GDMM_SETS_H
+#include "learn/learn.h"
+#include "oracle/oracle.h"
+
+typedef struct set_pair {
+    int32_t l, m;        /* labels, l < m */
+    double Y, Pl, Pm, Q;
+} set_pair;
+
+typedef struct set_example {
+    int32_t n, capacity;         /* labels */
+    int32_t n_pairs, pair_capacity;
+    int32_t *label;              /* ascending; the true ones are always there */
+    double *X;
+    set_pair *pairs;
+} set_example;
+
+struct fgi_gdmm_sets {
+    fgi_learner *L;
+    fgi_gdmm_settings s;
+    double rho;
+    int32_t greedy;
+    set_example *examples;
+    int64_t n_examples;
+    double *norm;                /* |x_i|^2 */
+    double *loss;                /* relaxed loss at the last visit: an estimate */
+    fgi_updatable *table;
+    fgi_oracle_scratch *oracle;
+    double *scores, *X;          /* L: of the example at hand; X is zero elsewhere */
+    uint8_t *listed, *truth;     /* L: of the example at hand */
+    uint8_t *partner;            /* L: labels already paired with the one at hand; zero between calls */
+    int32_t *message_label[2];
+    double *message[2];
+    double *row_best;
+    int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;
+};
+
+static inline double *fgi_sets_weight(const fgi_gdmm_sets *g, int32_t l, int32_t m) {
+    return g->L->w + g->L->unary + (int64_t)l * g->L->data.n_labels + m;
+}
+
+/* Scores, truth, masses of example i in g->scores, truth, X, listed; and back to nothing. */
+void fgi_sets_open(fgi_gdmm_sets *g, int32_t i);
+void fgi_sets_close(fgi_gdmm_sets *g, int32_t i);
+/* The lists of an example; 0: out of memory. */
+int fgi_sets_insert(fgi_gdmm_sets *g, set_example *x, int32_t label, double X);
+int fgi_sets_add_pair(fgi_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y);
+
+#endif

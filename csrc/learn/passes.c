@@ -1,0 +1,82 @@
+/* learn/passes.c - passes over examples: answers of one fixed batch are found in parallel at the same w, then the updates run
+ * one after the other, each with its own exact step at the current w. So the result depends on the batch, not on the threads. */
+#include "learn/learn.h"
+
+double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s) {
+    if (s->method == FGI_LEARN_PERCEPTRON) return 0.0;
+    if (s->method != FGI_LEARN_SSG) return 1.0;
+    /* argmax of (n C / t) <v, phi> + loss: v is stored, so the loss is divided by the scale instead */
+    return L->state.steps == 0 ? 1.0 : (double)L->state.steps / ((double)L->data.n_examples * s->C);
+}
+
+static fgi_rc check_settings(const fgi_learn_settings *s, fgi_error *err) {
+    if (s->method < FGI_LEARN_BCFW || s->method > FGI_LEARN_SSG) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown learning method");
+    if (!(s->C > 0) || !isfinite(s->C)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive");
+    if (s->batch < 1 || s->max_answers < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "batch and max_answers must be at least 1");
+    return FGI_OK;
+}
+
+static fgi_rc update(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
+    if (s->method == FGI_LEARN_BCFW) return fgi_learn_update_bcfw(L, s, i, labels, length);
+    if (s->method == FGI_LEARN_DCD) return fgi_learn_update_dcd(L, s, i, labels, length);
+    return labels ? fgi_learn_update_online(L, s, i, labels, length) : FGI_OK;
+}
+
+static int reserve_batch(fgi_learner *L, int64_t room, int64_t count) {
+    if (room > L->batch_room) {
+        free(L->batch_labels);
+        L->batch_labels = fgi_alloc(room, sizeof *L->batch_labels);
+        L->batch_room = L->batch_labels ? room : 0;
+    }
+    if (count > L->batch_count) {
+        free(L->batch_end);
+        L->batch_end = fgi_alloc(count, sizeof *L->batch_end);
+        L->batch_count = L->batch_end ? count : 0;
+    }
+    return L->batch_labels && L->batch_end;
+}
+
+fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
+                      double deadline, fgi_error *err) {
+    fgi_rc rc = check_settings(s, err);
+    if (rc == FGI_OK && L->row_bound && !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
+        if (!L->tracked) fgi_learn_bound_rows(L, L->w);
+        L->bounded = L->tracked = 1;
+    }
+    while (rc == FGI_OK && *next < m) {
+        const int32_t *now = examples + *next;
+        int64_t n = m - *next < s->batch ? m - *next : s->batch;
+        for (int64_t k = 0; k < n; k++)
+            if (now[k] < 0 || now[k] >= L->data.n_examples) rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
+        if (rc == FGI_OK && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n)) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (rc != FGI_OK) break;
+        rc = fgi_learn_decode_batch(L, L->w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
+        for (int64_t k = 0, at = 0; rc == FGI_OK && k < n; at = L->batch_end[k++])
+            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK) fgi_fail(err, rc, -1, "out of memory");
+        *next += n;
+        if (fgi_clock() >= deadline) break;
+    }
+    L->bounded = 0;
+    return rc;
+}
+
+fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
+                             double deadline, fgi_error *err) {
+    fgi_rc rc = check_settings(s, err);
+    while (rc == FGI_OK && *next < m) {
+        int32_t i = examples[*next];
+        if (i < 0 || i >= L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
+        if ((rc = update(L, s, i, NULL, 0)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        ++*next;
+        if ((*next & 15) == 0 && fgi_clock() >= deadline) break;
+    }
+    return rc;
+}
+
+fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer, int32_t length, fgi_error *err) {
+    fgi_rc rc = check_settings(s, err);
+    if (rc == FGI_OK) rc = fgi_learn_check_answer(L, example, answer, length, err);
+    if (rc != FGI_OK) return rc;
+    rc = update(L, s, example, answer, length);
+    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+}

@@ -1,0 +1,96 @@
+/* model/distinct.c - see model/distinct.h. */
+#include "model/distinct.h"
+#include <string.h>
+#include "base/util.h"
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+    h = (h ^ x) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 29);
+}
+
+static uint64_t hash_table(const double *values, int64_t n, const int32_t *dims, int64_t arity) {
+    uint64_t h[4] = {1, 2, 3, 4}, x[4];
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) { /* four independent chains keep the multiplier busy */
+        memcpy(x, values + k, sizeof x);
+        for (int c = 0; c < 4; c++) h[c] = mix(h[c], x[c]);
+    }
+    for (; k < n; k++) {
+        memcpy(x, values + k, sizeof x[0]);
+        h[0] = mix(h[0], x[0]);
+    }
+    uint64_t all = mix(mix(mix(h[0], h[1]), h[2]), h[3]);
+    for (int64_t a = 0; a < arity; a++) all = mix(all, (uint64_t)dims[a]);
+    return mix(all, (uint64_t)arity);
+}
+
+static uint64_t hash_of(const fgi_distinct *d, int64_t t) { return ((const uint64_t *)d->hash.at)[t]; }
+
+static int grow_slots(fgi_distinct *d) {
+    int64_t n = d->n_slots ? 2 * d->n_slots : 1024;
+    int32_t *slots = fgi_alloc(n, sizeof *slots);
+    if (!slots) return 0;
+    memset(slots, 0xFF, (size_t)n * sizeof *slots);
+    for (int64_t t = 0; t < d->arity.n; t++) {
+        int64_t at = (int64_t)(hash_of(d, t) & (uint64_t)(n - 1));
+        while (slots[at] >= 0) at = (at + 1) & (n - 1);
+        slots[at] = (int32_t)t;
+    }
+    free(d->slots);
+    d->slots = slots;
+    d->n_slots = n;
+    return 1;
+}
+
+static int same_table(const fgi_distinct *d, int64_t t, const double *values, int64_t n, const int32_t *dims, int64_t arity) {
+    const int32_t *known = (const int32_t *)d->dims.at + ((const int64_t *)d->dims_begin.at)[t];
+    const double *entries = (const double *)d->values.at + ((const int64_t *)d->values_begin.at)[t];
+    return ((const int32_t *)d->arity.at)[t] == arity && !memcmp(known, dims, (size_t)arity * sizeof *dims) &&
+           !memcmp(entries, values, (size_t)n * sizeof *values);
+}
+
+int32_t fgi_distinct_store(fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n) {
+    if (!reserve(&d->dims, arity, sizeof(int32_t))) return -1;
+    if (2 * (d->arity.n + 1) > d->n_slots && !grow_slots(d)) return -1;
+    int32_t *dims = (int32_t *)d->dims.at + d->dims.n;
+    const double *values = (const double *)d->values.at + (d->values.n - n);
+    for (int64_t k = 0; k < arity; k++) dims[k] = cards[vars[k]];
+    uint64_t hash = hash_table(values, n, dims, arity);
+    int64_t at = (int64_t)(hash & (uint64_t)(d->n_slots - 1));
+    for (; d->slots[at] >= 0; at = (at + 1) & (d->n_slots - 1)) {
+        int32_t t = d->slots[at];
+        if (hash_of(d, t) != hash || !same_table(d, t, values, n, dims, arity)) continue;
+        d->values.n -= n;
+        return t;
+    }
+    int32_t t = (int32_t)d->arity.n;
+    if (!push_i64(&d->values_begin, d->values.n - n) || !push_i64(&d->dims_begin, d->dims.n)) return -1;
+    if (!push_i64(&d->hash, (int64_t)hash) || !push_i32(&d->arity, (int32_t)arity)) return -1;
+    d->dims.n += arity;
+    d->slots[at] = t;
+    return t;
+}
+
+static void release(pool *p) {
+    free(p->at);
+    *p = (pool){0};
+}
+
+void fgi_distinct_shrink(fgi_distinct *d) {
+    release(&d->values_begin);
+    release(&d->dims_begin);
+    release(&d->hash);
+    free(d->slots);
+    d->slots = NULL;
+    d->n_slots = 0;
+    if (!d->values.n) return;
+    void *exact = realloc(d->values.at, (size_t)d->values.n * sizeof(double));
+    if (exact) d->values.at = exact;
+}
+
+void fgi_distinct_clear(fgi_distinct *d) {
+    fgi_distinct_shrink(d);
+    release(&d->arity);
+    release(&d->dims);
+    release(&d->values);
+}

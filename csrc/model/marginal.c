@@ -1,0 +1,138 @@
+/* model/marginal.c - see model/marginal.h. */
+#include "model/marginal.h"
+#include "base/util.h"
+
+enum { SMALL = 64 }; /* table entries below which plain loops are quicker than the set-up of products */
+
+static void small_pairwise(const double *t, int32_t n_from, int32_t n_to, int by_rows, double w, const double *h, double *out) {
+    const int32_t step = by_rows ? n_to : 1, next = by_rows ? 1 : n_from;
+    for (int32_t b = 0; b < n_to; b++, t += next) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < n_from; a++) {
+            const double x = w * t[a * step] + h[a];
+            best = best > x ? best : x;
+        }
+        out[b] = best;
+    }
+}
+
+void fgi_view_maxplus(const fgi_kernels *k, const fgi_view *v, int from, const double *h, double *out, double *scratch) {
+    int32_t n_from = from ? v->cols : v->rows, n_to = from ? v->rows : v->cols;
+    if (v->kind != FGI_DENSE) {
+        fgi_maxplus_implicit(v->kind, v->p0, v->p1, v->weight, h, n_from, out, n_to, scratch);
+        return;
+    }
+    /* Stored rows belong to the first variable, or to the second if transposed. */
+    if ((int64_t)n_from * n_to <= SMALL) small_pairwise(v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
+    else if (from == v->transposed) k->maxplus_rows(v->values, n_from, n_to, v->weight, h, out);
+    else k->maxplus_cols(v->values, n_to, n_from, v->weight, h, out);
+}
+
+/* x[i * n + a] = x[i] + g[a] in place, for i < size: from the back, so that nothing is overwritten before it is read. */
+static int64_t outer_sum(double *x, int64_t size, const double *g, int32_t n) {
+    for (int64_t i = size - 1; i >= 0; i--) {
+        const double base = x[i];
+        for (int32_t a = n - 1; a >= 0; a--) x[i * n + a] = base + g[a];
+    }
+    return size * n;
+}
+
+/* Small ternary factors are the bulk of many models. */
+static void small_ternary(const double *t, const int32_t n[3], double w, int p, const double *const *g, double *out) {
+    for (int32_t x = 0; x < n[p]; x++) out[x] = -INFINITY;
+    for (int32_t a = 0; a < n[0]; a++)
+        for (int32_t b = 0; b < n[1]; b++, t += n[2]) {
+            const double given = (p == 0 ? 0 : g[0][a]) + (p == 1 ? 0 : g[1][b]);
+            if (p == 2) {
+                for (int32_t c = 0; c < n[2]; c++) out[c] = out[c] > w * t[c] + given ? out[c] : w * t[c] + given;
+                continue;
+            }
+            double best = -INFINITY;
+            for (int32_t c = 0; c < n[2]; c++) best = best > w * t[c] + g[2][c] ? best : w * t[c] + g[2][c];
+            double *to = p == 0 ? &out[a] : &out[b];
+            *to = *to > best + given ? *to : best + given;
+        }
+}
+
+/* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their product
+ * spaces once, and the maxima are two max-plus products. */
+void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g, double *out, double *scratch) {
+    if (v->arity == 2) {
+        fgi_view_maxplus(k, v, 1 - p, g[1 - p], out, scratch);
+        return;
+    }
+    const int32_t *cards = m->s->cards, n = cards[v->vars[p]];
+    if (v->arity == 3) {
+        const int32_t sides[3] = {cards[v->vars[0]], cards[v->vars[1]], cards[v->vars[2]]};
+        if ((int64_t)sides[0] * sides[1] * sides[2] <= SMALL) {
+            small_ternary(v->values, sides, v->weight, p, g, out);
+            return;
+        }
+    }
+    int64_t before = 1, after = 1;
+    double *head = scratch;
+    head[0] = 0;
+    for (int q = 0; q < p; q++) before = outer_sum(head, before, g[q], cards[v->vars[q]]);
+    double *tail = head + before;
+    tail[0] = 0;
+    for (int q = p + 1; q < v->arity; q++) after = outer_sum(tail, after, g[q], cards[v->vars[q]]);
+    if (p == v->arity - 1) {
+        k->maxplus_rows(v->values, before, n, v->weight, head, out);
+    } else if (p == 0) {
+        k->maxplus_cols(v->values, n, after, v->weight, tail, out);
+    } else {
+        double *middle = tail + after;
+        k->maxplus_cols(v->values, before * n, after, v->weight, tail, middle);
+        k->maxplus_rows(middle, before, n, 1, head, out);
+    }
+}
+
+int64_t fgi_marginal_scratch(const fgi_model *m) {
+    int64_t most = 2 * (int64_t)m->s->max_card + 1;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        if (v.arity == 2) continue;
+        int64_t states = fgi_view_states(m, &v); /* before + after <= states + 1, before * K_p <= states */
+        if (states > INT64_MAX / 4) return -1;
+        if (2 * states + 2 > most) most = 2 * states + 2;
+    }
+    return most;
+}
+
+double fgi_dual_magnitude(const fgi_model *m) {
+    double sum = fabs(m->s->constant);
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double largest = 0;
+        for (int32_t a = 0; a < m->s->cards[i]; a++) {
+            double u = fgi_unary(m, i)[a];
+            if (u > -INFINITY && fabs(u) > largest) largest = fabs(u);
+        }
+        sum += largest;
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
+        if (facts->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * fmax(fabs(facts->max), fabs(facts->min_finite));
+    }
+    return sum;
+}
+
+double fgi_mean_range(const fgi_model *m) {
+    double sum = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
+        if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * (t->max - t->min_finite);
+    }
+    return sum > 0 ? sum / (double)m->s->n_factors : 1;
+}
+
+fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err) {
+    for (int64_t k = 0; k < n; k++)
+        if (!isfinite(mu[k])) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "message entry %lld is not finite", (long long)k);
+    return FGI_OK;
+}
+
+int64_t fgi_dual_message_size(const fgi_model *m) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < m->s->n_vars; i++) n += (m->s->adj_begin[i + 1] - m->s->adj_begin[i]) * m->s->cards[i];
+    return n;
+}

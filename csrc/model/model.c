@@ -1,0 +1,480 @@
+/* model/model.c - the immutable problem: variables, shared tables, factors, adjacency; and its versioned potentials. */
+#include "model/model.h"
+#include <string.h>
+#include "model/sorted.h"
+#include "base/util.h"
+
+/* ---- checks ------------------------------------------------------------------------------------------------- */
+
+static fgi_rc check_scores(const double *v, int64_t n, const char *what, int64_t index, fgi_error *err) {
+    for (int64_t k = 0; k < n; k++)
+        if (!(v[k] < INFINITY)) /* true for NaN and +INFINITY */
+            return fgi_fail(err, FGI_BAD_MODEL, index, "%s %lld, entry %lld is %s; scores must be finite or -inf", what,
+                            (long long)index, (long long)k, isnan(v[k]) ? "NaN" : "+inf");
+    return FGI_OK;
+}
+
+static fgi_table_facts facts_of(const double *v, int64_t n) {
+    fgi_table_facts f = {-INFINITY, INFINITY, 0};
+    for (int64_t k = 0; k < n; k++) {
+        if (v[k] == -INFINITY) {
+            f.n_forbidden++;
+            continue;
+        }
+        if (v[k] > f.max) f.max = v[k];
+        if (v[k] < f.min_finite) f.min_finite = v[k];
+    }
+    return f;
+}
+
+static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_at, int64_t *values_at, fgi_error *err) {
+    int32_t kind = spec->table_kind ? spec->table_kind[t] : FGI_DENSE;
+    if (kind == FGI_DENSE) {
+        int32_t arity = spec->table_arity[t];
+        int64_t size = 1;
+        if (arity < 2)
+            return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has arity %d; fold arity 0 and 1 first", (long long)t,
+                            arity);
+        for (int32_t k = 0; k < arity; k++) {
+            int32_t d = spec->dims[*dims_at + k];
+            if (d < 1) return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has a dimension of %d", (long long)t, d);
+            if (!fgi_mul(size, d, &size))
+                return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has more than 2^63 entries", (long long)t);
+        }
+        if (size > spec->n_values - *values_at)
+            return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld needs %lld values, %lld are left", (long long)t, (long long)size,
+                            (long long)(spec->n_values - *values_at));
+        *dims_at += arity;
+        fgi_rc rc = check_scores(spec->values + *values_at, size, "table", t, err);
+        *values_at += size;
+        return rc;
+    }
+    if (kind < 0 || kind > FGI_SQDIFF || !spec->params)
+        return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has unknown kind %d", (long long)t, kind);
+    if (spec->table_arity && spec->table_arity[t] != 2)
+        return fgi_fail(err, FGI_BAD_MODEL, t, "implicit table %lld must be pairwise", (long long)t);
+    double p0 = spec->params[2 * t], p1 = spec->params[2 * t + 1];
+    if (kind == FGI_POTTS) {
+        if (!(p0 < INFINITY) || !(p1 < INFINITY))
+            return fgi_fail(err, FGI_BAD_MODEL, t, "Potts table %lld: scores must be finite or -inf", (long long)t);
+    } else if (!(p0 >= 0 && p0 < INFINITY) || !(p1 > 0)) {
+        return fgi_fail(err, FGI_BAD_MODEL, t,
+                        "difference table %lld: the weight must be finite and >= 0, the truncation > 0", (long long)t);
+    }
+    return FGI_OK;
+}
+
+static fgi_rc check_factor(const fgi_model_spec *spec, const fgi_structure *s, int64_t f, fgi_error *err) {
+    int64_t begin = fgi_factor_begin(s, f);
+    int32_t arity = fgi_factor_arity(s, f), t = spec->factor_table[f];
+    if (t < 0 || t >= spec->n_tables)
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to table %d of %lld", (long long)f, t,
+                        (long long)spec->n_tables);
+    if (arity != s->table_arity[t])
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has %d variables, its table %d has arity %d", (long long)f,
+                        arity, t, s->table_arity[t]);
+    double w = fgi_factor_weight(s, f);
+    if (!(w > 0 && w < INFINITY))
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has weight %g; it must be finite and > 0", (long long)f, w);
+    int transposed = s->factor_transposed && s->factor_transposed[f];
+    if (transposed && arity != 2)
+        return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld is transposed but not pairwise", (long long)f);
+    for (int32_t k = 0; k < arity; k++) {
+        int32_t i = spec->vars[begin + k];
+        if (i < 0 || i >= spec->n_vars)
+            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to variable %d of %lld", (long long)f, i,
+                            (long long)spec->n_vars);
+        for (int32_t l = 0; l < k; l++)
+            if (spec->vars[begin + l] == i)
+                return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld names variable %d twice", (long long)f, i);
+        if (s->table_kind[t] != FGI_DENSE) continue;
+        int32_t d = s->dims[s->dims_begin[t] + (transposed ? 1 - k : k)];
+        if (d != s->cards[i])
+            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: variable %d has %d labels, table %d has %d there",
+                            (long long)f, i, s->cards[i], t, d);
+    }
+    return FGI_OK;
+}
+
+/* ---- structure ---------------------------------------------------------------------------------------------- */
+
+static void structure_release(fgi_structure *s) {
+    if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
+    free(s->cards);
+    free(s->unary_begin);
+    free(s->table_kind);
+    free(s->table_arity);
+    free(s->dims_begin);
+    free(s->dims);
+    free(s->params);
+    free(s->values_begin);
+    free(s->factor_table);
+    free(s->factor_weight);
+    free(s->factor_transposed);
+    free(s->var_begin);
+    free(s->vars);
+    free(s->adj_begin);
+    free(s->adj);
+    free(s);
+}
+
+static int build_adjacency(fgi_structure *s, int64_t n_slots) {
+    s->adj_begin = fgi_calloc(s->n_vars + 1, sizeof(int64_t));
+    s->adj = fgi_alloc(n_slots, sizeof(int32_t));
+    if (!s->adj_begin || !s->adj) return 0;
+    for (int64_t k = 0; k < n_slots; k++) s->adj_begin[s->vars[k] + 1]++;
+    for (int64_t i = 0; i < s->n_vars; i++) s->adj_begin[i + 1] += s->adj_begin[i];
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const int32_t *vars = fgi_factor_vars(s, f);
+        for (int32_t k = 0; k < fgi_factor_arity(s, f); k++) s->adj[s->adj_begin[vars[k]]++] = (int32_t)f;
+    }
+    for (int64_t i = s->n_vars; i > 0; i--) s->adj_begin[i] = s->adj_begin[i - 1];
+    s->adj_begin[0] = 0;
+    return 1;
+}
+
+static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, fgi_error *err) {
+    if (spec->n_vars < 0 || spec->n_tables < 0 || spec->n_factors < 0 || spec->n_values < 0)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "a size is negative");
+    if (spec->n_vars > INT32_MAX || spec->n_factors > INT32_MAX || spec->n_tables > INT32_MAX)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "more than 2^31 variables, factors or tables");
+    if (!(spec->constant < INFINITY)) return fgi_fail(err, FGI_BAD_MODEL, -1, "the constant must be finite or -inf");
+    fgi_structure *s = fgi_calloc(1, sizeof *s);
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    atomic_init(&s->refs, 1);
+    s->n_vars = spec->n_vars;
+    s->n_tables = spec->n_tables;
+    s->n_factors = spec->n_factors;
+    s->constant = spec->constant;
+    fgi_rc rc = FGI_NO_MEMORY;
+    s->cards = fgi_copy(spec->cards, s->n_vars, sizeof(int32_t));
+    s->unary_begin = fgi_calloc(s->n_vars + 1, sizeof(int64_t));
+    s->table_kind = fgi_calloc(s->n_tables, sizeof(int32_t));
+    s->table_arity = fgi_calloc(s->n_tables, sizeof(int32_t));
+    s->dims_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
+    s->values_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
+    s->factor_table = fgi_copy(spec->factor_table, s->n_factors, sizeof(int32_t));
+    if (!s->cards || !s->unary_begin || !s->table_kind || !s->table_arity || !s->dims_begin || !s->values_begin ||
+        !s->factor_table)
+        goto fail;
+    if (spec->params && !(s->params = fgi_copy(spec->params, 2 * s->n_tables, sizeof(double)))) goto fail;
+    if (spec->factor_weight && !(s->factor_weight = fgi_copy(spec->factor_weight, s->n_factors, sizeof(double))))
+        goto fail;
+    if (spec->factor_transposed && !(s->factor_transposed = fgi_copy(spec->factor_transposed, s->n_factors, 1)))
+        goto fail;
+    if (spec->var_begin && !(s->var_begin = fgi_copy(spec->var_begin, s->n_factors + 1, sizeof(int64_t)))) goto fail;
+
+    rc = FGI_BAD_MODEL;
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        if (s->cards[i] < 1) {
+            fgi_fail(err, rc, i, "variable %lld has %d labels; at least one is needed", (long long)i, s->cards[i]);
+            goto fail_with_message;
+        }
+        s->unary_begin[i + 1] = s->unary_begin[i] + s->cards[i];
+        if (s->cards[i] > s->max_card) s->max_card = s->cards[i];
+    }
+    int64_t dims_at = 0, values_at = 0;
+    for (int64_t t = 0; t < s->n_tables; t++) {
+        s->table_kind[t] = spec->table_kind ? spec->table_kind[t] : (int32_t)FGI_DENSE;
+        s->table_arity[t] = s->table_kind[t] == FGI_DENSE ? spec->table_arity[t] : 2;
+        if ((rc = check_table(spec, t, &dims_at, &values_at, err))) goto fail_with_message;
+        s->dims_begin[t + 1] = dims_at;
+        s->values_begin[t + 1] = values_at;
+    }
+    rc = FGI_BAD_MODEL;
+    if (values_at != spec->n_values) {
+        fgi_fail(err, rc, -1, "the tables need %lld values, %lld are given", (long long)values_at,
+                 (long long)spec->n_values);
+        goto fail_with_message;
+    }
+    rc = FGI_NO_MEMORY;
+    if (!(s->dims = fgi_copy(spec->dims, dims_at, sizeof(int32_t)))) goto fail;
+    if (s->var_begin && s->var_begin[0] != 0) {
+        rc = fgi_fail(err, FGI_BAD_MODEL, -1, "var_begin must start at 0");
+        goto fail_with_message;
+    }
+    for (int64_t f = 0; s->var_begin && f < s->n_factors; f++)
+        if (s->var_begin[f + 1] < s->var_begin[f]) {
+            rc = fgi_fail(err, FGI_BAD_MODEL, f, "var_begin decreases at factor %lld", (long long)f);
+            goto fail_with_message;
+        }
+    int64_t n_slots = fgi_factor_begin(s, s->n_factors);
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        if ((rc = check_factor(spec, s, f, err))) goto fail_with_message;
+        if (fgi_factor_arity(s, f) > s->max_arity) s->max_arity = fgi_factor_arity(s, f);
+        if (fgi_factor_weight(s, f) > s->max_weight) s->max_weight = fgi_factor_weight(s, f);
+    }
+    rc = FGI_NO_MEMORY;
+    if (!(s->vars = fgi_copy(spec->vars, n_slots, sizeof(int32_t))) || !build_adjacency(s, n_slots)) goto fail;
+    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + dims_at * 4 + (s->params ? 16 * s->n_tables : 0) +
+               s->n_factors * (4 + (s->factor_weight ? 8 : 0) + (s->factor_transposed ? 1 : 0) + (s->var_begin ? 8 : 0)) + n_slots * 8;
+    *out = s;
+    return FGI_OK;
+fail:
+    fgi_fail(err, rc, -1, "out of memory");
+fail_with_message:
+    structure_release(s);
+    return rc;
+}
+
+/* ---- potentials --------------------------------------------------------------------------------------------- */
+
+static void unaries_release(fgi_unaries *u) {
+    if (!u || atomic_fetch_sub(&u->refs, 1) != 1) return;
+    free(u->values);
+    free(u);
+}
+
+static void tables_release(fgi_tables *t, int64_t n_tables) {
+    if (!t || atomic_fetch_sub(&t->refs, 1) != 1) return;
+    if (t->order)
+        for (int64_t k = 0; k < n_tables; k++) fgi_order_release(atomic_load(&t->order[k]));
+    free(t->order);
+    free(t->values);
+    free(t->facts);
+    free(t);
+}
+
+static fgi_unaries *unaries_new(const double *values, int64_t n) {
+    fgi_unaries *u = fgi_calloc(1, sizeof *u);
+    if (!u) return NULL;
+    atomic_init(&u->refs, 1);
+    u->values = values ? fgi_copy(values, n, sizeof(double)) : fgi_calloc(n, sizeof(double));
+    if (u->values) return u;
+    free(u);
+    return NULL;
+}
+
+/* With values NULL the caller puts its own. Orders are kept: a permutation stays right while its table's values do. */
+static fgi_tables *tables_new(const fgi_structure *s, const double *values, const fgi_table_facts *facts,
+                              const fgi_tables *orders_of) {
+    fgi_tables *t = fgi_calloc(1, sizeof *t);
+    if (!t) return NULL;
+    atomic_init(&t->refs, 1);
+    t->values = values ? fgi_copy(values, s->values_begin[s->n_tables], sizeof(double)) : NULL;
+    t->facts = facts ? fgi_copy(facts, s->n_tables, sizeof *facts) : fgi_alloc(s->n_tables, sizeof *facts);
+    t->order = fgi_calloc(s->n_tables, sizeof *t->order);
+    if ((values && !t->values) || !t->facts || !t->order) {
+        tables_release(t, s->n_tables);
+        return NULL;
+    }
+    for (int64_t k = 0; orders_of && k < s->n_tables; k++) {
+        struct fgi_order *o = atomic_load(&orders_of->order[k]);
+        if (o) atomic_store(&t->order[k], fgi_order_retain(o));
+    }
+    return t;
+}
+
+static fgi_table_facts implicit_facts(const fgi_structure *s, int64_t t) {
+    double p0 = s->params[2 * t], p1 = s->params[2 * t + 1];
+    if (s->table_kind[t] == FGI_POTTS) {
+        double both[2] = {p0, p1};
+        return facts_of(both, 2);
+    }
+    double far = s->max_card > 1 ? s->max_card - 1.0 : 0.0; /* the widest pair there can be */
+    if (s->table_kind[t] == FGI_SQDIFF) far *= far;
+    return (fgi_table_facts){0.0, -p0 * (far < p1 ? far : p1), 0};
+}
+
+/* Finite scores must stay finite when weighted: -DBL_MAX * 2 would silently forbid a state. */
+static int weight_overflows(double weight, const fgi_table_facts *facts) {
+    return (facts->max > -INFINITY && !isfinite(weight * facts->max)) ||
+           (facts->min_finite < INFINITY && !isfinite(weight * facts->min_finite));
+}
+
+/* With `own` (spec->values, from malloc), the model takes that array over on success instead of copying it. */
+static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, fgi_error *err) {
+    fgi_structure *s = NULL;
+    fgi_rc rc = build_structure(spec, &s, err);
+    if (rc) return rc;
+    fgi_model *m = NULL;
+    for (int64_t i = 0; spec->unary && i < s->n_vars; i++)
+        if ((rc = check_scores(spec->unary + s->unary_begin[i], s->cards[i], "variable", i, err))) goto fail;
+    m = fgi_calloc(1, sizeof *m);
+    if (m) {
+        m->u = unaries_new(spec->unary, s->unary_begin[s->n_vars]);
+        m->t = tables_new(s, own ? NULL : spec->values, NULL, NULL);
+    }
+    if (!m || !m->u || !m->t) {
+        rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        goto fail;
+    }
+    for (int64_t t = 0; t < s->n_tables; t++)
+        m->t->facts[t] = s->table_kind[t] == FGI_DENSE
+                             ? facts_of(spec->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
+                             : implicit_facts(s, t);
+    for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
+        if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
+            rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f,
+                          s->factor_weight[f]);
+            goto fail;
+        }
+    if (own) m->t->values = own;
+    m->s = s;
+    *out = m;
+    return FGI_OK;
+fail:
+    if (m) {
+        unaries_release(m->u);
+        tables_release(m->t, s->n_tables);
+        free(m);
+    }
+    structure_release(s);
+    return rc;
+}
+
+fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err) { return create(spec, NULL, out, err); }
+
+fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err) {
+    return create(spec, values, out, err);
+}
+
+fgi_model *fgi_model_snapshot(const fgi_model *m) {
+    fgi_model *c = fgi_alloc(1, sizeof *c);
+    if (!c) return NULL;
+    *c = *m;
+    atomic_fetch_add(&c->s->refs, 1);
+    atomic_fetch_add(&c->u->refs, 1);
+    atomic_fetch_add(&c->t->refs, 1);
+    return c;
+}
+
+void fgi_model_free(fgi_model *m) {
+    if (!m) return;
+    tables_release(m->t, m->s->n_tables);
+    unaries_release(m->u);
+    structure_release(m->s);
+    free(m);
+}
+
+int fgi_model_same_structure(const fgi_model *a, const fgi_model *b) { return a->s == b->s; }
+
+void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out) {
+    const fgi_structure *s = m->s;
+    *out = (fgi_model_spec){
+        .n_vars = s->n_vars,
+        .cards = s->cards,
+        .unary = m->u->values,
+        .constant = s->constant,
+        .n_tables = s->n_tables,
+        .table_kind = s->table_kind,
+        .table_arity = s->table_arity,
+        .dims = s->dims,
+        .params = s->params,
+        .values = m->t->values,
+        .n_values = s->values_begin[s->n_tables],
+        .n_factors = s->n_factors,
+        .factor_table = s->factor_table,
+        .factor_weight = s->factor_weight,
+        .factor_transposed = s->factor_transposed,
+        .var_begin = s->var_begin,
+        .vars = s->vars,
+    };
+}
+
+/* ---- new numbers -------------------------------------------------------------------------------------------- */
+
+static int own_unaries(fgi_model *m) {
+    if (atomic_load(&m->u->refs) == 1) return 1;
+    fgi_unaries *u = unaries_new(m->u->values, m->s->unary_begin[m->s->n_vars]);
+    if (!u) return 0;
+    unaries_release(m->u);
+    m->u = u;
+    return 1;
+}
+
+fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err) {
+    if (var < 0 || var >= m->s->n_vars) return fgi_fail(err, FGI_BAD_ARGUMENT, var, "there is no variable %d", var);
+    fgi_rc rc = check_scores(scores, m->s->cards[var], "variable", var, err);
+    if (rc) return rc;
+    if (!own_unaries(m)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    memcpy(m->u->values + m->s->unary_begin[var], scores, (size_t)m->s->cards[var] * sizeof *scores);
+    return FGI_OK;
+}
+
+fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err) {
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        fgi_rc rc = check_scores(scores + m->s->unary_begin[i], m->s->cards[i], "variable", i, err);
+        if (rc) return rc;
+    }
+    if (!own_unaries(m)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    memcpy(m->u->values, scores, (size_t)m->s->unary_begin[m->s->n_vars] * sizeof *scores);
+    return FGI_OK;
+}
+
+fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fgi_error *err) {
+    const fgi_structure *s = m->s;
+    if (table < 0 || table >= s->n_tables || s->table_kind[table] != FGI_DENSE)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, table, "there is no dense table %d", table);
+    int64_t n = s->values_begin[table + 1] - s->values_begin[table];
+    fgi_rc rc = check_scores(values, n, "table", table, err);
+    if (rc) return rc;
+    fgi_table_facts facts = facts_of(values, n);
+    if (weight_overflows(s->max_weight, &facts))
+        return fgi_fail(err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table,
+                        s->max_weight);
+    if (atomic_load(&m->t->refs) != 1) {
+        fgi_tables *t = tables_new(s, m->t->values, m->t->facts, m->t);
+        if (!t) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        tables_release(m->t, s->n_tables);
+        m->t = t;
+    }
+    memcpy(m->t->values + s->values_begin[table], values, (size_t)n * sizeof *values);
+    m->t->facts[table] = facts;
+    fgi_order_release(atomic_exchange(&m->t->order[table], NULL));
+    return FGI_OK;
+}
+
+/* ---- evaluation --------------------------------------------------------------------------------------------- */
+
+static fgi_rc check_labels(const fgi_structure *s, const int32_t *labels, fgi_error *err) {
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (labels[i] < 0 || labels[i] >= s->cards[i])
+            return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is out of range 0..%d", labels[i],
+                            (long long)i, s->cards[i] - 1);
+    return FGI_OK;
+}
+
+fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err) {
+    const fgi_structure *s = m->s;
+    fgi_rc rc = check_labels(s, labels, err);
+    if (rc) return rc;
+    fgi_sum sum = {0};
+    fgi_sum_add(&sum, s->constant);
+    for (int64_t i = 0; i < s->n_vars; i++) fgi_sum_add(&sum, fgi_unary(m, i)[labels[i]]);
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        fgi_sum_add(&sum, fgi_view_score(m, &v, labels));
+    }
+    *score = fgi_sum_value(&sum);
+    return FGI_OK;
+}
+
+fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err) {
+    fgi_rc rc = check_labels(m->s, labels, err);
+    if (rc) return rc;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        factor_scores[f] = fgi_view_score(m, &v, labels);
+    }
+    return FGI_OK;
+}
+
+int64_t fgi_model_memory(const fgi_model *m) {
+    const fgi_structure *s = m->s;
+    int64_t bytes = s->bytes + 8 * s->unary_begin[s->n_vars] + 8 * s->values_begin[s->n_tables] +
+                    s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]);
+    for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_order_memory(atomic_load(&m->t->order[t]));
+    return bytes;
+}
+
+double fgi_model_constant(const fgi_model *m) { return m->s->constant; }
+
+double fgi_model_states(const fgi_model *m) {
+    double states = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        states += (double)fgi_view_states(m, &v);
+    }
+    return states;
+}

@@ -1,0 +1,125 @@
+/* model/model.h - what the solvers see of a model. Structure is immutable; potentials are versioned and copied on write. */
+#ifndef FGI_MODEL_H
+#define FGI_MODEL_H
+#include <math.h>
+#include <stdatomic.h>
+#include "fginfer.h"
+
+/* What one linear pass over a table tells: computed at creation and by set_table. */
+typedef struct fgi_table_facts {
+    double max;          /* -INFINITY if every state is forbidden */
+    double min_finite;   /* INFINITY if every state is forbidden */
+    int64_t n_forbidden; /* entries that are -INFINITY */
+} fgi_table_facts;
+
+/* Immutable, shared by all snapshots. */
+typedef struct fgi_structure {
+    atomic_int refs;
+    int64_t n_vars, n_tables, n_factors;
+    int32_t max_card, max_arity;
+    int32_t *cards;
+    int64_t *unary_begin;     /* n_vars + 1 offsets into the unaries */
+    double constant;
+    int32_t *table_kind;      /* fgi_table_kind */
+    int32_t *table_arity;
+    int64_t *dims_begin;      /* n_tables + 1 offsets into dims (implicit tables have none) */
+    int32_t *dims;
+    double *params;           /* 2 per table, NULL when all tables are dense */
+    int64_t *values_begin;    /* n_tables + 1 offsets into the values */
+    int32_t *factor_table;
+    double *factor_weight;    /* NULL: all 1 */
+    double max_weight;
+    uint8_t *factor_transposed; /* NULL: none */
+    int64_t *var_begin;       /* NULL: all factors are pairwise */
+    int32_t *vars;
+    int64_t *adj_begin;       /* n_vars + 1 offsets into adj */
+    int32_t *adj;             /* factors of a variable, ascending */
+    int64_t bytes;
+} fgi_structure;
+
+typedef struct fgi_unaries { atomic_int refs; double *values; } fgi_unaries;
+
+struct fgi_order; /* sorted access to one table, see model/sorted.h */
+
+typedef struct fgi_tables {
+    atomic_int refs;
+    double *values;
+    fgi_table_facts *facts;   /* per table */
+    _Atomic(struct fgi_order *) *order; /* per table, lazily made by fgi_model_order; NULL array until first use */
+} fgi_tables;
+
+struct fgi_model {
+    fgi_structure *s;
+    fgi_unaries *u;
+    fgi_tables *t;
+};
+
+/* fgi_model_create without a copy of the tables: `values` is spec->values, comes from malloc, and is the model's on success. */
+fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err);
+
+/* A factor as it sees its table: rows are labels of the first variable, columns of the second, whatever the storage. */
+typedef struct fgi_view {
+    int32_t kind, arity, table;
+    int32_t transposed;       /* pairwise: entry (a,b) is values[b * rows + a] */
+    const int32_t *vars;
+    const double *values;     /* dense only */
+    double weight, p0, p1;
+    int32_t rows, cols;       /* label counts of the first and second variable (cols = 1 for arity 1) */
+} fgi_view;
+
+static inline int64_t fgi_factor_begin(const fgi_structure *s, int64_t f) { return s->var_begin ? s->var_begin[f] : 2 * f; }
+static inline int32_t fgi_factor_arity(const fgi_structure *s, int64_t f) {
+    return s->var_begin ? (int32_t)(s->var_begin[f + 1] - s->var_begin[f]) : 2;
+}
+static inline const int32_t *fgi_factor_vars(const fgi_structure *s, int64_t f) { return s->vars + fgi_factor_begin(s, f); }
+static inline double fgi_factor_weight(const fgi_structure *s, int64_t f) { return s->factor_weight ? s->factor_weight[f] : 1.0; }
+static inline const double *fgi_unary(const fgi_model *m, int64_t i) { return m->u->values + m->s->unary_begin[i]; }
+
+static inline fgi_view fgi_factor_view(const fgi_model *m, int64_t f) {
+    const fgi_structure *s = m->s;
+    fgi_view v;
+    v.table = s->factor_table[f];
+    v.kind = s->table_kind[v.table];
+    v.arity = fgi_factor_arity(s, f);
+    v.transposed = s->factor_transposed ? s->factor_transposed[f] : 0;
+    v.vars = fgi_factor_vars(s, f);
+    v.values = m->t->values + s->values_begin[v.table];
+    v.weight = fgi_factor_weight(s, f);
+    v.p0 = s->params ? s->params[2 * v.table] : 0.0;
+    v.p1 = s->params ? s->params[2 * v.table + 1] : 0.0;
+    v.rows = s->cards[v.vars[0]];
+    v.cols = v.arity > 1 ? s->cards[v.vars[1]] : 1;
+    return v;
+}
+
+/* Unweighted entry of an implicit table. */
+static inline double fgi_implicit_at(int32_t kind, double p0, double p1, int32_t a, int32_t b) {
+    double d = (double)a - (double)b;
+    if (kind == FGI_POTTS) return a == b ? p0 : p1;
+    d = kind == FGI_ABSDIFF ? fabs(d) : d * d;
+    return -p0 * (d < p1 ? d : p1) + 0.0; /* + 0.0: no negative zeros */
+}
+
+/* The score of a pairwise factor at (a, b). The one definition every oracle and solver agrees with, bit for bit. */
+static inline double fgi_view_at2(const fgi_view *v, int32_t a, int32_t b) {
+    if (v->kind == FGI_DENSE)
+        return v->weight * (v->transposed ? v->values[(int64_t)b * v->rows + a] : v->values[(int64_t)a * v->cols + b]);
+    return v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, a, b);
+}
+
+/* The score of any factor at the labels of a full labeling. */
+static inline double fgi_view_score(const fgi_model *m, const fgi_view *v, const int32_t *labels) {
+    if (v->arity == 2) return fgi_view_at2(v, labels[v->vars[0]], labels[v->vars[1]]);
+    int64_t at = 0;
+    for (int32_t k = 0; k < v->arity; k++) at = at * m->s->cards[v->vars[k]] + labels[v->vars[k]];
+    return v->weight * v->values[at];
+}
+
+/* Number of states of a factor; exact because creation checked it. */
+static inline int64_t fgi_view_states(const fgi_model *m, const fgi_view *v) {
+    int64_t n = 1;
+    for (int32_t k = 0; k < v->arity; k++) n *= m->s->cards[v->vars[k]];
+    return n;
+}
+
+#endif

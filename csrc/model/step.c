@@ -1,0 +1,107 @@
+/* model/step.c - see model/step.h. */
+#include "model/step.h"
+#include "base/util.h"
+
+static const double LEAST_STEP = 1e-5; /* of the largest cost: finer steps do not help */
+static const double SAME = 1e-7;       /* of a step: closer than this is the same */
+static const double MOST_ERROR = 5e-10; /* differences below are rounding for a search, too: it may not notice them */
+
+/* Costs are maximum - score >= 0. The greatest common step so far; 0: none seen yet, negative: there is none. */
+typedef struct divisor { double step, largest; } divisor;
+
+static void divide(divisor *d, double cost) {
+    if (cost > d->largest) d->largest = cost;
+    if (cost <= SAME * d->step || cost == 0 || d->step < 0) return;
+    double a = d->step, b = cost; /* Euclid's algorithm */
+    if (a > 0 && fabs(b - a * rint(b / a)) <= SAME * a) return;
+    while (a > SAME * d->largest) {
+        double rest = fabs(b - a * rint(b / a));
+        b = a;
+        a = rest;
+    }
+    d->step = b < LEAST_STEP * d->largest ? -1 : b;
+}
+
+static double maximum(const double *v, int64_t n) {
+    double best = -INFINITY;
+    for (int64_t k = 0; k < n; k++) best = fgi_larger(best, v[k]);
+    return best;
+}
+
+static int divide_all(divisor *d, const double *v, int64_t n, double weight) {
+    const double best = maximum(v, n);
+    for (int64_t k = 0; k < n && d->step >= 0; k++)
+        if (v[k] > -INFINITY) divide(d, weight * (best - v[k]));
+    return d->step >= 0;
+}
+
+/* The largest distance of a cost from a whole number of steps. */
+static double deviation(double step, const double *v, int64_t n, double weight) {
+    const double best = maximum(v, n);
+    double most = 0;
+    for (int64_t k = 0; k < n; k++)
+        if (v[k] > -INFINITY) most = fgi_larger(most, fabs(weight * (best - v[k]) - step * rint(weight * (best - v[k]) / step)));
+    return most;
+}
+
+/* The values of a factor without its weight. Those of an implicit table depend on the distance of the labels alone. */
+static const double *values_of(const fgi_model *m, const fgi_view *v, double *scratch, int64_t *n) {
+    *n = fgi_view_states(m, v);
+    if (v->kind == FGI_DENSE) return v->values;
+    *n = v->rows > v->cols ? v->rows : v->cols;
+    for (int32_t a = 0; a < *n; a++) scratch[a] = fgi_implicit_at(v->kind, v->p0, v->p1, a, 0);
+    return scratch;
+}
+
+static fgi_lattice find(const fgi_model *m, double *scratch) {
+    const fgi_structure *s = m->s;
+    const fgi_lattice none = {0, 0, 0};
+    divisor d = {0, 0};
+    int64_t n;
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (!divide_all(&d, fgi_unary(m, i), s->cards[i], 1)) return none;
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(m, f);
+        const double *values = values_of(m, &v, scratch, &n);
+        if (!divide_all(&d, values, n, v.weight)) return none;
+    }
+    if (d.step == 0) return none; /* all constant */
+    const double step = d.largest / rint(d.largest / d.step); /* as exact as the largest cost */
+    fgi_sum origin = {0};
+    double error = 0;
+    fgi_sum_add(&origin, s->constant);
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        fgi_sum_add(&origin, maximum(fgi_unary(m, i), s->cards[i]));
+        error += deviation(step, fgi_unary(m, i), s->cards[i], 1);
+    }
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(m, f);
+        const double *values = values_of(m, &v, scratch, &n);
+        fgi_sum_add(&origin, v.weight * maximum(values, n));
+        error += deviation(step, values, n, v.weight);
+    }
+    const double value = fgi_sum_value(&origin);
+    return isfinite(value) && error < MOST_ERROR ? (fgi_lattice){step, value, error} : none;
+}
+
+fgi_lattice fgi_lattice_find(const fgi_model *m) {
+    double *scratch = fgi_alloc(m->s->max_card, sizeof(double));
+    const fgi_lattice found = scratch ? find(m, scratch) : (fgi_lattice){0, 0, 0}; /* no memory: no help */
+    free(scratch);
+    return found;
+}
+
+/* Rounding of scores and bounds of this size, and of the tables. */
+static double margin(const fgi_lattice *l, double value) {
+    return 2 * l->error + 1e-6 * l->step + 1e-9 * fgi_larger(1, fabs(value));
+}
+
+double fgi_lattice_next(const fgi_lattice *l, double score) {
+    return fgi_larger(score, score + l->step - margin(l, score));
+}
+
+double fgi_lattice_floor(const fgi_lattice *l, double bound) {
+    if (l->step == 0 || !isfinite(bound) || margin(l, bound) > 0.5 * l->step) return bound;
+    const double steps = ceil((l->origin - bound - margin(l, bound)) / l->step);
+    return fgi_smaller(bound, l->origin - l->step * steps + l->error + 1e-9 * fgi_larger(1, fabs(bound)));
+}

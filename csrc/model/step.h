@@ -1,0 +1,20 @@
+/* model/step.h - models whose scores are counted in whole steps, such as the violated clauses of MAX-SAT. A better labeling is better by
+ * a whole step there, and a bound may be rounded down to the next score that can occur. */
+#ifndef FGI_LATTICE_H
+#define FGI_LATTICE_H
+#include "model/model.h"
+
+typedef struct fgi_lattice {
+    double step;   /* every score is origin - k * step, up to `error`; 0: there is no such step */
+    double origin; /* the sum of all maxima */
+    double error;  /* rounding of the tables: logarithms of potentials are seldom exact */
+} fgi_lattice;
+
+/* One pass over the tables, cut short where they have no common step. */
+fgi_lattice fgi_lattice_find(const fgi_model *m);
+/* What a labeling better than this score has at least, a margin for rounding taken off; the score itself without a step. */
+double fgi_lattice_next(const fgi_lattice *l, double score);
+/* The largest score that can occur up to this bound. */
+double fgi_lattice_floor(const fgi_lattice *l, double bound);
+
+#endif

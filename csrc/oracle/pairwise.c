@@ -1,0 +1,332 @@
+/* oracle/pairwise.c - the sublinear oracle of a pairwise factor: four regions, sorted access, bounds.
+ *
+ * A state (a, b) lies in one of four regions (thesis 3.2, gdmm-learning appendix C-1), by whether a has a message delta_1(a)
+ * and b a message delta_2(b):
+ *     both      pairs of messages, pruned by  (rowmax(a) - delta_1(a)) - min delta_2  and its mirror image
+ *     only a    the sorted row a, past columns with messages; skipped when  rowmax(a) - delta_1(a)  is too small
+ *     only b    the sorted column b, likewise
+ *     neither   rows (or columns) by descending maximum, each walked past columns (rows) with messages
+ * Rounding is monotone, so a bound computed with the same operations in the same order as the value is never below it: no
+ * slack is needed, and a dense scan gives the same bits. What is left are ties: an equal value must still be looked at
+ * if its flat index may be lower. */
+#include "oracle/internal.h"
+
+enum { LEAST_AHEAD = 5, MOST_AHEAD = 16 };
+
+typedef struct search {
+    fgi_access *x;
+    fgi_oracle_scratch *w;
+    fgi_message message[2];
+    double weight;
+    double least[2];      /* smallest message, at most 0: what the other side may hope for */
+    int32_t top[2];       /* which message's slice has the largest bound; -1: there is none */
+    int marked[2];
+    int hinted;           /* the caller named a good state */
+    int64_t excluded;
+    fgi_argmax best;
+} search;
+
+static void mark(search *s, int side) {
+    if (s->marked[side]) return;
+    s->marked[side] = 1;
+    uint32_t *marks = s->w->mark + (int64_t)side * s->w->max_card;
+    double *marked = s->w->marked + (int64_t)side * s->w->max_card;
+    for (int32_t k = 0; k < s->message[side].n; k++) {
+        marks[s->message[side].labels[k]] = s->w->epoch;
+        marked[s->message[side].labels[k]] = s->message[side].values[k];
+    }
+}
+
+static int has_message(const search *s, int side, int32_t label) {
+    return s->w->mark[(int64_t)side * s->w->max_card + label] == s->w->epoch;
+}
+
+static int64_t flat(const search *s, int side, int32_t slice, int32_t other) {
+    return side == 0 ? (int64_t)slice * s->x->n[1] + other : (int64_t)other * s->x->n[1] + slice;
+}
+
+/* May a slice with this bound hold something better? With an equal bound, a row after the best one's cannot. */
+static int hopeful(const search *s, int side, int32_t slice, double bound) {
+    if (bound != s->best.value) return bound > s->best.value;
+    return s->best.state >= 0 && (side == 1 || (int64_t)slice * s->x->n[1] <= s->best.state);
+}
+
+/* The value of entry theta of a slice with message delta when the other label has message d, or the bound when it may have
+ * any: subtracted in the order of the variables, whichever of them the slice belongs to. */
+static double both_value(const search *s, int side, double theta, double delta, double d) {
+    return side == 0 ? (s->weight * theta - delta) - d : (s->weight * theta - d) - delta;
+}
+
+/* Walks down the row or column `slice`, whose own message is delta. First it looks for the best entry without a message on
+ * the other side (not if `settled`: then there is no need). With `rest`, it also takes the entries that have one as they
+ * come, goes on for them for a while where they may be better, and leaves in *rest an upper bound on the entries it has not
+ * seen. Returns 1 if an entry without message was offered, 0 if not, -1 out of memory. */
+static int walk_slice(search *s, int side, int32_t slice, double delta, int settled, double *rest) {
+    fgi_walk walk;
+    int32_t other, ahead = s->message[1 - side].n / 4; /* no more than the pairs it may save */
+    double theta;
+    int status = s->x->walk_open(s->x, &walk, side, slice), found = 0;
+    if (status < 0) return status;
+    mark(s, 1 - side);
+    if (ahead > MOST_AHEAD) ahead = MOST_AHEAD;
+    const double *messages = s->w->marked + (int64_t)(1 - side) * s->w->max_card;
+    while ((status = s->x->walk_next(&walk, &other, &theta)) > 0) {
+        s->w->touched++;
+        const double value = s->weight * theta - delta;
+        if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* and nothing larger follows */
+        if (settled && (!rest || value == -INFINITY || ahead-- == 0 ||
+                        !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))
+            break;
+        const int64_t state = flat(s, side, slice, other);
+        if (state == s->excluded) continue;
+        if (has_message(s, 1 - side, other)) {
+            if (rest) fgi_argmax_offer(&s->best, state, both_value(s, side, theta, delta, messages[other]));
+            continue;
+        }
+        if (settled) continue;
+        fgi_argmax_offer(&s->best, state, value);
+        found = 1;
+        /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie. */
+        if ((s->weight == 1.0 && delta == 0.0) || s->weight * s->x->walk_below(&walk, theta) - delta < value) settled = 1;
+        if (settled && !rest) break;
+    }
+    if (rest) *rest = status > 0 ? theta : -INFINITY;
+    return status < 0 ? status : found;
+}
+
+/* What is known of every message's slice: an upper bound on its entries not seen so far, at first its maximum. */
+static double *rest_of(const search *s, int side) { return s->w->bound + (int64_t)side * s->w->max_card; }
+
+static double slice_bound(const search *s, int side, int32_t k) {
+    return s->weight * rest_of(s, side)[k] - s->message[side].values[k];
+}
+
+static void bound_messages(search *s, int side) {
+    const fgi_message *m = &s->message[side];
+    double *rest = rest_of(s, side), top = -INFINITY;
+    s->least[side] = 0.0;
+    s->top[side] = -1;
+    for (int32_t k = 0; k < m->n; k++) {
+        rest[k] = s->x->max[side][m->labels[k]];
+        const double bound = slice_bound(s, side, k);
+        if (m->values[k] < s->least[side]) s->least[side] = m->values[k];
+        if (bound > top) {
+            top = bound;
+            s->top[side] = k;
+        }
+    }
+    s->w->touched += m->n;
+}
+
+static int walk_message(search *s, int side, int32_t k) {
+    const fgi_message *m = &s->message[side];
+    if (!hopeful(s, side, m->labels[k], slice_bound(s, side, k))) return 0;
+    return walk_slice(s, side, m->labels[k], m->values[k], 0, rest_of(s, side) + k);
+}
+
+/* Regions "only a" (side 0) and "only b" (side 1); the most promising slice first, for the sake of the others' bounds. */
+static int one_message(search *s, int side) {
+    const int32_t top = s->top[side];
+    if (top < 0 || slice_bound(s, side, top) < s->best.value || s->message[1 - side].n == s->x->n[1 - side]) return 0;
+    if (walk_message(s, side, top) < 0) return -1;
+    for (int32_t k = 0; k < s->message[side].n; k++)
+        if (k != top && walk_message(s, side, k) < 0) return -1;
+    return 0;
+}
+
+/* The messages of one side whose bound, with the best the other side may offer, is hopeful: rows by descending bound,
+ * columns by ascending message (kept as its negative: x - d is x + (-d), to the bit). */
+static int32_t keep_hopeful(search *s, int side, fgi_ranked *kept) {
+    const fgi_message *m = &s->message[side];
+    int32_t n = 0;
+    for (int32_t k = 0; k < m->n; k++) {
+        double bound = both_value(s, side, rest_of(s, side)[k], m->values[k], s->least[1 - side]);
+        if (hopeful(s, side, m->labels[k], bound)) kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
+    }
+    fgi_ranked_sort(kept, n);
+    return n;
+}
+
+/* All pairs of one row: a good state to start from when the caller has none. */
+static void try_row(search *s, int32_t k) {
+    const fgi_message *second = &s->message[1];
+    const int32_t a = s->message[0].labels[k];
+    for (int32_t l = 0; l < second->n; l++) {
+        const double theta = s->weight * s->x->entry(s->x, a, second->labels[l]);
+        const int64_t state = (int64_t)a * s->x->n[1] + second->labels[l];
+        if (theta > -INFINITY && state != s->excluded)
+            fgi_argmax_offer(&s->best, state, (theta - s->message[0].values[k]) - second->values[l]);
+    }
+    s->w->touched += second->n;
+}
+
+/* How many columns the bound of row k alone lets through, up to `most`. */
+static int32_t count_hopeful(const search *s, double bound, const fgi_ranked *cols, int32_t most) {
+    int32_t n = 0;
+    while (n < most && bound + cols[n].value >= s->best.value) n++;
+    return n;
+}
+
+/* Region "both": best first, until the bounds say stop. Where many columns would have to be tried, the first entries of the
+ * sorted row often settle it sooner. */
+static int both_messages(search *s) {
+    fgi_ranked *rows = s->w->kept[0], *cols = s->w->kept[1];
+    if (!s->hinted && s->top[0] >= 0 && s->message[0].n > LEAST_AHEAD) try_row(s, s->top[0]);
+    const int32_t n_rows = s->message[1].n ? keep_hopeful(s, 0, rows) : 0, n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
+    for (int32_t r = 0; r < n_rows && rows[r].value >= s->best.value; r++) {
+        const int32_t a = rows[r].at, k = rows[r].tag;
+        const double delta = s->message[0].values[k];
+        double *rest = rest_of(s, 0) + k;
+        if (count_hopeful(s, slice_bound(s, 0, k), cols, n_cols < LEAST_AHEAD ? n_cols : LEAST_AHEAD) == LEAST_AHEAD &&
+            *rest == s->x->max[0][a] && walk_slice(s, 0, a, delta, 1, rest) < 0)
+            return -1;
+        const int32_t n = count_hopeful(s, slice_bound(s, 0, k), cols, n_cols);
+        for (int32_t c = 0; c < n; c++) {
+            const int32_t b = cols[c].at;
+            const double col_rest = rest_of(s, 1)[cols[c].tag];
+            s->w->touched++;
+            if (!hopeful(s, 0, a, (s->weight * (*rest < col_rest ? *rest : col_rest) - delta) + cols[c].value)) continue;
+            const double theta = s->weight * s->x->entry(s->x, a, b);
+            const int64_t state = (int64_t)a * s->x->n[1] + b;
+            if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - delta) + cols[c].value);
+        }
+    }
+    return 0;
+}
+
+/* Region "neither". Rows by descending maximum prove it when the columns with messages do not hold the maxima of many
+ * rows, columns when the rows do not: after every slice that brought nothing, the other side gets a turn, and whichever
+ * side ends first has proven it. */
+static int no_message(search *s) {
+    if (s->message[0].n == s->x->n[0] || s->message[1].n == s->x->n[1]) return 0;
+    int opened[2] = {0, 0}, side = 0, status;
+    int32_t slice;
+    for (;;) {
+        if (!opened[side]) {
+            if (s->x->rank_open(s->x, side) < 0) return -1;
+            opened[side] = 1;
+        }
+        if ((status = s->x->rank_next(s->x, side, &slice)) <= 0) return status;
+        s->w->touched++;
+        double bound = s->weight * s->x->max[side][slice];
+        if (bound == -INFINITY || bound < s->best.value) return 0;
+        if (!hopeful(s, side, slice, bound)) { /* equal, and all rows to come with this maximum have higher indices */
+            if (s->weight == 1.0) return 0;
+            s->x->rank_skip(s->x, side);
+            continue;
+        }
+        mark(s, side);
+        if (has_message(s, side, slice)) continue;
+        if ((status = walk_slice(s, side, slice, 0.0, 0, NULL)) < 0) return status;
+        if (status == 0) side = 1 - side;
+    }
+}
+
+/* A state the caller expects to be good; it makes the first bounds sharp. */
+static double message_at(const fgi_message *m, int32_t a) {
+    for (int32_t k = 0; k < m->n && m->labels[k] <= a; k++)
+        if (m->labels[k] == a) return m->values[k];
+    return 0.0;
+}
+
+static void try_hint(search *s, int64_t hint) {
+    int32_t a = (int32_t)(hint / s->x->n[1]), b = (int32_t)(hint % s->x->n[1]);
+    if (hint < 0 || hint == s->excluded || a >= s->x->n[0]) return;
+    double theta = s->weight * s->x->entry(s->x, a, b);
+    s->w->touched++;
+    s->hinted = hint > 0; /* 0 is also what a caller without any leaves there */
+    if (theta > -INFINITY) fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
+}
+
+fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint,
+                          fgi_argmax *out) {
+    search s = {.x = x, .w = x->scratch, .weight = weight, .excluded = excluded, .best = {-1, -INFINITY}};
+    if (messages) {
+        s.message[0] = messages[0];
+        s.message[1] = messages[1];
+    }
+    fgi_oracle_epoch(s.w);
+    try_hint(&s, hint);
+    bound_messages(&s, 0);
+    bound_messages(&s, 1);
+    if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0) return FGI_NO_MEMORY;
+    if (both_messages(&s) < 0) return FGI_NO_MEMORY;
+    if (no_message(&s) < 0) return FGI_NO_MEMORY;
+    *out = s.best;
+    return FGI_OK;
+}
+
+/* ---- sorted access to a static table --------------------------------------------------------------------------- */
+
+static double static_entry(const fgi_access *x, int32_t a, int32_t b) {
+    const fgi_view *v = x->table;
+    return v->transposed ? v->values[(int64_t)b * v->rows + a] : v->values[(int64_t)a * v->cols + b];
+}
+
+static fgi_axis *axis_of(const fgi_access *x, int side) {
+    return &x->order->axes[((const fgi_view *)x->table)->transposed ? 1 - side : side];
+}
+
+static int static_rank_open(fgi_access *x, int side) {
+    x->rank_at[side] = 0;
+    return 1;
+}
+
+static int static_rank_next(fgi_access *x, int side, int32_t *slice) {
+    const fgi_axis *axis = axis_of(x, side);
+    if (x->rank_at[side] == axis->n_live) return 0;
+    *slice = axis->rank[x->rank_at[side]++];
+    return 1;
+}
+
+static void static_rank_skip(fgi_access *x, int side) { x->rank_at[side] = axis_of(x, side)->run_end[x->rank_at[side] - 1]; }
+
+static int static_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t slice) {
+    const fgi_axis *axis = axis_of(x, side);
+    const int rows = axis == &x->order->axes[0]; /* of the table, not of the factor */
+    *walk = (fgi_walk){.access = x, .side = side, .slice = slice};
+    walk->list = atomic_load_explicit(&axis->lists[slice], memory_order_acquire);
+    walk->step = rows ? 1 : axis->n;
+    walk->base = rows ? slice * axis->inner : slice;
+    return 1;
+}
+
+static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
+    fgi_access *x = walk->access;
+    const double *values = ((const fgi_view *)x->table)->values;
+    if (!walk->list || walk->at == walk->list->n) {
+        if (walk->list && walk->list->complete) return 0;
+        int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
+        const fgi_list *longer = fgi_order_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
+        if (!longer) return -1;
+        walk->list = longer;
+        if (walk->at == longer->n) return 0;
+    }
+    *other = walk->list->at[walk->at++];
+    *theta = values[walk->base + walk->step * *other];
+    return 1;
+}
+
+static double static_walk_below(fgi_walk *walk, double theta) {
+    fgi_access *x = walk->access;
+    int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
+    return fgi_order_below(x->order, ((const fgi_view *)x->table)->values, axis, walk->slice, walk->list, walk->at - 1, theta,
+                           &x->scratch->touched);
+}
+
+fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
+    fgi_access x = {.n = {q->view.rows, q->view.cols},
+                    .entry = static_entry,
+                    .rank_open = static_rank_open,
+                    .rank_next = static_rank_next,
+                    .rank_skip = static_rank_skip,
+                    .walk_open = static_walk_open,
+                    .walk_next = static_walk_next,
+                    .walk_below = static_walk_below,
+                    .scratch = w,
+                    .table = &q->view,
+                    .order = q->order};
+    x.max[0] = axis_of(&x, 0)->max;
+    x.max[1] = axis_of(&x, 1)->max;
+    return fgi_regions_argmax(&x, q->view.weight, q->messages, q->excluded, q->hint, out);
+}

@@ -1,0 +1,171 @@
+/* oracle/ranking.c - a vector in descending order that changes: the oracle of a unary factor, and the joint oracle over all
+ * binary factors of a model (thesis 3.2, Algorithm 9; gdmm-learning appendix C-2), whose inactive factors have gradient -t.
+ *
+ * An indexed binary heap: made in one linear pass, O(1) to look at the top, O(log n) to take it off or to change a value. A
+ * walk in descending order takes it apart lazily, through a frontier of nodes whose parents have been visited. */
+#include "oracle/internal.h"
+#include "base/util.h"
+
+struct fgi_ranking {
+    int64_t n;
+    double *values;
+    int32_t *heap;     /* items by value, a binary heap */
+    int32_t *place;    /* of an item in the heap; -1: taken off, or not above the floor */
+    int32_t n_heap;
+    double floor;
+};
+
+static int before(const fgi_ranking *r, int32_t x, int32_t y) {
+    return r->values[x] > r->values[y] || (r->values[x] == r->values[y] && x < y);
+}
+
+static void put_at(fgi_ranking *r, int32_t place, int32_t item) {
+    r->heap[place] = item;
+    r->place[item] = place;
+}
+
+static void sift_down(fgi_ranking *r, int32_t place) {
+    const int32_t item = r->heap[place];
+    for (int64_t child; (child = 2 * (int64_t)place + 1) < r->n_heap; place = (int32_t)child) {
+        if (child + 1 < r->n_heap && before(r, r->heap[child + 1], r->heap[child])) child++;
+        if (!before(r, r->heap[child], item)) break;
+        put_at(r, place, r->heap[child]);
+    }
+    put_at(r, place, item);
+}
+
+static void sift(fgi_ranking *r, int32_t place) {
+    const int32_t item = r->heap[place];
+    for (; place > 0 && before(r, item, r->heap[(place - 1) / 2]); place = (place - 1) / 2) put_at(r, place, r->heap[(place - 1) / 2]);
+    put_at(r, place, item);
+    sift_down(r, place);
+}
+
+fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ranking **out, fgi_error *err) {
+    if (n < 0 || n > INT32_MAX - 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a ranking of %lld items", (long long)n);
+    for (int64_t k = 0; k < n; k++)
+        if (!(values[k] < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
+    fgi_ranking *r = fgi_calloc(1, sizeof *r);
+    if (!r) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    r->n = n;
+    r->floor = floor;
+    r->values = fgi_copy(values, n, sizeof(double));
+    r->heap = fgi_alloc(n, sizeof(int32_t));
+    r->place = fgi_alloc(n, sizeof(int32_t));
+    if (!r->values || !r->heap || !r->place) {
+        fgi_ranking_free(r);
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    for (int32_t k = 0; k < n; k++) {
+        r->place[k] = -1;
+        if (values[k] > floor) put_at(r, r->n_heap++, k);
+    }
+    for (int32_t place = r->n_heap / 2 - 1; place >= 0; place--) sift_down(r, place);
+    *out = r;
+    return FGI_OK;
+}
+
+void fgi_ranking_free(fgi_ranking *r) {
+    if (!r) return;
+    free(r->values);
+    free(r->heap);
+    free(r->place);
+    free(r);
+}
+
+int32_t fgi_ranking_top(const fgi_ranking *r, double *value) {
+    if (r->n_heap == 0) return -1;
+    *value = r->values[r->heap[0]];
+    return r->heap[0];
+}
+
+int fgi_ranking_take(fgi_ranking *r, int32_t item) {
+    if (item < 0 || item >= r->n || r->place[item] < 0) return 0;
+    const int32_t place = r->place[item], last = r->heap[--r->n_heap];
+    r->place[item] = -1;
+    if (place < r->n_heap) {
+        put_at(r, place, last);
+        sift(r, place);
+    }
+    return 1;
+}
+
+fgi_rc fgi_ranking_set(fgi_ranking *r, int32_t item, double value, fgi_error *err) {
+    if (item < 0 || item >= r->n) return fgi_fail(err, FGI_BAD_ARGUMENT, item, "there is no item %d", item);
+    if (!(value < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, item, "the value is NaN or +inf");
+    if (!(value > r->floor)) {
+        fgi_ranking_take(r, item);
+        r->values[item] = value;
+        return FGI_OK;
+    }
+    r->values[item] = value;
+    if (r->place[item] < 0) put_at(r, r->n_heap++, item);
+    sift(r, r->place[item]);
+    return FGI_OK;
+}
+
+/* ---- the message-augmented argmax -------------------------------------------------------------------------------- */
+
+static int is_listed(const fgi_message *m, int32_t item) {
+    int32_t low = 0, high = m->n;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        if (m->labels[mid] < item) low = mid + 1;
+        else high = mid;
+    }
+    return low < m->n && m->labels[low] == item;
+}
+
+/* The best item without a message: past at most as many as there are messages. */
+static int walk(const fgi_ranking *r, const fgi_message *m, int64_t excluded, fgi_oracle_scratch *w, fgi_argmax *best) {
+    int32_t n = 0;
+    if (r->n_heap > 0 && !fgi_frontier_push(w, 2, &n, (fgi_ranked){r->values[r->heap[0]], r->heap[0], 0})) return 0;
+    while (n > 0) {
+        const fgi_ranked top = fgi_frontier_pop(w, 2, &n);
+        w->touched++;
+        if (top.value < best->value) break;
+        if (top.at != excluded && !is_listed(m, top.at)) {
+            fgi_argmax_offer(best, top.at, top.value);
+            break;
+        }
+        for (int64_t child = 2 * (int64_t)top.tag + 1; child <= 2 * (int64_t)top.tag + 2 && child < r->n_heap; child++)
+            if (!fgi_frontier_push(w, 2, &n, (fgi_ranked){r->values[r->heap[child]], r->heap[child], (int32_t)child})) return 0;
+    }
+    return 1;
+}
+
+fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int64_t excluded, fgi_oracle_scratch *w,
+                          fgi_argmax *out, fgi_error *err) {
+    const fgi_message none = {0, NULL, NULL}, *m = message ? message : &none;
+    fgi_rc rc = fgi_message_check(m, (int32_t)r->n, 0, err);
+    if (rc) return rc;
+    *out = (fgi_argmax){-1, -INFINITY};
+    w->calls++;
+    w->touched += m->n;
+    for (int32_t k = 0; k < m->n; k++) {
+        const int32_t item = m->labels[k];
+        if (r->place[item] >= 0 && item != excluded && r->values[item] > -INFINITY)
+            fgi_argmax_offer(out, item, r->values[item] - m->values[k]);
+    }
+    return walk(r, m, excluded, w, out) ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}
+
+/* ---- scores computed on the spot: inner products, a part of them at a time ------------------------------------------ */
+
+fgi_rc fgi_scores_argmax(const double *scores, int64_t n, int32_t first, int32_t step, const fgi_message *message,
+                         int64_t excluded, fgi_argmax *out, fgi_error *err) {
+    const fgi_message none = {0, NULL, NULL}, *m = message ? message : &none;
+    if (n < 0 || first < 0 || step < 1 || n > (INT32_MAX - (int64_t)first) / step)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "labels %d, %d + %d, ...: %lld of them", first, first, step, (long long)n);
+    fgi_rc rc = fgi_message_check(m, INT32_MAX, 0, err);
+    if (rc) return rc;
+    int32_t at = 0;
+    *out = (fgi_argmax){-1, -INFINITY};
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t label = first + k * step;
+        while (at < m->n && m->labels[at] < label) at++;
+        const double value = at < m->n && m->labels[at] == label ? scores[k] - m->values[at] : scores[k];
+        if (value > out->value && label != excluded) *out = (fgi_argmax){label, value};
+    }
+    return FGI_OK;
+}

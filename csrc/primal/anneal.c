@@ -1,0 +1,80 @@
+/* primal/anneal.c - simulated annealing: a start for an epoch that is better than most, on models with many shallow maxima.
+ *
+ * Sweep after sweep, each variable may move to any label that loses less than a random threshold of mean T; T falls from what a
+ * usual change costs to a small part of it. A violated hard constraint costs a few usual changes: it is repaired later if it
+ * lasts to the end. */
+#include <string.h>
+#include "primal/search.h"
+
+static const double COLDEST = 0.03, FORBIDDEN_COST = 4; /* in units of a usual change */
+
+struct fgi_anneal {
+    const fgi_model *model;
+    fgi_local *local;
+    double hottest, temperature, factor, penalty;
+    int64_t sweep, n_sweeps, cursor;
+    int64_t operations;
+};
+
+fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local) {
+    fgi_anneal *s = fgi_calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->model = m;
+    s->local = local;
+    return s;
+}
+
+void fgi_anneal_free(fgi_anneal *s) { free(s); }
+
+int64_t fgi_anneal_operations(const fgi_anneal *s) { return s->operations; }
+
+/* What a change costs or gains on average, from a sample of the variables. */
+static double usual_change(fgi_anneal *s, fgi_rng *rng) {
+    const fgi_structure *st = s->model->s;
+    double sum = 0;
+    int64_t n = 0;
+    for (int k = 0; k < 200; k++) {
+        const int32_t i = (int32_t)fgi_rng_below(rng, st->n_vars);
+        const int32_t *bad, a = (int32_t)fgi_rng_below(rng, st->cards[i]), b = (int32_t)fgi_rng_below(rng, st->cards[i]);
+        const double *score = fgi_local_label_scores(s->local, i, &bad);
+        if (a == b || (bad && bad[a] + bad[b] > 0)) continue;
+        sum += fabs(score[a] - score[b]);
+        n++;
+    }
+    return n ? sum / (double)n : 0;
+}
+
+void fgi_anneal_start(fgi_anneal *s, int64_t sweeps, double heat, fgi_rng *rng) {
+    const double usual = usual_change(s, rng);
+    s->temperature = heat * usual;
+    s->factor = pow(COLDEST / heat, 1.0 / (double)sweeps);
+    s->penalty = usual > 0 ? FORBIDDEN_COST * usual : 1;
+    s->n_sweeps = sweeps;
+    s->sweep = s->cursor = 0;
+}
+
+/* One of the labels that lose less than the threshold, the present one included; all alike. */
+static int32_t draw(fgi_anneal *s, int32_t i, fgi_rng *rng) {
+    const int32_t *bad, own = fgi_local_labels(s->local)[i], card = s->model->s->cards[i];
+    const double *score = fgi_local_label_scores(s->local, i, &bad);
+    const double least = score[own] + s->temperature * log(fgi_rng_unit(rng) + 1e-300);
+    int32_t chosen = own, n = 0;
+    for (int32_t a = 0; a < card; a++) {
+        if (a == own || score[a] - (bad ? s->penalty * (bad[a] - bad[own]) : 0) < least) continue;
+        if (n++ == 0 || fgi_rng_below(rng, n) == 0) chosen = a;
+    }
+    s->operations += card + 4;
+    return chosen;
+}
+
+int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng) {
+    const int64_t end = s->operations + fgi_local_operations(s->local) + max_operations;
+    for (; s->sweep < s->n_sweeps; s->sweep++, s->temperature *= s->factor) {
+        for (; s->cursor < s->model->s->n_vars; s->cursor++) {
+            if (s->operations + fgi_local_operations(s->local) >= end) return 0;
+            fgi_local_flip(s->local, (int32_t)s->cursor, draw(s, (int32_t)s->cursor, rng));
+        }
+        s->cursor = 0;
+    }
+    return 1;
+}

@@ -1,0 +1,96 @@
+/* primal/icm.c - coordinate ascent with restarts: the simplest solver, and the one every other is compared with.
+ *
+ * One iteration is one ascent: from a start (the best unary labels first, then the incumbent with a random twentieth of
+ * its variables relabelled), variables are re-optimised from a work list until none can improve. Violations of hard
+ * constraints are compared first, then scores, so an ascent can walk out of an infeasible start (primal/labeling.h). */
+#include <string.h>
+#include "primal/labeling.h"
+#include "solver.h"
+
+typedef struct icm {
+    fgi_local *local;
+    int32_t *start;
+    fgi_rng rng;
+    int started;
+    int64_t stale;  /* ascents since the last better labeling */
+} icm;
+
+enum { STALE_ASCENTS = 1000 };         /* in a row without a better labeling: there is little more to gain */
+enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
+
+static void start(fgi_solver *solver, icm *s) {
+    const fgi_model *m = solver->model;
+    const int64_t n = m->s->n_vars;
+    int first = solver->info.score == -INFINITY && solver->info.iterations == 0;
+    const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_local_labels(s->local);
+    if (!first) memcpy(s->start, from, (size_t)n * sizeof *s->start);
+    for (int64_t i = 0; i < n; i++) {
+        if (first) {
+            const double *u = fgi_unary(m, i);
+            int32_t best = 0;
+            for (int32_t a = 1; a < m->s->cards[i]; a++)
+                if (u[a] > u[best]) best = a;
+            s->start[i] = best;
+        } else if (fgi_rng_below(&s->rng, 20) == 0) {
+            s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
+        }
+    }
+    if (first) fgi_solver_consider(solver, s->start); /* something to show at once, on the largest models too */
+    fgi_local_assign(s->local, s->start);
+    s->started = 1;
+}
+
+static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
+    const int64_t n = solver->model->s->n_vars;
+    icm *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->rng.state = solver->settings.seed;
+    s->start = fgi_alloc(n, sizeof(int32_t));
+    s->local = fgi_local_create(solver->model);
+    if (!s->start || !s->local) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    solver->info.memory = fgi_local_memory(s->local) + n * 4;
+    return FGI_OK;
+}
+
+/* The bound that needs no work: the maxima of all potentials. It is tight on models without interactions. */
+static double trivial_bound(const fgi_model *m) {
+    fgi_sum sum = {0};
+    fgi_sum_add(&sum, m->s->constant);
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < m->s->cards[i]; a++) best = fmax(best, fgi_unary(m, i)[a]);
+        fgi_sum_add(&sum, best);
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
+    double value = fgi_sum_value(&sum);
+    return value == -INFINITY ? value : value + 1e-13 * fabs(value);
+}
+
+static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    icm *s = solver->state;
+    if (solver->info.bound == INFINITY) fgi_solver_bound(solver, trivial_bound(solver->model));
+    do {
+        if (!s->started) start(solver, s);
+        while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
+            if (fgi_clock() >= deadline) return FGI_OK;
+        int better = fgi_local_violations(s->local) == 0 && fgi_solver_consider(solver, fgi_local_labels(s->local));
+        s->stale = better ? 0 : s->stale + 1;
+        s->started = 0;
+        solver->info.iterations++;
+        if (!fgi_solver_done(solver) && s->stale >= STALE_ASCENTS) solver->info.status = FGI_CONVERGED;
+        if (fgi_solver_done(solver)) return FGI_OK;
+    } while (solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    return FGI_OK;
+}
+
+static void icm_destroy(fgi_solver *solver) {
+    icm *s = solver->state;
+    if (!s) return;
+    fgi_local_free(s->local);
+    free(s->start);
+    free(s);
+}
+
+const fgi_solver_ops fgi_icm_ops = {.name = "icm", .create = icm_create, .run = icm_run, .destroy = icm_destroy};

@@ -1,0 +1,402 @@
+/* primal/labeling.c - see primal/labeling.h. */
+#include "primal/labeling.h"
+#include <string.h>
+
+/* After so many incremental updates a variable's label scores are summed afresh: rounding errors stay bounded. */
+enum { REFRESH = 1 << 14 };
+
+struct fgi_local {
+    const fgi_model *model;
+    int32_t *labels;
+    double *scores;          /* label scores, laid out as the unaries; meaningful where fresh > 0 */
+    int32_t *forbidden;      /* forbidden entries met by each label; NULL when the model has none */
+    uint16_t *fresh;         /* updates left before the variable's label scores must be summed afresh; 0: not known */
+    int32_t *queue;          /* circular work list */
+    uint8_t *queued;
+    const uint8_t *allowed;  /* see fgi_local_restrict */
+    int64_t head, count;
+    int64_t operations;
+    int64_t violations;
+    double score;
+    double scale;            /* largest finite potential in absolute value */
+    int assigned;
+    /* since the mark */
+    int32_t *touched;        /* per variable: the mark's number if it has been recorded */
+    int32_t *changed, *old;  /* recorded variables and the labels they had */
+    int64_t n_changed;
+    int32_t mark;
+    double mark_score;
+    int64_t mark_violations;
+};
+
+/* A factor seen from one of its variables, the others fixed: entry a of the line is base[a * stride], or closed form. */
+typedef struct line {
+    const double *base;      /* dense; NULL: implicit */
+    int64_t stride;
+    double weight;
+    int32_t kind, other;     /* implicit: the label of the other variable */
+    double p0, p1;
+} line;
+
+static line factor_line(const fgi_model *m, const fgi_view *v, const int32_t *labels, int32_t var) {
+    line r = {0};
+    r.weight = v->weight;
+    r.kind = v->kind;
+    if (v->kind != FGI_DENSE) {
+        r.p0 = v->p0;
+        r.p1 = v->p1;
+        r.other = labels[v->vars[v->vars[0] == var]]; /* implicit tables are symmetric in their two labels */
+        return r;
+    }
+    if (v->arity == 2) {
+        int first = v->vars[0] == var;
+        int64_t other = labels[v->vars[first]];
+        int64_t row = v->transposed ? 1 : v->cols, col = v->transposed ? v->rows : 1;
+        r.stride = first ? row : col;
+        r.base = v->values + other * (first ? col : row);
+        return r;
+    }
+    int64_t stride = 1, at = 0;
+    for (int32_t k = v->arity - 1; k >= 0; k--) {
+        if (v->vars[k] == var) r.stride = stride;
+        else at += stride * labels[v->vars[k]];
+        stride *= m->s->cards[v->vars[k]];
+    }
+    r.base = v->values + at;
+    return r;
+}
+
+static inline double line_at(const line *r, int32_t a) {
+    return r->weight * (r->base ? r->base[a * r->stride] : fgi_implicit_at(r->kind, r->p0, r->p1, a, r->other));
+}
+
+static double largest_potential(const fgi_model *m, int *any_forbidden) {
+    double scale = 0;
+    *any_forbidden = 0;
+    for (int64_t k = 0; k < m->s->unary_begin[m->s->n_vars]; k++) {
+        double x = fabs(m->u->values[k]);
+        if (x == INFINITY) *any_forbidden = 1;
+        else if (x > scale) scale = x;
+    }
+    for (int64_t t = 0; t < m->s->n_tables; t++) {
+        const fgi_table_facts *facts = &m->t->facts[t];
+        if (facts->n_forbidden) *any_forbidden = 1;
+        if (isfinite(facts->max)) scale = fmax(scale, fabs(facts->max));
+        if (isfinite(facts->min_finite)) scale = fmax(scale, fabs(facts->min_finite));
+    }
+    return scale;
+}
+
+fgi_local *fgi_local_create(const fgi_model *m) {
+    const int64_t n = m->s->n_vars, total = m->s->unary_begin[n];
+    int any_forbidden;
+    fgi_local *l = fgi_calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->model = m;
+    l->scale = largest_potential(m, &any_forbidden);
+    l->labels = fgi_calloc(n, sizeof(int32_t));
+    l->scores = fgi_alloc(total, sizeof(double));
+    l->fresh = fgi_calloc(n, sizeof(uint16_t));
+    l->queue = fgi_alloc(n, sizeof(int32_t));
+    l->queued = fgi_calloc(n, 1);
+    l->touched = fgi_calloc(n, sizeof(int32_t));
+    l->changed = fgi_alloc(n, sizeof(int32_t));
+    l->old = fgi_alloc(n, sizeof(int32_t));
+    l->mark = 1;
+    if (any_forbidden) l->forbidden = fgi_alloc(total, sizeof(int32_t));
+    if (l->labels && l->scores && l->fresh && l->queue && l->queued && l->touched && l->changed && l->old &&
+        (l->forbidden || !any_forbidden))
+        return l;
+    fgi_local_free(l);
+    return NULL;
+}
+
+void fgi_local_free(fgi_local *l) {
+    if (!l) return;
+    free(l->labels);
+    free(l->scores);
+    free(l->forbidden);
+    free(l->fresh);
+    free(l->queue);
+    free(l->queued);
+    free(l->touched);
+    free(l->changed);
+    free(l->old);
+    free(l);
+}
+
+int64_t fgi_local_memory(const fgi_local *l) {
+    const int64_t n = l->model->s->n_vars, total = l->model->s->unary_begin[n];
+    return (int64_t)sizeof *l + n * 23 + total * (l->forbidden ? 12 : 8);
+}
+
+const int32_t *fgi_local_labels(const fgi_local *l) { return l->labels; }
+int64_t fgi_local_violations(const fgi_local *l) { return l->violations; }
+double fgi_local_score(const fgi_local *l) { return l->score; }
+int64_t fgi_local_operations(const fgi_local *l) { return l->operations; }
+int fgi_local_has_forbidden(const fgi_local *l) { return l->forbidden != NULL; }
+double fgi_local_tolerance(const fgi_local *l, double score) { return 1e-14 * l->scale + 1e-12 * fabs(score); }
+double fgi_local_penalty(const fgi_local *l) {
+    return 1 + 2 * l->scale * (double)(l->model->s->n_vars + l->model->s->n_factors);
+}
+void fgi_local_restrict(fgi_local *l, const uint8_t *free_variables) { l->allowed = free_variables; }
+
+void fgi_local_push(fgi_local *l, int32_t var) {
+    if (l->queued[var]) return;
+    const int64_t n = l->model->s->n_vars;
+    int64_t at = l->head + l->count++;
+    l->queued[var] = 1;
+    l->queue[at >= n ? at - n : at] = var;
+}
+
+void fgi_local_push_all(fgi_local *l) {
+    for (int64_t i = 0; i < l->model->s->n_vars; i++) fgi_local_push(l, (int32_t)i);
+}
+
+static int32_t pop(fgi_local *l) {
+    int32_t var = l->queue[l->head];
+    if (++l->head == l->model->s->n_vars) l->head = 0;
+    l->count--;
+    l->queued[var] = 0;
+    return var;
+}
+
+void fgi_local_clear(fgi_local *l) {
+    while (l->count) pop(l);
+}
+
+static void record(fgi_local *l, int32_t var) {
+    if (l->touched[var] == l->mark) return;
+    l->touched[var] = l->mark;
+    l->changed[l->n_changed] = var;
+    l->old[l->n_changed++] = l->labels[var];
+}
+
+void fgi_local_mark(fgi_local *l) {
+    if (l->mark == INT32_MAX) {
+        memset(l->touched, 0, (size_t)l->model->s->n_vars * sizeof *l->touched);
+        l->mark = 0;
+    }
+    l->mark++;
+    l->n_changed = 0;
+    l->mark_score = l->score;
+    l->mark_violations = l->violations;
+}
+
+double fgi_local_mark_score(const fgi_local *l) { return l->mark_score; }
+int64_t fgi_local_mark_violations(const fgi_local *l) { return l->mark_violations; }
+
+int64_t fgi_local_changed(const fgi_local *l, const int32_t **vars) {
+    *vars = l->changed;
+    return l->n_changed;
+}
+
+void fgi_local_rollback(fgi_local *l) {
+    for (int64_t k = 0; k < l->n_changed; k++) fgi_local_flip(l, l->changed[k], l->old[k]);
+    l->n_changed = 0;
+    l->score = l->mark_score; /* without the rounding of the way there and back */
+    l->violations = l->mark_violations;
+    fgi_local_mark(l);
+    fgi_local_clear(l);
+}
+
+/* scores[a] += sign * line(a) for all labels; forbidden entries are counted instead. */
+static void add_line(double *scores, int32_t *forbidden, int32_t card, const line *r, int sign) {
+    const double weight = sign * r->weight;
+    if (!forbidden && r->base) {
+        const double *x = r->base;
+        for (int32_t a = 0; a < card; a++, x += r->stride) scores[a] += weight * *x;
+        return;
+    }
+    for (int32_t a = 0; a < card; a++) {
+        double x = line_at(r, a);
+        if (x == -INFINITY) forbidden[a] += sign;
+        else scores[a] += sign * x;
+    }
+}
+
+/* Label scores of a variable from scratch. */
+static void refresh(fgi_local *l, int32_t var) {
+    const fgi_model *m = l->model;
+    const int32_t card = m->s->cards[var];
+    double *scores = l->scores + m->s->unary_begin[var];
+    int32_t *forbidden = l->forbidden ? l->forbidden + m->s->unary_begin[var] : NULL;
+    const double *unary = fgi_unary(m, var);
+    for (int32_t a = 0; a < card; a++) {
+        int bad = unary[a] == -INFINITY;
+        scores[a] = bad ? 0 : unary[a];
+        if (forbidden) forbidden[a] = bad;
+    }
+    for (int64_t k = m->s->adj_begin[var]; k < m->s->adj_begin[var + 1]; k++) {
+        fgi_view v = fgi_factor_view(m, m->s->adj[k]);
+        line r = factor_line(m, &v, l->labels, var);
+        add_line(scores, forbidden, card, &r, 1);
+    }
+    l->operations += card * (1 + m->s->adj_begin[var + 1] - m->s->adj_begin[var]);
+    l->fresh[var] = REFRESH;
+}
+
+const double *fgi_local_label_scores(fgi_local *l, int32_t var, const int32_t **violations) {
+    if (!l->fresh[var]) refresh(l, var);
+    *violations = l->forbidden ? l->forbidden + l->model->s->unary_begin[var] : NULL;
+    return l->scores + l->model->s->unary_begin[var];
+}
+
+int32_t fgi_local_best_label(fgi_local *l, int32_t var) {
+    const int32_t *bad, card = l->model->s->cards[var], now = l->labels[var];
+    const double *x = fgi_local_label_scores(l, var, &bad);
+    int32_t best = 0;
+    if (bad) {
+        for (int32_t a = 1; a < card; a++)
+            if (bad[a] < bad[best] || (bad[a] == bad[best] && x[a] > x[best])) best = a;
+        if (bad[best] < bad[now]) return best;
+    } else {
+        for (int32_t a = 1; a < card; a++)
+            if (x[a] > x[best]) best = a;
+    }
+    l->operations += card;
+    return x[best] > x[now] + fgi_local_tolerance(l, x[now]) ? best : now;
+}
+
+/* The change when only two labels matter: no need for all of the variable's label scores. */
+static double two_label_gain(fgi_local *l, int32_t var, int32_t from, int32_t to, int32_t *more_violations) {
+    const fgi_model *m = l->model;
+    const double *unary = fgi_unary(m, var);
+    double gain = 0;
+    int32_t more = (unary[to] == -INFINITY) - (unary[from] == -INFINITY);
+    if (unary[to] > -INFINITY) gain += unary[to];
+    if (unary[from] > -INFINITY) gain -= unary[from];
+    for (int64_t k = m->s->adj_begin[var]; k < m->s->adj_begin[var + 1]; k++) {
+        fgi_view v = fgi_factor_view(m, m->s->adj[k]);
+        line r = factor_line(m, &v, l->labels, var);
+        double x = line_at(&r, to), y = line_at(&r, from);
+        more += (x == -INFINITY) - (y == -INFINITY);
+        if (x > -INFINITY) gain += x;
+        if (y > -INFINITY) gain -= y;
+    }
+    l->operations += 2 * (1 + m->s->adj_begin[var + 1] - m->s->adj_begin[var]);
+    *more_violations = more;
+    return gain;
+}
+
+double fgi_local_gain(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations) {
+    const int32_t now = l->labels[var];
+    if (!l->fresh[var]) return two_label_gain(l, var, now, label, more_violations);
+    const double *x = l->scores + l->model->s->unary_begin[var];
+    const int32_t *bad = l->forbidden ? l->forbidden + l->model->s->unary_begin[var] : NULL;
+    *more_violations = bad ? bad[label] - bad[now] : 0;
+    return x[label] - x[now];
+}
+
+/* A neighbour's label scores after `var` has gone from label `from` to `to` (labels still say `from`). */
+static void update_neighbour(fgi_local *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
+    const fgi_model *m = l->model;
+    const int32_t card = m->s->cards[neighbour];
+    double *scores = l->scores + m->s->unary_begin[neighbour];
+    line old = factor_line(m, v, l->labels, neighbour);
+    l->labels[var] = to;
+    line new = factor_line(m, v, l->labels, neighbour);
+    l->labels[var] = from;
+    l->operations += card;
+    l->fresh[neighbour]--;
+    if (l->forbidden) {
+        int32_t *forbidden = l->forbidden + m->s->unary_begin[neighbour];
+        add_line(scores, forbidden, card, &old, -1);
+        add_line(scores, forbidden, card, &new, 1);
+    } else if (old.base) {
+        const double *x = new.base, *y = old.base, weight = old.weight;
+        const int64_t stride = old.stride;
+        for (int32_t a = 0; a < card; a++) scores[a] += weight * (x[a * stride] - y[a * stride]);
+    } else {
+        for (int32_t a = 0; a < card; a++) scores[a] += line_at(&new, a) - line_at(&old, a);
+    }
+}
+
+void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
+    const fgi_structure *s = l->model->s;
+    const int32_t from = l->labels[var];
+    if (from == label) return;
+    record(l, var);
+    int32_t more;
+    l->score += fgi_local_gain(l, var, label, &more);
+    l->violations += more;
+    for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
+        fgi_view v = fgi_factor_view(l->model, s->adj[k]);
+        for (int32_t j = 0; j < v.arity; j++) {
+            int32_t neighbour = v.vars[j];
+            if (neighbour == var) continue;
+            if (l->fresh[neighbour]) update_neighbour(l, &v, neighbour, var, from, label);
+            fgi_local_push(l, neighbour);
+        }
+    }
+    l->labels[var] = label;
+}
+
+/* Score and violations of the whole labeling. */
+static void recount(fgi_local *l) {
+    const fgi_model *m = l->model;
+    fgi_sum sum = {0};
+    l->violations = 0;
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double x = fgi_unary(m, i)[l->labels[i]];
+        if (x == -INFINITY) l->violations++;
+        else fgi_sum_add(&sum, x);
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        double x = fgi_view_score(m, &v, l->labels);
+        if (x == -INFINITY) l->violations++;
+        else fgi_sum_add(&sum, x);
+    }
+    fgi_sum_add(&sum, m->s->constant);
+    l->score = fgi_sum_value(&sum);
+    l->operations += m->s->n_vars + m->s->n_factors;
+}
+
+void fgi_local_assign(fgi_local *l, const int32_t *labels) {
+    const int64_t n = l->model->s->n_vars;
+    int64_t changed = 0;
+    for (int64_t i = 0; i < n; i++) changed += labels[i] != l->labels[i];
+    if (l->assigned && changed <= n / 8) {
+        for (int64_t i = 0; i < n; i++) {
+            if (labels[i] == l->labels[i]) continue;
+            fgi_local_flip(l, (int32_t)i, labels[i]);
+            fgi_local_push(l, (int32_t)i);
+        }
+        return;
+    }
+    /* Much is new: forgetting the label scores is cheaper than following every change. */
+    for (int64_t i = 0; i < n && l->assigned; i++) {
+        if (labels[i] == l->labels[i]) continue;
+        record(l, (int32_t)i);
+        fgi_local_push(l, (int32_t)i);
+        for (int64_t k = l->model->s->adj_begin[i]; k < l->model->s->adj_begin[i + 1]; k++) {
+            const int32_t *vars = fgi_factor_vars(l->model->s, l->model->s->adj[k]);
+            for (int32_t j = 0; j < fgi_factor_arity(l->model->s, l->model->s->adj[k]); j++) {
+                l->fresh[vars[j]] = 0;
+                fgi_local_push(l, vars[j]);
+            }
+        }
+    }
+    memcpy(l->labels, labels, (size_t)n * sizeof *labels);
+    if (!l->assigned) {
+        memset(l->fresh, 0, (size_t)n * sizeof *l->fresh);
+        fgi_local_push_all(l);
+    }
+    recount(l);
+    if (!l->assigned) fgi_local_mark(l);
+    l->assigned = 1;
+}
+
+int fgi_local_ascend(fgi_local *l, int64_t max_operations) {
+    const int64_t end = max_operations < INT64_MAX - l->operations ? l->operations + max_operations : INT64_MAX;
+    while (l->count > 0) {
+        if (l->operations >= end) return 0;
+        int32_t var = pop(l);
+        if (l->allowed && !l->allowed[var]) continue;
+        int32_t best = fgi_local_best_label(l, var);
+        l->operations++;
+        if (best != l->labels[var]) fgi_local_flip(l, var, best);
+    }
+    return 1;
+}

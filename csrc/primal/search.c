@@ -1,0 +1,497 @@
+/* primal/search.c - primal search: a labeling improved by exact re-optimisation of large random subsets, until told to stop.
+ *
+ * One iteration is one move: choose a region and a table size; optionally kick a few variables to other labels and hold
+ * them there; re-optimise a thin subset of the region exactly (primal/thin.c, primal/block.c); after a kick once more with the
+ * kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Region size, table size
+ * and kick are chosen by gain per operation (primal/parts.c). When moves stop gaining, the labeling joins the elites and
+ * another epoch begins elsewhere (primal/epoch.c).
+ *
+ * All decisions come from the seed and from operation counts, none from the clock: a run can be cut into slices anywhere. */
+#include "primal/search.h"
+#include <string.h>
+
+enum {
+    CHUNK = 100000,         /* operations between two looks at the clock */
+    LEAST_BITS = 6,         /* clique tables of 2^6, 2^10, 2^14, 2^18 */
+    MORE_BITS = 4,
+    FIRST_SWEEPS = 64,      /* of an annealing; later ones are longer */
+    LEAST_TABU = 32,        /* variables of a tabu search: 32, 128, 512, 2048 */
+    WARM_UP = 4,            /* moves over all variables before the choice is free */
+    CONSTRUCT_COST = 30,    /* of an operation of feasible rounding, see fgi_search_work */
+    REPAIR_COST = 5,        /* of one of repair */
+    CONSTRUCT_PIECES = 20   /* of CHUNK operations, once a feasible labeling is known */
+};
+
+/* Work of tabu search per work of blocks, at most: what gained early may not be what gains now. */
+static const double MOST_TABU = 1;
+
+/* An epoch ends after so much work without a gain; the longer it has gained, the longer. */
+static double patience(const fgi_search *s) {
+    const double least = 5e6 + 5e3 * (double)s->model->s->n_vars, taken = s->last_gain - s->epoch_begun;
+    return taken / 3 > least ? taken / 3 : least;
+}
+
+double fgi_search_work(const fgi_search *s) {
+    return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
+           (double)fgi_treeblock_operations(s->block) + (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
+           3.0 * (double)fgi_tabu_operations(s->tabu) + 5.0 * (double)fgi_anneal_operations(s->anneal) + (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
+}
+
+int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
+    if (violations != than_violations) return violations < than_violations;
+    return score > than_score + fgi_local_tolerance(s->local, than_score);
+}
+
+/* ---- reporting ---------------------------------------------------------------------------------------------------- */
+
+/* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except at
+ * the end of a slice or an epoch. What is reported when does not steer the search. */
+static void report(fgi_solver *solver, fgi_search *s, int now) {
+    if (!s->unreported) return;
+    const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
+    if (!now && fgi_search_work(s) - s->reported < pass) return;
+    if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+    s->unreported = 0;
+    s->reported = fgi_search_work(s);
+}
+
+static void note_best(fgi_search *s) {
+    const int64_t violations = fgi_local_violations(s->local);
+    const double score = fgi_local_score(s->local);
+    if (!fgi_search_better(s, violations, score, s->best_violations, s->best_score)) return;
+    s->best_violations = violations;
+    s->best_score = score;
+    s->unreported = 1;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------------------------- */
+
+static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_model *m = solver->model;
+    const int64_t n = m->s->n_vars;
+    fgi_search *s = fgi_calloc(1, sizeof *s);
+    solver->state = s;
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->model = m;
+    s->rng.state = solver->settings.seed;
+    s->local = fgi_local_create(m);
+    s->construct = fgi_construct_create(m);
+    s->region = fgi_region_create(m);
+    s->thin = fgi_thin_create(m);
+    s->block = fgi_treeblock_create(m);
+    s->tabu = fgi_tabu_create(m, s->local);
+    s->anneal = fgi_anneal_create(m, s->local);
+    s->sweeps = FIRST_SWEEPS;
+    s->start = fgi_calloc(n, sizeof(int32_t));
+    s->focus = fgi_alloc(n, sizeof(int32_t));
+    s->alternatives = fgi_alloc(n, sizeof(int32_t));
+    s->elites.n_vars = n;
+    if (!s->local || !s->tabu || !s->anneal || !s->construct || !s->region || !s->thin || !s->block || !s->start || !s->focus || !s->alternatives)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->best_violations = INT64_MAX;
+    s->best_score = -INFINITY;
+    for (int64_t size = 4; s->n_regions < FGI_REGION_SIZES - 1 && size < n; size *= 4) s->region_size[s->n_regions++] = size;
+    s->region_size[s->n_regions++] = n;
+    fgi_bandit_init(&s->blocks, s->n_regions * FGI_TABLE_SIZES, 0);
+    fgi_bandit_init(&s->styles, FGI_STYLES, 1000);
+    fgi_bandit_init(&s->tabus, FGI_TABU_SIZES, 1000);
+    fgi_bandit_init(&s->kicks, FGI_KICKS, 1000);
+    fgi_bandit_init(&s->shapes, 2, 1000);
+    fgi_bandit_init(&s->fusions, m->s->max_card > 2 ? FGI_FUSIONS : 1, 1000);
+    fgi_bandit_init(&s->kinds, FGI_SEARCH_KINDS, 1000);
+    /* Forests need tables of two variables; a whole pass over them must be possible. */
+    const double pair = (double)m->s->max_card * m->s->max_card, forest = 2 * pair * (double)n;
+    s->cost_limit = forest > (1 << 24) && forest < (1 << 27) ? (int64_t)forest : 1 << 24;
+    s->warm_up = forest < (1 << 27) ? WARM_UP : 0;
+    s->warm_up_arm = (s->n_regions - 1) * FGI_TABLE_SIZES;
+    while (s->warm_up_arm + 1 < s->blocks.n && exp2(LEAST_BITS + MORE_BITS * (s->warm_up_arm % FGI_TABLE_SIZES)) < pair)
+        s->warm_up_arm++;
+    for (int32_t k = 0; k < s->blocks.n; k++) /* a guess, until tried */
+        s->blocks.cost[k] = 50.0 * (double)(s->region_size[k / FGI_TABLE_SIZES] << (2 * (k % FGI_TABLE_SIZES)));
+    solver->info.memory = fgi_local_memory(s->local) + n * (60 + 4 * FGI_ELITES);
+    return FGI_OK;
+}
+
+static void search_destroy(fgi_solver *solver) {
+    fgi_search *s = solver->state;
+    fgi_local_free(s->local);
+    fgi_construct_free(s->construct);
+    fgi_repair_free(s->repair);
+    fgi_region_free(s->region);
+    fgi_thin_free(s->thin);
+    fgi_treeblock_free(s->block);
+    fgi_tabu_free(s->tabu);
+    fgi_anneal_free(s->anneal);
+    fgi_elites_free(&s->elites);
+    free(s->guide);
+    free(s->start);
+    free(s->focus);
+    free(s->alternatives);
+    free(s);
+}
+
+static void search_offered(fgi_solver *solver) { ((fgi_search *)solver->state)->offered = 1; }
+
+fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences) {
+    if (solver->ops != &fgi_search_ops) return FGI_BAD_ARGUMENT;
+    fgi_search *s = solver->state;
+    double *copy = fgi_copy(preferences, s->model->s->unary_begin[s->model->s->n_vars], sizeof(double));
+    if (!copy) return FGI_NO_MEMORY;
+    free(s->guide);
+    s->guide = copy;
+    s->guide_is_new = 1;
+    return FGI_OK;
+}
+
+/* ---- moves -------------------------------------------------------------------------------------------------------- */
+
+/* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best. */
+static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
+    const int32_t card = s->model->s->cards[var], now = fgi_local_labels(s->local)[var];
+    if (card < 3) return card - 1 - now;
+    const int32_t *bad;
+    const double *x = fgi_local_label_scores(s->local, var, &bad);
+    int32_t skip = 0, above = -1, above_bad = -1;
+    double above_score = INFINITY;
+    while (skip < most && fgi_rng_below(&s->rng, 2)) skip++;
+    for (int32_t round = 0; round <= skip; round++) { /* the next after `above` by violations, score, label */
+        int32_t best = -1;
+        for (int32_t a = 0; a < card; a++) {
+            const int32_t b = bad ? bad[a] : 0;
+            const int after = b > above_bad || (b == above_bad && (x[a] < above_score || (x[a] == above_score && a > above)));
+            if (a == now || !after) continue;
+            if (best < 0 || b < (bad ? bad[best] : 0) || (b == (bad ? bad[best] : 0) && x[a] > x[best])) best = a;
+        }
+        if (best < 0) break;
+        above = best;
+        above_score = x[best];
+        above_bad = bad ? bad[best] : 0;
+    }
+    return above < 0 ? now : above;
+}
+
+static int32_t neighbour_label(fgi_search *s, int32_t var) {
+    const fgi_structure *st = s->model->s;
+    const int64_t degree = st->adj_begin[var + 1] - st->adj_begin[var];
+    if (degree == 0) return -1;
+    const int32_t f = st->adj[st->adj_begin[var] + fgi_rng_below(&s->rng, degree)];
+    return fgi_local_labels(s->local)[fgi_factor_vars(st, f)[fgi_rng_below(&s->rng, fgi_factor_arity(st, f))]];
+}
+
+static int32_t alternative(fgi_search *s, int32_t var) {
+    const int32_t now = fgi_local_labels(s->local)[var], parameter = s->now.parameter;
+    switch ((fgi_search_fusion)s->now.fusion_arm) {
+        case FGI_FUSE_RANDOM: return other_label(s, var, s->model->s->cards[var] - 2);
+        case FGI_FUSE_CONSTANT: return parameter;
+        case FGI_FUSE_SHIFT: return now + parameter;
+        case FGI_FUSE_NEIGHBOUR: return neighbour_label(s, var);
+        case FGI_FUSE_ELITE: return s->elites.labels[parameter][var];
+        default: return other_label(s, var, 0);
+    }
+}
+
+static void choose_fusion(fgi_search *s) {
+    fgi_move *v = &s->now;
+    v->fusion_arm = fgi_bandit_choose(&s->fusions, &s->rng);
+    /* A fresh start would only be drawn to where the others are. */
+    if (v->fusion_arm == FGI_FUSE_ELITE && (s->kind <= FGI_SEARCH_FRESH || s->elites.n == 0)) v->fusion_arm = FGI_FUSE_SECOND;
+    v->options.two_states = v->fusion_arm != FGI_FUSE_NONE;
+    switch ((fgi_search_fusion)v->fusion_arm) {
+        case FGI_FUSE_CONSTANT: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card); break;
+        case FGI_FUSE_SHIFT: v->parameter = fgi_rng_below(&s->rng, 2) ? 1 : -1; break;
+        case FGI_FUSE_ELITE: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->elites.n); break;
+        default: v->parameter = 0;
+    }
+}
+
+/* One alternative for each variable of the region; those without one leave it. Returns 1 when done. */
+static int propose(fgi_search *s, int64_t max_operations) {
+    const int32_t *cards = s->model->s->cards;
+    int32_t *vars = fgi_region_variables(s->region);
+    fgi_move *v = &s->now;
+    int64_t spent = fgi_local_operations(s->local);
+    for (; v->cursor < v->n_region; v->cursor++) {
+        if (fgi_local_operations(s->local) - spent > max_operations) return 0;
+        const int32_t var = vars[v->cursor], to = alternative(s, var);
+        spent -= 4;
+        if (to == fgi_local_labels(s->local)[var] || to < 0 || to >= cards[var]) continue;
+        s->alternatives[var] = to;
+        vars[v->n_proposed++] = var;
+    }
+    v->n_region = v->n_proposed;
+    return 1;
+}
+
+static void start_block(fgi_search *s) {
+    const int32_t held = s->now.n_kicked;
+    fgi_thin_start(s->thin, fgi_region_variables(s->region) + held, s->now.n_region - held, &s->now.options, fgi_rng_next(&s->rng));
+    s->stage = FGI_SEARCH_THIN;
+}
+
+static void kick(fgi_search *s) {
+    fgi_move *v = &s->now;
+    int64_t wanted = 1 << (v->kick_arm - 1);
+    if (wanted > v->n_region / 2) wanted = (v->n_region + 1) / 2;
+    v->n_kicked = (int32_t)wanted;
+    for (int32_t k = 0; k < v->n_kicked; k++) {
+        int32_t var = fgi_region_variables(s->region)[k];
+        fgi_local_flip(s->local, var, other_label(s, var, s->model->s->cards[var] - 2));
+    }
+}
+
+static int64_t grow_region(fgi_search *s, int64_t size) {
+    const int64_t n = s->model->s->n_vars;
+    if (size >= n) return fgi_region_all(s->region, &s->rng);
+    int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
+    if (s->n_focus > 0 && fgi_rng_below(&s->rng, 2)) centre = s->focus[fgi_rng_below(&s->rng, s->n_focus)];
+    return fgi_region_grow(s->region, centre, size, (int)fgi_rng_below(&s->rng, 2), &s->rng);
+}
+
+static fgi_rc start_tabu(fgi_search *s) {
+    s->now.tabu_arm = fgi_bandit_choose(&s->tabus, &s->rng);
+    const int64_t n = grow_region(s, LEAST_TABU << 2 * s->now.tabu_arm);
+    s->overhead += 1000 + 5 * (double)n;
+    s->stage = FGI_SEARCH_TABU;
+    return fgi_tabu_start(s->tabu, fgi_region_variables(s->region), n, 20 + 2 * n);
+}
+
+static fgi_rc choose(fgi_search *s) {
+    const int64_t n = s->model->s->n_vars;
+    fgi_move *v = &s->now;
+    v->begun = fgi_search_work(s);
+    fgi_local_mark(s->local);
+    const int blocks_due = s->warm_up > 0 || s->style_work[FGI_STYLE_TABU] > MOST_TABU * s->style_work[FGI_STYLE_BLOCK];
+    v->style_arm = blocks_due ? FGI_STYLE_BLOCK : fgi_bandit_choose(&s->styles, &s->rng);
+    if (v->style_arm == FGI_STYLE_TABU) return start_tabu(s);
+    v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);
+    v->kick_arm = fgi_bandit_choose(&s->kicks, &s->rng);
+    choose_fusion(s);
+    int warm_up = 0;
+    if (s->warm_up > 0) { /* all variables, all labels, tables just large enough for forests */
+        v->block_arm = s->warm_up_arm;
+        v->kick_arm = 0;
+        v->fusion_arm = FGI_FUSE_NONE;
+        v->options.two_states = 0;
+        s->warm_up--;
+        warm_up = 1;
+    }
+    v->n_kicked = 0;
+    v->cursor = v->n_proposed = 0;
+    v->options.log_limit = FGI_LOG_UNIT * (LEAST_BITS + MORE_BITS * (v->block_arm % FGI_TABLE_SIZES));
+    v->options.sample = 4 << 2 * fgi_rng_below(&s->rng, 3);
+    v->options.last_in_first = (int32_t)fgi_rng_below(&s->rng, 2) * 100;
+    v->options.sweep = v->shape_arm = fgi_bandit_choose(&s->shapes, &s->rng);
+    if (warm_up) v->options.sweep = v->shape_arm = 0;
+    /* Sweeps estimate their cost right, the others several times too high. */
+    v->options.cost_limit = v->options.sweep ? 1 << 22 : s->cost_limit;
+    const int64_t size = s->region_size[v->block_arm / FGI_TABLE_SIZES];
+    v->n_region = grow_region(s, size);
+    s->overhead += 1000 + 5 * (double)v->n_region; /* a move that does nothing must not look free */
+    if (v->fusion_arm != FGI_FUSE_NONE) {
+        s->stage = FGI_SEARCH_PROPOSE;
+        return FGI_OK;
+    }
+    if (v->kick_arm > 0 && size < n) kick(s);
+    start_block(s);
+    return FGI_OK;
+}
+
+/* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. Returns 1 when done. */
+static int apply(fgi_search *s, int64_t max_operations) {
+    const fgi_elimination *e = fgi_thin_elimination(s->thin);
+    const int32_t *out = fgi_treeblock_labels(s->block);
+    const int64_t end = fgi_local_operations(s->local) + max_operations;
+    for (; s->now.cursor < e->n; s->now.cursor++) {
+        if (fgi_local_operations(s->local) > end) return 0;
+        fgi_local_flip(s->local, e->order[s->now.cursor], out[s->now.cursor]);
+    }
+    return 1;
+}
+
+/* Keeps or takes back the move, and learns from it. */
+static void judge(fgi_solver *solver, fgi_search *s) {
+    const int64_t violations = fgi_local_violations(s->local), old_violations = fgi_local_mark_violations(s->local);
+    const double score = fgi_local_score(s->local), old_score = fgi_local_mark_score(s->local);
+    double success = 0;
+    if (fgi_search_better(s, violations, score, old_violations, old_score)) {
+        const double gain = violations < old_violations ? s->gain_scale : score - old_score;
+        s->gain_scale = s->gain_scale > 0 ? 0.95 * s->gain_scale + 0.05 * gain : gain;
+        success = s->gain_scale > 0 ? gain / s->gain_scale : 1;
+        s->last_gain = fgi_search_work(s);
+        note_best(s);
+    } else if (fgi_search_better(s, old_violations, old_score, violations, score)) {
+        fgi_local_rollback(s->local);
+    }
+    const double cost = fgi_search_work(s) - s->now.begun;
+    fgi_bandit_learn(&s->styles, s->now.style_arm, success, cost);
+    s->style_work[s->now.style_arm] += cost;
+    if (s->now.style_arm == FGI_STYLE_TABU) {
+        fgi_bandit_learn(&s->tabus, s->now.tabu_arm, success, cost);
+    } else {
+        fgi_bandit_learn(&s->blocks, s->now.block_arm, success, cost);
+        fgi_bandit_learn(&s->shapes, s->now.shape_arm, success, cost);
+        fgi_bandit_learn(&s->fusions, s->now.fusion_arm, success, cost);
+        fgi_bandit_learn(&s->kicks, s->now.kick_arm, success, cost);
+    }
+    report(solver, s, 0);
+    solver->info.iterations++;
+    s->stage = FGI_SEARCH_CHOOSE;
+}
+
+/* A better labeling came from outside: go on from there. */
+static void adopt(fgi_solver *solver, fgi_search *s) {
+    s->offered = 0;
+    if (solver->info.score == -INFINITY || (s->best_violations == 0 && s->best_score >= solver->info.score)) return;
+    fgi_local_assign(s->local, solver->best);
+    s->best_violations = fgi_local_violations(s->local);
+    s->best_score = fgi_local_score(s->local);
+    s->unreported = 0;
+    s->last_gain = fgi_search_work(s);
+}
+
+static void end_epoch(fgi_solver *solver, fgi_search *s) {
+    report(solver, s, 1);
+    fgi_elites_add(&s->elites, fgi_local_labels(s->local), fgi_local_violations(s->local), fgi_local_score(s->local));
+    if (s->kind != FGI_SEARCH_FIRST) {
+        int won = fgi_search_better(s, s->best_violations, s->best_score, s->epoch_violations, s->epoch_score);
+        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_search_work(s) - s->epoch_begun);
+        s->kind_work[s->kind] += fgi_search_work(s) - s->epoch_begun;
+    }
+    s->stage = FGI_SEARCH_EPOCH;
+}
+
+/* Pieces of work that a way to feasibility may take: few once a feasible labeling is known; else as much as all work so far, so
+ * that neither these nor moves starve. */
+static int64_t pieces(const fgi_search *s, double cost) {
+    return CONSTRUCT_PIECES + (s->best_violations > 0 ? (int64_t)(fgi_search_work(s) / (cost * CHUNK)) : 0);
+}
+
+static fgi_rc start_repair(fgi_search *s) {
+    s->stage = FGI_SEARCH_CHOOSE;
+    if (s->best_violations == 0) return FGI_OK;
+    if (!s->repair && !(s->repair = fgi_repair_create(s->model, s->local))) return FGI_NO_MEMORY;
+    fgi_repair_start(s->repair);
+    s->construct_pieces = pieces(s, 2 * REPAIR_COST);
+    s->stage = FGI_SEARCH_REPAIR;
+    return FGI_OK;
+}
+
+static void repair(fgi_search *s) {
+    const int done = fgi_repair_step(s->repair, CHUNK, &s->rng);
+    if (!done && s->construct_pieces-- > 0) return;
+    fgi_repair_end(s->repair);
+    s->stage = FGI_SEARCH_ASCENT;
+}
+
+/* Feasible rounding, for a limited time. */
+static fgi_rc construct(fgi_solver *solver, fgi_search *s) {
+    if (s->construct_pieces-- == 0) return start_repair(s);
+    switch (fgi_construct_step(s->construct, CHUNK)) {
+        case FGI_CONSTRUCT_RUNNING: return FGI_OK;
+        case FGI_CONSTRUCT_INFEASIBLE: fgi_solver_bound(solver, -INFINITY); return FGI_OK;
+        case FGI_CONSTRUCT_GAVE_UP: return start_repair(s);
+        case FGI_CONSTRUCT_DONE: break;
+    }
+    fgi_local_assign(s->local, fgi_construct_labels(s->construct));
+    s->stage = FGI_SEARCH_ASCENT;
+    return FGI_OK;
+}
+
+/* One piece of work of about CHUNK operations. */
+static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
+    int done = 0;
+    fgi_rc rc = FGI_OK;
+    switch (s->stage) {
+        case FGI_SEARCH_EPOCH:
+            fgi_search_begin_epoch(s, solver->info.score > -INFINITY ? solver->best : NULL);
+            break;
+        case FGI_SEARCH_COMPONENTS:
+            if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
+            break;
+        case FGI_SEARCH_ANNEAL:
+            if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
+            fgi_local_push_all(s->local);
+            s->last_gain = fgi_search_work(s);
+            s->stage = FGI_SEARCH_ASCENT;
+            break;
+        case FGI_SEARCH_ASCENT:
+            if (!fgi_local_ascend(s->local, CHUNK)) break;
+            note_best(s);
+            report(solver, s, 1);
+            s->stage = FGI_SEARCH_CHOOSE;
+            if (fgi_local_violations(s->local) > 0 && !s->constructed) {
+                s->constructed = 1;
+                s->construct_pieces = pieces(s, CONSTRUCT_COST);
+                const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
+                fgi_construct_start(s->construct, s->guide, hint, 1, INT64_MAX - 1);
+                s->stage = FGI_SEARCH_CONSTRUCT;
+            }
+            break;
+        case FGI_SEARCH_CONSTRUCT:
+            rc = construct(solver, s);
+            break;
+        case FGI_SEARCH_REPAIR:
+            repair(s);
+            break;
+        case FGI_SEARCH_CHOOSE:
+            if (s->offered) adopt(solver, s);
+            if (fgi_search_work(s) - s->last_gain > patience(s) || s->guide_is_new) end_epoch(solver, s);
+            else rc = choose(s);
+            break;
+        case FGI_SEARCH_TABU:
+            if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_SEARCH_FOLLOW;
+            break;
+        case FGI_SEARCH_PROPOSE:
+            if (propose(s, CHUNK)) start_block(s);
+            break;
+        case FGI_SEARCH_THIN:
+            rc = fgi_thin_step(s->thin, CHUNK, &done);
+            if (rc || !done) break;
+            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
+                                     s->now.options.two_states ? s->alternatives : NULL,
+                                     fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
+            s->stage = FGI_SEARCH_BLOCK;
+            break;
+        case FGI_SEARCH_BLOCK:
+            rc = fgi_treeblock_step(s->block, CHUNK, &done);
+            if (rc || !done) break;
+            s->now.cursor = 0;
+            s->stage = FGI_SEARCH_APPLY;
+            break;
+        case FGI_SEARCH_APPLY:
+            if (!apply(s, CHUNK)) break;
+            s->stage = FGI_SEARCH_FOLLOW;
+            if (s->now.n_kicked > 0) {
+                s->now.n_kicked = 0;
+                start_block(s);
+            }
+            break;
+        case FGI_SEARCH_FOLLOW:
+            if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_SEARCH_JUDGE;
+            break;
+        case FGI_SEARCH_JUDGE:
+            judge(solver, s);
+            break;
+    }
+    return rc;
+}
+
+static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    fgi_search *s = solver->state;
+    fgi_rc rc = FGI_OK;
+    if (solver->model->s->n_vars == 0) {
+        fgi_solver_consider(solver, s->start);
+        solver->info.status = FGI_CONVERGED;
+        return FGI_OK;
+    }
+    do {
+        if (s->stage == FGI_SEARCH_CHOOSE && (solver->info.iterations >= iteration_limit || fgi_solver_done(solver))) break;
+        rc = advance(solver, s);
+    } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && fgi_clock() < deadline);
+    if (!rc && s->stage == FGI_SEARCH_CHOOSE) report(solver, s, 1);
+    solver->info.entries_touched = (int64_t)fgi_search_work(s);
+    return rc;
+}
+
+const fgi_solver_ops fgi_search_ops = {
+    .name = "search", .create = search_create, .run = search_run, .destroy = search_destroy, .offered = search_offered};

@@ -1,0 +1,213 @@
+"""Models from arrays without a Python loop over factors: what FactorGraph.from_arrays does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fginfer.builder import KINDS, ZERO, AnyTable, check_implicit, implicit_params, negate
+from fginfer.core.arrays import DENSE, ModelArrays
+from fginfer.errors import ModelError
+from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
+
+
+def bulk_arrays(
+    cards: NDArray[np.int32],
+    unaries: ArrayLike | Sequence[ArrayLike] | None,
+    edges: ArrayLike | None,
+    table_ids: ArrayLike | None,
+    tables: ArrayLike | Sequence[ArrayLike | ImplicitTable] | ImplicitTable | None,
+    weights: ArrayLike | None,
+    transposed: ArrayLike | None,
+    constant: float,
+) -> tuple[ModelArrays, dict[int, int]]:
+    """The arrays, and which table is the negative of which."""
+    out = ModelArrays(cards=cards, unary=_unary(cards, unaries), constant=float(constant))
+    if edges is None:
+        if any(given is not None for given in (table_ids, tables, weights, transposed)):
+            raise ModelError("tables, table_ids, weights and transposed need edges")
+        return out, {}
+    scopes = _integers(edges, "edges")
+    if scopes.size == 0:
+        scopes = scopes.reshape(0, scopes.shape[1] if scopes.ndim == 2 and scopes.shape[1] >= 2 else 2)
+    if scopes.ndim != 2 or scopes.shape[1] < 2:
+        raise ModelError(f"edges must have one row of two or more variables per factor, not shape {scopes.shape}")
+    n, arity = scopes.shape
+    _check_range(scopes, len(cards), "variable")
+    out.vars = scopes.astype(np.int32, copy=False).reshape(-1)
+    if arity != 2:
+        out.var_begin = np.arange(n + 1, dtype=np.int64) * arity
+    store = _Store(tables)
+    out.factor_table = _table_ids(table_ids, n, len(store))
+    if transposed is not None:
+        flags = np.asarray(transposed)
+        if flags.shape != (n,):
+            raise ModelError(f"transposed must have {n} entries, not shape {flags.shape}")
+        out.factor_transposed = flags.astype(bool).astype(np.uint8)
+    if weights is not None:
+        _weigh(out, store, weights, scopes)
+    _expand_rewards(out, store, scopes)
+    store.into(out)
+    return out, store.negatives
+
+
+class _Store:
+    """Tables as given: one stacked array stays one array; only tables that are added are handled one by one."""
+
+    def __init__(self, tables: Any) -> None:
+        self.stacked: NDArray[np.float64] | None = None
+        self.added: list[AnyTable] = []
+        self.negatives: dict[int, int] = {}
+        if tables is None:
+            raise ModelError("edges need tables")
+        if isinstance(tables, Potts | AbsDiff | SqDiff):
+            self.added = [check_implicit("table 0", tables)]
+        elif isinstance(tables, np.ndarray) and tables.dtype != object:
+            if tables.ndim < 3:
+                raise ModelError(
+                    f"tables must be a list, or an array (tables, labels, labels), not of shape {tables.shape}"
+                )
+            self.stacked = np.ascontiguousarray(tables, np.float64)
+        else:
+            self.added = [_table(t, k) for k, t in enumerate(tables)]
+
+    def __len__(self) -> int:
+        return (0 if self.stacked is None else len(self.stacked)) + len(self.added)
+
+    def __getitem__(self, index: int) -> AnyTable:
+        if self.stacked is None:
+            return self.added[index]
+        return self.stacked[index] if index < len(self.stacked) else self.added[index - len(self.stacked)]
+
+    def add(self, table: AnyTable) -> int:
+        self.added.append(table)
+        return len(self) - 1
+
+    def into(self, out: ModelArrays) -> None:
+        """Writes the tables into the arrays."""
+        stacked = np.zeros((0, 1, 1)) if self.stacked is None else self.stacked
+        t, dense = len(stacked), [x for x in self.added if isinstance(x, np.ndarray)]
+        arity = [x.ndim if isinstance(x, np.ndarray) else 2 for x in self.added]
+        out.table_arity = np.concatenate((np.full(t, stacked.ndim - 1, np.int32), np.array(arity, np.int32)))
+        shape, shapes = np.array(stacked.shape[1:], np.int32), [d for x in dense for d in x.shape]
+        out.dims = np.concatenate((np.tile(shape, t), np.array(shapes, np.int32)))
+        flat = stacked.reshape(-1)
+        out.values = np.concatenate([flat, *(x.reshape(-1) for x in dense)]) if dense else flat
+        if len(dense) < len(self.added):
+            out.table_kind = np.zeros(len(self), np.int32)
+            out.table_kind[t:] = [KINDS.get(type(x), DENSE) for x in self.added]
+            out.params = np.zeros(2 * len(self))
+            pairs = ((0.0, 0.0) if isinstance(x, np.ndarray) else implicit_params(x) for x in self.added)
+            out.params[2 * t :] = [v for pair in pairs for v in pair]
+
+
+def _table(table: Any, index: int) -> AnyTable:
+    if isinstance(table, Potts | AbsDiff | SqDiff):
+        return check_implicit(f"table {index}", table)
+    try:
+        return np.ascontiguousarray(table, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"table {index} is not an array of numbers") from None
+
+
+def _integers(given: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(given)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ModelError(f"{name} must be integers, not {array.dtype}")
+    return array
+
+
+def _check_range(ids: NDArray[Any], n: int, what: str) -> None:
+    if ids.size and (ids.min() < 0 or ids.max() >= n):
+        factor = int(np.argwhere((ids < 0) | (ids >= n))[0][0])
+        bad = np.atleast_1d(ids[factor])
+        raise ModelError(f"factor {factor} refers to {what} {int(bad[(bad < 0) | (bad >= n)][0])}; there are {n}")
+
+
+def _unary(cards: NDArray[np.int32], unaries: Any) -> NDArray[np.float64] | None:
+    if unaries is None:
+        return None
+    total = int(cards.sum(dtype=np.int64))
+    if not isinstance(unaries, np.ndarray) or unaries.dtype == object:
+        rows = list(unaries)
+        if rows and np.ndim(rows[0]) == 1:
+            if len(rows) != len(cards):
+                raise ModelError(f"{len(rows)} unary tables are given for {len(cards)} variables")
+            for i, row in enumerate(rows):
+                if np.shape(row) != (cards[i],):
+                    raise ModelError(f"variable {i} has {cards[i]} labels, its unary table has shape {np.shape(row)}")
+            return np.concatenate([np.asarray(row, np.float64) for row in rows])
+    flat = np.asarray(unaries, np.float64)
+    if flat.ndim == 2 and flat.shape[0] == len(cards) and bool((cards == flat.shape[1]).all()):
+        flat = flat.reshape(-1)
+    if flat.shape != (total,):
+        raise ModelError(f"unaries must hold one score per label, {total} in all, not shape {flat.shape}")
+    return flat
+
+
+def _table_ids(table_ids: ArrayLike | None, n: int, n_tables: int) -> NDArray[np.int32]:
+    if table_ids is None:
+        if n_tables == 1:
+            return np.zeros(n, np.int32)
+        if n_tables != n:
+            raise ModelError(f"{n_tables} tables for {n} factors: say which factor reads which table with table_ids")
+        return np.arange(n, dtype=np.int32)
+    ids = _integers(table_ids, "table_ids")
+    if ids.shape != (n,):
+        raise ModelError(f"table_ids must have {n} entries, not shape {ids.shape}")
+    _check_range(ids, n_tables, "table")
+    return ids.astype(np.int32)
+
+
+def _weigh(out: ModelArrays, store: _Store, weights: ArrayLike, scopes: NDArray[Any]) -> None:
+    """Positive weights as they are; negative ones on negated tables; zero ones on a table of zeros."""
+    n, arity = scopes.shape
+    w = np.asarray(weights, np.float64)
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.shape != (n,):
+        raise ModelError(f"weights must have {n} entries, not shape {w.shape}")
+    if n and not bool(np.isfinite(w).all()):
+        factor = int(np.argmin(np.isfinite(w)))
+        raise ModelError(f"factor {factor} has weight {w[factor]}; it must be finite")
+    negative = w < 0
+    if negative.any():
+        used = np.unique(out.factor_table[negative])
+        remap = np.zeros(len(store), np.int32)
+        for t in used.tolist():
+            store.negatives[t] = remap[t] = store.add(negate(store[t], f"table {t}"))
+        out.factor_table = np.where(negative, remap[out.factor_table], out.factor_table)
+    zero = w == 0
+    if zero.any():
+        if arity == 2:
+            out.factor_table[zero] = store.add(ZERO)
+        else:
+            shapes = {tuple(out.cards[row].tolist()) for row in scopes[zero]}
+            ids = {shape: store.add(np.zeros(shape)) for shape in shapes}
+            out.factor_table[zero] = [ids[tuple(out.cards[row].tolist())] for row in scopes[zero]]
+    if bool((w != 1).any()):
+        out.factor_weight = np.where(zero, 1.0, np.abs(w))
+
+
+def _expand_rewards(out: ModelArrays, store: _Store, scopes: NDArray[Any]) -> None:
+    """A difference table with a negative weight rewards distance; it is written out once per pair of label counts."""
+    first = 0 if store.stacked is None else len(store.stacked)
+    rewards = [t for t in range(first, len(store)) if _is_reward(store[t])]
+    for t in rewards:
+        table = store[t]
+        users = np.flatnonzero(out.factor_table == t)
+        shapes = out.cards[scopes[users]]
+        if out.factor_transposed is not None:
+            out.factor_transposed[users] = 0  # symmetric
+        store.added[t - first] = ZERO  # keeps the ids in place
+        distinct, which = np.unique(shapes, axis=0, return_inverse=True)
+        assert isinstance(table, AbsDiff | SqDiff)
+        ids = np.array([store.add(expand(table, int(r), int(c))) for r, c in distinct.tolist()], np.int32)
+        out.factor_table[users] = ids[which.reshape(-1)]
+
+
+def _is_reward(table: AnyTable) -> bool:
+    return isinstance(table, AbsDiff | SqDiff) and table.weight < 0

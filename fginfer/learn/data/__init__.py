@@ -1,0 +1,1 @@
+"""Examples, features, labels and readers: everything between a user's objects and the arrays of the core."""

@@ -1,0 +1,182 @@
+"""From what a user passes to `fit` or `predict` to the arrays of the core, by model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fginfer.errors import DataError, SettingsError
+from fginfer.learn.data import examples as d
+from fginfer.learn.data.labels import (
+    candidate_classes,
+    candidate_lists,
+    check_truth_is_candidate,
+    encode_candidates,
+    encode_labels,
+    encode_sets,
+    flatten_labels,
+    label_sets,
+    place,
+)
+from fginfer.learn.data.parsing import is_projective
+
+TOKEN_MODELS = ("chain", "graph", "multiclass")
+CHOICE_MODELS = ("choices", "matching", "parse")
+MODELS = (*TOKEN_MODELS, "multilabel", *CHOICE_MODELS)
+
+
+def encode(
+    model: str,
+    X: Any,
+    y: Any = None,
+    *,
+    offsets: ArrayLike | None = None,
+    classes: NDArray[Any] | None = None,
+    n_features: int | None = None,
+    n_edge_features: int | None = None,
+    edge_kind: str | None = None,
+    intercept: bool = True,
+    pairwise: bool = True,
+    cost: ArrayLike | None = None,
+    reachable: bool = True,
+) -> tuple[d.Encoded, NDArray[Any]]:
+    """(arrays, classes). With classes=None they are found in y (training); otherwise labels must be among them.
+
+    reachable: whether the true answer must be one that the model can give: a candidate, a projective tree."""
+    if model not in MODELS:
+        raise SettingsError(f"model must be one of {', '.join(MODELS)}, not {model!r}")
+    if cost is not None and model in CHOICE_MODELS:
+        raise SettingsError(f"a loss matrix belongs to models with labels, not to {model}")
+    if model in CHOICE_MODELS:
+        return _choices(model, X, y, offsets, n_features, reachable)
+    if model in ("multiclass", "multilabel"):
+        if offsets is not None:
+            raise SettingsError(f"offsets belong to chains and graphs, not to {model} problems")
+        X = X if isinstance(X, d.Example) or hasattr(X, "shape") else np.asarray(X)
+    elif model == "graph" and not d.is_listed(X, offsets) and not (isinstance(X, d.Example) and offsets is not None):
+        raise DataError("graphs are a list of Example objects with edges, or one Example with offsets")
+    elif model == "chain" and offsets is None and not d.is_listed(X, None):
+        warn("X is one table without offsets: every row is a sequence of its own", UserWarning, stacklevel=4)
+    _check_parts(model, [X] if isinstance(X, d.Example) else X if d.is_listed(X, offsets) else ())
+    rows, begin, examples = d.stack_features(X, offsets, n_features, model == "chain")
+    if intercept:
+        rows = d.add_intercept(rows)
+    weight = d.encode_weights([e.weight for e in examples or ()], begin)
+    if model == "multilabel":
+        out, classes = _sets(rows, begin, y, classes, pairwise)
+        out.token_weight, out.cost = weight, check_cost(cost, len(classes), model)
+        return out, classes
+    lists = candidate_lists(examples, begin)
+    if y is not None:
+        flat = flatten_labels(y, begin, d.is_listed(X, offsets))
+        if classes is None:
+            classes = candidate_classes(lists, np.unique(flat))
+    if classes is None:
+        raise DataError("training requires y to be passed, but the target y is None")
+    kinds = {"multiclass": 0, "chain": 1, "graph": 2}
+    out = d.Encoded(0, kinds[model] if pairwise else 0, begin, rows, len(classes), np.zeros(begin[-1], np.int32))
+    out.choice_begin, out.choice = encode_candidates(lists, begin, classes)
+    out.token_weight = weight
+    if out.edges == 2:
+        out.edge_begin, out.edge_u, out.edge_v = d.encode_edges(examples, begin)
+    if out.edges:
+        counts = np.diff(begin) - 1 if out.edge_begin is None else np.diff(out.edge_begin)
+        out.edge_kind, out.n_edge_features, out.edge_rows = d.encode_edge_features(
+            examples, counts, edge_kind, n_edge_features
+        )
+    if y is not None:
+        out.truth = encode_labels(flat, classes, begin)
+    if out.choice_begin is not None and out.choice is not None:
+        if y is None:
+            out.truth = out.choice[out.choice_begin[:-1]]
+        if reachable:
+            check_truth_is_candidate(out.truth, out.choice_begin, out.choice, begin, classes)
+    out.cost = check_cost(cost, len(classes), model)
+    return out, classes
+
+
+def _check_parts(model: str, examples: Sequence[Any]) -> None:
+    """Nothing that a model has no use for is passed over in silence."""
+    for i, e in enumerate(examples):
+        if not isinstance(e, d.Example):
+            continue
+        if model != "graph" and e.edges is not None:
+            raise DataError(f"example {i}: only graphs have edge lists, this model is {model}")
+        if model not in ("chain", "graph") and (e.edge_types is not None or e.edge_features is not None):
+            raise DataError(f"example {i}: only chains and graphs have edge types or features, this model is {model}")
+        if model == "multilabel" and e.candidates is not None:
+            raise DataError(f"example {i}: candidate lists belong to tokens with one label, this model is {model}")
+
+
+def _choices(
+    model: str, X: Any, y: Any, offsets: ArrayLike | None, n_features: int | None, reachable: bool
+) -> tuple[d.Encoded, NDArray[Any]]:
+    rows, begin, choice_begin, weight = d.encode_choices(X, offsets, n_features)
+    counts = np.diff(choice_begin)
+    out = d.Encoded(1, 0, begin, rows, 0, np.zeros(begin[-1], np.int32), choice_begin=choice_begin)
+    out.projective, out.token_weight = model == "parse", weight
+    if out.projective and (counts != np.repeat(np.diff(begin), np.diff(begin)) + 1).any():
+        raise DataError("in a parse of n tokens each needs n + 1 alternatives: the root and every token")
+    if y is not None:
+        flat = flatten_labels(y, begin, offsets is None)
+        wrong = (flat < 0) | (flat >= counts) if np.issubdtype(flat.dtype, np.integer) else np.ones(len(flat), bool)
+        if wrong.any():
+            t = int(np.argmax(wrong))
+            raise DataError(
+                f"{place(t, begin)}: y must hold the numbers of the alternatives chosen, from 0 to {counts[t] - 1}, "
+                f"not {flat[t]}"
+            )
+        out.truth = flat.astype(np.int32)
+        if out.projective and reachable:
+            for i, heads in enumerate(np.split(out.truth, begin[1:-1])):
+                if not is_projective(heads):
+                    raise DataError(f"example {i}: its heads are not a projective tree with one root")
+    return out, np.arange(int(counts.max()))
+
+
+def _sets(
+    rows: Any, begin: d.Longs, y: Any, classes: NDArray[Any] | None, pairwise: bool
+) -> tuple[d.Encoded, NDArray[Any]]:
+    n = len(begin) - 1
+    sets: list[NDArray[Any]] = [np.zeros(0, np.int64)] * n
+    if y is not None:
+        sets, columns = label_sets(y, n)
+        if classes is None:
+            filled = [s for s in sets if len(s)]
+            if columns is None and not filled:
+                raise DataError("no example has a label")
+            classes = np.unique(np.concatenate(filled)) if columns is None else columns
+        elif columns is not None and len(columns) != len(classes):
+            raise DataError(f"y has {len(columns)} columns, the model was trained with {len(classes)} labels")
+    if classes is None:
+        raise DataError("training requires y to be passed, but the target y is None")
+    if len(classes) == 0:
+        raise DataError("y has no columns: there are no labels")
+    truth, truth_begin = encode_sets(sets, classes)
+    return d.Encoded(2, 1 if pairwise else 0, begin, rows, len(classes), truth, truth_begin), classes
+
+
+def check_cost(cost: ArrayLike | None, n: int, model: str) -> d.Reals | None:
+    """A user's losses: cost[truth][answer], or for label sets what missing a label and one too many cost, once for all
+    labels or a row a label."""
+    if cost is None:
+        return None
+    try:
+        matrix = np.asarray(cost, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the loss matrix is not a rectangular array of numbers ({error})") from None
+    if model == "multilabel":
+        if matrix.shape not in ((2,), (n, 2)):
+            raise DataError(f"the loss of label sets has the shape (2,) or ({n}, 2), this has {matrix.shape}")
+        matrix = np.tile(matrix, (n, 1)) if matrix.ndim == 1 else matrix
+    elif matrix.shape != (n, n):
+        raise DataError(f"the loss matrix has the shape {matrix.shape}, there are {n} labels")
+    if not np.isfinite(matrix).all() or (matrix < 0).any():
+        raise DataError("the loss matrix must be finite and not negative")
+    if model != "multilabel" and np.diagonal(matrix).any():
+        raise DataError("the loss matrix must be zero on its diagonal")
+    return matrix

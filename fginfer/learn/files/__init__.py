@@ -1,0 +1,1 @@
+"""Models trained from files, and the files trained models live in."""

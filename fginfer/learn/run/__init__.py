@@ -1,0 +1,1 @@
+"""Training runs: the loop with its limits and log, interrupts, checkpoints."""

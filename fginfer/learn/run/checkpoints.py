@@ -1,0 +1,69 @@
+"""Where a training run stands, in a file (`checkpoint`) or in the estimator (`warm_start`), and the way back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from fginfer.errors import FginferError, FormatError, SettingsError
+from fginfer.learn.data.examples import Encoded
+from fginfer.learn.files import storage
+from fginfer.learn.oracle import Oracle
+from fginfer.learn.run.loop import Progress
+
+# Settings that make a run what it is; limits and tolerances may change between its parts.
+_SETTINGS = ("model", "solver", "C", "fit_intercept", "pairwise", "batch_size", "solver_options")
+
+
+class Checkpoints:
+    """Restores a run when there is something to restore; `progress` says what it has behind it."""
+
+    def __init__(self, estimator: Any, data: Encoded, solver: Any, oracle: Oracle | None, seed: int) -> None:
+        self.path, self.solver, self.progress = estimator.checkpoint, solver, Progress()
+        self.oracle: Any = oracle
+        self._mark = ""
+        if self.path is None and not estimator.warm_start:
+            return
+        settings = {name: getattr(estimator, name) for name in _SETTINGS}
+        self._mark = storage.fingerprint(data, {**settings, "seed": seed, "oracle": type(oracle).__name__})
+        saved = getattr(estimator, "_last_run", None)
+        if self.path is not None and os.path.exists(self.path):
+            self._read()
+        elif estimator.warm_start and saved is not None and saved[0] == self._mark:
+            self._restore(saved[1])
+
+    def state(self) -> tuple[str, dict[str, Any]]:
+        """(what it belongs to, arrays)."""
+        arrays = {f"solver_{name}": array for name, array in self.solver.export().items()}
+        if hasattr(self.oracle, "export"):
+            arrays.update({f"oracle_{name}": array for name, array in self.oracle.export().items()})
+        return self._mark, arrays
+
+    def save(self, progress: Progress) -> None:
+        if self.path is not None:
+            mark, arrays = self.state()
+            storage.write(self.path, {"fingerprint": mark, "progress": asdict(progress)}, arrays)
+
+    def _read(self) -> None:
+        header, arrays = storage.read(self.path)
+        if "fingerprint" not in header or "progress" not in header:
+            raise FormatError("this is no checkpoint", str(self.path))
+        if header["fingerprint"] != self._mark:
+            raise SettingsError(f"the checkpoint {self.path} was written for other data or settings")
+        try:
+            self._restore(arrays)
+            self.progress = Progress(**header["progress"])
+        except (KeyError, TypeError, ValueError, IndexError, FginferError) as error:
+            raise FormatError(f"damaged checkpoint ({error})", str(self.path)) from None
+
+    def _restore(self, arrays: dict[str, Any]) -> None:
+        parts: dict[str, dict[str, Any]] = {"solver": {}, "oracle": {}}
+        for name, array in arrays.items():
+            owner, _, rest = name.partition("_")
+            parts[owner][rest] = np.array(array)
+        self.solver.restore(parts["solver"])
+        if hasattr(self.oracle, "restore") and parts["oracle"]:
+            self.oracle.restore(parts["oracle"])

@@ -1,0 +1,316 @@
+"""What every learning solver reports, and the loop that drives it: time limit, log, callback, Ctrl-C, checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Any, NamedTuple, Protocol
+
+from fginfer.core.door import VERSION, cpu_path, lib
+from fginfer.errors import SolverError
+from fginfer.learn.run.interrupts import Interrupts, OutOfTime
+from fginfer.log import logger, seconds_text, thousands
+
+TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
+SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoints
+
+
+class LearnPoint(NamedTuple):
+    """State after some passes. primal, dual and gap are None where the solver has none or did not measure them.
+
+    gap = max(0, primal - dual) / max(1, |primal|). infeasibility is 0 except for gdmm and soft-bcfw: the largest
+    disagreement between a factor's marginals and those of its variables, relative to C (None: not measured).
+    seconds, oracle_calls and entries_touched are those of training: measuring is not counted.
+    """
+
+    passes: int
+    seconds: float
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    infeasibility: float | None
+    oracle_calls: int
+    entries_touched: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """primal and dual values as far as they are known."""
+
+    primal: float | None = None
+    dual: float | None = None
+    infeasibility: float | None = 0.0
+
+    @property
+    def gap(self) -> float | None:
+        if self.primal is None or self.dual is None:
+            return None
+        return max(0.0, self.primal - self.dual) / max(1.0, abs(self.primal))
+
+
+class Solver(Protocol):
+    """One training run. It keeps its place: `advance` may be called again after it returned at a deadline."""
+
+    name: str
+    measuring: float  # passes over the data that `measure` is worth, about
+
+    def advance(self, deadline: float) -> bool:
+        """Works until the end of a pass (True) or until `deadline` on the clock of fgi_clock (False)."""
+        ...
+
+    def wants_certificate(self, tol: float) -> bool:
+        """Whether the solver thinks that it may be done, so that measuring is worth a pass of the oracle."""
+        ...
+
+    def measure(self, deadline: float = inf) -> Measured:
+        """Objective and bound at the weights it would give now; OutOfTime when the deadline comes first."""
+        ...
+
+    def counters(self) -> tuple[int, int]:
+        """(oracle calls, entries touched) so far, measuring not counted."""
+        ...
+
+    def export(self) -> dict[str, Any]:
+        """Arrays from which :meth:`restore` continues exactly."""
+        ...
+
+    def restore(self, saved: dict[str, Any]) -> None: ...
+
+
+@dataclass
+class Limits:
+    tol: float = 1e-3
+    max_iter: int = 100
+    time_limit: float | None = None
+    eval_every: int = 0  # measure every so many passes; 0: only when the solver may be done, and at the end
+    checkpoint_interval: float = 60.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; checkpoints keep it."""
+
+    passes: int = 0
+    seconds: float = 0.0  # of training
+    elapsed: float = 0.0  # of everything: what time limits count
+    gap: float | None = None  # if it was measured at this very point
+
+
+def drive(
+    solver: Solver,
+    limits: Limits,
+    verbose: int = 0,
+    callback: Callable[[LearnPoint], Any] | None = None,
+    save: Callable[[Progress], None] | None = None,
+    progress: Progress = Progress(),  # noqa: B008
+    begin: float | None = None,
+) -> tuple[str, list[LearnPoint]]:
+    """Runs a solver to its end: (status, trace).
+
+    status: converged, iteration_limit, time_limit, stopped (by the callback) or interrupted (Ctrl-C). The time limit
+    counts everything since `begin` (default: now) and what was spent before a resume. Where it can, the run ends early
+    enough to measure what it has reached; the last point of the trace then has it.
+    """
+    begin = (lib.fgi_clock() if begin is None else begin) - progress.elapsed
+    run = _Run(solver, limits, verbose, callback, save, progress, begin)
+    oracle: Any = getattr(solver, "oracle", None)
+    if hasattr(oracle, "deadline"):  # one that can stop by itself
+        oracle.deadline = run.deadline
+    with Interrupts() as interrupts:
+        try:
+            status = run.loop(interrupts)
+        except KeyboardInterrupt:
+            if interrupts.torn:
+                raise
+            status = "interrupted"
+            run.record(run.unmeasured)
+        finally:
+            if hasattr(oracle, "deadline"):
+                oracle.deadline = inf
+        if status != "interrupted" or interrupts.waits:  # else it may be half-way through a step
+            run.save()
+    count = "1 pass" if run.done.passes == 1 else f"{run.done.passes} passes"
+    kept = ": what was learned until then is kept" if status == "interrupted" else ""
+    logger.info(f"{status.replace('_', ' ')}{kept} · {count} · {seconds_text(run.done.seconds)}")
+    return status, run.trace
+
+
+class _Run:
+    """The loop of :func:`drive` and what it keeps."""
+
+    def __init__(
+        self,
+        solver: Solver,
+        limits: Limits,
+        verbose: int,
+        callback: Callable[[LearnPoint], Any] | None,
+        save: Callable[[Progress], None] | None,
+        done: Progress,
+        begin: float,
+    ) -> None:
+        self.solver, self.limits, self.verbose, self.callback, self._save = solver, limits, verbose, callback, save
+        self.done, self.begin, self._first = done, begin, done
+        self.deadline = inf if limits.time_limit is None else begin + limits.time_limit
+        self.trace: list[LearnPoint] = []
+        self.unmeasured = Measured(infeasibility=0.0 if getattr(solver, "feasible", True) else None)
+        self._fresh = False  # whether the last point tells of the present weights
+        self._measuring: float | None = None  # seconds the last measurement took
+
+    def loop(self, interrupts: Interrupts) -> str:
+        last_save = time.monotonic()
+        if self._reached(self.done.gap) and self._reached(self._measure().gap):  # a resumed run that was at its end
+            return "converged"
+        while self.done.passes < self.limits.max_iter:
+            now = lib.fgi_clock()
+            if now >= self.deadline - self._reserve():
+                return self._end("time_limit")
+            finished = stop = False
+            try:
+                finished = self.solver.advance(min(now + SLICE, self.deadline - self._reserve()))
+            except OutOfTime:
+                stop = True
+            finally:
+                self._fresh = False
+                spent = lib.fgi_clock() - now
+                self.done = replace(
+                    self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, gap=None
+                )
+            if stop:
+                return self._end("time_limit")
+            status = self._after_pass() if finished else ""
+            if self._save is not None and time.monotonic() - last_save >= self.limits.checkpoint_interval:
+                self.save()
+                last_save = time.monotonic()
+            if status:
+                return status
+            interrupts.check()
+        return self._end("iteration_limit")
+
+    def _after_pass(self) -> str:
+        """Measures and tells where that is due; a status when the run is over."""
+        passes, limits = self.done.passes, self.limits
+        due = limits.eval_every > 0 and passes % limits.eval_every == 0
+        if self.solver.wants_certificate(limits.tol) or due or passes == limits.max_iter:
+            measured = self._measure()
+        elif self.callback is not None or self.verbose > 1:
+            measured = self.record(self.unmeasured)
+        else:
+            return ""
+        stop = self.callback is not None and self.callback(self.trace[-1])
+        if self._reached(measured.gap):
+            return "converged"
+        return "" if not stop else self._end("stopped") if self._cost() <= 0.1 * self.done.seconds else "stopped"
+
+    def _reached(self, gap: float | None) -> bool:
+        return gap is not None and gap <= self.limits.tol
+
+    def _end(self, status: str) -> str:
+        if not self._fresh:
+            self._measure(0.0 if self.limits.time_limit is None else 0.05 * self.limits.time_limit)
+        return status
+
+    # ---- measuring
+
+    def _cost(self) -> float:
+        """Seconds that measuring takes: as last time, or as the passes did."""
+        if self._measuring is not None:
+            return self._measuring
+        passes = self.done.passes - self._first.passes
+        if self.solver.measuring == 0.0:
+            return 0.0
+        return self.solver.measuring * (self.done.seconds - self._first.seconds) / passes if passes else inf
+
+    def _reserve(self) -> float:
+        """Time kept for the last measurement, if it is small against the whole."""
+        limit, cost = self.limits.time_limit, 1.5 * self._cost()
+        return cost if limit is not None and cost <= 0.4 * limit else 0.0
+
+    def _measure(self, extra: float = 0.0) -> Measured:
+        """What the solver measures, unless that would take longer than there is time."""
+        now, deadline = lib.fgi_clock(), self.deadline + extra
+        if self._cost() and now + self._cost() > deadline:
+            return self.record(self.unmeasured)
+        try:
+            measured = self.solver.measure(deadline)
+        except OutOfTime:
+            return self.record(self.unmeasured)
+        self._measuring = lib.fgi_clock() - now if self.solver.measuring else 0.0
+        self._fresh = True
+        if measured.primal is not None and not isfinite(measured.primal):
+            raise SolverError(TOO_LARGE)
+        if measured.primal is not None and measured.dual is not None:
+            excess = measured.dual - measured.primal
+            if not excess <= 1e-6 * max(1.0, abs(measured.primal)):  # only rounding does that: nothing is claimed
+                measured = replace(measured, dual=None)
+        return self.record(measured)
+
+    def record(self, m: Measured) -> Measured:
+        calls, touched = self.solver.counters()
+        self.done = replace(self.done, gap=m.gap)
+        point = LearnPoint(
+            self.done.passes, self.done.seconds, m.primal, m.dual, m.gap, m.infeasibility, calls, touched
+        )  # fmt: skip
+        if not self.trace:
+            logger.info(_COLUMNS)
+        elif self.trace[-1][:2] == point[:2]:
+            self.trace.pop()  # the same point, now measured
+        self.trace.append(point)
+        _log(point)
+        return m
+
+    def save(self) -> None:
+        self.done = replace(self.done, elapsed=lib.fgi_clock() - self.begin)
+        if self._save is not None:
+            self._save(self.done)
+
+
+# ---- the log
+
+_COLUMNS = (
+    f"{'pass':>6}{'primal':>15}{'dual':>15}{'gap':>10}{'infeas':>10}{'oracle calls':>14}{'touched':>12}{'time':>10}"
+)
+
+
+def log_start(name: str, learner: Any, seed: int) -> None:
+    """Two lines about a run that begins."""
+    data, threads = learner.data, "1 thread" if learner.threads == 1 else f"{learner.threads} threads"
+    logger.info(f"fginfer {VERSION} · {name} · {cpu_path()} · {threads} · seed {seed} · the primal is minimised")
+    sizes = [(data.n_examples, "examples"), (int(data.token_begin[-1]), "tokens"), (data.n_labels, "labels")]
+    sizes += [(data.rows.shape[1], "features"), (learner.dimension, "weights")]
+    logger.info(", ".join(f"{thousands(n)} {what}" for n, what in sizes if n))
+
+
+def _log(point: LearnPoint) -> None:
+    def number(x: float | None, form: str) -> str:
+        return "-" if x is None else format(x, form)
+
+    logger.info(
+        f"{point.passes:>6}{number(point.primal, '.6g'):>15}{number(point.dual, '.6g'):>15}"
+        f"{number(point.gap, '.1e'):>10}{number(point.infeasibility, '.1e'):>10}{point.oracle_calls:>14}"
+        f"{point.entries_touched:>12}{point.seconds:>9.2f}s"
+    )
+
+
+@contextmanager
+def shown(verbose: int) -> Iterator[None]:
+    """With verbose, the log is seen even where logging was not set up: on standard output, as scikit-learn prints."""
+    if not verbose:
+        yield
+        return
+    level, added = logger.level, None
+    if not any(not isinstance(h, logging.NullHandler) for h in [*logger.handlers, *logging.getLogger().handlers]):
+        added = logging.StreamHandler(sys.stdout)
+        logger.addHandler(added)
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if added is not None:
+            logger.removeHandler(added)

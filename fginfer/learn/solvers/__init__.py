@@ -1,0 +1,1 @@
+"""The learning solvers, and the table that makes one from its name."""

@@ -1,0 +1,253 @@
+"""Solvers that visit one example at a time: bcfw, dcd (light, ssvm, cpd), perceptron, mira, ssg; inner loops in C."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from fginfer.core.door import lib
+from fginfer.errors import DataError, SettingsError, SolverError
+from fginfer.learn.data.examples import Ints, Reals
+from fginfer.learn.learner import Learner, fits
+from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode, losses
+from fginfer.learn.run.loop import TOO_LARGE, Measured
+
+
+@dataclass(frozen=True)
+class BlockOptions:
+    """averaging: report averaged weights where they are better (bcfw) or always (perceptron, mira, ssg).
+
+    batch_size: answers found in parallel at the same weights before their updates. max_answers: largest working set of
+    one example (bcfw).
+    cached_passes: passes over the kept answers, without oracle, after each pass; None lets bcfw decide by the dual they
+    gain, and dcd take what its variant says. gap_sampling: bcfw draws examples in proportion to their last gaps
+    instead of shuffling. variant: dcd only, "light", "ssvm" or "cpd". threshold: dcd keeps answers violated by more
+    than this. brute_force: Viterbi reads whole transition tables, also where bounds show that most rows cannot matter.
+    """
+
+    averaging: bool = True
+    batch_size: int = 1
+    max_answers: int = 50
+    cached_passes: int | None = None
+    gap_sampling: bool = False
+    variant: str = "ssvm"
+    threshold: float = 1e-3
+    brute_force: bool = False
+
+    def __post_init__(self) -> None:
+        if self.variant not in ("light", "ssvm", "cpd"):
+            raise SettingsError(f"dcd has the variants light, ssvm and cpd, not {self.variant!r}")
+        if self.batch_size < 1 or self.max_answers < 1 or (self.cached_passes or 0) < 0:
+            raise SettingsError("batch_size and max_answers must be at least 1, cached_passes at least 0")
+        if not 0 <= self.threshold < np.inf:
+            raise SettingsError(f"threshold must be a number, 0 or more, not {self.threshold!r}")
+
+
+class BlockSolver:
+    """Passes over shuffled examples. A pass is a list of stages: ("oracle", order) or ("cached", order)."""
+
+    def __init__(
+        self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: BlockOptions
+    ) -> None:
+        self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
+        self._rng = np.random.default_rng(seed)
+        whole = name == "dcd" and options.variant == "cpd"
+        batch = learner.data.n_examples if whole else min(options.batch_size, learner.data.n_examples)
+        keep = name != "dcd" and options.averaging
+        self._settings = learner.settings(
+            name, C, keep, options.max_answers, batch, options.threshold, options.brute_force
+        )
+        self._stages: list[tuple[bool, Ints]] = []
+        self._place = 0
+        self._pending: list[Ints] = []  # answers found for the batch at _place, and how many have been used
+        self._used = 0
+        self.measuring = {"bcfw": 1.0 + options.averaging, "dcd": 1.0, "ssg": 1.0}.get(name, 0.0)
+        self._measuring = np.zeros(2, np.int64)  # oracle calls and entries spent on measuring
+        self._progress = np.zeros(3)
+        self._best: Reals | None = None
+
+    # ---- the pass
+
+    def _plan(self) -> list[tuple[bool, Ints]]:
+        n, options = self.learner.data.n_examples, self.options
+
+        def shuffled() -> Ints:
+            return self._rng.permutation(n).astype(np.int32)
+
+        if self.name == "bcfw" and options.gap_sampling and np.isfinite(self.learner.gaps).all():
+            weight = self.learner.gaps + 1e-3 * self.learner.gaps.mean() + 1e-300
+            oracle = self._rng.choice(n, n, p=weight / weight.sum()).astype(np.int32)
+        else:
+            oracle = shuffled()
+        cached = options.cached_passes
+        if cached is None and self.name == "dcd":
+            cached = {"light": 0, "ssvm": 5, "cpd": 10}[options.variant]
+        after = [(True, shuffled()) for _ in range(cached or 0)] if self.name in ("bcfw", "dcd") else []
+        # cpd finds all answers at one w (one batch), then re-optimises; ssvm re-optimises first (Algorithm 3)
+        return (
+            [*after, (False, oracle)] if self.name == "dcd" and options.variant == "ssvm" else [(False, oracle), *after]
+        )
+
+    def advance(self, deadline: float) -> bool:
+        if not self._stages:
+            self._stages, self._place, self._best = self._plan(), 0, None
+            self._progress = np.array([self._dual(), 0.0, 0.0])
+        while self._stages:
+            cached, order = self._stages[0]
+            if cached or (self.oracle is None and self._settings.batch <= 2 * CHUNK):
+                self._place = self.learner.run_pass(self._settings, order, self._place, deadline, cached)
+            else:
+                self._ask(order, deadline)
+            if self._place < len(order):
+                return False
+            self._stages, self._place = self._stages[1:], 0
+            if self._again():
+                self._stages.append((True, self._rng.permutation(len(order)).astype(np.int32)))
+            if lib.fgi_clock() >= deadline and self._stages:
+                return False
+        self.learner.refresh(1.0 if self.name == "dcd" else self.C)
+        if not isfinite(self.learner.state.squared_norm):
+            raise SolverError(TOO_LARGE)
+        return True
+
+    def _dual(self) -> float:
+        state = self.learner.state
+        return float(state.dual_loss - 0.5 * state.squared_norm)
+
+    def _again(self) -> bool:
+        """bcfw, unless told otherwise: another pass over the kept answers while it raises the dual by half of what the
+        oracle pass did. _progress: dual after the last stage, gain of the oracle pass, cached passes done."""
+        if self.name != "bcfw" or self.options.cached_passes is not None:
+            return False
+        before, gain, done = self._progress
+        now = self._dual()
+        self._progress = np.array([now, gain if done else now - before, done + 1])
+        if self.learner.state.steps < 3 * self.learner.data.n_examples:
+            return False  # early on every oracle call teaches more
+        return bool(done < 10 and (done == 0 or now - before > 0.5 * gain))
+
+    def _ask(self, order: Ints, deadline: float) -> None:
+        """As run_pass, with a look at the clock after every answer of a Python oracle, or some of a large batch."""
+        learner, batch = self.learner, int(self._settings.batch)
+        while self._place < len(order):
+            examples = order[self._place : self._place + batch]
+            factor = 0.0 if self.name == "perceptron" else 1.0
+            if self.name == "ssg" and learner.state.steps:  # as fgi_learn_loss_factor
+                factor = learner.state.steps / (learner.data.n_examples * self.C)
+            while len(self._pending) < len(examples) and self._used == 0:
+                few = examples[len(self._pending) : len(self._pending) + (CHUNK if self.oracle is None else 1)]
+                self._pending += decode(learner, self.oracle, learner.weights, factor, few).split()
+                if lib.fgi_clock() >= deadline and len(self._pending) < len(examples):
+                    return
+            while self._used < len(examples):
+                learner.offer(self._settings, int(examples[self._used]), self._pending[self._used])
+                self._used += 1
+                if lib.fgi_clock() >= deadline and self._used < len(examples):
+                    return
+            self._pending, self._used = [], 0
+            self._place += len(examples)
+            if lib.fgi_clock() >= deadline:
+                return
+
+    # ---- what comes out
+
+    def averaged(self) -> Reals:
+        """The (weighted) average of the iterates; see csrc/learn_bcfw.c and csrc/learn_online.c."""
+        k, learner = self.learner.state.steps, self.learner
+        out: Reals = learner.weights.copy()
+        if k == 0 or self.name == "dcd" or (not self.options.averaging and self.name != "ssg"):
+            return out
+        if self.name == "bcfw":
+            out -= learner.averages * (2.0 / (k * (k + 1.0)))
+        elif self.name == "ssg" and not self.options.averaging:
+            out *= learner.data.n_examples * self.C / k
+        elif self.name == "ssg":
+            out = (k * out - learner.averages) * (2.0 * learner.data.n_examples * self.C / (k * (k + 1.0)))
+        else:
+            out -= learner.averages / k
+        return out
+
+    def weights(self) -> Reals:
+        """The weights to predict with: the average, or what was best when measured."""
+        return self.averaged() if self._best is None else self._best
+
+    def primal(self, weights: Reals, deadline: float = inf) -> float:
+        before = self.learner.state
+        try:
+            loss = losses(self.learner, self.oracle, weights, deadline)
+        finally:
+            after = self.learner.state
+            calls, entries = before.oracle_calls, before.entries_touched
+            self._measuring += (after.oracle_calls - calls, after.entries_touched - entries)
+        return 0.5 * float(weights @ weights) + self.C * float(np.sum(loss**2 if self.name == "dcd" else loss))
+
+    def wants_certificate(self, tol: float) -> bool:
+        state = self.learner.state
+        if self.name == "bcfw":
+            return bool(state.gap_estimate <= 2 * tol * max(1.0, state.dual_loss - 0.5 * state.squared_norm))
+        if self.name == "dcd":
+            return bool(np.max(self.learner.gaps) <= max(10 * self.options.threshold, tol))
+        return False
+
+    def measure(self, deadline: float = inf) -> Measured:
+        averaged = self.averaged()
+        if self.name in ("perceptron", "mira"):
+            return Measured()
+        if not certifies(self.learner, self.oracle):  # losses may be larger than those seen; the dual is a bound anyway
+            return Measured(None, self._dual() if self.name == "bcfw" else None)
+        if self.name == "ssg":
+            self._best = averaged
+            return Measured(_finite(self.primal(averaged, deadline)))
+        state, last = self.learner.state, self.learner.weights.copy()
+        if self.name == "dcd":
+            self._best = last
+            dual = state.dual_loss - 0.5 * state.squared_norm - state.dual_square / (4 * self.C)
+            return Measured(_finite(self.primal(last, deadline)), dual)
+        candidates = [(self.primal(w, deadline), w) for w in ((last, averaged) if self.options.averaging else (last,))]
+        primal, self._best = min(candidates, key=lambda pair: pair[0])
+        return Measured(_finite(primal), state.dual_loss - 0.5 * state.squared_norm)
+
+    def counters(self) -> tuple[int, int]:
+        state = self.learner.state
+        return int(state.oracle_calls - self._measuring[0]), int(state.entries_touched - self._measuring[1])
+
+    # ---- checkpoints
+
+    def export(self) -> dict[str, Any]:
+        saved: dict[str, Any] = self.learner.export()
+        saved["rng"] = np.array(json.dumps(self._rng.bit_generator.state))
+        saved["stages"] = np.array([cached for cached, _ in self._stages], bool)
+        saved["orders"] = np.array([order for _, order in self._stages], np.int32).reshape(
+            len(self._stages), self.learner.data.n_examples
+        )
+        saved["place"], saved["used"] = np.array(self._place), np.array(self._used)
+        saved["pending_sizes"] = np.array([len(answer) for answer in self._pending], np.int64)
+        saved["pending"] = np.concatenate(self._pending) if self._pending else np.zeros(0, np.int32)
+        saved["measuring"], saved["progress"] = self._measuring.copy(), self._progress.copy()
+        return saved
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        n = self.learner.data.n_examples
+        self.learner.restore(saved)
+        self._rng.bit_generator.state = json.loads(str(saved["rng"]))
+        stages, sizes = saved["stages"], saved["pending_sizes"]
+        orders = fits("orders", saved["orders"].ravel(), len(stages) * n).reshape(-1, n)
+        self._stages = [(bool(cached), order.astype(np.int32)) for cached, order in zip(stages, orders, strict=True)]
+        self._place, self._used = int(saved["place"]), int(saved["used"])
+        pending = fits("pending", saved["pending"], sizes.sum())
+        self._pending = np.split(pending, np.cumsum(sizes)[:-1]) if len(sizes) else []
+        self._measuring, self._progress = (
+            fits("measuring", saved["measuring"], 2, np.int64),
+            fits("progress", saved["progress"], 3, np.float64),
+        )
+        if not 0 <= self._place <= n or not 0 <= self._used <= len(sizes) or (self._place and not len(stages)):
+            raise DataError("its place does not fit the data")
+
+
+def _finite(primal: float) -> float | None:
+    """An oracle without a bound on its answers gives no upper bound on the objective."""
+    return None if primal == inf else primal

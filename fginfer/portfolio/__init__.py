@@ -1,0 +1,1 @@
+"""The method `auto`: presolve, exact methods, relaxations and searches that share what they find."""

@@ -1,0 +1,169 @@
+"""Members of a portfolio: solvers of the core that are given *work*, counted in table entries, instead of time.
+
+Time differs from run to run and work does not, so a portfolio that shares out work gives the same answer on every
+machine, with any number of threads, and however it is cut into slices.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.door import ffi, lib, pointer
+from fginfer.core.exact import Elimination
+from fginfer.engine import NativeEngine, Settings
+from fginfer.errors import SolverError
+from fginfer.methods import native_methods
+from fginfer.result import EVENT
+
+ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
+
+
+class Part:
+    """A C model that looks like a graph to a NativeEngine."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.cards = np.zeros(lib.fgi_model_variables(model), np.int32)
+        lib.fgi_model_cards(model, pointer(self.cards))
+        self.lock = Lock()
+
+
+class Member:
+    """One method at work on one part. `owe` adds work, `work_off` does it until a deadline and can be called again."""
+
+    def __init__(self, part: Part, method: str, settings: Settings, share: float = 1.0) -> None:
+        own = Settings(method, settings.gap, settings.seed, 1, None, settings.start_time)
+        self.name = method
+        self.share = share
+        self.engine = NativeEngine(part, own, native_methods()[method])  # type: ignore[arg-type]
+        self.status = "running"
+        self.owed = 0.0
+        self._chunk_end: int | None = None  # iterations at which the chunk under way ends
+        self._chunk_size = 1
+        self._chunk_work = 0.0  # counters at the start of the chunk
+        self._seen = 0  # trace events handed out
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    def owe(self, work: float) -> None:
+        self.owed += self.share * work
+
+    def work_off(self, deadline: float) -> None:
+        """Works until nothing is owed (True below), the method is done, or the deadline passes."""
+        info = self.engine.info
+        while self.running and (self.owed > 0 or self._chunk_end is not None):
+            left = deadline - lib.fgi_clock()
+            if left <= 0:
+                return
+            if self._chunk_end is None:
+                self._chunk_end = info.iterations + self._chunk_size
+                self._chunk_work = self.work
+            self.status = self.engine.run(left, self._chunk_end - info.iterations)
+            if self.running and info.iterations < self._chunk_end:
+                return  # out of time in the middle of a chunk, which goes on next time
+            used = self.work - self._chunk_work
+            self.owed -= used
+            self._chunk_end = None
+            each = max(used / self._chunk_size, 1.0)
+            self._chunk_size = max(1, min(2 * self._chunk_size, int(self.owed / each)))
+
+    @property
+    def work(self) -> float:
+        """Done so far."""
+        return float(self.engine.info.entries_touched + ITERATION_WORK * self.engine.info.iterations)
+
+    @property
+    def busy(self) -> bool:
+        """Work is owed, or a chunk is unfinished."""
+        return self.running and (self.owed > 0 or self._chunk_end is not None)
+
+    def events(self) -> NDArray[Any]:
+        """The trace events that are new since the last call."""
+        solver = self.engine.solver
+        total = lib.fgi_solver_trace(solver, 0, 0, ffi.NULL)
+        new = np.empty(total - self._seen, EVENT)
+        lib.fgi_solver_trace(solver, self._seen, len(new), ffi.cast("fgi_event *", new.ctypes.data))
+        self._seen = total
+        return new
+
+    def labels(self) -> NDArray[np.int32] | None:
+        return self.engine.labels()
+
+    @property
+    def score(self) -> float:
+        return float(self.engine.info.score)
+
+    @property
+    def bound(self) -> float:
+        return float(self.engine.info.bound)
+
+
+class EliminationMember:
+    """Bucket elimination as a member: no labeling and no bound until its end, when it has the optimum.
+
+    It ends once the work granted covers what was estimated, so that the round of its end does not depend on the clock.
+    """
+
+    name = "elimination"
+
+    def __init__(self, elimination: Elimination, share: float = 1.0) -> None:
+        self.elimination = elimination
+        self.share = share
+        self.status = "running"
+        self._granted = 0.0
+        self._total = elimination.estimate.work
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    @property
+    def busy(self) -> bool:
+        return self.running and (self._granted >= self._total or self._done < self._granted)
+
+    @property
+    def _done(self) -> float:
+        return self.elimination.progress * self._total
+
+    def owe(self, work: float) -> None:
+        self._granted += self.share * work
+
+    def work_off(self, deadline: float) -> None:
+        while self.busy:
+            left = deadline - lib.fgi_clock()
+            if left <= 0:
+                return
+            try:
+                ended = self.elimination.run(min(left, 0.005))
+            except SolverError:  # more memory than it was allowed
+                self.status = "converged"
+                return
+            if ended and self._granted >= self._total:
+                self.status = "infeasible" if self.elimination.infeasible else "optimal"
+
+    def labels(self) -> NDArray[np.int32] | None:
+        return self.elimination.labels()
+
+    @property
+    def score(self) -> float:
+        return self._optimum if self.status == "optimal" else -inf
+
+    @property
+    def bound(self) -> float:
+        return self._optimum if self.status in ("optimal", "infeasible") else inf
+
+    @property
+    def _optimum(self) -> float:
+        value = self.elimination.value
+        assert value is not None
+        return value
+
+    def events(self) -> NDArray[Any]:
+        return np.empty(0, EVENT)
