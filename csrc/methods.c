@@ -1,8 +1,8 @@
 /* methods.c - the table of methods: the one place that knows them all. */
 #include "solver.h"
 
-extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops, fgi_psdd_ops,
-    fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops;
+extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops,
+    fgi_psdd_ops, fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops;
 
 static const fgi_solver_ops *const methods[] = {
     [FGI_ICM] = &fgi_icm_ops,
@@ -18,7 +18,9 @@ static const fgi_solver_ops *const methods[] = {
 };
 enum { N_METHODS = sizeof methods / sizeof methods[0] };
 
-const fgi_solver_ops *fgi_method_ops(int32_t method) { return method >= 0 && method < (int32_t)N_METHODS ? methods[method] : NULL; }
+const fgi_solver_ops *fgi_method_ops(int32_t method) {
+    return method >= 0 && method < (int32_t)N_METHODS ? methods[method] : NULL;
+}
 
 const char *fgi_method_name(int32_t method) {
     const fgi_solver_ops *ops = fgi_method_ops(method);

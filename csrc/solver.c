@@ -16,12 +16,16 @@ fgi_settings fgi_settings_default(void) {
 
 fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
     if (!fgi_method_ops(s->method)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
-    if (s->threads < 1 || s->threads > 1024) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
+    if (s->threads < 1 || s->threads > 1024)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
     if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
-    if (s->algorithm != 0 && s->algorithm != 8 && s->algorithm != 9) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "algorithm must be 0 (automatic), 8 or 9, not %d", s->algorithm);
-    if (!(s->rho >= 0) || isinf(s->rho)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rho must be finite and >= 0 (0: automatic)");
+    if (s->algorithm != 0 && s->algorithm != 8 && s->algorithm != 9)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "algorithm must be 0 (automatic), 8 or 9, not %d", s->algorithm);
+    if (!(s->rho >= 0) || isinf(s->rho))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rho must be finite and >= 0 (0: automatic)");
     if (!(s->damping >= 0 && s->damping < 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "damping must be in [0, 1)");
-    if (s->precision < 0 || s->precision > 2) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "precision must be 0, 1 or 2, not %d", s->precision);
+    if (s->precision < 0 || s->precision > 2)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "precision must be 0, 1 or 2, not %d", s->precision);
     return FGI_OK;
 }
 
@@ -64,9 +68,11 @@ int fgi_solver_done(fgi_solver *s) {
     fgi_info *i = &s->info;
     if (i->status != FGI_RUNNING) return 1;
     if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
-    else if (i->score > -INFINITY && i->bound - i->score <= 1e-12 * (fabs(i->score) > 1 ? fabs(i->score) : 1)) i->status = FGI_OPTIMAL;
+    else if (i->score > -INFINITY && i->bound - i->score <= 1e-12 * (fabs(i->score) > 1 ? fabs(i->score) : 1))
+        i->status = FGI_OPTIMAL;
     else if (fgi_gap(i->score, i->bound) <= s->settings.gap) i->status = FGI_GAP_REACHED;
-    else if (s->settings.max_iterations >= 0 && i->iterations >= s->settings.max_iterations) i->status = FGI_ITERATION_LIMIT;
+    else if (s->settings.max_iterations >= 0 && i->iterations >= s->settings.max_iterations)
+        i->status = FGI_ITERATION_LIMIT;
     return i->status != FGI_RUNNING;
 }
 
@@ -117,7 +123,8 @@ void fgi_solver_bound(fgi_solver *s, double bound) {
     if (!(bound < s->info.bound)) return;
     s->info.bound = bound;
     /* Merge into the previous event only when that one was a bound of the same iteration. */
-    int same = s->n_trace > 0 && s->trace[s->n_trace - 1].score == s->info.score && s->trace[s->n_trace - 1].bound < INFINITY;
+    int same =
+        s->n_trace > 0 && s->trace[s->n_trace - 1].score == s->info.score && s->trace[s->n_trace - 1].bound < INFINITY;
     record(s, same);
 }
 
@@ -149,7 +156,9 @@ void fgi_solver_offer_bound(fgi_solver *s, double bound) { fgi_solver_bound(s, b
 
 int64_t fgi_solver_message_size(const fgi_solver *s) { return s->ops->message_size ? s->ops->message_size(s) : -1; }
 
-fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu) { return s->ops->messages ? s->ops->messages(s, mu) : FGI_UNSUPPORTED; }
+fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu) {
+    return s->ops->messages ? s->ops->messages(s, mu) : FGI_UNSUPPORTED;
+}
 
 fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     if (!s->ops->warm_start) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no messages", s->ops->name);
@@ -157,7 +166,8 @@ fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
 }
 
 fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
-    if (!fgi_model_same_structure(s->model, m)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the model has another structure");
+    if (!fgi_model_same_structure(s->model, m))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the model has another structure");
     if (!s->ops->update) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no new potentials", s->ops->name);
     fgi_model *old = s->model, *fresh = fgi_model_snapshot(m);
     int32_t *labels = s->info.score > -INFINITY ? fgi_copy(s->best, m->s->n_vars, sizeof *labels) : NULL;
@@ -179,7 +189,8 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     fgi_model_free(old);
     if (rc) {
         s->failure = rc;
-        fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "%s does not take these potentials", s->ops->name);
+        fgi_fail(
+            err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "%s does not take these potentials", s->ops->name);
     }
     return rc ? rc : s->failure;
 }

@@ -12,39 +12,40 @@ typedef struct fgi_solver_ops {
     const char *name;
     /* Allocates s->state. Long set-up belongs into the first steps of run, where the deadline is watched. */
     fgi_rc (*create)(fgi_solver *s, fgi_error *err);
-    /* Works until fgi_clock() >= deadline or s->info.iterations >= iteration_limit (or s->info.status is set), and returns.
-     * It may pause in the middle of an iteration and must look at the clock at least every few milliseconds. At least one
-     * step of progress per call. It sets info.status to FGI_CONVERGED, FGI_OPTIMAL or FGI_INFEASIBLE where that holds;
-     * gap and iteration limits are handled by fgi_solver_run and fgi_solver_done. */
+    /* Works until fgi_clock() >= deadline or s->info.iterations >= iteration_limit (or s->info.status is set), and
+     * returns. It may pause in the middle of an iteration and must look at the clock at least every few milliseconds.
+     * At least one step of progress per call. It sets info.status to FGI_CONVERGED, FGI_OPTIMAL or FGI_INFEASIBLE where
+     * that holds; gap and iteration limits are handled by fgi_solver_run and fgi_solver_done. */
     fgi_rc (*run)(fgi_solver *s, double deadline, int64_t iteration_limit);
     void (*destroy)(fgi_solver *s);
     /* The rest may be NULL. */
-    void (*offered)(fgi_solver *s);                                   /* the incumbent was replaced from outside */
+    void (*offered)(fgi_solver *s); /* the incumbent was replaced from outside */
     int64_t (*message_size)(const fgi_solver *s);
     fgi_rc (*messages)(const fgi_solver *s, double *mu);
     fgi_rc (*warm_start)(fgi_solver *s, const double *mu, fgi_error *err);
     int (*marginals)(const fgi_solver *s, double *x);
-    fgi_rc (*update)(fgi_solver *s);                                  /* s->model has new potentials; keep what is still useful */
+    fgi_rc (*update)(fgi_solver *s); /* s->model has new potentials; keep what is still useful */
 } fgi_solver_ops;
 
 struct fgi_solver {
     const fgi_solver_ops *ops;
-    fgi_model *model;      /* own snapshot */
+    fgi_model *model; /* own snapshot */
     fgi_settings settings;
     fgi_info info;
-    int32_t *best;         /* valid when info.score > -INFINITY */
+    int32_t *best; /* valid when info.score > -INFINITY */
     double start_time;
     fgi_event *trace;
     int64_t n_trace, trace_capacity;
-    fgi_pool *pool;        /* NULL with one thread */
-    fgi_rc failure;        /* an allocation failed while recording; run reports it */
+    fgi_pool *pool; /* NULL with one thread */
+    fgi_rc failure; /* an allocation failed while recording; run reports it */
     void *state;
 };
 
 /* The method of a number, NULL if there is none (methods.c, the only file that sees every method). */
 const fgi_solver_ops *fgi_method_ops(int32_t method);
 
-/* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then. */
+/* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then.
+ */
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels);
 /* A valid upper bound; kept if it is better. One event per iteration. A bound of -INFINITY proves infeasibility. */
 void fgi_solver_bound(fgi_solver *s, double bound);

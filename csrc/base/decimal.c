@@ -23,7 +23,9 @@ static uint64_t mul_64(uint64_t a, uint64_t b, uint64_t *low) {
 #endif
 }
 
-typedef struct wide { uint64_t high, low; } wide;
+typedef struct wide {
+    uint64_t high, low;
+} wide;
 
 /* The upper 128 bits of a * b (192 bits), and the lower 64. */
 static wide mul_wide(wide a, uint64_t b, uint64_t *rest) {
@@ -57,32 +59,45 @@ enum { STEP = 28, FIRST = -13, MIN_POWER = -343, MAX_POWER = 308 };
 
 /* 5^(28k), k = -13 .. 11, scaled to 128 bits and cut off. Exact for k = 0 and 1. */
 static const wide BIG_POWERS[] = {
-    {0xE1AFA13AFBD14D6Du, 0x82189C09A3A1EC21u}, {0xE3E27A444D8D98B7u, 0xFD1B1B2308169B25u},
-    {0xE61ACF033D1A45DFu, 0x6FB92487298E33BDu}, {0xE858AD248F5C22C9u, 0xD1B3400F8F9CFF68u},
-    {0xEA9C227723EE8BCBu, 0x465E15A979C1CADCu}, {0xECE53CEC4A314EBDu, 0xA4F8BF5635246428u},
-    {0xEF340A98172AACE4u, 0x86FB897116C87C34u}, {0xF18899B1BC3F8CA1u, 0xDC44E6C3CB279AC1u},
-    {0xF3E2F893DEC3F126u, 0x5A89DBA3C3EFCCFAu}, {0xF64335BCF065D37Du, 0x4D4617B5FF4A16D5u},
-    {0xF8A95FCF88747D94u, 0x75A44C6397CE912Au}, {0xFB158592BE068D2Eu, 0xEED6E2F0F0D56712u},
-    {0xFD87B5F28300CA0Du, 0x8BCA9D6E188853FCu}, {0x8000000000000000u, 0x0000000000000000u},
-    {0x813F3978F8940984u, 0x4000000000000000u}, {0x82818F1281ED449Fu, 0xBFF8F10E7A8921A4u},
-    {0x83C7088E1AAB65DBu, 0x792667C6DA79E0FAu}, {0x850FADC09923329Eu, 0x03E2CF6BC604DDB0u},
-    {0x865B86925B9BC5C2u, 0x0B8A2392BA45A9B2u}, {0x87AA9AFF79042286u, 0x90FB44D2F05D0842u},
-    {0x88FCF317F22241E2u, 0x441FECE3BDF81F03u}, {0x8A5296FFE33CC92Fu, 0x82BD6B70D99AAA6Fu},
-    {0x8BAB8EEFB6409C1Au, 0x1AD089B6C2F7548Eu}, {0x8D07E33455637EB2u, 0xDB0B487B6423E1E8u},
+    {0xE1AFA13AFBD14D6Du, 0x82189C09A3A1EC21u},
+    {0xE3E27A444D8D98B7u, 0xFD1B1B2308169B25u},
+    {0xE61ACF033D1A45DFu, 0x6FB92487298E33BDu},
+    {0xE858AD248F5C22C9u, 0xD1B3400F8F9CFF68u},
+    {0xEA9C227723EE8BCBu, 0x465E15A979C1CADCu},
+    {0xECE53CEC4A314EBDu, 0xA4F8BF5635246428u},
+    {0xEF340A98172AACE4u, 0x86FB897116C87C34u},
+    {0xF18899B1BC3F8CA1u, 0xDC44E6C3CB279AC1u},
+    {0xF3E2F893DEC3F126u, 0x5A89DBA3C3EFCCFAu},
+    {0xF64335BCF065D37Du, 0x4D4617B5FF4A16D5u},
+    {0xF8A95FCF88747D94u, 0x75A44C6397CE912Au},
+    {0xFB158592BE068D2Eu, 0xEED6E2F0F0D56712u},
+    {0xFD87B5F28300CA0Du, 0x8BCA9D6E188853FCu},
+    {0x8000000000000000u, 0x0000000000000000u},
+    {0x813F3978F8940984u, 0x4000000000000000u},
+    {0x82818F1281ED449Fu, 0xBFF8F10E7A8921A4u},
+    {0x83C7088E1AAB65DBu, 0x792667C6DA79E0FAu},
+    {0x850FADC09923329Eu, 0x03E2CF6BC604DDB0u},
+    {0x865B86925B9BC5C2u, 0x0B8A2392BA45A9B2u},
+    {0x87AA9AFF79042286u, 0x90FB44D2F05D0842u},
+    {0x88FCF317F22241E2u, 0x441FECE3BDF81F03u},
+    {0x8A5296FFE33CC92Fu, 0x82BD6B70D99AAA6Fu},
+    {0x8BAB8EEFB6409C1Au, 0x1AD089B6C2F7548Eu},
+    {0x8D07E33455637EB2u, 0xDB0B487B6423E1E8u},
     {0x8E679C2F5E44FF8Fu, 0x570F09EAA7EA7648u},
 };
 
 /* 5^r, r = 0 .. 27: all below 2^63. */
-static const uint64_t SMALL_POWERS[STEP] = {
-    1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u, 48828125u, 244140625u, 1220703125u,
-    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
-    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
-    1490116119384765625u, 7450580596923828125u};
+static const uint64_t SMALL_POWERS[STEP] = {1u, 5u, 25u, 125u, 625u, 3125u, 15625u, 78125u, 390625u, 1953125u, 9765625u,
+    48828125u, 244140625u, 1220703125u, 6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u,
+    19073486328125u, 95367431640625u, 476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u,
+    298023223876953125u, 1490116119384765625u, 7450580596923828125u};
 
-static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const double TENS[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-static int floor_log2_power(int64_t e) { return (int)((e * 152170) >> 16); } /* floor(log2(5^e)), e in the range above */
+static int floor_log2_power(int64_t e) {
+    return (int)((e * 152170) >> 16);
+} /* floor(log2(5^e)), e in the range above */
 
 /* 5^e = (result + [0, *error]) * 2^(floor_log2_power(e) - 127), the result in [2^127, 2^128). */
 static wide power_of_five(int e, unsigned *error) {
@@ -97,7 +112,10 @@ static wide power_of_five(int e, unsigned *error) {
 /* ---- rounding ----------------------------------------------------------------------------------------------- */
 
 /* A rounded-down double m * 2^q, and what is needed to round it. */
-typedef struct cut { uint64_t m; int q; } cut;
+typedef struct cut {
+    uint64_t m;
+    int q;
+} cut;
 
 static double assemble(uint64_t m, int q) { /* m <= 2^53; m < 2^52 only with q = -1074 */
     uint64_t bits;
@@ -110,7 +128,8 @@ static double assemble(uint64_t m, int q) { /* m <= 2^53; m < 2^52 only with q =
     return value;
 }
 
-/* Rounds t * 2^e (t in [2^127, 2^128), `sticky` says that it is a bit more) half to even; *c gets the value rounded down. */
+/* Rounds t * 2^e (t in [2^127, 2^128), `sticky` says that it is a bit more) half to even; *c gets the value rounded
+ * down. */
 static double round_wide(wide t, int sticky, int e, cut *c) {
     int q = e + 127 - 52;
     if (q < -1074) q = -1074;
@@ -135,7 +154,10 @@ static double round_wide(wide t, int sticky, int e, cut *c) {
 /* ---- exact comparison --------------------------------------------------------------------------------------- */
 
 enum { LIMBS = 256, MAX_DIGITS = 800 }; /* 8192 bits; the largest number compared has below 5000 (see exact_double) */
-typedef struct big { int n; uint32_t limb[LIMBS]; } big;
+typedef struct big {
+    int n;
+    uint32_t limb[LIMBS];
+} big;
 
 static void big_mul_add(big *b, uint32_t factor, uint32_t add) {
     uint64_t carry = add;
@@ -168,7 +190,8 @@ static int big_compare(const big *a, const big *b) {
     return 0;
 }
 
-/* All significant digits of the text, at most MAX_DIGITS and one more that stands for the rest; returns the power of ten. */
+/* All significant digits of the text, at most MAX_DIGITS and one more that stands for the rest; returns the power of
+ * ten. */
 static int64_t big_from_text(big *b, const char *p, const char *end) {
     int64_t exponent = 0;
     int dot = 0, used = 0, more = 0;
@@ -230,7 +253,8 @@ static double magnitude(const fgi_decimal *d, const char *text, const char *end)
     int binary = floor_log2_power(e) + (int)e + 64 - 127 - zeros;
     if (d->truncated) add_wide(&high, (power.high >> 1 >> (63 - zeros)) + 1, power.high << zeros);
     if (error) add_wide(&high, 0, error + 1);
-    if (!(low.high >> 63) && high.high >> 63) high = (wide){UINT64_MAX >> 1, UINT64_MAX}; /* a power of two: rounds to it */
+    if (!(low.high >> 63) && high.high >> 63)
+        high = (wide){UINT64_MAX >> 1, UINT64_MAX}; /* a power of two: rounds to it */
     if (!(low.high >> 63)) {
         low = (wide){low.high << 1 | low.low >> 63, low.low << 1 | rest >> 63};
         high = (wide){high.high << 1 | high.low >> 63, high.low << 1 | 1};
@@ -250,7 +274,9 @@ double fgi_decimal_double(const fgi_decimal *d, const char *text, const char *en
 
 /* ---- logarithms --------------------------------------------------------------------------------------------- */
 
-typedef struct pair { double high, low; } pair; /* an unevaluated sum, about 106 bits */
+typedef struct pair {
+    double high, low;
+} pair; /* an unevaluated sum, about 106 bits */
 
 static pair two_sum(double a, double b) {
     double s = a + b, t = s - a;

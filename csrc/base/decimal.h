@@ -1,14 +1,16 @@
-/* base/decimal.h - decimal text to double and back: correctly rounded, the same on every machine, whatever the locale. */
+/* base/decimal.h - decimal text to double and back: correctly rounded, the same on every machine, whatever the locale.
+ */
 #ifndef FGI_DECIMAL_H
 #define FGI_DECIMAL_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* digits * 10^exponent. With `truncated`, digits are the first 19 significant ones and the true value is slightly larger. */
+/* digits * 10^exponent. With `truncated`, digits are the first 19 significant ones and the true value is slightly
+ * larger. */
 typedef struct fgi_decimal {
     uint64_t digits;
     int64_t exponent;
-    int64_t written;         /* the part of the exponent that stood after the 'e' */
+    int64_t written; /* the part of the exponent that stood after the 'e' */
     int negative, truncated;
 } fgi_decimal;
 
@@ -63,8 +65,8 @@ static inline const char *fgi_decimal_scan(const char *p, const char *end, fgi_d
 double fgi_decimal_double(const fgi_decimal *d, const char *text, const char *end);
 
 /*
- * The natural logarithm of a non-negative number; -INFINITY for zero only. Numbers outside the range of a double keep their
- * logarithm, and digits beyond the 17th count where the logarithm can show them.
+ * The natural logarithm of a non-negative number; -INFINITY for zero only. Numbers outside the range of a double keep
+ * their logarithm, and digits beyond the 17th count where the logarithm can show them.
  */
 double fgi_decimal_log(const fgi_decimal *d, const char *text, const char *end);
 

@@ -1,6 +1,6 @@
 /*
- * base/decimal_text.c - doubles to text, see base/decimal.h. Every candidate is read back by the reader itself before it is taken, so
- * "reads back as the same number" holds by construction and not by an argument about rounding.
+ * base/decimal_text.c - doubles to text, see base/decimal.h. Every candidate is read back by the reader itself before
+ * it is taken, so "reads back as the same number" holds by construction and not by an argument about rounding.
  */
 #include <math.h>
 #include <stdio.h>
@@ -72,11 +72,12 @@ static double read_log(const char *text, int n) {
     return fgi_decimal_log(&d, text, text + n);
 }
 
-static const uint64_t UNITS[18] = {
-    100000000000000000u, 10000000000000000u, 1000000000000000u, 100000000000000u, 10000000000000u, 1000000000000u,
-    100000000000u, 10000000000u, 1000000000u, 100000000u, 10000000u, 1000000u, 100000u, 10000u, 1000u, 100u, 10u, 1u};
+static const uint64_t UNITS[18] = {100000000000000000u, 10000000000000000u, 1000000000000000u, 100000000000000u,
+    10000000000000u, 1000000000000u, 100000000000u, 10000000000u, 1000000000u, 100000000u, 10000000u, 1000000u, 100000u,
+    10000u, 1000u, 100u, 10u, 1u};
 
-/* The shortest rounding of value > 0 that `read` maps to `wanted`, 0 if none does; tried are those off by at most `slack`. */
+/* The shortest rounding of value > 0 that `read` maps to `wanted`, 0 if none does; tried are those off by at most
+ * `slack`. */
 static int shortest(double value, double wanted, double (*read)(const char *, int), double slack, char *text) {
     int exponent;
     uint64_t digits = digits_of(value, &exponent);
@@ -95,14 +96,18 @@ int fgi_text_of_double(double value, char *text) {
     int sign = signbit(value) != 0, n = 0;
     if (sign) *text++ = '-', value = -value;
     if (value == 0.0) *text = '0', n = 1;
-    else n = shortest(value, value, read_double, value < 1e-290 ? 1.0 : 2.3e-16, text); /* a subnormal needs few digits */
+    else
+        n = shortest(
+            value, value, read_double, value < 1e-290 ? 1.0 : 2.3e-16, text); /* a subnormal needs few digits */
     return n + sign;
 }
 
 /* ---- potentials near 1 -------------------------------------------------------------------------------------- */
 
 enum { FRACTION = 6 }; /* 32-bit limbs after the point */
-typedef struct fixed { uint32_t limb[FRACTION + 2]; } fixed;
+typedef struct fixed {
+    uint32_t limb[FRACTION + 2];
+} fixed;
 
 /* f += sign * |x|, cut off below 2^-192; |x| < 16. */
 static void fixed_add(fixed *f, double x, int sign) {
@@ -147,8 +152,9 @@ static int sum_text(double score, double v, double r, char *text) {
 }
 
 /*
- * The logarithm of a number near 1 has more resolution than a double near 1, so most scores there are the logarithm of no double.
- * The text then holds the sum of a double v and a remainder r with ln v + r/v = score, |r| below half a unit of v.
+ * The logarithm of a number near 1 has more resolution than a double near 1, so most scores there are the logarithm of
+ * no double. The text then holds the sum of a double v and a remainder r with ln v + r/v = score, |r| below half a unit
+ * of v.
  */
 static int long_potential(double score, double v, char *text) {
     if (v < 0.0625 || v > 16.0 || fabs(score) < 1e-34) return 0; /* the reader looks at 57 digits */

@@ -5,27 +5,27 @@
 
 /* ---- portable versions -------------------------------------------------------------------------------------- */
 
-#define DEFINE_MAXPLUS(suffix, real)                                                                                      \
-    static void maxplus_rows##suffix(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {       \
-        for (int64_t c = 0; c < cols; c++) out[c] = -INFINITY;                                                            \
-        for (int64_t r = 0; r < rows; r++, t += cols) {                                                                   \
-            if (h[r] == -INFINITY) continue;                                                                              \
-            for (int64_t c = 0; c < cols; c++) {                                                                          \
-                real v = w * t[c] + h[r];                                                                                 \
-                out[c] = out[c] > v ? out[c] : v;                                                                         \
-            }                                                                                                             \
-        }                                                                                                                 \
-        for (int64_t c = 0; c < cols; c++) out[c] += 0;                                                                   \
-    }                                                                                                                     \
-    static void maxplus_cols##suffix(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {       \
-        for (int64_t r = 0; r < rows; r++, t += cols) {                                                                   \
-            real best = -INFINITY;                                                                                        \
-            for (int64_t c = 0; c < cols; c++) {                                                                          \
-                real v = w * t[c] + h[c];                                                                                 \
-                best = best > v ? best : v;                                                                               \
-            }                                                                                                             \
-            out[r] = best + 0;                                                                                            \
-        }                                                                                                                 \
+#define DEFINE_MAXPLUS(suffix, real)                                                                                \
+    static void maxplus_rows##suffix(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) { \
+        for (int64_t c = 0; c < cols; c++) out[c] = -INFINITY;                                                      \
+        for (int64_t r = 0; r < rows; r++, t += cols) {                                                             \
+            if (h[r] == -INFINITY) continue;                                                                        \
+            for (int64_t c = 0; c < cols; c++) {                                                                    \
+                real v = w * t[c] + h[r];                                                                           \
+                out[c] = out[c] > v ? out[c] : v;                                                                   \
+            }                                                                                                       \
+        }                                                                                                           \
+        for (int64_t c = 0; c < cols; c++) out[c] += 0;                                                             \
+    }                                                                                                               \
+    static void maxplus_cols##suffix(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) { \
+        for (int64_t r = 0; r < rows; r++, t += cols) {                                                             \
+            real best = -INFINITY;                                                                                  \
+            for (int64_t c = 0; c < cols; c++) {                                                                    \
+                real v = w * t[c] + h[c];                                                                           \
+                best = best > v ? best : v;                                                                         \
+            }                                                                                                       \
+            out[r] = best + 0;                                                                                      \
+        }                                                                                                           \
     }
 DEFINE_MAXPLUS(, double)
 DEFINE_MAXPLUS(_f32, float)
@@ -49,20 +49,22 @@ static void reweight(const double *x, double g, const double *m, double *out, in
 }
 
 const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
-                                        .maxplus_rows = maxplus_rows,
-                                        .maxplus_cols = maxplus_cols,
-                                        .maxplus_rows_f32 = maxplus_rows_f32,
-                                        .maxplus_cols_f32 = maxplus_cols_f32,
-                                        .max = max_of,
-                                        .add = add,
-                                        .shift = shift,
-                                        .reweight = reweight};
+    .maxplus_rows = maxplus_rows,
+    .maxplus_cols = maxplus_cols,
+    .maxplus_rows_f32 = maxplus_rows_f32,
+    .maxplus_cols_f32 = maxplus_cols_f32,
+    .max = max_of,
+    .add = add,
+    .shift = shift,
+    .reweight = reweight};
 
 /* ---- choice ------------------------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__) && defined(__GNUC__)
 extern const fgi_kernels fgi_kernels_avx2; /* base/kernels_avx2.c */
-const fgi_kernels *fgi_kernels_best(void) { return __builtin_cpu_supports("avx2") ? &fgi_kernels_avx2 : &fgi_kernels_scalar; }
+const fgi_kernels *fgi_kernels_best(void) {
+    return __builtin_cpu_supports("avx2") ? &fgi_kernels_avx2 : &fgi_kernels_scalar;
+}
 #else
 const fgi_kernels *fgi_kernels_best(void) { return &fgi_kernels_scalar; }
 #endif
@@ -98,8 +100,8 @@ static double best_of(const double *h, int64_t n) {
     return left > right ? left : right;
 }
 
-/* out[b] = max( h[b] + same, max over a != b of h[a] + different ): the best and the second best of h are enough, and the best alone
- * where different labels are no better than equal ones. */
+/* out[b] = max( h[b] + same, max over a != b of h[a] + different ): the best and the second best of h are enough, and
+ * the best alone where different labels are no better than equal ones. */
 static void potts(double same, double different, const double *h, int64_t n_from, double *out, int64_t n_to) {
     if (same >= different) {
         const double other = best_of(h, n_from) + different;
@@ -124,8 +126,9 @@ static double difference(int32_t kind, double slope, int64_t a, int64_t b) {
     return slope * (kind == FGI_ABSDIFF ? fabs(d) : d * d);
 }
 
-/* All cones have one slope, so the best cone at b-1 stays the best one to the left of b until h[b] itself beats it. The source is
- * carried, not the value, so that every result is rounded as a single difference and not as a chain of them. */
+/* All cones have one slope, so the best cone at b-1 stays the best one to the left of b until h[b] itself beats it. The
+ * source is carried, not the value, so that every result is rounded as a single difference and not as a chain of them.
+ */
 static void cones(double slope, const double *h, int64_t n_from, double *out, int64_t n_to) {
     int64_t n = n_from > n_to ? n_from : n_to, source = -1;
     for (int64_t b = 0; b < n; b++) {
@@ -147,9 +150,10 @@ static void cones(double slope, const double *h, int64_t n_from, double *out, in
     }
 }
 
-/* Upper envelope of the parabolas h[a] + slope (a-b)^2, slope < 0 (Felzenszwalb and Huttenlocher). apex[k] is the k-th parabola of the
- * envelope, from[k] the place where it takes over from its left neighbour. */
-static void parabolas(double slope, const double *h, int64_t n_from, double *out, int64_t n_to, double *apex, double *from) {
+/* Upper envelope of the parabolas h[a] + slope (a-b)^2, slope < 0 (Felzenszwalb and Huttenlocher). apex[k] is the k-th
+ * parabola of the envelope, from[k] the place where it takes over from its left neighbour. */
+static void parabolas(
+    double slope, const double *h, int64_t n_from, double *out, int64_t n_to, double *apex, double *from) {
     int64_t n = 0;
     for (int64_t a = 0; a < n_from; a++) {
         if (h[a] == -INFINITY) continue;
@@ -172,15 +176,16 @@ static void parabolas(double slope, const double *h, int64_t n_from, double *out
         while (k + 1 < n && from[k + 1] <= (double)b) k++;
         int64_t a = (int64_t)apex[k];
         double v = h[a] + difference(FGI_SQDIFF, slope, a, b);
-        /* `from` is rounded: next to a crossing the neighbour may be better by an ulp, and the result must not be too low. */
+        /* `from` is rounded: next to a crossing the neighbour may be better by an ulp, and the result must not be too
+         * low. */
         if (k + 1 < n) v = fmax(v, h[(int64_t)apex[k + 1]] + difference(FGI_SQDIFF, slope, (int64_t)apex[k + 1], b));
         if (k > 0) v = fmax(v, h[(int64_t)apex[k - 1]] + difference(FGI_SQDIFF, slope, (int64_t)apex[k - 1], b));
         out[b] = v;
     }
 }
 
-void fgi_maxplus_implicit(int32_t kind, double p0, double p1, double w, const double *h, int64_t n_from, double *out, int64_t n_to,
-                          double *scratch) {
+void fgi_maxplus_implicit(int32_t kind, double p0, double p1, double w, const double *h, int64_t n_from, double *out,
+    int64_t n_to, double *scratch) {
     if (kind == FGI_POTTS) {
         potts(w * p0, w * p1, h, n_from, out, n_to);
         return;

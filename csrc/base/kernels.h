@@ -1,8 +1,9 @@
 /* base/kernels.h - the few hot loops, each in a portable and a SIMD version that give the same bits.
  *
- * The maximum of a set of numbers does not depend on the order in which they are compared, so blocking and vectorising a
- * max-plus product is free of rounding differences; the one exception, max(-0, +0), is removed by adding +0 at the end.
- * Inputs may be -INFINITY (never +INFINITY or NaN), and so may results. Vectors must not overlap unless said so. */
+ * The maximum of a set of numbers does not depend on the order in which they are compared, so blocking and vectorising
+ * a max-plus product is free of rounding differences; the one exception, max(-0, +0), is removed by adding +0 at the
+ * end. Inputs may be -INFINITY (never +INFINITY or NaN), and so may results. Vectors must not overlap unless said so.
+ */
 #ifndef FGI_KERNELS_H
 #define FGI_KERNELS_H
 #include "fginfer.h"
@@ -12,16 +13,17 @@ typedef struct fgi_kernels {
     /* Max-plus products with a row-major rows x cols table t, entries weighted by w > 0:
      *     maxplus_rows:  out[c] = max over r of  w * t[r][c] + h[r]      (cols results; rows are streamed)
      *     maxplus_cols:  out[r] = max over c of  w * t[r][c] + h[c]      (rows results; each row is reduced)
-     * so one table serves both directions and both storage orders. Rows with h = -INFINITY are not read by maxplus_rows. */
+     * so one table serves both directions and both storage orders. Rows with h = -INFINITY are not read by
+     * maxplus_rows. */
     void (*maxplus_rows)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
     void (*maxplus_cols)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
     void (*maxplus_rows_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     void (*maxplus_cols_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
-    double (*max)(const double *x, int64_t n);                       /* -INFINITY for n == 0 */
-    void (*add)(double *x, const double *y, int64_t n);              /* x += y */
-    void (*shift)(double *x, double c, int64_t n);                   /* x -= c, c finite */
-    /* out = g * x - m where x is finite, -INFINITY elsewhere, whatever m is there: the part of a node's scores that goes
-     * back into a factor. out may be x or m. */
+    double (*max)(const double *x, int64_t n);          /* -INFINITY for n == 0 */
+    void (*add)(double *x, const double *y, int64_t n); /* x += y */
+    void (*shift)(double *x, double c, int64_t n);      /* x -= c, c finite */
+    /* out = g * x - m where x is finite, -INFINITY elsewhere, whatever m is there: the part of a node's scores that
+     * goes back into a factor. out may be x or m. */
     void (*reweight)(const double *x, double g, const double *m, double *out, int64_t n);
 } fgi_kernels;
 
@@ -35,9 +37,9 @@ void fgi_kernels_force(const fgi_kernels *k);
 /* Lowest index of the largest value; 0 if all are -INFINITY. */
 int64_t fgi_argmax_of(const double *x, int64_t n);
 
-/* The same product for the implicit tables, in O(rows + cols): out[b] = max over a < n_from of w * table(a, b) + h[a], b < n_to.
- * All implicit tables are symmetric, so this serves both directions. scratch holds 2 * n_from + 1 doubles. */
-void fgi_maxplus_implicit(int32_t kind, double p0, double p1, double w, const double *h, int64_t n_from, double *out, int64_t n_to,
-                          double *scratch);
+/* The same product for the implicit tables, in O(rows + cols): out[b] = max over a < n_from of w * table(a, b) + h[a],
+ * b < n_to. All implicit tables are symmetric, so this serves both directions. scratch holds 2 * n_from + 1 doubles. */
+void fgi_maxplus_implicit(int32_t kind, double p0, double p1, double w, const double *h, int64_t n_from, double *out,
+    int64_t n_to, double *scratch);
 
 #endif

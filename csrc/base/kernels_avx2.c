@@ -1,7 +1,7 @@
 /* base/kernels_avx2.c - the AVX2 twins of the kernels; see base/kernels.h. Same bits as the portable versions.
  *
- * Vectors that do not fill a register are finished by one more register that overlaps the one before: a maximum does not mind
- * being taken twice. Tables too narrow for one register go to the portable version. */
+ * Vectors that do not fill a register are finished by one more register that overlaps the one before: a maximum does
+ * not mind being taken twice. Tables too narrow for one register go to the portable version. */
 #include "base/kernels.h"
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -43,111 +43,117 @@ INLINE_AVX2 float hmax_f(v8f x) {
 /* TERM: w * t + h, the multiplication left out where w is 1 (it would give the same bits). */
 #define TERM(s, weighted, p, w, h) ((weighted) ? ADD_##s(MUL_##s(w, LOAD_##s(p)), h) : ADD_##s(LOAD_##s(p), h))
 
-/* Narrow tables: all of out[] stays in n <= 8 registers while the rows stream by; the last one overlaps. `n` is a constant at every call. */
-#define DEFINE_NARROW(s, real, vec, lanes)                                                                                       \
-    INLINE_AVX2 void narrow_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out, int n) { \
-        vec acc[8];                                                                                                              \
-        const int64_t last = cols - (lanes);                                                                                     \
-        for (int k = 0; k < n; k++) acc[k] = SPREAD_##s(-INFINITY);                                                              \
-        for (int64_t r = 0; r < rows; r++, t += cols) {                                                                          \
-            if (h[r] == -INFINITY) continue;                                                                                     \
-            vec hr = SPREAD_##s(h[r]);                                                                                           \
-            for (int k = 0; k < n - 1; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * (lanes), w, hr));                 \
-            acc[n - 1] = MAX_##s(acc[n - 1], TERM(s, weighted, t + last, w, hr));                                                \
-        }                                                                                                                        \
-        vec zero = SPREAD_##s(0);                                                                                                \
-        for (int k = 0; k < n - 1; k++) STORE_##s(out + k * (lanes), ADD_##s(acc[k], zero));                                     \
-        STORE_##s(out + last, ADD_##s(acc[n - 1], zero));                                                                        \
-    }                                                                                                                            \
-    INLINE_AVX2 void narrow_any_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {  \
-        switch ((cols + (lanes) - 1) / (lanes)) {                                                                                \
-        case 1: narrow_##s(t, rows, cols, w, weighted, h, out, 1); return;                                                       \
-        case 2: narrow_##s(t, rows, cols, w, weighted, h, out, 2); return;                                                       \
-        case 3: narrow_##s(t, rows, cols, w, weighted, h, out, 3); return;                                                       \
-        case 4: narrow_##s(t, rows, cols, w, weighted, h, out, 4); return;                                                       \
-        case 5: narrow_##s(t, rows, cols, w, weighted, h, out, 5); return;                                                       \
-        case 6: narrow_##s(t, rows, cols, w, weighted, h, out, 6); return;                                                       \
-        case 7: narrow_##s(t, rows, cols, w, weighted, h, out, 7); return;                                                       \
-        default: narrow_##s(t, rows, cols, w, weighted, h, out, 8); return;                                                      \
-        }                                                                                                                        \
+/* Narrow tables: all of out[] stays in n <= 8 registers while the rows stream by; the last one overlaps. `n` is a
+ * constant at every call. */
+#define DEFINE_NARROW(s, real, vec, lanes)                                                                       \
+    INLINE_AVX2 void narrow_##s(                                                                                 \
+        const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out, int n) {       \
+        vec acc[8];                                                                                              \
+        const int64_t last = cols - (lanes);                                                                     \
+        for (int k = 0; k < n; k++) acc[k] = SPREAD_##s(-INFINITY);                                              \
+        for (int64_t r = 0; r < rows; r++, t += cols) {                                                          \
+            if (h[r] == -INFINITY) continue;                                                                     \
+            vec hr = SPREAD_##s(h[r]);                                                                           \
+            for (int k = 0; k < n - 1; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * (lanes), w, hr)); \
+            acc[n - 1] = MAX_##s(acc[n - 1], TERM(s, weighted, t + last, w, hr));                                \
+        }                                                                                                        \
+        vec zero = SPREAD_##s(0);                                                                                \
+        for (int k = 0; k < n - 1; k++) STORE_##s(out + k * (lanes), ADD_##s(acc[k], zero));                     \
+        STORE_##s(out + last, ADD_##s(acc[n - 1], zero));                                                        \
+    }                                                                                                            \
+    INLINE_AVX2 void narrow_any_##s(                                                                             \
+        const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {              \
+        switch ((cols + (lanes)-1) / (lanes)) {                                                                  \
+        case 1: narrow_##s(t, rows, cols, w, weighted, h, out, 1); return;                                       \
+        case 2: narrow_##s(t, rows, cols, w, weighted, h, out, 2); return;                                       \
+        case 3: narrow_##s(t, rows, cols, w, weighted, h, out, 3); return;                                       \
+        case 4: narrow_##s(t, rows, cols, w, weighted, h, out, 4); return;                                       \
+        case 5: narrow_##s(t, rows, cols, w, weighted, h, out, 5); return;                                       \
+        case 6: narrow_##s(t, rows, cols, w, weighted, h, out, 6); return;                                       \
+        case 7: narrow_##s(t, rows, cols, w, weighted, h, out, 7); return;                                       \
+        default: narrow_##s(t, rows, cols, w, weighted, h, out, 8); return;                                      \
+        }                                                                                                        \
     }
 
-/* Wide tables: row by row, in the order of memory, with out[] in L1. (Several rows at a time would save traffic with L1, but their
- * interleaved pieces are read from memory at half the speed.) */
-#define DEFINE_WIDE(s, real, vec, lanes)                                                                                         \
-    INLINE_AVX2 void raise_##s(const real *t, vec h, vec w, int weighted, real *out) {                                           \
-        STORE_##s(out, MAX_##s(LOAD_##s(out), TERM(s, weighted, t, w, h)));                                                      \
-    }                                                                                                                            \
-    INLINE_AVX2 void wide_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {        \
-        for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) STORE_##s(out + c, SPREAD_##s(-INFINITY));                        \
-        vec last = SPREAD_##s(-INFINITY); /* stored once, at the end: loads that meet two unfinished stores are slow */          \
-        for (int64_t r = 0; r < rows; r++, t += cols) {                                                                          \
-            if (h[r] == -INFINITY) continue;                                                                                     \
-            const vec hr = SPREAD_##s(h[r]);                                                                                     \
-            int64_t c = 0;                                                                                                       \
-            for (; c + 4 * (lanes) <= cols; c += 4 * (lanes)) {                                                                  \
-                raise_##s(t + c, hr, w, weighted, out + c);                                                                      \
-                raise_##s(t + c + (lanes), hr, w, weighted, out + c + (lanes));                                                  \
-                raise_##s(t + c + 2 * (lanes), hr, w, weighted, out + c + 2 * (lanes));                                          \
-                raise_##s(t + c + 3 * (lanes), hr, w, weighted, out + c + 3 * (lanes));                                          \
-            }                                                                                                                    \
-            for (; c + (lanes) <= cols; c += (lanes)) raise_##s(t + c, hr, w, weighted, out + c);                                \
-            last = MAX_##s(last, TERM(s, weighted, t + cols - (lanes), w, hr));                                                  \
-        }                                                                                                                        \
-        STORE_##s(out + cols - (lanes), last);                                                                                   \
-        for (int64_t c = 0; c < cols; c++) out[c] += 0;                                                                          \
-    }                                                                                                                            \
-    AVX2 static void rows_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {                     \
-        vec spread = SPREAD_##s(w);                                                                                              \
-        int weighted = w != 1;                                                                                                   \
-        if (cols < (lanes)) {                                                                                                    \
-            SMALL_ROWS_##s(t, rows, cols, w, h, out);                                                                            \
-        } else if (cols <= 8 * (lanes)) {                                                                                        \
-            if (weighted) narrow_any_##s(t, rows, cols, spread, 1, h, out);                                                      \
-            else narrow_any_##s(t, rows, cols, spread, 0, h, out);                                                               \
-        } else {                                                                                                                 \
-            if (weighted) wide_##s(t, rows, cols, spread, 1, h, out);                                                            \
-            else wide_##s(t, rows, cols, spread, 0, h, out);                                                                     \
-        }                                                                                                                        \
+/* Wide tables: row by row, in the order of memory, with out[] in L1. (Several rows at a time would save traffic with
+ * L1, but their interleaved pieces are read from memory at half the speed.) */
+#define DEFINE_WIDE(s, real, vec, lanes)                                                                         \
+    INLINE_AVX2 void raise_##s(const real *t, vec h, vec w, int weighted, real *out) {                           \
+        STORE_##s(out, MAX_##s(LOAD_##s(out), TERM(s, weighted, t, w, h)));                                      \
+    }                                                                                                            \
+    INLINE_AVX2 void wide_##s(                                                                                   \
+        const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {              \
+        for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) STORE_##s(out + c, SPREAD_##s(-INFINITY));        \
+        vec last =                                                                                               \
+            SPREAD_##s(-INFINITY); /* stored once, at the end: loads that meet two unfinished stores are slow */ \
+        for (int64_t r = 0; r < rows; r++, t += cols) {                                                          \
+            if (h[r] == -INFINITY) continue;                                                                     \
+            const vec hr = SPREAD_##s(h[r]);                                                                     \
+            int64_t c = 0;                                                                                       \
+            for (; c + 4 * (lanes) <= cols; c += 4 * (lanes)) {                                                  \
+                raise_##s(t + c, hr, w, weighted, out + c);                                                      \
+                raise_##s(t + c + (lanes), hr, w, weighted, out + c + (lanes));                                  \
+                raise_##s(t + c + 2 * (lanes), hr, w, weighted, out + c + 2 * (lanes));                          \
+                raise_##s(t + c + 3 * (lanes), hr, w, weighted, out + c + 3 * (lanes));                          \
+            }                                                                                                    \
+            for (; c + (lanes) <= cols; c += (lanes)) raise_##s(t + c, hr, w, weighted, out + c);                \
+            last = MAX_##s(last, TERM(s, weighted, t + cols - (lanes), w, hr));                                  \
+        }                                                                                                        \
+        STORE_##s(out + cols - (lanes), last);                                                                   \
+        for (int64_t c = 0; c < cols; c++) out[c] += 0;                                                          \
+    }                                                                                                            \
+    AVX2 static void rows_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {     \
+        vec spread = SPREAD_##s(w);                                                                              \
+        int weighted = w != 1;                                                                                   \
+        if (cols < (lanes)) {                                                                                    \
+            SMALL_ROWS_##s(t, rows, cols, w, h, out);                                                            \
+        } else if (cols <= 8 * (lanes)) {                                                                        \
+            if (weighted) narrow_any_##s(t, rows, cols, spread, 1, h, out);                                      \
+            else narrow_any_##s(t, rows, cols, spread, 0, h, out);                                               \
+        } else {                                                                                                 \
+            if (weighted) wide_##s(t, rows, cols, spread, 1, h, out);                                            \
+            else wide_##s(t, rows, cols, spread, 0, h, out);                                                     \
+        }                                                                                                        \
     }
 
 /* Reduction along rows, again in the order of memory; four independent chains hide the latency of the maximum. */
-#define DEFINE_COLS(s, real, vec, lanes)                                                                                         \
-    INLINE_AVX2 real row_max_##s(const real *t, int64_t cols, vec w, int weighted, const real *h) {                              \
-        vec a = SPREAD_##s(-INFINITY), b = a, c = a, d = a;                                                                      \
-        int64_t k = 0;                                                                                                           \
-        for (; k + 4 * (lanes) <= cols; k += 4 * (lanes)) {                                                                      \
-            a = MAX_##s(a, TERM(s, weighted, t + k, w, LOAD_##s(h + k)));                                                        \
-            b = MAX_##s(b, TERM(s, weighted, t + k + (lanes), w, LOAD_##s(h + k + (lanes))));                                    \
-            c = MAX_##s(c, TERM(s, weighted, t + k + 2 * (lanes), w, LOAD_##s(h + k + 2 * (lanes))));                            \
-            d = MAX_##s(d, TERM(s, weighted, t + k + 3 * (lanes), w, LOAD_##s(h + k + 3 * (lanes))));                            \
-        }                                                                                                                        \
-        for (; k + (lanes) <= cols; k += (lanes)) a = MAX_##s(a, TERM(s, weighted, t + k, w, LOAD_##s(h + k)));                  \
-        if (k < cols) b = MAX_##s(b, TERM(s, weighted, t + cols - (lanes), w, LOAD_##s(h + cols - (lanes))));                    \
-        return hmax_##s(MAX_##s(MAX_##s(a, b), MAX_##s(c, d))) + 0;                                                              \
-    }                                                                                                                            \
-    /* Short rows: four at a time are still one piece of memory, and share the loads of h. */                                     \
-    INLINE_AVX2 void four_rows_##s(const real *t, int64_t cols, vec w, int weighted, const real *h, real *out) {                 \
-        vec acc[4];                                                                                                              \
-        const vec end = LOAD_##s(h + cols - (lanes));                                                                            \
-        for (int k = 0; k < 4; k++) acc[k] = TERM(s, weighted, t + (k + 1) * cols - (lanes), w, end);                            \
-        for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) {                                                                 \
-            const vec hc = LOAD_##s(h + c);                                                                                      \
-            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * cols + c, w, hc));                    \
-        }                                                                                                                        \
-        for (int k = 0; k < 4; k++) out[k] = hmax_##s(acc[k]) + 0;                                                               \
-    }                                                                                                                            \
-    INLINE_AVX2 void all_rows_##s(const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {    \
-        int64_t r = 0;                                                                                                           \
-        if (cols <= 6 * (lanes))                                                                                                 \
-            for (; r + 4 <= rows; r += 4) four_rows_##s(t + r * cols, cols, w, weighted, h, out + r);                            \
-        for (; r < rows; r++) out[r] = row_max_##s(t + r * cols, cols, w, weighted, h);                                          \
-    }                                                                                                                            \
-    AVX2 static void cols_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {                     \
-        vec spread = SPREAD_##s(w);                                                                                              \
-        if (cols < (lanes)) SMALL_COLS_##s(t, rows, cols, w, h, out);                                                            \
-        else if (w != 1) all_rows_##s(t, rows, cols, spread, 1, h, out);                                                         \
-        else all_rows_##s(t, rows, cols, spread, 0, h, out);                                                                     \
+#define DEFINE_COLS(s, real, vec, lanes)                                                                         \
+    INLINE_AVX2 real row_max_##s(const real *t, int64_t cols, vec w, int weighted, const real *h) {              \
+        vec a = SPREAD_##s(-INFINITY), b = a, c = a, d = a;                                                      \
+        int64_t k = 0;                                                                                           \
+        for (; k + 4 * (lanes) <= cols; k += 4 * (lanes)) {                                                      \
+            a = MAX_##s(a, TERM(s, weighted, t + k, w, LOAD_##s(h + k)));                                        \
+            b = MAX_##s(b, TERM(s, weighted, t + k + (lanes), w, LOAD_##s(h + k + (lanes))));                    \
+            c = MAX_##s(c, TERM(s, weighted, t + k + 2 * (lanes), w, LOAD_##s(h + k + 2 * (lanes))));            \
+            d = MAX_##s(d, TERM(s, weighted, t + k + 3 * (lanes), w, LOAD_##s(h + k + 3 * (lanes))));            \
+        }                                                                                                        \
+        for (; k + (lanes) <= cols; k += (lanes)) a = MAX_##s(a, TERM(s, weighted, t + k, w, LOAD_##s(h + k)));  \
+        if (k < cols) b = MAX_##s(b, TERM(s, weighted, t + cols - (lanes), w, LOAD_##s(h + cols - (lanes))));    \
+        return hmax_##s(MAX_##s(MAX_##s(a, b), MAX_##s(c, d))) + 0;                                              \
+    }                                                                                                            \
+    /* Short rows: four at a time are still one piece of memory, and share the loads of h. */                    \
+    INLINE_AVX2 void four_rows_##s(const real *t, int64_t cols, vec w, int weighted, const real *h, real *out) { \
+        vec acc[4];                                                                                              \
+        const vec end = LOAD_##s(h + cols - (lanes));                                                            \
+        for (int k = 0; k < 4; k++) acc[k] = TERM(s, weighted, t + (k + 1) * cols - (lanes), w, end);            \
+        for (int64_t c = 0; c + (lanes) <= cols; c += (lanes)) {                                                 \
+            const vec hc = LOAD_##s(h + c);                                                                      \
+            for (int k = 0; k < 4; k++) acc[k] = MAX_##s(acc[k], TERM(s, weighted, t + k * cols + c, w, hc));    \
+        }                                                                                                        \
+        for (int k = 0; k < 4; k++) out[k] = hmax_##s(acc[k]) + 0;                                               \
+    }                                                                                                            \
+    INLINE_AVX2 void all_rows_##s(                                                                               \
+        const real *t, int64_t rows, int64_t cols, vec w, int weighted, const real *h, real *out) {              \
+        int64_t r = 0;                                                                                           \
+        if (cols <= 6 * (lanes))                                                                                 \
+            for (; r + 4 <= rows; r += 4) four_rows_##s(t + r * cols, cols, w, weighted, h, out + r);            \
+        for (; r < rows; r++) out[r] = row_max_##s(t + r * cols, cols, w, weighted, h);                          \
+    }                                                                                                            \
+    AVX2 static void cols_##s(const real *t, int64_t rows, int64_t cols, real w, const real *h, real *out) {     \
+        vec spread = SPREAD_##s(w);                                                                              \
+        if (cols < (lanes)) SMALL_COLS_##s(t, rows, cols, w, h, out);                                            \
+        else if (w != 1) all_rows_##s(t, rows, cols, spread, 1, h, out);                                         \
+        else all_rows_##s(t, rows, cols, spread, 0, h, out);                                                     \
     }
 
 #define SMALL_ROWS_d fgi_kernels_scalar.maxplus_rows
@@ -194,14 +200,14 @@ AVX2 static void reweight(const double *x, double g, const double *m, double *ou
 
 extern const fgi_kernels fgi_kernels_avx2;
 const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
-                                      .maxplus_rows = rows_d,
-                                      .maxplus_cols = cols_d,
-                                      .maxplus_rows_f32 = rows_f,
-                                      .maxplus_cols_f32 = cols_f,
-                                      .max = max_of,
-                                      .add = add,
-                                      .shift = shift,
-                                      .reweight = reweight};
+    .maxplus_rows = rows_d,
+    .maxplus_cols = cols_d,
+    .maxplus_rows_f32 = rows_f,
+    .maxplus_cols_f32 = cols_f,
+    .max = max_of,
+    .add = add,
+    .shift = shift,
+    .reweight = reweight};
 #else
 typedef int fgi_kernels_avx2_unused; /* a translation unit must declare something */
 #endif

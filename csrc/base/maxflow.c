@@ -2,24 +2,24 @@
 #include "base/maxflow.h"
 #include <string.h>
 
-enum { NONE = -3, ORPHAN = -2, TERMINAL = -1 };  /* in place of an arc to the parent */
+enum { NONE = -3, ORPHAN = -2, TERMINAL = -1 }; /* in place of an arc to the parent */
 enum { FREE = 0, SOURCE = 1, SINK = 2 };
 
 struct fgi_flow {
     int32_t n;
-    int64_t n_arcs;          /* arc a and its reverse a ^ 1 lie side by side */
-    int64_t *first, *next;   /* arcs of a node, as a list; -1 ends it */
+    int64_t n_arcs;        /* arc a and its reverse a ^ 1 lie side by side */
+    int64_t *first, *next; /* arcs of a node, as a list; -1 ends it */
     int32_t *head;
     int64_t *residual;
-    int64_t *terminal;       /* what is left from the source (> 0) or to the sink (< 0) */
-    int64_t *parent;         /* arc from the node to its parent */
+    int64_t *terminal; /* what is left from the source (> 0) or to the sink (< 0) */
+    int64_t *parent;   /* arc from the node to its parent */
     int64_t *stamp, now;
-    int32_t *distance;       /* to the terminal, known to be right at time `stamp` */
+    int32_t *distance; /* to the terminal, known to be right at time `stamp` */
     uint8_t *side;
     int32_t *active, *orphans; /* circular queues; a node is in each at most once */
     uint8_t *is_active;
     int64_t active_head, n_active, orphan_head, n_orphans;
-    int32_t current;         /* node being grown; -1: none */
+    int32_t current; /* node being grown; -1: none */
     int started;
     int64_t flow;
     double steps;
@@ -42,8 +42,8 @@ fgi_flow *fgi_flow_create(int32_t n, int64_t n_edges) {
     g->active = fgi_alloc(n, sizeof(int32_t));
     g->orphans = fgi_alloc(n, sizeof(int32_t));
     g->is_active = fgi_calloc(n, 1);
-    if (!g->first || !g->next || !g->head || !g->residual || !g->terminal || !g->parent || !g->stamp || !g->distance || !g->side || !g->active ||
-        !g->orphans || !g->is_active) {
+    if (!g->first || !g->next || !g->head || !g->residual || !g->terminal || !g->parent || !g->stamp || !g->distance ||
+        !g->side || !g->active || !g->orphans || !g->is_active) {
         fgi_flow_free(g);
         return NULL;
     }
@@ -56,7 +56,8 @@ fgi_flow *fgi_flow_create(int32_t n, int64_t n_edges) {
 
 void fgi_flow_free(fgi_flow *g) {
     if (!g) return;
-    void *owned[] = {g->first, g->next, g->head, g->residual, g->terminal, g->parent, g->stamp, g->distance, g->side, g->active, g->orphans, g->is_active};
+    void *owned[] = {g->first, g->next, g->head, g->residual, g->terminal, g->parent, g->stamp, g->distance, g->side,
+        g->active, g->orphans, g->is_active};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     free(g);
 }
@@ -122,7 +123,8 @@ static int64_t grow(fgi_flow *g, int32_t i) {
     return -1;
 }
 
-/* Least residual capacity from node i to its root; or, with push > 0, pushes that much and makes orphans where it is used up. */
+/* Least residual capacity from node i to its root; or, with push > 0, pushes that much and makes orphans where it is
+ * used up. */
 static int64_t walk(fgi_flow *g, int32_t i, int64_t least, int64_t push) {
     const int side = g->side[i];
     for (;;) {
@@ -159,7 +161,8 @@ static void augment(fgi_flow *g, int64_t arc) {
     g->flow += push;
 }
 
-/* Distance of node j to its root, or INT32_MAX if its path ends at an orphan. The distances found are noted on the way. */
+/* Distance of node j to its root, or INT32_MAX if its path ends at an orphan. The distances found are noted on the way.
+ */
 static int32_t root_distance(fgi_flow *g, int32_t j) {
     int32_t d = 0, k = j;
     for (;; k = g->head[g->parent[k]]) {
@@ -263,4 +266,6 @@ int fgi_flow_run(fgi_flow *g, double steps, double deadline) {
 
 int64_t fgi_flow_value(const fgi_flow *g) { return g->flow; }
 double fgi_flow_steps(const fgi_flow *g) { return g->steps; }
-int fgi_flow_side(const fgi_flow *g, int32_t node) { return g->parent[node] == NONE ? 0 : g->side[node] == SOURCE ? 1 : -1; }
+int fgi_flow_side(const fgi_flow *g, int32_t node) {
+    return g->parent[node] == NONE ? 0 : g->side[node] == SOURCE ? 1 : -1;
+}

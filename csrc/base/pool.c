@@ -1,4 +1,5 @@
-/* base/pool.c - see base/pool.h. Workers sleep between runs; a run costs two wake-ups, so callers keep small ranges serial. */
+/* base/pool.c - see base/pool.h. Workers sleep between runs; a run costs two wake-ups, so callers keep small ranges
+ * serial. */
 #include "base/pool.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +71,8 @@ fgi_pool *fgi_pool_create(int threads) {
 void fgi_pool_run(fgi_pool *p, int64_t n, int64_t block, fgi_body body, void *context) {
     if (n <= 0) return;
     if (!p || p->n_workers == 0 || n <= block) {
-        for (int64_t begin = 0; begin < n; begin += block) body(context, begin, begin + block < n ? begin + block : n, 0);
+        for (int64_t begin = 0; begin < n; begin += block)
+            body(context, begin, begin + block < n ? begin + block : n, 0);
         return;
     }
     pthread_mutex_lock(&p->lock);

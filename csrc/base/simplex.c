@@ -2,7 +2,8 @@
 #include "base/simplex.h"
 
 /* Michelot's algorithm on values shifted so that their maximum is 0: whatever lies below -1 is zero in the projection,
- * and the shift keeps the digits of large inputs. The threshold only rises, so the filter is exact when it is stable. */
+ * and the shift keeps the digits of large inputs. The threshold only rises, so the filter is exact when it is stable.
+ */
 void fgi_simplex_project(double *v, int32_t n) {
     double top = v[0];
     for (int32_t k = 1; k < n; k++)
@@ -37,7 +38,8 @@ static int32_t overlap(const int32_t *a, const int32_t *b, int32_t arity) {
     return same;
 }
 
-int32_t fgi_simplex_ascend(int32_t n, int32_t arity, const int32_t *labels, double rho, double *gain, double *y, int32_t max_steps) {
+int32_t fgi_simplex_ascend(
+    int32_t n, int32_t arity, const int32_t *labels, double rho, double *gain, double *y, int32_t max_steps) {
     int32_t steps = 0;
     while (steps < max_steps) {
         int32_t up = 0, down = -1;

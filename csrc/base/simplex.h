@@ -10,9 +10,10 @@ void fgi_simplex_project(double *v, int32_t n);
  * max over y in the simplex of  c.y - rho/2 |M y|^2  for the states of one factor, M summing y down to every variable.
  * State s is the tuple labels[s * arity .. ]; states are distinct. On entry `gain` holds the gradient c - rho M'M y at
  * the y given (which lies in the simplex); both are updated. Pairwise steps along e_up - e_down with exact line search:
- * the curvature there is 2 rho times the number of labels in which the two states differ, so every step ascends, and two
- * states are solved in one. Returns the number of steps taken.
+ * the curvature there is 2 rho times the number of labels in which the two states differ, so every step ascends, and
+ * two states are solved in one. Returns the number of steps taken.
  */
-int32_t fgi_simplex_ascend(int32_t n, int32_t arity, const int32_t *labels, double rho, double *gain, double *y, int32_t max_steps);
+int32_t fgi_simplex_ascend(
+    int32_t n, int32_t arity, const int32_t *labels, double rho, double *gain, double *y, int32_t max_steps);
 
 #endif

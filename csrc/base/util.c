@@ -46,8 +46,10 @@ void fgi_prefer_large_pages(void *block, int64_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     enum { PAGE = 4096, WORTH_IT = 8 << 20 };
     if (!block || bytes < WORTH_IT) return;
-    /* Rounded outwards, so that all of a mapping gets the advice: realloc cannot move one that is half advised without a copy. */
-    const uintptr_t begin = (uintptr_t)block / PAGE * PAGE, end = ((uintptr_t)block + (uintptr_t)bytes + PAGE - 1) / PAGE * PAGE;
+    /* Rounded outwards, so that all of a mapping gets the advice: realloc cannot move one that is half advised without
+     * a copy. */
+    const uintptr_t begin = (uintptr_t)block / PAGE * PAGE,
+                    end = ((uintptr_t)block + (uintptr_t)bytes + PAGE - 1) / PAGE * PAGE;
     (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* advice: a refusal does not matter */
 #else
     (void)block;

@@ -17,8 +17,9 @@ void *fgi_alloc(int64_t n, size_t size);
 void *fgi_calloc(int64_t n, size_t size);
 void *fgi_copy(const void *from, int64_t n, size_t size);
 
-/* Tells the system that a large block, all of which will be used, is best served in large pages: reading it in order is then half as
- * fast again. Call before the block is first written; does nothing for small blocks and on systems without such advice. */
+/* Tells the system that a large block, all of which will be used, is best served in large pages: reading it in order is
+ * then half as fast again. Call before the block is first written; does nothing for small blocks and on systems without
+ * such advice. */
 void fgi_prefer_large_pages(void *block, int64_t bytes);
 
 /* *product = a * b for non-negative a and b; returns 0 on overflow. */
@@ -33,7 +34,9 @@ static inline double fgi_larger(double a, double b) { return a > b ? a : b; }
 static inline double fgi_smaller(double a, double b) { return a < b ? a : b; }
 
 /* splitmix64: tiny, seedable, the same everywhere. */
-typedef struct fgi_rng { uint64_t state; } fgi_rng;
+typedef struct fgi_rng {
+    uint64_t state;
+} fgi_rng;
 static inline uint64_t fgi_rng_next(fgi_rng *r) {
     uint64_t z = (r->state += 0x9E3779B97F4A7C15u);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -44,9 +47,15 @@ static inline int64_t fgi_rng_below(fgi_rng *r, int64_t n) { return (int64_t)(fg
 static inline double fgi_rng_unit(fgi_rng *r) { return (double)(fgi_rng_next(r) >> 11) * 0x1p-53; }
 
 /* Neumaier's sum: the result does not depend noticeably on the order. -INFINITY is sticky. */
-typedef struct fgi_sum { double sum, carry; int forbidden; } fgi_sum;
+typedef struct fgi_sum {
+    double sum, carry;
+    int forbidden;
+} fgi_sum;
 static inline void fgi_sum_add(fgi_sum *s, double x) {
-    if (x == -INFINITY) { s->forbidden = 1; return; }
+    if (x == -INFINITY) {
+        s->forbidden = 1;
+        return;
+    }
     double t = s->sum + x;
     s->carry += fabs(s->sum) >= fabs(x) ? (s->sum - t) + x : (x - t) + s->sum;
     s->sum = t;

@@ -1,13 +1,13 @@
-/* dual/ad3.c - AD3, the alternating directions dual decomposition of Martins et al., in the signs of MATH 2: ADMM on the local-polytope
- * relaxation with dense messages and an exact factor step. It converges to the relaxation's optimum, where coordinate descent stalls.
+/* dual/ad3.c - AD3, the alternating directions dual decomposition of Martins et al., in the signs of MATH 2: ADMM on
+ * the local-polytope relaxation with dense messages and an exact factor step. It converges to the relaxation's optimum,
+ * where coordinate descent stalls.
  *
- *     y_f  = argmin over the simplex of rho/2 sum_i |M_if y - (x_i - mu_if/rho)|^2 - theta_f.y       (dual/ad3_factor.c)
- *     x_i  = projection onto the simplex of [ theta_i/rho + sum_f (M_if y_f + mu_if/rho) ] / d_i
- *     mu_if += rho (M_if y_f - x_i)
+ *     y_f  = argmin over the simplex of rho/2 sum_i |M_if y - (x_i - mu_if/rho)|^2 - theta_f.y (dual/ad3_factor.c) x_i
+ * = projection onto the simplex of [ theta_i/rho + sum_f (M_if y_f + mu_if/rho) ] / d_i mu_if += rho (M_if y_f - x_i)
  *
- * D(mu), evaluated every few iterations by one pass over the tables, is the bound; it is not monotone. The labeling is the
- * argmax of x. rho starts at a tenth of the mean range of the tables and follows the residuals: it grows while the primal one
- * is much larger than the dual one, and shrinks in the opposite case. */
+ * D(mu), evaluated every few iterations by one pass over the tables, is the bound; it is not monotone. The labeling is
+ * the argmax of x. rho starts at a tenth of the mean range of the tables and follows the residuals: it grows while the
+ * primal one is much larger than the dual one, and shrinks in the opposite case. */
 #include <string.h>
 #include "dual/ad3_factor.h"
 #include "base/simplex.h"
@@ -18,13 +18,13 @@ static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
 typedef enum stage { FACTORS, MULTIPLIERS, BOUND } stage;
 
 typedef struct ad3 {
-    fgi_dual_state d;     /* sums holds x */
+    fgi_dual_state d; /* sums holds x */
     ad3_solver solver;
-    ad3_point *points;    /* per factor */
-    double *targets;      /* x - mu/rho of the factor at hand */
+    ad3_point *points; /* per factor */
+    double *targets;   /* x - mu/rho of the factor at hand */
     const double **z;
-    double *average;      /* accumulates the right-hand side of the variable step */
-    double rho, primal;   /* primal: sum of |M y - x|^2 of this iteration */
+    double *average;    /* accumulates the right-hand side of the variable step */
+    double rho, primal; /* primal: sum of |M y - x|^2 of this iteration */
     stage stage;
     int64_t factor;
 } ad3;
@@ -129,7 +129,8 @@ static void take_factor(ad3 *s, const fgi_model *m, int64_t f, const fgi_view *v
 static void report_bound(fgi_solver *solver, ad3 *s) {
     const fgi_structure *st = solver->model->s;
     fgi_dual_state *d = &s->d;
-    memcpy(s->average, d->sums, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums); /* x, while sums is needed for sums */
+    memcpy(s->average, d->sums,
+        (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums); /* x, while sums is needed for sums */
     fgi_dual_sum(d, solver->model);
     fgi_dual_take_nodes(d, solver->model);
     memcpy(d->sums, s->average, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums);
@@ -187,7 +188,8 @@ static void end_iteration(fgi_solver *solver, ad3 *s) {
     fgi_info *info = &solver->info;
     info->iterations++;
     info->primal_infeasibility = sqrt(s->primal / fmax(1, (double)fgi_factor_begin(st, st->n_factors)));
-    const int converged = info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED && info->iterations > 1;
+    const int converged =
+        info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED && info->iterations > 1;
     balance(solver, s);
     if (!converged && info->iterations % BOUND_EVERY != 1) {
         s->stage = FACTORS;
@@ -202,7 +204,8 @@ static void end_bound(fgi_solver *solver, ad3 *s) {
     report_bound(solver, s);
     memset(s->average, 0, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *s->average);
     s->stage = FACTORS;
-    if (!fgi_solver_done(solver) && info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED && info->iterations > 1)
+    if (!fgi_solver_done(solver) && info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED &&
+        info->iterations > 1)
         info->status = FGI_CONVERGED;
 }
 
@@ -224,7 +227,8 @@ static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_lim
         } else {
             end_bound(solver, s);
         }
-    } while (!fgi_solver_done(solver) && (s->stage != FACTORS || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    } while (!fgi_solver_done(solver) &&
+        (s->stage != FACTORS || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
 
@@ -239,7 +243,8 @@ static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
     s->z = fgi_alloc(st->max_arity, sizeof *s->z);
     s->average = fgi_calloc(n_labels, sizeof *s->average);
     s->solver.state = fgi_alloc(st->max_arity, sizeof(int32_t));
-    if (!s->points || !s->targets || !s->z || !s->average || !s->solver.state) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s->points || !s->targets || !s->z || !s->average || !s->solver.state)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->rho = solver->settings.rho > 0 ? solver->settings.rho : 0.1 * fgi_mean_range(solver->model);
     solver->info.rho = s->rho;
     solver->info.memory += st->n_factors * (int64_t)(sizeof(ad3_point) + 64) + 8 * (n_side + n_labels);
@@ -295,10 +300,10 @@ static int ad3_marginals(const fgi_solver *solver, double *x) {
 }
 
 const fgi_solver_ops fgi_ad3_ops = {.name = "ad3",
-                                    .create = ad3_create,
-                                    .run = ad3_run,
-                                    .destroy = ad3_destroy,
-                                    .message_size = ad3_message_size,
-                                    .messages = ad3_messages,
-                                    .warm_start = ad3_warm_start,
-                                    .marginals = ad3_marginals};
+    .create = ad3_create,
+    .run = ad3_run,
+    .destroy = ad3_destroy,
+    .message_size = ad3_message_size,
+    .messages = ad3_messages,
+    .warm_start = ad3_warm_start,
+    .marginals = ad3_marginals};

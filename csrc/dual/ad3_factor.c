@@ -1,15 +1,17 @@
-/* dual/ad3_factor.c - see dual/ad3_factor.h. Martins et al. 2015, section 6, with dependent states exchanged instead of refused.
+/* dual/ad3_factor.c - see dual/ad3_factor.h. Martins et al. 2015, section 6, with dependent states exchanged instead of
+ * refused.
  *
- * On an active set W with Gram matrix G (G_st = number of variables on which states s and t agree) the minimum of the objective
- * over { sum y = 1 } solves
+ * On an active set W with Gram matrix G (G_st = number of variables on which states s and t agree) the minimum of the
+ * objective over { sum y = 1 } solves
  *
  *     [ G  1 ] [ y   ]   [ b ]
  *     [ 1' 0 ] [ tau ] = [ 1 ],       b_s = theta_s / rho + sum_q z_q(s_q).
  *
- * Where y leaves the simplex, go as far as it lasts and drop the state that blocks. Where it does not, y is optimal if no state
- * outside W scores more than tau: that is the oracle, with messages z - M y. Otherwise its best state joins W. If its indicators are an affine
- * combination u of those of W, M y does not change along e_s - u and the objective is linear there: go on until a state of W is
- * used up, and let the new one take its place. W so stays independent and the system solvable. */
+ * Where y leaves the simplex, go as far as it lasts and drop the state that blocks. Where it does not, y is optimal if
+ * no state outside W scores more than tau: that is the oracle, with messages z - M y. Otherwise its best state joins W.
+ * If its indicators are an affine combination u of those of W, M y does not change along e_s - u and the objective is
+ * linear there: go on until a state of W is used up, and let the new one take its place. W so stays independent and the
+ * system solvable. */
 #include "dual/ad3_factor.h"
 #include <string.h>
 
@@ -35,7 +37,8 @@ static fgi_rc reserve_system(ad3_solver *w, int64_t n) {
     return w->capacity ? FGI_OK : FGI_NO_MEMORY;
 }
 
-/* Gaussian elimination with partial pivoting, matrix and rhs overwritten. A vanishing pivot gives a 0 in the solution. */
+/* Gaussian elimination with partial pivoting, matrix and rhs overwritten. A vanishing pivot gives a 0 in the solution.
+ */
 static void solve_system(ad3_solver *w, int32_t n) {
     double *a = w->matrix, *b = w->rhs;
     for (int32_t k = 0; k < n; k++) {
@@ -68,7 +71,8 @@ static void solve_system(ad3_solver *w, int32_t n) {
 static void fill_matrix(ad3_solver *w, const ad3_point *p, int32_t arity) {
     const int32_t n = p->n + 1;
     for (int32_t s = 0; s < p->n; s++) {
-        for (int32_t t = 0; t < p->n; t++) w->matrix[s * n + t] = agreement(p->labels + s * arity, p->labels + t * arity, arity);
+        for (int32_t t = 0; t < p->n; t++)
+            w->matrix[s * n + t] = agreement(p->labels + s * arity, p->labels + t * arity, arity);
         w->matrix[s * n + p->n] = w->matrix[p->n * n + s] = 1;
     }
     w->matrix[p->n * n + p->n] = 0;
@@ -102,7 +106,8 @@ static fgi_rc append(ad3_point *p, int32_t arity, const int32_t *state, double y
     return FGI_OK;
 }
 
-/* Moves y along `direction` as far as the simplex allows, at most by 1; drops the state that blocks. Returns 1 if one did. */
+/* Moves y along `direction` as far as the simplex allows, at most by 1; drops the state that blocks. Returns 1 if one
+ * did. */
 static int move(ad3_point *p, int32_t arity, const double *direction, double most) {
     double step = most;
     int32_t blocking = -1;
@@ -117,7 +122,8 @@ static int move(ad3_point *p, int32_t arity, const double *direction, double mos
 }
 
 /* The minimum over W, dropping states until it lies inside the simplex. Returns tau. */
-static fgi_rc minimise_over_active(ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z, double rho, ad3_point *p, double *tau) {
+static fgi_rc minimise_over_active(ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
+    double rho, ad3_point *p, double *tau) {
     for (;;) {
         fgi_rc rc = reserve_system(w, p->n + 2);
         if (rc) return rc;
@@ -160,7 +166,8 @@ static fgi_rc join(ad3_solver *w, ad3_point *p, int32_t arity, const int32_t *st
 }
 
 /* residual = z - M y, which the oracle takes as messages, times rho. */
-static void oracle_scores(fgi_dual_state *d, const fgi_model *m, const fgi_view *v, const double *const *z, double rho, const ad3_point *p) {
+static void oracle_scores(
+    fgi_dual_state *d, const fgi_model *m, const fgi_view *v, const double *const *z, double rho, const ad3_point *p) {
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t n = m->s->cards[v->vars[q]];
         for (int32_t a = 0; a < n; a++) d->g[q][a] = z[q][a] == -INFINITY ? -INFINITY : rho * z[q][a];
@@ -168,8 +175,8 @@ static void oracle_scores(fgi_dual_state *d, const fgi_model *m, const fgi_view 
     }
 }
 
-fgi_rc ad3_factor_step(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z, double rho, ad3_point *point,
-                       int64_t *entries) {
+fgi_rc ad3_factor_step(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
+    double rho, ad3_point *point, int64_t *entries) {
     const int64_t size = fgi_dual_entries(m, v);
     int64_t limit = 2; /* in theory finite; in floating point a cycle among equals is cut short */
     for (int32_t q = 0; q < v->arity; q++) limit += 4 * (int64_t)m->s->cards[v->vars[q]];
@@ -186,7 +193,8 @@ fgi_rc ad3_factor_step(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, con
         } else {
             if (value <= rho * tau + 1e-11 * (fabs(value) + rho)) return FGI_OK;
             for (int32_t s = 0; s < point->n; s++)
-                if (agreement(point->labels + s * v->arity, w->state, v->arity) == v->arity) return FGI_OK; /* rounding */
+                if (agreement(point->labels + s * v->arity, w->state, v->arity) == v->arity)
+                    return FGI_OK; /* rounding */
             rc = reserve_system(w, point->n + 2);
             if (!rc) rc = join(w, point, v->arity, w->state);
         }

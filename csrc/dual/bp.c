@@ -2,17 +2,19 @@
  *
  * One iteration visits the factors in turn. With c_j = theta_j + sum of the messages of the other factors,
  *
- *     new_fi = max-marginal_i [ theta_f + sum of the other c_j ], minus its maximum,      m_fi <- (1 - damping) new_fi + damping m_fi.
+ *     new_fi = max-marginal_i [ theta_f + sum of the other c_j ], minus its maximum,      m_fi <- (1 - damping) new_fi
+ * + damping m_fi.
  *
- * Exact on trees; elsewhere a heuristic without a certificate: the bound is the trivial one, the sum of the maxima of all potentials.
- * Labels are the argmax of the beliefs theta_i + sum_f m_fi. A message of -INFINITY can only come from hard constraints, and
- * refutes its label for good: that is sound, and so is infeasibility when a variable has no label left. */
+ * Exact on trees; elsewhere a heuristic without a certificate: the bound is the trivial one, the sum of the maxima of
+ * all potentials. Labels are the argmax of the beliefs theta_i + sum_f m_fi. A message of -INFINITY can only come from
+ * hard constraints, and refutes its label for good: that is sound, and so is infeasibility when a variable has no label
+ * left. */
 #include "dual/messages.h"
 
 typedef struct bp {
     fgi_dual_state d;
-    int64_t factor;       /* next one of this pass */
-    double change;        /* largest change of a message in this pass */
+    int64_t factor; /* next one of this pass */
+    double change;  /* largest change of a message in this pass */
     int started;
 } bp;
 
@@ -93,7 +95,8 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
             return FGI_OK;
         }
         fgi_dual_decode(d, solver);
-        if (!fgi_solver_done(solver) && s->change <= 1e-10 * (1 - solver->settings.damping)) solver->info.status = FGI_CONVERGED;
+        if (!fgi_solver_done(solver) && s->change <= 1e-10 * (1 - solver->settings.damping))
+            solver->info.status = FGI_CONVERGED;
     } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
     return FGI_OK;
 }

@@ -7,7 +7,8 @@ enum { CLOCK_WORK = 1 << 16, FACTOR_WORK = 64 };
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
     const fgi_structure *st = m->s;
-    const int64_t n_scratch = fgi_marginal_scratch(m), n_side = (int64_t)st->max_arity * st->max_card, n_labels = st->unary_begin[st->n_vars];
+    const int64_t n_scratch = fgi_marginal_scratch(m), n_side = (int64_t)st->max_arity * st->max_card,
+                  n_labels = st->unary_begin[st->n_vars];
     s->k = fgi_kernels_get();
     s->n_mu = fgi_dual_message_size(m);
     s->begin = fgi_alloc(st->n_factors, sizeof *s->begin);
@@ -29,7 +30,8 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     for (int32_t q = 0; q < st->max_arity; q++) s->g[q] = s->side + (int64_t)q * st->max_card;
     fgi_progress_init(&s->progress);
     s->progress.model_magnitude = fgi_dual_magnitude(m);
-    solver->info.memory += 8 * (st->n_factors + s->n_mu + 2 * n_labels + n_side + st->max_card + n_scratch) + 4 * st->n_vars;
+    solver->info.memory +=
+        8 * (st->n_factors + s->n_mu + 2 * n_labels + n_side + st->max_card + n_scratch) + 4 * st->n_vars;
     return FGI_OK;
 }
 
@@ -66,7 +68,8 @@ void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m) {
 
 void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver) {
     const fgi_structure *st = solver->model->s;
-    for (int64_t i = 0; i < st->n_vars; i++) s->labels[i] = (int32_t)fgi_argmax_of(s->sums + st->unary_begin[i], st->cards[i]);
+    for (int64_t i = 0; i < st->n_vars; i++)
+        s->labels[i] = (int32_t)fgi_argmax_of(s->sums + st->unary_begin[i], st->cards[i]);
     fgi_solver_consider(solver, s->labels);
 }
 

@@ -1,22 +1,23 @@
 /* dual/messages.h - the dense state of the message-passing baselines (bp, mplp, psdd, ad3) and their common steps.
  *
- * Messages are laid out as in fgi_solver_messages. `theta` is a copy of the unaries in which a label is set to -INFINITY once
- * it is known to belong to no feasible labeling; such a label takes no part in anything, and its messages stay finite. */
+ * Messages are laid out as in fgi_solver_messages. `theta` is a copy of the unaries in which a label is set to
+ * -INFINITY once it is known to belong to no feasible labeling; such a label takes no part in anything, and its
+ * messages stay finite. */
 #ifndef FGI_DUAL_STATE_H
 #define FGI_DUAL_STATE_H
 #include "dual/progress.h"
 
 typedef struct fgi_dual_state {
     const fgi_kernels *k;
-    int64_t *begin;       /* per factor: start of its messages */
+    int64_t *begin; /* per factor: start of its messages */
     double *mu;
-    double *theta;        /* laid out as the unaries, as is: */
-    double *sums;         /* theta + sum of the messages */
-    double *side;         /* one vector per variable of the factor at hand, and pointers to them */
+    double *theta; /* laid out as the unaries, as is: */
+    double *sums;  /* theta + sum of the messages */
+    double *side;  /* one vector per variable of the factor at hand, and pointers to them */
     double **g;
-    double *out;          /* max_card */
-    double *scratch;      /* for fgi_max_marginal */
-    int32_t *labels;      /* n_vars */
+    double *out;     /* max_card */
+    double *scratch; /* for fgi_max_marginal */
+    int32_t *labels; /* n_vars */
     int64_t n_mu, work;
     fgi_progress progress;
 } fgi_dual_state;
@@ -24,7 +25,8 @@ typedef struct fgi_dual_state {
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err); /* counts its memory in solver->info */
 void fgi_dual_destroy(fgi_dual_state *s);
 
-/* Adds to the work since the last look at the clock, and looks at it from time to time: 1 when the deadline has passed. */
+/* Adds to the work since the last look at the clock, and looks at it from time to time: 1 when the deadline has passed.
+ */
 int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work, double deadline);
 /* sums = theta + sum of the messages, afresh. */
 void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
@@ -32,7 +34,8 @@ void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
 void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver);
 /* Sum over the variables of the maxima of their sums goes into progress; 0 when one has no label left. */
 int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m);
-/* The state of factor v with the largest theta_f(y) + sum_q g[q][y_q]; returns its value, -INFINITY if there is none. */
+/* The state of factor v with the largest theta_f(y) + sum_q g[q][y_q]; returns its value, -INFINITY if there is none.
+ */
 double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v, int32_t *y);
 /* Table entries of a factor: what one pass over it costs. */
 int64_t fgi_dual_entries(const fgi_model *m, const fgi_view *v);

@@ -1,21 +1,24 @@
-/* dual/mplp.c - block coordinate descent on the dual of MATH 2 (Globerson and Jaakkola's MPLP, for factors of any arity).
+/* dual/mplp.c - block coordinate descent on the dual of MATH 2 (Globerson and Jaakkola's MPLP, for factors of any
+ * arity).
  *
- * One iteration updates the messages of each factor in turn. With c_i = theta_i + sum of the messages of the *other* factors, and
- * n the factor's arity,
+ * One iteration updates the messages of each factor in turn. With c_i = theta_i + sum of the messages of the *other*
+ * factors, and n the factor's arity,
  *
  *     mu_fi = -c_i + ( c_i + max-marginal_i [ theta_f + sum of the other c_j ] ) / n,
  *
- * which makes the factor's maximum exactly 0: every state is at most the mean of its max-marginals, and the best one attains it.
- * So after a pass D(mu) is the sum of the node maxima. It never gets worse. Labels are the argmax of the node sums. */
+ * which makes the factor's maximum exactly 0: every state is at most the mean of its max-marginals, and the best one
+ * attains it. So after a pass D(mu) is the sum of the node maxima. It never gets worse. Labels are the argmax of the
+ * node sums. */
 #include "dual/messages.h"
 
 typedef struct mplp {
     fgi_dual_state d;
-    int64_t factor;       /* next one of this pass */
+    int64_t factor; /* next one of this pass */
 } mplp;
 
 /* A label without a supporting state in the factor is refuted for good. */
-static void update_variable(fgi_dual_state *d, const fgi_structure *st, int32_t i, int64_t at, const double *c, double share) {
+static void update_variable(
+    fgi_dual_state *d, const fgi_structure *st, int32_t i, int64_t at, const double *c, double share) {
     double *theta = d->theta + st->unary_begin[i], *sums = d->sums + st->unary_begin[i];
     for (int32_t a = 0; a < st->cards[i]; a++) {
         if (c[a] == -INFINITY || d->out[a] == -INFINITY) {
@@ -104,9 +107,9 @@ static fgi_rc mplp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
 }
 
 const fgi_solver_ops fgi_mplp_ops = {.name = "mplp",
-                                     .create = mplp_create,
-                                     .run = mplp_run,
-                                     .destroy = mplp_destroy,
-                                     .message_size = mplp_message_size,
-                                     .messages = mplp_messages,
-                                     .warm_start = mplp_warm_start};
+    .create = mplp_create,
+    .run = mplp_run,
+    .destroy = mplp_destroy,
+    .message_size = mplp_message_size,
+    .messages = mplp_messages,
+    .warm_start = mplp_warm_start};

@@ -1,4 +1,5 @@
-/* dual/progress.h - what a message-passing sweep adds up: its bound, its decoded labeling, and whether it still gets anywhere. */
+/* dual/progress.h - what a message-passing sweep adds up: its bound, its decoded labeling, and whether it still gets
+ * anywhere. */
 #ifndef FGI_PROGRESS_H
 #define FGI_PROGRESS_H
 #include "model/marginal.h"
@@ -6,12 +7,12 @@
 
 /* What a sweep adds up, and what is remembered between sweeps. */
 typedef struct fgi_progress {
-    fgi_sum bound;            /* of the sweep under way: maxima taken out of nodes and factors */
-    double magnitude;         /* their absolute values, and those of the potentials */
+    fgi_sum bound;    /* of the sweep under way: maxima taken out of nodes and factors */
+    double magnitude; /* their absolute values, and those of the potentials */
     double model_magnitude;
-    fgi_sum decoded;          /* score of the labeling under way */
+    fgi_sum decoded; /* score of the labeling under way */
     double last_decoded;
-    double stall_bound;       /* bound at the start of the window in which progress is judged */
+    double stall_bound; /* bound at the start of the window in which progress is judged */
     int64_t stall_begin;
 } fgi_progress;
 
@@ -22,11 +23,11 @@ static inline void fgi_progress_take(fgi_progress *p, double top) {
     fgi_sum_add(&p->bound, top);
     p->magnitude += fabs(top);
 }
-/* Hands a decoded labeling to fgi_solver_consider, unless the sum made on the way shows that it is no better than the best or the same
- * as the last one. */
+/* Hands a decoded labeling to fgi_solver_consider, unless the sum made on the way shows that it is no better than the
+ * best or the same as the last one. */
 void fgi_progress_consider(fgi_solver *solver, fgi_progress *p, const int32_t *labels);
-/* The bound of the sweep just finished goes to the solver, and so does the news that there is none to gain any more: less than
- * 1e-11 per iteration, relative to max(1, |bound|), over 20 iterations. */
+/* The bound of the sweep just finished goes to the solver, and so does the news that there is none to gain any more:
+ * less than 1e-11 per iteration, relative to max(1, |bound|), over 20 iterations. */
 void fgi_progress_report(fgi_solver *solver, fgi_progress *p);
 
 /* After a warm start: judge progress anew, and go on if the method had stopped. */

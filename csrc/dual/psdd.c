@@ -1,25 +1,29 @@
 /* dual/psdd.c - projected subgradient dual decomposition (Komodakis, Paragios, Tziritas).
  *
  * Every factor is a slave with an equal share of its variables' unaries and an offset: D = sum_f max_y [ theta_f(y) +
- * sum_i ( theta_i/d_i + lambda_fi )(y_i) ], sum_f lambda_fi = 0, d_i the number of factors of i. Each iteration solves all slaves, and
+ * sum_i ( theta_i/d_i + lambda_fi )(y_i) ], sum_f lambda_fi = 0, d_i the number of factors of i. Each iteration solves
+ * all slaves, and
  *
  *     lambda_fi -= eta_t ( [y_f picks a] - share of the slaves of i that pick a ),     eta_t = eta_0 / sqrt(t),
  *
- * the projected subgradient step; eta_0 is the mean range of the tables. D is a bound at every iteration, not a monotone one. The labeling
- * is a vote: each variable takes the label most of its slaves picked. In the signs of MATH 2, mu_fi = -(theta_i/d_i + lambda_fi). */
+ * the projected subgradient step; eta_0 is the mean range of the tables. D is a bound at every iteration, not a
+ * monotone one. The labeling is a vote: each variable takes the label most of its slaves picked. In the signs of MATH
+ * 2, mu_fi = -(theta_i/d_i + lambda_fi). */
 #include <string.h>
 #include "dual/messages.h"
 
 typedef struct psdd {
-    fgi_dual_state d;     /* mu holds lambda; sums holds the votes */
-    int32_t *picks;       /* the slaves' labels, laid out as the factors' variables */
+    fgi_dual_state d; /* mu holds lambda; sums holds the votes */
+    int32_t *picks;   /* the slaves' labels, laid out as the factors' variables */
     int64_t factor;
-    int updating;         /* this iteration's slaves are solved, their offsets are being moved */
-    double step;          /* eta_0 */
+    int updating; /* this iteration's slaves are solved, their offsets are being moved */
+    double step;  /* eta_0 */
     int64_t disagreements;
 } psdd;
 
-static double share(const fgi_structure *st, int32_t i) { return 1.0 / (double)(st->adj_begin[i + 1] - st->adj_begin[i]); }
+static double share(const fgi_structure *st, int32_t i) {
+    return 1.0 / (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
+}
 
 static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view *v) {
     fgi_dual_state *d = &s->d;
@@ -29,7 +33,8 @@ static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
         const double part = share(st, i), *theta = d->theta + st->unary_begin[i];
-        for (int32_t a = 0; a < st->cards[i]; a++) d->g[q][a] = theta[a] == -INFINITY ? -INFINITY : part * theta[a] + lambda[a];
+        for (int32_t a = 0; a < st->cards[i]; a++)
+            d->g[q][a] = theta[a] == -INFINITY ? -INFINITY : part * theta[a] + lambda[a];
         lambda += st->cards[i];
     }
     double value = fgi_dual_argmax(d, m, v, pick);
@@ -99,7 +104,8 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
                 return FGI_OK;
             }
             fgi_dual_decode(d, solver);
-            fgi_solver_bound(solver, fgi_safe_bound(fgi_sum_value(&d->progress.bound), d->progress.magnitude + d->progress.model_magnitude));
+            fgi_solver_bound(solver,
+                fgi_safe_bound(fgi_sum_value(&d->progress.bound), d->progress.magnitude + d->progress.model_magnitude));
             s->updating = 1;
             s->disagreements = 0;
         }
@@ -170,9 +176,9 @@ static fgi_rc psdd_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
 }
 
 const fgi_solver_ops fgi_psdd_ops = {.name = "psdd",
-                                     .create = psdd_create,
-                                     .run = psdd_run,
-                                     .destroy = psdd_destroy,
-                                     .message_size = psdd_message_size,
-                                     .messages = psdd_messages,
-                                     .warm_start = psdd_warm_start};
+    .create = psdd_create,
+    .run = psdd_run,
+    .destroy = psdd_destroy,
+    .message_size = psdd_message_size,
+    .messages = psdd_messages,
+    .warm_start = psdd_warm_start};

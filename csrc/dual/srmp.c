@@ -1,17 +1,18 @@
 /* dual/srmp.c - sequential reweighted message passing (Kolmogorov 2015), maximising: TRW-S for factors of any arity.
  *
- * The state is the multipliers mu_fi themselves (MATH 2): node scores theta_i + sum_f mu_fi, factor scores theta_f - sum_i mu_fi.
- * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. At node i
+ * The state is the multipliers mu_fi themselves (MATH 2): node scores theta_i + sum_f mu_fi, factor scores theta_f -
+ * sum_i mu_fi. Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. At node
+ * i
  *
- *     collect:     mu_fi(a) = max over y with y_i = a of theta_f(y) - sum of the other mu_fj(y_j), minus its maximum v_f,
- *                  for each factor that has a node visited earlier in this sweep (in the others nothing has changed);
- *     hat_i = theta_i + sum_f mu_fi,     hat_i -= top_i = max hat_i;
- *     distribute:  mu_fi -= hat_i / max(#factors with a node still to come, #the other factors)
- *                  for each factor that has a node still to come.
+ *     collect:     mu_fi(a) = max over y with y_i = a of theta_f(y) - sum of the other mu_fj(y_j), minus its maximum
+ * v_f, for each factor that has a node visited earlier in this sweep (in the others nothing has changed); hat_i =
+ * theta_i + sum_f mu_fi,     hat_i -= top_i = max hat_i; distribute:  mu_fi -= hat_i / max(#factors with a node still
+ * to come, #the other factors) for each factor that has a node still to come.
  *
- * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the bound, in double
- * and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given the labels of earlier
- * nodes (not in every iteration); what the later nodes of a factor will do is replaced by the maximum over them.
+ * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the
+ * bound, in double and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given
+ * the labels of earlier nodes (not in every iteration); what the later nodes of a factor will do is replaced by the
+ * maximum over them.
  *
  * A label whose hat is -INFINITY belongs to no feasible labeling and stays forbidden: it is recorded in a copy of the
  * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
@@ -27,7 +28,7 @@ enum {
 
 /* One variable of one factor. */
 typedef struct arc {
-    int64_t mu;                     /* offset of the message */
+    int64_t mu; /* offset of the message */
     int32_t factor;
     int16_t position;               /* of the variable in the factor */
     uint8_t has_earlier, has_later; /* whether the factor has nodes before and after this one */
@@ -37,19 +38,19 @@ typedef enum stage { BUILD, FORWARD, BACKWARD } stage;
 
 typedef struct srmp {
     const fgi_kernels *k;
-    arc *links;              /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
-    int64_t *mu_begin;        /* n_factors: start of a factor's messages */
+    arc *links;        /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
+    int64_t *mu_begin; /* n_factors: start of a factor's messages */
     double *mu;
-    double *theta;            /* the unaries; -INFINITY also where a label has been refuted */
+    double *theta; /* the unaries; -INFINITY also where a label has been refuted */
     double *hat, *scratch;
-    double *minus;            /* negated messages of the factor at hand, and pointers to those of each variable */
+    double *minus; /* negated messages of the factor at hand, and pointers to those of each variable */
     const double **g;
-    struct axis *axes;        /* max_arity, for the decoder */
+    struct axis *axes; /* max_arity, for the decoder */
     int32_t *labels;
     stage stage;
-    int collect_all;          /* in the first sweep after a warm start: nothing is known about the factors */
-    int64_t node;             /* next node of the stage, counted from its start */
-    int64_t done;             /* links of that node already collected; -1: not begun */
+    int collect_all; /* in the first sweep after a warm start: nothing is known about the factors */
+    int64_t node;    /* next node of the stage, counted from its start */
+    int64_t done;    /* links of that node already collected; -1: not begun */
     int64_t work;
     fgi_progress progress;
 } srmp;
@@ -125,9 +126,15 @@ static double collect(const fgi_model *m, srmp *s, const arc *l, const fgi_view 
 }
 
 /* One later node of a factor: how far its labels lie apart in the table, and what it loses by them. */
-typedef struct axis { int64_t stride; int32_t n, at; const double *mu, *theta; } axis;
+typedef struct axis {
+    int64_t stride;
+    int32_t n, at;
+    const double *mu, *theta;
+} axis;
 
-static double axis_loss(const axis *x, int32_t label) { return x->theta[label] == -INFINITY ? -INFINITY : -x->mu[label]; }
+static double axis_loss(const axis *x, int32_t label) {
+    return x->theta[label] == -INFINITY ? -INFINITY : -x->mu[label];
+}
 
 /* best[a] = max( best[a], table at a + sum ). */
 static void lift(double *best, int32_t n, const double *t, int64_t stride, double w, double sum) {
@@ -169,7 +176,8 @@ static void add_given(const fgi_model *m, srmp *s, const arc *l, double *x) {
             sum += axis_loss(&s->axes[k], s->axes[k].at);
         }
         const axis *first = &s->axes[0];
-        for (int32_t b = 0; b < first->n; b++) lift(best, n, at + b * first->stride, mine, v.weight, sum + axis_loss(first, b));
+        for (int32_t b = 0; b < first->n; b++)
+            lift(best, n, at + b * first->stride, mine, v.weight, sum + axis_loss(first, b));
         int32_t k = 1; /* next combination of the other axes */
         while (k < n_axes && ++s->axes[k].at == s->axes[k].n) s->axes[k++].at = 0;
         if (k >= n_axes) break;
@@ -220,10 +228,14 @@ static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
     }
 }
 
-/* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every fourth. */
-static int decodes(const srmp *s, int64_t iteration) { return s->stage == FORWARD && (iteration < 8 || iteration % 4 == 0); }
+/* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every
+ * fourth. */
+static int decodes(const srmp *s, int64_t iteration) {
+    return s->stage == FORWARD && (iteration < 8 || iteration % 4 == 0);
+}
 
-/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
+/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
+ * it early. */
 static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
     const fgi_structure *st = m->s;
     const int forward = s->stage == FORWARD;
@@ -278,7 +290,8 @@ static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_li
             fgi_progress_report(solver, &s->progress);
             begin_sweep(s, FORWARD, m->s->constant);
         }
-    } while (!fgi_solver_done(solver) && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    } while (!fgi_solver_done(solver) &&
+        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
 
@@ -290,8 +303,10 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     srmp *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    if (st->max_arity > INT16_MAX) return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes factors of at most %d variables", INT16_MAX);
-    const int64_t n_mu = fgi_dual_message_size(m), n_scratch = fgi_marginal_scratch(m), side = (int64_t)st->max_arity * st->max_card;
+    if (st->max_arity > INT16_MAX)
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes factors of at most %d variables", INT16_MAX);
+    const int64_t n_mu = fgi_dual_message_size(m), n_scratch = fgi_marginal_scratch(m),
+                  side = (int64_t)st->max_arity * st->max_card;
     s->k = fgi_kernels_get();
     s->links = fgi_alloc(st->adj_begin[st->n_vars], sizeof *s->links);
     s->mu_begin = fgi_alloc(st->n_factors, sizeof *s->mu_begin);
@@ -303,7 +318,8 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     s->g = fgi_alloc(st->max_arity, sizeof *s->g);
     s->axes = fgi_alloc(st->max_arity, sizeof(axis));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->links || !s->mu_begin || !s->mu || !s->theta || !s->hat || !s->scratch || !s->minus || !s->g || !s->axes || !s->labels)
+    if (!s->links || !s->mu_begin || !s->mu || !s->theta || !s->hat || !s->scratch || !s->minus || !s->g || !s->axes ||
+        !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     int64_t at = 0;
     for (int64_t f = 0; f < st->n_factors; f++) {
@@ -311,8 +327,8 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
         for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
     }
     fgi_progress_init(&s->progress);
-    solver->info.memory = (int64_t)sizeof(arc) * st->adj_begin[st->n_vars] + 8 * (st->n_factors + n_mu + st->unary_begin[st->n_vars] + n_scratch + side) +
-                          12 * st->n_vars;
+    solver->info.memory = (int64_t)sizeof(arc) * st->adj_begin[st->n_vars] +
+        8 * (st->n_factors + n_mu + st->unary_begin[st->n_vars] + n_scratch + side) + 12 * st->n_vars;
     return FGI_OK;
 }
 
@@ -333,11 +349,13 @@ static void srmp_destroy(fgi_solver *solver) {
 
 static int64_t srmp_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
 
-/* Between iterations D(mu) is the bound, if no label has been refuted (those have multiplier 0, which D does not know). */
+/* Between iterations D(mu) is the bound, if no label has been refuted (those have multiplier 0, which D does not know).
+ */
 static fgi_rc srmp_messages(const fgi_solver *solver, double *mu) {
     const srmp *s = solver->state;
     const int64_t n = fgi_dual_message_size(solver->model);
-    for (int64_t k = 0; k < n; k++) mu[k] = s->mu[k] == -INFINITY ? 0 : s->mu[k]; /* collected, not yet refuted: a pause in mid-node */
+    for (int64_t k = 0; k < n; k++)
+        mu[k] = s->mu[k] == -INFINITY ? 0 : s->mu[k]; /* collected, not yet refuted: a pause in mid-node */
     return FGI_OK;
 }
 
@@ -355,9 +373,9 @@ static fgi_rc srmp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
 }
 
 const fgi_solver_ops fgi_srmp_ops = {.name = "trws",
-                                     .create = srmp_create,
-                                     .run = srmp_run,
-                                     .destroy = srmp_destroy,
-                                     .message_size = srmp_message_size,
-                                     .messages = srmp_messages,
-                                     .warm_start = srmp_warm_start};
+    .create = srmp_create,
+    .run = srmp_run,
+    .destroy = srmp_destroy,
+    .message_size = srmp_message_size,
+    .messages = srmp_messages,
+    .warm_start = srmp_warm_start};

@@ -1,26 +1,30 @@
-/* dual/trws.c - sequential tree-reweighted message passing (Kolmogorov 2006; MATH.md section 4) for pairwise models, maximising.
+/* dual/trws.c - sequential tree-reweighted message passing (Kolmogorov 2006; MATH.md section 4) for pairwise models,
+ * maximising.
  *
- * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. Every edge holds one message,
- * towards the end that will be visited next. At node i
+ * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. Every edge holds one
+ * message, towards the end that will be visited next. At node i
  *
  *     hat_i = theta_i + sum of the messages on all its edges,      hat_i -= max hat_i,
  *     for each edge (i,j) to a node still to come:   h = hat_i / max(#earlier, #later) - M_ji,
  *                                                    M_ij(b) = max_a [ theta_ij(a,b) + h(a) ],     M_ij -= max M_ij.
  *
- * The bound is the sum of all the maxima subtracted in one backward sweep, in double precision and afresh each time. With
- * mu_j = M_ij - hat_j / max(...) at the later end of an edge and mu_i = M_ji at the earlier one it is exactly D(mu) of MATH 2, so it
- * is valid for any messages, however they were rounded. The forward sweep also decodes: each node takes the best label given
- * the labels of earlier nodes and the messages from later ones.
+ * The bound is the sum of all the maxima subtracted in one backward sweep, in double precision and afresh each time.
+ * With mu_j = M_ij - hat_j / max(...) at the later end of an edge and mu_i = M_ji at the earlier one it is exactly
+ * D(mu) of MATH 2, so it is valid for any messages, however they were rounded. The forward sweep also decodes: each
+ * node takes the best label given the labels of earlier nodes and the messages from later ones.
  *
  * Factors over the same pair of variables are edges of their own, and each counts in the node weight.
- * -INFINITY travels through sums and maxima only; the one difference, h, is taken where hat_i is finite. A label whose hat is
- * -INFINITY has no feasible labeling, and a node or message without a finite entry proves that there is none at all.
+ * -INFINITY travels through sums and maxima only; the one difference, h, is taken where hat_i is finite. A label whose
+ * hat is -INFINITY has no feasible labeling, and a node or message without a finite entry proves that there is none at
+ * all.
  *
- * Precision. In single precision the two max-plus products of an iteration read float copies of the tables (one copy per distinct
- * table) and round the messages; all sums stay double. Whenever a bound is due, the backward sweep runs in double on the double tables,
- * so that reported bounds are exact for the rounded messages. Once rounding stops the progress, double takes over for good.
+ * Precision. In single precision the two max-plus products of an iteration read float copies of the tables (one copy
+ * per distinct table) and round the messages; all sums stay double. Whenever a bound is due, the backward sweep runs in
+ * double on the double tables, so that reported bounds are exact for the rounded messages. Once rounding stops the
+ * progress, double takes over for good.
  *
- * Nodes with few labels, as many as their neighbours, are left to dual/trws_few.c where the machine has it: same results, less overhead.
+ * Nodes with few labels, as many as their neighbours, are left to dual/trws_few.c where the machine has it: same
+ * results, less overhead.
  *
  * The sweep is sequential by nature: one thread, whatever settings.threads says. */
 #include <string.h>
@@ -32,12 +36,13 @@
 enum {
     CLOCK_WORK = FGI_TRWS_CLOCK_WORK,
     EDGE_WORK = FGI_TRWS_EDGE_WORK,
-    FEW_DEGREE = 1 << 12, /* nodes with more edges may pause between them, and are not left to visit_few */
-    EDGES_AHEAD = 4,      /* edges of a node whose data are asked for before their turn */
+    FEW_DEGREE = 1 << 12,     /* nodes with more edges may pause between them, and are not left to visit_few */
+    EDGES_AHEAD = 4,          /* edges of a node whose data are asked for before their turn */
     SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
-    SINGLE_BEGIN = 8          /* ... and where more than these iterations are needed: making the copies costs about one */
+    SINGLE_BEGIN = 8 /* ... and where more than these iterations are needed: making the copies costs about one */
 };
-static const double SINGLE_GAIN = 1e-9; /* of the bound, relative, per iteration: below it single precision has done its work */
+static const double SINGLE_GAIN =
+    1e-9; /* of the bound, relative, per iteration: below it single precision has done its work */
 
 typedef fgi_trws_edge edge;
 typedef fgi_trws trws;
@@ -162,8 +167,8 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------- */
 
-static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to, const double *h,
-                        double *out) {
+static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to,
+    const double *h, double *out) {
     const float *t = s->rounded + (e->values - m->t->values), w = (float)fgi_factor_weight(m->s, e->factor);
     for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)h[a];
     if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
@@ -171,7 +176,8 @@ static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by
     for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b];
 }
 
-/* An implicit table for few labels, entry by entry: every rounding is that of the definition, in every version of the code. */
+/* An implicit table for few labels, entry by entry: every rounding is that of the definition, in every version of the
+ * code. */
 static void product_band(const double *band, double w, const double *h, int32_t from, double *out, int32_t to) {
     for (int32_t b = 0; b < to; b++) {
         double best = -INFINITY;
@@ -207,8 +213,8 @@ static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi,
 #define PREFETCH(p) ((void)(p))
 #endif
 
-/* Edges are not in the order of memory, their tables even less: ask early for what the next one needs. The hardware follows once a
- * table is being read. */
+/* Edges are not in the order of memory, their tables even less: ask early for what the next one needs. The hardware
+ * follows once a table is being read. */
 static void prefetch_edge(const fgi_model *m, const trws *s, const edge *e) {
     enum { LINE = 64, LINES = 8 };
     const char *message = (const char *)(s->messages + e->message);
@@ -223,11 +229,13 @@ static void prefetch_edge(const fgi_model *m, const trws *s, const edge *e) {
 /* send() for two labels at both ends, where the calls would cost more than the work. */
 static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi, double weight) {
     const double w = fgi_factor_weight(m->s, e->factor), *t = e->values, *hat = s->hat;
-    const int flip = e->lo_rows != to_hi; /* no branches on the data here: they would be mispredicted half of the time */
+    const int flip =
+        e->lo_rows != to_hi; /* no branches on the data here: they would be mispredicted half of the time */
     double *message = s->messages + e->message;
     const double h0 = hat[0] == -INFINITY ? -INFINITY : weight * hat[0] - message[0];
     const double h1 = hat[1] == -INFINITY ? -INFINITY : weight * hat[1] - message[1];
-    const double m0 = fgi_larger(w * t[0] + h0, w * t[2 - flip] + h1), m1 = fgi_larger(w * t[1 + flip] + h0, w * t[3] + h1);
+    const double m0 = fgi_larger(w * t[0] + h0, w * t[2 - flip] + h1),
+                 m1 = fgi_larger(w * t[1 + flip] + h0, w * t[3] + h1);
     const double top = fgi_larger(m0, m1);
     e->to_hi = (uint8_t)to_hi;
     if (top == -INFINITY) return top;
@@ -312,7 +320,8 @@ static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
     const size_t bytes = (size_t)n * sizeof(double);
     const double *theta = fgi_unary(m, i);
     memset(s->hat, 0, bytes);
-    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) s->k->add(s->hat, s->messages + s->edges[k].message, n);
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++)
+        s->k->add(s->hat, s->messages + s->edges[k].message, n);
     if (decode) {
         memcpy(s->given, theta, bytes);
         for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
@@ -338,7 +347,8 @@ static edge *outgoing(const trws *s, int32_t i, int forward, int64_t k) {
     return &s->edges[forward ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
 }
 
-/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends it early. */
+/* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
+ * it early. */
 static int sweep(const fgi_model *m, trws *s, double deadline) {
     const fgi_structure *st = m->s;
     const int forward = s->stage == FORWARD;
@@ -349,7 +359,8 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         }
         if (s->node == st->n_vars) break;
         const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node);
-        const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i], n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+        const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
+                      n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
         const int64_t n_send = forward ? n_later : n_earlier;
         if (s->done < 0) {
             for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, outgoing(s, i, forward, k));
@@ -365,10 +376,12 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
         while (s->done < n_send) {
             edge *e = outgoing(s, i, forward, s->done++);
-            if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
+            if (s->done + EDGES_AHEAD <= n_send)
+                prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
             double top = send(m, s, e, forward, weight);
             s->tops += top;
-            const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi], entries = e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
+            const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi],
+                          entries = e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
             if (top == -INFINITY) fgi_progress_take(&s->progress, top);
             if (top == -INFINITY || out_of_time(s, entries, deadline)) return top == -INFINITY;
         }
@@ -391,8 +404,11 @@ static void begin_iteration(const fgi_solver *solver, trws *s) {
     else begin_sweep(solver, s, FORWARD, s->rounded != NULL);
 }
 
-/* In single precision an exact bound costs as much as three sweeps: often at first, when much happens, then every eighth iteration. */
-static int bound_is_due(int64_t iteration) { return iteration < 4 || (iteration < 16 ? iteration % 2 : iteration % 8) == 0; }
+/* In single precision an exact bound costs as much as three sweeps: often at first, when much happens, then every
+ * eighth iteration. */
+static int bound_is_due(int64_t iteration) {
+    return iteration < 4 || (iteration < 16 ? iteration % 2 : iteration % 8) == 0;
+}
 
 /* Iterations in single precision end when they no longer move the bound. */
 static int single_is_done(trws *s, int64_t iteration, double bound) {
@@ -439,7 +455,8 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
         }
         if (!sweep(m, s, deadline)) return FGI_OK;
         end_sweep(solver, s);
-    } while (!fgi_solver_done(solver) && (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+    } while (!fgi_solver_done(solver) &&
+        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
 
@@ -461,7 +478,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
         const int32_t *vars = fgi_factor_vars(st, f);
         n_messages += fgi_trws_message_size(st->cards[vars[0]], st->cards[vars[1]]);
         int implicit = st->table_kind[st->factor_table[f]] != FGI_DENSE;
-        s->entries += implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
+        s->entries +=
+            implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
     }
     s->edges = fgi_alloc(st->n_factors, sizeof *s->edges);
     s->later_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
@@ -475,8 +493,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
     s->few = fgi_calloc(st->n_vars, sizeof *s->few);
     const int has_bands = fgi_trws_build_bands(st, s);
-    if (!has_bands || !s->few || !s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h ||
-        !s->given || !s->scratch || !s->labels)
+    if (!has_bands || !s->few || !s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages ||
+        !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
@@ -484,8 +502,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->single_bound = INFINITY;
     const int wants = wants_single(solver->model, solver->settings.precision);
     s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
-    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) + st->n_factors * (int64_t)(sizeof(edge) + 4) +
-                          st->n_vars * 21 + 8 * n_messages + 40 * (int64_t)st->max_card;
+    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) +
+        st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 21 + 8 * n_messages + 40 * (int64_t)st->max_card;
     if (s->bands) solver->info.memory += st->n_tables * 4 + s->n_bands * FGI_TRWS_BAND * 8;
     return FGI_OK;
 }
@@ -531,8 +549,8 @@ static int64_t offset_of(const fgi_structure *st, const int64_t *begin, const ed
 }
 
 /* mu = M at the end the message points to; at the other end the least multipliers that keep the factor's maximum at 0,
- * mu(b) = max_a [ theta(a,b) - M(a) ]. These are never above the ones the bound was computed with (see the top), so D(mu) <= bound, as
- * long as no label is forbidden: forbidden labels get 0, multipliers being finite by contract. */
+ * mu(b) = max_a [ theta(a,b) - M(a) ]. These are never above the ones the bound was computed with (see the top), so
+ * D(mu) <= bound, as long as no label is forbidden: forbidden labels get 0, multipliers being finite by contract. */
 static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
     const trws *s = solver->state;
     const fgi_model *m = solver->model;
@@ -564,8 +582,8 @@ static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
     return rc;
 }
 
-/* The inverse: M_ji(a) = max_b [ theta(a,b) - mu_j(b) ] for the earlier end i. D can only get better by that, and so it does in
- * every sweep that follows: the first bound reported is at most D(mu). */
+/* The inverse: M_ji(a) = max_b [ theta(a,b) - mu_j(b) ] for the earlier end i. D can only get better by that, and so it
+ * does in every sweep that follows: the first bound reported is at most D(mu). */
 static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
     trws *s = solver->state;
     const fgi_model *m = solver->model;
@@ -595,9 +613,9 @@ static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
 }
 
 const fgi_solver_ops fgi_trws_ops = {.name = "trws",
-                                     .create = trws_create,
-                                     .run = trws_run,
-                                     .destroy = trws_destroy,
-                                     .message_size = trws_message_size,
-                                     .messages = trws_messages,
-                                     .warm_start = trws_warm_start};
+    .create = trws_create,
+    .run = trws_run,
+    .destroy = trws_destroy,
+    .message_size = trws_message_size,
+    .messages = trws_messages,
+    .warm_start = trws_warm_start};

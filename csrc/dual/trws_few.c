@@ -1,12 +1,14 @@
-/* dual/trws_few.c - the sweeps of TRW-S at nodes with 2 to 8 labels whose neighbours have as many: the grids of computer vision.
+/* dual/trws_few.c - the sweeps of TRW-S at nodes with 2 to 8 labels whose neighbours have as many: the grids of
+ * computer vision.
  *
- * There a message is a handful of numbers, and the general code of dual/trws.c spends its time on calls, loops and look-ups around them.
- * Here the number of labels K is a constant of the compiled code, a vector over the labels is one or two AVX2 registers from its first
- * sum to its last, and an edge costs no call. Every sum is made in the order of dual/trws.c and a maximum has no order, so the results are
- * the same bits; tests/c/test_message_passing.c holds the two against each other.
+ * There a message is a handful of numbers, and the general code of dual/trws.c spends its time on calls, loops and
+ * look-ups around them. Here the number of labels K is a constant of the compiled code, a vector over the labels is one
+ * or two AVX2 registers from its first sum to its last, and an edge costs no call. Every sum is made in the order of
+ * dual/trws.c and a maximum has no order, so the results are the same bits; tests/c/test_message_passing.c holds the
+ * two against each other.
  *
- * Registers have four lanes. With 3, 5, 6 or 7 labels those beyond K hold -INFINITY (or anything, in a message: they meet the -INFINITY
- * of the node first); with 2 they are never looked at. */
+ * Registers have four lanes. With 3, 5, 6 or 7 labels those beyond K hold -INFINITY (or anything, in a message: they
+ * meet the -INFINITY of the node first); with 2 they are never looked at. */
 #include "dual/trws_state.h"
 #include "base/util.h"
 
@@ -29,8 +31,8 @@ int fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s) {
     return 1;
 }
 
-/* On a grid the edges of one node lie next to those of the node before, on a random graph hardly ever; and tables of several cache
- * lines each are read in jumps on a grid, too. */
+/* On a grid the edges of one node lie next to those of the node before, on a random graph hardly ever; and tables of
+ * several cache lines each are read in jumps on a grid, too. */
 int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
     enum { NEAR = 64, CACHE = 1 << 20 };
     const int64_t table_bytes = 8 * st->values_begin[st->n_tables];
@@ -42,7 +44,8 @@ int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
         jumps += first - last > NEAR || last - first > NEAR;
         last = first;
     }
-    return jumps > st->n_vars / 4 && table_bytes + st->n_factors * (int64_t)(sizeof(fgi_trws_edge) + 8 * FGI_FEW) > CACHE;
+    return jumps > st->n_vars / 4 &&
+        table_bytes + st->n_factors * (int64_t)(sizeof(fgi_trws_edge) + 8 * FGI_FEW) > CACHE;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -54,7 +57,9 @@ int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
 
 enum { AHEAD = 2 }; /* nodes */
 typedef __m256d v4d;
-typedef struct vec { v4d part[2]; } vec; /* one number per label; the second part only with more than 4 of them */
+typedef struct vec {
+    v4d part[2];
+} vec; /* one number per label; the second part only with more than 4 of them */
 
 #define EACH_PART(p) for (int p = 0; p < (K + 3) / 4; p++)
 
@@ -149,13 +154,14 @@ typedef struct table {
     double w;
 } table;
 
-/* w * t + h for the labels of part p of row r. With single precision in single precision: a maximum does not mind whether it is taken
- * before or after the result is made a double again. */
+/* w * t + h for the labels of part p of row r. With single precision in single precision: a maximum does not mind
+ * whether it is taken before or after the result is made a double again. */
 INLINE_AVX2 v4d term(const table *t, int single, int weighted, int r, int p, v4d h, const int K) {
     const int64_t at = r * t->stride + 4 * p;
     if (single) {
         const __m128 row = load_first_f32(t->t_f32 + at, K - 4 * p);
-        return _mm256_cvtps_pd(_mm_add_ps(weighted ? _mm_mul_ps(_mm_set1_ps((float)t->w), row) : row, _mm256_cvtpd_ps(h)));
+        return _mm256_cvtps_pd(
+            _mm_add_ps(weighted ? _mm_mul_ps(_mm_set1_ps((float)t->w), row) : row, _mm256_cvtpd_ps(h)));
     }
     const v4d row = load_first(t->t + at, K - 4 * p);
     return _mm256_add_pd(weighted ? _mm256_mul_pd(_mm256_set1_pd(t->w), row) : row, h);
@@ -192,10 +198,11 @@ INLINE_AVX2 vec product_cols(const table *t, int single, int weighted, vec h, co
     return out;
 }
 
-/* Two labels: the whole table is one register, turned round without a branch (half of which would be mispredicted where files list the
- * variables of a factor in any order). */
+/* Two labels: the whole table is one register, turned round without a branch (half of which would be mispredicted where
+ * files list the variables of a factor in any order). */
 INLINE_AVX2 vec product_binary(const double *t, double w, int by_rows, vec h) {
-    static const int32_t turn[2][8] = {{0, 1, 4, 5, 2, 3, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}}; /* halves of the four doubles */
+    static const int32_t turn[2][8] = {
+        {0, 1, 4, 5, 2, 3, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}}; /* halves of the four doubles */
     const __m256i to = _mm256_loadu_si256((const __m256i *)(const void *)turn[by_rows]);
     const v4d rows = _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_loadu_pd(t)), to));
     const v4d scores = _mm256_permute4x64_pd(h.part[0], 0x50); /* h0 h0 h1 h1 */
@@ -261,12 +268,16 @@ INLINE_AVX2 vec add_slice(const sweep *s, const fgi_trws_edge *e, vec x, const i
 }
 
 /* All that happens at node i in one sweep. Returns 0 if a maximum is -INFINITY. */
-INLINE_AVX2 int visit(const sweep *s, fgi_progress *progress, int32_t i, const int forward, const int weighted, const int K) {
-    fgi_trws_edge *const later_edges = s->edges + s->later_begin[i], *const later_end = s->edges + s->later_begin[i + 1];
-    const int32_t *const earlier_edges = s->earlier + s->earlier_begin[i], *const earlier_end = s->earlier + s->earlier_begin[i + 1];
+INLINE_AVX2 int visit(
+    const sweep *s, fgi_progress *progress, int32_t i, const int forward, const int weighted, const int K) {
+    fgi_trws_edge *const later_edges = s->edges + s->later_begin[i],
+                         *const later_end = s->edges + s->later_begin[i + 1];
+    const int32_t *const earlier_edges = s->earlier + s->earlier_begin[i],
+                         *const earlier_end = s->earlier + s->earlier_begin[i + 1];
     const vec theta = close_lanes(load(s->unary + s->unary_begin[i], K), K);
     vec later = spread(0, K), given = theta;
-    for (const fgi_trws_edge *e = later_edges; e < later_end; e++) later = add(later, load_message(s->messages + e->message, K), K);
+    for (const fgi_trws_edge *e = later_edges; e < later_end; e++)
+        later = add(later, load_message(s->messages + e->message, K), K);
     /* With two labels dual/trws.c sums in another order: the earlier messages by themselves. */
     vec hat = add(later, theta, K), earlier = spread(0, K);
     for (const int32_t *k = earlier_edges; k < earlier_end; k++) {
@@ -286,7 +297,8 @@ INLINE_AVX2 int visit(const sweep *s, fgi_progress *progress, int32_t i, const i
     }
     v4d top = top_of(hat, K);
     double tops = _mm256_cvtsd_f64(top);
-    if (tops == -INFINITY || !forward) fgi_progress_take(progress, tops); /* of the forward sweep's bound nothing else is used */
+    if (tops == -INFINITY || !forward)
+        fgi_progress_take(progress, tops); /* of the forward sweep's bound nothing else is used */
     if (tops == -INFINITY) return 0;
     hat = subtract(hat, top, K);
     const int64_t n_later = later_end - later_edges, n_earlier = earlier_end - earlier_edges;
@@ -313,9 +325,11 @@ INLINE_AVX2 int visit(const sweep *s, fgi_progress *progress, int32_t i, const i
     return 1;
 }
 
-/* Asks early for what node i will read (see fgi_trws.look_ahead): its edges, and some nodes later what they point to. */
+/* Asks early for what node i will read (see fgi_trws.look_ahead): its edges, and some nodes later what they point to.
+ */
 INLINE_AVX2 void ask_for_edges(const sweep *s, int64_t i) {
-    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) __builtin_prefetch(&s->edges[s->earlier[k]]);
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++)
+        __builtin_prefetch(&s->edges[s->earlier[k]]);
 }
 
 INLINE_AVX2 void ask_for_table(const sweep *s, const fgi_trws_edge *e, const int K) {
@@ -336,10 +350,17 @@ INLINE_AVX2 void ask_for_contents(const sweep *s, int64_t i, const int forward, 
 /* ---- sweeps -------------------------------------------------------------------------------------------------- */
 
 INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, const int weighted, const int K) {
-    const sweep s = {.edges = state->edges, .later_begin = state->later_begin, .earlier_begin = state->earlier_begin,
-                     .unary_begin = m->s->unary_begin, .earlier = state->earlier, .unary = m->u->values, .weights = m->s->factor_weight,
-                     .values = m->t->values, .rounded = state->single ? state->rounded : NULL, .messages = state->messages,
-                     .labels = state->labels};
+    const sweep s = {.edges = state->edges,
+        .later_begin = state->later_begin,
+        .earlier_begin = state->earlier_begin,
+        .unary_begin = m->s->unary_begin,
+        .earlier = state->earlier,
+        .unary = m->u->values,
+        .weights = m->s->factor_weight,
+        .values = m->t->values,
+        .rounded = state->single ? state->rounded : NULL,
+        .messages = state->messages,
+        .labels = state->labels};
     const int look_ahead = state->look_ahead, step = forward ? 1 : -1;
     const int64_t n = m->s->n_vars;
     int64_t node = state->node, work = state->work;
@@ -361,12 +382,12 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
     return possible;
 }
 
-#define DEFINE_VISITS(K)                                                                                \
-    AVX2 static int forward_##K(const fgi_model *m, fgi_trws *s) {                                      \
-        return m->s->factor_weight ? visits(m, s, 1, 1, K) : visits(m, s, 1, 0, K);                     \
-    }                                                                                                   \
-    AVX2 static int backward_##K(const fgi_model *m, fgi_trws *s) {                                     \
-        return m->s->factor_weight ? visits(m, s, 0, 1, K) : visits(m, s, 0, 0, K);                     \
+#define DEFINE_VISITS(K)                                                            \
+    AVX2 static int forward_##K(const fgi_model *m, fgi_trws *s) {                  \
+        return m->s->factor_weight ? visits(m, s, 1, 1, K) : visits(m, s, 1, 0, K); \
+    }                                                                               \
+    AVX2 static int backward_##K(const fgi_model *m, fgi_trws *s) {                 \
+        return m->s->factor_weight ? visits(m, s, 0, 1, K) : visits(m, s, 0, 0, K); \
     }
 DEFINE_VISITS(2)
 DEFINE_VISITS(3)

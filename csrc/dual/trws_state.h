@@ -1,4 +1,5 @@
-/* dual/trws_state.h - the state of TRW-S: what dual/trws.c and its special case dual/trws_few.c share. The algorithm is described in dual/trws.c. */
+/* dual/trws_state.h - the state of TRW-S: what dual/trws.c and its special case dual/trws_few.c share. The algorithm is
+ * described in dual/trws.c. */
 #ifndef FGI_TRWS_STATE_H
 #define FGI_TRWS_STATE_H
 #include "dual/progress.h"
@@ -11,8 +12,9 @@ enum {
     FGI_TRWS_BAND = 2 * FGI_FEW    /* doubles of a band, one of them unused */
 };
 
-/* How the table of an edge is stored. All implicit tables depend on a - b alone and are symmetric, so for few labels a band of
- * 2 * FGI_FEW - 1 values holds them: entry (a, b) is band[b - a], for band the middle, and row a begins at band - a. */
+/* How the table of an edge is stored. All implicit tables depend on a - b alone and are symmetric, so for few labels a
+ * band of 2 * FGI_FEW - 1 values holds them: entry (a, b) is band[b - a], for band the middle, and row a begins at band
+ * - a. */
 typedef enum fgi_trws_form {
     FGI_TRWS_DENSE,    /* values: the table */
     FGI_TRWS_IMPLICIT, /* values: the middle of the band */
@@ -20,49 +22,50 @@ typedef enum fgi_trws_form {
 } fgi_trws_form;
 
 typedef struct fgi_trws_edge {
-    const double *values;     /* without the factor's weight */
-    int64_t message;          /* offset, see fgi_trws_message_size */
-    int32_t lo, hi;           /* earlier and later end */
+    const double *values; /* without the factor's weight */
+    int64_t message;      /* offset, see fgi_trws_message_size */
+    int32_t lo, hi;       /* earlier and later end */
     int32_t factor;
-    uint8_t form;             /* fgi_trws_form */
-    uint8_t lo_rows;          /* stored rows are labels of lo */
-    uint8_t to_hi;            /* where the message points now */
+    uint8_t form;    /* fgi_trws_form */
+    uint8_t lo_rows; /* stored rows are labels of lo */
+    uint8_t to_hi;   /* where the message points now */
 } fgi_trws_edge;
 
 typedef enum fgi_trws_stage { COUNT, BUILD, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
 
 typedef struct fgi_trws fgi_trws;
-/* Visits nodes from s->node on for as long as s->few says so and the clock need not be looked at. Returns 0 if a maximum was -INFINITY. */
+/* Visits nodes from s->node on for as long as s->few says so and the clock need not be looked at. Returns 0 if a
+ * maximum was -INFINITY. */
 typedef int fgi_trws_few_visits(const fgi_model *m, fgi_trws *s);
 
 struct fgi_trws {
     const fgi_kernels *k;
-    fgi_trws_edge *edges;     /* by earlier end: those of node i are later_begin[i] .. later_begin[i+1] */
-    int64_t *later_begin;     /* n_vars + 1 */
-    int64_t *earlier_begin;   /* n_vars + 1, into earlier */
-    int32_t *earlier;         /* edges by later end */
-    int64_t entries;          /* that one sweep reads */
+    fgi_trws_edge *edges;   /* by earlier end: those of node i are later_begin[i] .. later_begin[i+1] */
+    int64_t *later_begin;   /* n_vars + 1 */
+    int64_t *earlier_begin; /* n_vars + 1, into earlier */
+    int32_t *earlier;       /* edges by later end */
+    int64_t entries;        /* that one sweep reads */
     double *messages;
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
     int32_t *labels;
-    double *bands;            /* of the implicit tables; NULL: there are none */
-    int32_t *band_of;         /* table: its band */
+    double *bands;    /* of the implicit tables; NULL: there are none */
+    int32_t *band_of; /* table: its band */
     int64_t n_bands;
     fgi_trws_few_visits *visit_few; /* NULL: this machine has no special case for few labels */
-    uint8_t *few;             /* node: its number of labels if that is few and all its neighbours have as many, else 0 */
-    int look_ahead;           /* visit_few: more than a cache holds is read in an order that the hardware does not foresee */
-    float *rounded;           /* all table values in single precision; NULL before and after that phase */
-    float *h_f32, *out_f32;   /* max_card each */
-    int single;               /* this sweep's products are in single precision */
-    int64_t single_begin;     /* iteration from which single precision is used; -1: never (again) */
-    int64_t rounded_to;       /* table values converted so far */
-    double single_bound;      /* last exact bound of the single-precision phase, and its iteration */
+    uint8_t *few;   /* node: its number of labels if that is few and all its neighbours have as many, else 0 */
+    int look_ahead; /* visit_few: more than a cache holds is read in an order that the hardware does not foresee */
+    float *rounded; /* all table values in single precision; NULL before and after that phase */
+    float *h_f32, *out_f32; /* max_card each */
+    int single;             /* this sweep's products are in single precision */
+    int64_t single_begin;   /* iteration from which single precision is used; -1: never (again) */
+    int64_t rounded_to;     /* table values converted so far */
+    double single_bound;    /* last exact bound of the single-precision phase, and its iteration */
     int64_t single_iteration;
     /* Where the algorithm stands; a pause keeps it. */
     fgi_trws_stage stage;
-    int64_t node;             /* next node of the stage, counted from its start */
-    int64_t done;             /* edges of that node already sent; -1: its sums are not made yet */
-    double tops;              /* maxima taken out of those edges */
+    int64_t node; /* next node of the stage, counted from its start */
+    int64_t done; /* edges of that node already sent; -1: its sums are not made yet */
+    double tops;  /* maxima taken out of those edges */
     int64_t work;
     fgi_progress progress;
 };

@@ -1,41 +1,47 @@
 /* exact/branch.c - depth-first branch and bound (method "bnb"): exact, anytime, for what presolve and fixing have left.
  *
- * A node is a compact problem (exact/node.h). Dual ascent on it gives a bound, removes labels whose reduced cost shows that
- * they cannot beat the incumbent, and suggests a labeling. Then one variable is split into its best label (a child, visited
- * first) and the rest (the node itself, with that label removed). The bound of the whole search is the largest bound on the
- * stack. Time never decides anything: a run cut into slices visits the same nodes. */
+ * A node is a compact problem (exact/node.h). Dual ascent on it gives a bound, removes labels whose reduced cost shows
+ * that they cannot beat the incumbent, and suggests a labeling. Then one variable is split into its best label (a
+ * child, visited first) and the rest (the node itself, with that label removed). The bound of the whole search is the
+ * largest bound on the stack. Time never decides anything: a run cut into slices visits the same nodes. */
 #include <string.h>
 #include "exact/node.h"
 #include "model/step.h"
 #include "primal/labeling.h"
 #include "solver.h"
 
-enum { MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
-        ROOT_ITERATIONS = 300, NODE_ITERATIONS = 25, CLOCK_WORK = 200000, DECODE_OPERATIONS = 2000000,
-        CONSTRUCT_OPERATIONS = 300000, CONSTRUCT_COST = 30 /* in table entries */ };
+enum {
+    MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
+    ROOT_ITERATIONS = 300,
+    NODE_ITERATIONS = 25,
+    CLOCK_WORK = 200000,
+    DECODE_OPERATIONS = 2000000,
+    CONSTRUCT_OPERATIONS = 300000,
+    CONSTRUCT_COST = 30 /* in table entries */
+};
 
 typedef struct frame {
     fgi_problem *problem;
-    int32_t var;          /* next variable of the sweep */
+    int32_t var; /* next variable of the sweep */
     int forward;
-    int iterations;       /* of dual ascent, since the last change by hand */
-    double bound_before;  /* at the start of the current iteration */
+    int iterations;      /* of dual ascent, since the last change by hand */
+    double bound_before; /* at the start of the current iteration */
     int decoded;
 } frame;
 
 typedef struct branch {
     frame *stack;
     int64_t depth, capacity;
-    int32_t *current;     /* labels of the root model: the variables that the path has fixed */
-    int32_t *labels;      /* of the problem at hand */
-    fgi_local *local;     /* improves decoded labelings */
+    int32_t *current;         /* labels of the root model: the variables that the path has fixed */
+    int32_t *labels;          /* of the problem at hand */
+    fgi_local *local;         /* improves decoded labelings */
     fgi_construct *construct; /* makes them feasible; NULL: nothing is forbidden */
-    double *preferences;  /* beliefs of the problem at hand, by label of the root model */
-    int64_t constructing; /* work spent on that */
+    double *preferences;      /* beliefs of the problem at hand, by label of the root model */
+    int64_t constructing;     /* work spent on that */
     double *scratch;
-    double *weight;       /* per root variable: how often it closed a node */
-    double *cost;         /* per variable of the problem at hand: what its factors cost on average */
-    fgi_lattice lattice;  /* scores that can occur */
+    double *weight;             /* per root variable: how often it closed a node */
+    double *cost;               /* per variable of the problem at hand: what its factors cost on average */
+    fgi_lattice lattice;        /* scores that can occur */
     int64_t nodes, work, total; /* work: since the last look at the clock */
 } branch;
 
@@ -81,17 +87,20 @@ static void report_bound(fgi_solver *s) {
     const branch *b = s->state;
     double bound = -INFINITY;
     for (int64_t d = 0; d < b->depth; d++) bound = fgi_larger(bound, b->stack[d].problem->bound);
-    if (bound > -INFINITY) bound = fgi_lattice_floor(&b->lattice, bound + 1e-12 * fabs(bound)); /* rounding of the incremental bounds */
+    if (bound > -INFINITY)
+        bound = fgi_lattice_floor(&b->lattice, bound + 1e-12 * fabs(bound)); /* rounding of the incremental bounds */
     fgi_solver_bound(s, fgi_larger(bound, reached(s)));
 }
 
-/* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if there is one. */
+/* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if
+ * there is one. */
 static int construct(fgi_solver *s, const fgi_problem *p) {
     branch *b = s->state;
     const fgi_structure *st = s->model->s;
     if (!b->construct || b->constructing > b->total / 4 + CONSTRUCT_OPERATIONS) return 0;
     for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++) b->preferences[k] = -INFINITY;
-    for (int64_t i = 0; i < st->n_vars; i++) b->preferences[st->unary_begin[i] + b->current[i]] = 0; /* what the path has fixed */
+    for (int64_t i = 0; i < st->n_vars; i++)
+        b->preferences[st->unary_begin[i] + b->current[i]] = 0; /* what the path has fixed */
     for (int32_t i = 0; i < p->n; i++) {
         double *of = b->preferences + st->unary_begin[p->root_var[i]];
         for (int32_t a = 0; a < st->cards[p->root_var[i]]; a++) of[a] = -INFINITY;
@@ -152,7 +161,9 @@ static int32_t choose(branch *b, const fgi_problem *p, double left) {
 static int32_t best_label(const fgi_problem *p, int32_t var) {
     int32_t best = -1;
     for (int32_t a = 0; a < p->card[var]; a++)
-        if (p->unary[p->begin[var] + a] > -INFINITY && (best < 0 || p->belief[p->begin[var] + a] > p->belief[p->begin[var] + best])) best = a;
+        if (p->unary[p->begin[var] + a] > -INFINITY &&
+            (best < 0 || p->belief[p->begin[var] + a] > p->belief[p->begin[var] + best]))
+            best = a;
     return best;
 }
 
@@ -274,9 +285,12 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
         if (!b->construct || !b->preferences) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     }
     fgi_problem *root = NULL;
-    if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
-    if (rc) return fgi_fail(err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
+    if (rc)
+        return fgi_fail(
+            err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
     b->lattice = fgi_lattice_find(s->model);
     return push(s, root);
 }
@@ -284,7 +298,8 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
 /* Only before the first step: afterwards the root has changed. */
 static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     branch *b = s->state;
-    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1) return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
+    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1)
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
     fgi_problem_set_messages(b->stack[0].problem, mu, b->scratch);
     return FGI_OK;
 }
@@ -313,5 +328,9 @@ static void bnb_destroy(fgi_solver *s) {
     free(b);
 }
 
-const fgi_solver_ops fgi_bnb_ops = {.name = "bnb", .create = bnb_create, .run = bnb_run, .destroy = bnb_destroy,
-                                    .warm_start = bnb_warm_start, .message_size = bnb_message_size};
+const fgi_solver_ops fgi_bnb_ops = {.name = "bnb",
+    .create = bnb_create,
+    .run = bnb_run,
+    .destroy = bnb_destroy,
+    .warm_start = bnb_warm_start,
+    .message_size = bnb_message_size};

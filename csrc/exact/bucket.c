@@ -18,7 +18,9 @@ void fgi_bucket_free(fgi_bucket *b) {
     memset(b, 0, sizeof *b);
 }
 
-int fgi_bucket_reserve(fgi_bucket *b, int64_t n) { return fgi_grow(&b->inputs, &b->input_capacity, n, sizeof *b->inputs); }
+int fgi_bucket_reserve(fgi_bucket *b, int64_t n) {
+    return fgi_grow(&b->inputs, &b->input_capacity, n, sizeof *b->inputs);
+}
 
 static int has(const fgi_input *f, int32_t position) {
     for (int32_t k = 0; k < f->n_dims; k++)
@@ -32,8 +34,10 @@ static int64_t table_size(const fgi_input *f, const int32_t *card_at) {
     return size;
 }
 
-/* How many of the fastest output variables form the block. It ends early where the largest input would cease to be contiguous. */
-static int32_t choose_inner(const fgi_bucket *b, const int32_t *bag, int32_t n_bag, const int32_t *card_at, int64_t *block) {
+/* How many of the fastest output variables form the block. It ends early where the largest input would cease to be
+ * contiguous. */
+static int32_t choose_inner(
+    const fgi_bucket *b, const int32_t *bag, int32_t n_bag, const int32_t *card_at, int64_t *block) {
     const fgi_input *largest = NULL;
     int64_t most = 0;
     for (int64_t k = 0; k < b->n_inputs; k++) {
@@ -68,7 +72,8 @@ static int64_t stride_of(const fgi_input *f, int32_t position, const int32_t *ca
 }
 
 /* Offsets of an input at the states of the block, one per run of states that lie side by side in it; sets f->run. */
-static void block_offsets(fgi_input *f, const int32_t *inner, int32_t n_inner, const int32_t *card_at, int64_t *offsets) {
+static void block_offsets(
+    fgi_input *f, const int32_t *inner, int32_t n_inner, const int32_t *card_at, int64_t *offsets) {
     int32_t k = n_inner;
     int64_t n = 1;
     f->run = 1;
@@ -114,7 +119,8 @@ fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const i
         !fgi_grow(&b->digit, &b->digit_capacity, b->n_outer + 1, sizeof(int32_t)) ||
         !fgi_grow(&b->strides, &b->stride_capacity, b->n_inputs * b->n_outer + 1, sizeof(int64_t)) ||
         !fgi_grow(&b->offsets, &b->offset_capacity, (b->n_inputs + 1) * b->block, sizeof(int64_t)) ||
-        !fgi_grow(&b->base, &b->base_capacity, states, sizeof(double)) || !fgi_grow(&b->sum, &b->sum_capacity, states, sizeof(double)) ||
+        !fgi_grow(&b->base, &b->base_capacity, states, sizeof(double)) ||
+        !fgi_grow(&b->sum, &b->sum_capacity, states, sizeof(double)) ||
         !fgi_grow(&b->row, &b->row_capacity, b->card, sizeof(double)))
         return FGI_NO_MEMORY;
     for (int32_t k = 0; k < b->n_outer; k++) b->outer_card[k] = card_at[bag[k]];
@@ -126,7 +132,8 @@ fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const i
         fgi_input *f = &b->inputs[j];
         int outer = 0, covered = 0;
         f->stride_at = j * b->n_outer;
-        for (int32_t k = 0; k < b->n_outer; k++) outer += (b->strides[f->stride_at + k] = stride_of(f, bag[k], card_at)) != 0;
+        for (int32_t k = 0; k < b->n_outer; k++)
+            outer += (b->strides[f->stride_at + k] = stride_of(f, bag[k], card_at)) != 0;
         for (int32_t k = 0; k < n_inner; k++) covered += has(f, inner[k]);
         if (!outer) {
             f->kind = INPUT_BASE;
@@ -168,7 +175,8 @@ static void seek(fgi_bucket *b, int64_t index) {
 static void step(fgi_bucket *b) {
     int32_t k = b->n_outer - 1;
     for (; k >= 0 && b->digit[k] + 1 == b->outer_card[k]; k--) {
-        for (int64_t j = 0; j < b->n_inputs; j++) b->inputs[j].offset -= b->digit[k] * b->strides[b->inputs[j].stride_at + k];
+        for (int64_t j = 0; j < b->n_inputs; j++)
+            b->inputs[j].offset -= b->digit[k] * b->strides[b->inputs[j].stride_at + k];
         b->digit[k] = 0;
     }
     if (k < 0) return;
@@ -195,7 +203,8 @@ static void reduce(const double *sum, int64_t block, int32_t card, double *out) 
     }
 }
 
-static void reduce_arg(const double *sum, int64_t block, int32_t card, double *out, void *arg, int64_t at, int arg_size) {
+static void reduce_arg(
+    const double *sum, int64_t block, int32_t card, double *out, void *arg, int64_t at, int arg_size) {
     if (card == 2) {
         uint8_t *to = (uint8_t *)arg + at;
         for (int64_t t = 0; t < block; t++) {
@@ -216,7 +225,8 @@ static void reduce_arg(const double *sum, int64_t block, int32_t card, double *o
 }
 
 /* The case that matters in binary grids: one large input, binary variable. */
-static void fused_binary(const double *base, const double *row, const double *f, int64_t block, double *out, uint8_t *arg) {
+static void fused_binary(
+    const double *base, const double *row, const double *f, int64_t block, double *out, uint8_t *arg) {
     const double r0 = row[0], r1 = row[1];
     if (!arg) {
         for (int64_t t = 0; t < block; t++) {
@@ -267,7 +277,7 @@ void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, voi
                 for (int32_t a = 0; a < card; a++) b->row[a] += b->inputs[j].values[b->inputs[j].offset + a];
         if (fused) {
             fused_binary(b->base, b->row, only->values + only->offset, b->block, out + i * b->block,
-                         arg ? (uint8_t *)arg + i * b->block : NULL);
+                arg ? (uint8_t *)arg + i * b->block : NULL);
             continue;
         }
         start_sum(b, b->sum);
@@ -287,7 +297,8 @@ void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, voi
 /* ---- leaves ------------------------------------------------------------------------------------------------- */
 
 /* With forbidden entries raised to a finite score: entry by entry. */
-static void leaf_raised(const fgi_view *v, int x_fast, const double *u, int32_t n_x, int32_t n_y, double forbidden, double *out) {
+static void leaf_raised(
+    const fgi_view *v, int x_fast, const double *u, int32_t n_x, int32_t n_y, double forbidden, double *out) {
     for (int32_t y = 0; y < n_y; y++) {
         double best = -INFINITY;
         for (int32_t x = 0; x < n_x; x++) {
@@ -300,7 +311,8 @@ static void leaf_raised(const fgi_view *v, int x_fast, const double *u, int32_t 
     }
 }
 
-fgi_rc fgi_bucket_leaf(fgi_bucket *b, const fgi_view *v, int x_fast, const double *u, int32_t n_x, int32_t n_y, double forbidden, double *out) {
+fgi_rc fgi_bucket_leaf(fgi_bucket *b, const fgi_view *v, int x_fast, const double *u, int32_t n_x, int32_t n_y,
+    double forbidden, double *out) {
     const fgi_kernels *k = fgi_kernels_get();
     if (forbidden > -INFINITY) {
         leaf_raised(v, x_fast, u, n_x, n_y, forbidden, out);

@@ -1,4 +1,5 @@
-/* exact/eliminate.c - the public handles of bucket elimination: a whole model, and a subset given the rest. See fginfer_exact.h. */
+/* exact/eliminate.c - the public handles of bucket elimination: a whole model, and a subset given the rest. See
+ * fginfer_exact.h. */
 #include <string.h>
 #include "exact/eliminate.h"
 #include "fginfer_exact.h"
@@ -63,9 +64,11 @@ void fgi_eliminate_info_get(const fgi_eliminate *e, fgi_eliminate_info *info) { 
 fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *info, fgi_error *err) {
     fgi_rc rc = FGI_OK;
     if (e->info.memory > e->memory_limit) {
-        rc = e->info.width < 0 ? fgi_fail(err, FGI_UNSUPPORTED, -1, "no elimination order fits the memory limit of %.0f bytes", e->memory_limit)
-                               : fgi_fail(err, FGI_UNSUPPORTED, -1, "elimination of width %d needs %.0f bytes, more than the limit of %.0f",
-                                          e->info.width, e->info.memory, e->memory_limit);
+        rc = e->info.width < 0 ? fgi_fail(err, FGI_UNSUPPORTED, -1,
+                                     "no elimination order fits the memory limit of %.0f bytes", e->memory_limit)
+                               : fgi_fail(err, FGI_UNSUPPORTED, -1,
+                                     "elimination of width %d needs %.0f bytes, more than the limit of %.0f",
+                                     e->info.width, e->info.memory, e->memory_limit);
     } else if (e->info.status == FGI_RUNNING) {
         int done = 0;
         rc = fgi_engine_run(e->engine, 0, seconds < 0 ? INFINITY : fgi_clock() + seconds, &done);
@@ -93,8 +96,8 @@ int fgi_eliminate_labels(fgi_eliminate *e, int32_t *labels) {
 struct fgi_subset {
     fgi_model *model;
     fgi_engine *engine;
-    int32_t *old;      /* labels of the subset before the call */
-    uint8_t *member;   /* per variable */
+    int32_t *old;    /* labels of the subset before the call */
+    uint8_t *member; /* per variable */
     int64_t capacity;
     double work;
 };
@@ -126,7 +129,8 @@ fgi_rc fgi_subset_create(const fgi_model *m, fgi_subset **out, fgi_error *err) {
 double fgi_subset_work(const fgi_subset *w) { return w->work; }
 
 /* The terms that touch the subset at the present labels, forbidden entries counted as `forbidden`. */
-static double subset_score(const fgi_subset *w, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
+static double subset_score(
+    const fgi_subset *w, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
     const fgi_model *m = w->model;
     fgi_sum sum = {0};
     for (int64_t k = 0; k < n; k++) {
@@ -142,13 +146,16 @@ static double subset_score(const fgi_subset *w, const int32_t *labels, const int
     return fgi_sum_value(&sum);
 }
 
-fgi_rc fgi_eliminate_subset(fgi_subset *w, int32_t *labels, const int32_t *subset, int64_t n, int64_t max_table, double forbidden, double *gain) {
+fgi_rc fgi_eliminate_subset(fgi_subset *w, int32_t *labels, const int32_t *subset, int64_t n, int64_t max_table,
+    double forbidden, double *gain) {
     *gain = 0;
     w->work = 0;
     if (n > w->model->s->n_vars) return FGI_BAD_ARGUMENT;
     if (!fgi_grow(&w->old, &w->capacity, n, sizeof(int32_t))) return FGI_NO_MEMORY;
     fgi_rc rc = fgi_engine_pose(w->engine, labels, subset, n, forbidden);
-    if (!rc) rc = fgi_engine_order(w->engine, fmin(log2((double)(max_table > 1 ? max_table : 1)) + 1e-9, LOG2_CAP), 1e6 + 1e4 * (double)n);
+    if (!rc)
+        rc = fgi_engine_order(
+            w->engine, fmin(log2((double)(max_table > 1 ? max_table : 1)) + 1e-9, LOG2_CAP), 1e6 + 1e4 * (double)n);
     if (rc) return rc;
     w->work = fgi_engine_bags(w->engine)->work;
     int done = 0;

@@ -1,8 +1,9 @@
 /* exact/eliminate.h - elimination orders and bucket elimination, inside the core.
  *
  * An *orderer* turns a set of scopes into an elimination order with its bags: bag(v) are the neighbours of v when it is
- * eliminated, which is exactly the scope of the message that bucket v sends. An *engine* runs the buckets of one order over
- * a model, or over a subset of its variables with all others held at given labels. Both keep their memory between uses. */
+ * eliminated, which is exactly the scope of the message that bucket v sends. An *engine* runs the buckets of one order
+ * over a model, or over a subset of its variables with all others held at given labels. Both keep their memory between
+ * uses. */
 #ifndef FGI_ELIMINATE_H
 #define FGI_ELIMINATE_H
 #include "model/model.h"
@@ -14,19 +15,19 @@ int fgi_grow(void *p, int64_t *capacity, int64_t need, size_t size);
 /* ---- orders ------------------------------------------------------------------------------------------------- */
 
 typedef struct fgi_scopes {
-    int32_t n;                /* vertices */
+    int32_t n; /* vertices */
     const int32_t *cards;
     int64_t n_scopes;
-    const int64_t *begin;     /* n_scopes + 1 */
+    const int64_t *begin; /* n_scopes + 1 */
     const int32_t *vars;
 } fgi_scopes;
 
 /* order[p] is eliminated p-th; bag[begin[p] .. begin[p+1]) are the *positions* of its neighbours then, descending. */
 typedef struct fgi_bags {
     int32_t n;
-    int32_t width;            /* size of the largest bag */
-    double log2_largest;      /* of the largest joint table, the eliminated variable included */
-    double work;              /* sum of the sizes of all joint tables */
+    int32_t width;       /* size of the largest bag */
+    double log2_largest; /* of the largest joint table, the eliminated variable included */
+    double work;         /* sum of the sizes of all joint tables */
     int32_t *order;
     int64_t *begin;
     int32_t *bag;
@@ -36,8 +37,8 @@ typedef struct fgi_bags {
 typedef struct fgi_orderer fgi_orderer;
 fgi_orderer *fgi_orderer_create(void);
 void fgi_orderer_free(fgi_orderer *o);
-/* Tries smallest-table, then min-fill orders, with random ties, as long as that is cheap beside the elimination itself and within
- * `effort` steps in all. Gives up on orders whose largest table exceeds 2^log2_limit entries.
+/* Tries smallest-table, then min-fill orders, with random ties, as long as that is cheap beside the elimination itself
+ * and within `effort` steps in all. Gives up on orders whose largest table exceeds 2^log2_limit entries.
  * FGI_UNSUPPORTED: no order was found. *out stays valid until the next call. */
 fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, double effort, const fgi_bags **out);
 
@@ -46,8 +47,8 @@ fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, d
 typedef struct fgi_engine fgi_engine;
 fgi_engine *fgi_engine_create(const fgi_model *m); /* borrows the model */
 void fgi_engine_free(fgi_engine *e);
-/* Poses the problem: `subset` (NULL: all variables) is free, the others are held at `labels`; forbidden entries count as
- * `forbidden` (-INFINITY to be exact, a large negative number to search for the least infeasible labeling). */
+/* Poses the problem: `subset` (NULL: all variables) is free, the others are held at `labels`; forbidden entries count
+ * as `forbidden` (-INFINITY to be exact, a large negative number to search for the least infeasible labeling). */
 fgi_rc fgi_engine_pose(fgi_engine *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden);
 /* Finds an order; FGI_UNSUPPORTED as above. */
 fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort);
@@ -59,7 +60,7 @@ double fgi_engine_memory(const fgi_engine *e);
 fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done);
 /* Back to the start with the same order and the model's present unaries (all variables must be free). */
 void fgi_engine_restart(fgi_engine *e);
-double fgi_engine_value(const fgi_engine *e);   /* optimum of the terms that touch the subset */
+double fgi_engine_value(const fgi_engine *e);    /* optimum of the terms that touch the subset */
 double fgi_engine_progress(const fgi_engine *e); /* fraction of the work done */
 /* Writes optimal labels of the free variables; call when done and the value is not -INFINITY. */
 void fgi_engine_traceback(fgi_engine *e, int32_t *labels);

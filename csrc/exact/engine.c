@@ -1,7 +1,9 @@
-/* exact/engine.c - poses a problem (a model, or a subset of it with the rest fixed) and runs its buckets; see exact/eliminate.h.
+/* exact/engine.c - poses a problem (a model, or a subset of it with the rest fixed) and runs its buckets; see
+ * exact/eliminate.h.
  *
- * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and messages
- * whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest position in it. */
+ * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and
+ * messages whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest
+ * position in it. */
 #include <string.h>
 #include "exact/bucket.h"
 
@@ -11,22 +13,22 @@ enum { SPARES = 4 };
 enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
 
 typedef struct message {
-    double *values;          /* over bag(p); NULL: none */
-    void *arg;               /* best labels, when the inputs were freed */
+    double *values; /* over bag(p); NULL: none */
+    void *arg;      /* best labels, when the inputs were freed */
     int64_t size;
-    int32_t next;            /* next message of the same consumer; -1 ends the list */
+    int32_t next; /* next message of the same consumer; -1 ends the list */
 } message;
 
 struct fgi_engine {
     const fgi_model *m;
-    const int32_t *labels;   /* of the variables that are held */
+    const int32_t *labels; /* of the variables that are held */
     double forbidden;
     int32_t n;
-    int32_t *local;          /* per variable: index in the subset, after ordering its position; -1: held */
-    int32_t *var, *card;     /* per subset index, after ordering per position */
+    int32_t *local;      /* per variable: index in the subset, after ordering its position; -1: held */
+    int32_t *var, *card; /* per subset index, after ordering per position */
     int64_t *unary_at;
     double *unary;
-    int64_t n_factors;       /* with at least two free variables */
+    int64_t n_factors; /* with at least two free variables */
     int32_t *factor, *factor_next;
     int64_t *scope_begin;
     int32_t *scope;
@@ -34,24 +36,27 @@ struct fgi_engine {
     const fgi_bags *bags;
     int32_t *first_factor, *first_message;
     message *messages;
-    int32_t *scratch;        /* n: permutation */
+    int32_t *scratch; /* n: permutation */
     /* the run */
     fgi_bucket bucket;
-    double *slices;          /* dense copies of the present bucket's factors */
+    double *slices; /* dense copies of the present bucket's factors */
     int32_t *slice_dims;
-    double *arena;           /* messages of small problems */
+    double *arena; /* messages of small problems */
     int64_t arena_used;
     int32_t p;
     int open;
-    int64_t block;           /* next block of the open bucket */
+    int64_t block; /* next block of the open bucket */
     double work_done;
     fgi_sum value;
-    struct { double *values; int64_t size; } spare[SPARES]; /* freed tables, for reuse: fresh pages are not free */
+    struct {
+        double *values;
+        int64_t size;
+    } spare[SPARES];         /* freed tables, for reuse: fresh pages are not free */
     int32_t n_messages_held; /* messages[0 .. n) may own memory */
     int keep;
-    int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity, begin_capacity,
-        scope_capacity, first_factor_capacity, first_message_capacity, message_capacity, scratch_capacity, slice_capacity,
-        dims_capacity, arena_capacity;
+    int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity,
+        begin_capacity, scope_capacity, first_factor_capacity, first_message_capacity, message_capacity,
+        scratch_capacity, slice_capacity, dims_capacity, arena_capacity;
 };
 
 fgi_engine *fgi_engine_create(const fgi_model *m) {
@@ -89,8 +94,8 @@ void fgi_engine_free(fgi_engine *e) {
     drop_spares(e);
     fgi_orderer_free(e->orderer);
     fgi_bucket_free(&e->bucket);
-    void *owned[] = {e->local, e->var, e->card, e->unary_at, e->unary, e->factor, e->factor_next, e->scope_begin, e->scope, e->first_factor,
-                     e->first_message, e->messages, e->scratch, e->slices, e->slice_dims, e->arena};
+    void *owned[] = {e->local, e->var, e->card, e->unary_at, e->unary, e->factor, e->factor_next, e->scope_begin,
+        e->scope, e->first_factor, e->first_message, e->messages, e->scratch, e->slices, e->slice_dims, e->arena};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     free(e);
 }
@@ -116,7 +121,8 @@ static void add_to_unary(fgi_engine *e, const fgi_view *v, int32_t k, double *u)
     if (v->arity == 2) {
         const int32_t other = e->labels[v->vars[1 - k]];
         if (v->kind != FGI_DENSE) {
-            for (int32_t a = 0; a < card; a++) u[a] += raise(e, k == 0 ? fgi_view_at2(v, a, other) : fgi_view_at2(v, other, a));
+            for (int32_t a = 0; a < card; a++)
+                u[a] += raise(e, k == 0 ? fgi_view_at2(v, a, other) : fgi_view_at2(v, other, a));
             return;
         }
         /* First variable fixed picks a row of the factor's view, the second a column. */
@@ -210,8 +216,10 @@ fgi_rc fgi_engine_pose(fgi_engine *e, const int32_t *labels, const int32_t *subs
     e->arena_used = 0;
     memset(&e->value, 0, sizeof e->value);
     if (!subset) n = e->m->s->n_vars;
-    if (!fgi_grow(&e->var, &e->var_capacity, n, sizeof(int32_t)) || !fgi_grow(&e->card, &e->card_capacity, n, sizeof(int32_t)) ||
-        !fgi_grow(&e->unary_at, &e->unary_at_capacity, n, sizeof(int64_t)) || !fgi_grow(&e->scratch, &e->scratch_capacity, n, sizeof(int32_t)))
+    if (!fgi_grow(&e->var, &e->var_capacity, n, sizeof(int32_t)) ||
+        !fgi_grow(&e->card, &e->card_capacity, n, sizeof(int32_t)) ||
+        !fgi_grow(&e->unary_at, &e->unary_at_capacity, n, sizeof(int64_t)) ||
+        !fgi_grow(&e->scratch, &e->scratch_capacity, n, sizeof(int32_t)))
         return FGI_NO_MEMORY;
     e->n = (int32_t)n;
     return pose_all(e, subset);
@@ -257,7 +265,8 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
         e->scratch[b->order[p]] = p;
     }
     for (int32_t p = 0; p < n; p++)
-        for (int64_t k = b->begin[p]; k < b->begin[p + 1]; k++) e->messages[p].size *= e->card[b->bag[k]]; /* below 2^log2_limit */
+        for (int64_t k = b->begin[p]; k < b->begin[p + 1]; k++)
+            e->messages[p].size *= e->card[b->bag[k]]; /* below 2^log2_limit */
     for (int64_t k = e->n_factors; k-- > 0;) {
         for (int64_t l = e->scope_begin[k]; l < e->scope_begin[k + 1]; l++) e->scope[l] = e->scratch[e->scope[l]];
         sort_descending(e->scope + e->scope_begin[k], e->scope_begin[k + 1] - e->scope_begin[k]);
@@ -271,14 +280,18 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
 
 const fgi_bags *fgi_engine_bags(const fgi_engine *e) { return e->bags; }
 double fgi_engine_value(const fgi_engine *e) { return fgi_sum_value(&e->value); }
-double fgi_engine_progress(const fgi_engine *e) { return e->bags && e->bags->work > 0 ? e->work_done / e->bags->work : 1.0; }
+double fgi_engine_progress(const fgi_engine *e) {
+    return e->bags && e->bags->work > 0 ? e->work_done / e->bags->work : 1.0;
+}
 
 static int32_t bag_size(const fgi_engine *e, int32_t p) { return (int32_t)(e->bags->begin[p + 1] - e->bags->begin[p]); }
 static const int32_t *bag_of(const fgi_engine *e, int32_t p) { return e->bags->bag + e->bags->begin[p]; }
 static int arg_size(int32_t card) { return card <= 256 ? 1 : card <= 65536 ? 2 : 4; }
 
 /* True when bucket p remembers its best labels so that its inputs can go. */
-static int forgets_inputs(const fgi_engine *e, int64_t input_entries) { return !e->keep && input_entries >= LARGE_INPUT; }
+static int forgets_inputs(const fgi_engine *e, int64_t input_entries) {
+    return !e->keep && input_entries >= LARGE_INPUT;
+}
 
 double fgi_engine_memory(const fgi_engine *e) {
     double live = 0, peak = 0;
@@ -352,7 +365,8 @@ static double *allocate_table(int64_t size) {
     return values;
 }
 
-/* A spare table of about the right size. When there is none, spares are given back first, so that they never add to the peak. */
+/* A spare table of about the right size. When there is none, spares are given back first, so that they never add to the
+ * peak. */
 static double *reuse_or_allocate(fgi_engine *e, int64_t size) {
     for (int k = 0; k < SPARES; k++) {
         double *values = e->spare[k].values;
@@ -393,14 +407,17 @@ static fgi_rc collect_inputs(fgi_engine *e, int32_t p) {
         entries += size;
     }
     for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) count++;
-    if (!fgi_bucket_reserve(b, count) || !fgi_grow(&e->slices, &e->slice_capacity, entries, sizeof(double))) return FGI_NO_MEMORY;
+    if (!fgi_bucket_reserve(b, count) || !fgi_grow(&e->slices, &e->slice_capacity, entries, sizeof(double)))
+        return FGI_NO_MEMORY;
     b->n_inputs = 0;
     b->card = e->card[p];
     b->unary = u;
     double *to = e->slices;
     for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k]) {
         fgi_input *f = &b->inputs[b->n_inputs++];
-        *f = (fgi_input){.values = to, .n_dims = (int32_t)(e->scope_begin[k + 1] - e->scope_begin[k]), .dims = e->scope + e->scope_begin[k]};
+        *f = (fgi_input){.values = to,
+            .n_dims = (int32_t)(e->scope_begin[k + 1] - e->scope_begin[k]),
+            .dims = e->scope + e->scope_begin[k]};
         slice(e, k, to);
         int64_t size = 1;
         for (int32_t l = 0; l < f->n_dims; l++) size *= e->card[f->dims[l]];
@@ -433,7 +450,8 @@ static fgi_rc run_leaf(fgi_engine *e, int32_t p, double *out) {
         for (int32_t a = 0; a < e->card[p]; a++) u[a] += e->messages[q].values[a];
     const fgi_view v = fgi_factor_view(e->m, e->factor[e->first_factor[p]]);
     const int second = v.vars[1] == e->var[p];
-    return fgi_bucket_leaf(&e->bucket, &v, second != v.transposed, u, e->card[p], e->card[bag_of(e, p)[0]], e->forbidden, out);
+    return fgi_bucket_leaf(
+        &e->bucket, &v, second != v.transposed, u, e->card[p], e->card[bag_of(e, p)[0]], e->forbidden, out);
 }
 
 static void end_bucket(fgi_engine *e, int32_t p) {
@@ -469,7 +487,8 @@ static fgi_rc begin_bucket(fgi_engine *e, int32_t p) {
     }
     int64_t entries = 0;
     for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) entries += e->messages[q].size;
-    if (forgets_inputs(e, entries) && !(msg->arg = fgi_alloc(msg->size, (size_t)arg_size(e->card[p])))) return FGI_NO_MEMORY;
+    if (forgets_inputs(e, entries) && !(msg->arg = fgi_alloc(msg->size, (size_t)arg_size(e->card[p]))))
+        return FGI_NO_MEMORY;
     fgi_rc rc = collect_inputs(e, p);
     if (!rc) rc = fgi_bucket_open(&e->bucket, bag_of(e, p), bag_size(e, p), e->card);
     e->open = !rc;
@@ -495,7 +514,8 @@ fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
             const fgi_bucket *b = &e->bucket;
             int64_t per_block = b->block * b->card, chunk = STEP_STATES / per_block + 1, left = b->n_blocks - e->block;
             if (chunk > left) chunk = left;
-            fgi_bucket_blocks(&e->bucket, e->block, e->block + chunk, e->messages[p].values, e->messages[p].arg, arg_size(e->card[p]));
+            fgi_bucket_blocks(&e->bucket, e->block, e->block + chunk, e->messages[p].values, e->messages[p].arg,
+                arg_size(e->card[p]));
             e->block += chunk;
             since += (double)(chunk * per_block);
             if (e->block == b->n_blocks) end_bucket(e, p);
@@ -527,14 +547,17 @@ void fgi_engine_restart(fgi_engine *e) {
 /* ---- labels ------------------------------------------------------------------------------------------------- */
 
 static int32_t stored_label(const void *arg, int size, int64_t at) {
-    return size == 1 ? ((const uint8_t *)arg)[at] : size == 2 ? ((const uint16_t *)arg)[at] : ((const int32_t *)arg)[at];
+    return size == 1 ? ((const uint8_t *)arg)[at]
+        : size == 2  ? ((const uint16_t *)arg)[at]
+                     : ((const int32_t *)arg)[at];
 }
 
 /* Index of the present labels in the message of bucket q, with its fastest variable at 0. */
 static int64_t message_index(const fgi_engine *e, int32_t q, const int32_t *labels, int skip_fastest) {
     const int32_t n = bag_size(e, q), *dims = bag_of(e, q);
     int64_t at = 0;
-    for (int32_t k = 0; k < n; k++) at = at * e->card[dims[k]] + (skip_fastest && k == n - 1 ? 0 : labels[e->var[dims[k]]]);
+    for (int32_t k = 0; k < n; k++)
+        at = at * e->card[dims[k]] + (skip_fastest && k == n - 1 ? 0 : labels[e->var[dims[k]]]);
     return at;
 }
 

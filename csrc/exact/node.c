@@ -32,7 +32,8 @@ void fgi_problem_free(fgi_problem *p) {
     free(p);
 }
 
-static fgi_problem *problem_new(int64_t n, int64_t n_labels, int64_t n_factors, int64_t n_slots, int64_t n_messages, int64_t n_entries) {
+static fgi_problem *problem_new(
+    int64_t n, int64_t n_labels, int64_t n_factors, int64_t n_slots, int64_t n_messages, int64_t n_entries) {
     fgi_problem *p = fgi_calloc(1, sizeof *p);
     if (!p) return NULL;
     p->n = (int32_t)n;
@@ -59,9 +60,9 @@ static fgi_problem *problem_new(int64_t n, int64_t n_labels, int64_t n_factors, 
     p->adj_begin = fgi_calloc(n + 1, sizeof(int32_t));
     p->adj = fgi_alloc(n_slots, sizeof(int32_t));
     p->bytes = 8 * (2 * n_labels + n_messages + n_entries) + 4 * n_labels + 24 * n + 24 * n_factors + 20 * n_slots;
-    if (p->card && p->alive && p->begin && p->unary && p->belief && p->root_var && p->label && p->slot_begin && p->slot_var &&
-        p->slot_factor && p->slot_message && p->message && p->table && p->states && p->owned && p->factor_max &&
-        p->factor_low && p->factor_high && p->adj_begin && p->adj)
+    if (p->card && p->alive && p->begin && p->unary && p->belief && p->root_var && p->label && p->slot_begin &&
+        p->slot_var && p->slot_factor && p->slot_message && p->message && p->table && p->states && p->owned &&
+        p->factor_max && p->factor_low && p->factor_high && p->adj_begin && p->adj)
         return p;
     fgi_problem_free(p);
     return NULL;
@@ -163,8 +164,8 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
 
 /* How one variable of the parent appears in the child. */
 typedef struct kept {
-    int32_t child;  /* index in the child, -1: fixed */
-    int32_t first;  /* offset of its live labels in `live` */
+    int32_t child; /* index in the child, -1: fixed */
+    int32_t first; /* offset of its live labels in `live` */
     int32_t count;
 } kept;
 
@@ -338,7 +339,8 @@ done:
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
     p->unary[p->begin[var] + a] = -INFINITY;
     p->belief[p->begin[var] + a] = -INFINITY;
-    for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) p->message[p->slot_message[p->adj[k]] + a] = INFINITY;
+    for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++)
+        p->message[p->slot_message[p->adj[k]] + a] = INFINITY;
     return --p->alive[var] > 0;
 }
 
@@ -391,7 +393,8 @@ static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, 
     /* Prefix sums of messages, so that an entry costs O(1) amortised. prefix[k]: variables before k. */
     double prefix[MAX_ARITY + 1];
     prefix[0] = 0;
-    for (int32_t k = 0; k + 1 < arity; k++) prefix[k + 1] = prefix[k] + (k == position ? 0 : p->message[p->slot_message[first + k]]);
+    for (int32_t k = 0; k + 1 < arity; k++)
+        prefix[k + 1] = prefix[k] + (k == position ? 0 : p->message[p->slot_message[first + k]]);
     const int32_t last = arity - 1, cols = p->card[p->slot_var[first + last]];
     const double *row = p->table[f], *end = p->table[f] + p->states[f];
     const double *m = p->message + p->slot_message[first + last];
@@ -434,8 +437,10 @@ static double factor_maximum(const fgi_problem *p, int32_t f, double *scratch) {
 void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch) {
     for (int32_t s = 0; s < p->n_slots; s++)
         for (int32_t a = 0, i = p->slot_var[s]; a < p->card[i]; a++, mu++)
-            if (p->message[p->slot_message[s] + a] < INFINITY && fabs(*mu) < INFINITY) p->message[p->slot_message[s] + a] = *mu;
-    /* The bound is a constant and the maxima of all reparametrised parts: take the old maxima out, put the new ones in. */
+            if (p->message[p->slot_message[s] + a] < INFINITY && fabs(*mu) < INFINITY)
+                p->message[p->slot_message[s] + a] = *mu;
+    /* The bound is a constant and the maxima of all reparametrised parts: take the old maxima out, put the new ones in.
+     */
     double constant = p->bound;
     for (int32_t f = 0; f < p->n_factors; f++) constant -= p->factor_max[f];
     fgi_sum sum = {0};
@@ -444,7 +449,8 @@ void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch)
         double best = -INFINITY;
         for (int32_t a = 0; a < p->card[i]; a++) {
             double b = p->unary[p->begin[i] + a];
-            for (int32_t k = p->adj_begin[i]; b > -INFINITY && k < p->adj_begin[i + 1]; k++) b += p->message[p->slot_message[p->adj[k]] + a];
+            for (int32_t k = p->adj_begin[i]; b > -INFINITY && k < p->adj_begin[i + 1]; k++)
+                b += p->message[p->slot_message[p->adj[k]] + a];
             best = fgi_larger(best, b);
         }
         if (best == -INFINITY) continue; /* the bound is -INFINITY already */
@@ -468,7 +474,8 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
         double *mu = p->message + p->slot_message[slot];
         onward += var != p->factor_high[f];
         back += var != p->factor_low[f];
-        /* Since the sweep before this one pulled here, no other variable of the factor has been updated: mu is still right. */
+        /* Since the sweep before this one pulled here, no other variable of the factor has been updated: mu is still
+         * right. */
         int unchanged = !fresh && var == (forward ? p->factor_low[f] : p->factor_high[f]);
         if (!unchanged) {
             marginal(p, f, slot, scratch);

@@ -1,54 +1,55 @@
 /* exact/node.h - the compact problem of one node of the branch-and-bound tree, and dual ascent on it.
  *
- * A node owns dense copies of what is left of the model: live labels only, fixed variables folded away, the messages of its
- * parent folded into its tables (a reparametrisation). So a node costs what is left, and a child is cheaper than its parent. */
+ * A node owns dense copies of what is left of the model: live labels only, fixed variables folded away, the messages of
+ * its parent folded into its tables (a reparametrisation). So a node costs what is left, and a child is cheaper than
+ * its parent. */
 #ifndef FGI_BRANCH_PROBLEM_H
 #define FGI_BRANCH_PROBLEM_H
 #include "model/model.h"
 #include "base/util.h"
 
 typedef struct fgi_problem {
-    int32_t n, n_factors, n_slots;   /* variables; factors; (factor, variable) pairs */
-    int32_t max_card;                /* of the root; sizes the scratch memory */
-    int32_t *card;                   /* live labels when the problem was made */
-    int32_t *alive;                  /* live labels now */
-    int64_t *begin;                  /* n + 1 offsets into unary, belief and label */
-    double *unary;                   /* -INFINITY at dead labels; the maximum is moved into `constant` by every update */
-    double *belief;                  /* unary plus all incoming messages, maximum 0, as of the variable's last update */
-    int32_t *root_var;               /* per variable: its index in the root model */
-    int32_t *label;                  /* per label: its number in the root model */
-    int32_t *slot_begin;             /* n_factors + 1 offsets into the slots */
+    int32_t n, n_factors, n_slots; /* variables; factors; (factor, variable) pairs */
+    int32_t max_card;              /* of the root; sizes the scratch memory */
+    int32_t *card;                 /* live labels when the problem was made */
+    int32_t *alive;                /* live labels now */
+    int64_t *begin;                /* n + 1 offsets into unary, belief and label */
+    double *unary;                 /* -INFINITY at dead labels; the maximum is moved into `constant` by every update */
+    double *belief;                /* unary plus all incoming messages, maximum 0, as of the variable's last update */
+    int32_t *root_var;             /* per variable: its index in the root model */
+    int32_t *label;                /* per label: its number in the root model */
+    int32_t *slot_begin;           /* n_factors + 1 offsets into the slots */
     int32_t *slot_var;
     int32_t *slot_factor;
-    int64_t *slot_message;           /* n_slots offsets into messages */
-    double *message;                 /* mu: factor minus mu, unary plus mu; +INFINITY at dead labels */
-    const double **table;            /* per factor: its scores; the root borrows the model's where it can */
-    int64_t *states;                 /* per factor: how many */
-    double *owned;                   /* what `table` does not borrow */
-    double *factor_max;              /* max of the reparametrised factor, as long as no update has moved it */
-    int32_t *factor_low;             /* first and last variable of a factor in the order of the sweeps */
+    int64_t *slot_message; /* n_slots offsets into messages */
+    double *message;       /* mu: factor minus mu, unary plus mu; +INFINITY at dead labels */
+    const double **table;  /* per factor: its scores; the root borrows the model's where it can */
+    int64_t *states;       /* per factor: how many */
+    double *owned;         /* what `table` does not borrow */
+    double *factor_max;    /* max of the reparametrised factor, as long as no update has moved it */
+    int32_t *factor_low;   /* first and last variable of a factor in the order of the sweeps */
     int32_t *factor_high;
-    int32_t *adj_begin;              /* n + 1 offsets into adj */
-    int32_t *adj;                    /* slots of a variable, by ascending factor */
-    double bound;                    /* upper bound on every labeling of this problem: constant + all maxima */
+    int32_t *adj_begin; /* n + 1 offsets into adj */
+    int32_t *adj;       /* slots of a variable, by ascending factor */
+    double bound;       /* upper bound on every labeling of this problem: constant + all maxima */
     int64_t bytes;
-    int64_t work;                    /* entries read by updates; the caller takes it away */
+    int64_t work; /* entries read by updates; the caller takes it away */
 } fgi_problem;
 
-/* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded; FGI_UNSUPPORTED when
- * that would pass max_entries. */
+/* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded;
+ * FGI_UNSUPPORTED when that would pass max_entries. */
 fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_problem **out);
-/* What is left of `p` when variable `var` takes its label `a` (indices of p); dead labels and fixed variables are dropped.
- * FGI_UNSUPPORTED when more than max_entries are left. */
+/* What is left of `p` when variable `var` takes its label `a` (indices of p); dead labels and fixed variables are
+ * dropped. FGI_UNSUPPORTED when more than max_entries are left. */
 fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, int64_t max_entries, fgi_problem **out);
 /* Dual variables from elsewhere, in the layout of fgi_solver_messages; only for a problem made from the whole model. */
 void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch);
 void fgi_problem_free(fgi_problem *p);
 
-/* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat `cutoff`,
- * push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction has come just
- * before this one, so nothing may be reused. `scratch` has 2 * max_card entries. Returns the number of labels removed, -1 when the
- * problem cannot beat the cutoff any more. */
+/* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat
+ * `cutoff`, push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction
+ * has come just before this one, so nothing may be reused. `scratch` has 2 * max_card entries. Returns the number of
+ * labels removed, -1 when the problem cannot beat the cutoff any more. */
 int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch);
 /* Removes one label by hand; returns 0 when it was the last one. */
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a);

@@ -1,8 +1,9 @@
-/* exact/order.c - elimination orders: smallest table first, breadth first along the graph (good on strips), and min-fill.
+/* exact/order.c - elimination orders: smallest table first, breadth first along the graph (good on strips), and
+ * min-fill.
  *
- * The graph is kept as neighbour lists from which eliminated vertices are dropped lazily, so that hubs of large stars cost
- * nothing. Fill counts are exact: eliminating a simplicial vertex updates its neighbours in O(1) each; a new edge (u,w) lowers
- * the fill of every common neighbour by one; the neighbours of an eliminated vertex are counted afresh. */
+ * The graph is kept as neighbour lists from which eliminated vertices are dropped lazily, so that hubs of large stars
+ * cost nothing. Fill counts are exact: eliminating a simplicial vertex updates its neighbours in O(1) each; a new edge
+ * (u,w) lowers the fill of every common neighbour by one; the neighbours of an eliminated vertex are counted afresh. */
 #include <string.h>
 #include "exact/eliminate.h"
 
@@ -12,19 +13,19 @@ struct fgi_orderer {
     const fgi_scopes *g;
     double *log2_card;
     /* the graph as given */
-    int64_t *first;            /* n + 1 */
+    int64_t *first; /* n + 1 */
     int32_t *neighbours;
     /* the graph as it is now */
-    int64_t *at;               /* where a vertex's list starts in pool */
-    int32_t *length, *room;    /* entries (dead ones included), capacity */
-    int32_t *degree;           /* live neighbours */
-    double *log2_size;         /* of the table over the vertex and its live neighbours */
+    int64_t *at;            /* where a vertex's list starts in pool */
+    int32_t *length, *room; /* entries (dead ones included), capacity */
+    int32_t *degree;        /* live neighbours */
+    double *log2_size;      /* of the table over the vertex and its live neighbours */
     int64_t *fill;
     uint8_t *dead;
     int32_t *pool;
     int64_t pool_used;
     int32_t *stamp, now;
-    int32_t *touched;          /* vertices whose key changed */
+    int32_t *touched; /* vertices whose key changed */
     uint8_t *is_touched;
     int32_t n_touched;
     /* indexed heap */
@@ -32,11 +33,11 @@ struct fgi_orderer {
     double *key;
     uint64_t *tie;
     int32_t heap_size;
-    int64_t *scope_first;      /* scopes of a vertex */
+    int64_t *scope_first; /* scopes of a vertex */
     int32_t *scope_list;
     int64_t vertex_capacity, edge_capacity, pool_capacity, scope_capacity;
-    double steps;              /* work done, in list entries visited */
-    fgi_bags bags[2];          /* the best and the one being built */
+    double steps;     /* work done, in list entries visited */
+    fgi_bags bags[2]; /* the best and the one being built */
     int32_t *position;
 };
 
@@ -56,9 +57,9 @@ fgi_orderer *fgi_orderer_create(void) { return fgi_calloc(1, sizeof(fgi_orderer)
 
 void fgi_orderer_free(fgi_orderer *o) {
     if (!o) return;
-    void *owned[] = {o->log2_card, o->first, o->neighbours, o->at, o->length, o->room, o->degree, o->log2_size, o->fill, o->dead,
-                     o->pool, o->stamp, o->touched, o->is_touched, o->heap, o->where, o->key, o->tie, o->scope_first,
-                     o->scope_list, o->position};
+    void *owned[] = {o->log2_card, o->first, o->neighbours, o->at, o->length, o->room, o->degree, o->log2_size, o->fill,
+        o->dead, o->pool, o->stamp, o->touched, o->is_touched, o->heap, o->where, o->key, o->tie, o->scope_first,
+        o->scope_list, o->position};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     for (int k = 0; k < 2; k++) {
         free(o->bags[k].order);
@@ -108,11 +109,14 @@ static int32_t heap_pop(fgi_orderer *o) {
 static int reserve(fgi_orderer *o, int32_t n) {
     if (n + 1 <= o->vertex_capacity && o->stamp) return 1;
     int64_t wanted = (int64_t)n + n / 2 + 64;
-    struct { void **p; size_t size; } all[] = {
-        {(void **)&o->log2_card, 8}, {(void **)&o->first, 8}, {(void **)&o->at, 8}, {(void **)&o->length, 4}, {(void **)&o->room, 4},
-        {(void **)&o->degree, 4}, {(void **)&o->log2_size, 8}, {(void **)&o->fill, 8}, {(void **)&o->dead, 1}, {(void **)&o->stamp, 4},
-        {(void **)&o->touched, 4}, {(void **)&o->is_touched, 1}, {(void **)&o->heap, 4}, {(void **)&o->where, 4}, {(void **)&o->key, 8},
-        {(void **)&o->tie, 8}, {(void **)&o->scope_first, 8}, {(void **)&o->position, 4}};
+    struct {
+        void **p;
+        size_t size;
+    } all[] = {{(void **)&o->log2_card, 8}, {(void **)&o->first, 8}, {(void **)&o->at, 8}, {(void **)&o->length, 4},
+        {(void **)&o->room, 4}, {(void **)&o->degree, 4}, {(void **)&o->log2_size, 8}, {(void **)&o->fill, 8},
+        {(void **)&o->dead, 1}, {(void **)&o->stamp, 4}, {(void **)&o->touched, 4}, {(void **)&o->is_touched, 1},
+        {(void **)&o->heap, 4}, {(void **)&o->where, 4}, {(void **)&o->key, 8}, {(void **)&o->tie, 8},
+        {(void **)&o->scope_first, 8}, {(void **)&o->position, 4}};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
         void *grown = realloc(*all[k].p, (size_t)wanted * all[k].size);
         if (!grown) return 0;
@@ -131,7 +135,8 @@ static int build_graph(fgi_orderer *o, const fgi_scopes *g) {
     for (int64_t k = 0; k < slots; k++) o->scope_first[g->vars[k] + 1]++;
     for (int32_t v = 0; v < n; v++) o->scope_first[v + 1] += o->scope_first[v];
     for (int64_t s = 0; s < g->n_scopes; s++)
-        for (int64_t k = g->begin[s]; k < g->begin[s + 1]; k++) o->scope_list[o->scope_first[g->vars[k]]++] = (int32_t)s;
+        for (int64_t k = g->begin[s]; k < g->begin[s + 1]; k++)
+            o->scope_list[o->scope_first[g->vars[k]]++] = (int32_t)s;
     for (int32_t v = n; v > 0; v--) o->scope_first[v] = o->scope_first[v - 1];
     if (n > 0) o->scope_first[0] = 0;
 
@@ -244,8 +249,8 @@ static int32_t search(fgi_orderer *o, int32_t root, int32_t *queue, int32_t n) {
     return n;
 }
 
-/* Keys that follow a breadth-first search of each component from its far end (as in Cuthill and McKee), so that a long strip
- * is eliminated from one end to the other, at the width of the strip. */
+/* Keys that follow a breadth-first search of each component from its far end (as in Cuthill and McKee), so that a long
+ * strip is eliminated from one end to the other, at the width of the strip. */
 static void breadth_keys(fgi_orderer *o) {
     const int32_t n = o->g->n;
     int32_t *queue = o->touched, done = 0;
@@ -295,7 +300,8 @@ static int start_pass(fgi_orderer *o, rule by, fgi_rng *rng) {
     return 1;
 }
 
-/* Makes the neighbours of the (dead) vertex v a clique. The vertex of highest degree goes last: its list is never walked. */
+/* Makes the neighbours of the (dead) vertex v a clique. The vertex of highest degree goes last: its list is never
+ * walked. */
 static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, rule by) {
     for (int32_t k = 0; k + 1 < d; k++)
         if (o->degree[list[k]] > o->degree[list[d - 1]]) {
@@ -329,10 +335,12 @@ static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, rule by) {
 typedef enum pass_end { PASS_DONE, PASS_WORSE, PASS_NO_MEMORY } pass_end;
 
 /* Fills `bags` (positions are filled in later) unless the order gets worse than the limits. */
-static pass_end greedy_pass(fgi_orderer *o, rule by, fgi_rng *rng, double log2_limit, double work_limit, double step_limit, fgi_bags *bags) {
+static pass_end greedy_pass(
+    fgi_orderer *o, rule by, fgi_rng *rng, double log2_limit, double work_limit, double step_limit, fgi_bags *bags) {
     const int32_t n = o->g->n;
     if (!start_pass(o, by, rng)) return PASS_NO_MEMORY;
-    if (!fgi_grow(&bags->order, &bags->order_capacity, n, sizeof(int32_t)) || !fgi_grow(&bags->begin, &bags->begin_capacity, (int64_t)n + 1, sizeof(int64_t)))
+    if (!fgi_grow(&bags->order, &bags->order_capacity, n, sizeof(int32_t)) ||
+        !fgi_grow(&bags->begin, &bags->begin_capacity, (int64_t)n + 1, sizeof(int64_t)))
         return PASS_NO_MEMORY;
     bags->n = n;
     bags->width = 0;
@@ -400,8 +408,8 @@ fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, d
     fgi_rng rng = {0x5EED};
     int32_t least_left = g->n; /* vertices left when a pass gave up */
     for (int attempt = 0; attempt < 64 && o->steps < effort; attempt++) {
-        /* First a try whether the problem is easy, then the full passes. Another pass is worth at most a part of the elimination it
-         * may shorten; a step here costs about as much as eight table entries there. */
+        /* First a try whether the problem is easy, then the full passes. Another pass is worth at most a part of the
+         * elimination it may shorten; a step here costs about as much as eight table entries there. */
         const rule by = attempt == 0 || attempt == 2 ? BY_SIZE : attempt == 1 ? BY_BREADTH : BY_FILL;
         const double share = attempt <= 1 ? INFINITY : attempt <= 3 ? 0.02 : 0.004;
         const double table = best ? best->log2_largest + 1 : attempt == 0 ? fmin(EASY, log2_limit) : log2_limit;

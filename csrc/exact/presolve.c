@@ -5,11 +5,13 @@
 struct fgi_presolve {
     ps_work w;
     fgi_model *original, *reduced;
-    int32_t *var_of;        /* original variable of each reduced one; NULL: nothing was changed */
+    int32_t *var_of; /* original variable of each reduced one; NULL: nothing was changed */
     fgi_presolve_info info;
 };
 
-fgi_presolve_options fgi_presolve_options_default(void) { return (fgi_presolve_options){.reductions = FGI_REDUCE_ALL, .seconds = -1}; }
+fgi_presolve_options fgi_presolve_options_default(void) {
+    return (fgi_presolve_options){.reductions = FGI_REDUCE_ALL, .seconds = -1};
+}
 
 /* Cheap reductions first; the others only when those have come to rest. */
 static void reduce(ps_work *w) {
@@ -40,7 +42,8 @@ static int ps_pays(const ps_work *w) {
     if (before < 1e6 || w->n_records * 50 > w->n_vars) return 1;
     for (int64_t f = 0; f < w->n_factors; f++) {
         const ps_factor *x = &w->factors[f];
-        if (x->arity && x->kind == FGI_DENSE) after += (double)ps_states(w, x) / (x->table >= 0 ? w->uses[x->table] : 1);
+        if (x->arity && x->kind == FGI_DENSE)
+            after += (double)ps_states(w, x) / (x->table >= 0 ? w->uses[x->table] : 1);
     }
     return after < 0.95 * before;
 }
@@ -60,12 +63,14 @@ static void count_rest(fgi_presolve *p) {
 
 fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fgi_presolve **out, fgi_error *err) {
     const double start = fgi_clock();
-    if (o->reductions < 0 || o->reductions > FGI_REDUCE_ALL) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown reductions %d", o->reductions);
+    if (o->reductions < 0 || o->reductions > FGI_REDUCE_ALL)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown reductions %d", o->reductions);
     fgi_presolve *p = fgi_calloc(1, sizeof *p);
     if (!p) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     ps_work *w = &p->w;
     w->options = *o;
-    const double size = (double)m->s->values_begin[m->s->n_tables] + (double)m->s->unary_begin[m->s->n_vars] + 4.0 * (double)m->s->n_factors;
+    const double size = (double)m->s->values_begin[m->s->n_tables] + (double)m->s->unary_begin[m->s->n_vars] +
+        4.0 * (double)m->s->n_factors;
     if (!(w->options.work > 0)) w->options.work = fmin(4e6 + 8 * size, 4e7);
     if (w->options.table_limit <= 0) w->options.table_limit = 4096;
     w->deadline = o->seconds < 0 ? INFINITY : start + o->seconds;
@@ -118,13 +123,15 @@ static int32_t label_index(const int32_t *map, int32_t card, int32_t label) {
 }
 
 /* Adds the row of a frozen factor at the labels of its other variables to the scores of the variable's labels. */
-static void add_row(const fgi_model *m, const ps_frozen *z, int32_t var, int32_t card, const int32_t *labels, double *scores) {
+static void add_row(
+    const fgi_model *m, const ps_frozen *z, int32_t var, int32_t card, const int32_t *labels, double *scores) {
     const ps_factor *f = &z->f;
     if (f->kind != FGI_DENSE) {
         const int slot = f->vars[1] == var;
         const int32_t other = label_index(z->labels[1 - slot], z->cards[1 - slot], labels[f->vars[1 - slot]]);
         for (int32_t a = 0; a < card; a++)
-            scores[a] += f->weight * fgi_implicit_at(f->kind, m->s->params[2 * f->table], m->s->params[2 * f->table + 1], a, other);
+            scores[a] += f->weight *
+                fgi_implicit_at(f->kind, m->s->params[2 * f->table], m->s->params[2 * f->table + 1], a, other);
         return;
     }
     int64_t base = 0, stride = 1, mine = 1;
@@ -142,7 +149,8 @@ fgi_rc fgi_presolve_expand(const fgi_presolve *p, const int32_t *reduced, int32_
     const fgi_structure *s = p->reduced->s;
     for (int64_t i = 0; i < s->n_vars; i++)
         if (reduced[i] < 0 || reduced[i] >= s->cards[i])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is not in 0..%d", reduced[i], (long long)i, s->cards[i] - 1);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is not in 0..%d", reduced[i],
+                (long long)i, s->cards[i] - 1);
     if (!p->var_of) {
         if (s->n_vars) memcpy(labels, reduced, (size_t)s->n_vars * sizeof *labels);
         return FGI_OK;
@@ -156,7 +164,8 @@ fgi_rc fgi_presolve_expand(const fgi_presolve *p, const int32_t *reduced, int32_
     for (int64_t k = w->n_records; k-- > 0;) {
         const ps_record *r = &w->records[k];
         memcpy(scores, r->unary, (size_t)r->card * sizeof(double));
-        for (int32_t f = 0; f < r->n_factors; f++) add_row(p->original, &r->factors[f], r->var, r->card, labels, scores);
+        for (int32_t f = 0; f < r->n_factors; f++)
+            add_row(p->original, &r->factors[f], r->var, r->card, labels, scores);
         int32_t best = 0;
         for (int32_t a = 1; a < r->card; a++)
             if (scores[a] > scores[best]) best = a;

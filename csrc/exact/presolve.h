@@ -1,9 +1,9 @@
 /* exact/presolve.h - the working model of the presolve, shared by the presolve_*.c files.
  *
- * A working model is a model at any time: a label is removed by setting its unary score to -INFINITY, and only now and then are
- * such labels dropped from the tables ("compaction"). Tables of the original are referred to until a reduction rewrites them.
- * Arrays are never changed after a record refers to them: a rewritten factor, unary vector or label map is a new array, and all
- * of them live in one arena until the handle is freed. */
+ * A working model is a model at any time: a label is removed by setting its unary score to -INFINITY, and only now and
+ * then are such labels dropped from the tables ("compaction"). Tables of the original are referred to until a reduction
+ * rewrites them. Arrays are never changed after a record refers to them: a rewritten factor, unary vector or label map
+ * is a new array, and all of them live in one arena until the handle is freed. */
 #ifndef FGI_PRESOLVE_H
 #define FGI_PRESOLVE_H
 #include "exact/bucket.h"
@@ -13,23 +13,23 @@
 
 typedef struct ps_factor {
     int32_t *vars;
-    const double *values;   /* last variable fastest (pairwise: the first, if transposed); NULL for implicit tables */
+    const double *values; /* last variable fastest (pairwise: the first, if transposed); NULL for implicit tables */
     double weight;
-    int32_t table;          /* of the original model; -1: own values, weight 1, not transposed */
-    int16_t arity;          /* 0: dead */
+    int32_t table; /* of the original model; -1: own values, weight 1, not transposed */
+    int16_t arity; /* 0: dead */
     uint8_t kind, transposed;
-    uint8_t forbidden;      /* the table may have -INFINITY entries */
-    uint8_t todo;           /* PS_REVISE ... */
+    uint8_t forbidden; /* the table may have -INFINITY entries */
+    uint8_t todo;      /* PS_REVISE ... */
 } ps_factor;
 
-enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4 };  /* of factors */
+enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4 };     /* of factors */
 enum { PS_ELIMINATE = 1, PS_DOMINATE = 2, PS_FIX = 4 }; /* of variables */
 
 typedef struct ps_var {
-    double *unary;          /* card values; -INFINITY: removed */
-    int32_t *label;         /* the original label of each label; NULL: the same */
-    int32_t *factors;       /* may list dead factors and factors that no longer contain it */
-    int32_t card, live;     /* live: labels not removed */
+    double *unary;      /* card values; -INFINITY: removed */
+    int32_t *label;     /* the original label of each label; NULL: the same */
+    int32_t *factors;   /* may list dead factors and factors that no longer contain it */
+    int32_t card, live; /* live: labels not removed */
     int32_t n_factors, room;
     uint8_t gone, todo;
 } ps_var;
@@ -49,16 +49,18 @@ typedef struct ps_frozen {
     const int32_t **labels; /* and their label maps */
 } ps_frozen;
 
-typedef struct ps_chunk { struct ps_chunk *next; } ps_chunk;
+typedef struct ps_chunk {
+    struct ps_chunk *next;
+} ps_chunk;
 
 typedef struct ps_work {
     const fgi_model *m;
     fgi_presolve_options options;
     fgi_presolve_info info;
-    double work, deadline;  /* steps done; clock */
-    double checked;         /* work at the last look at the clock */
-    int stop;               /* limits reached: finish what is there */
-    int hopeless;           /* dominance was given up */
+    double work, deadline; /* steps done; clock */
+    double checked;        /* work at the last look at the clock */
+    int stop;              /* limits reached: finish what is there */
+    int hopeless;          /* dominance was given up */
     int dominance_passes;
     fgi_rc failure;
     int infeasible;
@@ -67,22 +69,22 @@ typedef struct ps_work {
     ps_var *vars;
     ps_factor *factors;
     int64_t n_factors, factor_capacity;
-    int32_t *uses;          /* per original table: live factors that refer to it */
-    uint8_t *supported;     /* per original table: every label has a finite state, if no label is removed */
+    int32_t *uses;      /* per original table: live factors that refer to it */
+    uint8_t *supported; /* per original table: every label has a finite state, if no label is removed */
     ps_record *records;
     int64_t n_records, record_capacity;
     ps_chunk *chunks;
     char *chunk_at;
     int64_t chunk_left;
-    int64_t own_entries;    /* values held in rewritten tables */
+    int64_t own_entries; /* values held in rewritten tables */
     fgi_bucket bucket;
-    double *scratch;        /* n doubles, see ps_scratch */
+    double *scratch; /* n doubles, see ps_scratch */
     int64_t scratch_capacity;
-    int32_t *hash;          /* of scopes, for merging */
+    int32_t *hash; /* of scopes, for merging */
     int64_t hash_size;
-    int32_t *fix_queue;     /* variables with one label left, each once */
+    int32_t *fix_queue; /* variables with one label left, each once */
     int32_t n_fix;
-    int touched;            /* something was changed: a new model is needed */
+    int touched; /* something was changed: a new model is needed */
 } ps_work;
 
 /* Memory from the arena, NULL (and failure set) when short. */
@@ -95,9 +97,9 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m);
 void ps_close(ps_work *w);
 
 int64_t ps_states(const ps_work *w, const ps_factor *f);
-void ps_strides(const ps_work *w, const ps_factor *f, int64_t *strides); /* dense only */
-int ps_slot(const ps_factor *f, int32_t var);                            /* index of var in f, or -1 */
-double ps_at2(const ps_work *w, const ps_factor *f, int32_t a, int32_t b);  /* pairwise, weighted */
+void ps_strides(const ps_work *w, const ps_factor *f, int64_t *strides);   /* dense only */
+int ps_slot(const ps_factor *f, int32_t var);                              /* index of var in f, or -1 */
+double ps_at2(const ps_work *w, const ps_factor *f, int32_t a, int32_t b); /* pairwise, weighted */
 fgi_view ps_view(const ps_work *w, const ps_factor *f);
 /* Weighted dense values of f, in the order of its variables, into out. */
 void ps_expand_table(const ps_work *w, const ps_factor *f, double *out);
@@ -105,14 +107,15 @@ void ps_expand_table(const ps_work *w, const ps_factor *f, double *out);
 /* Live factors of a variable, tidied: w->vars[i].factors[0 .. return value). */
 int32_t ps_tidy(ps_work *w, int32_t var);
 void ps_kill(ps_work *w, int64_t f);
-/* A new factor over own values (in the arena); arity 0 and 1 go to the constant and the unaries. `vars` must be in the arena. */
+/* A new factor over own values (in the arena); arity 0 and 1 go to the constant and the unaries. `vars` must be in the
+ * arena. */
 void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *values);
 /* Puts new own values in place of a factor's table. */
 void ps_replace_table(ps_work *w, int64_t f, const double *values);
 /* Adds scores to a variable's unary (they may forbid labels). */
 void ps_add_unary(ps_work *w, int32_t var, const double *scores);
 void ps_remove_label(ps_work *w, int32_t var, int32_t label);
-void ps_wake_var(ps_work *w, int32_t var);   /* its factors and neighbours deserve another look */
+void ps_wake_var(ps_work *w, int32_t var); /* its factors and neighbours deserve another look */
 int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_factors);
 /* Drops removed labels from tables where that is cheap. Returns how many variables shrank. */
 int64_t ps_compact(ps_work *w);

@@ -1,4 +1,5 @@
-/* exact/presolve_factors.c - reductions that rewrite factors: fixed variables, duplicates, separable tables, small eliminations. */
+/* exact/presolve_factors.c - reductions that rewrite factors: fixed variables, duplicates, separable tables, small
+ * eliminations. */
 #include <string.h>
 #include "exact/presolve.h"
 
@@ -48,11 +49,13 @@ int64_t ps_fix(ps_work *w) {
         while (v->unary[label] == -INFINITY) label++;
         double needed = 0;
         for (int32_t k = 0; k < n; k++)
-            if (w->factors[v->factors[k]].arity > 2) needed += (double)ps_states(w, &w->factors[v->factors[k]]) / v->card;
+            if (w->factors[v->factors[k]].arity > 2)
+                needed += (double)ps_states(w, &w->factors[v->factors[k]]) / v->card;
         if (!affords(w, needed)) continue;
         fgi_sum_add(&w->constant, v->unary[label]);
         if (!ps_record_var(w, i, NULL, 0)) break;
-        for (int32_t k = 0; k < n && !w->failure; k++) fix_slot(w, v->factors[k], ps_slot(&w->factors[v->factors[k]], i), label);
+        for (int32_t k = 0; k < n && !w->failure; k++)
+            fix_slot(w, v->factors[k], ps_slot(&w->factors[v->factors[k]], i), label);
         fixed++;
     }
     w->info.variables_fixed += fixed;
@@ -80,7 +83,8 @@ static uint64_t hash_scope(const int32_t *sorted, int32_t n) {
 /* The factor over exactly these variables, or -1; *slot is where it is, or would be put. */
 static int32_t look_up(const ps_work *w, const int32_t *sorted, int32_t n, int64_t *slot) {
     int32_t other[MERGE_ARITY];
-    for (int64_t k = (int64_t)(hash_scope(sorted, n) & (uint64_t)(w->hash_size - 1));; k = (k + 1) & (w->hash_size - 1)) {
+    for (int64_t k = (int64_t)(hash_scope(sorted, n) & (uint64_t)(w->hash_size - 1));;
+         k = (k + 1) & (w->hash_size - 1)) {
         const int32_t f = w->hash[k];
         *slot = k;
         if (f < 0) return -1;
@@ -93,7 +97,8 @@ static int32_t look_up(const ps_work *w, const int32_t *sorted, int32_t n, int64
 /* Same table read the same way: the weights add up. */
 static int same_table(const ps_factor *f, const ps_factor *g) {
     if (f->table < 0 || f->table != g->table) return 0;
-    if (!memcmp(f->vars, g->vars, (size_t)f->arity * sizeof(int32_t))) return f->transposed == g->transposed || f->kind != FGI_DENSE;
+    if (!memcmp(f->vars, g->vars, (size_t)f->arity * sizeof(int32_t)))
+        return f->transposed == g->transposed || f->kind != FGI_DENSE;
     return f->arity == 2 && (f->transposed != g->transposed || f->kind != FGI_DENSE);
 }
 
@@ -188,7 +193,8 @@ int64_t ps_merge(ps_work *w) {
     }
     for (int64_t f = 0; f < n_factors && !w->stop; f++) {
         ps_factor *g = &w->factors[f];
-        const int part_of_fresh = g->arity > 2 && g->arity <= 10 && g->kind == FGI_DENSE && (g->table < 0 || w->uses[g->table] == 1);
+        const int part_of_fresh =
+            g->arity > 2 && g->arity <= 10 && g->kind == FGI_DENSE && (g->table < 0 || w->uses[g->table] == 1);
         if (part_of_fresh && ps_states(w, g) <= MERGE_STATES) merged += absorb_parts(w, (int32_t)f);
         w->factors[f].todo &= (uint8_t)~PS_MERGE;
     }
@@ -198,8 +204,8 @@ int64_t ps_merge(ps_work *w) {
 
 /* ---- separable tables --------------------------------------------------------------------------------------- */
 
-/* True if theta(a, rest) - theta(r, rest) is the same for all rest over live labels; shift[a] is that difference (unweighted).
- * Values within a few rounding errors count as equal. */
+/* True if theta(a, rest) - theta(r, rest) is the same for all rest over live labels; shift[a] is that difference
+ * (unweighted). Values within a few rounding errors count as equal. */
 static int additive(ps_work *w, const ps_factor *f, int32_t slot, int32_t r, double *shift) {
     const int32_t n = f->arity;
     const ps_var *mine = &w->vars[f->vars[slot]];
@@ -300,7 +306,8 @@ int64_t ps_split(ps_work *w) {
 
 enum { MOST_NEIGHBOURS = 12 };
 
-/* Writes a factor densely in the layout of exact/bucket.h: positions descending, position 0 (the variable that goes) fastest. */
+/* Writes a factor densely in the layout of exact/bucket.h: positions descending, position 0 (the variable that goes)
+ * fastest. */
 static void lay_out(const ps_work *w, const ps_factor *f, const int32_t *position, double *out) {
     const int32_t n = f->arity;
     if (n == 2) {
@@ -308,7 +315,8 @@ static void lay_out(const ps_work *w, const ps_factor *f, const int32_t *positio
         const int first_fast = position[0] == 0;
         const int32_t slow_card = first_fast ? v.cols : v.rows, fast_card = first_fast ? v.rows : v.cols;
         for (int32_t slow = 0; slow < slow_card; slow++)
-            for (int32_t fast = 0; fast < fast_card; fast++) *out++ = first_fast ? fgi_view_at2(&v, fast, slow) : fgi_view_at2(&v, slow, fast);
+            for (int32_t fast = 0; fast < fast_card; fast++)
+                *out++ = first_fast ? fgi_view_at2(&v, fast, slow) : fgi_view_at2(&v, slow, fast);
         return;
     }
     int64_t strides[MOST_NEIGHBOURS + 1], mine[MOST_NEIGHBOURS + 1];
@@ -355,7 +363,8 @@ static int32_t neighbours_of(const ps_work *w, int32_t var, int32_t *out) {
     return n;
 }
 
-/* Whether maximising the variable out makes the model smaller, or hardly larger. New tables have no more variables than old ones. */
+/* Whether maximising the variable out makes the model smaller, or hardly larger. New tables have no more variables than
+ * old ones. */
 static int pays(const ps_work *w, int32_t var, const int32_t *others, int32_t n) {
     const ps_var *v = &w->vars[var];
     double out = 1, in = 0;
@@ -367,8 +376,12 @@ static int pays(const ps_work *w, int32_t var, const int32_t *others, int32_t n)
         if (f->arity > arity) arity = f->arity;
         if (f->arity > 2 && !affords(w, out)) return 0;
     }
-    if (v->n_factors <= 1) return w->options.reductions & FGI_REDUCE_LEAVES && in <= w->options.work - w->work && affords(w, n > 1 ? out : 0);
-    if (!(w->options.reductions & FGI_REDUCE_CHAINS) || n > arity || out > (double)w->options.table_limit || !affords(w, out)) return 0;
+    if (v->n_factors <= 1)
+        return w->options.reductions & FGI_REDUCE_LEAVES && in <= w->options.work - w->work &&
+            affords(w, n > 1 ? out : 0);
+    if (!(w->options.reductions & FGI_REDUCE_CHAINS) || n > arity || out > (double)w->options.table_limit ||
+        !affords(w, out))
+        return 0;
     return n <= 2 ? out <= fmax(256, 2 * in) : out <= in;
 }
 
@@ -396,7 +409,8 @@ static void maximise_out(ps_work *w, int32_t var, const int32_t *others, int32_t
         const ps_factor *f = &w->factors[v->factors[0]];
         const fgi_view view = ps_view(w, f);
         const int second = f->vars[1] == var;
-        w->failure = fgi_bucket_leaf(&w->bucket, &view, second != f->transposed, v->unary, v->card, card_at[1], -INFINITY, values);
+        w->failure = fgi_bucket_leaf(
+            &w->bucket, &view, second != f->transposed, v->unary, v->card, card_at[1], -INFINITY, values);
     } else {
         fgi_bucket *b = &w->bucket;
         int32_t *dims = ps_alloc(w, (int64_t)degree * (n + 1), sizeof(int32_t));

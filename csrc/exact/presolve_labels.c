@@ -1,11 +1,13 @@
-/* exact/presolve_labels.c - reductions that remove labels: propagation of hard constraints, and dead-end elimination. */
+/* exact/presolve_labels.c - reductions that remove labels: propagation of hard constraints, and dead-end elimination.
+ */
 #include <string.h>
 #include "exact/presolve.h"
 
 /* ---- propagation -------------------------------------------------------------------------------------------- */
 
-/* seen[k][a] is set where label a of the k-th variable has a finite state among live labels; `seen` is one array, var after var.
- * Returns how many live labels have none. A row is left as soon as it has shown a support and has no more to show. */
+/* seen[k][a] is set where label a of the k-th variable has a finite state among live labels; `seen` is one array, var
+ * after var. Returns how many live labels have none. A row is left as soon as it has shown a support and has no more to
+ * show. */
 static int64_t find_supports(ps_work *w, const ps_factor *f, uint8_t *seen) {
     const int32_t n = f->arity;
     int64_t strides[n], begin[n + 1];
@@ -116,7 +118,8 @@ int64_t ps_propagate(ps_work *w) {
             at += v->card;
             if (v->live == before) continue;
             removed += before - v->live;
-            for (int32_t l = 0; l < v->n_factors; l++) { /* before waking them: a factor is on the stack if it is to be revised */
+            for (int32_t l = 0; l < v->n_factors;
+                 l++) { /* before waking them: a factor is on the stack if it is to be revised */
                 ps_factor *g = &w->factors[v->factors[l]];
                 if (g == f || !g->arity || !g->forbidden || g->todo & PS_REVISE) continue;
                 g->todo |= PS_REVISE;
@@ -139,7 +142,9 @@ int64_t ps_propagate(ps_work *w) {
 
 /* ---- dead-end elimination ----------------------------------------------------------------------------------- */
 
-typedef struct rows { double max, min; } rows; /* over the finite entries of one label's row */
+typedef struct rows {
+    double max, min;
+} rows; /* over the finite entries of one label's row */
 
 /* Row statistics of a factor from its slot's point of view, weighted. */
 static void row_statistics(ps_work *w, const ps_factor *f, int32_t slot, rows *out) {
@@ -183,7 +188,8 @@ static void row_statistics(ps_work *w, const ps_factor *f, int32_t slot, rows *o
     ps_spend(w, (double)states);
 }
 
-/* min over the states y of the others of theta(b, y) - theta(a, y), where theta(a, y) is finite; -INFINITY if only b is forbidden. */
+/* min over the states y of the others of theta(b, y) - theta(a, y), where theta(a, y) is finite; -INFINITY if only b is
+ * forbidden. */
 static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int32_t b, int32_t a) {
     double least = INFINITY;
     if (f->kind != FGI_DENSE) {
@@ -198,7 +204,8 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
     }
     int64_t strides[f->arity];
     ps_strides(w, f, strides);
-    const int64_t card = w->vars[f->vars[slot]].card, inner = strides[slot], states = ps_states(w, f), outer = states / (inner * card);
+    const int64_t card = w->vars[f->vars[slot]].card, inner = strides[slot], states = ps_states(w, f),
+                  outer = states / (inner * card);
     if (inner == 1) {
         const double *low = f->values + a, *high = f->values + b;
         for (int64_t o = 0; o < outer * card; o += card)
@@ -216,7 +223,8 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
 enum { CANDIDATES = 6 };
 
 /* The labels most likely to dominate others: the best by their worst case, and the best by their best case. */
-static int32_t candidates_of(const ps_work *w, int32_t var, const rows *r, int32_t degree, const uint8_t *hard, int32_t *out) {
+static int32_t candidates_of(
+    const ps_work *w, int32_t var, const rows *r, int32_t degree, const uint8_t *hard, int32_t *out) {
     const ps_var *v = &w->vars[var];
     double score[CANDIDATES];
     int32_t n = 0;
@@ -226,7 +234,8 @@ static int32_t candidates_of(const ps_work *w, int32_t var, const rows *r, int32
             if (v->unary[a] == -INFINITY) continue;
             double s = v->unary[a];
             int known = 0;
-            for (int32_t k = 0; k < degree; k++) s += pass == 0 && !hard[k] ? r[(int64_t)k * v->card + a].min : r[(int64_t)k * v->card + a].max;
+            for (int32_t k = 0; k < degree; k++)
+                s += pass == 0 && !hard[k] ? r[(int64_t)k * v->card + a].min : r[(int64_t)k * v->card + a].max;
             for (int32_t k = 0; k < from; k++) known |= out[k] == a;
             if (known || s == -INFINITY) continue;
             int32_t l = n < limit ? n++ : limit;
@@ -245,7 +254,8 @@ static int32_t candidates_of(const ps_work *w, int32_t var, const rows *r, int32
 }
 
 /* True if label b is at least as good as a whatever the neighbours do. */
-static int dominates(ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, const uint8_t *hard) {
+static int dominates(
+    ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, const uint8_t *hard) {
     const ps_var *v = &w->vars[var];
     double simple = v->unary[b] - v->unary[a], most = simple; /* a lower and an upper bound on the least advantage */
     for (int32_t k = 0; k < degree; k++) {
@@ -295,15 +305,17 @@ static int64_t dominate_var(ps_work *w, int32_t var) {
     for (int32_t k = 0; k < n && !w->stop && v->live > 1; k++) {
         const int32_t b = candidates[k];
         for (int32_t a = 0; a < card && !w->stop && v->unary[b] > -INFINITY; a++)
-            if (a != b && v->unary[a] > -INFINITY && dominates(w, var, b, a, r, degree, hard)) ps_remove_label(w, var, a);
+            if (a != b && v->unary[a] > -INFINITY && dominates(w, var, b, a, r, degree, hard))
+                ps_remove_label(w, var, a);
         ps_spend(w, 2.0 * card * degree);
     }
     if (v->live < before) ps_wake_var(w, var);
     return before - v->live;
 }
 
-/* Dominance is looked for as long as it finds something: where it removes too few of the labels it looks at, it stops for good.
- * Small models, on which it costs nothing, are always done to the end; the first pass is given more time than the later ones. */
+/* Dominance is looked for as long as it finds something: where it removes too few of the labels it looks at, it stops
+ * for good. Small models, on which it costs nothing, are always done to the end; the first pass is given more time than
+ * the later ones. */
 int64_t ps_dominate(ps_work *w) {
     enum { TRIAL_VARS = 32 };
     const double trial_work = w->dominance_passes++ == 0 ? 1e6 : 1e5, least_share = 0.02;

@@ -1,4 +1,5 @@
-/* exact/presolve_work.c - the working model: memory, factors, labels, compaction, and the reduced model at the end. See exact/presolve.h. */
+/* exact/presolve_work.c - the working model: memory, factors, labels, compaction, and the reduced model at the end. See
+ * exact/presolve.h. */
 #include <string.h>
 #include "exact/presolve.h"
 
@@ -69,8 +70,12 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m) {
     for (int32_t i = 0; i < w->n_vars; i++) {
         ps_var *v = &w->vars[i];
         const int32_t degree = (int32_t)(s->adj_begin[i + 1] - s->adj_begin[i]);
-        *v = (ps_var){.unary = unary + s->unary_begin[i], .factors = adj + s->adj_begin[i], .card = s->cards[i], .n_factors = degree,
-                      .room = degree, .todo = PS_ELIMINATE | PS_DOMINATE};
+        *v = (ps_var){.unary = unary + s->unary_begin[i],
+            .factors = adj + s->adj_begin[i],
+            .card = s->cards[i],
+            .n_factors = degree,
+            .room = degree,
+            .todo = PS_ELIMINATE | PS_DOMINATE};
         for (int32_t a = 0; a < v->card; a++) v->live += v->unary[a] > -INFINITY;
         if (v->live == 1) w->fix_queue[w->n_fix++] = i;
         if (v->live == 0) w->infeasible = 1;
@@ -78,9 +83,15 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m) {
     for (int64_t f = 0; f < s->n_factors; f++) {
         const int32_t t = s->factor_table[f];
         const fgi_view v = fgi_factor_view(m, f);
-        w->factors[f] = (ps_factor){.vars = s->vars + fgi_factor_begin(s, f), .values = v.kind == FGI_DENSE ? v.values : NULL, .weight = v.weight,
-                                    .table = t, .arity = (int16_t)v.arity, .kind = (uint8_t)v.kind, .transposed = (uint8_t)v.transposed,
-                                    .forbidden = m->t->facts[t].n_forbidden > 0, .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+        w->factors[f] = (ps_factor){.vars = s->vars + fgi_factor_begin(s, f),
+            .values = v.kind == FGI_DENSE ? v.values : NULL,
+            .weight = v.weight,
+            .table = t,
+            .arity = (int16_t)v.arity,
+            .kind = (uint8_t)v.kind,
+            .transposed = (uint8_t)v.transposed,
+            .forbidden = m->t->facts[t].n_forbidden > 0,
+            .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
         w->uses[t]++;
     }
     w->n_factors = s->n_factors;
@@ -126,8 +137,15 @@ int ps_slot(const ps_factor *f, int32_t var) {
 }
 
 fgi_view ps_view(const ps_work *w, const ps_factor *f) {
-    fgi_view v = {.kind = f->kind, .arity = f->arity, .table = f->table, .transposed = f->transposed, .vars = f->vars, .values = f->values,
-                  .weight = f->weight, .rows = w->vars[f->vars[0]].card, .cols = f->arity > 1 ? w->vars[f->vars[1]].card : 1};
+    fgi_view v = {.kind = f->kind,
+        .arity = f->arity,
+        .table = f->table,
+        .transposed = f->transposed,
+        .vars = f->vars,
+        .values = f->values,
+        .weight = f->weight,
+        .rows = w->vars[f->vars[0]].card,
+        .cols = f->arity > 1 ? w->vars[f->vars[1]].card : 1};
     if (f->kind != FGI_DENSE) {
         v.p0 = w->m->s->params[2 * f->table];
         v.p1 = w->m->s->params[2 * f->table + 1];
@@ -211,8 +229,13 @@ void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *value
         return;
     }
     ps_factor *f = &w->factors[at];
-    *f = (ps_factor){.vars = vars, .values = values, .weight = 1, .table = -1, .arity = (int16_t)arity, .kind = FGI_DENSE,
-                     .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+    *f = (ps_factor){.vars = vars,
+        .values = values,
+        .weight = 1,
+        .table = -1,
+        .arity = (int16_t)arity,
+        .kind = FGI_DENSE,
+        .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
     const int64_t n = ps_states(w, f);
     f->forbidden = (uint8_t)any_forbidden(values, n);
     w->own_entries += n;
@@ -293,8 +316,8 @@ int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_fac
             frozen[k].labels[l] = w->vars[f->vars[l]].label;
         }
     }
-    w->records[w->n_records++] = (ps_record){.var = var, .n_factors = n_factors, .unary = v->unary, .label = v->label,
-                                             .card = v->card, .factors = frozen};
+    w->records[w->n_records++] = (ps_record){
+        .var = var, .n_factors = n_factors, .unary = v->unary, .label = v->label, .card = v->card, .factors = frozen};
     v->gone = 1;
     w->touched = 1;
     return 1;
@@ -302,8 +325,8 @@ int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_fac
 
 /* ---- compaction --------------------------------------------------------------------------------------------- */
 
-/* Whether the removed labels of a variable may be dropped: implicit tables are never expanded for that, shared ones only while
- * the copies stay within the budget (in entries), which is then charged. */
+/* Whether the removed labels of a variable may be dropped: implicit tables are never expanded for that, shared ones
+ * only while the copies stay within the budget (in entries), which is then charged. */
 static int may_shrink(ps_work *w, int32_t var, double *budget) {
     const ps_var *v = &w->vars[var];
     double cost = 0;
@@ -339,7 +362,8 @@ static void slice_factor(ps_work *w, int64_t at, const uint8_t *shrinks) {
         for (int32_t k = 0; k + 1 < n; k++) base += digit[k] * strides[k];
         const ps_var *last = &w->vars[f->vars[n - 1]];
         for (int32_t a = 0; a < last->card; a++)
-            if (!shrinks[f->vars[n - 1]] || last->unary[a] > -INFINITY) *out++ = f->weight * f->values[base + a * strides[n - 1]];
+            if (!shrinks[f->vars[n - 1]] || last->unary[a] > -INFINITY)
+                *out++ = f->weight * f->values[base + a * strides[n - 1]];
         int32_t k = n - 2;
         for (; k >= 0; k--) {
             const ps_var *v = &w->vars[f->vars[k]];
@@ -413,8 +437,8 @@ typedef struct build {
 } build;
 
 static void build_free(build *b) {
-    void *owned[] = {b->cards, b->kind, b->arity, b->dims, b->factor_table, b->vars, b->new_table, b->local, b->unary, b->params, b->values,
-                     b->weight, b->transposed, b->var_begin};
+    void *owned[] = {b->cards, b->kind, b->arity, b->dims, b->factor_table, b->vars, b->new_table, b->local, b->unary,
+        b->params, b->values, b->weight, b->transposed, b->var_begin};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
 }
 
@@ -457,8 +481,8 @@ fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err) {
     b.transposed = fgi_alloc(n_factors, 1);
     b.var_begin = fgi_alloc(n_factors + 1, sizeof(int64_t));
     b.vars = fgi_alloc(n_slots, sizeof(int32_t));
-    if (!b.cards || !b.unary || !b.kind || !b.arity || !b.dims || !b.params || !b.values || !b.factor_table || !b.weight || !b.transposed ||
-        !b.var_begin || !b.vars)
+    if (!b.cards || !b.unary || !b.kind || !b.arity || !b.dims || !b.params || !b.values || !b.factor_table ||
+        !b.weight || !b.transposed || !b.var_begin || !b.vars)
         goto no_memory;
     for (int64_t i = 0, at = 0; i < n_vars; i++) {
         const ps_var *v = &w->vars[(*var_of)[i]];
@@ -479,7 +503,8 @@ fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err) {
                 memcpy(b.params + 2 * next, s->params + 2 * f->table, 2 * sizeof(double));
             } else {
                 const int64_t size = ps_states(w, f);
-                for (int32_t l = 0; l < f->arity; l++) b.dims[dims_at++] = w->vars[f->vars[f->transposed ? 1 - l : l]].card;
+                for (int32_t l = 0; l < f->arity; l++)
+                    b.dims[dims_at++] = w->vars[f->vars[f->transposed ? 1 - l : l]].card;
                 memcpy(b.values + values_at, f->values, (size_t)size * sizeof(double));
                 values_at += size;
             }
@@ -491,10 +516,23 @@ fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err) {
         for (int32_t l = 0; l < f->arity; l++) b.vars[at++] = b.local[f->vars[l]];
         b.var_begin[++n] = at;
     }
-    fgi_model_spec spec = {.n_vars = n_vars, .cards = b.cards, .unary = b.unary, .constant = fgi_sum_value(&w->constant), .n_tables = n_tables,
-                           .table_kind = b.kind, .table_arity = b.arity, .dims = b.dims, .params = b.params, .values = b.values,
-                           .n_values = n_values, .n_factors = n_factors, .factor_table = b.factor_table, .factor_weight = b.weight,
-                           .factor_transposed = b.transposed, .var_begin = b.var_begin, .vars = b.vars};
+    fgi_model_spec spec = {.n_vars = n_vars,
+        .cards = b.cards,
+        .unary = b.unary,
+        .constant = fgi_sum_value(&w->constant),
+        .n_tables = n_tables,
+        .table_kind = b.kind,
+        .table_arity = b.arity,
+        .dims = b.dims,
+        .params = b.params,
+        .values = b.values,
+        .n_values = n_values,
+        .n_factors = n_factors,
+        .factor_table = b.factor_table,
+        .factor_weight = b.weight,
+        .factor_transposed = b.transposed,
+        .var_begin = b.var_begin,
+        .vars = b.vars};
     fgi_rc rc = fgi_model_create(&spec, out, err);
     build_free(&b);
     return rc;

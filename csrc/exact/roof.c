@@ -1,10 +1,12 @@
-/* exact/roof.c - see exact/roof.h. Energies (minus the scores) are minimised here, as everywhere in the literature on cuts.
+/* exact/roof.c - see exact/roof.h. Energies (minus the scores) are minimised here, as everywhere in the literature on
+ * cuts.
  *
- * A pairwise energy is A + (C-A) a + (D-C) b + (B+C-A-D) (1-a) b with A = E(0,0), B = E(0,1), C = E(1,0), D = E(1,1). The last
- * coefficient is an edge of a cut if it is not negative (submodular); flipping one of the variables changes its sign. If some
- * set of flips makes all of them non-negative, the minimum cut is the optimum. If not, every variable gets a second node for its
- * complement and every term is represented twice (Hammer, Hansen, Simeone 1984; Boros, Hammer 2002): nodes that the source still
- * reaches have the same label in some optimal labeling, and half the flow is a lower bound on the energy. */
+ * A pairwise energy is A + (C-A) a + (D-C) b + (B+C-A-D) (1-a) b with A = E(0,0), B = E(0,1), C = E(1,0), D = E(1,1).
+ * The last coefficient is an edge of a cut if it is not negative (submodular); flipping one of the variables changes
+ * its sign. If some set of flips makes all of them non-negative, the minimum cut is the optimum. If not, every variable
+ * gets a second node for its complement and every term is represented twice (Hammer, Hansen, Simeone 1984; Boros,
+ * Hammer 2002): nodes that the source still reaches have the same label in some optimal labeling, and half the flow is
+ * a lower bound on the energy. */
 #include "exact/roof.h"
 #include <string.h>
 #include "fginfer_exact.h"
@@ -46,7 +48,8 @@ static int find_flips(int32_t n, int64_t n_edges, const fgi_roof_edge *edges, in
         const double t = coefficient(&edges[k]);
         if (t == 0) continue;
         const int32_t a = root_of(parent, flip, edges[k].i), b = root_of(parent, flip, edges[k].j);
-        const uint8_t differ = (edges[k].i == a ? 0 : flip[edges[k].i]) ^ (edges[k].j == b ? 0 : flip[edges[k].j]) ^ (t < 0);
+        const uint8_t differ =
+            (edges[k].i == a ? 0 : flip[edges[k].i]) ^ (edges[k].j == b ? 0 : flip[edges[k].j]) ^ (t < 0);
         if (a != b) {
             parent[b] = a;
             flip[b] = differ;
@@ -61,16 +64,17 @@ static int find_flips(int32_t n, int64_t n_edges, const fgi_roof_edge *edges, in
 
 typedef struct cut {
     fgi_flow *flow;
-    double scale;       /* integer units per unit of energy */
-    double constant;    /* energy that no label changes, in `copies` copies */
-    int copies;         /* 2: with complements */
+    double scale;    /* integer units per unit of energy */
+    double constant; /* energy that no label changes, in `copies` copies */
+    int copies;      /* 2: with complements */
     int32_t n;
 } cut;
 
 /* Energy c for node = 1 (in the sink's part). */
 static void add_node(cut *g, int32_t node, double c) {
     if (c < 0) g->constant += c;
-    fgi_flow_add_terminal(g->flow, node, (int64_t)llrint(c * g->scale)); /* paid when cut from the source; -c when cut from the sink */
+    fgi_flow_add_terminal(
+        g->flow, node, (int64_t)llrint(c * g->scale)); /* paid when cut from the source; -c when cut from the sink */
 }
 
 /* c for variable i = 1, in every copy. The complement of i is node n + i. */
@@ -118,8 +122,8 @@ static void build(cut *g, const double *unary, int64_t n_edges, const fgi_roof_e
     }
 }
 
-fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps, double patience, double deadline,
-                      int32_t *labels, fgi_roof_result *result) {
+fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps,
+    double patience, double deadline, int32_t *labels, fgi_roof_result *result) {
     int32_t *parent = fgi_alloc(n, sizeof(int32_t));
     uint8_t *flip = fgi_alloc(n, 1);
     cut g = {.n = n};
@@ -143,7 +147,8 @@ fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi
     }
     g.scale = 0x1p58 / total;
     build(&g, unary, n_edges, edges, flip);
-    /* Where roof duality decides much the flow is found soon; on frustrated models it takes long and decides nothing. */
+    /* Where roof duality decides much the flow is found soon; on frustrated models it takes long and decides nothing.
+     */
     if (!result->exact) steps = fmin(steps, patience * (double)(n + n_edges));
     result->finished = fgi_flow_run(g.flow, steps, deadline);
     result->steps = fgi_flow_steps(g.flow);
@@ -169,9 +174,12 @@ end:
 fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound, int32_t *exact, fgi_error *err) {
     const fgi_structure *st = m->s;
     for (int64_t i = 0; i < st->n_vars; i++)
-        if (st->cards[i] != 2) return fgi_fail(err, FGI_UNSUPPORTED, i, "variable %lld has %d labels; cuts need two", (long long)i, st->cards[i]);
+        if (st->cards[i] != 2)
+            return fgi_fail(
+                err, FGI_UNSUPPORTED, i, "variable %lld has %d labels; cuts need two", (long long)i, st->cards[i]);
     for (int64_t k = 0; k < 2 * st->n_vars; k++)
-        if (m->u->values[k] == -INFINITY) return fgi_fail(err, FGI_UNSUPPORTED, k / 2, "variable %lld has a forbidden label", (long long)(k / 2));
+        if (m->u->values[k] == -INFINITY)
+            return fgi_fail(err, FGI_UNSUPPORTED, k / 2, "variable %lld has a forbidden label", (long long)(k / 2));
     fgi_roof_edge *edges = fgi_alloc(st->n_factors, sizeof *edges);
     if (!edges) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_rc rc = FGI_OK;
@@ -180,13 +188,16 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
         if (v.arity != 2) rc = fgi_fail(err, FGI_UNSUPPORTED, f, "factor %lld is not pairwise", (long long)f);
         for (int c = 0; c < 4 && !rc; c++) {
             edges[f].score[c / 2][c % 2] = fgi_view_at2(&v, c / 2, c % 2);
-            if (edges[f].score[c / 2][c % 2] == -INFINITY) rc = fgi_fail(err, FGI_UNSUPPORTED, f, "factor %lld has forbidden states", (long long)f);
+            if (edges[f].score[c / 2][c % 2] == -INFINITY)
+                rc = fgi_fail(err, FGI_UNSUPPORTED, f, "factor %lld has forbidden states", (long long)f);
         }
         edges[f].i = v.vars[0];
         edges[f].j = v.vars[1];
     }
     fgi_roof_result result;
-    if (!rc && (rc = fgi_roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY, INFINITY, INFINITY, labels, &result)))
+    if (!rc &&
+        (rc = fgi_roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY,
+             INFINITY, INFINITY, labels, &result)))
         fgi_fail(err, rc, -1, "out of memory");
     free(edges);
     if (rc) return rc;

@@ -1,16 +1,19 @@
-/* exact/slabs.c - dual decomposition into slabs of small width (exact/slabs.h): bounds for sparse models whose local relaxation is loose.
+/* exact/slabs.c - dual decomposition into slabs of small width (exact/slabs.h): bounds for sparse models whose local
+ * relaxation is loose.
  *
- * One iteration solves all slabs by elimination and takes one subgradient step on the multipliers of the split variables, with
- * Polyak's step length: alpha * (value - best score) / (number of variables whose copies disagree). Where progress
- * stalls alpha shrinks, and after a while the slabs are made thicker: fewer copies, larger tables. Where all copies agree the
- * labeling is optimal. Agreed labels with either choice at the seams, improved by coordinate ascent, are the labelings. */
+ * One iteration solves all slabs by elimination and takes one subgradient step on the multipliers of the split
+ * variables, with Polyak's step length: alpha * (value - best score) / (number of variables whose copies disagree).
+ * Where progress stalls alpha shrinks, and after a while the slabs are made thicker: fewer copies, larger tables. Where
+ * all copies agree the labeling is optimal. Agreed labels with either choice at the seams, improved by coordinate
+ * ascent, are the labelings. */
 #include "exact/slabs.h"
 #include <string.h>
 #include "exact/eliminate.h"
 #include "primal/labeling.h"
 #include "solver.h"
 
-/* Table entries of an iteration: the first slabs are thickened until they have enough, but not too many; others have at most most. */
+/* Table entries of an iteration: the first slabs are thickened until they have enough, but not too many; others have at
+ * most most. */
 enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 };
 enum { LOG2_TABLE = 24, STALL = 5, LEVEL_ITERATIONS = 60, KEEP_ENTRIES = 1 << 24, ASCENT = 100000, COPY_WORK = 256 };
 static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
@@ -24,13 +27,13 @@ typedef struct slabs {
     fgi_local *local;
     stage stage;
     int32_t thickness;
-    int last;                 /* thicker slabs are too expensive */
-    double *unary;            /* of the copies, multipliers included */
+    int last;      /* thicker slabs are too expensive */
+    double *unary; /* of the copies, multipliers included */
     int64_t unary_capacity, label_capacity;
     int32_t *copy_labels, *labels;
     double alpha, level_best;
     int64_t stalled, level_iterations;
-    int64_t operations;       /* of the ascents, as counted so far */
+    int64_t operations; /* of the ascents, as counted so far */
 } slabs;
 
 static void slabs_destroy(fgi_solver *solver) {
@@ -56,8 +59,9 @@ static fgi_rc set_thickness(fgi_solver *solver, slabs *s, int32_t thickness, dou
     rc = engine ? fgi_engine_pose(engine, NULL, NULL, 0, -INFINITY) : FGI_NO_MEMORY;
     if (!rc) rc = fgi_engine_order(engine, LOG2_TABLE, ORDER_EFFORT);
     if (!rc && fgi_engine_bags(engine)->work > most_work) rc = FGI_UNSUPPORTED;
-    if (!rc && (!fgi_grow(&s->unary, &s->unary_capacity, n_unary, sizeof(double)) ||
-                !fgi_grow(&s->copy_labels, &s->label_capacity, relaxed.n_copies, sizeof(int32_t))))
+    if (!rc &&
+        (!fgi_grow(&s->unary, &s->unary_capacity, n_unary, sizeof(double)) ||
+            !fgi_grow(&s->copy_labels, &s->label_capacity, relaxed.n_copies, sizeof(int32_t))))
         rc = FGI_NO_MEMORY;
     if (rc) {
         fgi_engine_free(engine);
@@ -82,9 +86,12 @@ static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->local = fgi_local_create(solver->model);
     s->labels = fgi_calloc(solver->model->s->n_vars, sizeof(int32_t));
-    if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers))
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_rc rc = set_thickness(solver, s, 1, MOST_WORK, err);
-    return rc == FGI_UNSUPPORTED ? fgi_fail(err, rc, -1, "the model is too dense: two layers of it are too wide for elimination") : rc;
+    return rc == FGI_UNSUPPORTED
+        ? fgi_fail(err, rc, -1, "the model is too dense: two layers of it are too wide for elimination")
+        : rc;
 }
 
 /* Thicker slabs: at first until an iteration has something to do, later by half. */
@@ -93,7 +100,8 @@ static fgi_rc next_level(fgi_solver *solver, slabs *s) {
     while (!s->last) {
         if (s->thickness >= s->layers.count) s->last = 1;
         if (s->last || (fresh && fgi_engine_bags(s->engine)->work > ENOUGH_WORK)) break;
-        fgi_rc rc = set_thickness(solver, s, s->thickness + (s->thickness + 1) / 2, fresh ? FIRST_WORK : MOST_WORK, NULL);
+        fgi_rc rc =
+            set_thickness(solver, s, s->thickness + (s->thickness + 1) / 2, fresh ? FIRST_WORK : MOST_WORK, NULL);
         if (rc && rc != FGI_UNSUPPORTED) return rc;
         s->last = rc == FGI_UNSUPPORTED && !fresh;
         if (rc || !fresh) break;
@@ -200,4 +208,5 @@ static fgi_rc slabs_run(fgi_solver *solver, double deadline, int64_t iteration_l
     return FGI_OK;
 }
 
-const fgi_solver_ops fgi_slabs_ops = {.name = "slabs", .create = slabs_create, .run = slabs_run, .destroy = slabs_destroy};
+const fgi_solver_ops fgi_slabs_ops = {
+    .name = "slabs", .create = slabs_create, .run = slabs_run, .destroy = slabs_destroy};

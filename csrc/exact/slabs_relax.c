@@ -2,7 +2,8 @@
 #include "exact/slabs.h"
 #include <string.h>
 
-/* Breadth first from `root`; queue takes the component, `layer` the distances plus `base`. Returns the component's size. */
+/* Breadth first from `root`; queue takes the component, `layer` the distances plus `base`. Returns the component's
+ * size. */
 static int32_t search(const fgi_structure *s, int32_t root, int32_t base, int32_t *layer, int32_t *queue) {
     int32_t n = 0;
     layer[root] = base;
@@ -68,7 +69,8 @@ static void number_copies(const fgi_structure *s, const int32_t *layer, int32_t 
     for (int64_t i = 0; i < s->n_vars; i++) r->first[i] = r->second[i] = -1;
     for (int64_t f = 0; f < s->n_factors; f++) {
         const int32_t slab = slab_of_factor(s, f, layer, thickness), *vars = fgi_factor_vars(s, f);
-        for (int32_t k = 0; k < fgi_factor_arity(s, f); k++) *(slab == slab_of(layer[vars[k]], thickness) ? &r->first[vars[k]] : &r->second[vars[k]]) = 0;
+        for (int32_t k = 0; k < fgi_factor_arity(s, f); k++)
+            *(slab == slab_of(layer[vars[k]], thickness) ? &r->first[vars[k]] : &r->second[vars[k]]) = 0;
     }
     for (int64_t i = 0; i < s->n_vars; i++) {
         if (r->first[i] < 0 && r->second[i] < 0) r->first[i] = 0;
@@ -77,7 +79,8 @@ static void number_copies(const fgi_structure *s, const int32_t *layer, int32_t 
     }
 }
 
-fgi_rc fgi_relaxed_create(const fgi_model *m, const fgi_layers *layers, int32_t thickness, fgi_relaxed *r, fgi_error *err) {
+fgi_rc fgi_relaxed_create(
+    const fgi_model *m, const fgi_layers *layers, int32_t thickness, fgi_relaxed *r, fgi_error *err) {
     const fgi_structure *s = m->s;
     const int64_t n_slots = fgi_factor_begin(s, s->n_factors);
     const int32_t *layer = layers->layer;
@@ -108,10 +111,23 @@ fgi_rc fgi_relaxed_create(const fgi_model *m, const fgi_layers *layers, int32_t 
                 vars[at++] = slab == slab_of(layer[of[k]], thickness) ? r->first[of[k]] : r->second[of[k]];
         }
         for (int64_t t = 0; t < s->n_tables; t++) kind[t] = s->table_kind[t];
-        fgi_model_spec spec = {.n_vars = r->n_copies, .cards = cards, .unary = unary, .constant = s->constant, .n_tables = s->n_tables,
-                               .table_kind = kind, .table_arity = s->table_arity, .dims = s->dims, .params = s->params, .values = m->t->values,
-                               .n_values = s->values_begin[s->n_tables], .n_factors = s->n_factors, .factor_table = s->factor_table,
-                               .factor_weight = s->factor_weight, .factor_transposed = s->factor_transposed, .var_begin = s->var_begin, .vars = vars};
+        fgi_model_spec spec = {.n_vars = r->n_copies,
+            .cards = cards,
+            .unary = unary,
+            .constant = s->constant,
+            .n_tables = s->n_tables,
+            .table_kind = kind,
+            .table_arity = s->table_arity,
+            .dims = s->dims,
+            .params = s->params,
+            .values = m->t->values,
+            .n_values = s->values_begin[s->n_tables],
+            .n_factors = s->n_factors,
+            .factor_table = s->factor_table,
+            .factor_weight = s->factor_weight,
+            .factor_transposed = s->factor_transposed,
+            .var_begin = s->var_begin,
+            .vars = vars};
         rc = fgi_model_create(&spec, &r->model, err);
     } else {
         fgi_fail(err, rc, -1, "out of memory");

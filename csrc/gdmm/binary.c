@@ -1,30 +1,36 @@
 /* gdmm/binary.c - Algorithm 9 of the thesis: GDMM for very many binary pairwise factors (MATH.md section 3).
  *
- * Every finite 2x2 table is constant + unary + unary + t [a = b = 1]; one linear pass at set-up folds the first three. Then
+ * Every finite 2x2 table is constant + unary + unary + t [a = b = 1]; one linear pass at set-up folds the first three.
+ * Then
  *
  *     max  c + sum_i u_i x_i + sum_f t_f y_f,      y_f <= x_i, x_j,   y_f >= x_i + x_j - 1,   0 <= x, y <= 1,
  *
- * on the few factors that matter. A factor that was never touched has y_f = min(x_i, x_j) or 0 by its sign, and is charged to
- * its variables in aggregate: t x_i x_j <= t/2 x_i + t/2 x_j for t > 0 (the sums of t/2 are the `charge`), and <= 0 for t < 0. So
+ * on the few factors that matter. A factor that was never touched has y_f = min(x_i, x_j) or 0 by its sign, and is
+ * charged to its variables in aggregate: t x_i x_j <= t/2 x_i + t/2 x_j for t > 0 (the sums of t/2 are the `charge`),
+ * and <= 0 for t < 0. So
  *
  *     D = c + sum_i max(0, u_i + charge_i + sum_f lambda_fi)
  *           + sum_{f active} max(0, -lambda_fi, -lambda_fj, t - lambda_fi - lambda_fj)
  *
  * is an upper bound at any time. Factors become active when both their variables are on, and, largest t first, when the
- * charge of a variable that could be on is in the way of the bound. lambda_fi is the multiplier of p = x_i, where p is the
- * factor's own copy of x_i; the copies (p, q) have the closed form of gdmm/factor.c. After the set-up nothing visits all factors. */
+ * charge of a variable that could be on is in the way of the bound. lambda_fi is the multiplier of p = x_i, where p is
+ * the factor's own copy of x_i; the copies (p, q) have the closed form of gdmm/factor.c. After the set-up nothing
+ * visits all factors. */
 #include <string.h>
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
 enum {
-    CHUNK = 20000,          /* factors between two looks at the clock */
-    FIRST_CHARGES = 16,     /* positive factors a variable activates first; doubled each time */
-    ACTIVATE_EVERY = 4, BOUND_EVERY = 8, ADAPT_EVERY = 5, SMALL = 256
+    CHUNK = 20000,      /* factors between two looks at the clock */
+    FIRST_CHARGES = 16, /* positive factors a variable activates first; doubled each time */
+    ACTIVATE_EVERY = 4,
+    BOUND_EVERY = 8,
+    ADAPT_EVERY = 5,
+    SMALL = 256
 };
 static const double RELAXATION = 1.5, CONVERGED = 1e-6;
 
-typedef struct link {       /* an active factor */
+typedef struct link { /* an active factor */
     int32_t i, j;
     double t, lambda[2], copy[2];
 } link;
@@ -41,18 +47,18 @@ typedef struct binary {
     int64_t *degree;              /* active factors of a variable */
     int32_t *on;                  /* variables that have been on, in that order */
     int64_t n_on;
-    uint8_t *is_on, *ascending;   /* ascending: the adjacency of the variable is sorted by neighbour */
-    int32_t **by_neighbour;       /* for the others, sorted copies, made when first needed */
+    uint8_t *is_on, *ascending;              /* ascending: the adjacency of the variable is sorted by neighbour */
+    int32_t **by_neighbour;                  /* for the others, sorted copies, made when first needed */
     int64_t *positive_begin, *positive_next; /* factors with t > 0 of a variable: not yet activated from next on */
     int32_t *positive, *positive_take;
-    uint8_t *active;              /* one bit per factor */
+    uint8_t *active; /* one bit per factor */
     link *links;
     int64_t n_links, capacity, activated;
     double rho, scale, primal, dual, last_bound;
     int64_t next_adapt, next_bound, next_activate;
     int32_t *labels;
-    double best;                  /* of the labelings found here, by the running score */
-    int64_t *start;               /* decode: links of a variable */
+    double best;    /* of the labelings found here, by the running score */
+    int64_t *start; /* decode: links of a variable */
     int32_t *incident;
     int64_t incident_capacity;
     int settled;
@@ -91,8 +97,8 @@ static fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->active = fgi_calloc((st->n_factors + 7) / 8, 1);
     b->labels = fgi_calloc(n, sizeof(int32_t));
     b->start = fgi_alloc(n + 1, sizeof(int64_t));
-    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take || !b->active ||
-        !b->labels || !b->start)
+    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take ||
+        !b->active || !b->labels || !b->start)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     b->charge = b->u + n;
     b->x = b->u + 2 * n;
@@ -191,7 +197,8 @@ static int activate(binary *b, int64_t f) {
     const int32_t i = v.vars[0], j = v.vars[1];
     const double t = interaction(&v), half = t > 0 ? 0.5 * t : 0;
     b->active[f >> 3] |= (uint8_t)(1 << (f & 7));
-    b->links[b->n_links++] = (link){i, j, t, {half, half}, {b->x[i], b->x[j]}}; /* what was charged is now a multiplier */
+    b->links[b->n_links++] =
+        (link){i, j, t, {half, half}, {b->x[i], b->x[j]}}; /* what was charged is now a multiplier */
     b->charge[i] -= half;
     b->charge[j] -= half;
     b->degree[i]++;
@@ -266,7 +273,8 @@ static int release_charges(binary *b, int32_t i) {
     if (b->positive_take[i] == 0) {
         b->positive_take[i] = FIRST_CHARGES;
         b->positive_next[i] = b->positive_begin[i];
-        if (!sort_factors(b, b->positive + b->positive_begin[i], b->positive_begin[i + 1] - b->positive_begin[i], i, 1)) return 0;
+        if (!sort_factors(b, b->positive + b->positive_begin[i], b->positive_begin[i + 1] - b->positive_begin[i], i, 1))
+            return 0;
     } else if (b->positive_take[i] < (1 << 20)) {
         b->positive_take[i] *= 2;
     }
@@ -398,7 +406,8 @@ static double worth(const binary *b, int32_t i) {
     return w;
 }
 
-/* Rounds x and flips single variables while that gains. A variable new to the labeling first gets its factors to the rest. */
+/* Rounds x and flips single variables while that gains. A variable new to the labeling first gets its factors to the
+ * rest. */
 static int decode(fgi_solver *solver, binary *b) {
     const int32_t n = (int32_t)b->model->s->n_vars;
     for (int32_t i = 0; i < n; i++) {
@@ -544,5 +553,8 @@ static int binary_marginals(const fgi_solver *solver, double *x) {
     return 1;
 }
 
-const fgi_solver_ops fgi_gdmm_binary_ops = {
-    .name = "gdmm", .create = binary_create, .run = binary_run, .destroy = binary_destroy, .marginals = binary_marginals};
+const fgi_solver_ops fgi_gdmm_binary_ops = {.name = "gdmm",
+    .create = binary_create,
+    .run = binary_run,
+    .destroy = binary_destroy,
+    .marginals = binary_marginals};

@@ -10,7 +10,8 @@ static double pair_maximum(const gdmm *g, int64_t f) {
     const gdmm_pair *t = &g->pairs[f];
     const gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
     double v00 = t->constant - s->mu[0] - r->mu[0], v10 = t->constant + t->u0 - s->mu[1] - r->mu[0];
-    double v01 = t->constant + t->u1 - s->mu[0] - r->mu[1], v11 = t->constant + t->u0 + t->u1 + t->t - s->mu[1] - r->mu[1];
+    double v01 = t->constant + t->u1 - s->mu[0] - r->mu[1],
+           v11 = t->constant + t->u0 + t->u1 + t->t - s->mu[1] - r->mu[1];
     double low = v00 > v10 ? v00 : v10, high = v01 > v11 ? v01 : v11;
     return low > high ? low : high;
 }
@@ -24,7 +25,8 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
         w->messages[k] = (fgi_message){s->n, s->labels, s->mu};
         w->state[k] = st->cards[v.vars[k]];
     }
-    fgi_oracle_query query = {.view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
+    fgi_oracle_query query = {
+        .view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
     query.hint = gdmm_strongest(g, &v, &g->active[f]);
     fgi_argmax found;
     fgi_rc rc = fgi_oracle_argmax(&query, w->oracle, &found);
@@ -77,7 +79,9 @@ static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
 
 static int64_t factor_blocks(const gdmm *g) { return (g->model->s->n_factors + GDMM_BLOCK - 1) / GDMM_BLOCK; }
 
-int64_t gdmm_bound_size(const gdmm *g) { return factor_blocks(g) + (g->model->s->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK; }
+int64_t gdmm_bound_size(const gdmm *g) {
+    return factor_blocks(g) + (g->model->s->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK;
+}
 
 /* One index is one block of factors or of variables, with a sum of its own. */
 void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker) {
@@ -86,7 +90,8 @@ void gdmm_bound_pass(void *context, int64_t begin, int64_t end, int worker) {
     const int64_t split = factor_blocks(g);
     for (int64_t b = begin; b < end; b++) {
         fgi_sum sum = {0};
-        int64_t first = (b < split ? b : b - split) * GDMM_BLOCK, n = b < split ? g->model->s->n_factors : g->model->s->n_vars;
+        int64_t first = (b < split ? b : b - split) * GDMM_BLOCK,
+                n = b < split ? g->model->s->n_factors : g->model->s->n_vars;
         for (int64_t k = first; k < first + GDMM_BLOCK && k < n; k++)
             fgi_sum_add(&sum, b < split ? factor_maximum(g, w, k) : variable_maximum(g, w, k));
         g->partial_sum[b] = sum;

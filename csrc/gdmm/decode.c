@@ -1,19 +1,21 @@
-/* gdmm/decode.c - labelings. From the iterates: round, then climb (primal/labeling.h). Where that is not enough, because the relaxation
- * is not tight or hard constraints are in the way, a primal search (primal/search.c) works on the side, fed with the roundings.
- * Work is measured in operations, so that when and how long these run does not depend on the clock. */
+/* gdmm/decode.c - labelings. From the iterates: round, then climb (primal/labeling.h). Where that is not enough,
+ * because the relaxation is not tight or hard constraints are in the way, a primal search (primal/search.c) works on
+ * the side, fed with the roundings. Work is measured in operations, so that when and how long these run does not depend
+ * on the clock. */
 #include <string.h>
 #include "gdmm/gdmm.h"
 
-static const int64_t PIECE = 200000;            /* operations between two looks at the clock */
-static const double SEARCH_SHARE = 0.33;        /* work of the search per work of the passes */
-static const int64_t SEARCH_AFTER = 100;        /* iterations on large domains: most end before */
-static const double SEARCH_PASSES = 1e4, SEARCH_PATIENCE = 1.5e9; /* after convergence: passes' worth of operations without an
-                                                                      improvement, and at most so many operations */
+static const int64_t PIECE = 200000;     /* operations between two looks at the clock */
+static const double SEARCH_SHARE = 0.33; /* work of the search per work of the passes */
+static const int64_t SEARCH_AFTER = 100; /* iterations on large domains: most end before */
+static const double SEARCH_PASSES = 1e4,
+                    SEARCH_PATIENCE = 1.5e9; /* after convergence: passes' worth of operations without an
+                                                 improvement, and at most so many operations */
 
 /* ---- rounding ----------------------------------------------------------------------------------------------- */
 
-/* Due when the rounding has changed, at geometrically spaced iterations and whenever less than a fifth of the work has gone into
- * labelings; and once more before the end. */
+/* Due when the rounding has changed, at geometrically spaced iterations and whenever less than a fifth of the work has
+ * gone into labelings; and once more before the end. */
 int gdmm_decode_due(gdmm *g) {
     int64_t t = g->solver->info.iterations;
     if (t < g->next_decode && 4 * fgi_local_operations(g->local) > g->work) return 0;
@@ -41,7 +43,8 @@ static double search_work(const gdmm *g) { return g->search ? (double)g->search-
 int gdmm_search_due(const gdmm *g) {
     const fgi_info *info = &g->solver->info;
     if (g->model->s->n_vars == 0) return 0;
-    if (g->converged) return search_work(g) < fmin(SEARCH_PATIENCE, SEARCH_PASSES * (double)g->pass_work) + 3 * g->search_improved;
+    if (g->converged)
+        return search_work(g) < fmin(SEARCH_PATIENCE, SEARCH_PASSES * (double)g->pass_work) + 3 * g->search_improved;
     if (info->score > -INFINITY) { /* there is a labeling, and perhaps it needs no search */
         if (g->sweep && !g->swept) return 0;
         if (!g->sweep && info->iterations < SEARCH_AFTER) return 0;
@@ -63,7 +66,8 @@ static fgi_rc create_search(gdmm *g) {
 int gdmm_search_step(gdmm *g) {
     fgi_solver *outer = g->solver;
     fgi_rc rc = g->search ? FGI_OK : create_search(g);
-    if (!rc && g->cursor == 0 && outer->info.score > g->search->info.score) rc = fgi_solver_offer(g->search, outer->best, NULL);
+    if (!rc && g->cursor == 0 && outer->info.score > g->search->info.score)
+        rc = fgi_solver_offer(g->search, outer->best, NULL);
     int64_t moves = rc ? 0 : g->search->info.iterations;
     g->cursor = 1;
     if (!rc) rc = fgi_solver_run(g->search, 0.001, 1, NULL);

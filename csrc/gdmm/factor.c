@@ -3,8 +3,8 @@
  *     y_f = argmax over the active states of  theta_f.y - sum_i [ mu_if.M_if y + rho/2 |M_if y - x_i|^2 ]    (3.28)
  *
  * after the oracle has added the state with the steepest ascent (3.31): argmax theta_f - sum_i delta_if,
- * delta_if = mu_if + rho (M_if y_f - x_i). The active sets are tiny, so (3.28) is solved to the end on them instead of by
- * one projected step (3.29). Binary pairwise factors have a closed form and need neither oracle nor active set. */
+ * delta_if = mu_if + rho (M_if y_f - x_i). The active sets are tiny, so (3.28) is solved to the end on them instead of
+ * by one projected step (3.29). Binary pairwise factors have a closed form and need neither oracle nor active set. */
 #include <string.h>
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
@@ -145,8 +145,8 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
-/* The oracle where all labels of both variables have messages: nothing to skip, so a max-plus product over the table (a linear
- * pass for implicit tables) gives the best entry of every row, and the best row is then read for its column. */
+/* The oracle where all labels of both variables have messages: nothing to skip, so a max-plus product over the table (a
+ * linear pass for implicit tables) gives the best entry of every row, and the best row is then read for its column. */
 static void dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
     const double *delta = w->messages[0].values, *other = w->messages[1].values;
     for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
@@ -173,7 +173,8 @@ int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
     int64_t state = 0;
     for (int32_t s = 1; s < a->n; s++)
         if (a->y[s] > a->y[best]) best = s;
-    for (int32_t k = 0; k < v->arity; k++) state = state * g->model->s->cards[v->vars[k]] + a->labels[(int64_t)best * v->arity + k];
+    for (int32_t k = 0; k < v->arity; k++)
+        state = state * g->model->s->cards[v->vars[k]] + a->labels[(int64_t)best * v->arity + k];
     return state;
 }
 
@@ -183,7 +184,8 @@ static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, const
         return FGI_OK;
     }
     for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
-    fgi_oracle_query query = {.view = *v, .cards = w->state, .order = g->order[v->table], .messages = w->messages, .excluded = -1};
+    fgi_oracle_query query = {
+        .view = *v, .cards = w->state, .order = g->order[v->table], .messages = w->messages, .excluded = -1};
     query.hint = gdmm_strongest(g, v, a);
     return fgi_oracle_argmax(&query, w->oracle, out);
 }

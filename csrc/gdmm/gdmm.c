@@ -1,20 +1,22 @@
-/* gdmm/gdmm.c - the greedy direction method of multipliers for MAP, Algorithm 8 of the thesis (section 3.2). One iteration is
+/* gdmm/gdmm.c - the greedy direction method of multipliers for MAP, Algorithm 8 of the thesis (section 3.2). One
+ * iteration is
  *
  *     1. every factor: the oracle's state joins A_f, y_f is optimised on A_f          gdmm/factor.c
  *     2. every variable: x_i by projection, then mu_if += rho (M_if y_f - x_i)        gdmm/variable.c
  *
- * and, now and then, the certificate D(mu) (gdmm/certificate.c) and a labeling (gdmm/decode.c). The penalty follows the residuals.
- * Stages are walked in pieces of a millisecond or so: a run can pause anywhere and goes on where it was, and what it
- * computes depends neither on the pauses nor on the number of threads. */
+ * and, now and then, the certificate D(mu) (gdmm/certificate.c) and a labeling (gdmm/decode.c). The penalty follows the
+ * residuals. Stages are walked in pieces of a millisecond or so: a run can pause anywhere and goes on where it was, and
+ * what it computes depends neither on the pauses nor on the number of threads. */
 #include <string.h>
 #include "gdmm/gdmm.h"
 
-static const double CONVERGED = 1e-6;    /* both residuals */
-static const int64_t BOUND_EVERY = 8;    /* iterations: the certificate costs about as much as one */
+static const double CONVERGED = 1e-6; /* both residuals */
+static const int64_t BOUND_EVERY = 8; /* iterations: the certificate costs about as much as one */
 static const int64_t ADAPT_EVERY = 5;
-static const int64_t SWEEP_WINDOW = 10;  /* sweeps that together must gain ... */
-static const double SWEEP_GAIN = 0.01;   /* ... this part of what sweeps have gained before, or of the gap */
-static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
+static const int64_t SWEEP_WINDOW = 10; /* sweeps that together must gain ... */
+static const double SWEEP_GAIN = 0.01;  /* ... this part of what sweeps have gained before, or of the gap */
+static const double RHO_STEP = 1.5, RHO_BALANCE = 10,
+                    RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
 
 /* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided. */
 static const int64_t MANY_FACTORS = 500000;
@@ -27,10 +29,12 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
             return solver->ops->create(solver, err);
         }
         if (algorithm == 9)
-            return fgi_fail(err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
+            return fgi_fail(
+                err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
     }
     if (!gdmm_in_range(solver->model))
-        return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes scores whose sum is below %g; divide all of them by a constant", GDMM_LARGEST);
+        return fgi_fail(err, FGI_UNSUPPORTED, -1,
+            "gdmm takes scores whose sum is below %g; divide all of them by a constant", GDMM_LARGEST);
     gdmm *g = fgi_calloc(1, sizeof *g);
     solver->state = g;
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -48,7 +52,11 @@ static void gdmm_destroy(fgi_solver *solver) { gdmm_release(solver->state); }
 
 /* ---- stages ------------------------------------------------------------------------------------------------- */
 
-typedef struct shifted { gdmm *g; fgi_body body; int64_t offset; } shifted;
+typedef struct shifted {
+    gdmm *g;
+    fgi_body body;
+    int64_t offset;
+} shifted;
 
 static void run_shifted(void *context, int64_t begin, int64_t end, int worker) {
     shifted *s = context;
@@ -73,9 +81,10 @@ static void enter(gdmm *g, gdmm_stage stage) {
     g->cursor = 0;
 }
 
-/* Residual balancing: the ratio of the primal residual and the dual one (relative to the range of the scores) stays near
- * RHO_BALANCE. Ever rarer, since each change sets the convergence back a little. Zero residuals leave the penalty alone: early
- * on they mean that it is too large for anything to move, not convergence, and the multipliers go on growing. */
+/* Residual balancing: the ratio of the primal residual and the dual one (relative to the range of the scores) stays
+ * near RHO_BALANCE. Ever rarer, since each change sets the convergence back a little. Zero residuals leave the penalty
+ * alone: early on they mean that it is too large for anything to move, not convergence, and the multipliers go on
+ * growing. */
 static void adapt_penalty(gdmm *g) {
     int64_t t = g->solver->info.iterations;
     if (t < g->next_adapt) return;
@@ -136,7 +145,8 @@ static void take_bound(gdmm *g, double bound) {
     fgi_solver_bound(g->solver, bound);
     g->last_bound = bound;
     /* Residuals vanish in the first iterations after a start from labels, too: that is no convergence. */
-    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations - g->swept_at > 2 * BOUND_EVERY) g->converged = 1;
+    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations - g->swept_at > 2 * BOUND_EVERY)
+        g->converged = 1;
 }
 
 /* The first phase, on models whose tables can be read whole: sweeps of dual coordinate ascent, for as long as they
@@ -152,7 +162,8 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     if (info->iterations % SWEEP_WINDOW != 0) return GDMM_SWEEP;
     double gained = g->sweep_bound - bound, gap = info->score > -INFINITY ? bound - info->score : INFINITY;
     g->sweep_bound = bound;
-    if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + 1)) return GDMM_SWEEP;
+    if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + 1))
+        return GDMM_SWEEP;
     gdmm_sweep_store(g, g->sweep);
     g->solver->failure = gdmm_start_from_labels(g);
     g->swept = 1;
@@ -194,7 +205,8 @@ static void step(gdmm *g) {
         if (done > 0) enter(g, after_sweep(g, bound));
         return;
     case GDMM_FACTORS:
-        if (advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle)) g->stage = GDMM_VARIABLES;
+        if (advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle))
+            g->stage = GDMM_VARIABLES;
         for (int k = 0; k < g->n_workers; k++)
             if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
         return;
@@ -245,7 +257,13 @@ static fgi_rc gdmm_run(fgi_solver *solver, double deadline, int64_t iteration_li
     return rc;
 }
 
-const fgi_solver_ops fgi_gdmm_ops = {
-    .name = "gdmm", .create = gdmm_create, .run = gdmm_run, .destroy = gdmm_destroy, .offered = gdmm_offered,
-    .message_size = gdmm_message_size, .messages = gdmm_messages, .warm_start = gdmm_warm_start, .marginals = gdmm_marginals,
+const fgi_solver_ops fgi_gdmm_ops = {.name = "gdmm",
+    .create = gdmm_create,
+    .run = gdmm_run,
+    .destroy = gdmm_destroy,
+    .offered = gdmm_offered,
+    .message_size = gdmm_message_size,
+    .messages = gdmm_messages,
+    .warm_start = gdmm_warm_start,
+    .marginals = gdmm_marginals,
     .update = gdmm_update};

@@ -1,5 +1,6 @@
-/* gdmm/gdmm.h - what the files of Algorithm 8 share. gdmm/gdmm.c drives; gdmm/factor.c and gdmm/variable.c are its two passes;
- * gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/sweep.c ascends the dual; gdmm/decode.c finds labelings. */
+/* gdmm/gdmm.h - what the files of Algorithm 8 share. gdmm/gdmm.c drives; gdmm/factor.c and gdmm/variable.c are its two
+ * passes; gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/sweep.c ascends the dual; gdmm/decode.c
+ * finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
 #include "base/kernels.h"
@@ -31,18 +32,20 @@ typedef struct gdmm_active {
 } gdmm_active;
 
 /* A binary pairwise factor with finite scores: constant + u0 [a] + u1 [b] + t [a and b]. */
-typedef struct gdmm_pair { double constant, u0, u1, t; } gdmm_pair;
+typedef struct gdmm_pair {
+    double constant, u0, u1, t;
+} gdmm_pair;
 
 typedef struct gdmm_worker {
     fgi_oracle_scratch *oracle;
-    fgi_message *messages;  /* max_arity */
-    double *delta;          /* max_arity * max_card */
-    int32_t *state;         /* max_arity labels */
+    fgi_message *messages; /* max_arity */
+    double *delta;         /* max_arity * max_card */
+    int32_t *state;        /* max_arity labels */
     double *gain;
     int32_t gain_capacity;
-    double *sum;            /* 2 * max_card + 1, by label */
-    double *value;          /* max_card, by label */
-    double *candidate;      /* max_card, by position in touched */
+    double *sum;       /* 2 * max_card + 1, by label */
+    double *value;     /* max_card, by label */
+    double *candidate; /* max_card, by position in touched */
     int32_t *touched;
     uint8_t *mark;          /* all zero between variables */
     int64_t calls, scanned; /* of the dense oracle */
@@ -55,7 +58,14 @@ typedef struct gdmm_propagation gdmm_propagation;
 typedef struct gdmm_sweep gdmm_sweep;
 
 typedef enum gdmm_stage {
-    GDMM_PROPAGATE, GDMM_PREPARE, GDMM_SWEEP, GDMM_FACTORS, GDMM_VARIABLES, GDMM_BOUND, GDMM_DECODE, GDMM_SEARCH
+    GDMM_PROPAGATE,
+    GDMM_PREPARE,
+    GDMM_SWEEP,
+    GDMM_FACTORS,
+    GDMM_VARIABLES,
+    GDMM_BOUND,
+    GDMM_DECODE,
+    GDMM_SEARCH
 } gdmm_stage;
 
 typedef struct gdmm {
@@ -63,63 +73,65 @@ typedef struct gdmm {
     const fgi_model *model;
     const fgi_kernels *kernels;
     gdmm_stage stage;
-    int64_t cursor;          /* where the stage goes on after a pause */
-    int dense;               /* slots list all labels */
+    int64_t cursor; /* where the stage goes on after a pause */
+    int dense;      /* slots list all labels */
 
-    double *theta;           /* unaries; -INFINITY also where propagation removed a label */
+    double *theta; /* unaries; -INFINITY also where propagation removed a label */
     int64_t n_slots;
-    int64_t *adj_slot;       /* the slots of a variable, in the order of adj */
+    int64_t *adj_slot; /* the slots of a variable, in the order of adj */
     gdmm_slot *slots;
     gdmm_active *active;
-    double *arena;           /* of the dense slots */
+    double *arena; /* of the dense slots */
     int32_t *iota;
-    gdmm_pair *pairs;        /* per factor, or NULL when no factor is one */
+    gdmm_pair *pairs; /* per factor, or NULL when no factor is one */
     uint8_t *is_pair;
-    fgi_order **order;       /* per table */
-    int64_t n_orders;        /* tables done, during the set-up */
+    fgi_order **order; /* per table */
+    int64_t n_orders;  /* tables done, during the set-up */
     fgi_order_builder *builder;
-    int32_t *sorted;         /* labels of a variable by descending theta, laid out as the unaries; NULL when dense */
+    int32_t *sorted; /* labels of a variable by descending theta, laid out as the unaries; NULL when dense */
 
-    int warm;                /* multipliers come from an earlier run */
-    double *given;           /* messages from the caller, until the set-up is complete */
+    int warm;      /* multipliers come from an earlier run */
+    double *given; /* messages from the caller, until the set-up is complete */
     gdmm_propagation *propagation;
     double rho, relaxation;
-    double scale;            /* mean range of the factors' scores */
-    double primal, dual;     /* residuals of the last iteration, root mean square per edge; dual relative to scale */
+    double scale;        /* mean range of the factors' scores */
+    double primal, dual; /* residuals of the last iteration, root mean square per edge; dual relative to scale */
 
-    double *partial;         /* per block of variables: primal and dual residual */
-    fgi_sum *partial_sum;    /* per block, for the certificate */
-    double last_bound;       /* D(mu) at its last evaluation */
+    double *partial;      /* per block of variables: primal and dual residual */
+    fgi_sum *partial_sum; /* per block, for the certificate */
+    double last_bound;    /* D(mu) at its last evaluation */
 
-    int32_t *rounded;        /* best label of every variable in the last variable pass */
+    int32_t *rounded; /* best label of every variable in the last variable pass */
     int32_t *labels;
-    int offered;             /* the incumbent came from outside: the next labeling starts from it */
+    int offered; /* the incumbent came from outside: the next labeling starts from it */
     fgi_local *local;
-    fgi_solver *search;      /* made when it is first due */
-    double search_improved;  /* its work when it last improved the incumbent */
+    fgi_solver *search;     /* made when it is first due */
+    double search_improved; /* its work when it last improved the incumbent */
     int64_t next_adapt, next_bound, next_decode;
-    int64_t work;            /* operations of the passes so far, an estimate that is the same in every run */
-    int64_t pass_work;       /* of one iteration */
-    int64_t piece;           /* indices of a pass between two looks at the clock; whole blocks */
+    int64_t work;      /* operations of the passes so far, an estimate that is the same in every run */
+    int64_t pass_work; /* of one iteration */
+    int64_t piece;     /* indices of a pass between two looks at the clock; whole blocks */
     int converged;
 
-    gdmm_sweep *sweep;       /* dense models only */
-    int64_t sweep_entries;   /* table entries read by sweeps */
+    gdmm_sweep *sweep;               /* dense models only */
+    int64_t sweep_entries;           /* table entries read by sweeps */
     double sweep_first, sweep_bound; /* of the first sweep, and at the last look */
-    int swept;               /* the first phase is over */
-    int64_t swept_at;         /* iterations then: those of the multiplier method are counted from here */
+    int swept;                       /* the first phase is over */
+    int64_t swept_at;                /* iterations then: those of the multiplier method are counted from here */
 
     gdmm_worker *workers;
     int n_workers;
 } gdmm;
 
-static inline int64_t gdmm_degree(const gdmm *g, int64_t i) { return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i]; }
+static inline int64_t gdmm_degree(const gdmm *g, int64_t i) {
+    return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i];
+}
 
 /* gdmm/setup.c */
 int gdmm_in_range(const fgi_model *m); /* are the scores small enough for GDMM_FORBIDDEN to mean what it says? */
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err);
 void gdmm_release(gdmm *g);
-int gdmm_prepare_step(gdmm *g);    /* one bounded piece; returns 1 when set-up is complete */
+int gdmm_prepare_step(gdmm *g); /* one bounded piece; returns 1 when set-up is complete */
 /* The position of a label in a slot, made if missing (m = x = mu = 0); -1 when memory is short. */
 int32_t gdmm_slot_at(gdmm_slot *s, int32_t label);
 int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label); /* -1: not listed */
@@ -138,10 +150,11 @@ fgi_rc gdmm_apply_messages(gdmm *g);
 fgi_rc gdmm_start_from_labels(gdmm *g);
 void gdmm_offered(fgi_solver *solver);
 fgi_rc gdmm_update(fgi_solver *solver);
-void gdmm_restart(gdmm *g);        /* back to the preparation, with the multipliers as they are */
+void gdmm_restart(gdmm *g); /* back to the preparation, with the multipliers as they are */
 
 /* The two passes: bodies for fgi_pool_run, context is the gdmm. */
-/* The active state with the largest share, as a flat index: the oracle's hint, which sharpens its first bounds. -1: none. */
+/* The active state with the largest share, as a flat index: the oracle's hint, which sharpens its first bounds. -1:
+ * none. */
 int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a);
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
 void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
@@ -161,7 +174,7 @@ int64_t gdmm_sweep_memory(const gdmm *g); /* bytes of one */
 void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s);
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
-int gdmm_sweep_forward(const gdmm_sweep *s);           /* the direction of the sweep at hand */
+int gdmm_sweep_forward(const gdmm_sweep *s); /* the direction of the sweep at hand */
 const double *gdmm_sweep_messages(const gdmm_sweep *s, int64_t slot);
 const int32_t *gdmm_sweep_labels(const gdmm_sweep *s); /* decoded by the last forward sweep */
 
@@ -171,8 +184,8 @@ extern const fgi_solver_ops fgi_gdmm_binary_ops;
 
 /* gdmm/decode.c */
 int gdmm_decode_due(gdmm *g);
-int gdmm_decode_step(gdmm *g);     /* one bounded piece; returns 1 when the labeling is done */
+int gdmm_decode_step(gdmm *g); /* one bounded piece; returns 1 when the labeling is done */
 int gdmm_search_due(const gdmm *g);
-int gdmm_search_step(gdmm *g);     /* a piece of one move; returns 1 when the move is complete */
+int gdmm_search_step(gdmm *g); /* a piece of one move; returns 1 when the move is complete */
 
 #endif

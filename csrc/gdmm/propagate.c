@@ -9,9 +9,9 @@ static const int64_t LARGE_STATES = 1 << 18;
 static const int64_t STEP_WORK = 500000;
 
 struct gdmm_propagation {
-    int32_t *queue;    /* circular work list of factors */
+    int32_t *queue; /* circular work list of factors */
     uint8_t *queued;
-    uint8_t *support;  /* max_arity * max_card */
+    uint8_t *support; /* max_arity * max_card */
     int64_t head, count, table;
 };
 
@@ -41,7 +41,8 @@ static void find_support(const gdmm *g, gdmm_propagation *p, const fgi_view *v) 
     memset(p->support, 0, (size_t)v->arity * (size_t)st->max_card);
     for (int64_t state = 0, n = fgi_view_states(g->model, v); state < n; state++) {
         int allowed = v->values[state] > -INFINITY;
-        for (int32_t k = 0; allowed && k < v->arity; k++) allowed = g->theta[st->unary_begin[v->vars[k]] + label[k]] > -INFINITY;
+        for (int32_t k = 0; allowed && k < v->arity; k++)
+            allowed = g->theta[st->unary_begin[v->vars[k]] + label[k]] > -INFINITY;
         for (int32_t k = 0; allowed && k < v->arity; k++) p->support[(int64_t)k * st->max_card + label[k]] = 1;
         for (int32_t k = v->arity - 1; k >= 0 && ++label[k] == st->cards[v->vars[k]]; k--) label[k] = 0;
     }
@@ -85,7 +86,8 @@ static int prune_pairwise(gdmm *g, gdmm_propagation *p, const fgi_view *v, int64
         const int32_t i = v->vars[side], n = side == 0 ? v->rows : v->cols;
         for (int32_t a = 0; a < n; a++)
             if (g->theta[g->model->s->unary_begin[i] + a] > -INFINITY && !has_partner(g, v, side, a, work) &&
-                !remove_label(g, p, i, a)) return 0;
+                !remove_label(g, p, i, a))
+                return 0;
     }
     return 1;
 }
@@ -149,7 +151,8 @@ int gdmm_propagate_step(gdmm *g, gdmm_propagation *p) {
     for (int64_t work = 0; p->table < st->n_tables; p->table++) {
         int64_t size = st->values_begin[p->table + 1] - st->values_begin[p->table];
         if (st->table_kind[p->table] != FGI_DENSE || st->table_arity[p->table] != 2 || size <= LARGE_STATES ||
-            g->model->t->facts[p->table].n_forbidden == 0) continue;
+            g->model->t->facts[p->table].n_forbidden == 0)
+            continue;
         if (work > 0) return 0;
         work += size;
         if (!prune_table(g, p, (int32_t)p->table)) return -1;

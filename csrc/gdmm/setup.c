@@ -83,7 +83,8 @@ static int worker_create(gdmm_worker *w, const fgi_structure *st) {
     w->candidate = fgi_alloc(card, sizeof(double));
     w->touched = fgi_alloc(card, sizeof(int32_t));
     w->mark = fgi_calloc(card, 1);
-    return w->oracle && w->messages && w->delta && w->state && w->sum && w->value && w->candidate && w->touched && w->mark;
+    return w->oracle && w->messages && w->delta && w->state && w->sum && w->value && w->candidate && w->touched &&
+        w->mark;
 }
 
 static void worker_free(gdmm_worker *w) {
@@ -104,7 +105,8 @@ static int create_slots(gdmm *g) {
     int64_t doubles = 0;
     for (int64_t s = 0; s < g->n_slots; s++)
         if (variable_is_dense(g, st->vars[s])) doubles += 3 * (int64_t)st->cards[st->vars[s]];
-    if (!(g->arena = fgi_calloc(doubles, sizeof(double))) || !(g->iota = fgi_alloc(st->max_card, sizeof(int32_t)))) return 0;
+    if (!(g->arena = fgi_calloc(doubles, sizeof(double))) || !(g->iota = fgi_alloc(st->max_card, sizeof(int32_t))))
+        return 0;
     for (int32_t a = 0; a < st->max_card; a++) g->iota[a] = a;
     double *at = g->arena;
     for (int64_t s = 0; s < g->n_slots; s++) {
@@ -141,7 +143,8 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
     g->dense = g->solver->settings.algorithm != 8 && states <= DENSE_STATES && slot_labels <= DENSE_LABELS;
     /* Scans cost their states, oracles with sorted access next to nothing. */
-    g->piece = GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));
+    g->piece =
+        GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));
     g->pass_work = (g->dense ? states : 200 * st->n_factors) + 4 * (g->dense ? slot_labels : 8 * g->n_slots);
     g->theta = fgi_copy(g->model->u->values, labels, sizeof(double));
     g->adj_slot = fgi_alloc(g->n_slots, sizeof *g->adj_slot);
@@ -156,13 +159,13 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     g->rounded = fgi_calloc(st->n_vars, sizeof(int32_t));
     g->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
     g->workers = fgi_calloc(g->solver->settings.threads, sizeof *g->workers);
-    int ok = g->theta && g->adj_slot && g->slots && g->active && g->is_pair && g->order && (g->dense || g->sorted) && g->partial &&
-             g->partial_sum && g->rounded && g->labels && g->workers;
+    int ok = g->theta && g->adj_slot && g->slots && g->active && g->is_pair && g->order && (g->dense || g->sorted) &&
+        g->partial && g->partial_sum && g->rounded && g->labels && g->workers;
     if (ok) g->n_workers = g->solver->settings.threads;
     for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], st);
     if (!ok || !create_slots(g)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->solver->info.memory += labels * (g->dense ? 8 : 12) + g->n_slots * (int64_t)(8 + sizeof(gdmm_slot)) +
-                              st->n_factors * (int64_t)(1 + sizeof(gdmm_active)) + blocks * 40 + st->n_vars * 8;
+        st->n_factors * (int64_t)(1 + sizeof(gdmm_active)) + blocks * 40 + st->n_vars * 8;
     return FGI_OK;
 }
 
@@ -205,7 +208,8 @@ static void sort_labels(int32_t *labels, int32_t n, const double *score, int32_t
             int32_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
             int32_t left = begin, right = middle;
             for (int32_t k = begin; k < end; k++)
-                if (right >= end || (left < middle && !(score[labels[right]] > score[labels[left]]))) scratch[k] = labels[left++];
+                if (right >= end || (left < middle && !(score[labels[right]] > score[labels[left]])))
+                    scratch[k] = labels[left++];
                 else scratch[k] = labels[right++];
         }
         memcpy(labels, scratch, (size_t)n * sizeof *labels);
@@ -236,8 +240,9 @@ static void prepare_variable(gdmm *g, int64_t i) {
         }
 }
 
-/* Binary pairwise factors with finite scores get their closed form (gdmm/factor.c). A label that is forbidden is no exception: its
- * multiplier is so large that the clipping in the closed form, and the maxima elsewhere, leave it out. */
+/* Binary pairwise factors with finite scores get their closed form (gdmm/factor.c). A label that is forbidden is no
+ * exception: its multiplier is so large that the clipping in the closed form, and the maxima elsewhere, leave it out.
+ */
 static void prepare_factor(gdmm *g, int64_t f) {
     fgi_view v = fgi_factor_view(g->model, f);
     if (v.arity != 2 || g->model->t->facts[v.table].n_forbidden > 0 || v.rows != 2 || v.cols != 2) return;
@@ -245,7 +250,8 @@ static void prepare_factor(gdmm *g, int64_t f) {
         g->solver->failure = FGI_NO_MEMORY;
         return;
     }
-    double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0), t11 = fgi_view_at2(&v, 1, 1);
+    double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0),
+           t11 = fgi_view_at2(&v, 1, 1);
     g->pairs[f] = (gdmm_pair){t00, t10 - t00, t01 - t00, (t11 - t10) - (t01 - t00)};
     g->is_pair[f] = 1;
 }
@@ -294,7 +300,8 @@ static int prepare_orders(gdmm *g) {
     const int64_t *begin = g->model->s->values_begin;
     for (int64_t work = 0; g->n_orders < g->model->s->n_tables && !g->solver->failure; g->n_orders++) {
         const int32_t t = (int32_t)g->n_orders;
-        if (work >= ORDER_WORK || !fgi_model_order_step(g->model, t, ORDER_WORK, &g->builder, &g->solver->failure)) return 0;
+        if (work >= ORDER_WORK || !fgi_model_order_step(g->model, t, ORDER_WORK, &g->builder, &g->solver->failure))
+            return 0;
         g->order[t] = fgi_model_order(g->model, t, &g->solver->failure);
         work += 100 + begin[t + 1] - begin[t];
     }
@@ -306,7 +313,8 @@ int gdmm_prepare_step(gdmm *g) {
     if (!g->local) {
         create_adjacency(g);
         g->scale = mean_range(g->model);
-        if (g->rho == 0) g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
+        if (g->rho == 0)
+            g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
         g->local = fgi_local_create(g->model);
         if (!g->local) g->solver->failure = FGI_NO_MEMORY;
     }

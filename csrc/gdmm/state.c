@@ -1,4 +1,5 @@
-/* gdmm/state.c - the dual and primal state of Algorithm 8 for callers: messages out and in, marginals, new potentials. */
+/* gdmm/state.c - the dual and primal state of Algorithm 8 for callers: messages out and in, marginals, new potentials.
+ */
 #include <string.h>
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
@@ -59,7 +60,8 @@ fgi_rc gdmm_apply_messages(gdmm *g) {
     return FGI_OK;
 }
 
-/* x at the best labeling known: with multipliers that are any good, the first steps should not pull them away from it. */
+/* x at the best labeling known: with multipliers that are any good, the first steps should not pull them away from it.
+ */
 fgi_rc gdmm_start_from_labels(gdmm *g) {
     const int32_t *labels = g->solver->info.score > -INFINITY ? g->solver->best : g->rounded;
     for (int64_t s = 0; s < g->n_slots; s++) {
@@ -85,7 +87,8 @@ fgi_rc gdmm_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
 
 void gdmm_offered(fgi_solver *solver) { ((gdmm *)solver->state)->offered = 1; }
 
-/* New potentials, same structure: what depends on them is made again by the set-up; the multipliers and the penalty stay. */
+/* New potentials, same structure: what depends on them is made again by the set-up; the multipliers and the penalty
+ * stay. */
 fgi_rc gdmm_update(fgi_solver *solver) {
     gdmm *g = solver->state;
     const fgi_structure *st = solver->model->s;

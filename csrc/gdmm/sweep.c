@@ -1,13 +1,15 @@
 /* gdmm/sweep.c - dual coordinate ascent on a copy of the multipliers, for models whose tables can be read whole.
  *
- * Sequential reweighted message passing (Kolmogorov 2015) in terms of mu: at variable i every factor first hands over all it knows,
+ * Sequential reweighted message passing (Kolmogorov 2015) in terms of mu: at variable i every factor first hands over
+ * all it knows,
  *
  *     n_f(a) = max over y with y_i = a of theta_f(y) - sum_{j != i} mu_jf(y_j),      hat_i = theta_i + sum_f n_f,
  *
- * then those factors that reach a variable still to come get an equal share back: mu_if = n_f - share (hat_i - max hat_i), the
- * others mu_if = n_f. At the end of a sweep the last visit has left the maximum of every factor at 0, so that D(mu) is the sum
- * of the max hat_i: the bound costs nothing. On pairwise models this is TRW-S. It never makes D worse, stalls at
- * weak fixed points where the method of multipliers moves on, and gives a good start and a good certificate early. */
+ * then those factors that reach a variable still to come get an equal share back: mu_if = n_f - share (hat_i - max
+ * hat_i), the others mu_if = n_f. At the end of a sweep the last visit has left the maximum of every factor at 0, so
+ * that D(mu) is the sum of the max hat_i: the bound costs nothing. On pairwise models this is TRW-S. It never makes D
+ * worse, stalls at weak fixed points where the method of multipliers moves on, and gives a good start and a good
+ * certificate early. */
 #include <string.h>
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
@@ -16,17 +18,17 @@ enum { EARLIER = 1, LATER = 2 };
 
 struct gdmm_sweep {
     const fgi_kernels *k;
-    int64_t *offset;      /* of a slot in mu */
-    double *mu;           /* of every label of a slot, followed by its n: they are used together */
-    int32_t *last;        /* per factor: the position that was visited last, whose n is up to date; -1: none */
-    uint8_t *reach;       /* per slot: LATER and EARLIER, where the other variables of the factor are */
-    int32_t *onwards[2];  /* per variable: factors that reach an earlier, a later variable */
+    int64_t *offset;     /* of a slot in mu */
+    double *mu;          /* of every label of a slot, followed by its n: they are used together */
+    int32_t *last;       /* per factor: the position that was visited last, whose n is up to date; -1: none */
+    uint8_t *reach;      /* per slot: LATER and EARLIER, where the other variables of the factor are */
+    int32_t *onwards[2]; /* per variable: factors that reach an earlier, a later variable */
     int forward, decode;
-    int64_t node, edge;   /* where the sweep goes on */
+    int64_t node, edge; /* where the sweep goes on */
     fgi_sum sum;
     double magnitude, model_magnitude;
     double *hat, *given, *h, *scratch;
-    int32_t *labels;      /* decoded in the forward sweep */
+    int32_t *labels; /* decoded in the forward sweep */
 };
 
 static uint8_t reach_of(const fgi_structure *st, int64_t f, int32_t i) {
@@ -69,8 +71,8 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->h = fgi_alloc(st->max_card, sizeof(double));
     s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->offset || !s->mu || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] ||
-        !s->hat || !s->given || !s->h || !s->scratch || !s->labels) {
+    if (!s->offset || !s->mu || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] || !s->hat || !s->given ||
+        !s->h || !s->scratch || !s->labels) {
         gdmm_sweep_free(s);
         return NULL;
     }
@@ -90,7 +92,8 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
 }
 
 int64_t gdmm_sweep_memory(const gdmm *g) {
-    return 16 * fgi_dual_message_size(g->model) + 8 * g->n_slots + 4 * g->model->s->n_factors + 12 * g->model->s->n_vars;
+    return 16 * fgi_dual_message_size(g->model) + 8 * g->n_slots + 4 * g->model->s->n_factors +
+        12 * g->model->s->n_vars;
 }
 
 static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
@@ -106,13 +109,15 @@ static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
 
 /* Takes over the multipliers of the slots; the next sweep is a forward one. */
 void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s) {
-    for (int64_t k = 0; k < g->n_slots; k++) memcpy(s->mu + s->offset[k], g->slots[k].mu, (size_t)g->slots[k].n * sizeof(double));
+    for (int64_t k = 0; k < g->n_slots; k++)
+        memcpy(s->mu + s->offset[k], g->slots[k].mu, (size_t)g->slots[k].n * sizeof(double));
     for (int64_t f = 0; f < g->model->s->n_factors; f++) s->last[f] = -1;
     begin_sweep(g, s, 1);
 }
 
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s) {
-    for (int64_t k = 0; k < g->n_slots; k++) memcpy(g->slots[k].mu, s->mu + s->offset[k], (size_t)g->slots[k].n * sizeof(double));
+    for (int64_t k = 0; k < g->n_slots; k++)
+        memcpy(g->slots[k].mu, s->mu + s->offset[k], (size_t)g->slots[k].n * sizeof(double));
 }
 
 const double *gdmm_sweep_messages(const gdmm_sweep *s, int64_t slot) { return s->mu + s->offset[slot]; }
@@ -141,7 +146,8 @@ static void pair_marginal(const gdmm_sweep *s, const fgi_view *v, int64_t first,
     fgi_view_maxplus(s->k, v, from, s->h, out, s->scratch);
 }
 
-static void general_marginal(const gdmm *g, const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
+static void general_marginal(
+    const gdmm *g, const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
     const fgi_structure *st = g->model->s;
     const int32_t inner = st->cards[v->vars[v->arity - 1]], outer = v->arity - 1;
     const double *tail = s->mu + s->offset[first + outer], w = v->weight;
@@ -260,12 +266,14 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         double *mu = s->mu + s->offset[g->adj_slot[k]], *n = mu + card;
         const double part = s->reach[g->adj_slot[k]] & ahead ? share : 0;
-        for (int32_t a = 0; a < card; a++) mu[a] = theta[a] > -INFINITY ? n[a] - part * (s->hat[a] - top) : GDMM_FORBIDDEN;
+        for (int32_t a = 0; a < card; a++)
+            mu[a] = theta[a] > -INFINITY ? n[a] - part * (s->hat[a] - top) : GDMM_FORBIDDEN;
     }
     return 1;
 }
 
-/* A bounded piece of the sweep. 1: it is complete, *bound is D(mu), the other direction comes next; 0: more to do; -1: infeasible. */
+/* A bounded piece of the sweep. 1: it is complete, *bound is D(mu), the other direction comes next; 0: more to do; -1:
+ * infeasible. */
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
     const fgi_structure *st = g->model->s;
     for (int64_t work = 0; s->node < st->n_vars; s->node++, s->edge = 0) {

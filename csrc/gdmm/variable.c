@@ -3,15 +3,15 @@
  *     x_i  = P_simplex( [ theta_i / rho + sum_f (m_if + mu_if / rho) ] / |d(i)| )       (3.27, mu divided by |d(i)|)
  *     mu_if += rho (m_if - x_i)                                                          (3.32, eta = rho)
  *
- * with the over-relaxed m_if = relaxation * M_if y_f + (1 - relaxation) * x_i(old). The projection is over the labels that
- * have a message, and the best label by score alone that has none (3.30). */
+ * with the over-relaxed m_if = relaxation * M_if y_f + (1 - relaxation) * x_i(old). The projection is over the labels
+ * that have a message, and the best label by score alone that has none (3.30). */
 #include <string.h>
 #include "gdmm/gdmm.h"
 
 static int compare_labels(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
-/* Sum over the slots of i of relaxed m + mu/rho, in w->sum by label; the labels are listed ascending in w->touched, old x in
- * w->value. Labels that are forbidden are left out. Returns their number. */
+/* Sum over the slots of i of relaxed m + mu/rho, in w->sum by label; the labels are listed ascending in w->touched, old
+ * x in w->value. Labels that are forbidden are left out. Returns their number. */
 static int32_t gather(const gdmm *g, gdmm_worker *w, int64_t i) {
     const fgi_structure *st = g->model->s;
     const double *theta = g->theta + st->unary_begin[i], inverse = 1 / g->rho, relax = g->relaxation;

@@ -19,15 +19,16 @@
 
 typedef enum fgi_rc {
     FGI_OK = 0,
-    FGI_NO_MEMORY = 1,      /* an allocation failed, or a size does not fit in memory */
-    FGI_BAD_ARGUMENT = 2,   /* an argument is out of range; fgi_error says which */
-    FGI_BAD_MODEL = 3,      /* the model is malformed (NaN, wrong table size, unknown variable ...) */
-    FGI_BAD_FORMAT = 4,     /* a file does not parse; fgi_error has line and token */
-    FGI_IO = 5,             /* a file cannot be read */
-    FGI_UNSUPPORTED = 6     /* this solver cannot take this model (arity, size, memory limit) */
+    FGI_NO_MEMORY = 1,    /* an allocation failed, or a size does not fit in memory */
+    FGI_BAD_ARGUMENT = 2, /* an argument is out of range; fgi_error says which */
+    FGI_BAD_MODEL = 3,    /* the model is malformed (NaN, wrong table size, unknown variable ...) */
+    FGI_BAD_FORMAT = 4,   /* a file does not parse; fgi_error has line and token */
+    FGI_IO = 5,           /* a file cannot be read */
+    FGI_UNSUPPORTED = 6   /* this solver cannot take this model (arity, size, memory limit) */
 } fgi_rc;
 
-/* Filled by a failing call. `line` is 1-based, 0 where there is none; `index` is the offending factor or entry, or -1. */
+/* Filled by a failing call. `line` is 1-based, 0 where there is none; `index` is the offending factor or entry, or -1.
+ */
 typedef struct fgi_error {
     int64_t line;
     int64_t index;
@@ -36,44 +37,44 @@ typedef struct fgi_error {
 } fgi_error;
 
 const char *fgi_version(void);
-const char *fgi_compiler(void);   /* name and version of the compiler that built the core */
-const char *fgi_cpu_path(void);   /* "avx2", "scalar" ...: the kernels chosen at load time */
-double fgi_clock(void);           /* monotonic seconds; the clock of all traces */
+const char *fgi_compiler(void); /* name and version of the compiler that built the core */
+const char *fgi_cpu_path(void); /* "avx2", "scalar" ...: the kernels chosen at load time */
+double fgi_clock(void);         /* monotonic seconds; the clock of all traces */
 
 /* ---- model -------------------------------------------------------------------------------------------------- */
 
 typedef enum fgi_table_kind {
-    FGI_DENSE = 0,     /* explicit values */
-    FGI_POTTS = 1,     /* a == b ? p0 : p1 */
-    FGI_ABSDIFF = 2,   /* -p0 * min(|a-b|, p1),   p0 >= 0, p1 > 0 (may be INFINITY) */
-    FGI_SQDIFF = 3     /* -p0 * min((a-b)^2, p1), p0 >= 0, p1 > 0 (may be INFINITY) */
+    FGI_DENSE = 0,   /* explicit values */
+    FGI_POTTS = 1,   /* a == b ? p0 : p1 */
+    FGI_ABSDIFF = 2, /* -p0 * min(|a-b|, p1),   p0 >= 0, p1 > 0 (may be INFINITY) */
+    FGI_SQDIFF = 3   /* -p0 * min((a-b)^2, p1), p0 >= 0, p1 > 0 (may be INFINITY) */
 } fgi_table_kind;
 
 /*
  * The bulk description of a model; every pointer is borrowed for the duration of the call.
  * A dense table t has table_arity[t] dimensions in `dims` (concatenated) and its values in `values` (concatenated).
  * Implicit tables are pairwise, fit any label counts and have no dims and no values.
- * Factor f is over vars[var_begin[f] .. var_begin[f+1]) and has the scores weight[f] * table(f); weights are > 0 and finite.
- * With transposed[f] (pairwise only) it reads its table as T[x_second][x_first].
- * Factors of arity 0 and 1 must be folded into `constant` and `unary` by the caller (fginfer.graph does).
+ * Factor f is over vars[var_begin[f] .. var_begin[f+1]) and has the scores weight[f] * table(f); weights are > 0 and
+ * finite. With transposed[f] (pairwise only) it reads its table as T[x_second][x_first]. Factors of arity 0 and 1 must
+ * be folded into `constant` and `unary` by the caller (fginfer.graph does).
  */
 typedef struct fgi_model_spec {
     int64_t n_vars;
     const int32_t *cards;
-    const double *unary;            /* concatenated, sum(cards) values; NULL for zeros */
+    const double *unary; /* concatenated, sum(cards) values; NULL for zeros */
     double constant;
     int64_t n_tables;
-    const int32_t *table_kind;      /* NULL: all dense */
+    const int32_t *table_kind; /* NULL: all dense */
     const int32_t *table_arity;
     const int32_t *dims;
-    const double *params;           /* 2 per table (p0, p1); NULL when all are dense */
+    const double *params; /* 2 per table (p0, p1); NULL when all are dense */
     const double *values;
-    int64_t n_values;               /* length of `values`, checked against dims */
+    int64_t n_values; /* length of `values`, checked against dims */
     int64_t n_factors;
     const int32_t *factor_table;
-    const double *factor_weight;    /* NULL: all 1 */
+    const double *factor_weight;      /* NULL: all 1 */
     const uint8_t *factor_transposed; /* NULL: none */
-    const int64_t *var_begin;       /* n_factors + 1; NULL: all pairwise */
+    const int64_t *var_begin;         /* n_factors + 1; NULL: all pairwise */
     const int32_t *vars;
 } fgi_model_spec;
 
@@ -91,11 +92,12 @@ void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out);
 int fgi_model_same_structure(const fgi_model *a, const fgi_model *b);
 
 /*
- * The model left when `n` variables are fixed; the free ones keep their order. The score of a labeling of the reduced model
- * is the score of the whole labeling in m. Evidence against a hard constraint shows as a -INFINITY in its potentials.
+ * The model left when `n` variables are fixed; the free ones keep their order. The score of a labeling of the reduced
+ * model is the score of the whole labeling in m. Evidence against a hard constraint shows as a -INFINITY in its
+ * potentials.
  */
-fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
-                           fgi_error *err);
+fgi_rc fgi_model_condition(
+    const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err);
 
 /* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
@@ -112,8 +114,8 @@ double fgi_model_states(const fgi_model *m); /* states of all factors: the entri
 /* ---- UAI files ---------------------------------------------------------------------------------------------- */
 
 /*
- * A push parser: feed the text of a file in pieces of any size, then finish. MARKOV and BAYES files; entries are potentials,
- * or natural logarithms of them with log_values. FGI_BAD_FORMAT comes with line, token and a sentence.
+ * A push parser: feed the text of a file in pieces of any size, then finish. MARKOV and BAYES files; entries are
+ * potentials, or natural logarithms of them with log_values. FGI_BAD_FORMAT comes with line, token and a sentence.
  */
 typedef struct fgi_uai fgi_uai;
 
@@ -124,9 +126,9 @@ fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_e
 void fgi_uai_free(fgi_uai *r);
 
 /*
- * The other way: pieces of text of up to `capacity` (>= 256) bytes until one is empty. Read back, every score is the same, bit
- * for bit. FGI_BAD_FORMAT names a score whose potential is not a double; FGI_BAD_MODEL, with bayes, what a Bayesian network
- * may not have.
+ * The other way: pieces of text of up to `capacity` (>= 256) bytes until one is empty. Read back, every score is the
+ * same, bit for bit. FGI_BAD_FORMAT names a score whose potential is not a double; FGI_BAD_MODEL, with bayes, what a
+ * Bayesian network may not have.
  */
 typedef struct fgi_uai_writer fgi_uai_writer;
 
@@ -137,7 +139,7 @@ void fgi_uai_writer_free(fgi_uai_writer *w);
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
 
 typedef enum fgi_method {
-    FGI_ICM = 0,   /* coordinate ascent with restarts; no bound beyond the trivial one */
+    FGI_ICM = 0, /* coordinate ascent with restarts; no bound beyond the trivial one */
     FGI_GDMM = 1,
     FGI_TRWS = 2,
     FGI_BP = 3,
@@ -145,35 +147,35 @@ typedef enum fgi_method {
     FGI_AD3 = 5,
     FGI_PSDD = 6,
     FGI_SEARCH = 7,
-    FGI_BNB = 8,     /* depth-first branch and bound */
-    FGI_SLABS = 9    /* bounds from slabs of small width, for sparse models with a loose relaxation */
+    FGI_BNB = 8,  /* depth-first branch and bound */
+    FGI_SLABS = 9 /* bounds from slabs of small width, for sparse models with a loose relaxation */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */
 
 typedef enum fgi_status {
-    FGI_RUNNING = 0,          /* the slice is over, there is more to do */
-    FGI_OPTIMAL = 1,          /* proven */
+    FGI_RUNNING = 0, /* the slice is over, there is more to do */
+    FGI_OPTIMAL = 1, /* proven */
     FGI_GAP_REACHED = 2,
-    FGI_CONVERGED = 3,        /* the method has nothing more to gain, a gap remains */
-    FGI_TIME_LIMIT = 4,       /* set by the caller that owns the clock */
+    FGI_CONVERGED = 3,  /* the method has nothing more to gain, a gap remains */
+    FGI_TIME_LIMIT = 4, /* set by the caller that owns the clock */
     FGI_ITERATION_LIMIT = 5,
-    FGI_INTERRUPTED = 6,      /* set by the caller */
-    FGI_INFEASIBLE = 7        /* proven: no labeling has a finite score */
+    FGI_INTERRUPTED = 6, /* set by the caller */
+    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score */
 } fgi_status;
 
 typedef struct fgi_settings {
-    int32_t method;           /* fgi_method */
-    int32_t threads;          /* >= 1; results do not depend on it */
+    int32_t method;  /* fgi_method */
+    int32_t threads; /* >= 1; results do not depend on it */
     uint64_t seed;
-    double gap;               /* stop when max(0, bound-score)/max(1,|score|) <= gap */
-    int64_t max_iterations;   /* < 0: no limit */
-    double start_time;        /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */
+    double gap;             /* stop when max(0, bound-score)/max(1,|score|) <= gap */
+    int64_t max_iterations; /* < 0: no limit */
+    double start_time;      /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */
     /* gdmm */
-    int32_t algorithm;        /* 0 chooses by model, 8 large domains, 9 many binary factors */
-    double rho;               /* initial penalty; 0 chooses from the data */
+    int32_t algorithm; /* 0 chooses by model, 8 large domains, 9 many binary factors */
+    double rho;        /* initial penalty; 0 chooses from the data */
     /* bp */
-    double damping;           /* 0 <= damping < 1 */
+    double damping; /* 0 <= damping < 1 */
     /* trws and bp: 0 chooses (single where it is safe), 1 double, 2 single; the bound is always double */
     int32_t precision;
 } fgi_settings;
@@ -182,23 +184,23 @@ fgi_settings fgi_settings_default(void);
 fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err);
 
 typedef struct fgi_info {
-    int32_t status;           /* fgi_status */
+    int32_t status; /* fgi_status */
     int64_t iterations;
-    double score;             /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
-    double bound;             /* upper bound on the optimum; INFINITY: none yet */
+    double score; /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
+    double bound; /* upper bound on the optimum; INFINITY: none yet */
     double primal_infeasibility;
     double dual_infeasibility;
     double rho;
     double active_per_factor; /* mean size of the active sets */
     int64_t oracle_calls;
-    int64_t entries_touched;  /* table entries read by oracles, sorts and certificates, after set-up */
-    double seconds;           /* spent inside create and run */
+    int64_t entries_touched; /* table entries read by oracles, sorts and certificates, after set-up */
+    double seconds;          /* spent inside create and run */
     double seconds_setup;
     double seconds_oracle;
     double seconds_update;
     double seconds_bound;
     double seconds_decode;
-    int64_t memory;           /* bytes held by the solver, without the model */
+    int64_t memory; /* bytes held by the solver, without the model */
 } fgi_info;
 
 /* One event per improvement of score or bound, at most one per iteration for the bound. */
@@ -231,19 +233,22 @@ void fgi_solver_offer_bound(fgi_solver *s, double bound);
 int64_t fgi_solver_message_size(const fgi_solver *s);
 fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
 fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
-/* The model's present potentials in place of those the solver was made with (same structure). The labels, rescored, and the dual
- * state stay as a start; score, bound, iterations and trace begin anew. FGI_UNSUPPORTED: make a new solver instead. */
+/* The model's present potentials in place of those the solver was made with (same structure). The labels, rescored, and
+ * the dual state stay as a start; score, bound, iterations and trace begin anew. FGI_UNSUPPORTED: make a new solver
+ * instead. */
 fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err);
-/* Relaxed variable marginals, laid out as the unaries; returns 0 where there are none. x == NULL only asks the method. */
+/* Relaxed variable marginals, laid out as the unaries; returns 0 where there are none. x == NULL only asks the method.
+ */
 int fgi_solver_marginals(const fgi_solver *s, double *x);
 void fgi_solver_free(fgi_solver *s);
 
 /* ---- oracles ------------------------------------------------------------------------------------------------ */
 
 /*
- * Factorwise maximisation: argmax over the states y of one factor of  theta_f(y) - sum_k delta_k(y_k),  theta_f = weight *
- * table. Exact; -INFINITY entries are never returned; ties go to the lowest flat index in the factor's variable order, last
- * fastest; the value is ((theta - delta_1) - delta_2) - ..., bit for bit what a dense scan computes.
+ * Factorwise maximisation: argmax over the states y of one factor of  theta_f(y) - sum_k delta_k(y_k),  theta_f =
+ * weight * table. Exact; -INFINITY entries are never returned; ties go to the lowest flat index in the factor's
+ * variable order, last fastest; the value is ((theta - delta_1) - delta_2) - ..., bit for bit what a dense scan
+ * computes.
  */
 
 /* A sparse message: n labels, strictly ascending, with finite values; a label that is not listed has message 0. */
@@ -254,8 +259,8 @@ typedef struct fgi_message {
 } fgi_message;
 
 typedef struct fgi_argmax {
-    int64_t state;    /* flat index; -1: every state is forbidden or excluded */
-    double value;     /* -INFINITY when state is -1 */
+    int64_t state; /* flat index; -1: every state is forbidden or excluded */
+    double value;  /* -INFINITY when state is -1 */
 } fgi_argmax;
 
 /* Working memory of one thread, and its counters. */
@@ -265,36 +270,38 @@ void fgi_oracle_scratch_free(fgi_oracle_scratch *w);
 int64_t fgi_oracle_touched(const fgi_oracle_scratch *w); /* entries read through this scratch: walks, bounds, sorts */
 int64_t fgi_oracle_calls(const fgi_oracle_scratch *w);
 
-/* One factor of a model; messages: one per variable of the factor, or NULL; excluded: a state not to return, or -1; hint: a
- * state expected to be good, or -1 (it saves work and changes nothing else). scan != 0: by the plain dense scan. */
+/* One factor of a model; messages: one per variable of the factor, or NULL; excluded: a state not to return, or -1;
+ * hint: a state expected to be good, or -1 (it saves work and changes nothing else). scan != 0: by the plain dense
+ * scan. */
 fgi_rc fgi_model_argmax(const fgi_model *m, int64_t factor, const fgi_message *messages, int64_t excluded, int64_t hint,
-                        int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
+    int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
 
 /*
- * A pairwise table that changes, with the same oracle: for learning. It starts at `values` (NULL: zeros), stores its non-zero
- * entries only, and takes point updates in O(log K). Any number of threads may ask while nobody updates, each with its own
- * scratch. In gdmm-learning's factor step, grad(y) = v(y) + rho sum_j m_jf(y_j): pass messages of value -rho * m and exclude
- * the true state. A loss that is constant but for the true label is a message at the true label (plus the constant).
+ * A pairwise table that changes, with the same oracle: for learning. It starts at `values` (NULL: zeros), stores its
+ * non-zero entries only, and takes point updates in O(log K). Any number of threads may ask while nobody updates, each
+ * with its own scratch. In gdmm-learning's factor step, grad(y) = v(y) + rho sum_j m_jf(y_j): pass messages of value
+ * -rho * m and exclude the true state. A loss that is constant but for the true label is a message at the true label
+ * (plus the constant).
  */
 typedef struct fgi_updatable fgi_updatable;
 fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fgi_updatable **out, fgi_error *err);
 void fgi_updatable_free(fgi_updatable *u);
 /* Entry (rows[k], cols[k]) becomes values[k], or grows by it; in order of k. */
-fgi_rc fgi_updatable_set(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
-                         fgi_error *err);
-fgi_rc fgi_updatable_add(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
-                         fgi_error *err);
+fgi_rc fgi_updatable_set(
+    fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values, fgi_error *err);
+fgi_rc fgi_updatable_add(
+    fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values, fgi_error *err);
 double fgi_updatable_get(const fgi_updatable *u, int32_t row, int32_t col); /* in range, or else */
 fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages, int64_t excluded, int64_t hint,
-                            fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
+    fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err);
 /* The first `capacity` non-zero entries, in no particular order; returns how many there are. */
 int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t *rows, int32_t *cols, double *values);
 int64_t fgi_updatable_memory(const fgi_updatable *u);
 
 /*
  * A vector in descending order whose values change: the oracle of a unary factor, and the joint oracle over many binary
- * factors with values t_f. Made in one linear pass over n values; only those above `floor` are kept in order (-INFINITY: all
- * finite ones). Looking at the top is O(1), everything else O(log n).
+ * factors with values t_f. Made in one linear pass over n values; only those above `floor` are kept in order
+ * (-INFINITY: all finite ones). Looking at the top is O(1), everything else O(log n).
  */
 typedef struct fgi_ranking fgi_ranking;
 fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ranking **out, fgi_error *err);
@@ -304,11 +311,11 @@ int fgi_ranking_take(fgi_ranking *r, int32_t item);           /* takes it off (i
 fgi_rc fgi_ranking_set(fgi_ranking *r, int32_t item, double value, fgi_error *err); /* also puts it back */
 /* Argmax of value - message over the items in order; message may be NULL. */
 fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int64_t excluded, fgi_oracle_scratch *w,
-                          fgi_argmax *out, fgi_error *err);
+    fgi_argmax *out, fgi_error *err);
 
-/* Argmax over the labels first, first + step, ... (n of them) of scores[k] - message(label): for scores that are computed
- * on the spot, such as the inner products of one sampled part of the labels. */
+/* Argmax over the labels first, first + step, ... (n of them) of scores[k] - message(label): for scores that are
+ * computed on the spot, such as the inner products of one sampled part of the labels. */
 fgi_rc fgi_scores_argmax(const double *scores, int64_t n, int32_t first, int32_t step, const fgi_message *message,
-                         int64_t excluded, fgi_argmax *out, fgi_error *err);
+    int64_t excluded, fgi_argmax *out, fgi_error *err);
 
 #endif

@@ -2,8 +2,8 @@
  * io/uai_read.c - the UAI reader: a push parser for MARKOV and BAYES files, with potentials or (.LG) their logarithms.
  *
  * Text arrives in pieces of any size and is never kept; every array grows with the data actually read, so a header may
- * announce what it likes. Equal tables are found by hashing as they are read and stored once; factors of arity 0 and 1 go
- * to the constant and the unaries.
+ * announce what it likes. Equal tables are found by hashing as they are read and stored once; factors of arity 0 and 1
+ * go to the constant and the unaries.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,29 +16,33 @@
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
 
 enum { MAX_TOKEN = 4096, CACHE_BITS = 10 };
-/* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable. */
+/* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable.
+ */
 enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };
 
-typedef struct cached { uint64_t text; double score; } cached; /* a token of at most 7 bytes, and what it means */
+typedef struct cached {
+    uint64_t text;
+    double score;
+} cached; /* a token of at most 7 bytes, and what it means */
 
 struct fgi_uai {
     int log_values, failed;
     phase now;
     int64_t line;
-    int64_t n_vars, n_given;         /* as announced */
-    int64_t seen;                    /* variables or factors read so far in this phase */
-    pool cards;                      /* int32 */
-    pool scope_begin, scope;         /* int64, int32: scopes as given; ENTRIES moves those of arity >= 2 to the front */
+    int64_t n_vars, n_given; /* as announced */
+    int64_t seen;            /* variables or factors read so far in this phase */
+    pool cards;              /* int32 */
+    pool scope_begin, scope; /* int64, int32: scopes as given; ENTRIES moves those of arity >= 2 to the front */
     int64_t arity_left;
-    pool stamp;                      /* int32 per variable: last factor it was seen in, to find repeated variables */
+    pool stamp; /* int32 per variable: last factor it was seen in, to find repeated variables */
     fgi_distinct tables;
-    pool factor_table;               /* int32 per factor of arity >= 2 */
-    int64_t scope_used;              /* variables of the factors kept, at the front of `scope` */
-    int64_t entries, entries_left;   /* of the table being read, which is at the end of tables.values */
-    pool unary, unary_begin;         /* double; int64 per variable, -1 where none was given */
+    pool factor_table;             /* int32 per factor of arity >= 2 */
+    int64_t scope_used;            /* variables of the factors kept, at the front of `scope` */
+    int64_t entries, entries_left; /* of the table being read, which is at the end of tables.values */
+    pool unary, unary_begin;       /* double; int64 per variable, -1 where none was given */
     double constant;
     int has_constant;
-    char tail[MAX_TOKEN];            /* the token cut off by the end of a piece */
+    char tail[MAX_TOKEN]; /* the token cut off by the end of a piece */
     int64_t tail_length;
     cached cache[1 << CACHE_BITS];
 };
@@ -110,7 +114,8 @@ static fgi_rc take_count(fgi_uai *r, const char *token, int64_t n, const char *w
 static fgi_rc take_card(fgi_uai *r, const char *token, int64_t n, fgi_error *err) {
     int64_t x = whole_number(token, n);
     if (x < 1 || x > INT32_MAX)
-        return fail_at(r, err, token, n, "expected the label count of variable %lld, a number from 1 to 2^31-1", ll(r->seen));
+        return fail_at(
+            r, err, token, n, "expected the label count of variable %lld, a number from 1 to 2^31-1", ll(r->seen));
     if (!push_i32(&r->cards, (int32_t)x) || !push_i32(&r->stamp, -1) || !push_i64(&r->unary_begin, -1))
         return out_of_memory(r, err);
     if (++r->seen == r->n_vars) r->now = N_FACTORS;
@@ -130,7 +135,8 @@ static fgi_rc take_arity(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     int64_t x = whole_number(token, n);
     if (x < 0) return fail_at(r, err, token, n, "factor %lld: expected its number of variables", ll(r->seen));
     if (x > r->n_vars)
-        return fail_at(r, err, token, n, "factor %lld: more variables than the %lld there are", ll(r->seen), ll(r->n_vars));
+        return fail_at(
+            r, err, token, n, "factor %lld: more variables than the %lld there are", ll(r->seen), ll(r->n_vars));
     r->arity_left = x;
     if (x == 0) return end_of_scope(r, err);
     r->now = SCOPE;
@@ -140,7 +146,8 @@ static fgi_rc take_arity(fgi_uai *r, const char *token, int64_t n, fgi_error *er
 static fgi_rc take_variable(fgi_uai *r, const char *token, int64_t n, fgi_error *err) {
     int64_t x = whole_number(token, n);
     if (x < 0 || x >= r->n_vars)
-        return fail_at(r, err, token, n, "factor %lld: expected a variable from 0 to %lld", ll(r->seen), ll(r->n_vars) - 1);
+        return fail_at(
+            r, err, token, n, "factor %lld: expected a variable from 0 to %lld", ll(r->seen), ll(r->n_vars) - 1);
     int32_t *stamp = (int32_t *)r->stamp.at + x;
     if (*stamp == (int32_t)r->seen)
         return fail_at(r, err, token, n, "factor %lld names variable %lld twice", ll(r->seen), ll(x));
@@ -163,10 +170,11 @@ static fgi_rc take_table_size(fgi_uai *r, const char *token, int64_t n, fgi_erro
     for (int64_t k = 0; k < arity; k++)
         if (!fgi_mul(size, ((const int32_t *)r->cards.at)[vars[k]], &size))
             return fail_at(r, err, token, n, "factor %lld has a table of more than 2^63 entries", ll(r->seen));
-    if (x < 0) return fail_at(r, err, token, n, "factor %lld: expected the size of its table, %lld", ll(r->seen), ll(size));
+    if (x < 0)
+        return fail_at(r, err, token, n, "factor %lld: expected the size of its table, %lld", ll(r->seen), ll(size));
     if (x != size)
         return fail_at(r, err, token, n, "factor %lld: the table size must be %lld, the product of its label counts",
-                       ll(r->seen), ll(size));
+            ll(r->seen), ll(size));
     r->entries = r->entries_left = size;
     r->now = ENTRIES;
     return FGI_OK;
@@ -216,8 +224,8 @@ static fgi_rc end_of_table(fgi_uai *r, const char *token, const char *end, fgi_e
         ((int64_t *)r->scope_begin.at)[r->factor_table.n] = r->scope_used;
     }
     if (!fine)
-        return fail_at(r, err, token, end - token, "factor %lld: scores over its variables add up to more than a double holds",
-                       ll(r->seen));
+        return fail_at(r, err, token, end - token,
+            "factor %lld: scores over its variables add up to more than a double holds", ll(r->seen));
     r->now = ++r->seen == r->n_given ? DONE : TABLE_SIZE;
     return FGI_OK;
 }
@@ -244,7 +252,8 @@ static fgi_rc slow_entry(fgi_uai *r, const char *token, int64_t n, double *score
     if (fgi_decimal_scan(token, end, &d) == end) {
         if (r->log_values) {
             *score = fgi_decimal_double(&d, token, end);
-            if (*score == -INFINITY || *score == INFINITY) return fail_entry(r, err, token, n, "is too large for a double");
+            if (*score == -INFINITY || *score == INFINITY)
+                return fail_entry(r, err, token, n, "is too large for a double");
             return FGI_OK;
         }
         if (d.negative && d.digits) return fail_entry(r, err, token, n, NEGATIVE);
@@ -256,7 +265,9 @@ static fgi_rc slow_entry(fgi_uai *r, const char *token, int64_t n, double *score
         if (!r->log_values) return fail_entry(r, err, token, n, NEGATIVE);
         *score = -INFINITY;
         return FGI_OK;
-    case '+': return fail_entry(r, err, token, n, r->log_values ? "is infinite; log scores are finite or -inf" : "is infinite");
+    case '+':
+        return fail_entry(
+            r, err, token, n, r->log_values ? "is infinite; log scores are finite or -inf" : "is infinite");
     case 'n': return fail_entry(r, err, token, n, "is not a number (NaN)");
     default: return fail_entry(r, err, token, n, "is not a number");
     }
@@ -273,7 +284,8 @@ static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *er
 
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define FGI_WORD_SCAN 1
-/* Bytes of a token at the start of a word of text: 0 .. 7, or 8 if it does not end in there. Blanks are all bytes <= ' '. */
+/* Bytes of a token at the start of a word of text: 0 .. 7, or 8 if it does not end in there. Blanks are all bytes <= '
+ * '. */
 static int token_length(uint64_t word) {
     uint64_t blank = (word - 0x2121212121212121u) & ~word & 0x8080808080808080u; /* exact up to the first hit */
     return blank ? __builtin_ctzll(blank) >> 3 : 8;
@@ -281,9 +293,9 @@ static int token_length(uint64_t word) {
 #endif
 
 /*
- * The hot loop: entries of the current table from text that holds them in plain sight. Stops, with everything before *from
- * consumed, at the end of the table, near the end of the text, or at a token that needs the slow way (or is wrong).
- * Tables repeat few short tokens again and again, so those are looked up instead of parsed.
+ * The hot loop: entries of the current table from text that holds them in plain sight. Stops, with everything before
+ * *from consumed, at the end of the table, near the end of the text, or at a token that needs the slow way (or is
+ * wrong). Tables repeat few short tokens again and again, so those are looked up instead of parsed.
  */
 static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_error *err) {
     const char *p = *from;
@@ -360,7 +372,8 @@ static fgi_rc take_token(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     fgi_rc rc = FGI_OK;
     switch (r->now) {
     case TYPE:
-        if (n > 3 && !memcmp(token, "\xEF\xBB\xBF", 3)) token += 3, n -= 3; /* a byte order mark, as some editors leave it */
+        if (n > 3 && !memcmp(token, "\xEF\xBB\xBF", 3))
+            token += 3, n -= 3; /* a byte order mark, as some editors leave it */
         if (!same_word(token, n, "MARKOV") && !same_word(token, n, "BAYES"))
             return fail_at(r, err, token, n, "not a UAI model: it must start with MARKOV or BAYES");
         r->now = N_VARS;
@@ -387,7 +400,7 @@ static fgi_rc keep_tail(fgi_uai *r, const char *from, int64_t n, fgi_error *err)
     int64_t known = r->tail_length;
     if (known + n > MAX_TOKEN)
         return fail_at(r, err, known ? r->tail : from, known ? known : n,
-                       "a token of more than %d bytes; this is not a UAI model", (int)MAX_TOKEN);
+            "a token of more than %d bytes; this is not a UAI model", (int)MAX_TOKEN);
     memcpy(r->tail + known, from, (size_t)n);
     r->tail_length = known + n;
     return FGI_OK;
@@ -425,21 +438,25 @@ static fgi_rc check_complete(fgi_uai *r, fgi_error *err) {
     switch (r->now) {
     case TYPE: return fail_at(r, err, eof, n, "the file is empty");
     case N_VARS: return fail_at(r, err, eof, n, "truncated: the number of variables is missing");
-    case CARDS: return fail_at(r, err, eof, n, "truncated: %lld of %lld label counts are there", ll(r->seen), ll(r->n_vars));
+    case CARDS:
+        return fail_at(r, err, eof, n, "truncated: %lld of %lld label counts are there", ll(r->seen), ll(r->n_vars));
     case N_FACTORS: return fail_at(r, err, eof, n, "truncated: the number of factors is missing");
     case ARITY:
-    case SCOPE: return fail_at(r, err, eof, n, "truncated: %lld of %lld factor scopes are there", ll(r->seen), ll(r->n_given));
-    case TABLE_SIZE: return fail_at(r, err, eof, n, "truncated: %lld of %lld tables are there", ll(r->seen), ll(r->n_given));
+    case SCOPE:
+        return fail_at(r, err, eof, n, "truncated: %lld of %lld factor scopes are there", ll(r->seen), ll(r->n_given));
+    case TABLE_SIZE:
+        return fail_at(r, err, eof, n, "truncated: %lld of %lld tables are there", ll(r->seen), ll(r->n_given));
     case ENTRIES:
         return fail_at(r, err, eof, n, "truncated: table %lld of %lld has %lld of its %lld entries", ll(r->seen + 1),
-                       ll(r->n_given), ll(r->entries - r->entries_left), ll(r->entries));
+            ll(r->n_given), ll(r->entries - r->entries_left), ll(r->entries));
     case DONE: break;
     }
     int64_t lonely = 0;
     for (int64_t i = 0; i < r->n_vars; i++)
         if (((const int32_t *)r->stamp.at)[i] < 0) lonely += ((const int32_t *)r->cards.at)[i];
     if (lonely > LONELY_LABELS + LONELY_LABELS_EACH * r->n_vars)
-        return fail_at(r, err, eof, n, "variables without any factor announce %lld labels; that cannot be meant", ll(lonely));
+        return fail_at(
+            r, err, eof, n, "variables without any factor announce %lld labels; that cannot be meant", ll(lonely));
     return FGI_OK;
 }
 

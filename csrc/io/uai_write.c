@@ -1,7 +1,8 @@
 /*
- * io/uai_write.c - a model as UAI text, produced on demand piece by piece: one factor for the constant, one for each variable
- * that has unary scores, then the factors over two or more variables in their order. Shared and implicit tables are written
- * out for each factor, since the format knows no sharing; a transposed factor is written with its variables swapped.
+ * io/uai_write.c - a model as UAI text, produced on demand piece by piece: one factor for the constant, one for each
+ * variable that has unary scores, then the factors over two or more variables in their order. Shared and implicit
+ * tables are written out for each factor, since the format knows no sharing; a transposed factor is written with its
+ * variables swapped.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,15 +14,19 @@ typedef enum stage { HEAD, CARDS, COUNT, SCOPES, TABLE_SIZE, ENTRIES, END } stag
 
 enum { MEMO_BITS = 10, ROOM = 256 };
 
-typedef struct memo { double score; int32_t length; char text[FGI_TEXT_SIZE]; } memo; /* what was written for a score */
+typedef struct memo {
+    double score;
+    int32_t length;
+    char text[FGI_TEXT_SIZE];
+} memo; /* what was written for a score */
 
 struct fgi_uai_writer {
     fgi_model *m;
     int log_values, bayes;
     stage now;
-    int64_t at, part;     /* position in the stage: variable or item; place inside an item */
+    int64_t at, part; /* position in the stage: variable or item; place inside an item */
     int64_t n_items;
-    int64_t *items;       /* < n_factors: that factor; then unary scores of a variable; then the constant */
+    int64_t *items; /* < n_factors: that factor; then unary scores of a variable; then the constant */
     memo memos[1 << MEMO_BITS];
 };
 
@@ -30,7 +35,7 @@ typedef struct item {
     int64_t arity, states, columns; /* columns: labels of the last variable */
     const int32_t *scope;           /* NULL: its variables are in vars */
     int32_t vars[2];
-    const double *scores;           /* NULL: a factor, seen through its view */
+    const double *scores; /* NULL: a factor, seen through its view */
     fgi_view view;
 } item;
 
@@ -86,10 +91,11 @@ static fgi_rc markov_items(fgi_uai_writer *w) {
 
 static fgi_rc not_bayes(fgi_error *err, int64_t variable, const char *why) {
     return fgi_fail(err, FGI_BAD_MODEL, variable, "not a Bayesian network: variable %lld %s; write it as MARKOV",
-                    (long long)variable, why);
+        (long long)variable, why);
 }
 
-/* A Bayesian network has one factor per variable, which is its last (the child), and the probabilities of the child sum to 1. */
+/* A Bayesian network has one factor per variable, which is its last (the child), and the probabilities of the child sum
+ * to 1. */
 static fgi_rc bayes_items(fgi_uai_writer *w, fgi_error *err) {
     const fgi_structure *s = w->m->s;
     if (s->constant != 0.0)
@@ -99,13 +105,11 @@ static fgi_rc bayes_items(fgi_uai_writer *w, fgi_error *err) {
     for (int64_t f = 0; f < s->n_factors; f++) {
         fgi_view v = fgi_factor_view(w->m, f);
         int32_t child = v.transposed ? v.vars[0] : v.vars[v.arity - 1];
-        if (w->items[child] >= 0)
-            return not_bayes(err, child, "is the last of two factors");
+        if (w->items[child] >= 0) return not_bayes(err, child, "is the last of two factors");
         w->items[child] = f;
     }
     for (int64_t i = 0; i < s->n_vars; i++) {
-        if (w->items[i] >= 0 && has_unary(w->m, i))
-            return not_bayes(err, i, "has a table and unary scores");
+        if (w->items[i] >= 0 && has_unary(w->m, i)) return not_bayes(err, i, "has a table and unary scores");
         if (w->items[i] < 0) w->items[i] = s->n_factors + i;
         item it = item_of(w, i);
         for (int64_t k = 0; k < it.states; k += it.columns) {
@@ -124,10 +128,11 @@ static fgi_rc fail_score(const fgi_uai_writer *w, double score, fgi_error *err) 
     char scope[100];
     const char *what = it.arity == 0 ? "the constant" : it.arity == 1 ? "variable" : "the factor over variables";
     int n = snprintf(scope, sizeof scope, "%s", what);
-    for (int64_t k = 0; k < it.arity && k < 6; k++) n += snprintf(scope + n, sizeof scope - (size_t)n, " %d", item_var(&it, k));
+    for (int64_t k = 0; k < it.arity && k < 6; k++)
+        n += snprintf(scope + n, sizeof scope - (size_t)n, " %d", item_var(&it, k));
     return fgi_fail(err, FGI_BAD_FORMAT, w->at,
-                    "%s%s, entry %lld has the score %.17g, and exp of that is too %s for a double; write .LG or .npz instead",
-                    scope, it.arity > 6 ? " ..." : "", (long long)w->part, score, score > 0 ? "large" : "small");
+        "%s%s, entry %lld has the score %.17g, and exp of that is too %s for a double; write .LG or .npz instead",
+        scope, it.arity > 6 ? " ..." : "", (long long)w->part, score, score > 0 ? "large" : "small");
 }
 
 static fgi_rc put_score(fgi_uai_writer *w, double score, char *text, int *length, fgi_error *err) {

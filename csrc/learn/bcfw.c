@@ -2,12 +2,14 @@
  *
  * Block i is a simplex over the answers to example i; the truth holds what the kept answers leave. With
  *     w_i = C sum_y alpha_i(y) psi_i(y),   l_i = C sum_y alpha_i(y) loss_i(y),   dual = sum_i l_i - |w|^2 / 2,
- * the direction towards an answer y is d = C psi_i(y) - w_i, the block's duality gap g = C loss(y) - l_i - <w, d>, and the
- * best step min(1, g / |d|^2). Directions are made from the labels of the kept answers, so a block costs no memory for w_i. */
+ * the direction towards an answer y is d = C psi_i(y) - w_i, the block's duality gap g = C loss(y) - l_i - <w, d>, and
+ * the best step min(1, g / |d|^2). Directions are made from the labels of the kept answers, so a block costs no memory
+ * for w_i. */
 #include "learn/learn.h"
 
 /* Moves by `step` along the vector just made, with the bookkeeping that all steps share. */
-static void move(fgi_learner *L, const fgi_learn_settings *s, int32_t i, double step, double dot, double norm, double loss_change) {
+static void move(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, double step, double dot, double norm, double loss_change) {
     double k = (double)L->state.steps;
     /* w-bar = 2/(k(k+1)) sum_t t w_t = w - 2/(k(k+1)) sum_s s(s-1)/2 (w_s - w_{s-1}): only what changes is written */
     fgi_learn_apply(L, step, s->averaging ? 0.5 * k * (k - 1) : 0.0);
@@ -25,9 +27,10 @@ static void drop_empty(fgi_learner *L, int32_t i) {
 static fgi_rc shed_smallest(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     fgi_working_set *set = &L->sets[i];
     int32_t least = 0;
-    for (int32_t k = 1; k < set->count; k++) if (set->answers[k]->alpha < set->answers[least]->alpha) least = k;
+    for (int32_t k = 1; k < set->count; k++)
+        if (set->answers[k]->alpha < set->answers[least]->alpha) least = k;
     fgi_answer *a = set->answers[least];
-    fgi_learn_term term = { a->labels, a->length, -s->C * a->alpha };
+    fgi_learn_term term = {a->labels, a->length, -s->C * a->alpha};
     fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
     if (rc != FGI_OK) return rc;
     double dot, norm;
@@ -38,14 +41,15 @@ static fgi_rc shed_smallest(fgi_learner *L, const fgi_learn_settings *s, int32_t
 }
 
 /* The step towards `labels` (NULL: the truth). */
-static fgi_rc toward(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length, double *gap) {
+static fgi_rc toward(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length, double *gap) {
     fgi_working_set *set = &L->sets[i];
     fgi_learn_term few[32], *terms = set->count + 1 <= 32 ? few : fgi_alloc(set->count + 1, sizeof *terms);
     if (!terms) return FGI_NO_MEMORY;
     int32_t n = 0;
     for (int32_t k = 0; k < set->count; k++)
-        terms[n++] = (fgi_learn_term){ set->answers[k]->labels, set->answers[k]->length, -s->C * set->answers[k]->alpha };
-    if (labels) terms[n++] = (fgi_learn_term){ labels, length, s->C };
+        terms[n++] = (fgi_learn_term){set->answers[k]->labels, set->answers[k]->length, -s->C * set->answers[k]->alpha};
+    if (labels) terms[n++] = (fgi_learn_term){labels, length, s->C};
     fgi_rc rc = fgi_learn_psi(L, i, terms, n);
     if (terms != few) free(terms);
     if (rc != FGI_OK) return rc;
@@ -63,15 +67,16 @@ static fgi_rc toward(fgi_learner *L, const fgi_learn_settings *s, int32_t i, con
     return FGI_OK;
 }
 
-/* A pairwise step among the truth and the answers kept: weight moves from the worst that has any to the best. Unlike a step
- * towards one answer it can empty a corner without shrinking all others, which is what makes the tail of a run fast. */
+/* A pairwise step among the truth and the answers kept: weight moves from the worst that has any to the best. Unlike a
+ * step towards one answer it can empty a corner without shrinking all others, which is what makes the tail of a run
+ * fast. */
 static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     fgi_working_set *set = &L->sets[i];
     double most = 0, least = INFINITY, left = 1; /* loss - <w, psi> is 0 for the truth */
     fgi_answer *best = NULL, *worst = NULL;
     for (int32_t k = 0; k < set->count; k++) {
         fgi_answer *a = set->answers[k];
-        fgi_learn_term term = { a->labels, a->length, 1.0 };
+        fgi_learn_term term = {a->labels, a->length, 1.0};
         fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
         if (rc != FGI_OK) return rc;
         double dot, norm;
@@ -85,8 +90,8 @@ static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     if (best == worst || !(gain > 0) || limit <= 0) return FGI_OK;
     fgi_learn_term terms[2];
     int32_t n = 0;
-    if (best) terms[n++] = (fgi_learn_term){ best->labels, best->length, s->C };
-    if (worst) terms[n++] = (fgi_learn_term){ worst->labels, worst->length, -s->C };
+    if (best) terms[n++] = (fgi_learn_term){best->labels, best->length, s->C};
+    if (worst) terms[n++] = (fgi_learn_term){worst->labels, worst->length, -s->C};
     fgi_rc rc = fgi_learn_psi(L, i, terms, n);
     if (rc != FGI_OK) return rc;
     double dot, norm;
@@ -99,7 +104,8 @@ static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_update_bcfw(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
+fgi_rc fgi_learn_update_bcfw(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
     fgi_rc rc = FGI_OK;
     double gap = 0;
     L->state.steps++;
@@ -107,7 +113,8 @@ fgi_rc fgi_learn_update_bcfw(fgi_learner *L, const fgi_learn_settings *s, int32_
         L->state.steps--; /* averages count oracle steps */
         return L->sets[i].count ? exchange(L, s, i) : FGI_OK;
     }
-    if (L->sets[i].count >= s->max_answers && !fgi_learn_find_answer(L, i, labels, length) && (rc = shed_smallest(L, s, i)) != FGI_OK)
+    if (L->sets[i].count >= s->max_answers && !fgi_learn_find_answer(L, i, labels, length) &&
+        (rc = shed_smallest(L, s, i)) != FGI_OK)
         return rc;
     int truth = fgi_learn_is_truth(L, i, labels, length);
     if (truth && L->sets[i].count == 0) {

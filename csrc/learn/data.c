@@ -3,16 +3,18 @@
 #include "learn/learn.h"
 
 static fgi_rc check_csr(const int64_t *begin, int64_t rows, const int32_t *index, int64_t limit, const double *value,
-                        const char *what, fgi_error *err) {
+    const char *what, fgi_error *err) {
     if (begin[0] != 0) return fgi_fail(err, FGI_BAD_MODEL, 0, "%s: the first row must begin at 0", what);
     for (int64_t r = 0; r < rows; r++) {
-        if (begin[r + 1] < begin[r]) return fgi_fail(err, FGI_BAD_MODEL, r, "%s: row %lld ends before it begins", what, (long long)r);
+        if (begin[r + 1] < begin[r])
+            return fgi_fail(err, FGI_BAD_MODEL, r, "%s: row %lld ends before it begins", what, (long long)r);
         for (int64_t k = begin[r]; k < begin[r + 1]; k++) {
             if (index[k] < 0 || index[k] >= limit)
-                return fgi_fail(err, FGI_BAD_MODEL, r, "%s: row %lld has index %d, allowed are 0 to %lld", what, (long long)r,
-                                (int)index[k], (long long)limit - 1);
+                return fgi_fail(err, FGI_BAD_MODEL, r, "%s: row %lld has index %d, allowed are 0 to %lld", what,
+                    (long long)r, (int)index[k], (long long)limit - 1);
             if (value && !isfinite(value[k]))
-                return fgi_fail(err, FGI_BAD_MODEL, r, "%s: row %lld has a value that is not finite", what, (long long)r);
+                return fgi_fail(
+                    err, FGI_BAD_MODEL, r, "%s: row %lld has a value that is not finite", what, (long long)r);
         }
     }
     return FGI_OK;
@@ -22,7 +24,8 @@ static int sorted_holds(const int32_t *list, int64_t n, int32_t x) {
     int64_t lo = 0, hi = n;
     while (lo < hi) {
         int64_t mid = (lo + hi) / 2;
-        if (list[mid] < x) lo = mid + 1; else hi = mid;
+        if (list[mid] < x) lo = mid + 1;
+        else hi = mid;
     }
     return lo < n && list[lo] == x;
 }
@@ -30,16 +33,18 @@ static int sorted_holds(const int32_t *list, int64_t n, int32_t x) {
 static fgi_rc check_labels(const fgi_learn_data *d, int64_t tokens, fgi_error *err) {
     for (int64_t t = 0; t < tokens; t++) {
         if (d->truth[t] < 0 || d->truth[t] >= d->n_labels)
-            return fgi_fail(err, FGI_BAD_MODEL, t, "token %lld has label %d, allowed are 0 to %d", (long long)t, (int)d->truth[t],
-                            (int)d->n_labels - 1);
+            return fgi_fail(err, FGI_BAD_MODEL, t, "token %lld has label %d, allowed are 0 to %d", (long long)t,
+                (int)d->truth[t], (int)d->n_labels - 1);
         if (!d->choice_begin) continue;
         int64_t b = d->choice_begin[t], e = d->choice_begin[t + 1];
         if (e <= b) return fgi_fail(err, FGI_BAD_MODEL, t, "token %lld has no candidate label", (long long)t);
         for (int64_t k = b; k < e; k++)
             if (d->choice[k] < 0 || d->choice[k] >= d->n_labels || (k > b && d->choice[k] <= d->choice[k - 1]))
-                return fgi_fail(err, FGI_BAD_MODEL, t, "the candidates of token %lld are not ascending labels", (long long)t);
+                return fgi_fail(
+                    err, FGI_BAD_MODEL, t, "the candidates of token %lld are not ascending labels", (long long)t);
         if (!sorted_holds(d->choice + b, e - b, d->truth[t]))
-            return fgi_fail(err, FGI_BAD_MODEL, t, "the true label of token %lld is not among its candidates", (long long)t);
+            return fgi_fail(
+                err, FGI_BAD_MODEL, t, "the true label of token %lld is not among its candidates", (long long)t);
     }
     return FGI_OK;
 }
@@ -49,24 +54,25 @@ static fgi_rc check_choices(const fgi_learn_data *d, int64_t tokens, fgi_error *
         int64_t n = d->choice_begin[t + 1] - d->choice_begin[t];
         if (n <= 0) return fgi_fail(err, FGI_BAD_MODEL, t, "token %lld has no alternative", (long long)t);
         if (d->truth[t] < 0 || d->truth[t] >= n)
-            return fgi_fail(err, FGI_BAD_MODEL, t, "token %lld has %lld alternatives, its truth is %d", (long long)t, (long long)n,
-                            (int)d->truth[t]);
+            return fgi_fail(err, FGI_BAD_MODEL, t, "token %lld has %lld alternatives, its truth is %d", (long long)t,
+                (long long)n, (int)d->truth[t]);
     }
     if (d->projective)
         for (int64_t i = 0; i < d->n_examples; i++)
             for (int64_t t = d->token_begin[i], n = d->token_begin[i + 1] - t; t < d->token_begin[i + 1]; t++)
                 if (d->choice_begin[t + 1] - d->choice_begin[t] != n + 1)
-                    return fgi_fail(err, FGI_BAD_MODEL, t, "a sentence of %lld tokens needs %lld possible heads a token",
-                                    (long long)n, (long long)n + 1);
+                    return fgi_fail(err, FGI_BAD_MODEL, t,
+                        "a sentence of %lld tokens needs %lld possible heads a token", (long long)n, (long long)n + 1);
     return FGI_OK;
 }
 
 static fgi_rc check_sets(const fgi_learn_data *d, fgi_error *err) {
     for (int64_t i = 0; i < d->n_examples; i++)
         for (int64_t k = d->truth_begin[i]; k < d->truth_begin[i + 1]; k++)
-            if (d->truth[k] < 0 || d->truth[k] >= d->n_labels || (k > d->truth_begin[i] && d->truth[k] <= d->truth[k - 1]))
+            if (d->truth[k] < 0 || d->truth[k] >= d->n_labels ||
+                (k > d->truth_begin[i] && d->truth[k] <= d->truth[k - 1]))
                 return fgi_fail(err, FGI_BAD_MODEL, i, "the labels of example %lld are not ascending numbers below %d",
-                                (long long)i, (int)d->n_labels);
+                    (long long)i, (int)d->n_labels);
     return FGI_OK;
 }
 
@@ -77,20 +83,27 @@ static fgi_rc check_edges(const fgi_learn_data *d, int64_t tokens, fgi_error *er
     if (d->edges == FGI_EDGES_LIST) {
         edges = d->edge_begin[d->n_examples];
         for (int64_t i = 0; i < d->n_examples; i++)
-            for (int64_t e = d->edge_begin[i], n = d->token_begin[i + 1] - d->token_begin[i]; e < d->edge_begin[i + 1]; e++)
-                if (d->edge_u[e] < 0 || d->edge_u[e] >= n || d->edge_v[e] < 0 || d->edge_v[e] >= n || d->edge_u[e] == d->edge_v[e])
-                    return fgi_fail(err, FGI_BAD_MODEL, i, "example %lld has an edge (%d, %d), its tokens are 0 to %lld",
-                                    (long long)i, (int)d->edge_u[e], (int)d->edge_v[e], (long long)n - 1);
+            for (int64_t e = d->edge_begin[i], n = d->token_begin[i + 1] - d->token_begin[i]; e < d->edge_begin[i + 1];
+                 e++)
+                if (d->edge_u[e] < 0 || d->edge_u[e] >= n || d->edge_v[e] < 0 || d->edge_v[e] >= n ||
+                    d->edge_u[e] == d->edge_v[e])
+                    return fgi_fail(err, FGI_BAD_MODEL, i,
+                        "example %lld has an edge (%d, %d), its tokens are 0 to %lld", (long long)i, (int)d->edge_u[e],
+                        (int)d->edge_v[e], (long long)n - 1);
     }
-    if (d->edge_row) return check_csr(d->edge_row, edges, d->edge_feature, d->n_edge_features, d->edge_value, "edge features", err);
+    if (d->edge_row)
+        return check_csr(d->edge_row, edges, d->edge_feature, d->n_edge_features, d->edge_value, "edge features", err);
     return FGI_OK;
 }
 
 static fgi_rc check_data(const fgi_learn_data *d, fgi_error *err) {
-    if (d->kind < FGI_LEARN_LABELS || d->kind > FGI_LEARN_SETS) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown kind of problem");
-    if (d->n_examples < 1 || d->n_examples > INT32_MAX) return fgi_fail(err, FGI_BAD_MODEL, -1, "there must be at least one example");
+    if (d->kind < FGI_LEARN_LABELS || d->kind > FGI_LEARN_SETS)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown kind of problem");
+    if (d->n_examples < 1 || d->n_examples > INT32_MAX)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "there must be at least one example");
     if (d->n_features < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "negative number of features");
-    if (d->kind != FGI_LEARN_CHOICES && d->n_labels < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be at least one label");
+    if (d->kind != FGI_LEARN_CHOICES && d->n_labels < 1)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be at least one label");
     for (int64_t i = 0; i < d->n_examples; i++)
         if (d->token_begin[i + 1] <= d->token_begin[i])
             return fgi_fail(err, FGI_BAD_MODEL, i, "example %lld is empty", (long long)i);
@@ -107,10 +120,13 @@ static fgi_rc check_data(const fgi_learn_data *d, fgi_error *err) {
 /* Elimination order of one example's edge list by repeated removal of leaves; returns 0 if the graph has a cycle.
  * degree, head and link are scratch: for each token the xor-free linked list of its edges. */
 static int order_forest(const fgi_learn_data *d, int64_t i, fgi_forest_node *out, int32_t *degree, int32_t *head,
-                        int32_t *link, uint8_t *used) {
+    int32_t *link, uint8_t *used) {
     int64_t n = d->token_begin[i + 1] - d->token_begin[i], b = d->edge_begin[i], m = d->edge_begin[i + 1] - b;
     if (m >= n) return 0;
-    for (int64_t t = 0; t < n; t++) { degree[t] = 0; head[t] = -1; }
+    for (int64_t t = 0; t < n; t++) {
+        degree[t] = 0;
+        head[t] = -1;
+    }
     for (int64_t e = 0; e < m; e++) {
         int32_t u = d->edge_u[b + e], v = d->edge_v[b + e];
         used[e] = 0;
@@ -125,11 +141,11 @@ static int order_forest(const fgi_learn_data *d, int64_t i, fgi_forest_node *out
     for (; done < filled; done++) {
         int32_t t = out[done].token, side = head[t];
         while (side >= 0 && used[side / 2]) side = link[side];
-        out[done] = (fgi_forest_node){ t, -1, -1, 0 };
+        out[done] = (fgi_forest_node){t, -1, -1, 0};
         if (side < 0) continue;
         int32_t e = side / 2, p = side % 2 ? d->edge_u[b + e] : d->edge_v[b + e];
         used[e] = 1;
-        out[done] = (fgi_forest_node){ t, p, e, side % 2 };
+        out[done] = (fgi_forest_node){t, p, e, side % 2};
         degree[t]--;
         if (--degree[p] == 1) out[filled++].token = p;
         /* a pair of tokens joined by one edge: both are queued, the second finds its edge used and becomes the root */
@@ -198,12 +214,14 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
         L->label_sum = fgi_calloc(k, sizeof(double));
         L->label_list = fgi_alloc(2 * k + 4, sizeof(int32_t));
         L->scratch = fgi_calloc(threads, sizeof *L->scratch);
-        if (!L->w || !L->sum || !L->dense || !L->sets || !L->gaps || !L->dual_loss || !L->label_sum || !L->label_list || !L->scratch)
+        if (!L->w || !L->sum || !L->dense || !L->sets || !L->gaps || !L->dual_loss || !L->label_sum || !L->label_list ||
+            !L->scratch)
             rc = FGI_NO_MEMORY;
         for (int64_t i = 0; rc == FGI_OK && i < n; i++) L->gaps[i] = INFINITY;
     }
     if (rc == FGI_OK && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST) rc = build_forests(L);
-    if (rc == FGI_OK && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double)))) rc = FGI_NO_MEMORY;
+    if (rc == FGI_OK && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double))))
+        rc = FGI_NO_MEMORY;
     for (int k = 0; rc == FGI_OK && k < threads; k++) rc = fgi_learn_scratch_init(L, &L->scratch[k]);
     if (rc == FGI_OK && threads > 1 && !(L->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
     if (rc != FGI_OK) {
@@ -251,7 +269,7 @@ void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state) {
 int64_t fgi_learn_count(fgi_learner *L, int64_t calls) { return L->state.oracle_calls += calls; }
 
 void fgi_learn_refresh(fgi_learner *L, double C) {
-    fgi_sum norm = { 0 }, loss = { 0 }, square = { 0 }, gap = { 0 };
+    fgi_sum norm = {0}, loss = {0}, square = {0}, gap = {0};
     L->tracked = 0; /* bounds only grow while they are tracked: take them anew */
     for (int64_t k = 0; k < L->dimension; k++)
         if (L->w[k] != 0) fgi_sum_add(&norm, L->w[k] * L->w[k]);
@@ -264,7 +282,8 @@ void fgi_learn_refresh(fgi_learner *L, double C) {
         L->dual_loss[i] = C * part;
         fgi_sum_add(&loss, C * part);
         fgi_sum_add(&square, total * total);
-        if (L->gaps[i] == INFINITY) gap.forbidden = 1; else fgi_sum_add(&gap, L->gaps[i]);
+        if (L->gaps[i] == INFINITY) gap.forbidden = 1;
+        else fgi_sum_add(&gap, L->gaps[i]);
     }
     L->state.squared_norm = fgi_sum_value(&norm);
     L->state.dual_loss = fgi_sum_value(&loss);

@@ -13,7 +13,7 @@ static double total_alpha(const fgi_working_set *set) {
 
 /* Algorithm 1 for one answer; *violation is the gradient before the step. */
 static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i, fgi_answer *a) {
-    fgi_learn_term term = { a->labels, a->length, 1.0 };
+    fgi_learn_term term = {a->labels, a->length, 1.0};
     fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
     if (rc != FGI_OK) return rc;
     double dot, norm, sum = total_alpha(&L->sets[i]);
@@ -31,19 +31,21 @@ static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_update_dcd(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
+fgi_rc fgi_learn_update_dcd(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
     fgi_working_set *set = &L->sets[i];
     fgi_rc rc = FGI_OK;
     L->state.steps++;
     if (labels && !fgi_learn_is_truth(L, i, labels, length)) {
         fgi_answer *a = fgi_learn_find_answer(L, i, labels, length);
         double loss = a ? a->loss : fgi_learn_loss(L, i, labels, length), dot, norm;
-        fgi_learn_term term = { labels, length, 1.0 };
+        fgi_learn_term term = {labels, length, 1.0};
         if ((rc = fgi_learn_psi(L, i, &term, 1)) != FGI_OK) return rc;
         fgi_learn_products(L, &dot, &norm);
         double violation = loss - dot - total_alpha(set) / (2 * s->C);
         L->gaps[i] = violation > 0 ? violation : 0;
-        if (!a && violation >= s->threshold && !(a = fgi_learn_add_answer(L, i, labels, length, loss))) return FGI_NO_MEMORY;
+        if (!a && violation >= s->threshold && !(a = fgi_learn_add_answer(L, i, labels, length, loss)))
+            return FGI_NO_MEMORY;
         if (a && (rc = step_answer(L, s, i, a)) != FGI_OK) return rc; /* the newest first: Theorem 1 needs it */
     } else if (labels) L->gaps[i] = 0;
     for (int32_t k = 0; k < set->count; k++)

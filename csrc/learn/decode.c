@@ -36,7 +36,8 @@ void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
 /* ---- scores --------------------------------------------------------------------------------------------------- */
 
 /* out[k] = <w, features of the row> for all labels, or for the listed ones. */
-static void row_scores(const fgi_learner *L, const double *w, int64_t row, const int32_t *list, int32_t n, double *out) {
+static void row_scores(
+    const fgi_learner *L, const double *w, int64_t row, const int32_t *list, int32_t n, double *out) {
     const fgi_learn_data *d = &L->data;
     int64_t k = d->n_labels;
     for (int32_t c = 0; c < n; c++) out[c] = 0;
@@ -44,7 +45,8 @@ static void row_scores(const fgi_learner *L, const double *w, int64_t row, const
         const double *column = w + d->feature[j] * k;
         double x = d->value ? d->value[j] : 1.0;
         if (!list) L->kernels.axpy(n, x, column, out);
-        else for (int32_t c = 0; c < n; c++) out[c] += x * column[list[c]];
+        else
+            for (int32_t c = 0; c < n; c++) out[c] += x * column[list[c]];
     }
 }
 
@@ -64,7 +66,8 @@ static void label_scores(const fgi_learner *L, const double *w, double loss_fact
 static void set_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, double *out) {
     const fgi_learn_data *d = &L->data;
     row_scores(L, w, i, NULL, d->n_labels, out);
-    for (int32_t l = 0; l < d->n_labels; l++) out[l] += loss_factor * fgi_learn_spurious(d, i, l); /* on is an error ... */
+    for (int32_t l = 0; l < d->n_labels; l++)
+        out[l] += loss_factor * fgi_learn_spurious(d, i, l);              /* on is an error ... */
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) { /* ... or avoids one */
         const int32_t l = d->truth[a];
         out[l] -= loss_factor * (fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l));
@@ -83,8 +86,9 @@ static void choice_scores(const fgi_learner *L, const double *w, double loss_fac
     }
 }
 
-/* Scores of all tokens of example i: rows of K for labels (candidates packed to the left), packed rows for choices. For sets
- * the score of a label is the difference between on and off, loss included; the constant loss of the true set is left out. */
+/* Scores of all tokens of example i: rows of K for labels (candidates packed to the left), packed rows for choices. For
+ * sets the score of a label is the difference between on and off, loss included; the constant loss of the true set is
+ * left out. */
 void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
@@ -106,8 +110,8 @@ void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_fa
     }
 }
 
-int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
-                             fgi_learn_scratch *s, int32_t *answer, double *value) {
+int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s,
+    int32_t *answer, double *value) {
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
     double total = 0;
@@ -151,7 +155,7 @@ typedef struct batch {
     double loss_factor;
     const int32_t *examples;
     int32_t *answers;
-    int64_t *end;    /* first the room before each answer, then (after compaction) the ends */
+    int64_t *end; /* first the room before each answer, then (after compaction) the ends */
     double *value;
 } batch;
 
@@ -159,18 +163,20 @@ static void decode_range(void *context, int64_t begin, int64_t end, int worker) 
     const batch *b = context;
     for (int64_t k = begin; k < end; k++) {
         int64_t at = b->end[k];
-        b->end[k] = at + fgi_learn_decode_one(b->L, b->w, b->loss_factor, b->examples[k], &b->L->scratch[worker],
-                                              b->answers + at, b->value ? &b->value[k] : NULL);
+        b->end[k] = at +
+            fgi_learn_decode_one(b->L, b->w, b->loss_factor, b->examples[k], &b->L->scratch[worker], b->answers + at,
+                b->value ? &b->value[k] : NULL);
     }
 }
 
 fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-                              int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
-    if (!L->decodes && L->data.kind != FGI_LEARN_SETS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
+    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+    if (!L->decodes && L->data.kind != FGI_LEARN_SETS)
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
     for (int64_t k = 0; k < m; k++)
         if (examples[k] < 0 || examples[k] >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
-    batch b = { L, w, loss_factor, examples, answers, answer_end, value };
+    batch b = {L, w, loss_factor, examples, answers, answer_end, value};
     for (int64_t k = 0, at = 0; k < m; k++) {
         answer_end[k] = at;
         at += fgi_learn_answer_room(L, examples[k]);
@@ -190,20 +196,20 @@ fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_facto
 }
 
 fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-                        int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
     fgi_learn_bound_rows(L, w);
     fgi_rc rc = fgi_learn_decode_batch(L, w, loss_factor, examples, m, answers, answer_end, value, err);
     L->bounded = 0;
     return rc;
 }
 
-fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length, double *score,
-                       double *loss, fgi_error *err) {
+fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length,
+    double *score, double *loss, fgi_error *err) {
     const fgi_learn_data *d = &L->data;
     fgi_rc rc = fgi_learn_check_answer(L, example, answer, length, err);
     if (rc != FGI_OK) return rc;
     *loss = fgi_learn_loss(L, example, answer, length);
-    fgi_learn_term term = { answer, length, 1.0 };
+    fgi_learn_term term = {answer, length, 1.0};
     if ((rc = fgi_learn_psi(L, example, &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
     double against = 0; /* <w, phi(truth) - phi(answer)> */
     for (int64_t k = 0; k < L->n_index; k++) against += w[L->index[k]] * L->compact[k];
@@ -216,25 +222,33 @@ fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const i
         int64_t n = d->truth_begin[example + 1] - d->truth_begin[example];
         for (int64_t a = 0; a < n; a++) {
             truth += row[on[a]];
-            for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < n; b++) truth += w[L->unary + (int64_t)on[a] * d->n_labels + on[b]];
+            for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < n; b++)
+                truth += w[L->unary + (int64_t)on[a] * d->n_labels + on[b]];
         }
     } else {
         int64_t first = d->token_begin[example];
         for (int64_t t = 0; t < length; t++) {
             const int32_t *list = NULL;
-            int32_t n = d->kind == FGI_LEARN_LABELS ? fgi_learn_allowed(L, first + t, &list) : 0, at = d->truth[first + t];
-            if (list) for (at = 0; list[at] != d->truth[first + t];) at++;
+            int32_t n = d->kind == FGI_LEARN_LABELS ? fgi_learn_allowed(L, first + t, &list) : 0,
+                    at = d->truth[first + t];
+            if (list)
+                for (at = 0; list[at] != d->truth[first + t];) at++;
             truth += row[at];
-            row += d->kind == FGI_LEARN_LABELS ? d->n_labels : d->choice_begin[first + t + 1] - d->choice_begin[first + t];
+            row +=
+                d->kind == FGI_LEARN_LABELS ? d->n_labels : d->choice_begin[first + t + 1] - d->choice_begin[first + t];
             (void)n;
         }
         int64_t edges = d->edges == FGI_EDGES_NONE || d->kind != FGI_LEARN_LABELS ? 0
-                        : d->edges == FGI_EDGES_CHAIN                             ? length - 1
-                                                                                  : d->edge_begin[example + 1] - d->edge_begin[example];
-        int64_t base = d->edges == FGI_EDGES_CHAIN ? first - example : d->edges == FGI_EDGES_LIST ? d->edge_begin[example] : 0;
+            : d->edges == FGI_EDGES_CHAIN                                         ? length - 1
+                                          : d->edge_begin[example + 1] - d->edge_begin[example];
+        int64_t base = d->edges == FGI_EDGES_CHAIN ? first - example
+            : d->edges == FGI_EDGES_LIST           ? d->edge_begin[example]
+                                                   : 0;
         for (int64_t e = 0; e < edges; e++) {
-            int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e], v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
-            truth += fgi_learn_edge_table(L, w, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
+            int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e],
+                    v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
+            truth += fgi_learn_edge_table(
+                L, w, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
         }
     }
     *score = truth - against;
@@ -242,9 +256,9 @@ fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const i
 }
 
 fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples, int64_t m, const int32_t *answers,
-                        const int64_t *answer_end, double *hinge, fgi_error *err) {
+    const int64_t *answer_end, double *hinge, fgi_error *err) {
     for (int64_t k = 0, at = 0; k < m; at = answer_end[k++]) {
-        fgi_learn_term term = { answers + at, (int32_t)(answer_end[k] - at), 1.0 };
+        fgi_learn_term term = {answers + at, (int32_t)(answer_end[k] - at), 1.0};
         fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
         if (rc != FGI_OK) return rc;
         hinge[k] = 0;
@@ -257,11 +271,11 @@ fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, const int32_t *answers, const int64_t *answer_end,
-                         double weight, double *plane, double *loss, fgi_error *err) {
-    fgi_sum total = { 0 };
+fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, const int32_t *answers,
+    const int64_t *answer_end, double weight, double *plane, double *loss, fgi_error *err) {
+    fgi_sum total = {0};
     for (int64_t k = 0, at = 0; k < m; k++) {
-        fgi_learn_term term = { answers + at, (int32_t)(answer_end[k] - at), weight };
+        fgi_learn_term term = {answers + at, (int32_t)(answer_end[k] - at), weight};
         fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
         if (rc != FGI_OK) return rc;
         at = answer_end[k];
@@ -274,11 +288,14 @@ fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, con
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_token_scores(fgi_learner *L, const double *w, int32_t example, double loss_factor, double *scores, fgi_error *err) {
-    if (example < 0 || example >= L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, example, "there is no example %d", (int)example);
+fgi_rc fgi_learn_token_scores(
+    fgi_learner *L, const double *w, int32_t example, double loss_factor, double *scores, fgi_error *err) {
+    if (example < 0 || example >= L->data.n_examples)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, example, "there is no example %d", (int)example);
     fgi_learn_fill_scores(L, w, loss_factor, example, &L->scratch[0]);
     int64_t first = L->data.token_begin[example], tokens = fgi_learn_tokens(L, example);
-    int64_t n = L->data.kind == FGI_LEARN_CHOICES ? L->data.choice_begin[first + tokens] - L->data.choice_begin[first] : tokens * L->data.n_labels;
+    int64_t n = L->data.kind == FGI_LEARN_CHOICES ? L->data.choice_begin[first + tokens] - L->data.choice_begin[first]
+                                                  : tokens * L->data.n_labels;
     memcpy(scores, L->scratch[0].scores, (size_t)n * sizeof(double));
     return FGI_OK;
 }

@@ -46,9 +46,9 @@ __attribute__((target("avx2"))) static double raise_avx2(int64_t n, double a, co
 #endif
 
 fgi_learn_kernels fgi_learn_kernels_choose(void) {
-    fgi_learn_kernels k = { axpy_plain, raise_plain };
+    fgi_learn_kernels k = {axpy_plain, raise_plain};
 #ifdef FGI_LEARN_AVX2
-    if (__builtin_cpu_supports("avx2")) k = (fgi_learn_kernels){ axpy_avx2, raise_avx2 };
+    if (__builtin_cpu_supports("avx2")) k = (fgi_learn_kernels){axpy_avx2, raise_avx2};
 #endif
     return k;
 }

@@ -8,7 +8,7 @@
 
 /* An answer kept for one example: a corner of its dual simplex. */
 typedef struct fgi_answer {
-    double alpha;  /* bcfw: share of the simplex (the truth has the rest); dcd: the dual variable itself */
+    double alpha; /* bcfw: share of the simplex (the truth has the rest); dcd: the dual variable itself */
     double loss;
     int32_t length;
     int32_t labels[];
@@ -21,31 +21,31 @@ typedef struct fgi_working_set {
 
 /* Per-thread memory of the decoders. */
 typedef struct fgi_learn_scratch {
-    double *scores;       /* max tokens x K, or the alternatives of the longest example */
-    double *best;         /* K: maxima of one message */
-    int32_t *rows;        /* K: rows of the table that a message may need */
-    double *table;        /* K x K: table of an edge with features, or the gathered table of two candidate lists */
-    uint8_t *on;          /* 2 x K: sets with interactions */
-    double *span;         /* projective trees: the chart */
+    double *scores; /* max tokens x K, or the alternatives of the longest example */
+    double *best;   /* K: maxima of one message */
+    int32_t *rows;  /* K: rows of the table that a message may need */
+    double *table;  /* K x K: table of an edge with features, or the gathered table of two candidate lists */
+    uint8_t *on;    /* 2 x K: sets with interactions */
+    double *span;   /* projective trees: the chart */
     int32_t *span_back;
     int64_t touched;
-    int failed;           /* an allocation failed in a worker */
+    int failed; /* an allocation failed in a worker */
 } fgi_learn_scratch;
 
 struct fgi_learner {
     fgi_learn_data data;
     fgi_learn_kernels kernels;
-    int64_t dimension, unary;    /* weights in all; weights before the pairwise tables */
-    int64_t max_tokens, max_rows;/* of one example */
+    int64_t dimension, unary;     /* weights in all; weights before the pairwise tables */
+    int64_t max_tokens, max_rows; /* of one example */
     int decodes;
     double *w, *sum;
-    double *row_bound;           /* K: no entry of a row of the transition table is larger; NULL: tables too small to bother */
-    int bounded;                 /* row_bound holds for the weights that are being decoded */
-    int tracked;                 /* row_bound holds for w, and is kept so by fgi_learn_apply */
+    double *row_bound; /* K: no entry of a row of the transition table is larger; NULL: tables too small to bother */
+    int bounded;       /* row_bound holds for the weights that are being decoded */
+    int tracked;       /* row_bound holds for w, and is kept so by fgi_learn_apply */
     fgi_learn_state state;
-    double average;              /* gdmm: what `sum` gets of every change of a weight; 0: no averages */
+    double average; /* gdmm: what `sum` gets of every change of a weight; 0: no averages */
     fgi_working_set *sets;
-    double *gaps, *dual_loss;    /* per example: last block gap; C * sum alpha * loss */
+    double *gaps, *dual_loss; /* per example: last block gap; C * sum alpha * loss */
     /* forests of explicit edge lists, concatenated over examples (node t of example i at token_begin[i] + t) */
     fgi_forest_node *forest;
     /* a sparse vector under construction: dense values, the indices that were written, then the compact result */
@@ -53,11 +53,11 @@ struct fgi_learner {
     int64_t *index;
     double *compact;
     int64_t n_index, capacity;
-    double *label_sum;           /* K: coefficients of one token */
+    double *label_sum; /* K: coefficients of one token */
     int32_t *label_list;
     int threads;
     fgi_pool *pool;
-    fgi_learn_scratch *scratch;  /* one per thread */
+    fgi_learn_scratch *scratch; /* one per thread */
     /* answers of one batch */
     int32_t *batch_labels;
     int64_t *batch_end;
@@ -89,8 +89,8 @@ static inline double fgi_learn_dual_toward(double loss, double square) {
     return loss > 0 ? step * (loss - 0.5 * step * square) : 0.0;
 }
 
-/* gdmm: a visit of an example begins, k-th of all; with averages every change until the next counts k (k - 1) / 2 against the
- * weighted mean 2 / (k (k + 1)) sum_k k w_k, as in learn/bcfw.c. */
+/* gdmm: a visit of an example begins, k-th of all; with averages every change until the next counts k (k - 1) / 2
+ * against the weighted mean 2 / (k (k + 1)) sum_k k w_k, as in learn/bcfw.c. */
 static inline void fgi_learn_begin_visit(fgi_learner *L, int averaging) {
     const double k = (double)++L->state.steps;
     L->average = averaging ? 0.5 * k * (k - 1) : 0.0;
@@ -100,41 +100,51 @@ static inline void fgi_learn_shift(fgi_learner *L, int64_t at, double x) {
     if (L->average != 0.0) L->sum[at] += L->average * x;
 }
 
-/* learn/psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact, n_index. */
-typedef struct fgi_learn_term { const int32_t *labels; int32_t length; double weight; } fgi_learn_term;
+/* learn/psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact,
+ * n_index. */
+typedef struct fgi_learn_term {
+    const int32_t *labels;
+    int32_t length;
+    double weight;
+} fgi_learn_term;
 fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms);
 double fgi_learn_loss(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
 int fgi_learn_is_truth(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
 fgi_rc fgi_learn_check_answer(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length, fgi_error *err);
-/* <w, sparse> and |sparse|^2 of the vector just made; w += step * sparse (and sum += step * factor * sparse if factor != 0). */
+/* <w, sparse> and |sparse|^2 of the vector just made; w += step * sparse (and sum += step * factor * sparse if factor
+ * != 0). */
 void fgi_learn_products(const fgi_learner *L, double *dot, double *norm);
 void fgi_learn_apply(fgi_learner *L, double step, double factor);
 
 /* learn/decode.c, learn/viterbi.c, learn/sets.c, learn/parse.c: oracles. */
-/* Whether messages may skip rows of the transition table: one table for all edges, all labels allowed, and large enough that
- * looking for the rows costs little beside reading them. */
+/* Whether messages may skip rows of the transition table: one table for all edges, all labels allowed, and large enough
+ * that looking for the rows costs little beside reading them. */
 static inline int fgi_learn_prunes(const fgi_learn_data *d) {
-    return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin && d->n_labels >= 96;
+    return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin &&
+        d->n_labels >= 96;
 }
 /* Bounds of the rows of w's transition table, for the decodes that follow. */
 void fgi_learn_bound_rows(fgi_learner *L, const double *w);
 const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s);
 fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-                              int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
+    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
 double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer);
-void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
-                           fgi_learn_scratch *s);
-int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i,
-                             fgi_learn_scratch *s, int32_t *answer, double *value);
+void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s);
+int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s,
+    int32_t *answer, double *value);
 double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
-double fgi_learn_decode_set(const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
+double fgi_learn_decode_set(
+    const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
 fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s);
 void fgi_learn_scratch_clear(fgi_learn_scratch *s);
 int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i);
 /* Labels allowed at global token t: count, and the list (NULL: 0 .. count-1). */
 static inline int32_t fgi_learn_allowed(const fgi_learner *L, int64_t t, const int32_t **list) {
     const fgi_learn_data *d = &L->data;
-    if (!d->choice_begin) { *list = NULL; return d->n_labels; }
+    if (!d->choice_begin) {
+        *list = NULL;
+        return d->n_labels;
+    }
     *list = d->choice + d->choice_begin[t];
     return (int32_t)(d->choice_begin[t + 1] - d->choice_begin[t]);
 }
@@ -145,9 +155,12 @@ fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *label
 void fgi_learn_drop_answer(fgi_learner *L, int32_t i, int32_t position);
 
 /* The block updates, one file a family. `labels` may be NULL: use the answers kept only. */
-fgi_rc fgi_learn_update_bcfw(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
-fgi_rc fgi_learn_update_dcd(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
-fgi_rc fgi_learn_update_online(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+fgi_rc fgi_learn_update_bcfw(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+fgi_rc fgi_learn_update_dcd(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+fgi_rc fgi_learn_update_online(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
 /* Factor on the loss with which a method decodes under its stored vector. */
 double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s);
 

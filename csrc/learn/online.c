@@ -2,13 +2,15 @@
  *
  * Averages are kept as in learn/bcfw.c: `sum` collects each change times the number of steps before it.
  *   perceptron, mira:  mean of w_1 .. w_k = w - sum / k
- *   ssg (steps 1/t):   w_t = (n C / t) v_t with v = sum of psi, stored in L->w; weighted mean = 2 n C / (k(k+1)) (k v - sum) */
+ *   ssg (steps 1/t):   w_t = (n C / t) v_t with v = sum of psi, stored in L->w; weighted mean = 2 n C / (k(k+1)) (k v -
+ * sum) */
 #include "learn/learn.h"
 
-fgi_rc fgi_learn_update_online(fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
+fgi_rc fgi_learn_update_online(
+    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
     L->state.steps++;
     if (fgi_learn_is_truth(L, i, labels, length)) return FGI_OK;
-    fgi_learn_term term = { labels, length, 1.0 };
+    fgi_learn_term term = {labels, length, 1.0};
     fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
     if (rc != FGI_OK) return rc;
     double dot, norm, step = 1.0;

@@ -1,5 +1,6 @@
-/* learn/passes.c - passes over examples: answers of one fixed batch are found in parallel at the same w, then the updates run
- * one after the other, each with its own exact step at the current w. So the result depends on the batch, not on the threads. */
+/* learn/passes.c - passes over examples: answers of one fixed batch are found in parallel at the same w, then the
+ * updates run one after the other, each with its own exact step at the current w. So the result depends on the batch,
+ * not on the threads. */
 #include "learn/learn.h"
 
 double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s) {
@@ -10,9 +11,11 @@ double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s) 
 }
 
 static fgi_rc check_settings(const fgi_learn_settings *s, fgi_error *err) {
-    if (s->method < FGI_LEARN_BCFW || s->method > FGI_LEARN_SSG) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown learning method");
+    if (s->method < FGI_LEARN_BCFW || s->method > FGI_LEARN_SSG)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown learning method");
     if (!(s->C > 0) || !isfinite(s->C)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive");
-    if (s->batch < 1 || s->max_answers < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "batch and max_answers must be at least 1");
+    if (s->batch < 1 || s->max_answers < 1)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "batch and max_answers must be at least 1");
     return FGI_OK;
 }
 
@@ -37,9 +40,10 @@ static int reserve_batch(fgi_learner *L, int64_t room, int64_t count) {
 }
 
 fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
-                      double deadline, fgi_error *err) {
+    double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
-    if (rc == FGI_OK && L->row_bound && !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
+    if (rc == FGI_OK && L->row_bound &&
+        !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
         if (!L->tracked) fgi_learn_bound_rows(L, L->w);
         L->bounded = L->tracked = 1;
     }
@@ -47,12 +51,16 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
         const int32_t *now = examples + *next;
         int64_t n = m - *next < s->batch ? m - *next : s->batch;
         for (int64_t k = 0; k < n; k++)
-            if (now[k] < 0 || now[k] >= L->data.n_examples) rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
-        if (rc == FGI_OK && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n)) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            if (now[k] < 0 || now[k] >= L->data.n_examples)
+                rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
+        if (rc == FGI_OK && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n))
+            rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
         if (rc != FGI_OK) break;
-        rc = fgi_learn_decode_batch(L, L->w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
+        rc = fgi_learn_decode_batch(
+            L, L->w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
         for (int64_t k = 0, at = 0; rc == FGI_OK && k < n; at = L->batch_end[k++])
-            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK) fgi_fail(err, rc, -1, "out of memory");
+            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK)
+                fgi_fail(err, rc, -1, "out of memory");
         *next += n;
         if (fgi_clock() >= deadline) break;
     }
@@ -60,12 +68,13 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
     return rc;
 }
 
-fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
-                             double deadline, fgi_error *err) {
+fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m,
+    int64_t *next, double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
     while (rc == FGI_OK && *next < m) {
         int32_t i = examples[*next];
-        if (i < 0 || i >= L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
+        if (i < 0 || i >= L->data.n_examples)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
         if ((rc = update(L, s, i, NULL, 0)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
         ++*next;
         if ((*next & 15) == 0 && fgi_clock() >= deadline) break;
@@ -73,7 +82,8 @@ fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const 
     return rc;
 }
 
-fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer, int32_t length, fgi_error *err) {
+fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer,
+    int32_t length, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
     if (rc == FGI_OK) rc = fgi_learn_check_answer(L, example, answer, length, err);
     if (rc != FGI_OK) return rc;

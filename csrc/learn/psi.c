@@ -1,4 +1,5 @@
-/* learn/psi.c - joint features: sums of psi_i(y) = phi_i(truth) - phi_i(y) as sparse vectors, and the loss of an answer. */
+/* learn/psi.c - joint features: sums of psi_i(y) = phi_i(truth) - phi_i(y) as sparse vectors, and the loss of an
+ * answer. */
 #include <string.h>
 #include "learn/learn.h"
 
@@ -50,8 +51,10 @@ static int spread_row(fgi_learner *L, int64_t row, int32_t n) {
         double x = L->label_sum[y];
         L->label_sum[y] = 0.0;
         if (x == 0.0) continue;
-        if (d->value) for (int64_t j = b; j < e; j++) add(L, d->feature[j] * k + y, x * d->value[j]);
-        else for (int64_t j = b; j < e; j++) add(L, d->feature[j] * k + y, x);
+        if (d->value)
+            for (int64_t j = b; j < e; j++) add(L, d->feature[j] * k + y, x * d->value[j]);
+        else
+            for (int64_t j = b; j < e; j++) add(L, d->feature[j] * k + y, x);
     }
     return 1;
 }
@@ -66,7 +69,8 @@ static int add_edge(fgi_learner *L, int64_t edge, int64_t state, double x) {
     }
     int64_t b = d->edge_row[edge], e = d->edge_row[edge + 1];
     if (!reserve(L, e - b)) return 0;
-    for (int64_t j = b; j < e; j++) add(L, L->unary + d->edge_feature[j] * square + state, d->edge_value ? x * d->edge_value[j] : x);
+    for (int64_t j = b; j < e; j++)
+        add(L, L->unary + d->edge_feature[j] * square + state, d->edge_value ? x * d->edge_value[j] : x);
     return 1;
 }
 
@@ -92,7 +96,8 @@ static int psi_labels(fgi_learner *L, int32_t i, const fgi_learn_term *terms, in
     int64_t edges = d->edges == FGI_EDGES_CHAIN ? tokens - 1 : d->edge_begin[i + 1] - d->edge_begin[i];
     int64_t base = d->edges == FGI_EDGES_CHAIN ? first - i : d->edge_begin[i];
     for (int64_t e = 0; e < edges; e++) {
-        int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e], v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
+        int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e],
+                v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
         int64_t right = truth[u] * k + truth[v];
         double moved = 0;
         for (int32_t c = 0; c < n_terms; c++) {
@@ -117,7 +122,8 @@ static int psi_choices(fgi_learner *L, int32_t i, const fgi_learn_term *terms, i
                 int64_t row = d->choice_begin[t] + (side ? z : y);
                 double x = side ? terms[c].weight : -terms[c].weight;
                 if (!reserve(L, d->row_begin[row + 1] - d->row_begin[row])) return 0;
-                for (int64_t j = d->row_begin[row]; j < d->row_begin[row + 1]; j++) add(L, d->feature[j], d->value ? x * d->value[j] : x);
+                for (int64_t j = d->row_begin[row]; j < d->row_begin[row + 1]; j++)
+                    add(L, d->feature[j], d->value ? x * d->value[j] : x);
             }
         }
     return 1;
@@ -138,23 +144,29 @@ static int psi_sets(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int3
         double x = terms[c].weight;
         if (x == 0.0) continue;
         int32_t n = 0;
-        for (int64_t a = 0; a < size; a++) sum_label(L, truth[a], x, &n); /* at most K entries: both lists are sets of labels, */
-        for (int32_t b = 0; b < terms[c].length; b++) {                    /* and a label in both cancels before it is listed twice */
+        for (int64_t a = 0; a < size; a++)
+            sum_label(L, truth[a], x, &n);              /* at most K entries: both lists are sets of labels, */
+        for (int32_t b = 0; b < terms[c].length; b++) { /* and a label in both cancels before it is listed twice */
             int32_t y = terms[c].labels[b];
-            if (L->label_sum[y] != 0.0) { L->label_sum[y] = 0.0; continue; }
+            if (L->label_sum[y] != 0.0) {
+                L->label_sum[y] = 0.0;
+                continue;
+            }
             sum_label(L, y, -x, &n);
         }
         if (n && !spread_row(L, i, n)) return 0;
-        if (d->edges != FGI_EDGES_NONE && (!add_pairs(L, truth, size, x) || !add_pairs(L, terms[c].labels, terms[c].length, -x))) return 0;
+        if (d->edges != FGI_EDGES_NONE &&
+            (!add_pairs(L, truth, size, x) || !add_pairs(L, terms[c].labels, terms[c].length, -x)))
+            return 0;
     }
     return 1;
 }
 
 fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms) {
     L->n_index = 0;
-    int ok = L->data.kind == FGI_LEARN_LABELS    ? psi_labels(L, i, terms, n_terms)
-             : L->data.kind == FGI_LEARN_CHOICES ? psi_choices(L, i, terms, n_terms)
-                                                 : psi_sets(L, i, terms, n_terms);
+    int ok = L->data.kind == FGI_LEARN_LABELS ? psi_labels(L, i, terms, n_terms)
+        : L->data.kind == FGI_LEARN_CHOICES   ? psi_choices(L, i, terms, n_terms)
+                                              : psi_sets(L, i, terms, n_terms);
     compress(L); /* also after a failure: the dense values go back to zero */
     return ok ? FGI_OK : FGI_NO_MEMORY;
 }
@@ -174,7 +186,8 @@ void fgi_learn_apply(fgi_learner *L, double step, double factor) {
     for (int64_t k = 0; k < L->n_index; k++) L->w[L->index[k]] += step * L->compact[k];
     for (int64_t k = 0; L->tracked && k < L->n_index; k++) {
         int64_t at = L->index[k] - L->unary;
-        if (at >= 0 && L->w[L->index[k]] > L->row_bound[at / L->data.n_labels]) L->row_bound[at / L->data.n_labels] = L->w[L->index[k]];
+        if (at >= 0 && L->w[L->index[k]] > L->row_bound[at / L->data.n_labels])
+            L->row_bound[at / L->data.n_labels] = L->w[L->index[k]];
     }
     if (factor == 0.0) return;
     for (int64_t k = 0; k < L->n_index; k++) L->sum[L->index[k]] += step * factor * L->compact[k];
@@ -215,13 +228,14 @@ fgi_rc fgi_learn_check_answer(const fgi_learner *L, int32_t i, const int32_t *la
     if (i < 0 || i >= d->n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, i, "there is no example %d", (int)i);
     if (d->kind != FGI_LEARN_SETS && length != fgi_learn_tokens(L, i))
         return fgi_fail(err, FGI_BAD_ARGUMENT, i, "example %d has %lld tokens, the answer has %d", (int)i,
-                        (long long)fgi_learn_tokens(L, i), (int)length);
+            (long long)fgi_learn_tokens(L, i), (int)length);
     for (int32_t t = 0; t < length; t++) {
         int64_t token = d->token_begin[i] + t;
-        int64_t limit = d->kind == FGI_LEARN_CHOICES ? d->choice_begin[token + 1] - d->choice_begin[token] : d->n_labels;
+        int64_t limit =
+            d->kind == FGI_LEARN_CHOICES ? d->choice_begin[token + 1] - d->choice_begin[token] : d->n_labels;
         if (labels[t] < 0 || labels[t] >= limit || (d->kind == FGI_LEARN_SETS && t > 0 && labels[t] <= labels[t - 1]))
-            return fgi_fail(err, FGI_BAD_ARGUMENT, t, "the answer to example %d has the label %d at position %d", (int)i,
-                            (int)labels[t], (int)t);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, t, "the answer to example %d has the label %d at position %d",
+                (int)i, (int)labels[t], (int)t);
     }
     return FGI_OK;
 }

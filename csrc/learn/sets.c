@@ -1,8 +1,8 @@
 /* learn/sets.c - decoding of label sets: a threshold without interactions, local search with them.
  *
- * With interactions the best set is a maximum over a complete binary graph, which is hard in general. The search flips the label
- * that gains most until none gains, from the empty set and from the labels that are on by themselves, and keeps the better
- * end. Ties go to the lowest label. Models trained on the LP relaxation are mostly easy for it. */
+ * With interactions the best set is a maximum over a complete binary graph, which is hard in general. The search flips
+ * the label that gains most until none gains, from the empty set and from the labels that are on by themselves, and
+ * keeps the better end. Ties go to the lowest label. Models trained on the LP relaxation are mostly easy for it. */
 #include <string.h>
 #include "learn/learn.h"
 
@@ -15,7 +15,8 @@ static void switch_label(const fgi_learner *L, const double *w, int32_t l, doubl
 }
 
 /* From the set `on`; returns the score of the local maximum, which is left in `on`. */
-static double climb(const fgi_learner *L, const double *w, const double *scores, uint8_t *on, double *gain, int64_t *touched) {
+static double climb(
+    const fgi_learner *L, const double *w, const double *scores, uint8_t *on, double *gain, int64_t *touched) {
     const int32_t n = L->data.n_labels;
     double total = 0;
     memcpy(gain, scores, (size_t)n * sizeof *gain);
@@ -40,7 +41,8 @@ static double climb(const fgi_learner *L, const double *w, const double *scores,
     return total;
 }
 
-double fgi_learn_decode_set(const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length) {
+double fgi_learn_decode_set(
+    const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length) {
     const int32_t n = L->data.n_labels;
     double value = 0;
     *length = 0;
@@ -54,6 +56,7 @@ double fgi_learn_decode_set(const fgi_learner *L, const double *w, fgi_learn_scr
     value = climb(L, w, s->scores, on, s->best, &s->touched);
     double second = climb(L, w, s->scores, other, s->best, &s->touched);
     if (second > value) value = second, on = other;
-    for (int32_t l = 0; l < n; l++) if (on[l]) answer[(*length)++] = l;
+    for (int32_t l = 0; l < n; l++)
+        if (on[l]) answer[(*length)++] = l;
     return value;
 }

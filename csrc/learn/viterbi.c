@@ -1,8 +1,8 @@
 /* learn/viterbi.c - the decoder of chains and trees: max-sum from the leaves to the roots and back.
  *
- * Only maxima are computed on the way up, by the max-plus kernels; the argmax is recovered on the way down for the one label
- * that was chosen, which costs K instead of K^2. A large transition table is not read whole: with a bound on each of its rows
- * a message looks only at rows that can still raise one of its maxima, mostly a handful of thousands. */
+ * Only maxima are computed on the way up, by the max-plus kernels; the argmax is recovered on the way down for the one
+ * label that was chosen, which costs K instead of K^2. A large transition table is not read whole: with a bound on each
+ * of its rows a message looks only at rows that can still raise one of its maxima, mostly a handful of thousands. */
 #include <string.h>
 #include "base/kernels.h"
 #include "learn/learn.h"
@@ -11,7 +11,7 @@
 static inline fgi_forest_node node_at(const fgi_learner *L, int32_t i, int64_t p) {
     if (L->forest) return L->forest[L->data.token_begin[i] + p];
     int last = L->data.edges == FGI_EDGES_NONE || p + 1 == fgi_learn_tokens(L, i);
-    return (fgi_forest_node){ (int32_t)p, last ? -1 : (int32_t)p + 1, last ? -1 : (int32_t)p, 0 };
+    return (fgi_forest_node){(int32_t)p, last ? -1 : (int32_t)p + 1, last ? -1 : (int32_t)p, 0};
 }
 
 /* The pairwise table of an edge, in full label coordinates; made in s->table when the edge has features. */
@@ -21,7 +21,8 @@ const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_
     if (!d->edge_row) return w + L->unary;
     memset(s->table, 0, (size_t)square * sizeof(double));
     for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0, w + L->unary + d->edge_feature[j] * square, s->table);
+        L->kernels.axpy(
+            square, d->edge_value ? d->edge_value[j] : 1.0, w + L->unary + d->edge_feature[j] * square, s->table);
     return s->table;
 }
 
@@ -32,11 +33,12 @@ typedef struct edge_view { /* entry (a, b) of a child's label a and its parent's
     int32_t n_from, n_to;
 } edge_view;
 
-static edge_view view_edge(const fgi_learner *L, const double *w, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
+static edge_view view_edge(
+    const fgi_learner *L, const double *w, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i];
     int64_t edge = d->edges == FGI_EDGES_CHAIN ? first - i + node.edge : d->edge_begin[i] + node.edge;
-    edge_view v = { fgi_learn_edge_table(L, w, edge, s), d->n_labels, 1, NULL, NULL, 0, 0 };
+    edge_view v = {fgi_learn_edge_table(L, w, edge, s), d->n_labels, 1, NULL, NULL, 0, 0};
     if (node.transposed) v.row = 1, v.column = d->n_labels;
     v.n_from = fgi_learn_allowed(L, first + node.token, &v.from);
     v.n_to = fgi_learn_allowed(L, first + node.parent, &v.to);
@@ -58,7 +60,8 @@ void fgi_learn_bound_rows(fgi_learner *L, const double *w) {
 
 static inline int prunable(const fgi_learner *L, const edge_view *v) { return L->bounded && v->column == 1; }
 
-/* s->best[b] = max over a of child[a] + T(a, b): row by row, best child first, until no row left can raise any of them. */
+/* s->best[b] = max over a of child[a] + T(a, b): row by row, best child first, until no row left can raise any of them.
+ */
 static void send_pruned(const fgi_learner *L, const edge_view *v, const double *child, fgi_learn_scratch *s) {
     const int32_t n = v->n_from;
     int32_t top = (int32_t)fgi_argmax_of(child, n), left = n;
@@ -75,7 +78,8 @@ static void send_pruned(const fgi_learner *L, const edge_view *v, const double *
         }
         left = kept;
         top = next;
-        if ((taken >= 8 && left > n / 2) || taken > n / 8) break; /* too little is skipped: the blocked kernel is faster */
+        if ((taken >= 8 && left > n / 2) || taken > n / 8)
+            break; /* too little is skipped: the blocked kernel is faster */
     }
     if (!left) return;
     fgi_kernels_get()->maxplus_rows(v->T, n, n, 1.0, child, s->best);
@@ -120,7 +124,8 @@ static int32_t best_child(const fgi_learner *L, const edge_view *v, const double
 }
 
 /* Leaves to roots, then back: the label of a child is recomputed for the one label its parent took. */
-double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
+double fgi_learn_decode_forest(
+    const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
     int64_t tokens = fgi_learn_tokens(L, i), k = L->data.n_labels;
     double value = 0;
     for (int64_t p = 0; p < tokens; p++) {
@@ -151,4 +156,3 @@ double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i,
         }
     return value;
 }
-

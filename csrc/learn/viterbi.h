@@ -16,9 +16,9 @@ fgi_learn_kernels fgi_learn_kernels_choose(void);
 /* One node of a forest in elimination order: every node comes before its parent. */
 typedef struct fgi_forest_node {
     int32_t token;
-    int32_t parent;      /* token; -1 for a root */
-    int32_t edge;        /* index of the edge to the parent inside the example */
-    int32_t transposed;  /* the edge is (parent, token): its table is indexed [parent][token] */
+    int32_t parent;     /* token; -1 for a root */
+    int32_t edge;       /* index of the edge to the parent inside the example */
+    int32_t transposed; /* the edge is (parent, token): its table is indexed [parent][token] */
 } fgi_forest_node;
 
 #endif

@@ -33,7 +33,8 @@ void fgi_learn_drop_answer(fgi_learner *L, int32_t i, int32_t position) {
     fgi_working_set *set = &L->sets[i];
     free(set->answers[position]);
     set->count--; /* the order is kept: resumed runs visit answers as the first run did */
-    memmove(set->answers + position, set->answers + position + 1, (size_t)(set->count - position) * sizeof *set->answers);
+    memmove(
+        set->answers + position, set->answers + position + 1, (size_t)(set->count - position) * sizeof *set->answers);
 }
 
 void fgi_learn_export_size(const fgi_learner *L, int64_t *n_answers, int64_t *n_labels) {
@@ -42,8 +43,8 @@ void fgi_learn_export_size(const fgi_learner *L, int64_t *n_answers, int64_t *n_
         for (int32_t k = 0; k < L->sets[i].count; k++) *n_answers += 1, *n_labels += L->sets[i].answers[k]->length;
 }
 
-void fgi_learn_export(const fgi_learner *L, int32_t *example, int32_t *length, double *alpha, double *loss, int32_t *labels,
-                      double *gaps, double *block_loss) {
+void fgi_learn_export(const fgi_learner *L, int32_t *example, int32_t *length, double *alpha, double *loss,
+    int32_t *labels, double *gaps, double *block_loss) {
     for (int64_t i = 0; i < L->data.n_examples; i++)
         for (int32_t k = 0; k < L->sets[i].count; k++) {
             const fgi_answer *a = L->sets[i].answers[k];
@@ -58,8 +59,9 @@ void fgi_learn_export(const fgi_learner *L, int32_t *example, int32_t *length, d
     memcpy(block_loss, L->dual_loss, (size_t)L->data.n_examples * sizeof *block_loss);
 }
 
-fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *example, const int32_t *length, const double *alpha,
-                        const double *loss, const int32_t *labels, const double *gaps, const double *block_loss, fgi_error *err) {
+fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *example, const int32_t *length,
+    const double *alpha, const double *loss, const int32_t *labels, const double *gaps, const double *block_loss,
+    fgi_error *err) {
     for (int64_t k = 0; k < n_answers; k++) {
         fgi_rc rc = fgi_learn_check_answer(L, example[k], labels, length[k], err);
         if (rc != FGI_OK) return rc;

@@ -30,7 +30,8 @@ int64_t fgi_components(const fgi_model *m, int32_t *component) {
         }
     }
     int64_t n = 0;
-    for (int64_t i = 0; i < s->n_vars; i++) { /* a root comes before its members; finished entries are stored as -1 - number */
+    for (int64_t i = 0; i < s->n_vars;
+         i++) { /* a root comes before its members; finished entries are stored as -1 - number */
         int32_t j = (int32_t)i;
         while (component[j] >= 0 && component[j] != j) j = component[j];
         int32_t number = component[j] < 0 ? component[j] : (int32_t)(-1 - n++);
@@ -94,7 +95,8 @@ fgi_rc fgi_split_create(const fgi_model *m, fgi_split **out, fgi_error *err) {
     s->factors = fgi_alloc(st->n_factors, sizeof(int32_t));
     s->local = fgi_alloc(st->n_vars, sizeof(int32_t));
     s->new_table = fgi_alloc(st->n_tables, sizeof(int32_t));
-    if (!s->model || !s->var_begin || !s->factor_begin || !s->vars || !s->factors || !s->local || !s->new_table) goto no_memory;
+    if (!s->model || !s->var_begin || !s->factor_begin || !s->vars || !s->factors || !s->local || !s->new_table)
+        goto no_memory;
     for (int64_t f = 0; f < st->n_factors; f++) of_factor[f] = component[fgi_factor_vars(st, f)[0]];
     sort_by(component, st->n_vars, s->count, s->var_begin, s->vars);
     sort_by(of_factor, st->n_factors, s->count, s->factor_begin, s->factors);
@@ -119,15 +121,16 @@ typedef struct parts {
 } parts;
 
 static void parts_free(parts *p) {
-    void *owned[] = {p->cards, p->kind, p->arity, p->dims, p->factor_table, p->vars, p->unary, p->params, p->values, p->weight, p->transposed,
-                     p->var_begin};
+    void *owned[] = {p->cards, p->kind, p->arity, p->dims, p->factor_table, p->vars, p->unary, p->params, p->values,
+        p->weight, p->transposed, p->var_begin};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
 }
 
 /* Copies table t as the next of the parts. */
 static void copy_table(const fgi_model *m, int32_t t, parts *p, int64_t next, int64_t *dims_at, int64_t *values_at) {
     const fgi_structure *st = m->s;
-    const int64_t dims = st->dims_begin[t + 1] - st->dims_begin[t], values = st->values_begin[t + 1] - st->values_begin[t];
+    const int64_t dims = st->dims_begin[t + 1] - st->dims_begin[t],
+                  values = st->values_begin[t + 1] - st->values_begin[t];
     p->kind[next] = st->table_kind[t];
     p->arity[next] = st->table_arity[t];
     if (st->params) memcpy(p->params + 2 * next, st->params + 2 * (int64_t)t, 2 * sizeof(double));
@@ -140,7 +143,8 @@ static void copy_table(const fgi_model *m, int32_t t, parts *p, int64_t next, in
 fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *err) {
     const fgi_model *m = s->model;
     const fgi_structure *st = m->s;
-    if (which < 0 || which >= s->count) return fgi_fail(err, FGI_BAD_ARGUMENT, which, "there is no component %lld", (long long)which);
+    if (which < 0 || which >= s->count)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, which, "there is no component %lld", (long long)which);
     const int32_t *vars = s->vars + s->var_begin[which], *factors = s->factors + s->factor_begin[which];
     const int64_t n_vars = fgi_split_size(s, which), n_factors = s->factor_begin[which + 1] - s->factor_begin[which];
     int64_t n_labels = 0, n_slots = 0, n_tables = 0, n_dims = 0, n_values = 0;
@@ -167,7 +171,8 @@ fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *
     p.var_begin = fgi_alloc(n_factors + 1, sizeof(int64_t));
     p.vars = fgi_alloc(n_slots, sizeof(int32_t));
     fgi_rc rc = FGI_NO_MEMORY;
-    if (p.cards && p.unary && p.kind && p.arity && p.dims && p.params && p.values && p.factor_table && p.weight && p.transposed && p.var_begin && p.vars) {
+    if (p.cards && p.unary && p.kind && p.arity && p.dims && p.params && p.values && p.factor_table && p.weight &&
+        p.transposed && p.var_begin && p.vars) {
         double *u = p.unary;
         for (int64_t i = 0; i < n_vars; i++) {
             p.cards[i] = st->cards[vars[i]];
@@ -178,17 +183,30 @@ fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *
         p.var_begin[0] = 0;
         for (int64_t k = 0; k < n_factors; k++) {
             const int32_t f = factors[k], t = st->factor_table[f], *of = fgi_factor_vars(st, f);
-            if (s->new_table[t] == next) copy_table(m, t, &p, next++, &dims_at, &values_at); /* tables are numbered by first use */
+            if (s->new_table[t] == next)
+                copy_table(m, t, &p, next++, &dims_at, &values_at); /* tables are numbered by first use */
             p.factor_table[k] = s->new_table[t];
             p.weight[k] = fgi_factor_weight(st, f);
             p.transposed[k] = st->factor_transposed ? st->factor_transposed[f] : 0;
             for (int32_t l = 0; l < fgi_factor_arity(st, f); l++) p.vars[at++] = s->local[of[l]];
             p.var_begin[k + 1] = at;
         }
-        fgi_model_spec spec = {.n_vars = n_vars, .cards = p.cards, .unary = p.unary, .n_tables = n_tables, .table_kind = p.kind, .table_arity = p.arity,
-                               .dims = p.dims, .params = p.params, .values = p.values, .n_values = n_values, .n_factors = n_factors,
-                               .factor_table = p.factor_table, .factor_weight = p.weight, .factor_transposed = p.transposed,
-                               .var_begin = p.var_begin, .vars = p.vars};
+        fgi_model_spec spec = {.n_vars = n_vars,
+            .cards = p.cards,
+            .unary = p.unary,
+            .n_tables = n_tables,
+            .table_kind = p.kind,
+            .table_arity = p.arity,
+            .dims = p.dims,
+            .params = p.params,
+            .values = p.values,
+            .n_values = n_values,
+            .n_factors = n_factors,
+            .factor_table = p.factor_table,
+            .factor_weight = p.weight,
+            .factor_transposed = p.transposed,
+            .var_begin = p.var_begin,
+            .vars = p.vars};
         rc = fgi_model_create(&spec, out, err);
     } else {
         fgi_fail(err, rc, -1, "out of memory");

@@ -9,15 +9,15 @@
 
 typedef struct reduction {
     const fgi_model *m;
-    int32_t *fixed;        /* label of a fixed variable, -1 for a free one */
-    int32_t *index;        /* new number of a free variable */
+    int32_t *fixed; /* label of a fixed variable, -1 for a free one */
+    int32_t *index; /* new number of a free variable */
     int64_t n_free;
     int64_t n_factors, n_slots, n_tables, n_values, n_dims;
-    int32_t *whole;        /* old table -> new table that is the same, or -1 */
-    int64_t *hash;         /* open addressing over slices: new table + 1, or 0 */
-    int64_t hash_size;     /* a power of two */
-    int64_t *origin;       /* new table -> a factor (old number) that reads it */
-    uint8_t *sliced;       /* new table -> whether it is a slice */
+    int32_t *whole;    /* old table -> new table that is the same, or -1 */
+    int64_t *hash;     /* open addressing over slices: new table + 1, or 0 */
+    int64_t hash_size; /* a power of two */
+    int64_t *origin;   /* new table -> a factor (old number) that reads it */
+    uint8_t *sliced;   /* new table -> whether it is a slice */
     /* the new model, as a spec */
     int32_t *cards, *kind, *arity, *dims, *factor_table, *vars;
     double *unary, *params, *values, *weight;
@@ -28,7 +28,7 @@ typedef struct reduction {
 
 static void reduction_free(reduction *r) {
     void *all[] = {r->fixed, r->index, r->whole, r->hash, r->origin, r->sliced, r->cards, r->kind, r->arity, r->dims,
-                   r->factor_table, r->vars, r->unary, r->params, r->values, r->weight, r->transposed, r->var_begin};
+        r->factor_table, r->vars, r->unary, r->params, r->values, r->weight, r->transposed, r->var_begin};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) free(all[k]);
 }
 
@@ -38,14 +38,14 @@ static fgi_rc fix_variables(reduction *r, int64_t n, const int32_t *vars, const 
     for (int64_t k = 0; k < n; k++) {
         int32_t i = vars[k];
         if (i < 0 || i >= s->n_vars)
-            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence for variable %d; there are %lld", i,
-                            (long long)s->n_vars);
+            return fgi_fail(
+                err, FGI_BAD_ARGUMENT, k, "evidence for variable %d; there are %lld", i, (long long)s->n_vars);
         if (labels[k] < 0 || labels[k] >= s->cards[i])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d label %d, out of range 0..%d", i, labels[k],
-                            s->cards[i] - 1);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d label %d, out of range 0..%d", i,
+                labels[k], s->cards[i] - 1);
         if (r->fixed[i] >= 0 && r->fixed[i] != labels[k])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d both label %d and label %d", i, r->fixed[i],
-                            labels[k]);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "evidence gives variable %d both label %d and label %d", i,
+                r->fixed[i], labels[k]);
         r->fixed[i] = labels[k];
     }
     for (int64_t i = 0; i < s->n_vars; i++)
@@ -127,8 +127,8 @@ static void copy_slice(const reduction *r, int64_t f, double *out, int32_t *at) 
     }
 }
 
-/* Folds a factor with one free variable into the unary scores, or one with none into the constant. `labels` has the fixed
- * variables at their labels. */
+/* Folds a factor with one free variable into the unary scores, or one with none into the constant. `labels` has the
+ * fixed variables at their labels. */
 static void fold(reduction *r, int64_t f, int32_t *labels, const int64_t *unary_begin) {
     fgi_view v = fgi_factor_view(r->m, f);
     int32_t var = -1;
@@ -168,7 +168,7 @@ static int plan(reduction *r) {
     r->weight = s->factor_weight ? fgi_alloc(r->n_factors, sizeof(double)) : NULL;
     r->transposed = s->factor_transposed ? fgi_alloc(r->n_factors, 1) : NULL;
     return r->whole && r->hash && r->origin && r->sliced && r->factor_table && r->vars && r->var_begin &&
-           (r->weight || !s->factor_weight) && (r->transposed || !s->factor_transposed);
+        (r->weight || !s->factor_weight) && (r->transposed || !s->factor_transposed);
 }
 
 static void place_factors(reduction *r) {
@@ -266,8 +266,8 @@ static int fold_the_rest(reduction *r) {
     return ok;
 }
 
-fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
-                           fgi_error *err) {
+fgi_rc fgi_model_condition(
+    const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err) {
     reduction r = {.m = m};
     r.fixed = fgi_alloc(m->s->n_vars, sizeof(int32_t));
     r.index = fgi_calloc(m->s->n_vars, sizeof(int32_t));
@@ -282,10 +282,23 @@ fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, c
     if (!ok) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     if (!rc) {
         fgi_model_spec spec = {
-            .n_vars = r.n_free, .cards = r.cards, .unary = r.unary, .constant = fgi_sum_value(&r.constant),
-            .n_tables = r.n_tables, .table_kind = r.kind, .table_arity = r.arity, .dims = r.dims, .params = r.params,
-            .values = r.values, .n_values = r.n_values, .n_factors = r.n_factors, .factor_table = r.factor_table,
-            .factor_weight = r.weight, .factor_transposed = r.transposed, .var_begin = r.var_begin, .vars = r.vars,
+            .n_vars = r.n_free,
+            .cards = r.cards,
+            .unary = r.unary,
+            .constant = fgi_sum_value(&r.constant),
+            .n_tables = r.n_tables,
+            .table_kind = r.kind,
+            .table_arity = r.arity,
+            .dims = r.dims,
+            .params = r.params,
+            .values = r.values,
+            .n_values = r.n_values,
+            .n_factors = r.n_factors,
+            .factor_table = r.factor_table,
+            .factor_weight = r.weight,
+            .factor_transposed = r.transposed,
+            .var_begin = r.var_begin,
+            .vars = r.vars,
         };
         rc = fgi_model_create(&spec, out, err);
     }

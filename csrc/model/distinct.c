@@ -42,11 +42,12 @@ static int grow_slots(fgi_distinct *d) {
     return 1;
 }
 
-static int same_table(const fgi_distinct *d, int64_t t, const double *values, int64_t n, const int32_t *dims, int64_t arity) {
+static int same_table(
+    const fgi_distinct *d, int64_t t, const double *values, int64_t n, const int32_t *dims, int64_t arity) {
     const int32_t *known = (const int32_t *)d->dims.at + ((const int64_t *)d->dims_begin.at)[t];
     const double *entries = (const double *)d->values.at + ((const int64_t *)d->values_begin.at)[t];
     return ((const int32_t *)d->arity.at)[t] == arity && !memcmp(known, dims, (size_t)arity * sizeof *dims) &&
-           !memcmp(entries, values, (size_t)n * sizeof *values);
+        !memcmp(entries, values, (size_t)n * sizeof *values);
 }
 
 int32_t fgi_distinct_store(fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n) {

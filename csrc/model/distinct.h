@@ -6,9 +6,13 @@
 #include "base/util.h"
 
 /* A growing array of elements of any one type. */
-typedef struct pool { void *at; int64_t n, capacity; } pool;
+typedef struct pool {
+    void *at;
+    int64_t n, capacity;
+} pool;
 
-static inline int reserve(pool *p, int64_t more, size_t bytes) { /* room for `more` elements of `bytes` bytes; 0: no memory */
+static inline int reserve(
+    pool *p, int64_t more, size_t bytes) { /* room for `more` elements of `bytes` bytes; 0: no memory */
     if (p->capacity - p->n >= more) return 1;
     int64_t need = p->n + more, wish = p->capacity + p->capacity / 2 + 64;
     if (wish < need) wish = need;
@@ -34,15 +38,15 @@ static inline int push_i64(pool *p, int64_t x) {
 }
 
 typedef struct fgi_distinct {
-    pool arity, dims, values;                 /* int32, int32, double: the tables, as in fgi_model_spec */
-    pool values_begin, dims_begin, hash;      /* int64, int64, uint64 per table */
-    int32_t *slots;                           /* open addressing: tables by hash, -1 free */
+    pool arity, dims, values;            /* int32, int32, double: the tables, as in fgi_model_spec */
+    pool values_begin, dims_begin, hash; /* int64, int64, uint64 per table */
+    int32_t *slots;                      /* open addressing: tables by hash, -1 free */
     int64_t n_slots;
 } fgi_distinct;
 
 /*
- * The last n of `values`, a table over variables with cards[vars[k]] labels, become a new table, or are dropped in favour of an
- * equal one (equal bits, equal dimensions). Returns its number; -1: out of memory.
+ * The last n of `values`, a table over variables with cards[vars[k]] labels, become a new table, or are dropped in
+ * favour of an equal one (equal bits, equal dimensions). Returns its number; -1: out of memory.
  */
 int32_t fgi_distinct_store(fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n);
 

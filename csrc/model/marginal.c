@@ -4,7 +4,8 @@
 
 enum { SMALL = 64 }; /* table entries below which plain loops are quicker than the set-up of products */
 
-static void small_pairwise(const double *t, int32_t n_from, int32_t n_to, int by_rows, double w, const double *h, double *out) {
+static void small_pairwise(
+    const double *t, int32_t n_from, int32_t n_to, int by_rows, double w, const double *h, double *out) {
     const int32_t step = by_rows ? n_to : 1, next = by_rows ? 1 : n_from;
     for (int32_t b = 0; b < n_to; b++, t += next) {
         double best = -INFINITY;
@@ -16,19 +17,22 @@ static void small_pairwise(const double *t, int32_t n_from, int32_t n_to, int by
     }
 }
 
-void fgi_view_maxplus(const fgi_kernels *k, const fgi_view *v, int from, const double *h, double *out, double *scratch) {
+void fgi_view_maxplus(
+    const fgi_kernels *k, const fgi_view *v, int from, const double *h, double *out, double *scratch) {
     int32_t n_from = from ? v->cols : v->rows, n_to = from ? v->rows : v->cols;
     if (v->kind != FGI_DENSE) {
         fgi_maxplus_implicit(v->kind, v->p0, v->p1, v->weight, h, n_from, out, n_to, scratch);
         return;
     }
     /* Stored rows belong to the first variable, or to the second if transposed. */
-    if ((int64_t)n_from * n_to <= SMALL) small_pairwise(v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
+    if ((int64_t)n_from * n_to <= SMALL)
+        small_pairwise(v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
     else if (from == v->transposed) k->maxplus_rows(v->values, n_from, n_to, v->weight, h, out);
     else k->maxplus_cols(v->values, n_to, n_from, v->weight, h, out);
 }
 
-/* x[i * n + a] = x[i] + g[a] in place, for i < size: from the back, so that nothing is overwritten before it is read. */
+/* x[i * n + a] = x[i] + g[a] in place, for i < size: from the back, so that nothing is overwritten before it is read.
+ */
 static int64_t outer_sum(double *x, int64_t size, const double *g, int32_t n) {
     for (int64_t i = size - 1; i >= 0; i--) {
         const double base = x[i];
@@ -54,9 +58,10 @@ static void small_ternary(const double *t, const int32_t n[3], double w, int p, 
         }
 }
 
-/* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their product
- * spaces once, and the maxima are two max-plus products. */
-void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g, double *out, double *scratch) {
+/* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their
+ * product spaces once, and the maxima are two max-plus products. */
+void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g,
+    double *out, double *scratch) {
     if (v->arity == 2) {
         fgi_view_maxplus(k, v, 1 - p, g[1 - p], out, scratch);
         return;
@@ -127,7 +132,8 @@ double fgi_mean_range(const fgi_model *m) {
 
 fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err) {
     for (int64_t k = 0; k < n; k++)
-        if (!isfinite(mu[k])) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "message entry %lld is not finite", (long long)k);
+        if (!isfinite(mu[k]))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "message entry %lld is not finite", (long long)k);
     return FGI_OK;
 }
 

@@ -10,7 +10,7 @@ static fgi_rc check_scores(const double *v, int64_t n, const char *what, int64_t
     for (int64_t k = 0; k < n; k++)
         if (!(v[k] < INFINITY)) /* true for NaN and +INFINITY */
             return fgi_fail(err, FGI_BAD_MODEL, index, "%s %lld, entry %lld is %s; scores must be finite or -inf", what,
-                            (long long)index, (long long)k, isnan(v[k]) ? "NaN" : "+inf");
+                (long long)index, (long long)k, isnan(v[k]) ? "NaN" : "+inf");
     return FGI_OK;
 }
 
@@ -33,8 +33,8 @@ static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_a
         int32_t arity = spec->table_arity[t];
         int64_t size = 1;
         if (arity < 2)
-            return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has arity %d; fold arity 0 and 1 first", (long long)t,
-                            arity);
+            return fgi_fail(
+                err, FGI_BAD_MODEL, t, "table %lld has arity %d; fold arity 0 and 1 first", (long long)t, arity);
         for (int32_t k = 0; k < arity; k++) {
             int32_t d = spec->dims[*dims_at + k];
             if (d < 1) return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has a dimension of %d", (long long)t, d);
@@ -42,8 +42,8 @@ static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_a
                 return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld has more than 2^63 entries", (long long)t);
         }
         if (size > spec->n_values - *values_at)
-            return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld needs %lld values, %lld are left", (long long)t, (long long)size,
-                            (long long)(spec->n_values - *values_at));
+            return fgi_fail(err, FGI_BAD_MODEL, t, "table %lld needs %lld values, %lld are left", (long long)t,
+                (long long)size, (long long)(spec->n_values - *values_at));
         *dims_at += arity;
         fgi_rc rc = check_scores(spec->values + *values_at, size, "table", t, err);
         *values_at += size;
@@ -59,7 +59,7 @@ static fgi_rc check_table(const fgi_model_spec *spec, int64_t t, int64_t *dims_a
             return fgi_fail(err, FGI_BAD_MODEL, t, "Potts table %lld: scores must be finite or -inf", (long long)t);
     } else if (!(p0 >= 0 && p0 < INFINITY) || !(p1 > 0)) {
         return fgi_fail(err, FGI_BAD_MODEL, t,
-                        "difference table %lld: the weight must be finite and >= 0, the truncation > 0", (long long)t);
+            "difference table %lld: the weight must be finite and >= 0, the truncation > 0", (long long)t);
     }
     return FGI_OK;
 }
@@ -69,10 +69,10 @@ static fgi_rc check_factor(const fgi_model_spec *spec, const fgi_structure *s, i
     int32_t arity = fgi_factor_arity(s, f), t = spec->factor_table[f];
     if (t < 0 || t >= spec->n_tables)
         return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to table %d of %lld", (long long)f, t,
-                        (long long)spec->n_tables);
+            (long long)spec->n_tables);
     if (arity != s->table_arity[t])
         return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has %d variables, its table %d has arity %d", (long long)f,
-                        arity, t, s->table_arity[t]);
+            arity, t, s->table_arity[t]);
     double w = fgi_factor_weight(s, f);
     if (!(w > 0 && w < INFINITY))
         return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld has weight %g; it must be finite and > 0", (long long)f, w);
@@ -83,7 +83,7 @@ static fgi_rc check_factor(const fgi_model_spec *spec, const fgi_structure *s, i
         int32_t i = spec->vars[begin + k];
         if (i < 0 || i >= spec->n_vars)
             return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld refers to variable %d of %lld", (long long)f, i,
-                            (long long)spec->n_vars);
+                (long long)spec->n_vars);
         for (int32_t l = 0; l < k; l++)
             if (spec->vars[begin + l] == i)
                 return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld names variable %d twice", (long long)f, i);
@@ -91,7 +91,7 @@ static fgi_rc check_factor(const fgi_model_spec *spec, const fgi_structure *s, i
         int32_t d = s->dims[s->dims_begin[t] + (transposed ? 1 - k : k)];
         if (d != s->cards[i])
             return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: variable %d has %d labels, table %d has %d there",
-                            (long long)f, i, s->cards[i], t, d);
+                (long long)f, i, s->cards[i], t, d);
     }
     return FGI_OK;
 }
@@ -184,7 +184,7 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     rc = FGI_BAD_MODEL;
     if (values_at != spec->n_values) {
         fgi_fail(err, rc, -1, "the tables need %lld values, %lld are given", (long long)values_at,
-                 (long long)spec->n_values);
+            (long long)spec->n_values);
         goto fail_with_message;
     }
     rc = FGI_NO_MEMORY;
@@ -206,8 +206,10 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     }
     rc = FGI_NO_MEMORY;
     if (!(s->vars = fgi_copy(spec->vars, n_slots, sizeof(int32_t))) || !build_adjacency(s, n_slots)) goto fail;
-    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + dims_at * 4 + (s->params ? 16 * s->n_tables : 0) +
-               s->n_factors * (4 + (s->factor_weight ? 8 : 0) + (s->factor_transposed ? 1 : 0) + (s->var_begin ? 8 : 0)) + n_slots * 8;
+    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + dims_at * 4 +
+        (s->params ? 16 * s->n_tables : 0) +
+        s->n_factors * (4 + (s->factor_weight ? 8 : 0) + (s->factor_transposed ? 1 : 0) + (s->var_begin ? 8 : 0)) +
+        n_slots * 8;
     *out = s;
     return FGI_OK;
 fail:
@@ -246,8 +248,8 @@ static fgi_unaries *unaries_new(const double *values, int64_t n) {
 }
 
 /* With values NULL the caller puts its own. Orders are kept: a permutation stays right while its table's values do. */
-static fgi_tables *tables_new(const fgi_structure *s, const double *values, const fgi_table_facts *facts,
-                              const fgi_tables *orders_of) {
+static fgi_tables *tables_new(
+    const fgi_structure *s, const double *values, const fgi_table_facts *facts, const fgi_tables *orders_of) {
     fgi_tables *t = fgi_calloc(1, sizeof *t);
     if (!t) return NULL;
     atomic_init(&t->refs, 1);
@@ -279,7 +281,7 @@ static fgi_table_facts implicit_facts(const fgi_structure *s, int64_t t) {
 /* Finite scores must stay finite when weighted: -DBL_MAX * 2 would silently forbid a state. */
 static int weight_overflows(double weight, const fgi_table_facts *facts) {
     return (facts->max > -INFINITY && !isfinite(weight * facts->max)) ||
-           (facts->min_finite < INFINITY && !isfinite(weight * facts->min_finite));
+        (facts->min_finite < INFINITY && !isfinite(weight * facts->min_finite));
 }
 
 /* With `own` (spec->values, from malloc), the model takes that array over on success instead of copying it. */
@@ -301,12 +303,12 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
     }
     for (int64_t t = 0; t < s->n_tables; t++)
         m->t->facts[t] = s->table_kind[t] == FGI_DENSE
-                             ? facts_of(spec->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
-                             : implicit_facts(s, t);
+            ? facts_of(spec->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
+            : implicit_facts(s, t);
     for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
         if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
             rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f,
-                          s->factor_weight[f]);
+                s->factor_weight[f]);
             goto fail;
         }
     if (own) m->t->values = own;
@@ -323,7 +325,9 @@ fail:
     return rc;
 }
 
-fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err) { return create(spec, NULL, out, err); }
+fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err) {
+    return create(spec, NULL, out, err);
+}
 
 fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err) {
     return create(spec, values, out, err);
@@ -411,8 +415,8 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     if (rc) return rc;
     fgi_table_facts facts = facts_of(values, n);
     if (weight_overflows(s->max_weight, &facts))
-        return fgi_fail(err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table,
-                        s->max_weight);
+        return fgi_fail(
+            err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table, s->max_weight);
     if (atomic_load(&m->t->refs) != 1) {
         fgi_tables *t = tables_new(s, m->t->values, m->t->facts, m->t);
         if (!t) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -431,7 +435,7 @@ static fgi_rc check_labels(const fgi_structure *s, const int32_t *labels, fgi_er
     for (int64_t i = 0; i < s->n_vars; i++)
         if (labels[i] < 0 || labels[i] >= s->cards[i])
             return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is out of range 0..%d", labels[i],
-                            (long long)i, s->cards[i] - 1);
+                (long long)i, s->cards[i] - 1);
     return FGI_OK;
 }
 
@@ -463,7 +467,7 @@ fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double
 int64_t fgi_model_memory(const fgi_model *m) {
     const fgi_structure *s = m->s;
     int64_t bytes = s->bytes + 8 * s->unary_begin[s->n_vars] + 8 * s->values_begin[s->n_tables] +
-                    s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]);
+        s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]);
     for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_order_memory(atomic_load(&m->t->order[t]));
     return bytes;
 }

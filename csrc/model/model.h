@@ -1,4 +1,5 @@
-/* model/model.h - what the solvers see of a model. Structure is immutable; potentials are versioned and copied on write. */
+/* model/model.h - what the solvers see of a model. Structure is immutable; potentials are versioned and copied on
+ * write. */
 #ifndef FGI_MODEL_H
 #define FGI_MODEL_H
 #include <math.h>
@@ -18,33 +19,36 @@ typedef struct fgi_structure {
     int64_t n_vars, n_tables, n_factors;
     int32_t max_card, max_arity;
     int32_t *cards;
-    int64_t *unary_begin;     /* n_vars + 1 offsets into the unaries */
+    int64_t *unary_begin; /* n_vars + 1 offsets into the unaries */
     double constant;
-    int32_t *table_kind;      /* fgi_table_kind */
+    int32_t *table_kind; /* fgi_table_kind */
     int32_t *table_arity;
-    int64_t *dims_begin;      /* n_tables + 1 offsets into dims (implicit tables have none) */
+    int64_t *dims_begin; /* n_tables + 1 offsets into dims (implicit tables have none) */
     int32_t *dims;
-    double *params;           /* 2 per table, NULL when all tables are dense */
-    int64_t *values_begin;    /* n_tables + 1 offsets into the values */
+    double *params;        /* 2 per table, NULL when all tables are dense */
+    int64_t *values_begin; /* n_tables + 1 offsets into the values */
     int32_t *factor_table;
-    double *factor_weight;    /* NULL: all 1 */
+    double *factor_weight; /* NULL: all 1 */
     double max_weight;
     uint8_t *factor_transposed; /* NULL: none */
-    int64_t *var_begin;       /* NULL: all factors are pairwise */
+    int64_t *var_begin;         /* NULL: all factors are pairwise */
     int32_t *vars;
-    int64_t *adj_begin;       /* n_vars + 1 offsets into adj */
-    int32_t *adj;             /* factors of a variable, ascending */
+    int64_t *adj_begin; /* n_vars + 1 offsets into adj */
+    int32_t *adj;       /* factors of a variable, ascending */
     int64_t bytes;
 } fgi_structure;
 
-typedef struct fgi_unaries { atomic_int refs; double *values; } fgi_unaries;
+typedef struct fgi_unaries {
+    atomic_int refs;
+    double *values;
+} fgi_unaries;
 
 struct fgi_order; /* sorted access to one table, see model/sorted.h */
 
 typedef struct fgi_tables {
     atomic_int refs;
     double *values;
-    fgi_table_facts *facts;   /* per table */
+    fgi_table_facts *facts;             /* per table */
     _Atomic(struct fgi_order *) *order; /* per table, lazily made by fgi_model_order; NULL array until first use */
 } fgi_tables;
 
@@ -54,25 +58,32 @@ struct fgi_model {
     fgi_tables *t;
 };
 
-/* fgi_model_create without a copy of the tables: `values` is spec->values, comes from malloc, and is the model's on success. */
+/* fgi_model_create without a copy of the tables: `values` is spec->values, comes from malloc, and is the model's on
+ * success. */
 fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err);
 
 /* A factor as it sees its table: rows are labels of the first variable, columns of the second, whatever the storage. */
 typedef struct fgi_view {
     int32_t kind, arity, table;
-    int32_t transposed;       /* pairwise: entry (a,b) is values[b * rows + a] */
+    int32_t transposed; /* pairwise: entry (a,b) is values[b * rows + a] */
     const int32_t *vars;
-    const double *values;     /* dense only */
+    const double *values; /* dense only */
     double weight, p0, p1;
-    int32_t rows, cols;       /* label counts of the first and second variable (cols = 1 for arity 1) */
+    int32_t rows, cols; /* label counts of the first and second variable (cols = 1 for arity 1) */
 } fgi_view;
 
-static inline int64_t fgi_factor_begin(const fgi_structure *s, int64_t f) { return s->var_begin ? s->var_begin[f] : 2 * f; }
+static inline int64_t fgi_factor_begin(const fgi_structure *s, int64_t f) {
+    return s->var_begin ? s->var_begin[f] : 2 * f;
+}
 static inline int32_t fgi_factor_arity(const fgi_structure *s, int64_t f) {
     return s->var_begin ? (int32_t)(s->var_begin[f + 1] - s->var_begin[f]) : 2;
 }
-static inline const int32_t *fgi_factor_vars(const fgi_structure *s, int64_t f) { return s->vars + fgi_factor_begin(s, f); }
-static inline double fgi_factor_weight(const fgi_structure *s, int64_t f) { return s->factor_weight ? s->factor_weight[f] : 1.0; }
+static inline const int32_t *fgi_factor_vars(const fgi_structure *s, int64_t f) {
+    return s->vars + fgi_factor_begin(s, f);
+}
+static inline double fgi_factor_weight(const fgi_structure *s, int64_t f) {
+    return s->factor_weight ? s->factor_weight[f] : 1.0;
+}
 static inline const double *fgi_unary(const fgi_model *m, int64_t i) { return m->u->values + m->s->unary_begin[i]; }
 
 static inline fgi_view fgi_factor_view(const fgi_model *m, int64_t f) {

@@ -7,8 +7,8 @@ enum { MAX_LEVELS = 120, LEVEL_SLOTS = 256, BLOCK = 8, FIRST_LIST = 64, GROWTH =
 
 /* ---- sorting ------------------------------------------------------------------------------------------------ */
 
-/* Hoare's partition of [low, high) around a pivot from a fixed stream, so that no input order is bad and the result is the
- * same everywhere: what comes first of the order is before *right, the rest from *left on (*right <= *left). */
+/* Hoare's partition of [low, high) around a pivot from a fixed stream, so that no input order is bad and the result is
+ * the same everywhere: what comes first of the order is before *right, the rest from *left on (*right <= *left). */
 static void partition(fgi_ranked *items, int64_t low, int64_t high, fgi_rng *rng, int64_t *right, int64_t *left) {
     const fgi_ranked pivot = items[low + fgi_rng_below(rng, high - low)];
     int64_t i = low, j = high - 1;
@@ -59,8 +59,8 @@ void fgi_ranked_select(fgi_ranked *items, int64_t n, int64_t m) {
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
-/* How many entries per row and column the linear pass keeps: enough that most walks end inside. Slices that are sorted in a
- * few microseconds wait until somebody asks; of them it finds the maximum only. */
+/* How many entries per row and column the linear pass keeps: enough that most walks end inside. Slices that are sorted
+ * in a few microseconds wait until somebody asks; of them it finds the maximum only. */
 static int32_t short_length(int64_t size) { return size >= 2048 ? 16 : size >= 512 ? 8 : 1; }
 
 static size_t list_bytes(int64_t n) { return (sizeof(fgi_list) + (size_t)n * sizeof(int32_t) + 15) / 16 * 16; }
@@ -101,10 +101,10 @@ int64_t fgi_order_memory(const fgi_order *o) { return o ? (int64_t)atomic_load(&
 
 struct fgi_order_builder {
     fgi_order *order;
-    int64_t total, at;         /* entries of the table; entries read so far */
-    double *short_values[2];   /* pairwise: the values of the short lists, descending, as long as the lists */
-    double *least;             /* per column: what an entry must exceed to enter its short list */
-    int32_t *labels;           /* odometer of the next entry, arity > 2 */
+    int64_t total, at;       /* entries of the table; entries read so far */
+    double *short_values[2]; /* pairwise: the values of the short lists, descending, as long as the lists */
+    double *least;           /* per column: what an entry must exceed to enter its short list */
+    int32_t *labels;         /* odometer of the next entry, arity > 2 */
     double level[MAX_LEVELS];
     uint8_t slot[LEVEL_SLOTS]; /* hash of the levels, 1-based; 0: empty */
     int32_t n_levels;          /* > MAX_LEVELS: given up */
@@ -210,7 +210,8 @@ static void read_row(fgi_order_builder *b, const double *row, int32_t a) {
         for (int32_t c = from; c < to; c++) {
             if (row[c] > least) least = enter(list, values, row_length, row[c], c);
             if (row[c] > b->least[c])
-                b->least[c] = enter(slab_list(cols, c), b->short_values[1] + (int64_t)c * col_length, col_length, row[c], a);
+                b->least[c] =
+                    enter(slab_list(cols, c), b->short_values[1] + (int64_t)c * col_length, col_length, row[c], a);
         }
     }
 }
@@ -303,8 +304,8 @@ fgi_order *fgi_order_create(int32_t arity, const int32_t *dims, const double *va
 
 /* ---- longer lists ------------------------------------------------------------------------------------------- */
 
-const fgi_list *fgi_order_extend(fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *have,
-                                 int64_t *work) {
+const fgi_list *fgi_order_extend(
+    fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *have, int64_t *work) {
     fgi_axis *x = &o->axes[axis];
     fgi_list *now = atomic_load_explicit(&x->lists[a], memory_order_acquire);
     if (now != have) return now; /* somebody was here before */
@@ -354,7 +355,8 @@ static double level_below(const fgi_order *o, double value) {
 }
 
 /* The run of equal entries goes beyond the list: one pass over the slice, remembered. */
-static double below_list(const fgi_axis *x, const double *values, int32_t a, fgi_list *list, double value, int64_t *work) {
+static double below_list(
+    const fgi_axis *x, const double *values, int32_t a, fgi_list *list, double value, int64_t *work) {
     double rest = atomic_load_explicit(&list->rest, memory_order_relaxed);
     if (!isnan(rest)) return rest;
     rest = -INFINITY;
@@ -368,7 +370,7 @@ static double below_list(const fgi_axis *x, const double *values, int32_t a, fgi
 }
 
 double fgi_order_below(fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *list, int32_t from,
-                       double value, int64_t *work) {
+    double value, int64_t *work) {
     if (o->levels) return level_below(o, value);
     const fgi_axis *x = &o->axes[axis];
     int32_t low = from + 1, high = list->n - 1; /* the run ends in (from, n) */

@@ -1,10 +1,10 @@
 /* model/sorted.h - sorted access to one static table, along every axis: the entries with x_k = a, in descending order.
  *
- * Built lazily. One linear pass over the table (in parts, if the caller watches a clock) finds the maximum of every slice,
- * the few largest entries of every row and column, and, for tables with few distinct values, what those are. Longer lists
- * are made when somebody walks that far, a few times longer each time, so that looking at the first entries of a row of
- * 4096 never costs a sort of the row. -INFINITY entries enter no list. The entries of the whole table in descending order
- * are the slices by maximum and each slice by its list; no list of all entries is ever made.
+ * Built lazily. One linear pass over the table (in parts, if the caller watches a clock) finds the maximum of every
+ * slice, the few largest entries of every row and column, and, for tables with few distinct values, what those are.
+ * Longer lists are made when somebody walks that far, a few times longer each time, so that looking at the first
+ * entries of a row of 4096 never costs a sort of the row. -INFINITY entries enter no list. The entries of the whole
+ * table in descending order are the slices by maximum and each slice by its list; no list of all entries is ever made.
  *
  * An order holds indices and maxima only. It is shared by all factors with the table and by all versions of the
  * potentials in which the table is unchanged; reading and lazy building are safe from any number of threads. */
@@ -15,33 +15,33 @@
 
 /* The first n entries of a slice by (value descending, index ascending); immutable once published. */
 typedef struct fgi_list {
-    struct fgi_list *older;  /* the shorter list it replaced, kept for threads that still walk it */
+    struct fgi_list *older; /* the shorter list it replaced, kept for threads that still walk it */
     int32_t n;
-    int16_t complete;        /* no finite entry is missing */
+    int16_t complete; /* no finite entry is missing */
     int16_t in_slab;
-    _Atomic double rest;     /* largest entry of the slice below the last one listed; NaN: not looked for yet */
-    int32_t at[];            /* positions inside the slice, see fgi_axis_flat */
+    _Atomic double rest; /* largest entry of the slice below the last one listed; NaN: not looked for yet */
+    int32_t at[];        /* positions inside the slice, see fgi_axis_flat */
 } fgi_list;
 
 typedef struct fgi_axis {
-    int32_t n;               /* slices: labels of this variable */
-    int32_t n_live;          /* slices with a finite entry */
-    int64_t size;            /* entries of a slice */
-    int64_t inner;           /* product of the dimensions after this one */
-    double *max;             /* per slice; -INFINITY: all forbidden */
-    int32_t *rank;           /* live slices by (max descending, index ascending) */
-    int32_t *run_end;        /* per position in rank: the first position with a smaller max */
+    int32_t n;                  /* slices: labels of this variable */
+    int32_t n_live;             /* slices with a finite entry */
+    int64_t size;               /* entries of a slice */
+    int64_t inner;              /* product of the dimensions after this one */
+    double *max;                /* per slice; -INFINITY: all forbidden */
+    int32_t *rank;              /* live slices by (max descending, index ascending) */
+    int32_t *run_end;           /* per position in rank: the first position with a smaller max */
     _Atomic(fgi_list *) *lists; /* per slice; NULL: not made yet */
-    char *slab;              /* the short lists found by the linear pass */
+    char *slab;                 /* the short lists found by the linear pass */
 } fgi_axis;
 
 typedef struct fgi_order {
     atomic_int refs;
     atomic_llong bytes;
     int32_t arity;
-    int32_t n_levels;        /* 0: too many distinct values to list */
-    double *levels;          /* the distinct finite values, ascending */
-    fgi_axis axes[];         /* arity of them */
+    int32_t n_levels; /* 0: too many distinct values to list */
+    double *levels;   /* the distinct finite values, ascending */
+    fgi_axis axes[];  /* arity of them */
 } fgi_order;
 
 /* The flat index, in the table, of position j of slice a; ascending in j. */
@@ -62,15 +62,15 @@ fgi_order *fgi_order_retain(fgi_order *o);
 void fgi_order_release(fgi_order *o); /* NULL is fine */
 int64_t fgi_order_memory(const fgi_order *o);
 
-/* A longer list of slice a than `have` (NULL: the first), or the one another thread made meanwhile; NULL: out of memory.
- * Adds the entries read to *work. */
-const fgi_list *fgi_order_extend(fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *have,
-                                 int64_t *work);
+/* A longer list of slice a than `have` (NULL: the first), or the one another thread made meanwhile; NULL: out of
+ * memory. Adds the entries read to *work. */
+const fgi_list *fgi_order_extend(
+    fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *have, int64_t *work);
 
-/* With values[list->at[from]] == value: the largest entry of slice a that is smaller than `value` (or anything between the
- * two); -INFINITY: none. What lets a walk over a long run of equal entries stop after the first. */
+/* With values[list->at[from]] == value: the largest entry of slice a that is smaller than `value` (or anything between
+ * the two); -INFINITY: none. What lets a walk over a long run of equal entries stop after the first. */
 double fgi_order_below(fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *list, int32_t from,
-                       double value, int64_t *work);
+    double value, int64_t *work);
 
 /* ---- sorting, for everybody who keeps orders ------------------------------------------------------------------ */
 
@@ -84,7 +84,8 @@ typedef struct fgi_ranked {
 static inline int fgi_ranked_before(const fgi_ranked *x, const fgi_ranked *y) {
     return x->value > y->value || (x->value == y->value && x->at < y->at);
 }
-void fgi_ranked_select(fgi_ranked *items, int64_t n, int64_t m); /* the first m of the order to the front, in any order */
+void fgi_ranked_select(
+    fgi_ranked *items, int64_t n, int64_t m); /* the first m of the order to the front, in any order */
 void fgi_ranked_sort(fgi_ranked *items, int64_t n);
 
 #endif

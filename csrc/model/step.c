@@ -2,12 +2,14 @@
 #include "model/step.h"
 #include "base/util.h"
 
-static const double LEAST_STEP = 1e-5; /* of the largest cost: finer steps do not help */
-static const double SAME = 1e-7;       /* of a step: closer than this is the same */
+static const double LEAST_STEP = 1e-5;  /* of the largest cost: finer steps do not help */
+static const double SAME = 1e-7;        /* of a step: closer than this is the same */
 static const double MOST_ERROR = 5e-10; /* differences below are rounding for a search, too: it may not notice them */
 
 /* Costs are maximum - score >= 0. The greatest common step so far; 0: none seen yet, negative: there is none. */
-typedef struct divisor { double step, largest; } divisor;
+typedef struct divisor {
+    double step, largest;
+} divisor;
 
 static void divide(divisor *d, double cost) {
     if (cost > d->largest) d->largest = cost;
@@ -40,7 +42,8 @@ static double deviation(double step, const double *v, int64_t n, double weight) 
     const double best = maximum(v, n);
     double most = 0;
     for (int64_t k = 0; k < n; k++)
-        if (v[k] > -INFINITY) most = fgi_larger(most, fabs(weight * (best - v[k]) - step * rint(weight * (best - v[k]) / step)));
+        if (v[k] > -INFINITY)
+            most = fgi_larger(most, fabs(weight * (best - v[k]) - step * rint(weight * (best - v[k]) / step)));
     return most;
 }
 
@@ -65,7 +68,7 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
         const double *values = values_of(m, &v, scratch, &n);
         if (!divide_all(&d, values, n, v.weight)) return none;
     }
-    if (d.step == 0) return none; /* all constant */
+    if (d.step == 0) return none;                             /* all constant */
     const double step = d.largest / rint(d.largest / d.step); /* as exact as the largest cost */
     fgi_sum origin = {0};
     double error = 0;

@@ -1,5 +1,5 @@
-/* model/step.h - models whose scores are counted in whole steps, such as the violated clauses of MAX-SAT. A better labeling is better by
- * a whole step there, and a bound may be rounded down to the next score that can occur. */
+/* model/step.h - models whose scores are counted in whole steps, such as the violated clauses of MAX-SAT. A better
+ * labeling is better by a whole step there, and a bound may be rounded down to the next score that can occur. */
 #ifndef FGI_LATTICE_H
 #define FGI_LATTICE_H
 #include "model/model.h"
@@ -12,7 +12,8 @@ typedef struct fgi_lattice {
 
 /* One pass over the tables, cut short where they have no common step. */
 fgi_lattice fgi_lattice_find(const fgi_model *m);
-/* What a labeling better than this score has at least, a margin for rounding taken off; the score itself without a step. */
+/* What a labeling better than this score has at least, a margin for rounding taken off; the score itself without a
+ * step. */
 double fgi_lattice_next(const fgi_lattice *l, double score);
 /* The largest score that can occur up to this bound. */
 double fgi_lattice_floor(const fgi_lattice *l, double bound);

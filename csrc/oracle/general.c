@@ -1,8 +1,8 @@
 /* oracle/general.c - the sublinear oracle of a factor over three or more variables.
  *
- * A state without any message is found as in the pairwise oracle: slices of the first variable by descending maximum, each
- * walked past labels with messages. Every other state lies in the slice x_k = a of some message delta_k(a); that slice is
- * walked in descending order until
+ * A state without any message is found as in the pairwise oracle: slices of the first variable by descending maximum,
+ * each walked past labels with messages. Every other state lies in the slice x_k = a of some message delta_k(a); that
+ * slice is walked in descending order until
  *     (... (theta - least_1) ... - delta_k(a)) ... - least_n,      least_l = min(0, smallest message of variable l),
  * computed in the order of the variables and hence never below a value, falls behind the best. */
 #include "oracle/internal.h"
@@ -10,7 +10,7 @@
 typedef struct search {
     const fgi_oracle_query *q;
     fgi_oracle_scratch *w;
-    double *least;    /* in w->bound: one per variable */
+    double *least; /* in w->bound: one per variable */
     fgi_argmax best;
 } search;
 

@@ -2,7 +2,8 @@
  *
  * The cost is that of the messages, whatever the label counts. An excluded state is treated by giving both its labels a
  * message (of 0 if they have none): then it is a pair of messages, looked at one by one. Ties, also those that rounding
- * makes, go to the lowest flat index as everywhere: the largest value is found first, then the first state that has it. */
+ * makes, go to the lowest flat index as everywhere: the largest value is found first, then the first state that has it.
+ */
 #include <stdlib.h>
 #include "oracle/internal.h"
 
@@ -10,8 +11,8 @@ typedef struct search {
     const fgi_oracle_query *q;
     fgi_oracle_scratch *w;
     fgi_message message[2];
-    int32_t n[2];         /* label counts */
-    double truncated;     /* differences: the score of the farthest labels; not reached by any pair without truncation */
+    int32_t n[2];     /* label counts */
+    double truncated; /* differences: the score of the farthest labels; not reached by any pair without truncation */
     fgi_argmax best;
 } search;
 
@@ -32,8 +33,8 @@ static double message_at(const fgi_message *m, int32_t label) {
     return k < m->n && m->labels[k] == label ? m->values[k] : 0.0;
 }
 
-/* The first label >= `label` without a message (the label count: none). labels[k] - k does not decrease, so the end of a run
- * of consecutive labels is found by bisection. */
+/* The first label >= `label` without a message (the label count: none). labels[k] - k does not decrease, so the end of
+ * a run of consecutive labels is found by bisection. */
 static int32_t next_free(const search *s, int side, int32_t label) {
     const fgi_message *m = &s->message[side];
     int32_t k = lower_bound(m, label), low = k, high = m->n;
@@ -192,8 +193,8 @@ static void difference_one(search *s, int side, int32_t label, double delta) {
     offer(s, side == 0 ? label : other, side == 0 ? other : label, value);
 }
 
-/* No message on either side. A free label of the first variable is either free for the second, too (distance 0), or has a
- * message there, or lies beyond its labels: the loops run no more often than there are messages. */
+/* No message on either side. A free label of the first variable is either free for the second, too (distance 0), or has
+ * a message there, or lies beyond its labels: the loops run no more often than there are messages. */
 static void difference_none(search *s) {
     int32_t distance = INT32_MAX;
     for (int32_t a = next_free(s, 0, 0); a < s->n[0] && distance > 0; a = next_free(s, 0, a + 1)) {
@@ -219,8 +220,7 @@ static void difference_none(search *s) {
 static double partner(const search *s, int32_t a, double d1, int32_t least, double so_far) {
     const fgi_message *m = &s->message[1];
     double top = -INFINITY;
-    if (allowed(s, a, m->labels[least]))
-        top = (by_distance(s, abs(a - m->labels[least])) - d1) - m->values[least];
+    if (allowed(s, a, m->labels[least])) top = (by_distance(s, abs(a - m->labels[least])) - d1) - m->values[least];
     const int has_rival = !allowed(s, a, m->labels[least]); /* then the truncated part must be looked at, too */
     for (int step = -1; step <= 1; step += 2) {
         for (int32_t l = lower_bound(m, a) - (step < 0); l >= 0 && l < m->n; l += step) {
@@ -269,7 +269,8 @@ fgi_rc fgi_implicit_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi
     if (q->excluded >= 0) {
         double *values = w->bound;
         s.message[0] = with_label(&s.message[0], (int32_t)(q->excluded / v->cols), w->labels, values);
-        s.message[1] = with_label(&s.message[1], (int32_t)(q->excluded % v->cols), w->labels + w->max_card, values + w->max_card);
+        s.message[1] =
+            with_label(&s.message[1], (int32_t)(q->excluded % v->cols), w->labels + w->max_card, values + w->max_card);
     }
     if (q->hint >= 0 && q->hint < (int64_t)v->rows * v->cols) {
         int32_t a = (int32_t)(q->hint / v->cols), b = (int32_t)(q->hint % v->cols);

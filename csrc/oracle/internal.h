@@ -6,13 +6,13 @@
 
 struct fgi_oracle_scratch {
     int32_t max_card, max_arity;
-    double *dense;        /* max_arity blocks of max_card: messages spread out; all zero between calls */
-    uint32_t *mark;       /* max_arity blocks of max_card: equal to epoch where the label has a message */
-    double *marked;       /* and there, the message */
+    double *dense;  /* max_arity blocks of max_card: messages spread out; all zero between calls */
+    uint32_t *mark; /* max_arity blocks of max_card: equal to epoch where the label has a message */
+    double *marked; /* and there, the message */
     uint32_t epoch;
-    double *bound;        /* max_arity blocks of max_card: bounds of the messages' slices */
-    fgi_ranked *kept[2];  /* max_card: messages that survive a bound */
-    int32_t *labels;      /* 2 blocks of max_card */
+    double *bound;           /* max_arity blocks of max_card: bounds of the messages' slices */
+    fgi_ranked *kept[2];     /* max_card: messages that survive a bound */
+    int32_t *labels;         /* 2 blocks of max_card */
     fgi_ranked *frontier[3]; /* see fgi_frontier_push */
     int64_t frontier_capacity[3];
     int64_t touched, calls;
@@ -30,8 +30,8 @@ static inline void fgi_oracle_epoch(fgi_oracle_scratch *w) {
 void fgi_oracle_spread(const fgi_oracle_query *q, fgi_oracle_scratch *w);
 void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w);
 
-/* A lazy walk in descending order over heaps and tournament trees: nodes whose parents have been visited wait here. Which: 0
- * and 1 for rows and columns by maximum, 2 for entries. push returns 0 when out of memory. */
+/* A lazy walk in descending order over heaps and tournament trees: nodes whose parents have been visited wait here.
+ * Which: 0 and 1 for rows and columns by maximum, 2 for entries. push returns 0 when out of memory. */
 int fgi_frontier_push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item);
 fgi_ranked fgi_frontier_pop(fgi_oracle_scratch *w, int which, int32_t *n);
 
@@ -40,23 +40,24 @@ static inline void fgi_argmax_offer(fgi_argmax *best, int64_t state, double valu
     if (value > best->value || (value == best->value && state < best->state)) *best = (fgi_argmax){state, value};
 }
 
-/* ---- sorted access to a pairwise table, static or updatable, as a factor sees it: side 0 rows, side 1 columns ------ */
+/* ---- sorted access to a pairwise table, static or updatable, as a factor sees it: side 0 rows, side 1 columns ------
+ */
 
 typedef struct fgi_walk { /* one row or column, descending */
     struct fgi_access *access;
     int32_t side, slice;
-    const fgi_list *list;   /* static: the list, the next position in it, where the slice lies in the table */
+    const fgi_list *list; /* static: the list, the next position in it, where the slice lies in the table */
     int32_t at;
     int64_t base, step;
-    int32_t zero;           /* updatable: the next column that may be an implicit zero */
+    int32_t zero; /* updatable: the next column that may be an implicit zero */
 } fgi_walk;
 
 typedef struct fgi_access {
     int32_t n[2];
-    const double *max[2];   /* per row and column, unweighted */
+    const double *max[2]; /* per row and column, unweighted */
     double (*entry)(const struct fgi_access *x, int32_t a, int32_t b);
-    /* Rows (columns) by descending maximum. next returns 0 at the end, -1 out of memory; skip goes past all with the same
-     * maximum as the last one. */
+    /* Rows (columns) by descending maximum. next returns 0 at the end, -1 out of memory; skip goes past all with the
+     * same maximum as the last one. */
     int (*rank_open)(struct fgi_access *x, int side);
     int (*rank_next)(struct fgi_access *x, int side, int32_t *slice);
     void (*rank_skip)(struct fgi_access *x, int side);
@@ -66,15 +67,15 @@ typedef struct fgi_access {
     double (*walk_below)(fgi_walk *walk, double theta);
     fgi_oracle_scratch *scratch;
     int32_t rank_at[2];
-    const void *table;      /* static: the view; updatable: the table */
+    const void *table; /* static: the view; updatable: the table */
     fgi_order *order;
 } fgi_access;
 
 fgi_rc fgi_message_check(const fgi_message *m, int32_t card, int64_t index, fgi_error *err);
 
 /* The four regions, see oracle/pairwise.c. */
-fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint,
-                          fgi_argmax *out);
+fgi_rc fgi_regions_argmax(
+    fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint, fgi_argmax *out);
 fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
 fgi_rc fgi_general_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
 fgi_rc fgi_implicit_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);

@@ -1,4 +1,5 @@
-/* oracle/oracle.c - the oracle interface: dispatch, scratch, and the dense scan that every other oracle must agree with. */
+/* oracle/oracle.c - the oracle interface: dispatch, scratch, and the dense scan that every other oracle must agree
+ * with. */
 #include "oracle/internal.h"
 #include "base/util.h"
 
@@ -48,10 +49,12 @@ void fgi_oracle_spread(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
 
 void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
     for (int32_t k = 0; q->messages && k < q->view.arity; k++)
-        for (int32_t l = 0; l < q->messages[k].n; l++) w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = 0.0;
+        for (int32_t l = 0; l < q->messages[k].n; l++)
+            w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = 0.0;
 }
 
-/* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ---------------------------------- */
+/* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ----------------------------------
+ */
 
 int fgi_frontier_push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item) {
     if (*n == w->frontier_capacity[which]) {
@@ -129,7 +132,8 @@ static void scan_pairwise(const fgi_oracle_query *q, const fgi_oracle_scratch *w
         const double *row = v->values + a * row_step;
         for (int32_t b = 0; b < v->cols; b++) {
             double value = (v->weight * row[b * col_step] - first[a]) - second[b];
-            if (value > out->value && (int64_t)a * v->cols + b != q->excluded) *out = (fgi_argmax){(int64_t)a * v->cols + b, value};
+            if (value > out->value && (int64_t)a * v->cols + b != q->excluded)
+                *out = (fgi_argmax){(int64_t)a * v->cols + b, value};
         }
     }
 }
@@ -138,7 +142,7 @@ static void scan_from(const fgi_oracle_query *q, fgi_oracle_scratch *w, int64_t 
     const fgi_view *v = &q->view;
     const int32_t arity = v->arity, last = q->cards[arity - 1];
     const double *dense = w->dense + (int64_t)(arity - 1) * w->max_card;
-    double *outer = w->bound;    /* the messages of the labels before the last one */
+    double *outer = w->bound; /* the messages of the labels before the last one */
     for (int64_t state = 0; state < n; state += last) {
         int64_t rest = state / last;
         for (int32_t k = arity - 2; k >= 0; k--) {
@@ -220,7 +224,8 @@ fgi_rc fgi_message_check(const fgi_message *m, int32_t card, int64_t index, fgi_
     if (m->n < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld has a negative length", (long long)index);
     for (int32_t k = 0; k < m->n; k++) {
         if (m->labels[k] < 0 || m->labels[k] >= card || (k > 0 && m->labels[k] <= m->labels[k - 1]))
-            return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld: labels must be ascending and in 0..%d", (long long)index, card - 1);
+            return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld: labels must be ascending and in 0..%d",
+                (long long)index, card - 1);
         if (!isfinite(m->values[k]))
             return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld: values must be finite", (long long)index);
     }
@@ -228,7 +233,7 @@ fgi_rc fgi_message_check(const fgi_message *m, int32_t card, int64_t index, fgi_
 }
 
 fgi_rc fgi_model_argmax(const fgi_model *m, int64_t factor, const fgi_message *messages, int64_t excluded, int64_t hint,
-                        int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err) {
+    int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err) {
     if (factor < 0 || factor >= m->s->n_factors)
         return fgi_fail(err, FGI_BAD_ARGUMENT, factor, "there is no factor %lld", (long long)factor);
     fgi_oracle_query q = {.view = fgi_factor_view(m, factor), .messages = messages, .excluded = excluded, .hint = hint};

@@ -1,14 +1,12 @@
 /* oracle/pairwise.c - the sublinear oracle of a pairwise factor: four regions, sorted access, bounds.
  *
- * A state (a, b) lies in one of four regions (thesis 3.2, gdmm-learning appendix C-1), by whether a has a message delta_1(a)
- * and b a message delta_2(b):
- *     both      pairs of messages, pruned by  (rowmax(a) - delta_1(a)) - min delta_2  and its mirror image
- *     only a    the sorted row a, past columns with messages; skipped when  rowmax(a) - delta_1(a)  is too small
- *     only b    the sorted column b, likewise
- *     neither   rows (or columns) by descending maximum, each walked past columns (rows) with messages
- * Rounding is monotone, so a bound computed with the same operations in the same order as the value is never below it: no
- * slack is needed, and a dense scan gives the same bits. What is left are ties: an equal value must still be looked at
- * if its flat index may be lower. */
+ * A state (a, b) lies in one of four regions (thesis 3.2, gdmm-learning appendix C-1), by whether a has a message
+ * delta_1(a) and b a message delta_2(b): both      pairs of messages, pruned by  (rowmax(a) - delta_1(a)) - min delta_2
+ * and its mirror image only a    the sorted row a, past columns with messages; skipped when  rowmax(a) - delta_1(a)  is
+ * too small only b    the sorted column b, likewise neither   rows (or columns) by descending maximum, each walked past
+ * columns (rows) with messages Rounding is monotone, so a bound computed with the same operations in the same order as
+ * the value is never below it: no slack is needed, and a dense scan gives the same bits. What is left are ties: an
+ * equal value must still be looked at if its flat index may be lower. */
 #include "oracle/internal.h"
 
 enum { LEAST_AHEAD = 5, MOST_AHEAD = 16 };
@@ -18,10 +16,10 @@ typedef struct search {
     fgi_oracle_scratch *w;
     fgi_message message[2];
     double weight;
-    double least[2];      /* smallest message, at most 0: what the other side may hope for */
-    int32_t top[2];       /* which message's slice has the largest bound; -1: there is none */
+    double least[2]; /* smallest message, at most 0: what the other side may hope for */
+    int32_t top[2];  /* which message's slice has the largest bound; -1: there is none */
     int marked[2];
-    int hinted;           /* the caller named a good state */
+    int hinted; /* the caller named a good state */
     int64_t excluded;
     fgi_argmax best;
 } search;
@@ -51,16 +49,16 @@ static int hopeful(const search *s, int side, int32_t slice, double bound) {
     return s->best.state >= 0 && (side == 1 || (int64_t)slice * s->x->n[1] <= s->best.state);
 }
 
-/* The value of entry theta of a slice with message delta when the other label has message d, or the bound when it may have
- * any: subtracted in the order of the variables, whichever of them the slice belongs to. */
+/* The value of entry theta of a slice with message delta when the other label has message d, or the bound when it may
+ * have any: subtracted in the order of the variables, whichever of them the slice belongs to. */
 static double both_value(const search *s, int side, double theta, double delta, double d) {
     return side == 0 ? (s->weight * theta - delta) - d : (s->weight * theta - d) - delta;
 }
 
-/* Walks down the row or column `slice`, whose own message is delta. First it looks for the best entry without a message on
- * the other side (not if `settled`: then there is no need). With `rest`, it also takes the entries that have one as they
- * come, goes on for them for a while where they may be better, and leaves in *rest an upper bound on the entries it has not
- * seen. Returns 1 if an entry without message was offered, 0 if not, -1 out of memory. */
+/* Walks down the row or column `slice`, whose own message is delta. First it looks for the best entry without a message
+ * on the other side (not if `settled`: then there is no need). With `rest`, it also takes the entries that have one as
+ * they come, goes on for them for a while where they may be better, and leaves in *rest an upper bound on the entries
+ * it has not seen. Returns 1 if an entry without message was offered, 0 if not, -1 out of memory. */
 static int walk_slice(search *s, int side, int32_t slice, double delta, int settled, double *rest) {
     fgi_walk walk;
     int32_t other, ahead = s->message[1 - side].n / 4; /* no more than the pairs it may save */
@@ -74,8 +72,9 @@ static int walk_slice(search *s, int side, int32_t slice, double delta, int sett
         s->w->touched++;
         const double value = s->weight * theta - delta;
         if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* and nothing larger follows */
-        if (settled && (!rest || value == -INFINITY || ahead-- == 0 ||
-                        !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))
+        if (settled &&
+            (!rest || value == -INFINITY || ahead-- == 0 ||
+                !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))
             break;
         const int64_t state = flat(s, side, slice, other);
         if (state == s->excluded) continue;
@@ -86,8 +85,10 @@ static int walk_slice(search *s, int side, int32_t slice, double delta, int sett
         if (settled) continue;
         fgi_argmax_offer(&s->best, state, value);
         found = 1;
-        /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie. */
-        if ((s->weight == 1.0 && delta == 0.0) || s->weight * s->x->walk_below(&walk, theta) - delta < value) settled = 1;
+        /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie.
+         */
+        if ((s->weight == 1.0 && delta == 0.0) || s->weight * s->x->walk_below(&walk, theta) - delta < value)
+            settled = 1;
         if (settled && !rest) break;
     }
     if (rest) *rest = status > 0 ? theta : -INFINITY;
@@ -124,7 +125,8 @@ static int walk_message(search *s, int side, int32_t k) {
     return walk_slice(s, side, m->labels[k], m->values[k], 0, rest_of(s, side) + k);
 }
 
-/* Regions "only a" (side 0) and "only b" (side 1); the most promising slice first, for the sake of the others' bounds. */
+/* Regions "only a" (side 0) and "only b" (side 1); the most promising slice first, for the sake of the others' bounds.
+ */
 static int one_message(search *s, int side) {
     const int32_t top = s->top[side];
     if (top < 0 || slice_bound(s, side, top) < s->best.value || s->message[1 - side].n == s->x->n[1 - side]) return 0;
@@ -141,7 +143,8 @@ static int32_t keep_hopeful(search *s, int side, fgi_ranked *kept) {
     int32_t n = 0;
     for (int32_t k = 0; k < m->n; k++) {
         double bound = both_value(s, side, rest_of(s, side)[k], m->values[k], s->least[1 - side]);
-        if (hopeful(s, side, m->labels[k], bound)) kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
+        if (hopeful(s, side, m->labels[k], bound))
+            kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
     }
     fgi_ranked_sort(kept, n);
     return n;
@@ -167,12 +170,13 @@ static int32_t count_hopeful(const search *s, double bound, const fgi_ranked *co
     return n;
 }
 
-/* Region "both": best first, until the bounds say stop. Where many columns would have to be tried, the first entries of the
- * sorted row often settle it sooner. */
+/* Region "both": best first, until the bounds say stop. Where many columns would have to be tried, the first entries of
+ * the sorted row often settle it sooner. */
 static int both_messages(search *s) {
     fgi_ranked *rows = s->w->kept[0], *cols = s->w->kept[1];
     if (!s->hinted && s->top[0] >= 0 && s->message[0].n > LEAST_AHEAD) try_row(s, s->top[0]);
-    const int32_t n_rows = s->message[1].n ? keep_hopeful(s, 0, rows) : 0, n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
+    const int32_t n_rows = s->message[1].n ? keep_hopeful(s, 0, rows) : 0,
+                  n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
     for (int32_t r = 0; r < n_rows && rows[r].value >= s->best.value; r++) {
         const int32_t a = rows[r].at, k = rows[r].tag;
         const double delta = s->message[0].values[k];
@@ -185,10 +189,12 @@ static int both_messages(search *s) {
             const int32_t b = cols[c].at;
             const double col_rest = rest_of(s, 1)[cols[c].tag];
             s->w->touched++;
-            if (!hopeful(s, 0, a, (s->weight * (*rest < col_rest ? *rest : col_rest) - delta) + cols[c].value)) continue;
+            if (!hopeful(s, 0, a, (s->weight * (*rest < col_rest ? *rest : col_rest) - delta) + cols[c].value))
+                continue;
             const double theta = s->weight * s->x->entry(s->x, a, b);
             const int64_t state = (int64_t)a * s->x->n[1] + b;
-            if (theta > -INFINITY && state != s->excluded) fgi_argmax_offer(&s->best, state, (theta - delta) + cols[c].value);
+            if (theta > -INFINITY && state != s->excluded)
+                fgi_argmax_offer(&s->best, state, (theta - delta) + cols[c].value);
         }
     }
     return 0;
@@ -235,11 +241,12 @@ static void try_hint(search *s, int64_t hint) {
     double theta = s->weight * s->x->entry(s->x, a, b);
     s->w->touched++;
     s->hinted = hint > 0; /* 0 is also what a caller without any leaves there */
-    if (theta > -INFINITY) fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
+    if (theta > -INFINITY)
+        fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
 }
 
-fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint,
-                          fgi_argmax *out) {
+fgi_rc fgi_regions_argmax(
+    fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint, fgi_argmax *out) {
     search s = {.x = x, .w = x->scratch, .weight = weight, .excluded = excluded, .best = {-1, -INFINITY}};
     if (messages) {
         s.message[0] = messages[0];
@@ -279,7 +286,9 @@ static int static_rank_next(fgi_access *x, int side, int32_t *slice) {
     return 1;
 }
 
-static void static_rank_skip(fgi_access *x, int side) { x->rank_at[side] = axis_of(x, side)->run_end[x->rank_at[side] - 1]; }
+static void static_rank_skip(fgi_access *x, int side) {
+    x->rank_at[side] = axis_of(x, side)->run_end[x->rank_at[side] - 1];
+}
 
 static int static_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t slice) {
     const fgi_axis *axis = axis_of(x, side);
@@ -297,7 +306,8 @@ static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
     if (!walk->list || walk->at == walk->list->n) {
         if (walk->list && walk->list->complete) return 0;
         int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
-        const fgi_list *longer = fgi_order_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
+        const fgi_list *longer =
+            fgi_order_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
         if (!longer) return -1;
         walk->list = longer;
         if (walk->at == longer->n) return 0;
@@ -310,22 +320,22 @@ static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
 static double static_walk_below(fgi_walk *walk, double theta) {
     fgi_access *x = walk->access;
     int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
-    return fgi_order_below(x->order, ((const fgi_view *)x->table)->values, axis, walk->slice, walk->list, walk->at - 1, theta,
-                           &x->scratch->touched);
+    return fgi_order_below(x->order, ((const fgi_view *)x->table)->values, axis, walk->slice, walk->list, walk->at - 1,
+        theta, &x->scratch->touched);
 }
 
 fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
     fgi_access x = {.n = {q->view.rows, q->view.cols},
-                    .entry = static_entry,
-                    .rank_open = static_rank_open,
-                    .rank_next = static_rank_next,
-                    .rank_skip = static_rank_skip,
-                    .walk_open = static_walk_open,
-                    .walk_next = static_walk_next,
-                    .walk_below = static_walk_below,
-                    .scratch = w,
-                    .table = &q->view,
-                    .order = q->order};
+        .entry = static_entry,
+        .rank_open = static_rank_open,
+        .rank_next = static_rank_next,
+        .rank_skip = static_rank_skip,
+        .walk_open = static_walk_open,
+        .walk_next = static_walk_next,
+        .walk_below = static_walk_below,
+        .scratch = w,
+        .table = &q->view,
+        .order = q->order};
     x.max[0] = axis_of(&x, 0)->max;
     x.max[1] = axis_of(&x, 1)->max;
     return fgi_regions_argmax(&x, q->view.weight, q->messages, q->excluded, q->hint, out);

@@ -1,16 +1,18 @@
-/* oracle/ranking.c - a vector in descending order that changes: the oracle of a unary factor, and the joint oracle over all
- * binary factors of a model (thesis 3.2, Algorithm 9; gdmm-learning appendix C-2), whose inactive factors have gradient -t.
+/* oracle/ranking.c - a vector in descending order that changes: the oracle of a unary factor, and the joint oracle over
+ * all binary factors of a model (thesis 3.2, Algorithm 9; gdmm-learning appendix C-2), whose inactive factors have
+ * gradient -t.
  *
- * An indexed binary heap: made in one linear pass, O(1) to look at the top, O(log n) to take it off or to change a value. A
- * walk in descending order takes it apart lazily, through a frontier of nodes whose parents have been visited. */
+ * An indexed binary heap: made in one linear pass, O(1) to look at the top, O(log n) to take it off or to change a
+ * value. A walk in descending order takes it apart lazily, through a frontier of nodes whose parents have been visited.
+ */
 #include "oracle/internal.h"
 #include "base/util.h"
 
 struct fgi_ranking {
     int64_t n;
     double *values;
-    int32_t *heap;     /* items by value, a binary heap */
-    int32_t *place;    /* of an item in the heap; -1: taken off, or not above the floor */
+    int32_t *heap;  /* items by value, a binary heap */
+    int32_t *place; /* of an item in the heap; -1: taken off, or not above the floor */
     int32_t n_heap;
     double floor;
 };
@@ -36,7 +38,8 @@ static void sift_down(fgi_ranking *r, int32_t place) {
 
 static void sift(fgi_ranking *r, int32_t place) {
     const int32_t item = r->heap[place];
-    for (; place > 0 && before(r, item, r->heap[(place - 1) / 2]); place = (place - 1) / 2) put_at(r, place, r->heap[(place - 1) / 2]);
+    for (; place > 0 && before(r, item, r->heap[(place - 1) / 2]); place = (place - 1) / 2)
+        put_at(r, place, r->heap[(place - 1) / 2]);
     put_at(r, place, item);
     sift_down(r, place);
 }
@@ -44,7 +47,8 @@ static void sift(fgi_ranking *r, int32_t place) {
 fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ranking **out, fgi_error *err) {
     if (n < 0 || n > INT32_MAX - 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a ranking of %lld items", (long long)n);
     for (int64_t k = 0; k < n; k++)
-        if (!(values[k] < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
+        if (!(values[k] < INFINITY))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
     fgi_ranking *r = fgi_calloc(1, sizeof *r);
     if (!r) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     r->n = n;
@@ -129,13 +133,14 @@ static int walk(const fgi_ranking *r, const fgi_message *m, int64_t excluded, fg
             break;
         }
         for (int64_t child = 2 * (int64_t)top.tag + 1; child <= 2 * (int64_t)top.tag + 2 && child < r->n_heap; child++)
-            if (!fgi_frontier_push(w, 2, &n, (fgi_ranked){r->values[r->heap[child]], r->heap[child], (int32_t)child})) return 0;
+            if (!fgi_frontier_push(w, 2, &n, (fgi_ranked){r->values[r->heap[child]], r->heap[child], (int32_t)child}))
+                return 0;
     }
     return 1;
 }
 
 fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int64_t excluded, fgi_oracle_scratch *w,
-                          fgi_argmax *out, fgi_error *err) {
+    fgi_argmax *out, fgi_error *err) {
     const fgi_message none = {0, NULL, NULL}, *m = message ? message : &none;
     fgi_rc rc = fgi_message_check(m, (int32_t)r->n, 0, err);
     if (rc) return rc;
@@ -150,13 +155,15 @@ fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int6
     return walk(r, m, excluded, w, out) ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
-/* ---- scores computed on the spot: inner products, a part of them at a time ------------------------------------------ */
+/* ---- scores computed on the spot: inner products, a part of them at a time ------------------------------------------
+ */
 
 fgi_rc fgi_scores_argmax(const double *scores, int64_t n, int32_t first, int32_t step, const fgi_message *message,
-                         int64_t excluded, fgi_argmax *out, fgi_error *err) {
+    int64_t excluded, fgi_argmax *out, fgi_error *err) {
     const fgi_message none = {0, NULL, NULL}, *m = message ? message : &none;
     if (n < 0 || first < 0 || step < 1 || n > (INT32_MAX - (int64_t)first) / step)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "labels %d, %d + %d, ...: %lld of them", first, first, step, (long long)n);
+        return fgi_fail(
+            err, FGI_BAD_ARGUMENT, -1, "labels %d, %d + %d, ...: %lld of them", first, first, step, (long long)n);
     fgi_rc rc = fgi_message_check(m, INT32_MAX, 0, err);
     if (rc) return rc;
     int32_t at = 0;

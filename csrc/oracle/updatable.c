@@ -1,22 +1,23 @@
 /* oracle/updatable.c - a pairwise table whose entries change, with the sorted access the oracle needs.
  *
- * Only non-zero entries are stored, so a learned 4424 x 4424 table costs memory for what has been learned. Each entry is in
- * two binary heaps, of its row and of its column, and knows its place in both; the rows (columns) themselves are the leaves
- * of a tournament tree by (maximum descending, index ascending). A point update moves the entry in its heaps and replays
- * its row and its column: O(log K). The entries of a row in descending order are the heap taken apart lazily, through a
- * frontier of heap nodes whose parents have been visited: O(k log k) for the first k, the heap itself untouched. Zeros need no
- * structure: they come between the positive and the negative entries, in ascending order of what is not stored. */
+ * Only non-zero entries are stored, so a learned 4424 x 4424 table costs memory for what has been learned. Each entry
+ * is in two binary heaps, of its row and of its column, and knows its place in both; the rows (columns) themselves are
+ * the leaves of a tournament tree by (maximum descending, index ascending). A point update moves the entry in its heaps
+ * and replays its row and its column: O(log K). The entries of a row in descending order are the heap taken apart
+ * lazily, through a frontier of heap nodes whose parents have been visited: O(k log k) for the first k, the heap itself
+ * untouched. Zeros need no structure: they come between the positive and the negative entries, in ascending order of
+ * what is not stored. */
 #include "oracle/internal.h"
 #include "base/util.h"
 
 typedef struct entry {
     double value;
-    int32_t label[2];   /* row, column */
-    int32_t place[2];   /* in the heap of the row, of the column */
+    int32_t label[2]; /* row, column */
+    int32_t place[2]; /* in the heap of the row, of the column */
 } entry;
 
 typedef struct slice { /* one row or column */
-    int32_t *heap;      /* ids of its entries */
+    int32_t *heap;     /* ids of its entries */
     int32_t n, capacity;
     int32_t first_zero; /* all before this one are stored */
 } slice;
@@ -25,11 +26,11 @@ struct fgi_updatable {
     int32_t n[2];
     entry *entries;
     int64_t n_entries, capacity;
-    int32_t *slots;      /* hash of (row, column): id + 1, 0 for empty; linear probing */
-    int64_t n_slots;     /* a power of two */
+    int32_t *slots;  /* hash of (row, column): id + 1, 0 for empty; linear probing */
+    int64_t n_slots; /* a power of two */
     slice *slices[2];
     double *max[2];
-    int32_t *winner[2];  /* tournament tree: node k has children 2k and 2k+1, leaves begin at n_leaves; -1: no slice */
+    int32_t *winner[2]; /* tournament tree: node k has children 2k and 2k+1, leaves begin at n_leaves; -1: no slice */
     int32_t n_leaves[2];
     int64_t heap_bytes;
 };
@@ -82,7 +83,8 @@ static void clear_slot(fgi_updatable *u, int64_t hole) {
     u->slots[hole] = 0;
 }
 
-/* ---- heaps of a row or column, and the tournament over them ------------------------------------------------------- */
+/* ---- heaps of a row or column, and the tournament over them -------------------------------------------------------
+ */
 
 static int before(const fgi_updatable *u, int side, int32_t x, int32_t y) {
     const entry *e = &u->entries[x], *f = &u->entries[y];
@@ -126,7 +128,9 @@ static void replay(fgi_updatable *u, int side, int32_t a) {
 
 static int reserve_heap(fgi_updatable *u, slice *s) {
     if (s->n < s->capacity) return 1;
-    const int32_t capacity = s->capacity < 4 ? 4 : s->capacity > INT32_MAX / 2 ? INT32_MAX : s->capacity + s->capacity / 2;
+    const int32_t capacity = s->capacity < 4 ? 4
+        : s->capacity > INT32_MAX / 2        ? INT32_MAX
+                                             : s->capacity + s->capacity / 2;
     int32_t *heap = realloc(s->heap, (size_t)capacity * sizeof *heap);
     if (!heap) return 0;
     u->heap_bytes += (capacity - s->capacity) * (int64_t)sizeof *heap;
@@ -150,7 +154,8 @@ static int reserve_entry(fgi_updatable *u) {
 /* ---- updates -------------------------------------------------------------------------------------------------- */
 
 static int insert(fgi_updatable *u, const int32_t label[2], double value) {
-    if (!reserve_entry(u) || !reserve_heap(u, &u->slices[0][label[0]]) || !reserve_heap(u, &u->slices[1][label[1]])) return 0;
+    if (!reserve_entry(u) || !reserve_heap(u, &u->slices[0][label[0]]) || !reserve_heap(u, &u->slices[1][label[1]]))
+        return 0;
     const int32_t id = (int32_t)u->n_entries;
     u->slots[find_slot(u, label[0], label[1])] = id + 1;
     u->entries[u->n_entries++] = (entry){value, {label[0], label[1]}, {0, 0}};
@@ -159,8 +164,10 @@ static int insert(fgi_updatable *u, const int32_t label[2], double value) {
         put_at(u, side, s, s->n, id);
         sift(u, side, s, s->n++);
     }
-    for (slice *s = &u->slices[0][label[0]]; s->first_zero < u->n[1] && find(u, label[0], s->first_zero);) s->first_zero++;
-    for (slice *s = &u->slices[1][label[1]]; s->first_zero < u->n[0] && find(u, s->first_zero, label[1]);) s->first_zero++;
+    for (slice *s = &u->slices[0][label[0]]; s->first_zero < u->n[1] && find(u, label[0], s->first_zero);)
+        s->first_zero++;
+    for (slice *s = &u->slices[1][label[1]]; s->first_zero < u->n[0] && find(u, s->first_zero, label[1]);)
+        s->first_zero++;
     return 1;
 }
 
@@ -200,12 +207,13 @@ static int put(fgi_updatable *u, int32_t a, int32_t b, double value) {
     return 1;
 }
 
-static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values, int add,
-                     fgi_error *err) {
+static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
+    int add, fgi_error *err) {
     for (int64_t k = 0; k < n; k++) {
         if (rows[k] < 0 || rows[k] >= u->n[0] || cols[k] < 0 || cols[k] >= u->n[1])
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no entry (%d, %d)", rows[k], cols[k]);
-        if (!(values[k] < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
+        if (!(values[k] < INFINITY))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
     }
     for (int64_t k = 0; k < n; k++) {
         double value = values[k] + (add ? fgi_updatable_get(u, rows[k], cols[k]) : 0.0);
@@ -214,13 +222,13 @@ static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int
     return FGI_OK;
 }
 
-fgi_rc fgi_updatable_set(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
-                         fgi_error *err) {
+fgi_rc fgi_updatable_set(
+    fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values, fgi_error *err) {
     return update(u, n, rows, cols, values, 0, err);
 }
 
-fgi_rc fgi_updatable_add(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
-                         fgi_error *err) {
+fgi_rc fgi_updatable_add(
+    fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values, fgi_error *err) {
     return update(u, n, rows, cols, values, 1, err);
 }
 
@@ -237,7 +245,8 @@ static int init_side(fgi_updatable *u, int side) {
     u->winner[side] = fgi_alloc(2 * leaves, sizeof(int32_t));
     if (!u->slices[side] || !u->max[side] || !u->winner[side]) return 0;
     for (int64_t k = 0; k < leaves; k++) u->winner[side][leaves + k] = k < n ? (int32_t)k : -1;
-    for (int64_t k = leaves - 1; k > 0; k--) u->winner[side][k] = u->winner[side][2 * k]; /* all are 0: the first wins */
+    for (int64_t k = leaves - 1; k > 0; k--)
+        u->winner[side][k] = u->winner[side][2 * k]; /* all are 0: the first wins */
     return 1;
 }
 
@@ -251,7 +260,8 @@ fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fg
     for (int32_t a = 0; values && !rc && a < rows; a++)
         for (int32_t b = 0; !rc && b < cols; b++) {
             double value = values[(int64_t)a * cols + b];
-            if (!(value < INFINITY)) rc = fgi_fail(err, FGI_BAD_ARGUMENT, (int64_t)a * cols + b, "entry (%d, %d) is NaN or +inf", a, b);
+            if (!(value < INFINITY))
+                rc = fgi_fail(err, FGI_BAD_ARGUMENT, (int64_t)a * cols + b, "entry (%d, %d) is NaN or +inf", a, b);
             else if (!put(u, a, b, value)) rc = FGI_NO_MEMORY;
         }
     if (!rc) {
@@ -290,8 +300,10 @@ int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t 
 }
 
 int64_t fgi_updatable_memory(const fgi_updatable *u) {
-    int64_t bytes = (int64_t)sizeof *u + u->capacity * (int64_t)sizeof(entry) + u->n_slots * (int64_t)sizeof(int32_t) + u->heap_bytes;
-    for (int side = 0; side < 2; side++) bytes += u->n[side] * (int64_t)(sizeof(slice) + sizeof(double)) + u->n_leaves[side] * 8;
+    int64_t bytes = (int64_t)sizeof *u + u->capacity * (int64_t)sizeof(entry) + u->n_slots * (int64_t)sizeof(int32_t) +
+        u->heap_bytes;
+    for (int side = 0; side < 2; side++)
+        bytes += u->n[side] * (int64_t)(sizeof(slice) + sizeof(double)) + u->n_leaves[side] * 8;
     return bytes;
 }
 
@@ -333,11 +345,13 @@ static int push_entry(fgi_walk *walk, int64_t place) {
     const slice *s = &u->slices[walk->side][walk->slice];
     if (place >= s->n) return 1;
     const entry *e = &u->entries[s->heap[place]];
-    return fgi_frontier_push(walk->access->scratch, WALK, &walk->at, (fgi_ranked){e->value, e->label[1 - walk->side], (int32_t)place});
+    return fgi_frontier_push(
+        walk->access->scratch, WALK, &walk->at, (fgi_ranked){e->value, e->label[1 - walk->side], (int32_t)place});
 }
 
 static int updatable_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t a) {
-    *walk = (fgi_walk){.access = x, .side = side, .slice = a, .zero = ((const fgi_updatable *)x->table)->slices[side][a].first_zero};
+    *walk = (fgi_walk){
+        .access = x, .side = side, .slice = a, .zero = ((const fgi_updatable *)x->table)->slices[side][a].first_zero};
     return push_entry(walk, 0) ? 1 : -1; /* walk->at: the size of the frontier */
 }
 
@@ -346,7 +360,8 @@ static int32_t next_zero(fgi_walk *walk) {
     const fgi_updatable *u = walk->access->table;
     const int32_t n = u->n[1 - walk->side];
     if (u->slices[walk->side][walk->slice].n == n) return walk->zero = n;
-    while (walk->zero < n && (walk->side == 0 ? find(u, walk->slice, walk->zero) : find(u, walk->zero, walk->slice))) walk->zero++;
+    while (walk->zero < n && (walk->side == 0 ? find(u, walk->slice, walk->zero) : find(u, walk->zero, walk->slice)))
+        walk->zero++;
     return walk->zero;
 }
 
@@ -380,7 +395,7 @@ static double updatable_walk_below(fgi_walk *walk, double theta) {
 static double updatable_entry(const fgi_access *x, int32_t a, int32_t b) { return fgi_updatable_get(x->table, a, b); }
 
 fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages, int64_t excluded, int64_t hint,
-                            fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err) {
+    fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err) {
     if (w->max_card < u->n[0] || w->max_card < u->n[1])
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the scratch is too small for this table");
     for (int side = 0; messages && side < 2; side++) {
@@ -388,16 +403,16 @@ fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages,
         if (rc) return rc;
     }
     fgi_access x = {.n = {u->n[0], u->n[1]},
-                    .max = {u->max[0], u->max[1]},
-                    .entry = updatable_entry,
-                    .rank_open = updatable_rank_open,
-                    .rank_next = updatable_rank_next,
-                    .rank_skip = updatable_rank_skip,
-                    .walk_open = updatable_walk_open,
-                    .walk_next = updatable_walk_next,
-                    .walk_below = updatable_walk_below,
-                    .scratch = w,
-                    .table = u};
+        .max = {u->max[0], u->max[1]},
+        .entry = updatable_entry,
+        .rank_open = updatable_rank_open,
+        .rank_next = updatable_rank_next,
+        .rank_skip = updatable_rank_skip,
+        .walk_open = updatable_walk_open,
+        .walk_next = updatable_walk_next,
+        .walk_below = updatable_walk_below,
+        .scratch = w,
+        .table = u};
     w->calls++;
     fgi_rc rc = fgi_regions_argmax(&x, 1.0, messages, excluded, hint, out);
     return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;

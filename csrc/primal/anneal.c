@@ -1,8 +1,9 @@
-/* primal/anneal.c - simulated annealing: a start for an epoch that is better than most, on models with many shallow maxima.
+/* primal/anneal.c - simulated annealing: a start for an epoch that is better than most, on models with many shallow
+ * maxima.
  *
- * Sweep after sweep, each variable may move to any label that loses less than a random threshold of mean T; T falls from what a
- * usual change costs to a small part of it. A violated hard constraint costs a few usual changes: it is repaired later if it
- * lasts to the end. */
+ * Sweep after sweep, each variable may move to any label that loses less than a random threshold of mean T; T falls
+ * from what a usual change costs to a small part of it. A violated hard constraint costs a few usual changes: it is
+ * repaired later if it lasts to the end. */
 #include <string.h>
 #include "primal/search.h"
 
@@ -35,7 +36,8 @@ static double usual_change(fgi_anneal *s, fgi_rng *rng) {
     int64_t n = 0;
     for (int k = 0; k < 200; k++) {
         const int32_t i = (int32_t)fgi_rng_below(rng, st->n_vars);
-        const int32_t *bad, a = (int32_t)fgi_rng_below(rng, st->cards[i]), b = (int32_t)fgi_rng_below(rng, st->cards[i]);
+        const int32_t *bad, a = (int32_t)fgi_rng_below(rng, st->cards[i]),
+                            b = (int32_t)fgi_rng_below(rng, st->cards[i]);
         const double *score = fgi_local_label_scores(s->local, i, &bad);
         if (a == b || (bad && bad[a] + bad[b] > 0)) continue;
         sum += fabs(score[a] - score[b]);

@@ -1,14 +1,23 @@
 /* primal/block.c - see primal/block.h.
  *
- * A clique table has its own variable slowest and then the separator in the order of elimination, so that the next to be
- * eliminated is the slowest dimension of the message as well: a child's message is laid out like its parent's table with some
- * dimensions missing, and both the sums and the maximum run over long contiguous stretches. */
+ * A clique table has its own variable slowest and then the separator in the order of elimination, so that the next to
+ * be eliminated is the slowest dimension of the message as well: a child's message is laid out like its parent's table
+ * with some dimensions missing, and both the sums and the maximum run over long contiguous stretches. */
 #include "primal/block.h"
 #include <string.h>
 
-enum { SIZE_CLASSES = 40, GATHER = 64, MAX_ARITY = 64, PER_BUCKET = 300, PER_FACTOR = 20 /* operations counted for bookkeeping */ };
+enum {
+    SIZE_CLASSES = 40,
+    GATHER = 64,
+    MAX_ARITY = 64,
+    PER_BUCKET = 300,
+    PER_FACTOR = 20 /* operations counted for bookkeeping */
+};
 
-typedef struct buffer { struct buffer *next; double values[]; } buffer;
+typedef struct buffer {
+    struct buffer *next;
+    double values[];
+} buffer;
 
 struct fgi_treeblock {
     const fgi_model *model;
@@ -16,7 +25,7 @@ struct fgi_treeblock {
     const int32_t *labels, *alternatives;
     double penalty;
     uint64_t coins;
-    int64_t place;               /* next bucket */
+    int64_t place; /* next bucket */
     int finished;
     int64_t operations;
     buffer *spare[SIZE_CLASSES]; /* free buffers of 2^class values */
@@ -26,13 +35,13 @@ struct fgi_treeblock {
     int32_t *first_child, *next_child;
     int64_t *choice_begin;
     int32_t *out;
-    uint8_t *wide;               /* argmax labels: 1 or 2 bytes each */
+    uint8_t *wide; /* argmax labels: 1 or 2 bytes each */
     int64_t wide_capacity;
-    int bytes;                   /* per argmax label */
-    double *table, *reduced;     /* clique table, one factor restricted to its free variables */
+    int bytes;               /* per argmax label */
+    double *table, *reduced; /* clique table, one factor restricted to its free variables */
     int64_t table_capacity;
-    double *line;                /* max_card: the unary part */
-    uint16_t *best;              /* argmax of the bucket at hand */
+    double *line;   /* max_card: the unary part */
+    uint16_t *best; /* argmax of the bucket at hand */
 };
 
 /* Part of a clique table: base[sum of label * stride] * weight. */
@@ -169,8 +178,8 @@ static clique clique_of(const fgi_treeblock *t, int64_t place) {
     return c;
 }
 
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives,
-                           double penalty, uint64_t coins) {
+fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels,
+    const int32_t *alternatives, double penalty, uint64_t coins) {
     if (t->model->s->max_card > 65535 || t->model->s->max_arity > MAX_ARITY) return FGI_UNSUPPORTED;
     if (!t->finished) { /* messages of a run that was never finished */
         for (int64_t k = 0; k < t->capacity; k++) {
@@ -200,7 +209,8 @@ fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int
     return grow_tables(t, table, choices);
 }
 
-/* ---- sums --------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------------------
+ */
 
 static void add_constant(double *table, double x, int64_t n) {
     for (int64_t k = 0; k < n; k++) table[k] += x;
@@ -214,7 +224,8 @@ static void add_run(double *restrict table, const double *restrict x, double wei
     }
 }
 
-static void add_gather(double *restrict table, const double *restrict x, const int64_t *restrict at, double weight, int64_t n) {
+static void add_gather(
+    double *restrict table, const double *restrict x, const int64_t *restrict at, double weight, int64_t n) {
     for (int64_t k = 0; k < n; k++) table[k] += weight * x[at[k]];
 }
 
@@ -233,7 +244,8 @@ static void offsets(const clique *c, const part *p, int32_t from, int64_t *at) {
     }
 }
 
-/* table += part, over the whole clique. The fastest dimensions are taken as one run: constant, contiguous or gathered. */
+/* table += part, over the whole clique. The fastest dimensions are taken as one run: constant, contiguous or gathered.
+ */
 static void add_part(const clique *c, double *table, const part *p) {
     int32_t split = c->dims;
     int64_t run = 1;
@@ -323,8 +335,8 @@ static part written_part(fgi_treeblock *t, const clique *c, const fgi_view *v, c
     return to;
 }
 
-/* A factor's table as a part of the clique's. Dense tables are used where they lie: a state of a fusion move is an offset as
- * good as a label. Others are written out first. */
+/* A factor's table as a part of the clique's. Dense tables are used where they lie: a state of a fusion move is an
+ * offset as good as a label. Others are written out first. */
 static part factor_part(fgi_treeblock *t, const clique *c, const fgi_view *v, const int32_t *dim) {
     part p = {.weight = v->weight};
     const int32_t *cards = t->model->s->cards;
@@ -377,7 +389,8 @@ static void add_line(fgi_treeblock *t, const fgi_view *v, int32_t var) {
     }
 }
 
-/* ---- one bucket --------------------------------------------------------------------------------------------------- */
+/* ---- one bucket ---------------------------------------------------------------------------------------------------
+ */
 
 static part message_part(const fgi_treeblock *t, const clique *c, int64_t child) {
     const fgi_elimination *e = t->e;

@@ -2,7 +2,8 @@
  *
  * The set comes with an elimination order and, for each variable, its separator: the later variables its factors (and
  * the messages it receives) touch. Max-plus bucket elimination then costs the sum of the clique table sizes. With
- * separators of size one this is dynamic programming on a forest. Which sets are worth it is primal/thin.c's business. */
+ * separators of size one this is dynamic programming on a forest. Which sets are worth it is primal/thin.c's business.
+ */
 #ifndef FGI_TREEBLOCK_H
 #define FGI_TREEBLOCK_H
 #include "model/model.h"
@@ -12,10 +13,10 @@ enum { FGI_BLOCK_DIMENSIONS = 40 }; /* variables in one clique, at most; those w
 
 typedef struct fgi_elimination {
     int64_t n;
-    const int32_t *order;       /* variables, first eliminated first */
-    const int32_t *position;    /* per model variable: its place in order, -1: fixed */
-    const int64_t *sep_begin;   /* n + 1 */
-    const int32_t *sep;         /* places in order, ascending, all later than the variable's own */
+    const int32_t *order;     /* variables, first eliminated first */
+    const int32_t *position;  /* per model variable: its place in order, -1: fixed */
+    const int64_t *sep_begin; /* n + 1 */
+    const int32_t *sep;       /* places in order, ascending, all later than the variable's own */
 } fgi_elimination;
 
 typedef struct fgi_treeblock fgi_treeblock;
@@ -25,11 +26,11 @@ void fgi_treeblock_free(fgi_treeblock *t);
 /*
  * Everything is borrowed until the last step. `penalty` > 0 replaces forbidden entries (needed while the labeling at
  * hand violates some); 0 keeps them -inf. `coins` makes the choice among equally good labels differ from call to call.
- * With `alternatives` (one label per model variable) each variable of the set chooses between its present label and that one
- * only (a fusion move): two states each, whatever the number of labels.
+ * With `alternatives` (one label per model variable) each variable of the set chooses between its present label and
+ * that one only (a fusion move): two states each, whatever the number of labels.
  */
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives,
-                           double penalty, uint64_t coins);
+fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels,
+    const int32_t *alternatives, double penalty, uint64_t coins);
 /* Works for about max_operations; *done is set when the answer is there. */
 fgi_rc fgi_treeblock_step(fgi_treeblock *t, int64_t max_operations, int *done);
 /* The best labels by place in order; valid when done. Arbitrary if every labeling is forbidden and penalty is 0. */

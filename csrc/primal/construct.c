@@ -1,43 +1,46 @@
 /* primal/construct.c - feasible rounding: backtracking with generalised arc consistency, see primal/labeling.h.
  *
  * Domains only shrink along a branch and every removal is on a trail, so undoing is exact. A removal at level 0 follows
- * from the model alone and is kept for all later constructions. The search is complete: running out of labels at level 0
- * proves that no labeling is feasible. */
+ * from the model alone and is kept for all later constructions. The search is complete: running out of labels at level
+ * 0 proves that no labeling is feasible. */
 #include <string.h>
 #include "primal/labeling.h"
 
 enum {
-    FILTER_STATES = 1 << 14,   /* a factor with more remaining states waits until its domains are smaller */
+    FILTER_STATES = 1 << 14, /* a factor with more remaining states waits until its domains are smaller */
     LOOKAHEAD_STATES = 1 << 10,
-    FIRST_RESTART = 32         /* backtracks before the first restart; grows by half each time */
+    FIRST_RESTART = 32 /* backtracks before the first restart; grows by half each time */
 };
 
-typedef struct decision { int32_t var, label; int64_t trail; } decision;
+typedef struct decision {
+    int32_t var, label;
+    int64_t trail;
+} decision;
 
 struct fgi_construct {
     const fgi_model *model;
-    uint8_t *alive;            /* per label, laid out as the unaries */
-    int32_t *alive_count;      /* per variable */
-    int64_t *trail;            /* removed labels (indices into alive) and their variables */
+    uint8_t *alive;       /* per label, laid out as the unaries */
+    int32_t *alive_count; /* per variable */
+    int64_t *trail;       /* removed labels (indices into alive) and their variables */
     int32_t *trail_var;
     int64_t trail_size;
     decision *decisions;
     int64_t n_decisions;
-    uint8_t *hard;             /* per factor: has forbidden entries */
-    uint8_t *pending;          /* per factor: on the queue */
-    int32_t *queue;            /* circular, factors to be made consistent */
+    uint8_t *hard;    /* per factor: has forbidden entries */
+    uint8_t *pending; /* per factor: on the queue */
+    int32_t *queue;   /* circular, factors to be made consistent */
     int64_t head, count;
-    double *weight;            /* per variable: 1 + conflicts of its factors */
+    double *weight; /* per variable: 1 + conflicts of its factors */
     double *preferences;
-    double *value;             /* scratch, max_card */
+    double *value; /* scratch, max_card */
     int32_t *hint;
-    int32_t *order;            /* variables, clearest preference first */
-    int32_t *place;            /* per variable: where it is in `order` */
+    int32_t *order; /* variables, clearest preference first */
+    int32_t *place; /* per variable: where it is in `order` */
     double *margin;
-    int32_t *heap, *heap_at;   /* variables, the next one to decide on top; per variable: where it is in `heap` */
+    int32_t *heap, *heap_at; /* variables, the next one to decide on top; per variable: where it is in `heap` */
     int32_t *labels;
-    int32_t *digits;           /* scratch, max_arity: state being enumerated */
-    uint8_t *supported;        /* scratch, max_arity * max_card */
+    int32_t *digits;    /* scratch, max_arity: state being enumerated */
+    uint8_t *supported; /* scratch, max_arity * max_card */
     int64_t operations, backtracks, max_backtracks, restart_at, restart_every;
     int greedy, has_hint, rooted;
     fgi_construct_state state;
@@ -73,9 +76,9 @@ fgi_construct *fgi_construct_create(const fgi_model *m) {
     c->labels = fgi_calloc(n, sizeof(int32_t));
     c->digits = fgi_alloc(s->max_arity, sizeof(int32_t));
     c->supported = fgi_alloc(scratch, 1);
-    if (c->alive && c->alive_count && c->trail && c->trail_var && c->decisions && c->hard && c->pending && c->queue && c->weight &&
-        c->preferences && c->value && c->hint && c->order && c->place && c->margin && c->heap && c->heap_at && c->labels &&
-        c->digits && c->supported)
+    if (c->alive && c->alive_count && c->trail && c->trail_var && c->decisions && c->hard && c->pending && c->queue &&
+        c->weight && c->preferences && c->value && c->hint && c->order && c->place && c->margin && c->heap &&
+        c->heap_at && c->labels && c->digits && c->supported)
         return c;
     fgi_construct_free(c);
     return NULL;
@@ -109,7 +112,8 @@ void fgi_construct_free(fgi_construct *c) {
 const int32_t *fgi_construct_labels(const fgi_construct *c) { return c->labels; }
 int64_t fgi_construct_operations(const fgi_construct *c) { return c->operations; }
 
-/* ---- which variable is next ------------------------------------------------------------------------------------------ */
+/* ---- which variable is next
+ * ------------------------------------------------------------------------------------------ */
 
 /* Open variables before fixed ones, then the fewest labels per conflict weight, then the clearest preference. */
 static int comes_before(const fgi_construct *c, int32_t i, int32_t j) {
@@ -153,7 +157,8 @@ static int32_t choose_variable(const fgi_construct *c) {
     return c->model->s->n_vars > 0 && c->alive_count[c->heap[0]] > 1 ? c->heap[0] : -1;
 }
 
-/* ---- propagation ----------------------------------------------------------------------------------------------------- */
+/* ---- propagation
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void enqueue(fgi_construct *c, int32_t factor) {
     if (!c->hard[factor] || c->pending[factor]) return;
@@ -299,7 +304,8 @@ static void look_ahead(fgi_construct *c, int32_t var, double *value) {
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
         const fgi_view v = fgi_factor_view(c->model, s->adj[k]);
         const int64_t states = remaining_states(c, &v, LOOKAHEAD_STATES);
-        if (states == 0 || states > LOOKAHEAD_STATES) continue; /* 0: after giving up, a variable may have no label left */
+        if (states == 0 || states > LOOKAHEAD_STATES)
+            continue; /* 0: after giving up, a variable may have no label left */
         int32_t at = 0;
         while (v.vars[at] != var) at++;
         for (int32_t a = 0; a < s->cards[var]; a++) {
@@ -396,9 +402,11 @@ static void sort_by_margin(fgi_construct *c) {
     if (from != c->order) memcpy(c->order, from, (size_t)n * sizeof *from);
 }
 
-void fgi_construct_start(fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_backtracks) {
+void fgi_construct_start(
+    fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_backtracks) {
     const fgi_structure *s = c->model->s;
-    memcpy(c->preferences, preferences ? preferences : c->model->u->values, (size_t)s->unary_begin[s->n_vars] * sizeof(double));
+    memcpy(c->preferences, preferences ? preferences : c->model->u->values,
+        (size_t)s->unary_begin[s->n_vars] * sizeof(double));
     if (hint) memcpy(c->hint, hint, (size_t)s->n_vars * sizeof *hint);
     c->has_hint = hint != NULL;
     c->greedy = greedy;
@@ -419,7 +427,8 @@ void fgi_construct_start(fgi_construct *c, const double *preferences, const int3
 }
 
 static void read_labels(fgi_construct *c) {
-    for (int64_t i = 0; i < c->model->s->n_vars; i++) c->labels[i] = c->alive_count[i] > 0 ? choose_label(c, (int32_t)i) : 0;
+    for (int64_t i = 0; i < c->model->s->n_vars; i++)
+        c->labels[i] = c->alive_count[i] > 0 ? choose_label(c, (int32_t)i) : 0;
 }
 
 fgi_construct_state fgi_construct_step(fgi_construct *c, int64_t max_operations) {
@@ -450,7 +459,7 @@ fgi_construct_state fgi_construct_step(fgi_construct *c, int64_t max_operations)
 }
 
 int fgi_local_construct(fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy,
-                        int64_t max_operations) {
+    int64_t max_operations) {
     fgi_construct_start(c, preferences, hint, greedy, INT64_MAX - 1);
     fgi_construct_state state = fgi_construct_step(c, max_operations);
     if (state == FGI_CONSTRUCT_RUNNING) read_labels(c);

@@ -1,4 +1,5 @@
-/* primal/epoch.c - where an epoch of the primal search starts: afresh, near the best labeling, or between two good ones. */
+/* primal/epoch.c - where an epoch of the primal search starts: afresh, near the best labeling, or between two good
+ * ones. */
 #include <string.h>
 #include "primal/search.h"
 
@@ -16,7 +17,8 @@ static void best_labels(const fgi_search *s, const double *preferences, int32_t 
 }
 
 static void start_fresh(fgi_search *s) {
-    for (int64_t i = 0; i < s->model->s->n_vars; i++) s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
+    for (int64_t i = 0; i < s->model->s->n_vars; i++)
+        s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
     fgi_local_assign(s->local, s->start);
 }
 
@@ -39,7 +41,8 @@ static void start_perturbed(fgi_search *s, const int32_t *best) {
 
 /* Annealed from a random labeling: twice as long every time, but not longer than an eighth of all work so far. */
 static void start_annealed(fgi_search *s) {
-    for (int64_t i = 0; i < s->model->s->n_vars; i++) s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
+    for (int64_t i = 0; i < s->model->s->n_vars; i++)
+        s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
     fgi_local_assign(s->local, s->start);
     const double sweep = 20.0 * (double)(s->model->s->n_vars + s->model->s->unary_begin[s->model->s->n_vars]);
     const int64_t most = (int64_t)(fgi_search_work(s) / (8 * sweep));
@@ -48,7 +51,8 @@ static void start_annealed(fgi_search *s) {
     s->stage = FGI_SEARCH_ANNEAL;
 }
 
-/* One elite becomes current; then the others, one after the other, offer the components in which they differ from it. */
+/* One elite becomes current; then the others, one after the other, offer the components in which they differ from it.
+ */
 static void start_crossed(fgi_search *s) {
     const fgi_elites *e = &s->elites;
     int32_t best = 0;
@@ -85,7 +89,7 @@ int fgi_search_components(fgi_search *s, int64_t max_operations) {
             fgi_local_flip(s->local, var, s->elites.labels[s->parent][var]);
         }
         if (fgi_search_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local),
-                              fgi_local_violations(s->local), fgi_local_score(s->local)))
+                fgi_local_violations(s->local), fgi_local_score(s->local)))
             fgi_local_rollback(s->local);
     }
     return 1;
@@ -106,7 +110,8 @@ void fgi_search_begin_epoch(fgi_search *s, const int32_t *best) {
         s->guide_is_new = 0;
     } else {
         s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
-        if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s)) s->kind = FGI_SEARCH_PERTURBED;
+        if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s))
+            s->kind = FGI_SEARCH_PERTURBED;
         if (s->kind == FGI_SEARCH_CROSSED && s->elites.n < 2) s->kind = FGI_SEARCH_FRESH;
         if (s->kind == FGI_SEARCH_PERTURBED && !best) s->kind = FGI_SEARCH_FRESH;
         if (s->kind == FGI_SEARCH_FRESH) start_fresh(s);

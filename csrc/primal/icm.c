@@ -12,7 +12,7 @@ typedef struct icm {
     int32_t *start;
     fgi_rng rng;
     int started;
-    int64_t stale;  /* ascents since the last better labeling */
+    int64_t stale; /* ascents since the last better labeling */
 } icm;
 
 enum { STALE_ASCENTS = 1000 };         /* in a row without a better labeling: there is little more to gain */

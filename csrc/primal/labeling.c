@@ -8,33 +8,34 @@ enum { REFRESH = 1 << 14 };
 struct fgi_local {
     const fgi_model *model;
     int32_t *labels;
-    double *scores;          /* label scores, laid out as the unaries; meaningful where fresh > 0 */
-    int32_t *forbidden;      /* forbidden entries met by each label; NULL when the model has none */
-    uint16_t *fresh;         /* updates left before the variable's label scores must be summed afresh; 0: not known */
-    int32_t *queue;          /* circular work list */
+    double *scores;     /* label scores, laid out as the unaries; meaningful where fresh > 0 */
+    int32_t *forbidden; /* forbidden entries met by each label; NULL when the model has none */
+    uint16_t *fresh;    /* updates left before the variable's label scores must be summed afresh; 0: not known */
+    int32_t *queue;     /* circular work list */
     uint8_t *queued;
-    const uint8_t *allowed;  /* see fgi_local_restrict */
+    const uint8_t *allowed; /* see fgi_local_restrict */
     int64_t head, count;
     int64_t operations;
     int64_t violations;
     double score;
-    double scale;            /* largest finite potential in absolute value */
+    double scale; /* largest finite potential in absolute value */
     int assigned;
     /* since the mark */
-    int32_t *touched;        /* per variable: the mark's number if it has been recorded */
-    int32_t *changed, *old;  /* recorded variables and the labels they had */
+    int32_t *touched;       /* per variable: the mark's number if it has been recorded */
+    int32_t *changed, *old; /* recorded variables and the labels they had */
     int64_t n_changed;
     int32_t mark;
     double mark_score;
     int64_t mark_violations;
 };
 
-/* A factor seen from one of its variables, the others fixed: entry a of the line is base[a * stride], or closed form. */
+/* A factor seen from one of its variables, the others fixed: entry a of the line is base[a * stride], or closed form.
+ */
 typedef struct line {
-    const double *base;      /* dense; NULL: implicit */
+    const double *base; /* dense; NULL: implicit */
     int64_t stride;
     double weight;
-    int32_t kind, other;     /* implicit: the label of the other variable */
+    int32_t kind, other; /* implicit: the label of the other variable */
     double p0, p1;
 } line;
 
@@ -289,7 +290,8 @@ double fgi_local_gain(fgi_local *l, int32_t var, int32_t label, int32_t *more_vi
 }
 
 /* A neighbour's label scores after `var` has gone from label `from` to `to` (labels still say `from`). */
-static void update_neighbour(fgi_local *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
+static void update_neighbour(
+    fgi_local *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
     const fgi_model *m = l->model;
     const int32_t card = m->s->cards[neighbour];
     double *scores = l->scores + m->s->unary_begin[neighbour];

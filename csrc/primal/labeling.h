@@ -1,12 +1,15 @@
-/* primal/labeling.h - a labeling that can be changed one variable at a time, at the cost of that variable's neighbourhood.
+/* primal/labeling.h - a labeling that can be changed one variable at a time, at the cost of that variable's
+ * neighbourhood.
  *
  * The state keeps, for every variable it has been asked about, the score of each of its labels given the rest (the
- * "label scores"), and brings them up to date when a neighbour changes: O(degree * labels) a flip, no setup. A forbidden
+ * "label scores"), and brings them up to date when a neighbour changes: O(degree * labels) a flip, no setup. A
+ * forbidden
  * (-inf) entry is never added to anything; it is counted, and labelings are compared by (violations, score), fewer
  * violations first. Everything is deterministic; ties go to the lowest label. Work is counted in operations (table
  * or score entries read), so that limits on it do not depend on the clock.
  *
- * Clients: the decoders of gdmm and trws (assign, ascend, labels), primal/icm.c, primal/search.c. One thread per object. */
+ * Clients: the decoders of gdmm and trws (assign, ascend, labels), primal/icm.c, primal/search.c. One thread per
+ * object. */
 #ifndef FGI_LOCAL_H
 #define FGI_LOCAL_H
 #include "model/model.h"
@@ -24,9 +27,9 @@ int64_t fgi_local_memory(const fgi_local *l);
 void fgi_local_assign(fgi_local *l, const int32_t *labels);
 /* Changes one label; the variable's neighbours, not itself, join the work list. */
 void fgi_local_flip(fgi_local *l, int32_t var, int32_t label);
-void fgi_local_push(fgi_local *l, int32_t var);   /* onto the work list (once) */
+void fgi_local_push(fgi_local *l, int32_t var); /* onto the work list (once) */
 void fgi_local_push_all(fgi_local *l);
-void fgi_local_clear(fgi_local *l);               /* empties the work list */
+void fgi_local_clear(fgi_local *l); /* empties the work list */
 /* Only the given variables may be changed by ascend; NULL: all. Borrowed, one byte per variable. */
 void fgi_local_restrict(fgi_local *l, const uint8_t *free_variables);
 
@@ -45,7 +48,7 @@ int fgi_local_ascend(fgi_local *l, int64_t max_operations);
 
 const int32_t *fgi_local_labels(const fgi_local *l);
 int64_t fgi_local_violations(const fgi_local *l); /* forbidden unaries and factors in use; after the first assign */
-double fgi_local_score(const fgi_local *l);       /* running sum of what is not forbidden; for comparisons, never reported */
+double fgi_local_score(const fgi_local *l); /* running sum of what is not forbidden; for comparisons, never reported */
 int64_t fgi_local_operations(const fgi_local *l); /* since creation */
 
 /* Scores of all labels of a variable given the rest, and how many forbidden entries each label meets (NULL in a model
@@ -57,24 +60,25 @@ int32_t fgi_local_best_label(fgi_local *l, int32_t var);
 double fgi_local_gain(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations);
 /* The least difference that counts as an improvement at this score: above accumulated rounding. */
 double fgi_local_tolerance(const fgi_local *l, double score);
-int fgi_local_has_forbidden(const fgi_local *l);  /* whether the model has any forbidden state */
-double fgi_local_penalty(const fgi_local *l);     /* more than any two feasible labelings can differ */
+int fgi_local_has_forbidden(const fgi_local *l); /* whether the model has any forbidden state */
+double fgi_local_penalty(const fgi_local *l);    /* more than any two feasible labelings can differ */
 
-/* ---- feasible rounding (primal/construct.c) ------------------------------------------------------------------------ */
+/* ---- feasible rounding (primal/construct.c) ------------------------------------------------------------------------
+ */
 
 /*
- * Builds a labeling that meets all hard constraints, if propagation and a bounded amount of backtracking find one: variables are
- * fixed one after the other, each to its most preferred remaining label; the domains of the others are kept
- * generalised arc consistent on the factors with forbidden entries. Conflicts raise the weight of their factor, which
- * steers the order after a restart. Resumable: step works for about max_operations and returns.
+ * Builds a labeling that meets all hard constraints, if propagation and a bounded amount of backtracking find one:
+ * variables are fixed one after the other, each to its most preferred remaining label; the domains of the others are
+ * kept generalised arc consistent on the factors with forbidden entries. Conflicts raise the weight of their factor,
+ * which steers the order after a restart. Resumable: step works for about max_operations and returns.
  */
 typedef struct fgi_construct fgi_construct;
 
 typedef enum fgi_construct_state {
     FGI_CONSTRUCT_RUNNING,
-    FGI_CONSTRUCT_DONE,       /* the labels are feasible */
-    FGI_CONSTRUCT_GAVE_UP,    /* variables not fixed have their most preferred label */
-    FGI_CONSTRUCT_INFEASIBLE  /* proven: no labeling is feasible */
+    FGI_CONSTRUCT_DONE,      /* the labels are feasible */
+    FGI_CONSTRUCT_GAVE_UP,   /* variables not fixed have their most preferred label */
+    FGI_CONSTRUCT_INFEASIBLE /* proven: no labeling is feasible */
 } fgi_construct_state;
 
 fgi_construct *fgi_construct_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
@@ -82,14 +86,16 @@ void fgi_construct_free(fgi_construct *c);
 /* Starts a construction. Preferences are laid out as the unaries (higher is better) and copied; NULL: the unaries.
  * `greedy` adds to them the best that each factor can still give under the current domains (a look-ahead). With a
  * `hint`, that label is tried first where it is still allowed. At most `max_backtracks` before giving up. */
-void fgi_construct_start(fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_backtracks);
+void fgi_construct_start(
+    fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_backtracks);
 fgi_construct_state fgi_construct_step(fgi_construct *c, int64_t max_operations);
 /* Valid when the state is not RUNNING. */
 const int32_t *fgi_construct_labels(const fgi_construct *c);
 int64_t fgi_construct_operations(const fgi_construct *c); /* since creation */
 
-/* All of it in one call: constructs with at most max_operations of work, assigns the result. Returns 1 if it is feasible. */
-int fgi_local_construct(fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy,
-                        int64_t max_operations);
+/* All of it in one call: constructs with at most max_operations of work, assigns the result. Returns 1 if it is
+ * feasible. */
+int fgi_local_construct(
+    fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_operations);
 
 #endif

@@ -1,9 +1,11 @@
-/* primal/repair.c - from a labeling that violates hard constraints towards one that meets them: min-conflicts with a tabu list.
+/* primal/repair.c - from a labeling that violates hard constraints towards one that meets them: min-conflicts with a
+ * tabu list.
  *
- * A step takes a violated factor at random and changes one of its variables to the label that violates fewest factors; ties go to the
- * better score, then to a throw. A label that was given up may not come back for a few steps, except to a new best: that
- * is what leads out of local minima. Now and then the change is a random one. Works where there are many solutions and
- * propagation has nothing to hold on to, such as random satisfiability; primal/construct.c is its counterpart. */
+ * A step takes a violated factor at random and changes one of its variables to the label that violates fewest factors;
+ * ties go to the better score, then to a throw. A label that was given up may not come back for a few steps, except to
+ * a new best: that is what leads out of local minima. Now and then the change is a random one. Works where there are
+ * many solutions and propagation has nothing to hold on to, such as random satisfiability; primal/construct.c is its
+ * counterpart. */
 #include <string.h>
 #include "primal/search.h"
 
@@ -12,10 +14,10 @@ enum { LEAST_TENURE = 3, MORE_TENURE = 10, RANDOM_EVERY = 50 };
 struct fgi_repair {
     const fgi_model *model;
     fgi_local *local;
-    int32_t *violated, *at;   /* violated factors, and per factor its place among them or -1 */
+    int32_t *violated, *at; /* violated factors, and per factor its place among them or -1 */
     int64_t n_violated;
-    int64_t *tabu;            /* per label, laid out as the unaries: the step from which it may be taken again */
-    int32_t *best;            /* labeling with the fewest violations since the start */
+    int64_t *tabu; /* per label, laid out as the unaries: the step from which it may be taken again */
+    int32_t *best; /* labeling with the fewest violations since the start */
     int64_t best_violations;
     int64_t steps, operations;
 };
@@ -83,7 +85,8 @@ void fgi_repair_start(fgi_repair *r) {
     r->n_violated = 0;
     for (int64_t f = 0; f < s->n_factors; f++) r->at[f] = -1;
     for (int64_t f = 0; f < s->n_factors; f++) look_at(r, (int32_t)f);
-    for (int64_t i = 0; i < s->n_vars; i++) { /* unaries are no factors: forbidden labels go first, and are never taken */
+    for (int64_t i = 0; i < s->n_vars;
+         i++) { /* unaries are no factors: forbidden labels go first, and are never taken */
         const double *u = fgi_unary(r->model, i);
         int32_t a = 0;
         if (u[fgi_local_labels(r->local)[i]] > -INFINITY) continue;
@@ -110,7 +113,8 @@ static int best_change(fgi_repair *r, int32_t f, fgi_rng *rng, int32_t *var, int
             if (a == own || unary[a] == -INFINITY) continue;
             const int64_t left = now + bad[a] - bad[own];
             const double gain = score[a] - score[own];
-            if ((tabu[a] > r->steps && left >= r->best_violations) || left > fewest || (left == fewest && gain < most)) continue;
+            if ((tabu[a] > r->steps && left >= r->best_violations) || left > fewest || (left == fewest && gain < most))
+                continue;
             ties = left == fewest && gain == most ? ties + 1 : 1;
             fewest = left;
             most = gain;
@@ -138,7 +142,8 @@ int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng) {
         r->steps++;
         r->operations += 10;
         if (!(fgi_rng_below(rng, RANDOM_EVERY) ? best_change : random_change)(r, f, rng, &var, &label)) continue;
-        r->tabu[r->model->s->unary_begin[var] + fgi_local_labels(r->local)[var]] = r->steps + LEAST_TENURE + fgi_rng_below(rng, MORE_TENURE);
+        r->tabu[r->model->s->unary_begin[var] + fgi_local_labels(r->local)[var]] =
+            r->steps + LEAST_TENURE + fgi_rng_below(rng, MORE_TENURE);
         change(r, var, label);
         note_best(r);
     }

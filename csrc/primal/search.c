@@ -1,25 +1,27 @@
-/* primal/search.c - primal search: a labeling improved by exact re-optimisation of large random subsets, until told to stop.
+/* primal/search.c - primal search: a labeling improved by exact re-optimisation of large random subsets, until told to
+ * stop.
  *
  * One iteration is one move: choose a region and a table size; optionally kick a few variables to other labels and hold
- * them there; re-optimise a thin subset of the region exactly (primal/thin.c, primal/block.c); after a kick once more with the
- * kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Region size, table size
- * and kick are chosen by gain per operation (primal/parts.c). When moves stop gaining, the labeling joins the elites and
- * another epoch begins elsewhere (primal/epoch.c).
+ * them there; re-optimise a thin subset of the region exactly (primal/thin.c, primal/block.c); after a kick once more
+ * with the kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Region size,
+ * table size and kick are chosen by gain per operation (primal/parts.c). When moves stop gaining, the labeling joins
+ * the elites and another epoch begins elsewhere (primal/epoch.c).
  *
- * All decisions come from the seed and from operation counts, none from the clock: a run can be cut into slices anywhere. */
+ * All decisions come from the seed and from operation counts, none from the clock: a run can be cut into slices
+ * anywhere. */
 #include "primal/search.h"
 #include <string.h>
 
 enum {
-    CHUNK = 100000,         /* operations between two looks at the clock */
-    LEAST_BITS = 6,         /* clique tables of 2^6, 2^10, 2^14, 2^18 */
+    CHUNK = 100000, /* operations between two looks at the clock */
+    LEAST_BITS = 6, /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
-    FIRST_SWEEPS = 64,      /* of an annealing; later ones are longer */
-    LEAST_TABU = 32,        /* variables of a tabu search: 32, 128, 512, 2048 */
-    WARM_UP = 4,            /* moves over all variables before the choice is free */
-    CONSTRUCT_COST = 30,    /* of an operation of feasible rounding, see fgi_search_work */
-    REPAIR_COST = 5,        /* of one of repair */
-    CONSTRUCT_PIECES = 20   /* of CHUNK operations, once a feasible labeling is known */
+    FIRST_SWEEPS = 64,    /* of an annealing; later ones are longer */
+    LEAST_TABU = 32,      /* variables of a tabu search: 32, 128, 512, 2048 */
+    WARM_UP = 4,          /* moves over all variables before the choice is free */
+    CONSTRUCT_COST = 30,  /* of an operation of feasible rounding, see fgi_search_work */
+    REPAIR_COST = 5,      /* of one of repair */
+    CONSTRUCT_PIECES = 20 /* of CHUNK operations, once a feasible labeling is known */
 };
 
 /* Work of tabu search per work of blocks, at most: what gained early may not be what gains now. */
@@ -33,19 +35,23 @@ static double patience(const fgi_search *s) {
 
 double fgi_search_work(const fgi_search *s) {
     return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
-           (double)fgi_treeblock_operations(s->block) + (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
-           3.0 * (double)fgi_tabu_operations(s->tabu) + 5.0 * (double)fgi_anneal_operations(s->anneal) + (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
+        (double)fgi_treeblock_operations(s->block) +
+        (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
+        3.0 * (double)fgi_tabu_operations(s->tabu) + 5.0 * (double)fgi_anneal_operations(s->anneal) +
+        (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
 }
 
-int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
+int fgi_search_better(
+    const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
     if (violations != than_violations) return violations < than_violations;
     return score > than_score + fgi_local_tolerance(s->local, than_score);
 }
 
-/* ---- reporting ---------------------------------------------------------------------------------------------------- */
+/* ---- reporting ----------------------------------------------------------------------------------------------------
+ */
 
-/* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except at
- * the end of a slice or an epoch. What is reported when does not steer the search. */
+/* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except
+ * at the end of a slice or an epoch. What is reported when does not steer the search. */
 static void report(fgi_solver *solver, fgi_search *s, int now) {
     if (!s->unreported) return;
     const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
@@ -64,7 +70,8 @@ static void note_best(fgi_search *s) {
     s->unreported = 1;
 }
 
-/* ---- set-up ------------------------------------------------------------------------------------------------------- */
+/* ---- set-up -------------------------------------------------------------------------------------------------------
+ */
 
 static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
@@ -86,11 +93,13 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->focus = fgi_alloc(n, sizeof(int32_t));
     s->alternatives = fgi_alloc(n, sizeof(int32_t));
     s->elites.n_vars = n;
-    if (!s->local || !s->tabu || !s->anneal || !s->construct || !s->region || !s->thin || !s->block || !s->start || !s->focus || !s->alternatives)
+    if (!s->local || !s->tabu || !s->anneal || !s->construct || !s->region || !s->thin || !s->block || !s->start ||
+        !s->focus || !s->alternatives)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
-    for (int64_t size = 4; s->n_regions < FGI_REGION_SIZES - 1 && size < n; size *= 4) s->region_size[s->n_regions++] = size;
+    for (int64_t size = 4; s->n_regions < FGI_REGION_SIZES - 1 && size < n; size *= 4)
+        s->region_size[s->n_regions++] = size;
     s->region_size[s->n_regions++] = n;
     fgi_bandit_init(&s->blocks, s->n_regions * FGI_TABLE_SIZES, 0);
     fgi_bandit_init(&s->styles, FGI_STYLES, 1000);
@@ -143,9 +152,11 @@ fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences) {
     return FGI_OK;
 }
 
-/* ---- moves -------------------------------------------------------------------------------------------------------- */
+/* ---- moves --------------------------------------------------------------------------------------------------------
+ */
 
-/* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best. */
+/* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best.
+ */
 static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
     const int32_t card = s->model->s->cards[var], now = fgi_local_labels(s->local)[var];
     if (card < 3) return card - 1 - now;
@@ -158,7 +169,8 @@ static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
         int32_t best = -1;
         for (int32_t a = 0; a < card; a++) {
             const int32_t b = bad ? bad[a] : 0;
-            const int after = b > above_bad || (b == above_bad && (x[a] < above_score || (x[a] == above_score && a > above)));
+            const int after =
+                b > above_bad || (b == above_bad && (x[a] < above_score || (x[a] == above_score && a > above)));
             if (a == now || !after) continue;
             if (best < 0 || b < (bad ? bad[best] : 0) || (b == (bad ? bad[best] : 0) && x[a] > x[best])) best = a;
         }
@@ -181,12 +193,12 @@ static int32_t neighbour_label(fgi_search *s, int32_t var) {
 static int32_t alternative(fgi_search *s, int32_t var) {
     const int32_t now = fgi_local_labels(s->local)[var], parameter = s->now.parameter;
     switch ((fgi_search_fusion)s->now.fusion_arm) {
-        case FGI_FUSE_RANDOM: return other_label(s, var, s->model->s->cards[var] - 2);
-        case FGI_FUSE_CONSTANT: return parameter;
-        case FGI_FUSE_SHIFT: return now + parameter;
-        case FGI_FUSE_NEIGHBOUR: return neighbour_label(s, var);
-        case FGI_FUSE_ELITE: return s->elites.labels[parameter][var];
-        default: return other_label(s, var, 0);
+    case FGI_FUSE_RANDOM: return other_label(s, var, s->model->s->cards[var] - 2);
+    case FGI_FUSE_CONSTANT: return parameter;
+    case FGI_FUSE_SHIFT: return now + parameter;
+    case FGI_FUSE_NEIGHBOUR: return neighbour_label(s, var);
+    case FGI_FUSE_ELITE: return s->elites.labels[parameter][var];
+    default: return other_label(s, var, 0);
     }
 }
 
@@ -194,13 +206,14 @@ static void choose_fusion(fgi_search *s) {
     fgi_move *v = &s->now;
     v->fusion_arm = fgi_bandit_choose(&s->fusions, &s->rng);
     /* A fresh start would only be drawn to where the others are. */
-    if (v->fusion_arm == FGI_FUSE_ELITE && (s->kind <= FGI_SEARCH_FRESH || s->elites.n == 0)) v->fusion_arm = FGI_FUSE_SECOND;
+    if (v->fusion_arm == FGI_FUSE_ELITE && (s->kind <= FGI_SEARCH_FRESH || s->elites.n == 0))
+        v->fusion_arm = FGI_FUSE_SECOND;
     v->options.two_states = v->fusion_arm != FGI_FUSE_NONE;
     switch ((fgi_search_fusion)v->fusion_arm) {
-        case FGI_FUSE_CONSTANT: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card); break;
-        case FGI_FUSE_SHIFT: v->parameter = fgi_rng_below(&s->rng, 2) ? 1 : -1; break;
-        case FGI_FUSE_ELITE: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->elites.n); break;
-        default: v->parameter = 0;
+    case FGI_FUSE_CONSTANT: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card); break;
+    case FGI_FUSE_SHIFT: v->parameter = fgi_rng_below(&s->rng, 2) ? 1 : -1; break;
+    case FGI_FUSE_ELITE: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->elites.n); break;
+    default: v->parameter = 0;
     }
 }
 
@@ -224,7 +237,8 @@ static int propose(fgi_search *s, int64_t max_operations) {
 
 static void start_block(fgi_search *s) {
     const int32_t held = s->now.n_kicked;
-    fgi_thin_start(s->thin, fgi_region_variables(s->region) + held, s->now.n_region - held, &s->now.options, fgi_rng_next(&s->rng));
+    fgi_thin_start(s->thin, fgi_region_variables(s->region) + held, s->now.n_region - held, &s->now.options,
+        fgi_rng_next(&s->rng));
     s->stage = FGI_SEARCH_THIN;
 }
 
@@ -296,7 +310,8 @@ static fgi_rc choose(fgi_search *s) {
     return FGI_OK;
 }
 
-/* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. Returns 1 when done. */
+/* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. Returns 1 when done.
+ */
 static int apply(fgi_search *s, int64_t max_operations) {
     const fgi_elimination *e = fgi_thin_elimination(s->thin);
     const int32_t *out = fgi_treeblock_labels(s->block);
@@ -360,8 +375,8 @@ static void end_epoch(fgi_solver *solver, fgi_search *s) {
     s->stage = FGI_SEARCH_EPOCH;
 }
 
-/* Pieces of work that a way to feasibility may take: few once a feasible labeling is known; else as much as all work so far, so
- * that neither these nor moves starve. */
+/* Pieces of work that a way to feasibility may take: few once a feasible labeling is known; else as much as all work so
+ * far, so that neither these nor moves starve. */
 static int64_t pieces(const fgi_search *s, double cost) {
     return CONSTRUCT_PIECES + (s->best_violations > 0 ? (int64_t)(fgi_search_work(s) / (cost * CHUNK)) : 0);
 }
@@ -387,10 +402,10 @@ static void repair(fgi_search *s) {
 static fgi_rc construct(fgi_solver *solver, fgi_search *s) {
     if (s->construct_pieces-- == 0) return start_repair(s);
     switch (fgi_construct_step(s->construct, CHUNK)) {
-        case FGI_CONSTRUCT_RUNNING: return FGI_OK;
-        case FGI_CONSTRUCT_INFEASIBLE: fgi_solver_bound(solver, -INFINITY); return FGI_OK;
-        case FGI_CONSTRUCT_GAVE_UP: return start_repair(s);
-        case FGI_CONSTRUCT_DONE: break;
+    case FGI_CONSTRUCT_RUNNING: return FGI_OK;
+    case FGI_CONSTRUCT_INFEASIBLE: fgi_solver_bound(solver, -INFINITY); return FGI_OK;
+    case FGI_CONSTRUCT_GAVE_UP: return start_repair(s);
+    case FGI_CONSTRUCT_DONE: break;
     }
     fgi_local_assign(s->local, fgi_construct_labels(s->construct));
     s->stage = FGI_SEARCH_ASCENT;
@@ -402,76 +417,68 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
     int done = 0;
     fgi_rc rc = FGI_OK;
     switch (s->stage) {
-        case FGI_SEARCH_EPOCH:
-            fgi_search_begin_epoch(s, solver->info.score > -INFINITY ? solver->best : NULL);
-            break;
-        case FGI_SEARCH_COMPONENTS:
-            if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
-            break;
-        case FGI_SEARCH_ANNEAL:
-            if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
-            fgi_local_push_all(s->local);
-            s->last_gain = fgi_search_work(s);
-            s->stage = FGI_SEARCH_ASCENT;
-            break;
-        case FGI_SEARCH_ASCENT:
-            if (!fgi_local_ascend(s->local, CHUNK)) break;
-            note_best(s);
-            report(solver, s, 1);
-            s->stage = FGI_SEARCH_CHOOSE;
-            if (fgi_local_violations(s->local) > 0 && !s->constructed) {
-                s->constructed = 1;
-                s->construct_pieces = pieces(s, CONSTRUCT_COST);
-                const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
-                fgi_construct_start(s->construct, s->guide, hint, 1, INT64_MAX - 1);
-                s->stage = FGI_SEARCH_CONSTRUCT;
-            }
-            break;
-        case FGI_SEARCH_CONSTRUCT:
-            rc = construct(solver, s);
-            break;
-        case FGI_SEARCH_REPAIR:
-            repair(s);
-            break;
-        case FGI_SEARCH_CHOOSE:
-            if (s->offered) adopt(solver, s);
-            if (fgi_search_work(s) - s->last_gain > patience(s) || s->guide_is_new) end_epoch(solver, s);
-            else rc = choose(s);
-            break;
-        case FGI_SEARCH_TABU:
-            if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_SEARCH_FOLLOW;
-            break;
-        case FGI_SEARCH_PROPOSE:
-            if (propose(s, CHUNK)) start_block(s);
-            break;
-        case FGI_SEARCH_THIN:
-            rc = fgi_thin_step(s->thin, CHUNK, &done);
-            if (rc || !done) break;
-            rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
-                                     s->now.options.two_states ? s->alternatives : NULL,
-                                     fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
-            s->stage = FGI_SEARCH_BLOCK;
-            break;
-        case FGI_SEARCH_BLOCK:
-            rc = fgi_treeblock_step(s->block, CHUNK, &done);
-            if (rc || !done) break;
-            s->now.cursor = 0;
-            s->stage = FGI_SEARCH_APPLY;
-            break;
-        case FGI_SEARCH_APPLY:
-            if (!apply(s, CHUNK)) break;
-            s->stage = FGI_SEARCH_FOLLOW;
-            if (s->now.n_kicked > 0) {
-                s->now.n_kicked = 0;
-                start_block(s);
-            }
-            break;
-        case FGI_SEARCH_FOLLOW:
-            if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_SEARCH_JUDGE;
-            break;
-        case FGI_SEARCH_JUDGE:
-            judge(solver, s);
-            break;
+    case FGI_SEARCH_EPOCH: fgi_search_begin_epoch(s, solver->info.score > -INFINITY ? solver->best : NULL); break;
+    case FGI_SEARCH_COMPONENTS:
+        if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
+        break;
+    case FGI_SEARCH_ANNEAL:
+        if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
+        fgi_local_push_all(s->local);
+        s->last_gain = fgi_search_work(s);
+        s->stage = FGI_SEARCH_ASCENT;
+        break;
+    case FGI_SEARCH_ASCENT:
+        if (!fgi_local_ascend(s->local, CHUNK)) break;
+        note_best(s);
+        report(solver, s, 1);
+        s->stage = FGI_SEARCH_CHOOSE;
+        if (fgi_local_violations(s->local) > 0 && !s->constructed) {
+            s->constructed = 1;
+            s->construct_pieces = pieces(s, CONSTRUCT_COST);
+            const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
+            fgi_construct_start(s->construct, s->guide, hint, 1, INT64_MAX - 1);
+            s->stage = FGI_SEARCH_CONSTRUCT;
+        }
+        break;
+    case FGI_SEARCH_CONSTRUCT: rc = construct(solver, s); break;
+    case FGI_SEARCH_REPAIR: repair(s); break;
+    case FGI_SEARCH_CHOOSE:
+        if (s->offered) adopt(solver, s);
+        if (fgi_search_work(s) - s->last_gain > patience(s) || s->guide_is_new) end_epoch(solver, s);
+        else rc = choose(s);
+        break;
+    case FGI_SEARCH_TABU:
+        if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_SEARCH_FOLLOW;
+        break;
+    case FGI_SEARCH_PROPOSE:
+        if (propose(s, CHUNK)) start_block(s);
+        break;
+    case FGI_SEARCH_THIN:
+        rc = fgi_thin_step(s->thin, CHUNK, &done);
+        if (rc || !done) break;
+        rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
+            s->now.options.two_states ? s->alternatives : NULL,
+            fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
+        s->stage = FGI_SEARCH_BLOCK;
+        break;
+    case FGI_SEARCH_BLOCK:
+        rc = fgi_treeblock_step(s->block, CHUNK, &done);
+        if (rc || !done) break;
+        s->now.cursor = 0;
+        s->stage = FGI_SEARCH_APPLY;
+        break;
+    case FGI_SEARCH_APPLY:
+        if (!apply(s, CHUNK)) break;
+        s->stage = FGI_SEARCH_FOLLOW;
+        if (s->now.n_kicked > 0) {
+            s->now.n_kicked = 0;
+            start_block(s);
+        }
+        break;
+    case FGI_SEARCH_FOLLOW:
+        if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_SEARCH_JUDGE;
+        break;
+    case FGI_SEARCH_JUDGE: judge(solver, s); break;
     }
     return rc;
 }
@@ -485,7 +492,8 @@ static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_
         return FGI_OK;
     }
     do {
-        if (s->stage == FGI_SEARCH_CHOOSE && (solver->info.iterations >= iteration_limit || fgi_solver_done(solver))) break;
+        if (s->stage == FGI_SEARCH_CHOOSE && (solver->info.iterations >= iteration_limit || fgi_solver_done(solver)))
+            break;
         rc = advance(solver, s);
     } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && fgi_clock() < deadline);
     if (!rc && s->stage == FGI_SEARCH_CHOOSE) report(solver, s, 1);

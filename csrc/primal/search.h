@@ -1,4 +1,5 @@
-/* primal/search.h - the parts of the primal search (primal/search.c): the current labeling, regions, and the choice among moves. */
+/* primal/search.h - the parts of the primal search (primal/search.c): the current labeling, regions, and the choice
+ * among moves. */
 #ifndef FGI_SEARCH_H
 #define FGI_SEARCH_H
 #include "primal/labeling.h"
@@ -48,7 +49,7 @@ fgi_repair *fgi_repair_create(const fgi_model *m, fgi_local *local); /* NULL: ou
 void fgi_repair_free(fgi_repair *r);
 void fgi_repair_start(fgi_repair *r); /* from the present labeling; a pass over the factors */
 int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng); /* 1: there are no violations any more */
-void fgi_repair_end(fgi_repair *r);   /* back to the labeling with the fewest violations */
+void fgi_repair_end(fgi_repair *r); /* back to the labeling with the fewest violations */
 int64_t fgi_repair_operations(const fgi_repair *r);
 
 /* Tabu search over a region (primal/tabu.c), by changes of `local`, which is borrowed, as is the region. */
@@ -64,11 +65,13 @@ int64_t fgi_tabu_operations(const fgi_tabu *t);
 typedef struct fgi_anneal fgi_anneal;
 fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
 void fgi_anneal_free(fgi_anneal *s);
-void fgi_anneal_start(fgi_anneal *s, int64_t sweeps, double heat, fgi_rng *rng); /* heat: the first temperature, 1: hot */
+void fgi_anneal_start(
+    fgi_anneal *s, int64_t sweeps, double heat, fgi_rng *rng);           /* heat: the first temperature, 1: hot */
 int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
 int64_t fgi_anneal_operations(const fgi_anneal *s);
 
-/* ---- the solver's state ------------------------------------------------------------------------------------------- */
+/* ---- the solver's state -------------------------------------------------------------------------------------------
+ */
 
 enum { FGI_TABU_SIZES = 4, FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
 
@@ -76,55 +79,67 @@ typedef enum fgi_search_stage {
     FGI_SEARCH_EPOCH,      /* choose where to start */
     FGI_SEARCH_COMPONENTS, /* crossing: take over differing components one by one */
     FGI_SEARCH_ANNEAL,
-    FGI_SEARCH_ASCENT,     /* coordinate ascent from the start */
-    FGI_SEARCH_CONSTRUCT,  /* it ended infeasible: feasible rounding */
-    FGI_SEARCH_REPAIR,     /* that took too long: min-conflicts */
-    FGI_SEARCH_CHOOSE,     /* choose a move */
-    FGI_SEARCH_PROPOSE,    /* alternatives for a fusion */
+    FGI_SEARCH_ASCENT,    /* coordinate ascent from the start */
+    FGI_SEARCH_CONSTRUCT, /* it ended infeasible: feasible rounding */
+    FGI_SEARCH_REPAIR,    /* that took too long: min-conflicts */
+    FGI_SEARCH_CHOOSE,    /* choose a move */
+    FGI_SEARCH_PROPOSE,   /* alternatives for a fusion */
     FGI_SEARCH_TABU,
-    FGI_SEARCH_THIN, FGI_SEARCH_BLOCK,
-    FGI_SEARCH_APPLY,      /* the block's answer into the labeling */
-    FGI_SEARCH_FOLLOW, FGI_SEARCH_JUDGE
+    FGI_SEARCH_THIN,
+    FGI_SEARCH_BLOCK,
+    FGI_SEARCH_APPLY, /* the block's answer into the labeling */
+    FGI_SEARCH_FOLLOW,
+    FGI_SEARCH_JUDGE
 } fgi_search_stage;
 
 /* How an epoch starts. */
 typedef enum fgi_search_kind {
     FGI_SEARCH_FIRST = -1, /* best unaries, or the guide */
-    FGI_SEARCH_FRESH, FGI_SEARCH_PERTURBED, FGI_SEARCH_CROSSED, FGI_SEARCH_ANNEALED, FGI_SEARCH_KINDS
+    FGI_SEARCH_FRESH,
+    FGI_SEARCH_PERTURBED,
+    FGI_SEARCH_CROSSED,
+    FGI_SEARCH_ANNEALED,
+    FGI_SEARCH_KINDS
 } fgi_search_kind;
 
 /* What the variables of a block may choose from: all labels, or the present one and an alternative (fusion). */
 typedef enum fgi_search_fusion {
-    FGI_FUSE_NONE, FGI_FUSE_SECOND, /* the best other label, given the rest */
-    FGI_FUSE_RANDOM, FGI_FUSE_CONSTANT, FGI_FUSE_SHIFT, FGI_FUSE_NEIGHBOUR, FGI_FUSE_ELITE, FGI_FUSIONS
+    FGI_FUSE_NONE,
+    FGI_FUSE_SECOND, /* the best other label, given the rest */
+    FGI_FUSE_RANDOM,
+    FGI_FUSE_CONSTANT,
+    FGI_FUSE_SHIFT,
+    FGI_FUSE_NEIGHBOUR,
+    FGI_FUSE_ELITE,
+    FGI_FUSIONS
 } fgi_search_fusion;
 
 /* What a move is: an exact block, or tabu search. */
 typedef enum fgi_search_style { FGI_STYLE_BLOCK, FGI_STYLE_TABU, FGI_STYLES } fgi_search_style;
 
 typedef struct fgi_move {
-    int32_t style_arm;         /* fgi_search_style */
-    int32_t tabu_arm;          /* region size of a tabu search */
+    int32_t style_arm; /* fgi_search_style */
+    int32_t tabu_arm;  /* region size of a tabu search */
     int32_t block_arm, kick_arm, shape_arm, fusion_arm;
     int64_t n_region;
     int64_t cursor, n_proposed; /* progress of PROPOSE and APPLY */
-    int32_t parameter;         /* of the fusion: label, direction or elite */
-    int32_t n_kicked;          /* the first of the region, held at their new labels during the first block */
+    int32_t parameter;          /* of the fusion: label, direction or elite */
+    int32_t n_kicked;           /* the first of the region, held at their new labels during the first block */
     fgi_thin_options options;
-    double begun;              /* work done before this move */
+    double begun; /* work done before this move */
 } fgi_move;
 
 typedef struct fgi_search {
     const fgi_model *model;
     fgi_local *local;
     fgi_construct *construct;
-    fgi_repair *repair;        /* made when it is first needed */
+    fgi_repair *repair; /* made when it is first needed */
     fgi_region *region;
     fgi_thin *thin;
     fgi_treeblock *block;
     fgi_tabu *tabu;
     fgi_anneal *anneal;
-    int64_t sweeps;            /* of the next annealing */
+    int64_t sweeps; /* of the next annealing */
     fgi_rng rng;
     fgi_search_stage stage;
     fgi_move now;
@@ -132,46 +147,47 @@ typedef struct fgi_search {
     double style_work[FGI_STYLES], kind_work[FGI_SEARCH_KINDS];
     int32_t n_regions;
     int64_t region_size[FGI_REGION_SIZES];
-    int64_t cost_limit;        /* of a block: states in all its tables */
+    int64_t cost_limit;           /* of a block: states in all its tables */
     int32_t warm_up, warm_up_arm; /* moves over all variables still to be made, and their block */
-    int32_t *alternatives;     /* of a fusion */
-    double overhead;           /* work of choosing, see fgi_search_work */
-    double gain_scale;         /* what a usual success gains */
+    int32_t *alternatives;        /* of a fusion */
+    double overhead;              /* work of choosing, see fgi_search_work */
+    double gain_scale;            /* what a usual success gains */
     /* epoch */
     fgi_search_kind kind;
     int64_t n_epochs;
-    int constructed;           /* feasible rounding has been tried in this epoch */
-    int64_t construct_pieces;  /* that may still be spent on it, or on repair */
-    double epoch_begun, last_gain;       /* work */
-    int64_t epoch_violations;            /* of the best when the epoch began */
+    int constructed;               /* feasible rounding has been tried in this epoch */
+    int64_t construct_pieces;      /* that may still be spent on it, or on repair */
+    double epoch_begun, last_gain; /* work */
+    int64_t epoch_violations;      /* of the best when the epoch began */
     double epoch_score;
-    int32_t *start;            /* scratch labeling */
+    int32_t *start;                            /* scratch labeling */
     int32_t parent, first_parent, last_parent; /* of a crossing: the one at hand, where it began, the last to come */
-    int32_t *focus;            /* variables the start has changed: moves begin there half of the time */
+    int32_t *focus;                            /* variables the start has changed: moves begin there half of the time */
     int64_t n_focus, next_focus;
     fgi_elites elites;
-    double *guide;             /* preferences given from outside; NULL: none */
+    double *guide; /* preferences given from outside; NULL: none */
     int guide_is_new;
     /* the best labeling met, by running score; while `unreported`, it is the current one */
     int64_t best_violations;
     double best_score;
     int unreported;
-    double reported;           /* work when it was last told to the solver base */
+    double reported; /* work when it was last told to the solver base */
     int offered;
 } fgi_search;
 
 /* Work done so far, in operations weighted by what they cost: about a nanosecond each. */
 double fgi_search_work(const fgi_search *s);
 /* Whether the first labeling is better, beyond rounding. */
-int fgi_search_better(const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score);
+int fgi_search_better(
+    const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score);
 
 /* primal/epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
 void fgi_search_begin_epoch(fgi_search *s, const int32_t *best);
 int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done with one parent */
-int fgi_search_next_parent(fgi_search *s); /* 0 when there is none left */
+int fgi_search_next_parent(fgi_search *s);                        /* 0 when there is none left */
 
-/* Optional guidance: scores per label laid out as the unaries (e.g. reparametrised unaries of a relaxation), copied; the
- * next epoch of a search solver starts from them. FGI_BAD_ARGUMENT if the solver is of another kind. */
+/* Optional guidance: scores per label laid out as the unaries (e.g. reparametrised unaries of a relaxation), copied;
+ * the next epoch of a search solver starts from them. FGI_BAD_ARGUMENT if the solver is of another kind. */
 fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences);
 
 #endif

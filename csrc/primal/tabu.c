@@ -1,19 +1,20 @@
-/* primal/tabu.c - tabu search on a region: single changes, the best one at every step, also where all of them make things worse.
+/* primal/tabu.c - tabu search on a region: single changes, the best one at every step, also where all of them make
+ * things worse.
  *
- * A label that was given up may not come back for a while, except to a new best: so the labeling is carried out of local maxima
- * along the cheapest way. It pays where factors are many or large, and exact blocks (primal/thin.c) are small: dense
- * models, clauses, covers. Violations of hard constraints count first. */
+ * A label that was given up may not come back for a while, except to a new best: so the labeling is carried out of
+ * local maxima along the cheapest way. It pays where factors are many or large, and exact blocks (primal/thin.c) are
+ * small: dense models, clauses, covers. Violations of hard constraints count first. */
 #include <string.h>
 #include "primal/search.h"
 
 struct fgi_tabu {
     const fgi_model *model;
     fgi_local *local;
-    int64_t *until;            /* per label, laid out as the unaries: the step from which it may be taken again */
-    int64_t step;              /* of all runs: never reset, so that old entries are void */
-    const int32_t *vars;       /* the region, borrowed */
+    int64_t *until;      /* per label, laid out as the unaries: the step from which it may be taken again */
+    int64_t step;        /* of all runs: never reset, so that old entries are void */
+    const int32_t *vars; /* the region, borrowed */
     int64_t n_vars, patience, stale;
-    int32_t *undo;             /* changes since the best labeling of this run: variable, label before */
+    int32_t *undo; /* changes since the best labeling of this run: variable, label before */
     int64_t n_undo, undo_capacity;
     int64_t best_violations;
     double best_score;
@@ -104,7 +105,8 @@ int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng) {
         const int64_t violations = fgi_local_violations(t->local);
         const double score = fgi_local_score(t->local);
         if (violations > t->best_violations ||
-            (violations == t->best_violations && score <= t->best_score + fgi_local_tolerance(t->local, t->best_score))) continue;
+            (violations == t->best_violations && score <= t->best_score + fgi_local_tolerance(t->local, t->best_score)))
+            continue;
         t->best_violations = violations;
         t->best_score = score;
         t->stale = t->n_undo = 0;

@@ -11,26 +11,26 @@ struct fgi_thin {
     fgi_rng rng;
     const int32_t *region;
     int64_t n_region;
-    int32_t *label_bits;       /* per variable: log2 of its labels in 1/FGI_LOG_UNIT */
-    int32_t *one_bit, *bits;   /* the same for two states each; what counts this time */
+    int32_t *label_bits;     /* per variable: log2 of its labels in 1/FGI_LOG_UNIT */
+    int32_t *one_bit, *bits; /* the same for two states each; what counts this time */
     uint8_t *state;
-    int32_t **adjacent;        /* per variable: neighbours in the region, with stale entries */
+    int32_t **adjacent; /* per variable: neighbours in the region, with stale entries */
     int32_t *degree, *room;
-    int32_t *size;             /* clique table, 1/FGI_LOG_UNIT bits */
-    int32_t *next, *previous;  /* lists of variables of equal size, -1 ends */
+    int32_t *size;            /* clique table, 1/FGI_LOG_UNIT bits */
+    int32_t *next, *previous; /* lists of variables of equal size, -1 ends */
     int32_t head[LARGEST_LIMIT + 1], tail[LARGEST_LIMIT + 1];
     int32_t smallest;
     int32_t *alive, *alive_at; /* the variables still in play, and where each is in that list */
     int64_t n_alive;
     int32_t *mark;
     int32_t stamp;
-    int64_t loaded;            /* how much of the region has its neighbours */
+    int64_t loaded; /* how much of the region has its neighbours */
     int64_t operations, cost;
     /* sweep */
     int32_t front[FGI_BLOCK_DIMENSIONS]; /* variables met but not yet eliminated */
     int32_t n_front, front_bits;
     uint8_t *met;
-    int32_t *open;             /* how many neighbours of a variable of the front have not been met */
+    int32_t *open; /* how many neighbours of a variable of the front have not been met */
     int64_t next_seed;
     /* result */
     int32_t *order, *position;
@@ -63,8 +63,8 @@ fgi_thin *fgi_thin_create(const fgi_model *m) {
     s->position = fgi_alloc(n, sizeof(int32_t));
     s->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
     if (!s->label_bits || !s->one_bit || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next ||
-        !s->previous || !s->alive ||
-        !s->alive_at || !s->mark || !s->met || !s->open || !s->order || !s->position || !s->sep_begin) {
+        !s->previous || !s->alive || !s->alive_at || !s->mark || !s->met || !s->open || !s->order || !s->position ||
+        !s->sep_begin) {
         fgi_thin_free(s);
         return NULL;
     }
@@ -104,7 +104,8 @@ const fgi_elimination *fgi_thin_elimination(const fgi_thin *s) { return &s->out;
 int64_t fgi_thin_operations(const fgi_thin *s) { return s->operations; }
 int64_t fgi_thin_cost(const fgi_thin *s) { return s->cost; }
 
-/* ---- lists by size ------------------------------------------------------------------------------------------------ */
+/* ---- lists by size ------------------------------------------------------------------------------------------------
+ */
 
 static void unlink_variable(fgi_thin *s, int32_t v) {
     if (s->size[v] > s->options.log_limit) return;
@@ -135,7 +136,8 @@ static void resize(fgi_thin *s, int32_t v, int32_t size) {
     link_variable(s, v);
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------------------------- */
+/* ---- the graph ----------------------------------------------------------------------------------------------------
+ */
 
 static fgi_rc append(fgi_thin *s, int32_t v, int32_t neighbour) {
     if (s->degree[v] == s->room[v]) {
@@ -263,7 +265,8 @@ static void give_up_some(fgi_thin *s) {
     give_up(s, v);
 }
 
-/* ---- sweep -------------------------------------------------------------------------------------------------------- */
+/* ---- sweep --------------------------------------------------------------------------------------------------------
+ */
 
 /* A variable has been met or given up: its neighbours in the front wait for one less. */
 static void close_variable(fgi_thin *s, int32_t v) {
@@ -289,7 +292,8 @@ static int32_t unmet_neighbour(fgi_thin *s, int32_t v) {
         s->operations++;
         if (s->state[u] != ALIVE || s->met[u]) continue;
         tried++;
-        for (int32_t j = 0; j < s->degree[u]; j++) unmet += s->state[s->adjacent[u][j]] == ALIVE && !s->met[s->adjacent[u][j]];
+        for (int32_t j = 0; j < s->degree[u]; j++)
+            unmet += s->state[s->adjacent[u][j]] == ALIVE && !s->met[s->adjacent[u][j]];
         s->operations += s->degree[u];
         if (unmet >= best_open) continue;
         best_open = unmet;
@@ -402,7 +406,8 @@ fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done) {
     finish(s);
     for (int32_t k = 0; k < s->n_front; k++) s->met[s->front[k]] = 0;
     for (int64_t k = 0; k < s->n_region; k++) s->state[s->region[k]] = OUTSIDE;
-    s->out = (fgi_elimination){.n = s->out.n, .order = s->order, .position = s->position, .sep_begin = s->sep_begin, .sep = s->sep};
+    s->out = (fgi_elimination){
+        .n = s->out.n, .order = s->order, .position = s->position, .sep_begin = s->sep_begin, .sep = s->sep};
     *done = 1;
     return FGI_OK;
 }

@@ -16,13 +16,16 @@
 
 enum { FUZZ_CAPACITY = 1 << 14 };
 
-typedef struct fuzz_text { char at[FUZZ_CAPACITY]; int64_t n; } fuzz_text;
+typedef struct fuzz_text {
+    char at[FUZZ_CAPACITY];
+    int64_t n;
+} fuzz_text;
 
-static const char *const FUZZ_TOKENS[] = {
-    "0", "1", "2", "3", "4", "8", "16", "-1", "1e15", "1000000000000000", "99999999999999999999", "2147483647", "2147483648",
-    "nan", "inf", "-inf", "1e-400", "1e400", "1e-99999999999", "4.9e-324", "1.7976931348623157e308",
-    "0.1234567890123456789012345678901234567890", "0000000000000000000000000000000000000001",
-    "0x10", "+5", "1.5.5", "..", "e5", "1e", "1e+", "-", "+", "1#", "MARKOV", "BAYES", "\x01\xff", "\n", "\n\n", "\r\n", "\t"};
+static const char *const FUZZ_TOKENS[] = {"0", "1", "2", "3", "4", "8", "16", "-1", "1e15", "1000000000000000",
+    "99999999999999999999", "2147483647", "2147483648", "nan", "inf", "-inf", "1e-400", "1e400", "1e-99999999999",
+    "4.9e-324", "1.7976931348623157e308", "0.1234567890123456789012345678901234567890",
+    "0000000000000000000000000000000000000001", "0x10", "+5", "1.5.5", "..", "e5", "1e", "1e+", "-", "+", "1#",
+    "MARKOV", "BAYES", "\x01\xff", "\n", "\n\n", "\r\n", "\t"};
 
 static int64_t fuzz_below(fgi_rng *g, int64_t n) { return n > 0 ? fgi_rng_below(g, n) : 0; }
 
@@ -49,8 +52,12 @@ static void fuzz_value(fgi_rng *g, char *text, size_t size) {
     case 3: snprintf(text, size, "%.25f", v); break;
     case 4: snprintf(text, size, "%.40f", 1.0 + (v - 0.5) * 1e-9); break;
     case 5: snprintf(text, size, "%.16e", ldexp(v, (int)fgi_rng_below(g, 2100) - 1080)); break;
-    case 6: snprintf(text, size, "%llue%d", (unsigned long long)fgi_rng_next(g), (int)fgi_rng_below(g, 700) - 360); break;
-    case 7: snprintf(text, size, "%llu.%d", (unsigned long long)(fgi_rng_next(g) >> 11) * 2 + 1, (int)fgi_rng_below(g, 2)); break;
+    case 6:
+        snprintf(text, size, "%llue%d", (unsigned long long)fgi_rng_next(g), (int)fgi_rng_below(g, 700) - 360);
+        break;
+    case 7:
+        snprintf(text, size, "%llu.%d", (unsigned long long)(fgi_rng_next(g) >> 11) * 2 + 1, (int)fgi_rng_below(g, 2));
+        break;
     default: snprintf(text, size, "0.0005"); break;
     }
 }
@@ -102,7 +109,9 @@ static void fuzz_damage(fgi_rng *g, fuzz_text *t) {
     int64_t at = fuzz_below(g, t->n), from = at, to = at;
     char word[96];
     switch (fgi_rng_below(g, 9)) {
-    case 0: if (t->n) t->at[at] = (char)fgi_rng_next(g); break;
+    case 0:
+        if (t->n) t->at[at] = (char)fgi_rng_next(g);
+        break;
     case 1: t->n = at; break;
     case 2: fuzz_cut(t, at, 1 + fuzz_below(g, 8)); break;
     case 3: /* another token in place of this one */
@@ -121,14 +130,19 @@ static void fuzz_damage(fgi_rng *g, fuzz_text *t) {
         memcpy(word, t->at + at, (size_t)to);
         fuzz_insert(t, fuzz_below(g, t->n), word, to);
         break;
-    case 7: fuzz_value(g, word, sizeof word); fuzz_insert(t, at, word, (int64_t)strlen(word)); break;
-    default: if (t->n) t->at[at] ^= (char)(1 << fgi_rng_below(g, 8)); break;
+    case 7:
+        fuzz_value(g, word, sizeof word);
+        fuzz_insert(t, at, word, (int64_t)strlen(word));
+        break;
+    default:
+        if (t->n) t->at[at] ^= (char)(1 << fgi_rng_below(g, 8));
+        break;
     }
 }
 
 /* Reads the text in pieces of at most `piece` bytes (each a copy of its own, so that reading past it is seen). */
-static fgi_rc fuzz_read(const fuzz_text *t, int logs, int64_t piece, fgi_rng *g, fgi_model **out, int64_t *given,
-                        fgi_error *err) {
+static fgi_rc fuzz_read(
+    const fuzz_text *t, int logs, int64_t piece, fgi_rng *g, fgi_model **out, int64_t *given, fgi_error *err) {
     fgi_uai *r = NULL;
     fgi_rc rc = fgi_uai_create(logs, &r, err);
     for (int64_t at = 0; !rc && at < t->n;) {
@@ -146,7 +160,8 @@ static fgi_rc fuzz_read(const fuzz_text *t, int logs, int64_t piece, fgi_rng *g,
     return rc;
 }
 
-/* Equal bits, except where potentials have none to spare: scores below 1e-34, and sums of scores of subnormal potentials. */
+/* Equal bits, except where potentials have none to spare: scores below 1e-34, and sums of scores of subnormal
+ * potentials. */
 static int fuzz_same_score(double a, double b) {
     return a == b || (fabs(a) < 1e-33 && fabs(b) < 1e-33) || (a < -708.0 && fabs(a - b) <= 1e-15 * fabs(a));
 }
@@ -169,12 +184,12 @@ static int fuzz_same(const fgi_model *a, const fgi_model *b) {
         if (memcmp(fgi_factor_vars(s, f), fgi_factor_vars(t, f), (size_t)arity * sizeof(int32_t))) return 0;
     }
     return fuzz_same_doubles(a->t->values, b->t->values, s->values_begin[s->n_tables]) &&
-           fuzz_same_doubles(a->u->values, b->u->values, s->unary_begin[s->n_vars]);
+        fuzz_same_doubles(a->u->values, b->u->values, s->unary_begin[s->n_vars]);
 }
 
 /*
- * Written and read back it is the same model; with `exact` off only readable (scores below 1e-34 become 0 as potentials).
- * Potentials outside the range of a double may be refused.
+ * Written and read back it is the same model; with `exact` off only readable (scores below 1e-34 become 0 as
+ * potentials). Potentials outside the range of a double may be refused.
  */
 static int fuzz_round_trip(const fgi_model *m, int logs, int exact, fgi_rng *g) {
     static fuzz_text text; /* large, and only one at a time */
@@ -187,7 +202,8 @@ static int fuzz_round_trip(const fgi_model *m, int logs, int exact, fgi_rng *g) 
     if (fgi_uai_writer_create(m, logs, 0, &w, &err)) return 0;
     for (;;) {
         fgi_rc rc = FGI_NO_MEMORY;
-        if (FUZZ_CAPACITY - text.n >= 4096) rc = fgi_uai_writer_next(w, text.at + text.n, 256 + fgi_rng_below(g, 1024), &n, &err);
+        if (FUZZ_CAPACITY - text.n >= 4096)
+            rc = fgi_uai_writer_next(w, text.at + text.n, 256 + fgi_rng_below(g, 1024), &n, &err);
         if (rc) { /* too long for this buffer, or refused: then with a reason */
             fine = rc == FGI_NO_MEMORY || (rc == FGI_BAD_FORMAT && !logs && strstr(err.message, ".LG"));
             break;
@@ -253,7 +269,8 @@ static int fuzz_many(uint64_t first, int64_t n) {
         const char *wrong = fuzz_one(first + (uint64_t)k, &text);
         if (!wrong) continue;
         failures++;
-        fprintf(stderr, "input %llu: %s\n%.*s\n", (unsigned long long)(first + (uint64_t)k), wrong, (int)text.n, text.at);
+        fprintf(
+            stderr, "input %llu: %s\n%.*s\n", (unsigned long long)(first + (uint64_t)k), wrong, (int)text.n, text.at);
     }
     return failures;
 }

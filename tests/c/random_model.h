@@ -6,25 +6,27 @@
 #include "model/model.h"
 #include "base/util.h"
 
-#define CHECK(condition) \
-    do { \
-        if (!(condition)) { \
+#define CHECK(condition)                                                    \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            return 1; \
-        } \
+            return 1;                                                       \
+        }                                                                   \
     } while (0)
 
 enum { MAX_VARS = 12, MAX_FACTORS = 20, MAX_VALUES = 2000 };
 
 /* A random model with pairwise, ternary and implicit factors; `forbidden` per cent of the entries are -inf. */
 static fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forbidden, int tree) {
-    int32_t cards[MAX_VARS], table_kind[MAX_FACTORS], table_arity[MAX_FACTORS], dims[3 * MAX_FACTORS], tables[MAX_FACTORS], vars[3 * MAX_FACTORS];
+    int32_t cards[MAX_VARS], table_kind[MAX_FACTORS], table_arity[MAX_FACTORS], dims[3 * MAX_FACTORS],
+        tables[MAX_FACTORS], vars[3 * MAX_FACTORS];
     double unary[MAX_VARS * 4], params[2 * MAX_FACTORS], values[MAX_VALUES], weight[MAX_FACTORS];
     uint8_t transposed[MAX_FACTORS];
     int64_t var_begin[MAX_FACTORS + 1] = {0}, n_dims = 0, n_values = 0, n_unary = 0;
     for (int i = 0; i < n_vars; i++) {
         cards[i] = 1 + (int32_t)fgi_rng_below(rng, 4);
-        for (int a = 0; a < cards[i]; a++) unary[n_unary++] = fgi_rng_below(rng, 400) < forbidden ? -INFINITY : fgi_rng_unit(rng) - 0.5;
+        for (int a = 0; a < cards[i]; a++)
+            unary[n_unary++] = fgi_rng_below(rng, 400) < forbidden ? -INFINITY : fgi_rng_unit(rng) - 0.5;
     }
     if (tree) n_factors = n_vars - 1;
     for (int f = 0; f < n_factors; f++) {
@@ -48,7 +50,8 @@ static fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forb
         weight[f] = 0.5 + fgi_rng_unit(rng);
         table_arity[f] = arity;
         transposed[f] = arity == 2 && fgi_rng_below(rng, 2);
-        table_kind[f] = arity == 2 && !tree && fgi_rng_below(rng, 3) == 0 ? 1 + (int32_t)fgi_rng_below(rng, 3) : FGI_DENSE;
+        table_kind[f] =
+            arity == 2 && !tree && fgi_rng_below(rng, 3) == 0 ? 1 + (int32_t)fgi_rng_below(rng, 3) : FGI_DENSE;
         params[2 * f] = fgi_rng_unit(rng);
         params[2 * f + 1] = 1 + fgi_rng_unit(rng);
         if (table_kind[f] != FGI_DENSE) {
@@ -60,11 +63,26 @@ static fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forb
             dims[n_dims++] = cards[v[transposed[f] ? 1 - k : k]];
             states *= cards[v[k]];
         }
-        for (int64_t y = 0; y < states; y++) values[n_values++] = fgi_rng_below(rng, 100) < forbidden ? -INFINITY : 2 * fgi_rng_unit(rng) - 1;
+        for (int64_t y = 0; y < states; y++)
+            values[n_values++] = fgi_rng_below(rng, 100) < forbidden ? -INFINITY : 2 * fgi_rng_unit(rng) - 1;
     }
-    fgi_model_spec spec = {.n_vars = n_vars, .cards = cards, .unary = unary, .constant = 0.25, .n_tables = n_factors, .table_kind = table_kind,
-                           .table_arity = table_arity, .dims = dims, .params = params, .values = values, .n_values = n_values, .n_factors = n_factors,
-                           .factor_table = tables, .factor_weight = weight, .factor_transposed = transposed, .var_begin = var_begin, .vars = vars};
+    fgi_model_spec spec = {.n_vars = n_vars,
+        .cards = cards,
+        .unary = unary,
+        .constant = 0.25,
+        .n_tables = n_factors,
+        .table_kind = table_kind,
+        .table_arity = table_arity,
+        .dims = dims,
+        .params = params,
+        .values = values,
+        .n_values = n_values,
+        .n_factors = n_factors,
+        .factor_table = tables,
+        .factor_weight = weight,
+        .factor_transposed = transposed,
+        .var_begin = var_begin,
+        .vars = vars};
     fgi_model *m = NULL;
     fgi_error err;
     if (fgi_model_create(&spec, &m, &err)) fprintf(stderr, "model: %s\n", err.message);

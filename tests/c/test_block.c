@@ -24,8 +24,12 @@ static int one(fgi_rng *rng, int forbidden) {
             if (fgi_rng_below(rng, 3) && !(fuse && other[i] == labels[i])) region[size++] = i;
         }
         fgi_local_assign(l, labels);
-        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)), .cost_limit = 1 << 20,
-                                    .sample = 1 + round % 3, .last_in_first = 50, .sweep = round % 2, .two_states = fuse};
+        fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)),
+            .cost_limit = 1 << 20,
+            .sample = 1 + round % 3,
+            .last_in_first = 50,
+            .sweep = round % 2,
+            .two_states = fuse};
         fgi_thin_start(subset, region, size, &options, fgi_rng_next(rng));
         while (!done) CHECK(fgi_thin_step(subset, 1 + round * 7, &done) == FGI_OK);
         const fgi_elimination *e = fgi_thin_elimination(subset);
@@ -46,7 +50,8 @@ static int one(fgi_rng *rng, int forbidden) {
             CHECK(!below(violations, score, trial_violations, x));
             int64_t k = 0;
             while (k < e->n) { /* count on, in states of the variables */
-                const int32_t v = e->order[k++], first = fuse ? labels[v] : 0, last = fuse ? other[v] : m->s->cards[v] - 1;
+                const int32_t v = e->order[k++], first = fuse ? labels[v] : 0,
+                              last = fuse ? other[v] : m->s->cards[v] - 1;
                 const int carry = trial[v] == last;
                 trial[v] = carry ? first : fuse ? other[v] : trial[v] + 1;
                 if (!carry) break;

@@ -23,7 +23,8 @@ static double normal(fgi_rng *r, double forbidden) {
 
 /* A model with dense tables of arity 2 and 3 and some Potts tables, weights and transposition. */
 static fgi_model *random_model(fgi_rng *r, double forbidden) {
-    int32_t cards[MOST_VARS], kind[MOST_FACTORS], arity[MOST_FACTORS], dims[3 * MOST_FACTORS], table[MOST_FACTORS], vars[3 * MOST_FACTORS];
+    int32_t cards[MOST_VARS], kind[MOST_FACTORS], arity[MOST_FACTORS], dims[3 * MOST_FACTORS], table[MOST_FACTORS],
+        vars[3 * MOST_FACTORS];
     double unary[3 * MOST_VARS], params[2 * MOST_FACTORS], values[27 * MOST_FACTORS], weight[MOST_FACTORS];
     uint8_t transposed[MOST_FACTORS];
     int64_t begin[MOST_FACTORS + 1] = {0}, n_dims = 0, n_values = 0, n_labels = 0;
@@ -56,9 +57,23 @@ static fgi_model *random_model(fgi_rng *r, double forbidden) {
         }
         for (int64_t k = 0; k < size; k++) values[n_values++] = normal(r, forbidden);
     }
-    fgi_model_spec spec = {.n_vars = n, .cards = cards, .unary = unary, .constant = normal(r, 0), .n_tables = m, .table_kind = kind, .table_arity = arity,
-                           .dims = dims, .params = params, .values = values, .n_values = n_values, .n_factors = m, .factor_table = table,
-                           .factor_weight = weight, .factor_transposed = transposed, .var_begin = begin, .vars = vars};
+    fgi_model_spec spec = {.n_vars = n,
+        .cards = cards,
+        .unary = unary,
+        .constant = normal(r, 0),
+        .n_tables = m,
+        .table_kind = kind,
+        .table_arity = arity,
+        .dims = dims,
+        .params = params,
+        .values = values,
+        .n_values = n_values,
+        .n_factors = m,
+        .factor_table = table,
+        .factor_weight = weight,
+        .factor_transposed = transposed,
+        .var_begin = begin,
+        .vars = vars};
     fgi_model *model = NULL;
     fgi_error err;
     if (fgi_model_create(&spec, &model, &err)) {
@@ -109,7 +124,9 @@ static void check_one(uint64_t seed) {
     expect(best == -INFINITY || close_to(score, best), "labels of the elimination", seed);
     expect(fgi_model_factors(m) == 0 || isnan(eliminate(m, labels, 0)) || !isnan(value), "memory limit", seed);
 
-    for (int32_t reductions = 1; reductions <= 255; reductions = reductions < 128 ? 2 * reductions : reductions == 128 ? 255 : 256) {
+    for (int32_t reductions = 1; reductions <= 255; reductions = reductions < 128 ? 2 * reductions
+             : reductions == 128                                                  ? 255
+                                                                                  : 256) {
         fgi_presolve *p;
         fgi_presolve_info info;
         fgi_presolve_options options = fgi_presolve_options_default();
@@ -121,7 +138,8 @@ static void check_one(uint64_t seed) {
         fgi_presolve_info_get(p, &info);
         expect(!info.infeasible || best == -INFINITY, "claim of infeasibility", seed);
         if (!info.infeasible) {
-            expect(close_to(eliminate(fgi_presolve_model(p), reduced, 1e9), best), "optimum of the reduced model", seed);
+            expect(
+                close_to(eliminate(fgi_presolve_model(p), reduced, 1e9), best), "optimum of the reduced model", seed);
             if (best > -INFINITY) {
                 fgi_presolve_expand(p, reduced, labels, NULL);
                 fgi_model_score(m, labels, &score, NULL);

@@ -9,7 +9,8 @@
 enum { MAX_VARS = 24, MAX_CARD = 6, MAX_FACTORS = 40, MAX_VALUES = 1 << 14 };
 
 typedef struct random_model {
-    int32_t cards[MAX_VARS], table_arity[MAX_FACTORS], dims[3 * MAX_FACTORS], factor_table[MAX_FACTORS], vars[3 * MAX_FACTORS];
+    int32_t cards[MAX_VARS], table_arity[MAX_FACTORS], dims[3 * MAX_FACTORS], factor_table[MAX_FACTORS],
+        vars[3 * MAX_FACTORS];
     int64_t var_begin[MAX_FACTORS + 1];
     double unary[MAX_VARS * MAX_CARD], values[MAX_VALUES];
     fgi_model_spec spec;
@@ -27,8 +28,8 @@ static double random_score(fgi_rng *rng, double forbid) {
     return fgi_rng_unit(rng) < forbid ? -INFINITY : 4 * fgi_rng_unit(rng) - 2;
 }
 
-static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_card, int32_t max_arity, int32_t n_factors,
-                     double forbid) {
+static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_card, int32_t max_arity,
+    int32_t n_factors, double forbid) {
     memset(r, 0, sizeof *r);
     int64_t labels = 0, slots = 0, values = 0;
     for (int32_t i = 0; i < n_vars; i++) {
@@ -36,11 +37,13 @@ static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_
         for (int32_t a = 0; a < r->cards[i]; a++) r->unary[labels++] = random_score(rng, forbid / 2);
     }
     for (int32_t f = 0; f < n_factors; f++) {
-        int32_t arity = 2 + (int32_t)fgi_rng_below(rng, max_arity - 1), first = (int32_t)fgi_rng_below(rng, n_vars - arity + 1);
+        int32_t arity = 2 + (int32_t)fgi_rng_below(rng, max_arity - 1),
+                first = (int32_t)fgi_rng_below(rng, n_vars - arity + 1);
         int64_t size = 1;
         for (int32_t k = 0; k < arity; k++) { /* distinct: one of each residue class */
             int32_t v = (first + k) % n_vars;
-            if (k == arity - 1 && first + k < n_vars - 1) v = first + k + (int32_t)fgi_rng_below(rng, n_vars - first - k);
+            if (k == arity - 1 && first + k < n_vars - 1)
+                v = first + k + (int32_t)fgi_rng_below(rng, n_vars - first - k);
             r->vars[slots] = v;
             r->dims[slots++] = r->cards[v];
             size *= r->cards[v];
@@ -50,9 +53,18 @@ static void generate(random_model *r, fgi_rng *rng, int32_t n_vars, int32_t max_
         r->var_begin[f + 1] = slots;
         for (int64_t k = 0; k < size; k++) r->values[values++] = random_score(rng, forbid);
     }
-    r->spec = (fgi_model_spec){.n_vars = n_vars, .cards = r->cards, .unary = r->unary, .n_tables = n_factors,
-                               .table_arity = r->table_arity, .dims = r->dims, .values = r->values, .n_values = values,
-                               .n_factors = n_factors, .factor_table = r->factor_table, .var_begin = r->var_begin, .vars = r->vars};
+    r->spec = (fgi_model_spec){.n_vars = n_vars,
+        .cards = r->cards,
+        .unary = r->unary,
+        .n_tables = n_factors,
+        .table_arity = r->table_arity,
+        .dims = r->dims,
+        .values = r->values,
+        .n_values = values,
+        .n_factors = n_factors,
+        .factor_table = r->factor_table,
+        .var_begin = r->var_begin,
+        .vars = r->vars};
 }
 
 static double brute_force(const fgi_model *m, const random_model *r) {
@@ -67,9 +79,13 @@ static double brute_force(const fgi_model *m, const random_model *r) {
     }
 }
 
-typedef struct outcome { fgi_info info; int32_t labels[MAX_VARS]; } outcome;
+typedef struct outcome {
+    fgi_info info;
+    int32_t labels[MAX_VARS];
+} outcome;
 
-static outcome solve(const fgi_model *m, int32_t threads, int32_t algorithm, double seconds, int64_t iterations, fgi_solver **keep) {
+static outcome solve(
+    const fgi_model *m, int32_t threads, int32_t algorithm, double seconds, int64_t iterations, fgi_solver **keep) {
     outcome o;
     memset(&o, 0, sizeof o);
     fgi_settings settings = fgi_settings_default();
@@ -94,8 +110,8 @@ static outcome solve(const fgi_model *m, int32_t threads, int32_t algorithm, dou
 }
 
 static int same(const outcome *a, const outcome *b) {
-    return a->info.score == b->info.score && a->info.bound == b->info.bound && a->info.iterations == b->info.iterations &&
-           memcmp(a->labels, b->labels, sizeof a->labels) == 0;
+    return a->info.score == b->info.score && a->info.bound == b->info.bound &&
+        a->info.iterations == b->info.iterations && memcmp(a->labels, b->labels, sizeof a->labels) == 0;
 }
 
 static void check(const outcome *o, double optimum, uint64_t seed) {
@@ -127,7 +143,8 @@ static void test_small(uint64_t seed) {
         double *x = malloc((size_t)labels * sizeof *x), *mu = malloc((size_t)(n > 0 ? n : 1) * sizeof *mu);
         expect(x && mu && fgi_solver_marginals(s, x), "no marginals", seed);
         if (n >= 0) {
-            expect(fgi_solver_messages(s, mu) == FGI_OK && fgi_solver_warm_start(s, mu, NULL) == FGI_OK, "no messages", seed);
+            expect(fgi_solver_messages(s, mu) == FGI_OK && fgi_solver_warm_start(s, mu, NULL) == FGI_OK, "no messages",
+                seed);
             expect(fgi_solver_update(s, m, NULL) == FGI_OK, "no update", seed);
             outcome again;
             memset(&again, 0, sizeof again);

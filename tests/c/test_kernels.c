@@ -1,4 +1,5 @@
-/* Every SIMD kernel gives the bits of the portable one, and both agree with a plain double loop; so do the implicit tables. */
+/* Every SIMD kernel gives the bits of the portable one, and both agree with a plain double loop; so do the implicit
+ * tables. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +38,8 @@ static void test_products(fgi_rng *rng, int64_t rows, int64_t cols, int forbidde
     for (int64_t k = 0; k < MAX_SIDE; k++) hf[k] = (float)(h[k] = draw(rng, forbidden));
     plain->maxplus_rows(t, rows, cols, w, h, a);
     best->maxplus_rows(t, rows, cols, w, h, b);
-    CHECK(!memcmp(a, b, (size_t)cols * sizeof *a), "maxplus_rows differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    CHECK(!memcmp(a, b, (size_t)cols * sizeof *a), "maxplus_rows differs at %lld x %lld\n", (long long)rows,
+        (long long)cols);
     for (int64_t c = 0; c < cols; c++) {
         double expected = -INFINITY;
         for (int64_t r = 0; r < rows; r++) expected = fmax(expected, w * t[r * cols + c] + h[r]);
@@ -45,7 +47,8 @@ static void test_products(fgi_rng *rng, int64_t rows, int64_t cols, int forbidde
     }
     plain->maxplus_cols(t, rows, cols, w, h, a);
     best->maxplus_cols(t, rows, cols, w, h, b);
-    CHECK(!memcmp(a, b, (size_t)rows * sizeof *a), "maxplus_cols differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    CHECK(!memcmp(a, b, (size_t)rows * sizeof *a), "maxplus_cols differs at %lld x %lld\n", (long long)rows,
+        (long long)cols);
     for (int64_t r = 0; r < rows; r++) {
         double expected = -INFINITY;
         for (int64_t c = 0; c < cols; c++) expected = fmax(expected, w * t[r * cols + c] + h[c]);
@@ -53,10 +56,12 @@ static void test_products(fgi_rng *rng, int64_t rows, int64_t cols, int forbidde
     }
     plain->maxplus_rows_f32(tf, rows, cols, (float)w, hf, af);
     best->maxplus_rows_f32(tf, rows, cols, (float)w, hf, bf);
-    CHECK(!memcmp(af, bf, (size_t)cols * sizeof *af), "maxplus_rows_f32 differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    CHECK(!memcmp(af, bf, (size_t)cols * sizeof *af), "maxplus_rows_f32 differs at %lld x %lld\n", (long long)rows,
+        (long long)cols);
     plain->maxplus_cols_f32(tf, rows, cols, (float)w, hf, af);
     best->maxplus_cols_f32(tf, rows, cols, (float)w, hf, bf);
-    CHECK(!memcmp(af, bf, (size_t)rows * sizeof *af), "maxplus_cols_f32 differs at %lld x %lld\n", (long long)rows, (long long)cols);
+    CHECK(!memcmp(af, bf, (size_t)rows * sizeof *af), "maxplus_cols_f32 differs at %lld x %lld\n", (long long)rows,
+        (long long)cols);
 }
 
 static void test_vectors(fgi_rng *rng, int64_t n) {
@@ -87,9 +92,10 @@ static void test_implicit(fgi_rng *rng, int32_t kind, int64_t from, int64_t to) 
     fgi_maxplus_implicit(kind, p0, p1, w, h, from, out, to, scratch);
     for (int64_t b = 0; b < to; b++) {
         double expected = -INFINITY;
-        for (int64_t a = 0; a < from; a++) expected = fmax(expected, w * fgi_implicit_at(kind, p0, p1, (int32_t)a, (int32_t)b) + h[a]);
-        CHECK(out[b] == expected || fabs(out[b] - expected) <= 1e-12 * (1 + fabs(expected)), "implicit kind %d (%g, %g) is wrong: %.17g, not %.17g\n", kind, p0, p1,
-              out[b], expected);
+        for (int64_t a = 0; a < from; a++)
+            expected = fmax(expected, w * fgi_implicit_at(kind, p0, p1, (int32_t)a, (int32_t)b) + h[a]);
+        CHECK(out[b] == expected || fabs(out[b] - expected) <= 1e-12 * (1 + fabs(expected)),
+            "implicit kind %d (%g, %g) is wrong: %.17g, not %.17g\n", kind, p0, p1, out[b], expected);
     }
 }
 
@@ -97,9 +103,11 @@ int main(void) {
     fgi_rng rng = {1};
     for (int64_t rows = 1; rows <= 40; rows++)
         for (int64_t cols = 1; cols <= 70; cols++) test_products(&rng, rows, cols, rows % 3 == 0 ? 30 : 0);
-    for (int k = 0; k < 60; k++) test_products(&rng, 1 + fgi_rng_below(&rng, MAX_SIDE), 1 + fgi_rng_below(&rng, MAX_SIDE), k % 2 ? 95 : 0);
+    for (int k = 0; k < 60; k++)
+        test_products(&rng, 1 + fgi_rng_below(&rng, MAX_SIDE), 1 + fgi_rng_below(&rng, MAX_SIDE), k % 2 ? 95 : 0);
     for (int64_t n = 1; n <= 70; n++) test_vectors(&rng, n);
-    for (int k = 0; k < 3000; k++) test_implicit(&rng, 1 + k % 3, 1 + fgi_rng_below(&rng, 30), 1 + fgi_rng_below(&rng, 30));
+    for (int k = 0; k < 3000; k++)
+        test_implicit(&rng, 1 + k % 3, 1 + fgi_rng_below(&rng, 30), 1 + fgi_rng_below(&rng, 30));
     if (failures) fprintf(stderr, "%d failures\n", failures);
     return failures != 0;
 }

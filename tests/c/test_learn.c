@@ -1,4 +1,5 @@
-/* Learning core under the sanitizers: small random problems of every kind through every method, exported and imported again. */
+/* Learning core under the sanitizers: small random problems of every kind through every method, exported and imported
+ * again. */
 #include <stdio.h>
 #include <string.h>
 #include "fginfer_learn.h"
@@ -8,17 +9,28 @@ enum { N = 12, K = 5, D = 4, MOST = 4 };
 
 typedef struct problem {
     fgi_learn_data data;
-    int64_t token_begin[N + 1], row_begin[N * MOST * (MOST + 1) + 1], choice_begin[N * MOST + 1], truth_begin[N + 1], edge_begin[N + 1];
-    int32_t feature[N * MOST * (MOST + 1) * 2], truth[N * MOST * 2], choice[N * MOST * K], edge_u[N * MOST], edge_v[N * MOST];
+    int64_t token_begin[N + 1], row_begin[N * MOST * (MOST + 1) + 1], choice_begin[N * MOST + 1], truth_begin[N + 1],
+        edge_begin[N + 1];
+    int32_t feature[N * MOST * (MOST + 1) * 2], truth[N * MOST * 2], choice[N * MOST * K], edge_u[N * MOST],
+        edge_v[N * MOST];
     double value[N * MOST * (MOST + 1) * 2];
 } problem;
 
 static void make(problem *p, int kind, int edges, int candidates, uint64_t seed) {
-    fgi_rng r = { seed };
+    fgi_rng r = {seed};
     memset(p, 0, sizeof *p);
-    p->data = (fgi_learn_data){ .kind = kind, .edges = edges, .n_examples = N, .token_begin = p->token_begin, .n_features = D,
-                                .n_labels = kind == FGI_LEARN_CHOICES ? 0 : K, .projective = kind == FGI_LEARN_CHOICES,
-                                .row_begin = p->row_begin, .feature = p->feature, .value = p->value, .truth = p->truth, .n_edge_features = 1 };
+    p->data = (fgi_learn_data){.kind = kind,
+        .edges = edges,
+        .n_examples = N,
+        .token_begin = p->token_begin,
+        .n_features = D,
+        .n_labels = kind == FGI_LEARN_CHOICES ? 0 : K,
+        .projective = kind == FGI_LEARN_CHOICES,
+        .row_begin = p->row_begin,
+        .feature = p->feature,
+        .value = p->value,
+        .truth = p->truth,
+        .n_edge_features = 1};
     int64_t tokens = 0, rows = 0, choices = 0, n_edges = 0, on = 0;
     for (int i = 0; i < N; i++) {
         int64_t length = kind == FGI_LEARN_SETS ? 1 : 1 + fgi_rng_below(&r, MOST);
@@ -30,7 +42,8 @@ static void make(problem *p, int kind, int edges, int candidates, uint64_t seed)
                     p->value[2 * rows + j] = fgi_rng_unit(&r) - 0.5;
                     p->row_begin[rows + 1] = 2 * rows + 2;
                 }
-            if (kind != FGI_LEARN_SETS) p->truth[tokens] = kind == FGI_LEARN_CHOICES ? (int32_t)t : (int32_t)fgi_rng_below(&r, K);
+            if (kind != FGI_LEARN_SETS)
+                p->truth[tokens] = kind == FGI_LEARN_CHOICES ? (int32_t)t : (int32_t)fgi_rng_below(&r, K);
             if (kind == FGI_LEARN_CHOICES) choices += alternatives;
             else if (candidates)
                 for (int32_t y = 0; y < K; y++)
@@ -41,7 +54,8 @@ static void make(problem *p, int kind, int edges, int candidates, uint64_t seed)
                 p->edge_v[n_edges++] = (int32_t)fgi_rng_below(&r, t);
             }
         }
-        for (int32_t l = 0; kind == FGI_LEARN_SETS && l < K; l++) if (fgi_rng_below(&r, 3) == 0) p->truth[on++] = l;
+        for (int32_t l = 0; kind == FGI_LEARN_SETS && l < K; l++)
+            if (fgi_rng_below(&r, 3) == 0) p->truth[on++] = l;
         p->token_begin[i + 1] = tokens;
         p->truth_begin[i + 1] = on;
         p->edge_begin[i + 1] = n_edges;
@@ -49,10 +63,17 @@ static void make(problem *p, int kind, int edges, int candidates, uint64_t seed)
     if (kind == FGI_LEARN_CHOICES || candidates) p->data.choice_begin = p->choice_begin;
     if (candidates) p->data.choice = p->choice;
     if (kind == FGI_LEARN_SETS) p->data.truth_begin = p->truth_begin;
-    if (edges == FGI_EDGES_LIST) p->data.edge_begin = p->edge_begin, p->data.edge_u = p->edge_u, p->data.edge_v = p->edge_v;
+    if (edges == FGI_EDGES_LIST)
+        p->data.edge_begin = p->edge_begin, p->data.edge_u = p->edge_u, p->data.edge_v = p->edge_v;
 }
 
-#define CHECK(x) do { if (!(x)) { printf("line %d: %s\n", __LINE__, #x); return 1; } } while (0)
+#define CHECK(x)                                   \
+    do {                                           \
+        if (!(x)) {                                \
+            printf("line %d: %s\n", __LINE__, #x); \
+            return 1;                              \
+        }                                          \
+    } while (0)
 
 static int run_block(problem *p, int method, int threads) {
     fgi_learner *L, *M;
@@ -60,7 +81,8 @@ static int run_block(problem *p, int method, int threads) {
     int32_t order[N];
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, threads, &L, &err) == FGI_OK);
-    fgi_learn_settings s = { .method = method, .averaging = 1, .max_answers = 3, .batch = threads > 1 ? 5 : 1, .C = 0.5, .threshold = 1e-3 };
+    fgi_learn_settings s = {
+        .method = method, .averaging = 1, .max_answers = 3, .batch = threads > 1 ? 5 : 1, .C = 0.5, .threshold = 1e-3};
     for (int pass = 0; pass < 6; pass++) {
         int64_t next = 0;
         CHECK(fgi_learn_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
@@ -104,7 +126,8 @@ static int hand_over(fgi_learner *L, const fgi_gdmm_settings *s, int64_t tokens,
         vertices += counts[b] = (int32_t)fgi_gdmm_away_size(*g, b, &width);
         labels += counts[b] * width;
     }
-    const int64_t n = fgi_gdmm_step_size(*g, &width), work[4] = { info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched };
+    const int64_t n = fgi_gdmm_step_size(*g, &width),
+                  work[4] = {info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched};
     int32_t *vertex = fgi_calloc(labels, 4), *greedy = fgi_calloc(width, 4);
     double *weights = fgi_calloc(vertices, 8), *slopes = fgi_calloc(n, 8);
     fgi_gdmm_export_away(*g, weights, vertex);
@@ -134,7 +157,13 @@ static int run_gdmm(problem *p, int brute, int away) {
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, 1 + brute, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { .C = 0.5, .eta = away ? 0.3 : 1, .partitions = 2, .brute_force = brute, .seed = 1, .batch = brute ? 3 : 1, .away = away };
+    fgi_gdmm_settings s = {.C = 0.5,
+        .eta = away ? 0.3 : 1,
+        .partitions = 2,
+        .brute_force = brute,
+        .seed = 1,
+        .batch = brute ? 3 : 1,
+        .away = away};
     CHECK(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
     const int64_t blocks = away ? (N + away - 1) / away : N;
     for (int pass = 0, calls = 0; pass < (away ? 400 : 200); pass++) {
@@ -144,7 +173,8 @@ static int run_gdmm(problem *p, int brute, int away) {
             if (++calls % 5 == 0 && hand_over(L, &s, p->data.token_begin[N], &g)) return 1;
         }
         CHECK(fgi_gdmm_pass(g, order, blocks, &next, INFINITY, &err) == FGI_OK && next == blocks);
-        if (pass % 50 == 0) CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
+        if (pass % 50 == 0)
+            CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
     }
     CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
     CHECK(upper - lower < 0.1 * upper);
@@ -161,12 +191,13 @@ static int run_sets(problem *p, int brute) {
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
     CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
-    fgi_gdmm_settings s = { .C = 0.5, .eta = 1, .partitions = 1, .brute_force = brute, .seed = 1 };
+    fgi_gdmm_settings s = {.C = 0.5, .eta = 1, .partitions = 1, .brute_force = brute, .seed = 1};
     CHECK(fgi_gdmm_sets_create(L, &s, 2, &g, &err) == FGI_OK);
     for (int pass = 0; pass < 200; pass++) {
         int64_t next = 0;
         CHECK(fgi_gdmm_sets_pass(g, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
-        if (pass % 50 == 0) CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
+        if (pass % 50 == 0)
+            CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
     }
     CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
     CHECK(upper - lower < 0.1 * upper);
@@ -180,11 +211,12 @@ int main(void) {
     for (uint64_t seed = 0; seed < 4; seed++)
         for (int method = FGI_LEARN_BCFW; method <= FGI_LEARN_SSG; method++)
             for (int shape = 0; shape < 7; shape++) {
-                const int kinds[] = { 0, 0, 0, 0, 1, 2, 2 }, edges[] = { 0, 1, 1, 2, 0, 0, 1 };
+                const int kinds[] = {0, 0, 0, 0, 1, 2, 2}, edges[] = {0, 1, 1, 2, 0, 0, 1};
                 make(&p, kinds[shape], edges[shape], shape == 2, seed);
                 if (run_block(&p, method, 1 + (int)(seed % 2) * 2)) return 1;
                 p.data.n_labels = 100; /* enough for Viterbi to skip rows */
-                if (kinds[shape] == FGI_LEARN_LABELS && shape != 2 && run_block(&p, method, 1 + (int)(seed % 2) * 2)) return 1;
+                if (kinds[shape] == FGI_LEARN_LABELS && shape != 2 && run_block(&p, method, 1 + (int)(seed % 2) * 2))
+                    return 1;
             }
     for (uint64_t seed = 0; seed < 4; seed++)
         for (int shape = 0; shape < 8; shape++) {

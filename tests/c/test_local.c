@@ -38,29 +38,29 @@ static int random_moves(fgi_rng *rng) {
     for (int step = 0; step < 200; step++) {
         int32_t var = (int32_t)fgi_rng_below(rng, n);
         switch (fgi_rng_below(rng, 4)) {
-            case 0:
-                fgi_local_flip(l, var, (int32_t)fgi_rng_below(rng, m->s->cards[var]));
-                fgi_local_push(l, var);
-                break;
-            case 1:
-                memcpy(labels, fgi_local_labels(l), (size_t)n * sizeof *labels);
-                for (int i = 0; i < n; i++)
-                    if (fgi_rng_below(rng, step % 2 ? 8 : 2) == 0) labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
-                fgi_local_assign(l, labels);
-                CHECK(memcmp(labels, fgi_local_labels(l), (size_t)n * sizeof *labels) == 0);
-                break;
-            case 2: {
-                int64_t before = fgi_local_violations(l);
-                double score = fgi_local_score(l);
-                int done = fgi_local_ascend(l, 1 + fgi_rng_below(rng, 100));
-                int64_t after = fgi_local_violations(l);
-                CHECK(after < before || (after == before && fgi_local_score(l) >= score - 1e-12));
-                if (done)
-                    for (int32_t i = 0; i < n; i++) CHECK(fgi_local_best_label(l, i) == fgi_local_labels(l)[i]);
-                break;
-            }
-            default:
-                if (label_scores_agree(m, l, var)) return 1;
+        case 0:
+            fgi_local_flip(l, var, (int32_t)fgi_rng_below(rng, m->s->cards[var]));
+            fgi_local_push(l, var);
+            break;
+        case 1:
+            memcpy(labels, fgi_local_labels(l), (size_t)n * sizeof *labels);
+            for (int i = 0; i < n; i++)
+                if (fgi_rng_below(rng, step % 2 ? 8 : 2) == 0) labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
+            fgi_local_assign(l, labels);
+            CHECK(memcmp(labels, fgi_local_labels(l), (size_t)n * sizeof *labels) == 0);
+            break;
+        case 2: {
+            int64_t before = fgi_local_violations(l);
+            double score = fgi_local_score(l);
+            int done = fgi_local_ascend(l, 1 + fgi_rng_below(rng, 100));
+            int64_t after = fgi_local_violations(l);
+            CHECK(after < before || (after == before && fgi_local_score(l) >= score - 1e-12));
+            if (done)
+                for (int32_t i = 0; i < n; i++) CHECK(fgi_local_best_label(l, i) == fgi_local_labels(l)[i]);
+            break;
+        }
+        default:
+            if (label_scores_agree(m, l, var)) return 1;
         }
         if (agrees(m, l)) return 1;
     }

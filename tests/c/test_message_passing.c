@@ -1,5 +1,5 @@
-/* The message-passing solvers on small random models: no memory errors (run under sanitizers), the same bits with portable and with
- * SIMD kernels and in one slice or many, and never a bound below a score. */
+/* The message-passing solvers on small random models: no memory errors (run under sanitizers), the same bits with
+ * portable and with SIMD kernels and in one slice or many, and never a bound below a score. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,16 +16,21 @@ static int failures = 0;
         }                                 \
     } while (0)
 
-static double draw(fgi_rng *rng, int forbidden) { return fgi_rng_below(rng, 100) < forbidden ? -INFINITY : 4 * fgi_rng_unit(rng) - 2; }
+static double draw(fgi_rng *rng, int forbidden) {
+    return fgi_rng_below(rng, 100) < forbidden ? -INFINITY : 4 * fgi_rng_unit(rng) - 2;
+}
 
-/* Variables in two groups of equal label counts, so that tables can be shared and transposed; one ternary table if asked for. `few`: all
- * variables have that many labels, but for the first, which has one more and implicit tables only. */
+/* Variables in two groups of equal label counts, so that tables can be shared and transposed; one ternary table if
+ * asked for. `few`: all variables have that many labels, but for the first, which has one more and implicit tables
+ * only. */
 static fgi_model *random_model(fgi_rng *rng, int forbidden, int ternary, int32_t few) {
     int32_t cards[N_VARS], kind[N_TABLES], arity[N_TABLES], dims[3 * N_TABLES], table[N_FACTORS], vars[3 * N_FACTORS];
-    static double unary[N_VARS * MAX_CARD], values[N_TABLES * MAX_CARD * MAX_CARD * 2], params[2 * N_TABLES], weight[N_FACTORS];
+    static double unary[N_VARS * MAX_CARD], values[N_TABLES * MAX_CARD * MAX_CARD * 2], params[2 * N_TABLES],
+        weight[N_FACTORS];
     uint8_t transposed[N_FACTORS];
     int64_t var_begin[N_FACTORS + 1] = {0}, n_values = 0, n_dims = 0;
-    const int32_t k0 = few ? few : 1 + (int32_t)fgi_rng_below(rng, MAX_CARD), k1 = few ? few : 1 + (int32_t)fgi_rng_below(rng, MAX_CARD);
+    const int32_t k0 = few ? few : 1 + (int32_t)fgi_rng_below(rng, MAX_CARD),
+                  k1 = few ? few : 1 + (int32_t)fgi_rng_below(rng, MAX_CARD);
     for (int i = 0; i < N_VARS; i++) cards[i] = i % 2 ? k1 : k0;
     if (few) cards[0]++;
     for (int i = 0; i < N_VARS * MAX_CARD; i++) unary[i] = draw(rng, forbidden / 4);
@@ -64,9 +69,23 @@ static fgi_model *random_model(fgi_rng *rng, int forbidden, int ternary, int32_t
         }
         var_begin[f + 1] = at;
     }
-    fgi_model_spec spec = {.n_vars = N_VARS, .cards = cards, .unary = unary, .constant = 0.5, .n_tables = N_TABLES, .table_kind = kind,
-                           .table_arity = arity, .dims = dims, .params = params, .values = values, .n_values = n_values, .n_factors = N_FACTORS,
-                           .factor_table = table, .factor_weight = weight, .factor_transposed = transposed, .var_begin = var_begin, .vars = vars};
+    fgi_model_spec spec = {.n_vars = N_VARS,
+        .cards = cards,
+        .unary = unary,
+        .constant = 0.5,
+        .n_tables = N_TABLES,
+        .table_kind = kind,
+        .table_arity = arity,
+        .dims = dims,
+        .params = params,
+        .values = values,
+        .n_values = n_values,
+        .n_factors = N_FACTORS,
+        .factor_table = table,
+        .factor_weight = weight,
+        .factor_transposed = transposed,
+        .var_begin = var_begin,
+        .vars = vars};
     fgi_model *m = NULL;
     fgi_error err = {0};
     if (fgi_model_create(&spec, &m, &err)) {
@@ -76,7 +95,12 @@ static fgi_model *random_model(fgi_rng *rng, int forbidden, int ternary, int32_t
     return m;
 }
 
-typedef struct outcome { double score, bound; int32_t status; int64_t iterations; double checksum; } outcome;
+typedef struct outcome {
+    double score, bound;
+    int32_t status;
+    int64_t iterations;
+    double checksum;
+} outcome;
 
 static outcome solve(const fgi_model *m, int32_t method, int32_t precision, int sliced) {
     fgi_settings settings = fgi_settings_default();
@@ -112,8 +136,8 @@ static outcome solve(const fgi_model *m, int32_t method, int32_t precision, int 
 }
 
 static int same(outcome a, outcome b) {
-    return !memcmp(&a.score, &b.score, sizeof a.score) && !memcmp(&a.bound, &b.bound, sizeof a.bound) && a.status == b.status && a.iterations == b.iterations &&
-           !memcmp(&a.checksum, &b.checksum, sizeof a.checksum);
+    return !memcmp(&a.score, &b.score, sizeof a.score) && !memcmp(&a.bound, &b.bound, sizeof a.bound) &&
+        a.status == b.status && a.iterations == b.iterations && !memcmp(&a.checksum, &b.checksum, sizeof a.checksum);
 }
 
 int main(void) {
@@ -123,14 +147,17 @@ int main(void) {
         const int few = round < 24 ? 0 : 2 + round % 7;
         fgi_model *m = random_model(&rng, round % 3 ? 0 : few ? 6 : 20, !few && round % 2, few);
         if (!m) return 1;
-        for (size_t k = 0; k < (few ? 1 : sizeof methods / sizeof *methods); k++) /* few labels are special to the first, TRW-S */
+        for (size_t k = 0; k < (few ? 1 : sizeof methods / sizeof *methods);
+             k++) /* few labels are special to the first, TRW-S */
             for (int32_t precision = 1; precision <= (methods[k] == FGI_TRWS ? 2 : 1); precision++) {
                 outcome whole = solve(m, methods[k], precision, 0), sliced = solve(m, methods[k], precision, 1);
                 fgi_kernels_force(&fgi_kernels_scalar);
                 outcome scalar = solve(m, methods[k], precision, 0);
                 fgi_kernels_force(NULL);
-                CHECK(same(whole, sliced), "round %d, method %d, precision %d: slices change the result\n", round, methods[k], precision);
-                CHECK(same(whole, scalar), "round %d, method %d, precision %d: kernels change the result\n", round, methods[k], precision);
+                CHECK(same(whole, sliced), "round %d, method %d, precision %d: slices change the result\n", round,
+                    methods[k], precision);
+                CHECK(same(whole, scalar), "round %d, method %d, precision %d: kernels change the result\n", round,
+                    methods[k], precision);
             }
         fgi_model_free(m);
     }

@@ -1,17 +1,17 @@
-/* model/model.c and model/condition.c: malformed specs are refused with a message, potentials are copied on write, and conditioning agrees
- * with the whole model. */
+/* model/model.c and model/condition.c: malformed specs are refused with a message, potentials are copied on write, and
+ * conditioning agrees with the whole model. */
 #include <stdio.h>
 #include <string.h>
 #include "model/model.h"
 #include "base/util.h"
 
 static int failures;
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
+#define CHECK(what)                                                    \
+    do {                                                               \
+        if (!(what)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            failures++; \
-        } \
+            failures++;                                                \
+        }                                                              \
     } while (0)
 
 static const int32_t cards[] = {2, 3, 2};
@@ -29,9 +29,21 @@ static fgi_model_spec good(void) {
     for (int k = 0; k < 22; k++) values[k] = k % 7 - 3;
     values[9] = -INFINITY;
     return (fgi_model_spec){
-        .n_vars = 3, .cards = cards, .unary = unary, .constant = 1.5, .n_tables = 3, .table_arity = arity, .dims = dims,
-        .values = values, .n_values = 22, .n_factors = 4, .factor_table = factor_table, .factor_weight = weight,
-        .factor_transposed = transposed, .var_begin = var_begin, .vars = vars,
+        .n_vars = 3,
+        .cards = cards,
+        .unary = unary,
+        .constant = 1.5,
+        .n_tables = 3,
+        .table_arity = arity,
+        .dims = dims,
+        .values = values,
+        .n_values = 22,
+        .n_factors = 4,
+        .factor_table = factor_table,
+        .factor_weight = weight,
+        .factor_transposed = transposed,
+        .var_begin = var_begin,
+        .vars = vars,
     };
 }
 
@@ -72,7 +84,8 @@ static void malformed_specs(void) {
     BAD(factor_table, no_table, "table 3 of 3");
     BAD(factor_table, negative_table, "table -1 of 3");
     BAD(factor_table, other_arity, "factor 2 has 2 variables");
-    static const double w_zero[] = {1, 0, 1, 1}, w_nan[] = {1, NAN, 1, 1}, w_inf[] = {1, 1, INFINITY, 1}, w_huge[] = {1, 1e308, 1, 1};
+    static const double w_zero[] = {1, 0, 1, 1}, w_nan[] = {1, NAN, 1, 1}, w_inf[] = {1, 1, INFINITY, 1},
+                        w_huge[] = {1, 1e308, 1, 1};
     BAD(factor_weight, w_zero, "weight 0");
     BAD(factor_weight, w_nan, "factor 1 has weight");
     BAD(factor_weight, w_inf, "factor 2 has weight");
@@ -82,7 +95,8 @@ static void malformed_specs(void) {
     static const int64_t b_start[] = {1, 2, 4, 6, 9}, b_down[] = {0, 2, 1, 6, 9};
     BAD(var_begin, b_start, "start at 0");
     BAD(var_begin, b_down, "decreases");
-    static const int32_t v_far[] = {0, 1, 1, 3, 0, 2, 0, 1, 2}, v_minus[] = {0, -1, 1, 2, 0, 2, 0, 1, 2}, v_twice[] = {0, 1, 1, 2, 2, 2, 0, 1, 2};
+    static const int32_t v_far[] = {0, 1, 1, 3, 0, 2, 0, 1, 2}, v_minus[] = {0, -1, 1, 2, 0, 2, 0, 1, 2},
+                         v_twice[] = {0, 1, 1, 2, 2, 2, 0, 1, 2};
     BAD(vars, v_far, "variable 3 of 3");
     BAD(vars, v_minus, "variable -1");
     BAD(vars, v_twice, "variable 2 twice");
@@ -100,7 +114,15 @@ static void malformed_specs(void) {
 static void bad_implicit(int32_t kind, double p0, double p1, const char *message) {
     const int32_t k[] = {kind}, v[] = {0, 1}, t[] = {0}, two[] = {2, 2}, a[] = {2};
     const double p[] = {p0, p1};
-    fgi_model_spec s = {.n_vars = 2, .cards = two, .n_tables = 1, .table_kind = k, .table_arity = a, .params = p, .n_factors = 1, .factor_table = t, .vars = v};
+    fgi_model_spec s = {.n_vars = 2,
+        .cards = two,
+        .n_tables = 1,
+        .table_kind = k,
+        .table_arity = a,
+        .params = p,
+        .n_factors = 1,
+        .factor_table = t,
+        .vars = v};
     refused("implicit", &s, message);
 }
 

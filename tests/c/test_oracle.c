@@ -1,21 +1,22 @@
-/* Oracles against the dense scan, from several threads at once on one shared, lazily built order; updatable tables and rankings
- * against plain arrays. Meant to be run under the sanitizers, TSan above all. */
+/* Oracles against the dense scan, from several threads at once on one shared, lazily built order; updatable tables and
+ * rankings against plain arrays. Meant to be run under the sanitizers, TSan above all. */
 #include <pthread.h>
 #include <stdio.h>
 #include "oracle/oracle.h"
 #include "base/util.h"
 
-#define CHECK(condition) \
-    do { \
-        if (!(condition)) { \
+#define CHECK(condition)                                                    \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            return 1; \
-        } \
+            return 1;                                                       \
+        }                                                                   \
     } while (0)
 
 enum { MAX_CARD = 60, THREADS = 4, ROUNDS = 300 };
 
-/* ---- static tables, shared by threads ------------------------------------------------------------------------------ */
+/* ---- static tables, shared by threads ------------------------------------------------------------------------------
+ */
 
 static double draw(fgi_rng *rng, int kind) {
     if (kind >= 2 && fgi_rng_below(rng, 4) == 0) return -INFINITY;
@@ -33,9 +34,21 @@ static fgi_model *make_model(fgi_rng *rng, int kind) {
     const int64_t begin[] = {0, 2, 4, 7, 9, 11, 13};
     const int64_t n_values = (MAX_CARD - 3) * MAX_CARD + 9 * 8 * 7;
     for (int64_t k = 0; k < n_values; k++) values[k] = draw(rng, kind);
-    fgi_model_spec spec = {.n_vars = 5, .cards = cards, .n_tables = 5, .table_kind = kinds, .table_arity = arity, .dims = dims,
-                           .params = params, .values = values, .n_values = n_values, .n_factors = 6, .factor_table = tables,
-                           .factor_weight = weight, .factor_transposed = transposed, .var_begin = begin, .vars = vars};
+    fgi_model_spec spec = {.n_vars = 5,
+        .cards = cards,
+        .n_tables = 5,
+        .table_kind = kinds,
+        .table_arity = arity,
+        .dims = dims,
+        .params = params,
+        .values = values,
+        .n_values = n_values,
+        .n_factors = 6,
+        .factor_table = tables,
+        .factor_weight = weight,
+        .factor_transposed = transposed,
+        .var_begin = begin,
+        .vars = vars};
     fgi_model *m = NULL;
     return fgi_model_create(&spec, &m, NULL) == FGI_OK ? m : NULL;
 }
@@ -66,7 +79,8 @@ static int ask(const fgi_model *m, fgi_rng *rng, fgi_oracle_scratch *w) {
     int64_t states = 1;
     for (int32_t k = 0; k < arity; k++) {
         const int32_t card = m->s->cards[fgi_factor_vars(m->s, f)[k]];
-        messages[k] = (fgi_message){draw_message(rng, card, labels[k], values[k], (int)fgi_rng_below(rng, 2)), labels[k], values[k]};
+        messages[k] = (fgi_message){
+            draw_message(rng, card, labels[k], values[k], (int)fgi_rng_below(rng, 2)), labels[k], values[k]};
         states *= card;
     }
     const int64_t excluded = fgi_rng_below(rng, states + 1) - 1, hint = fgi_rng_below(rng, states + 2) - 1;
@@ -130,7 +144,8 @@ static int test_parts(fgi_rng *rng) {
             while (!list || !list->complete) CHECK((list = fgi_order_extend(whole, values, k, a, list, &work)));
             for (int32_t j = 0; other && j < other->n; j++) CHECK(list->at[j] == other->at[j]);
             for (int32_t j = 1; j < list->n; j++) {
-                double before = values[fgi_axis_flat(x, a, list->at[j - 1])], here = values[fgi_axis_flat(x, a, list->at[j])];
+                double before = values[fgi_axis_flat(x, a, list->at[j - 1])],
+                       here = values[fgi_axis_flat(x, a, list->at[j])];
                 CHECK(before > here || (before == here && list->at[j - 1] < list->at[j]));
             }
         }
@@ -140,7 +155,8 @@ static int test_parts(fgi_rng *rng) {
     return 0;
 }
 
-/* ---- tables that change -------------------------------------------------------------------------------------------- */
+/* ---- tables that change --------------------------------------------------------------------------------------------
+ */
 
 static int test_updatable(fgi_rng *rng) {
     enum { ROWS = 13, COLS = 17 };
@@ -158,7 +174,8 @@ static int test_updatable(fgi_rng *rng) {
         fgi_message messages[2];
         double delta[2][COLS] = {{0}};
         for (int side = 0; side < 2; side++) {
-            messages[side] = (fgi_message){draw_message(rng, side ? COLS : ROWS, labels[side], values[side], 1), labels[side], values[side]};
+            messages[side] = (fgi_message){
+                draw_message(rng, side ? COLS : ROWS, labels[side], values[side], 1), labels[side], values[side]};
             for (int32_t k = 0; k < messages[side].n; k++) delta[side][labels[side][k]] = values[side][k];
         }
         const int64_t excluded = fgi_rng_below(rng, ROWS * COLS + 1) - 1;

@@ -1,5 +1,6 @@
-/* base/pool.c: every index exactly once, whatever the sizes; pools side by side; results independent of the number of threads.
- * Worth most under ThreadSanitizer. Also: solvers on several threads over snapshots of one model that is being changed. */
+/* base/pool.c: every index exactly once, whatever the sizes; pools side by side; results independent of the number of
+ * threads. Worth most under ThreadSanitizer. Also: solvers on several threads over snapshots of one model that is being
+ * changed. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,12 +9,12 @@
 #include "solver.h"
 
 static int failures;
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
+#define CHECK(what)                                                    \
+    do {                                                               \
+        if (!(what)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            failures++; \
-        } \
+            failures++;                                                \
+        }                                                              \
     } while (0)
 
 enum { MOST = 10007, THREADS = 4 };
@@ -55,7 +56,8 @@ static void *many_runs(void *unused) {
     int *bad = calloc(1, sizeof *bad);
     for (int repeat = 0; repeat < 20; repeat++)
         for (int s = 0; s < 8; s++)
-            for (int b = 0; b < 4; b++) *bad += harmonic(pool, sizes[s], blocks[b]) != harmonic(NULL, sizes[s], blocks[b]);
+            for (int b = 0; b < 4; b++)
+                *bad += harmonic(pool, sizes[s], blocks[b]) != harmonic(NULL, sizes[s], blocks[b]);
     fgi_pool_free(pool);
     return bad;
 }
@@ -68,8 +70,15 @@ static fgi_model *chain(void) {
     static const double params[] = {1, 0};
     for (int i = 0; i < N; i++) cards[i] = 3;
     for (int f = 0; f < N - 1; f++) vars[2 * f] = f, vars[2 * f + 1] = f + 1;
-    fgi_model_spec spec = {.n_vars = N, .cards = cards, .n_tables = 1, .table_kind = table_kind, .table_arity = arity, .params = params,
-                           .n_factors = N - 1, .factor_table = factor_table, .vars = vars};
+    fgi_model_spec spec = {.n_vars = N,
+        .cards = cards,
+        .n_tables = 1,
+        .table_kind = table_kind,
+        .table_arity = arity,
+        .params = params,
+        .n_factors = N - 1,
+        .factor_table = factor_table,
+        .vars = vars};
     fgi_model *m = NULL;
     CHECK(fgi_model_create(&spec, &m, NULL) == FGI_OK);
     return m;

@@ -1,4 +1,5 @@
-/* The search solver on random models, in short slices: no leak, no undefined step, the optimum of small models, guidance. */
+/* The search solver on random models, in short slices: no leak, no undefined step, the optimum of small models,
+ * guidance. */
 #include "random_model.h"
 #include "primal/search.h"
 

@@ -1,13 +1,14 @@
-/* io/uai_read.c, io/uai_write.c, base/decimal.c: a few thousand random attacks, and what every one of them takes for granted. */
+/* io/uai_read.c, io/uai_write.c, base/decimal.c: a few thousand random attacks, and what every one of them takes for
+ * granted. */
 #include "fuzz_uai.h"
 
 static int failures;
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
+#define CHECK(what)                                                    \
+    do {                                                               \
+        if (!(what)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            failures++; \
-        } \
+            failures++;                                                \
+        }                                                              \
     } while (0)
 
 static fgi_rc read_text(const char *text, int logs, fgi_model **m, fgi_error *err) {
@@ -52,8 +53,11 @@ static void test_errors(void) {
 
 static void test_texts(void) {
     char text[FGI_TEXT_SIZE];
-    static const struct { double value; const char *text; } known[] = {
-        {0.3, "0.3"}, {100.0, "100"}, {1e22, "1e22"}, {-2.5e-7, "-2.5e-7"}, {5e-324, "5e-324"}, {0.0, "0"}, {-0.0, "-0"}};
+    static const struct {
+        double value;
+        const char *text;
+    } known[] = {{0.3, "0.3"}, {100.0, "100"}, {1e22, "1e22"}, {-2.5e-7, "-2.5e-7"}, {5e-324, "5e-324"}, {0.0, "0"},
+        {-0.0, "-0"}};
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         int n = fgi_text_of_double(known[k].value, text);
         CHECK(n == (int)strlen(known[k].text) && !memcmp(text, known[k].text, (size_t)n));

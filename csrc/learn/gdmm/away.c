@@ -1,14 +1,15 @@
 /* learn/gdmm/away.c - Frank-Wolfe with away steps: step 1 of gdmm by Algorithm 2 of gdmm-learning.txt.
  *
  * All factors of a block of examples move together. alpha = sum_v c_v v, a vertex v taking one state y_f per factor:
- * v_f = C (e_truth - e_{y_f}). With slope(v) = sum_f grad_f(y_f) - grad_f(truth), <grad, v> = -C slope(v): the greedy vertex
- * (15) has the largest slope (a factor whose truth is best stays at the truth: the vertex 0 of its shifted simplex), the away
- * vertex (16) the least among those in use. The step (17) is exact: -<grad, d> / (|Phi^T d|^2 + rho sum |M_jf d_f - d_j|^2).
- * An away step ends at c / (1 - c), where v- has left alpha (the paper's bound c would leave c^2 of it).
+ * v_f = C (e_truth - e_{y_f}). With slope(v) = sum_f grad_f(y_f) - grad_f(truth), <grad, v> = -C slope(v): the greedy
+ * vertex (15) has the largest slope (a factor whose truth is best stays at the truth: the vertex 0 of its shifted
+ * simplex), the away vertex (16) the least among those in use. The step (17) is exact: -<grad, d> / (|Phi^T d|^2 + rho
+ * sum |M_jf d_f - d_j|^2). An away step ends at c / (1 - c), where v- has left alpha (the paper's bound c would leave
+ * c^2 of it).
  *
- * A block may be large, so a step goes from factor to factor in phases and can stop after each one. What was moved by then is
- * in order: up to MEASURE nothing moves, COMMIT moves alpha_f together with its share of w = Phi^T alpha, and the c_v follow
- * when it is through. */
+ * A block may be large, so a step goes from factor to factor in phases and can stop after each one. What was moved by
+ * then is in order: up to MEASURE nothing moves, COMMIT moves alpha_f together with its share of w = Phi^T alpha, and
+ * the c_v follow when it is through. */
 #include <string.h>
 #include "learn/gdmm/gdmm.h"
 
@@ -21,8 +22,8 @@ static span span_of(const fgi_gdmm *g, int64_t block) {
     const fgi_learn_data *d = &g->L->data;
     int64_t first = block * g->s.away, end = first + g->s.away;
     if (end > d->n_examples) end = d->n_examples;
-    return (span){ (int32_t)first, (int32_t)end, d->token_begin[first], d->token_begin[end],
-                   fgi_gdmm_edge_begin(g, (int32_t)first), fgi_gdmm_edge_begin(g, (int32_t)end) };
+    return (span){(int32_t)first, (int32_t)end, d->token_begin[first], d->token_begin[end],
+        fgi_gdmm_edge_begin(g, (int32_t)first), fgi_gdmm_edge_begin(g, (int32_t)end)};
 }
 
 int64_t fgi_away_width(const fgi_gdmm *g, int64_t block) {
@@ -107,7 +108,8 @@ void fgi_away_free(fgi_gdmm *g) {
 static fgi_rc move_weights(fgi_gdmm *g, fgi_away_step *s) {
     fgi_away *a = &g->away[s->block];
     const size_t size = (size_t)fgi_away_width(g, s->block) * sizeof **a->vertex;
-    const int dropped = s->sign < 0 && s->size == s->most; /* exactly: the others keep their shares and are scaled to sum 1 */
+    const int dropped =
+        s->sign < 0 && s->size == s->most; /* exactly: the others keep their shares and are scaled to sum 1 */
     int32_t at = s->chosen;
     double total = 0;
     if (at == a->n) { /* a greedy vertex may be in use already */
@@ -128,13 +130,14 @@ static fgi_rc move_weights(fgi_gdmm *g, fgi_away_step *s) {
     return FGI_OK;
 }
 
-/* ---- a factor in each phase --------------------------------------------------------------------------------------- */
+/* ---- a factor in each phase ---------------------------------------------------------------------------------------
+ */
 
 typedef struct factor {
     int32_t example;
-    int64_t token, edge;   /* its number; the other is -1 */
-    int64_t place;         /* of its label, or two, in a vertex */
-    int64_t first;         /* token of the example */
+    int64_t token, edge; /* its number; the other is -1 */
+    int64_t place;       /* of its label, or two, in a vertex */
+    int64_t first;       /* token of the example */
 } factor;
 
 static int64_t factor_begin(const fgi_gdmm *g, int32_t i, int edges) {
@@ -149,7 +152,8 @@ static factor factor_at(const fgi_gdmm *g, fgi_away_step *s, const span *r) {
     if (i < r->first || i >= r->end || factor_begin(g, i, edges) > number) i = r->first;
     while (factor_begin(g, i + 1, edges) <= number) i++;
     s->example = i;
-    return (factor){ i, edges ? -1 : number, edges ? number : -1, edges ? tokens + 2 * rest : s->at, g->L->data.token_begin[i] };
+    return (factor){
+        i, edges ? -1 : number, edges ? number : -1, edges ? tokens + 2 * rest : s->at, g->L->data.token_begin[i]};
 }
 
 /* SLOPES: the greedy state, and what the factor adds to all slopes. */
@@ -159,7 +163,8 @@ static fgi_rc add_slopes(fgi_gdmm *g, fgi_away_step *s, const factor *f) {
     int32_t *greedy = s->greedy + f->place;
     if (f->token >= 0) {
         double value;
-        const int32_t z = d->truth[f->token], best = fgi_gdmm_unary_argmax(g, f->token, &value); /* leaves gradients of all in use */
+        const int32_t z = d->truth[f->token],
+                      best = fgi_gdmm_unary_argmax(g, f->token, &value); /* leaves gradients of all in use */
         const double truth = g->scores[z];
         *greedy = best >= 0 && value > truth ? best : z;
         for (int32_t v = 0; v < a->n; v++) s->slope[v] += g->scores[a->vertex[v][f->place]] - truth;
@@ -191,7 +196,9 @@ static fgi_rc make_room(fgi_gdmm *g, const factor *f, const int32_t *y) {
     int known = y[0] == truth[e->u] && y[1] == truth[e->v];
     for (int32_t s = 0; s < e->n && !known; s++) known = e->state[2 * s] == y[0] && e->state[2 * s + 1] == y[1];
     if (known) return FGI_OK;
-    if (fgi_support_insert(g, &g->tokens[f->first + e->u], y[0]) < 0 || fgi_support_insert(g, &g->tokens[f->first + e->v], y[1]) < 0) return FGI_NO_MEMORY;
+    if (fgi_support_insert(g, &g->tokens[f->first + e->u], y[0]) < 0 ||
+        fgi_support_insert(g, &g->tokens[f->first + e->v], y[1]) < 0)
+        return FGI_NO_MEMORY;
     if (!fgi_edge_reserve(g, e, e->n + 1)) return FGI_NO_MEMORY;
     e->state[2 * e->n] = y[0], e->state[2 * e->n + 1] = y[1];
     e->beta[e->n++] = 0.0;
@@ -221,7 +228,8 @@ static fgi_rc pair_entries(fgi_gdmm *g, fgi_away_step *s, int64_t edge, int32_t 
 }
 
 /* An entry of the direction d = sign * (vertex - now), in the coordinate of a label. */
-static double along(const fgi_gdmm *g, const fgi_away_step *s, int32_t truth, int32_t state, int32_t label, double now) {
+static double along(
+    const fgi_gdmm *g, const fgi_away_step *s, int32_t truth, int32_t state, int32_t label, double now) {
     return s->sign * (g->s.C * ((label == truth) - (label == state)) - now);
 }
 
@@ -238,7 +246,8 @@ static fgi_rc walk_token(fgi_gdmm *g, fgi_away_step *s, int64_t token, int32_t y
     return rc;
 }
 
-static double beta_along(const fgi_gdmm *g, const fgi_away_step *s, const fgi_edge_block *e, int32_t at, const int32_t *y) {
+static double beta_along(
+    const fgi_gdmm *g, const fgi_away_step *s, const fgi_edge_block *e, int32_t at, const int32_t *y) {
     const int here = e->state[2 * at] == y[0] && e->state[2 * at + 1] == y[1];
     return s->sign * ((here ? g->s.C : 0.0) - e->beta[at]);
 }
@@ -258,7 +267,8 @@ static fgi_rc walk_edge(fgi_gdmm *g, fgi_away_step *s, const factor *f, const in
 }
 
 /* MEASURE: adds rho |M_jf d_f - d_j|^2 of both tokens of an edge; COMMIT: M_jf alpha_f moves. */
-static void walk_marginals(fgi_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y, const int32_t *vertex, const span *r) {
+static void walk_marginals(
+    fgi_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y, const int32_t *vertex, const span *r) {
     const fgi_edge_block *e = &g->edges[f->edge];
     for (int side = 0; side < 2; side++) {
         const int64_t token = f->first + (side ? e->v : e->u);
@@ -344,12 +354,8 @@ static int choose(fgi_gdmm *g, fgi_away_step *s) {
 static fgi_rc next_phase(fgi_gdmm *g, fgi_away_step *s) {
     s->at = 0;
     switch (s->phase) {
-    case FGI_AWAY_SLOPES:
-        s->phase = choose(g, s) ? FGI_AWAY_GATHER : FGI_AWAY_MULTIPLIERS;
-        break;
-    case FGI_AWAY_GATHER:
-        s->phase = FGI_AWAY_MEASURE, s->sum = 0.0;
-        break;
+    case FGI_AWAY_SLOPES: s->phase = choose(g, s) ? FGI_AWAY_GATHER : FGI_AWAY_MULTIPLIERS; break;
+    case FGI_AWAY_GATHER: s->phase = FGI_AWAY_MEASURE, s->sum = 0.0; break;
     case FGI_AWAY_MEASURE:
         s->size = s->descent < s->most * s->sum ? s->descent / s->sum : s->most;
         s->phase = FGI_AWAY_COMMIT;
@@ -362,8 +368,7 @@ static fgi_rc next_phase(fgi_gdmm *g, fgi_away_step *s) {
         s->phase = FGI_AWAY_MULTIPLIERS;
         break;
     }
-    default:
-        s->phase = FGI_AWAY_IDLE, s->block = 0;
+    default: s->phase = FGI_AWAY_IDLE, s->block = 0;
     }
     if (s->phase == FGI_AWAY_MULTIPLIERS) s->chosen = 0; /* it may be gone */
     return FGI_OK;

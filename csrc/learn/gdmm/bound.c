@@ -1,9 +1,10 @@
-/* learn/gdmm/bound.c - certificates of gdmm: an upper bound on the primal value and a feasible dual point, both factorwise.
+/* learn/gdmm/bound.c - certificates of gdmm: an upper bound on the primal value and a feasible dual point, both
+ * factorwise.
  *
  * For any messages m, max over the local polytope of the loss-augmented scores is at most the sum over blocks of
  * max_y grad(y) - grad(truth), since messages cancel at the truth: that bounds the LP-relaxed loss from above.
- * For the dual, unigram shares p_j are kept and every edge gets a coupling of p_u and p_v near its own q_f: any coupling is
- * consistent, so -G there is a true lower bound whatever the iterate's infeasibility. */
+ * For the dual, unigram shares p_j are kept and every edge gets a coupling of p_u and p_v near its own q_f: any
+ * coupling is consistent, so -G there is a true lower bound whatever the iterate's infeasibility. */
 #include "learn/gdmm/gdmm.h"
 
 static fgi_rc relaxed_loss(fgi_gdmm *g, int32_t i, double *loss) {
@@ -26,7 +27,9 @@ static fgi_rc relaxed_loss(fgi_gdmm *g, int32_t i, double *loss) {
         fgi_rc rc = fgi_gdmm_pair_argmax(g, i, e, &found);
         if (rc != FGI_OK) return rc;
         double truth = fgi_gdmm_pair_weight(g, e, zu, zv) +
-                       g->rho * (fgi_support_message(u, b->ku, fgi_support_find(u, zu)) + fgi_support_message(v, b->kv, fgi_support_find(v, zv)));
+            g->rho *
+                (fgi_support_message(u, b->ku, fgi_support_find(u, zu)) +
+                    fgi_support_message(v, b->kv, fgi_support_find(v, zv)));
         if (found.state >= 0 && found.value > truth) *loss += found.value - truth;
     }
     return FGI_OK;
@@ -52,18 +55,19 @@ static void put(fgi_gdmm *g, int64_t edge, int32_t zu, int32_t zv, int32_t a, in
     }
 }
 
-/* A coupling of the shares of u and v: the edge's own states, cut down to what both sides have, then the rest paired off in
- * order of the labels. left[side] holds the shares (times C) that are still to be placed. */
+/* A coupling of the shares of u and v: the edge's own states, cut down to what both sides have, then the rest paired
+ * off in order of the labels. left[side] holds the shares (times C) that are still to be placed. */
 static fgi_rc couple(fgi_gdmm *g, int32_t i, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_edge_block *e = &g->edges[edge];
     const int64_t first = d->token_begin[i];
-    const fgi_support *side[2] = { &g->tokens[first + e->u], &g->tokens[first + e->v] };
-    const int32_t z[2] = { d->truth[first + e->u], d->truth[first + e->v] };
+    const fgi_support *side[2] = {&g->tokens[first + e->u], &g->tokens[first + e->v]};
+    const int32_t z[2] = {d->truth[first + e->u], d->truth[first + e->v]};
     if (!fgi_gdmm_reserve(g, side[0]->n > side[1]->n ? side[0]->n : side[1]->n)) return FGI_NO_MEMORY;
-    double *left[2] = { g->mass, g->gain }, own = g->s.C;
+    double *left[2] = {g->mass, g->gain}, own = g->s.C;
     for (int s = 0; s < 2; s++)
-        for (int32_t at = 0; at < side[s]->n; at++) left[s][at] = (side[s]->label[at] == z[s] ? g->s.C : 0.0) - side[s]->value[at];
+        for (int32_t at = 0; at < side[s]->n; at++)
+            left[s][at] = (side[s]->label[at] == z[s] ? g->s.C : 0.0) - side[s]->value[at];
     for (int32_t s = 0; s <= e->n; s++) {
         int32_t a = s < e->n ? e->state[2 * s] : z[0], b = s < e->n ? e->state[2 * s + 1] : z[1];
         int32_t p = fgi_support_find(side[0], a), q = fgi_support_find(side[1], b);
@@ -82,14 +86,16 @@ static fgi_rc couple(fgi_gdmm *g, int32_t i, int64_t edge) {
         put(g, edge, z[0], z[1], side[0]->label[p], side[1]->label[q], mass);
         left[0][p] -= mass;
         left[1][q] -= mass;
-        if (left[0][p] <= 0) p++; else q++;
+        if (left[0][p] <= 0) p++;
+        else q++;
     }
     return FGI_OK;
 }
 
-/* Sum of squares of the pairwise weights in L->dense, which go back to zero; the unary weights are those of the iterate. */
+/* Sum of squares of the pairwise weights in L->dense, which go back to zero; the unary weights are those of the
+ * iterate. */
 static double squared_norm(fgi_gdmm *g) {
-    fgi_sum sum = { 0 };
+    fgi_sum sum = {0};
     for (int64_t k = 0; k < g->L->unary; k++)
         if (g->L->w[k] != 0.0) fgi_sum_add(&sum, g->L->w[k] * g->L->w[k]);
     for (int64_t k = g->L->unary; k < g->L->dimension; k++)
@@ -112,15 +118,17 @@ static double unary_loss(const fgi_gdmm *g, int64_t token) {
 
 fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err) {
     const fgi_learn_data *d = &g->L->data;
-    const int64_t calls[4] = { g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched };
-    fgi_sum loss = { 0 }, norm = { 0 }, gain = { 0 };
+    const int64_t calls[4] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched};
+    fgi_sum loss = {0}, norm = {0}, gain = {0};
     double worst = 0;
     fgi_rc rc = FGI_OK;
     for (int32_t i = 0; rc == FGI_OK && i < d->n_examples; i++) {
         double part = 0;
         rc = relaxed_loss(g, i, &part);
         fgi_sum_add(&loss, part);
-        for (int64_t e = fgi_gdmm_edge_begin(g, i); rc == FGI_OK && g->n_edges && e < fgi_gdmm_edge_begin(g, i + 1); e++) rc = couple(g, i, e);
+        for (int64_t e = fgi_gdmm_edge_begin(g, i); rc == FGI_OK && g->n_edges && e < fgi_gdmm_edge_begin(g, i + 1);
+             e++)
+            rc = couple(g, i, e);
     }
     for (int64_t t = 0; t < g->n_tokens; t++) {
         fgi_sum_add(&gain, unary_loss(g, t));
@@ -139,7 +147,7 @@ fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infe
 }
 
 static fgi_rc relaxed_at(fgi_gdmm *g, double *relaxed) {
-    fgi_sum loss = { 0 }, norm = { 0 };
+    fgi_sum loss = {0}, norm = {0};
     fgi_rc rc = FGI_OK;
     for (int32_t i = 0; rc == FGI_OK && i < g->L->data.n_examples; i++) {
         double part = 0;
@@ -156,7 +164,7 @@ fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *e
     fgi_learner *L = g->L;
     double *own = L->w;
     fgi_updatable **tables = g->tables;
-    const int64_t calls[4] = { g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched };
+    const int64_t calls[4] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched};
     fgi_rc rc = FGI_OK;
     L->w = w;
     g->tables = fgi_calloc(g->n_tables, sizeof *g->tables);

@@ -1,10 +1,11 @@
-/* learn/gdmm/gdmm.c - Greedy Direction Method of Multipliers for structural SVMs (gdmm-learning.txt, Algorithm 1 with Algorithm 4;
- * Algorithm 2 is in learn/gdmm/away.c).
+/* learn/gdmm/gdmm.c - Greedy Direction Method of Multipliers for structural SVMs (gdmm-learning.txt, Algorithm 1 with
+ * Algorithm 4; Algorithm 2 is in learn/gdmm/away.c).
  *
  * Every visit of an example runs, block by block: greedy oracle (15), active-set subproblem (25), weights; then the
- * multipliers (13) of that example, which no other example reads. In shares p = (C [y = truth] - alpha(y)) / C of a block's
- * simplex, the block step is p <- P(p + grad / (Q C)). For a unigram Q = |x|^2 + rho * degree is the whole Hessian, so the step
- * is exact; for an edge the subproblem is solved by pairwise steps with their own exact curvature. */
+ * multipliers (13) of that example, which no other example reads. In shares p = (C [y = truth] - alpha(y)) / C of a
+ * block's simplex, the block step is p <- P(p + grad / (Q C)). For a unigram Q = |x|^2 + rho * degree is the whole
+ * Hessian, so the step is exact; for an edge the subproblem is solved by pairwise steps with their own exact curvature.
+ */
 #include "learn/gdmm/gdmm.h"
 #include "base/simplex.h"
 
@@ -22,7 +23,8 @@ static fgi_rc visit_token(fgi_gdmm *g, int64_t token, double *loss) {
     if (Q == 0) return FGI_OK; /* no features and no edges: nothing to learn */
     int32_t n = t->n, place = best >= 0 ? fgi_support_find(t, best) : 0;
     if (!fgi_gdmm_reserve(g, n + 1)) return FGI_NO_MEMORY;
-    for (int32_t at = 0; at < n; at++) g->mass[at] = ((t->label[at] == z ? C : 0.0) - t->value[at]) / C + g->scores[t->label[at]] / (Q * C);
+    for (int32_t at = 0; at < n; at++)
+        g->mass[at] = ((t->label[at] == z ? C : 0.0) - t->value[at]) / C + g->scores[t->label[at]] / (Q * C);
     if (place < 0) g->mass[n++] = g->scores[best] / (Q * C);
     fgi_simplex_project(g->mass, n);
     double fresh = place < 0 ? g->mass[n - 1] : 0.0;
@@ -65,8 +67,8 @@ static inline void labels_of(const edge_visit *x, const fgi_edge_block *e, int32
     *b = s < e->n ? e->state[2 * s + 1] : x->zv;
 }
 
-/* Pairwise steps on (25) with the true Hessian: along e_up - e_down it is 2 |phi|^2 + 2 rho (labels in which they differ).
- * g->mass holds the shares times C, g->gain the gradients. */
+/* Pairwise steps on (25) with the true Hessian: along e_up - e_down it is 2 |phi|^2 + 2 rho (labels in which they
+ * differ). g->mass holds the shares times C, g->gain the gradients. */
 static void solve_edge(fgi_gdmm *g, const edge_visit *x, const fgi_edge_block *e) {
     const double norm = fgi_gdmm_edge_norm(g, x->edge);
     double first = 0;
@@ -106,7 +108,8 @@ static int shift_marginal(fgi_gdmm *g, fgi_support *t, int32_t k, int32_t label,
 static fgi_rc move_state(fgi_gdmm *g, const edge_visit *x, const fgi_edge_block *e, int32_t s, double beta_change) {
     int32_t a, b;
     labels_of(x, e, s, &a, &b);
-    if (!shift_marginal(g, x->u, e->ku, a, -beta_change) || !shift_marginal(g, x->v, e->kv, b, -beta_change)) return FGI_NO_MEMORY;
+    if (!shift_marginal(g, x->u, e->ku, a, -beta_change) || !shift_marginal(g, x->v, e->kv, b, -beta_change))
+        return FGI_NO_MEMORY;
     return fgi_gdmm_add_pair(g, x->edge, a, b, -beta_change);
 }
 
@@ -114,7 +117,8 @@ static fgi_rc visit_edge(fgi_gdmm *g, int32_t i, int64_t edge, double *loss) {
     const fgi_learn_data *d = &g->L->data;
     fgi_edge_block *e = &g->edges[edge];
     const int64_t first = d->token_begin[i], k = d->n_labels;
-    edge_visit x = { &g->tokens[first + e->u], &g->tokens[first + e->v], d->truth[first + e->u], d->truth[first + e->v], edge };
+    edge_visit x = {
+        &g->tokens[first + e->u], &g->tokens[first + e->v], d->truth[first + e->u], d->truth[first + e->v], edge};
     fgi_argmax found;
     fgi_rc rc = fgi_gdmm_pair_argmax(g, i, edge, &found);
     if (rc != FGI_OK) return rc;
@@ -215,9 +219,11 @@ fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *n
         int64_t n = g->proposal ? g->s.batch : 1;
         if (n > m - *next) n = m - *next;
         for (int64_t k = *next; k < *next + n; k++)
-            if (examples[k] < 0 || examples[k] >= known) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
+            if (examples[k] < 0 || examples[k] >= known)
+                return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
         fgi_rc rc = g->away ? fgi_away_visit(g, examples[*next], deadline) : visit_batch(g, examples + *next, n);
-        if (rc != FGI_OK) return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
+        if (rc != FGI_OK)
+            return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
         if (g->step.phase != FGI_AWAY_IDLE) break;
         *next += n;
         if (fgi_clock() >= deadline) break;

@@ -1,11 +1,10 @@
 /* learn/gdmm/gdmm.h - inside of gdmm for learning: supports of tokens, active states of edges, messages between them.
  *
- * Notation of gdmm-learning.txt with the signs of MATH.md section 5. alpha is at most C at the truth, <= 0 elsewhere, and sums to
- * 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps, for every label that has ever mattered,
- *     row 0           alpha_j
- *     row 1 + 2k      M_jf alpha_f    of its k-th edge
- *     row 2 + 2k      lambda_jf       of its k-th edge, scaled by 1/rho
- * so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k), zero for all other labels. */
+ * Notation of gdmm-learning.txt with the signs of MATH.md section 5. alpha is at most C at the truth, <= 0 elsewhere,
+ * and sums to 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps, for every label
+ * that has ever mattered, row 0           alpha_j row 1 + 2k      M_jf alpha_f    of its k-th edge row 2 + 2k lambda_jf
+ * of its k-th edge, scaled by 1/rho so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k), zero for all
+ * other labels. */
 #ifndef FGI_LEARN_GDMM_H
 #define FGI_LEARN_GDMM_H
 #include "learn/learn.h"
@@ -13,23 +12,23 @@
 
 typedef struct fgi_support {
     int32_t n, capacity, degree;
-    int32_t *label;     /* ascending; the true label is always there */
-    double *value;      /* 1 + 2 * degree rows of `capacity` */
+    int32_t *label; /* ascending; the true label is always there */
+    double *value;  /* 1 + 2 * degree rows of `capacity` */
 } fgi_support;
 
 typedef struct fgi_edge_block {
-    int32_t u, v;       /* token positions in the example */
-    int32_t ku, kv;     /* which edge it is of u, of v */
+    int32_t u, v;   /* token positions in the example */
+    int32_t ku, kv; /* which edge it is of u, of v */
     int32_t n, capacity;
-    int32_t *state;     /* pairs of labels, never the true pair */
+    int32_t *state; /* pairs of labels, never the true pair */
     double *beta;
 } fgi_edge_block;
 
 /* Algorithm 2 only: the vertices alpha of a block of examples is made of (learn/gdmm/away.c). */
 typedef struct fgi_away {
     int32_t n, capacity;
-    int32_t **vertex;   /* a label per token, two per edge */
-    double *weight;     /* c_v, sum 1 */
+    int32_t **vertex; /* a label per token, two per edge */
+    double *weight;   /* c_v, sum 1 */
 } fgi_away;
 
 enum { FGI_AWAY_IDLE, FGI_AWAY_SLOPES, FGI_AWAY_GATHER, FGI_AWAY_MEASURE, FGI_AWAY_COMMIT, FGI_AWAY_MULTIPLIERS };
@@ -37,14 +36,14 @@ enum { FGI_AWAY_IDLE, FGI_AWAY_SLOPES, FGI_AWAY_GATHER, FGI_AWAY_MEASURE, FGI_AW
 /* And the step of it that is under way: it may be left and taken up again after any factor. */
 typedef struct fgi_away_step {
     int32_t phase;
-    int64_t block, at;  /* the factor that comes next: first all tokens of the block, then its edges */
-    int32_t chosen;     /* the vertex in use to move away from, or (n) the greedy one to move to */
-    double sign;        /* direction d = sign * (vertex - alpha) */
+    int64_t block, at;               /* the factor that comes next: first all tokens of the block, then its edges */
+    int32_t chosen;                  /* the vertex in use to move away from, or (n) the greedy one to move to */
+    double sign;                     /* direction d = sign * (vertex - alpha) */
     double descent, most, sum, size; /* -<grad, d>, longest step, curvature so far, step */
     int32_t *greedy;
-    double *slope;      /* of the vertices in use, then of the greedy one */
-    double *dense;      /* Phi^T d while it is needed, else zero */
-    int32_t example;    /* of the last factor: a hint */
+    double *slope;   /* of the vertices in use, then of the greedy one */
+    double *dense;   /* Phi^T d while it is needed, else zero */
+    int32_t example; /* of the last factor: a hint */
 } fgi_away_step;
 
 struct fgi_gdmm {
@@ -54,36 +53,37 @@ struct fgi_gdmm {
     fgi_support *tokens;
     fgi_edge_block *edges;
     int64_t n_tokens, n_edges;
-    fgi_away *away;              /* one per block of s.away examples; NULL for Algorithm 4 */
+    fgi_away *away; /* one per block of s.away examples; NULL for Algorithm 4 */
     fgi_away_step step;
     int64_t n_away;
-    double *row_norm;            /* |x_j|^2 of every token */
-    double *loss;                /* per example: factorwise hinge losses at its last visit */
-    fgi_updatable **tables;      /* one per pairwise feature; NULL when scanned */
+    double *row_norm;       /* |x_j|^2 of every token */
+    double *loss;           /* per example: factorwise hinge losses at its last visit */
+    fgi_updatable **tables; /* one per pairwise feature; NULL when scanned */
     int64_t n_tables;
     fgi_oracle_scratch *oracle;
     fgi_rng rng;
     int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;
     double squared_norm;
     /* scratch */
-    double *scores;              /* K */
-    int32_t *proposal;           /* batches: a label for every token */
-    double *mass, *gain;         /* one block */
+    double *scores;      /* K */
+    int32_t *proposal;   /* batches: a label for every token */
+    double *mass, *gain; /* one block */
     int32_t mass_capacity;
     int32_t *message_label[2];
     double *message_value[2];
-    double *dense_message[2];    /* K each, zero between calls; brute force only */
-    double *row_best;            /* K; brute force only */
-    double *table;               /* K x K: an edge with several features */
+    double *dense_message[2]; /* K each, zero between calls; brute force only */
+    double *row_best;         /* K; brute force only */
+    double *table;            /* K x K: an edge with several features */
 };
 
 static inline double *fgi_support_row(const fgi_support *t, int32_t r) { return t->value + (int64_t)r * t->capacity; }
 static inline double fgi_support_message(const fgi_support *t, int32_t k, int32_t at) {
-    return t->value[(int64_t)(1 + 2 * k) * t->capacity + at] - t->value[at] + t->value[(int64_t)(2 + 2 * k) * t->capacity + at];
+    return t->value[(int64_t)(1 + 2 * k) * t->capacity + at] - t->value[at] +
+        t->value[(int64_t)(2 + 2 * k) * t->capacity + at];
 }
 
 /* learn/gdmm/support.c */
-int32_t fgi_support_find(const fgi_support *t, int32_t label); /* position, or -1 */
+int32_t fgi_support_find(const fgi_support *t, int32_t label);          /* position, or -1 */
 int32_t fgi_support_insert(fgi_gdmm *g, fgi_support *t, int32_t label); /* position, or -1 out of memory */
 int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n);
 int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n); /* room in mass and gain */
@@ -106,14 +106,14 @@ fgi_rc fgi_away_gather(fgi_gdmm *g);
 /* learn/gdmm/oracle.c: the FMOs. */
 /* Best wrong label looked at, or -1; leaves its gradient, and those of the support's labels, in g->scores. */
 int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value);
-/* The same in two parts: labels are chosen at the weights of now, by all threads, for all tokens of some examples; the gradients
- * are those at the time of the visit. */
+/* The same in two parts: labels are chosen at the weights of now, by all threads, for all tokens of some examples; the
+ * gradients are those at the time of the visit. */
 void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n);
 int32_t fgi_gdmm_unary_proposed(fgi_gdmm *g, int64_t token, double *value);
 fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
 double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
 double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b);
-double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge);                         /* |phi_f|^2 */
+double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge);    /* |phi_f|^2 */
 fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x); /* w[at] += x; at counts unary, then pairwise weights */
 fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double x); /* w += x * phi_f(a, b) */
 

@@ -1,8 +1,8 @@
 /* learn/gdmm/oracle.c - factorwise oracles of gdmm for learning.
  *
- *     unigram j:  grad(y) = <w_U, phi(y)> + loss_j(y) - rho sum_f m_jf(y)      inner products, all labels or one part of them
- *     edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           sorted table, or a scan
- * (MATH.md, section 5: messages enter with the sign opposite to MAP, and the true state is excluded.) */
+ *     unigram j:  grad(y) = <w_U, phi(y)> + loss_j(y) - rho sum_f m_jf(y)      inner products, all labels or one part
+ * of them edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           sorted table, or a scan (MATH.md,
+ * section 5: messages enter with the sign opposite to MAP, and the true state is excluded.) */
 #include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 
@@ -33,20 +33,24 @@ static double score_one(const fgi_gdmm *g, int64_t token, int32_t y, int32_t at)
     const fgi_learn_data *d = &g->L->data;
     const int32_t z = d->truth[token];
     const int64_t k = d->n_labels;
-    double s = y == z ? 0.0 : (d->cost ? d->cost[(int64_t)z * k + y] : 1.0) * (d->token_weight ? d->token_weight[token] : 1.0);
+    double s =
+        y == z ? 0.0 : (d->cost ? d->cost[(int64_t)z * k + y] : 1.0) * (d->token_weight ? d->token_weight[token] : 1.0);
     for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++)
         s += (d->value ? d->value[j] : 1.0) * g->L->w[d->feature[j] * k + y];
     double sum = 0;
-    for (int32_t e = 0; at >= 0 && e < g->tokens[token].degree; e++) sum += fgi_support_message(&g->tokens[token], e, at);
+    for (int32_t e = 0; at >= 0 && e < g->tokens[token].degree; e++)
+        sum += fgi_support_message(&g->tokens[token], e, at);
     return s - g->rho * sum;
 }
 
 /* The labels a call looks at: all, or one part of them; candidate lists are looked at whole. */
-typedef struct label_range { int32_t begin, end; } label_range;
+typedef struct label_range {
+    int32_t begin, end;
+} label_range;
 
 static label_range range_of(const fgi_gdmm *g, int32_t part) {
     const int64_t n = g->L->data.n_labels, parts = g->s.partitions < n ? g->s.partitions : n;
-    return (label_range){ (int32_t)(n * part / parts), (int32_t)(n * (part + 1) / parts) };
+    return (label_range){(int32_t)(n * part / parts), (int32_t)(n * (part + 1) / parts)};
 }
 
 static int32_t draw_part(fgi_gdmm *g) {
@@ -54,7 +58,8 @@ static int32_t draw_part(fgi_gdmm *g) {
     return parts > 1 && !g->L->data.choice_begin ? (int32_t)fgi_rng_below(&g->rng, parts) : 0;
 }
 
-/* Best wrong label of a range, or of the candidates; its gradient, and those of all that were looked at, are left in s. */
+/* Best wrong label of a range, or of the candidates; its gradient, and those of all that were looked at, are left in s.
+ */
 static int32_t best_label(const fgi_gdmm *g, int64_t token, label_range r, double *s) {
     const int32_t z = g->L->data.truth[token];
     const int32_t *list;
@@ -89,7 +94,8 @@ int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value) {
     const int32_t best = best_label(g, token, r, g->scores);
     count_unary(g, token, r);
     for (int32_t at = 0; at < t->n && !g->L->data.choice_begin; at++)
-        if (t->label[at] < r.begin || t->label[at] >= r.end) g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
+        if (t->label[at] < r.begin || t->label[at] >= r.end)
+            g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
     *value = best < 0 ? -INFINITY : g->scores[best];
     return best;
 }
@@ -117,7 +123,7 @@ void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
             g->proposal[t] = draw_part(g); /* drawn here: the order of the draws must not depend on threads */
             count_unary(g, t, range_of(g, g->proposal[t]));
         }
-    proposal_job job = { g, examples };
+    proposal_job job = {g, examples};
     fgi_pool_run(g->L->pool, n, 1, propose, &job);
 }
 
@@ -154,7 +160,8 @@ double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t 
 
 double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b) {
     const fgi_edge_block *e = &g->edges[edge];
-    const fgi_support *u = &g->tokens[g->L->data.token_begin[i] + e->u], *v = &g->tokens[g->L->data.token_begin[i] + e->v];
+    const fgi_support *u = &g->tokens[g->L->data.token_begin[i] + e->u],
+                      *v = &g->tokens[g->L->data.token_begin[i] + e->v];
     int32_t p = fgi_support_find(u, a), q = fgi_support_find(v, b);
     double m = (p >= 0 ? fgi_support_message(u, e->ku, p) : 0.0) + (q >= 0 ? fgi_support_message(v, e->kv, q) : 0.0);
     return fgi_gdmm_pair_weight(g, edge, a, b) + g->rho * m;
@@ -164,7 +171,8 @@ double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     if (!d->edge_row) return 1.0;
     double sum = 0;
-    for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++) sum += d->edge_value ? d->edge_value[j] * d->edge_value[j] : 1.0;
+    for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
+        sum += d->edge_value ? d->edge_value[j] * d->edge_value[j] : 1.0;
     return sum;
 }
 
@@ -190,7 +198,7 @@ fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double
 
 /* Messages of one side as the oracle wants them: -rho m, non-zero ones only, divided by the edge's feature value. */
 static fgi_message collect(fgi_gdmm *g, const fgi_support *t, int32_t k, int side, double scale) {
-    fgi_message m = { 0, g->message_label[side], g->message_value[side] };
+    fgi_message m = {0, g->message_label[side], g->message_value[side]};
     for (int32_t at = 0; at < t->n; at++) {
         double x = -g->rho * fgi_support_message(t, k, at) / scale;
         if (x == 0.0) continue;
@@ -204,29 +212,32 @@ static double at_label(const fgi_message *m, int32_t y) {
     int32_t lo = 0, hi = m->n;
     while (lo < hi) {
         int32_t mid = (lo + hi) / 2;
-        if (m->labels[mid] < y) lo = mid + 1; else hi = mid;
+        if (m->labels[mid] < y) lo = mid + 1;
+        else hi = mid;
     }
     return lo < m->n && m->labels[lo] == y ? m->values[lo] : 0.0;
 }
 
 /* Candidate lists: their product is looked at. */
-static void scan_candidates(fgi_gdmm *g, int64_t edge, int64_t u, int64_t v, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
+static void scan_candidates(
+    fgi_gdmm *g, int64_t edge, int64_t u, int64_t v, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
     const int32_t *from, *to, k = g->L->data.n_labels;
     int32_t n = fgi_learn_allowed(g->L, u, &from), l = fgi_learn_allowed(g->L, v, &to);
-    *out = (fgi_argmax){ -1, -INFINITY };
+    *out = (fgi_argmax){-1, -INFINITY};
     for (int32_t c = 0; c < l; c++) g->row_best[c] = at_label(&m[1], to[c]);
     for (int32_t c = 0; c < n; c++) {
         double mu = at_label(&m[0], from[c]);
         for (int32_t e = 0; e < l; e++) {
             int64_t state = (int64_t)from[c] * k + to[e];
             double x = (fgi_gdmm_pair_weight(g, edge, from[c], to[e]) - mu) - g->row_best[e];
-            if (state != excluded && x > out->value) *out = (fgi_argmax){ state, x };
+            if (state != excluded && x > out->value) *out = (fgi_argmax){state, x};
         }
     }
     g->pair_touched += (int64_t)n * l;
 }
 
-/* The whole table, at the speed of memory: row maxima by the max-plus kernel, then the best row. The true entry is hidden. */
+/* The whole table, at the speed of memory: row maxima by the max-plus kernel, then the best row. The true entry is
+ * hidden. */
 static void scan_table(fgi_gdmm *g, double *T, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
     const int64_t k = g->L->data.n_labels;
     const double hidden = T[excluded];
@@ -234,7 +245,7 @@ static void scan_table(fgi_gdmm *g, double *T, const fgi_message *m, int64_t exc
     for (int side = 0; side < 2; side++)
         for (int32_t c = 0; c < m[side].n; c++) g->dense_message[side][m[side].labels[c]] = -m[side].values[c];
     fgi_kernels_get()->maxplus_cols(T, k, k, 1.0, g->dense_message[1], g->row_best);
-    *out = (fgi_argmax){ -1, -INFINITY };
+    *out = (fgi_argmax){-1, -INFINITY};
     int64_t row = 0;
     for (int64_t a = 0; a < k; a++) {
         double x = g->row_best[a] + g->dense_message[0][a];
@@ -257,7 +268,8 @@ static double *sum_tables(fgi_gdmm *g, int64_t edge) {
     const int64_t square = (int64_t)d->n_labels * d->n_labels;
     for (int64_t k = 0; k < square; k++) g->table[k] = 0;
     for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        g->L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0, g->L->w + g->L->unary + d->edge_feature[j] * square, g->table);
+        g->L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0,
+            g->L->w + g->L->unary + d->edge_feature[j] * square, g->table);
     return g->table;
 }
 
@@ -269,8 +281,8 @@ fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *ou
     double x;
     const int64_t feature = single_feature(d, edge, &x);
     const int sorted = feature >= 0 && g->tables[feature];
-    const fgi_message m[2] = { collect(g, &g->tokens[first + e->u], e->ku, 0, sorted ? x : 1.0),
-                               collect(g, &g->tokens[first + e->v], e->kv, 1, sorted ? x : 1.0) };
+    const fgi_message m[2] = {collect(g, &g->tokens[first + e->u], e->ku, 0, sorted ? x : 1.0),
+        collect(g, &g->tokens[first + e->v], e->kv, 1, sorted ? x : 1.0)};
     g->pair_calls++;
     if (d->choice_begin) scan_candidates(g, edge, first + e->u, first + e->v, m, excluded, out);
     else if (!sorted) scan_table(g, d->edge_row ? sum_tables(g, edge) : g->L->w + g->L->unary, m, excluded, out);

@@ -6,7 +6,8 @@ int32_t fgi_support_find(const fgi_support *t, int32_t label) {
     int32_t lo = 0, hi = t->n;
     while (lo < hi) {
         int32_t mid = (lo + hi) / 2;
-        if (t->label[mid] < label) lo = mid + 1; else hi = mid;
+        if (t->label[mid] < label) lo = mid + 1;
+        else hi = mid;
     }
     return lo < t->n && t->label[lo] == label ? lo : -1;
 }
@@ -113,8 +114,10 @@ static fgi_rc fill(fgi_gdmm *g) {
         g->dense_message[side] = fgi_calloc(k, sizeof(double));
         if (!g->message_label[side] || !g->message_value[side] || !g->dense_message[side]) return FGI_NO_MEMORY;
     }
-    if (g->s.batch > 1 && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal))) return FGI_NO_MEMORY;
-    if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->row_best || !g->oracle) return FGI_NO_MEMORY;
+    if (g->s.batch > 1 && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal)))
+        return FGI_NO_MEMORY;
+    if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->row_best || !g->oracle)
+        return FGI_NO_MEMORY;
     if (d->edge_row && !(g->table = fgi_alloc(k * k, sizeof(double)))) return FGI_NO_MEMORY;
     for (int64_t t = 0; !g->s.brute_force && !d->choice_begin && t < n_tables; t++) {
         fgi_rc rc = fgi_updatable_create((int32_t)k, (int32_t)k, NULL, &g->tables[t], NULL);
@@ -122,7 +125,8 @@ static fgi_rc fill(fgi_gdmm *g) {
     }
     place_edges(g);
     for (int64_t t = 0; t < g->n_tokens; t++) {
-        for (int64_t j = d->row_begin[t]; j < d->row_begin[t + 1]; j++) g->row_norm[t] += d->value ? d->value[j] * d->value[j] : 1.0;
+        for (int64_t j = d->row_begin[t]; j < d->row_begin[t + 1]; j++)
+            g->row_norm[t] += d->value ? d->value[j] * d->value[j] : 1.0;
         if (fgi_support_insert(g, &g->tokens[t], d->truth[t]) < 0) return FGI_NO_MEMORY;
     }
     return g->s.away ? fgi_away_start(g) : FGI_OK;
@@ -131,8 +135,10 @@ static fgi_rc fill(fgi_gdmm *g) {
 fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err) {
     *out = NULL;
     if (L->data.kind != FGI_LEARN_LABELS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes tokens with labels");
-    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || s->away < 0 || !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho, eta and away not negative, partitions at least 1");
+    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || s->away < 0 || !isfinite(s->C) ||
+        !isfinite(s->rho) || !isfinite(s->eta))
+        return fgi_fail(
+            err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho, eta and away not negative, partitions at least 1");
     fgi_gdmm *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
@@ -155,17 +161,20 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     for (int64_t t = 0; g->tokens && t < g->n_tokens; t++) free(g->tokens[t].label), free(g->tokens[t].value);
     for (int64_t e = 0; g->edges && e < g->n_edges; e++) free(g->edges[e].state), free(g->edges[e].beta);
     for (int64_t k = 0; g->tables && k < g->n_tables; k++) fgi_updatable_free(g->tables[k]);
-    for (int side = 0; side < 2; side++) free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
+    for (int side = 0; side < 2; side++)
+        free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
     fgi_away_free(g);
     fgi_oracle_scratch_free(g->oracle);
-    free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores), free(g->row_best);
+    free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores),
+        free(g->row_best);
     free(g->proposal), free(g->mass), free(g->gain), free(g->table);
     free(g);
 }
 
 void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
-    *info = (fgi_gdmm_info){ g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes };
-    fgi_sum norm = { 0 }; /* made anew, so that a resumed run has the same bits */
+    *info =
+        (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes};
+    fgi_sum norm = {0}; /* made anew, so that a resumed run has the same bits */
     for (int64_t k = 0; k < g->L->dimension; k++)
         if (g->L->w[k] != 0.0) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
     info->squared_norm = fgi_sum_value(&norm);
@@ -174,7 +183,8 @@ void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
     for (int64_t i = 0; i < g->L->data.n_examples; i++) info->loss_estimate += g->loss[i];
     if (g->n_tokens) info->active_labels /= (double)g->n_tokens;
     if (g->n_edges) info->active_states /= (double)g->n_edges;
-    for (int64_t k = 0; k < g->n_tables; k++) if (g->tables[k]) info->memory += fgi_updatable_memory(g->tables[k]);
+    for (int64_t k = 0; k < g->n_tables; k++)
+        if (g->tables[k]) info->memory += fgi_updatable_memory(g->tables[k]);
     info->memory += g->n_tokens * (int64_t)sizeof(fgi_support) + g->n_edges * (int64_t)sizeof(fgi_edge_block);
 }
 
@@ -191,18 +201,21 @@ void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes) {
 }
 
 void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, double *values, int32_t *state_size,
-                     int32_t *states, double *betas, double *losses, uint64_t *rng) {
+    int32_t *states, double *betas, double *losses, uint64_t *rng) {
     for (int64_t j = 0; j < g->n_tokens; j++) {
         const fgi_support *t = &g->tokens[j];
         *support_size++ = t->n;
         memcpy(labels, t->label, (size_t)t->n * sizeof *labels);
         labels += t->n;
-        for (int32_t r = 0; r < 1 + 2 * t->degree; r++, values += t->n) memcpy(values, fgi_support_row(t, r), (size_t)t->n * sizeof *values);
+        for (int32_t r = 0; r < 1 + 2 * t->degree; r++, values += t->n)
+            memcpy(values, fgi_support_row(t, r), (size_t)t->n * sizeof *values);
     }
     for (int64_t k = 0; k < g->n_edges; k++) {
         const fgi_edge_block *e = &g->edges[k];
         *state_size++ = e->n;
-        if (e->n) memcpy(states, e->state, (size_t)e->n * 2 * sizeof *states), memcpy(betas, e->beta, (size_t)e->n * sizeof *betas);
+        if (e->n)
+            memcpy(states, e->state, (size_t)e->n * 2 * sizeof *states),
+                memcpy(betas, e->beta, (size_t)e->n * sizeof *betas);
         states += 2 * e->n;
         betas += e->n;
     }
@@ -227,28 +240,34 @@ fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g) {
 }
 
 fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
-                       const int32_t *state_size, const int32_t *states, const double *betas, const double *losses,
-                       uint64_t rng, const int64_t *work, fgi_error *err) {
+    const int32_t *state_size, const int32_t *states, const double *betas, const double *losses, uint64_t rng,
+    const int64_t *work, fgi_error *err) {
     const int32_t k = g->L->data.n_labels;
     for (int64_t j = 0; j < g->n_tokens; j++) {
         fgi_support *t = &g->tokens[j];
         for (int32_t at = 0; at < support_size[j]; at++)
             if (labels[at] < 0 || labels[at] >= k || (at && labels[at] <= labels[at - 1]))
                 return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the checkpoint does not fit the data");
-        if (support_size[j] < 1 || !reserve_support(g, t, support_size[j])) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (support_size[j] < 1 || !reserve_support(g, t, support_size[j]))
+            return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
         t->n = support_size[j];
         memcpy(t->label, labels, (size_t)t->n * sizeof *labels);
         labels += t->n;
-        for (int32_t r = 0; r < 1 + 2 * t->degree; r++, values += t->n) memcpy(fgi_support_row(t, r), values, (size_t)t->n * sizeof *values);
-        if (fgi_support_find(t, g->L->data.truth[j]) < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the checkpoint does not fit the data");
+        for (int32_t r = 0; r < 1 + 2 * t->degree; r++, values += t->n)
+            memcpy(fgi_support_row(t, r), values, (size_t)t->n * sizeof *values);
+        if (fgi_support_find(t, g->L->data.truth[j]) < 0)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the checkpoint does not fit the data");
     }
     for (int64_t j = 0; j < g->n_edges; j++) {
         fgi_edge_block *e = &g->edges[j];
         if (!fgi_edge_reserve(g, e, state_size[j])) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
         e->n = state_size[j];
         for (int32_t s = 0; s < 2 * e->n; s++)
-            if (states[s] < 0 || states[s] >= k) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the checkpoint does not fit the data");
-        if (e->n) memcpy(e->state, states, (size_t)e->n * 2 * sizeof *states), memcpy(e->beta, betas, (size_t)e->n * sizeof *betas);
+            if (states[s] < 0 || states[s] >= k)
+                return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the checkpoint does not fit the data");
+        if (e->n)
+            memcpy(e->state, states, (size_t)e->n * 2 * sizeof *states),
+                memcpy(e->beta, betas, (size_t)e->n * sizeof *betas);
         states += 2 * e->n;
         betas += e->n;
     }
@@ -270,7 +289,8 @@ void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices)
         const int64_t width = fgi_away_width(g, block);
         memcpy(weights, a->weight, (size_t)a->n * sizeof *weights);
         weights += a->n;
-        for (int32_t v = 0; v < a->n; v++, vertices += width) memcpy(vertices, a->vertex[v], (size_t)width * sizeof *vertices);
+        for (int32_t v = 0; v < a->n; v++, vertices += width)
+            memcpy(vertices, a->vertex[v], (size_t)width * sizeof *vertices);
     }
 }
 
@@ -284,7 +304,8 @@ static fgi_rc copy_vertex(const fgi_gdmm *g, int64_t block, const int32_t *label
     return FGI_OK;
 }
 
-fgi_rc fgi_gdmm_import_away(fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err) {
+fgi_rc fgi_gdmm_import_away(
+    fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err) {
     for (int64_t block = 0; block < g->n_away; block++) {
         if (counts[block] < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
         fgi_away_clear(g, block);
@@ -313,14 +334,16 @@ void fgi_gdmm_export_step(const fgi_gdmm *g, int64_t *place, double *values, dou
     const fgi_away_step *s = &g->step;
     int64_t width;
     const int64_t n = fgi_gdmm_step_size(g, &width);
-    const double kept[5] = { s->sign, s->descent, s->most, s->sum, s->size };
+    const double kept[5] = {s->sign, s->descent, s->most, s->sum, s->size};
     place[0] = s->phase, place[1] = s->block, place[2] = s->at, place[3] = s->chosen;
     for (int k = 0; k < 5; k++) values[k] = n ? kept[k] : 0.0;
     for (int64_t v = 0; v < n; v++) slopes[v] = s->phase == FGI_AWAY_SLOPES ? s->slope[v] : 0.0;
-    for (int64_t at = 0; at < width; at++) greedy[at] = s->greedy ? s->greedy[at] : 0; /* after COMMIT it may have been taken over */
+    for (int64_t at = 0; at < width; at++)
+        greedy[at] = s->greedy ? s->greedy[at] : 0; /* after COMMIT it may have been taken over */
 }
 
-fgi_rc fgi_gdmm_import_step(fgi_gdmm *g, const int64_t *place, const double *values, const double *slopes, const int32_t *greedy, fgi_error *err) {
+fgi_rc fgi_gdmm_import_step(fgi_gdmm *g, const int64_t *place, const double *values, const double *slopes,
+    const int32_t *greedy, fgi_error *err) {
     fgi_away_step *s = &g->step;
     if (place[0] == FGI_AWAY_IDLE) return FGI_OK;
     if (place[0] < 0 || place[0] > FGI_AWAY_MULTIPLIERS || place[1] < 0 || place[1] >= g->n_away || place[2] < 0 ||

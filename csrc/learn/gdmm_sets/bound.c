@@ -1,8 +1,10 @@
-/* learn/gdmm_sets/bound.c - certificates of gdmm for label sets: an upper bound on the relaxed losses, and a consistent dual point.
+/* learn/gdmm_sets/bound.c - certificates of gdmm for label sets: an upper bound on the relaxed losses, and a consistent
+ * dual point.
  *
- * Any multipliers bound the relaxed loss. A pair with v > 0 lets its labels share v, since v min(x_l, x_m) <= a x_l + (v - a) x_m;
- * one with v < 0 gives v max(0, x_l + x_m - 1) <= -q (x_l + x_m - 1). Those of the iterate are right when it has converged; before,
- * shares improved pair by pair are mostly better. The smaller bound is taken, example by example. */
+ * Any multipliers bound the relaxed loss. A pair with v > 0 lets its labels share v, since v min(x_l, x_m) <= a x_l +
+ * (v - a) x_m; one with v < 0 gives v max(0, x_l + x_m - 1) <= -q (x_l + x_m - 1). Those of the iterate are right when
+ * it has converged; before, shares improved pair by pair are mostly better. The smaller bound is taken, example by
+ * example. */
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
@@ -10,7 +12,7 @@ enum { SWEEPS = 30 };
 
 typedef struct pair_share {
     int32_t l, m;
-    double v, share;  /* v > 0: a, what l pays of v; v < 0: q */
+    double v, share; /* v > 0: a, what l pays of v; v < 0: q */
 } pair_share;
 
 typedef struct shares {
@@ -21,8 +23,8 @@ typedef struct shares {
 static double positive(double x) { return x > 0 ? x : 0; }
 static double inside(double x, double hi) { return x < 0 ? 0 : x > hi ? hi : x; }
 
-/* With the multipliers of the listed pairs; of the others with v > 0, a label that is off pays for all of it (the one with more to
- * spare, when both are off). u: scores of switching labels on, charges included. */
+/* With the multipliers of the listed pairs; of the others with v > 0, a label that is off pays for all of it (the one
+ * with more to spare, when both are off). u: scores of switching labels on, charges included. */
 static double bound_by_multipliers(fgi_gdmm_sets *g, const set_example *x, const shares *all, double *u) {
     double total = 0;
     for (int32_t k = 0; k < x->n_pairs; k++) {
@@ -72,7 +74,8 @@ static double bound_by_shares(fgi_gdmm_sets *g, const shares *all, double *u) {
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         double total = 0, before = best;
         for (int64_t k = 0; k < all->n; k++) improve(&all->pairs[k], u);
-        for (int64_t k = 0; k < all->n; k++) if (all->pairs[k].v < 0) total += all->pairs[k].share;
+        for (int64_t k = 0; k < all->n; k++)
+            if (all->pairs[k].v < 0) total += all->pairs[k].share;
         for (int32_t l = 0; l < labels; l++) total += positive(u[l]);
         if (total < best) best = total;
         if (best >= before - 1e-4 * fabs(before)) break;
@@ -92,7 +95,8 @@ static double bound_loss(fgi_gdmm_sets *g, int32_t i, const shares *all) {
     }
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
         truth += g->scores[d->truth[a]] + fgi_learn_missed(d, i, d->truth[a]);
-        for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++) truth += *fgi_sets_weight(g, d->truth[a], d->truth[b]);
+        for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++)
+            truth += *fgi_sets_weight(g, d->truth[a], d->truth[b]);
     }
     return total + fgi_learn_missed_all(d, i) - truth;
 }
@@ -101,22 +105,24 @@ static double bound_loss(fgi_gdmm_sets *g, int32_t i, const shares *all) {
 static int find_shares(fgi_gdmm_sets *g, shares *all) {
     const fgi_learn_data *d = &g->L->data;
     int64_t most = 1;
-    *all = (shares){ NULL, 0 };
+    *all = (shares){NULL, 0};
     if (d->edges == FGI_EDGES_NONE) return 1;
     for (int32_t l = 0; l < d->n_labels; l++)
         for (int32_t m = l + 1; m < d->n_labels; m++) all->n += *fgi_sets_weight(g, l, m) != 0;
-    for (int32_t i = 0; i < d->n_examples; i++) if (g->examples[i].n_pairs > most) most = g->examples[i].n_pairs;
+    for (int32_t i = 0; i < d->n_examples; i++)
+        if (g->examples[i].n_pairs > most) most = g->examples[i].n_pairs;
     double *room = realloc(g->row_best, (size_t)most * sizeof *room);
     if (room) g->row_best = room;
     if (!room || !(all->pairs = fgi_alloc(all->n, sizeof *all->pairs))) return 0;
     int64_t n = 0;
     for (int32_t l = 0; l < d->n_labels; l++)
         for (int32_t m = l + 1; m < d->n_labels; m++)
-            if (*fgi_sets_weight(g, l, m) != 0) all->pairs[n++] = (pair_share){ l, m, *fgi_sets_weight(g, l, m), 0 };
+            if (*fgi_sets_weight(g, l, m) != 0) all->pairs[n++] = (pair_share){l, m, *fgi_sets_weight(g, l, m), 0};
     return 1;
 }
 
-/* The consistent point: Y put into its interval. Adds C t t - Y to the pairwise weights under construction in L->dense. */
+/* The consistent point: Y put into its interval. Adds C t t - Y to the pairwise weights under construction in L->dense.
+ */
 static void consistent_pairs(fgi_gdmm_sets *g, int32_t i, double *worst) {
     const fgi_learn_data *d = &g->L->data;
     const set_example *x = &g->examples[i];
@@ -128,7 +134,8 @@ static void consistent_pairs(fgi_gdmm_sets *g, int32_t i, double *worst) {
                 if (x->pairs[k].l == x->label[a] && x->pairs[k].m == x->label[b]) Y = x->pairs[k].Y;
             *worst = fmax(*worst, fmax(lo - Y, Y - hi));
             Y = Y < lo ? lo : Y > hi ? hi : Y;
-            g->L->dense[g->L->unary + (int64_t)x->label[a] * d->n_labels + x->label[b]] += (g->truth[x->label[a]] && g->truth[x->label[b]] ? C : 0) - Y;
+            g->L->dense[g->L->unary + (int64_t)x->label[a] * d->n_labels + x->label[b]] +=
+                (g->truth[x->label[a]] && g->truth[x->label[b]] ? C : 0) - Y;
         }
 }
 
@@ -138,7 +145,7 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
     const int64_t calls = g->unary_calls, touched = g->unary_touched;
     shares all;
     if (!find_shares(g, &all)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    fgi_sum loss = { 0 }, gain = { 0 }, norm = { 0 }, own = { 0 };
+    fgi_sum loss = {0}, gain = {0}, norm = {0}, own = {0};
     double worst = 0;
     for (int32_t i = 0; i < d->n_examples; i++) {
         const set_example *x = &g->examples[i];
@@ -146,7 +153,8 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
         fgi_sum_add(&loss, bound_loss(g, i, &all));
         for (int32_t k = 0; k < x->n; k++) {
             const int32_t l = x->label[k];
-            fgi_sum_add(&gain, g->truth[l] ? fgi_learn_missed(d, i, l) * (g->s.C - x->X[k]) : fgi_learn_spurious(d, i, l) * x->X[k]);
+            fgi_sum_add(&gain,
+                g->truth[l] ? fgi_learn_missed(d, i, l) * (g->s.C - x->X[k]) : fgi_learn_spurious(d, i, l) * x->X[k]);
         }
         if (d->edges != FGI_EDGES_NONE) consistent_pairs(g, i, &worst);
         fgi_sets_close(g, i);
@@ -165,12 +173,11 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
     return FGI_OK;
 }
 
-
 fgi_rc fgi_gdmm_sets_relaxed_at(fgi_gdmm_sets *g, double *w, double *relaxed, fgi_error *err) {
     fgi_learner *L = g->L;
     const int64_t calls = g->unary_calls, touched = g->unary_touched;
     double *own = L->w;
-    fgi_sum loss = { 0 }, norm = { 0 };
+    fgi_sum loss = {0}, norm = {0};
     shares all;
     L->w = w;
     const int found = find_shares(g, &all);

@@ -1,24 +1,28 @@
-/* learn/gdmm_sets/gdmm_sets.c - gdmm for label sets with pairwise interactions (gdmm-learning.txt, Algorithm 1 with Algorithm 3), on the
- * one-number form of binary factors (MATH.md, section 3).
+/* learn/gdmm_sets/gdmm_sets.c - gdmm for label sets with pairwise interactions (gdmm-learning.txt, Algorithm 1 with
+ * Algorithm 3), on the one-number form of binary factors (MATH.md, section 3).
  *
  * Example i has a mass X_l in [0, C] for each label (C: on) and Y_lm in [0, C] for each pair (both on), and
- *     w_l = sum_i (C t_l - X_l) x_i,   v_lm = sum_i (C t_l t_m - Y_lm),   dual = sum_i loss(X_i) - |w|^2 / 2 - |v|^2 / 2,
- * with Y <= X_l, Y <= X_m, X_l + X_m - C <= Y in the local polytope. These three have multipliers P_l, P_m, Q >= 0 (scaled by
- * 1/rho). Labels and pairs that are not listed have X = Y = 0 and no multipliers; listing is the greedy part:
+ *     w_l = sum_i (C t_l - X_l) x_i,   v_lm = sum_i (C t_l t_m - Y_lm),   dual = sum_i loss(X_i) - |w|^2 / 2 - |v|^2 /
+ * 2, with Y <= X_l, Y <= X_m, X_l + X_m - C <= Y in the local polytope. These three have multipliers P_l, P_m, Q >= 0
+ * (scaled by 1/rho). Labels and pairs that are not listed have X = Y = 0 and no multipliers; listing is the greedy
+ * part:
  *   - labels: the best few with a positive gradient <w_l, x> + loss;
  *   - pairs of listed labels: when v_lm > 0 and both are on in part, or when X_l + X_m > C;
- *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m), s = 0 for labels that are on in
- *     part; the sorted table finds it without looking at the L^2 / 2 pairs.
- * Every block is one-dimensional and piecewise quadratic, and solved exactly. */
+ *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m), s = 0 for labels
+ * that are on in part; the sorted table finds it without looking at the L^2 / 2 pairs. Every block is one-dimensional
+ * and piecewise quadratic, and solved exactly. */
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
-/* ---- one-dimensional blocks ----------------------------------------------------------------------------------------- */
+/* ---- one-dimensional blocks -----------------------------------------------------------------------------------------
+ */
 
-typedef struct hinge_term { double sign, offset; } hinge_term; /* rho/2 (sign z + offset)_+^2 */
+typedef struct hinge_term {
+    double sign, offset;
+} hinge_term; /* rho/2 (sign z + offset)_+^2 */
 
-/* argmin over z in [0, C] of  -g (z - z0) + q/2 (z - z0)^2 + sum of terms: Newton on the derivative, which is increasing and
- * piecewise linear, inside a bracket. */
+/* argmin over z in [0, C] of  -g (z - z0) + q/2 (z - z0)^2 + sum of terms: Newton on the derivative, which is
+ * increasing and piecewise linear, inside a bracket. */
 static double minimise(double z0, double g, double q, double rho, const hinge_term *terms, int32_t n, double C) {
     double lo = 0, hi = C, z = z0 < 0 ? 0 : z0 > C ? C : z0;
     for (int32_t step = 0; step < 60; step++) {
@@ -27,12 +31,16 @@ static double minimise(double z0, double g, double q, double rho, const hinge_te
             double excess = terms[k].sign * z + terms[k].offset;
             if (excess > 0) d += rho * terms[k].sign * excess, slope += rho;
         }
-        if (d > 0) hi = z; else lo = z;
+        if (d > 0) hi = z;
+        else lo = z;
         if (d == 0 || slope <= 0) break;
         double next = z - d / slope;
         if (next <= lo) next = d > 0 && lo > 0 ? 0.5 * (lo + z) : lo;
         else if (next >= hi) next = d < 0 && hi < C ? 0.5 * (hi + z) : hi;
-        if (fabs(next - z) <= 1e-15 * C) { z = next; break; }
+        if (fabs(next - z) <= 1e-15 * C) {
+            z = next;
+            break;
+        }
         z = next;
     }
     return z;
@@ -44,7 +52,8 @@ static int has_pair(const set_example *x, int32_t l, int32_t m) {
     return 0;
 }
 
-/* ---- oracles --------------------------------------------------------------------------------------------------------- */
+/* ---- oracles
+ * --------------------------------------------------------------------------------------------------------- */
 
 void fgi_sets_open(fgi_gdmm_sets *g, int32_t i) {
     const fgi_learner *L = g->L;
@@ -52,7 +61,8 @@ void fgi_sets_open(fgi_gdmm_sets *g, int32_t i) {
     const set_example *x = &g->examples[i];
     for (int32_t l = 0; l < d->n_labels; l++) g->scores[l] = fgi_learn_spurious(d, i, l);
     for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
-        L->kernels.axpy(d->n_labels, d->value ? d->value[j] : 1.0, L->w + (int64_t)d->feature[j] * d->n_labels, g->scores);
+        L->kernels.axpy(
+            d->n_labels, d->value ? d->value[j] : 1.0, L->w + (int64_t)d->feature[j] * d->n_labels, g->scores);
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
         const int32_t l = d->truth[a];
         g->scores[l] -= fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l);
@@ -87,13 +97,16 @@ static int list_labels(fgi_gdmm_sets *g, set_example *x) {
 static int list_pairs(fgi_gdmm_sets *g, set_example *x) {
     for (int32_t a = 0; a < x->n; a++) {
         const int32_t l = x->label[a], known = x->n_pairs; /* pairs that this row adds are not asked for again */
-        for (int32_t k = 0; k < known; k++) if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 1;
+        for (int32_t k = 0; k < known; k++)
+            if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 1;
         for (int32_t b = a + 1; b < x->n; b++) {
             if (g->partner[x->label[b]]) continue;
-            int wanted = x->X[a] + x->X[b] > g->s.C || (x->X[a] > 0 && x->X[b] > 0 && *fgi_sets_weight(g, l, x->label[b]) > 0);
+            int wanted =
+                x->X[a] + x->X[b] > g->s.C || (x->X[a] > 0 && x->X[b] > 0 && *fgi_sets_weight(g, l, x->label[b]) > 0);
             if (wanted && !fgi_sets_add_pair(g, x, l, x->label[b], 0)) return 0;
         }
-        for (int32_t k = 0; k < known; k++) if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 0;
+        for (int32_t k = 0; k < known; k++)
+            if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 0;
     }
     g->pair_touched += (int64_t)x->n * (x->n - 1) / 2;
     return 1;
@@ -102,34 +115,36 @@ static int list_pairs(fgi_gdmm_sets *g, set_example *x) {
 /* Does a label count as on in part: then its own score is no obstacle to a pair. */
 static inline int on(const fgi_gdmm_sets *g, int32_t l) { return g->X[l] > 0; }
 /* What a label holds against a pair; a label that gains by itself is the unigram oracle's business. */
-static inline double obstacle(const fgi_gdmm_sets *g, int32_t l) { return on(g, l) || g->scores[l] > 0 ? 0.0 : -g->scores[l]; }
+static inline double obstacle(const fgi_gdmm_sets *g, int32_t l) {
+    return on(g, l) || g->scores[l] > 0 ? 0.0 : -g->scores[l];
+}
 
 /* The joint FMO by looking at all pairs: the reference, and the brute force of the papers. */
 static void scan_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     double *against = g->message[0];
-    *out = (fgi_argmax){ -1, -INFINITY };
+    *out = (fgi_argmax){-1, -INFINITY};
     for (int32_t l = 0; l < n; l++) against[l] = obstacle(g, l);
     for (int32_t l = 0; l < n; l++) {
         const double *row = fgi_sets_weight(g, l, 0);
         for (int32_t m = l + 1; m < n; m++) {
             double x = (row[m] - against[l]) - against[m];
-            if (x > out->value && !(on(g, l) && on(g, m))) *out = (fgi_argmax){ (int64_t)l * n + m, x };
+            if (x > out->value && !(on(g, l) && on(g, m))) *out = (fgi_argmax){(int64_t)l * n + m, x};
         }
     }
     g->pair_touched += (int64_t)n * (n - 1) / 2;
 }
 
-/* The same on the sorted table: once without the rows that are on, once without the columns. Pairs of two labels that are on are
- * listed already; the lower triangle is empty and never better than nothing. */
+/* The same on the sorted table: once without the rows that are on, once without the columns. Pairs of two labels that
+ * are on are listed already; the lower triangle is empty and never better than nothing. */
 static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     const double never = 1e150;
     const int64_t before = fgi_oracle_touched(g->oracle);
     fgi_rc rc = FGI_OK;
-    *out = (fgi_argmax){ -1, -INFINITY };
+    *out = (fgi_argmax){-1, -INFINITY};
     for (int side = 0; rc == FGI_OK && side < 2; side++) {
-        int32_t count[2] = { 0, 0 }, least = -1;
+        int32_t count[2] = {0, 0}, least = -1;
         for (int32_t l = 0; l < n; l++) {
             double x = obstacle(g, l);
             if (!on(g, l) && (least < 0 || x < obstacle(g, least))) least = l;
@@ -140,9 +155,11 @@ static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
                 g->message[s][count[s]++] = message;
             }
         }
-        const fgi_message m[2] = { { count[0], g->message_label[0], g->message[0] }, { count[1], g->message_label[1], g->message[1] } };
+        const fgi_message m[2] = {
+            {count[0], g->message_label[0], g->message[0]}, {count[1], g->message_label[1], g->message[1]}};
         fgi_argmax found;
-        int64_t hint = least < 0 ? -1 : (int64_t)least * n + least; /* an entry that is zero: about as good as nothing */
+        int64_t hint =
+            least < 0 ? -1 : (int64_t)least * n + least; /* an entry that is zero: about as good as nothing */
         rc = fgi_updatable_argmax(g->table, m, -1, hint, g->oracle, &found, NULL);
         if (rc == FGI_OK && found.value > out->value) *out = found;
     }
@@ -155,7 +172,8 @@ static fgi_rc joint_oracle(fgi_gdmm_sets *g, set_example *x) {
     fgi_argmax found;
     fgi_rc rc = FGI_OK;
     g->pair_calls++;
-    if (g->s.brute_force) scan_pairs(g, &found); else rc = walk_pairs(g, &found);
+    if (g->s.brute_force) scan_pairs(g, &found);
+    else rc = walk_pairs(g, &found);
     if (rc != FGI_OK || found.state < 0 || !(found.value > 0)) return rc;
     int32_t l = (int32_t)(found.state / n), m = (int32_t)(found.state % n);
     if (l >= m) return FGI_OK;
@@ -165,11 +183,12 @@ static fgi_rc joint_oracle(fgi_gdmm_sets *g, set_example *x) {
     return FGI_OK;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------------- */
+/* ---- blocks
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static fgi_rc update_pair(fgi_gdmm_sets *g, set_pair *p) {
     const double Xl = g->X[p->l], Xm = g->X[p->m], C = g->s.C;
-    const hinge_term terms[3] = { { 1, p->Pl - Xl }, { 1, p->Pm - Xm }, { -1, Xl + Xm - C + p->Q } };
+    const hinge_term terms[3] = {{1, p->Pl - Xl}, {1, p->Pm - Xm}, {-1, Xl + Xm - C + p->Q}};
     double *v = fgi_sets_weight(g, p->l, p->m), Y = minimise(p->Y, *v, 1.0, g->rho, terms, 3, C), change = Y - p->Y;
     if (change == 0) return FGI_OK;
     p->Y = Y;
@@ -184,8 +203,8 @@ static void update_label(fgi_gdmm_sets *g, int32_t i, set_example *x, int32_t at
     for (int32_t k = 0; k < x->n_pairs; k++) {
         const set_pair *p = &x->pairs[k];
         if (p->l != l && p->m != l) continue;
-        terms[n++] = (hinge_term){ -1, p->Y + (p->l == l ? p->Pl : p->Pm) };
-        terms[n++] = (hinge_term){ 1, g->X[p->l == l ? p->m : p->l] - g->s.C - p->Y + p->Q };
+        terms[n++] = (hinge_term){-1, p->Y + (p->l == l ? p->Pl : p->Pm)};
+        terms[n++] = (hinge_term){1, g->X[p->l == l ? p->m : p->l] - g->s.C - p->Y + p->Q};
     }
     double old = x->X[at], now = minimise(old, g->scores[l], g->norm[i], g->rho, terms, n, g->s.C), change = now - old;
     if (change == 0) return;
@@ -246,10 +265,12 @@ static fgi_rc visit(fgi_gdmm_sets *g, int32_t i) {
     return rc;
 }
 
-fgi_rc fgi_gdmm_sets_pass(fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
+fgi_rc fgi_gdmm_sets_pass(
+    fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
     while (*next < m) {
         int32_t i = examples[*next];
-        if (i < 0 || i >= g->L->data.n_examples) return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
+        if (i < 0 || i >= g->L->data.n_examples)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
         fgi_rc rc = visit(g, i);
         if (rc != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
         ++*next;

@@ -1,18 +1,19 @@
-/* learn/gdmm_sets/gdmm_sets.h - inside of gdmm for label sets: its state, and what its files share. learn/gdmm_sets/gdmm_sets.c has the method. */
+/* learn/gdmm_sets/gdmm_sets.h - inside of gdmm for label sets: its state, and what its files share.
+ * learn/gdmm_sets/gdmm_sets.c has the method. */
 #ifndef FGI_LEARN_GDMM_SETS_H
 #define FGI_LEARN_GDMM_SETS_H
 #include "learn/learn.h"
 #include "oracle/oracle.h"
 
 typedef struct set_pair {
-    int32_t l, m;        /* labels, l < m */
+    int32_t l, m; /* labels, l < m */
     double Y, Pl, Pm, Q;
 } set_pair;
 
 typedef struct set_example {
-    int32_t n, capacity;         /* labels */
+    int32_t n, capacity; /* labels */
     int32_t n_pairs, pair_capacity;
-    int32_t *label;              /* ascending; the true ones are always there */
+    int32_t *label; /* ascending; the true ones are always there */
     double *X;
     set_pair *pairs;
 } set_example;
@@ -24,13 +25,13 @@ struct fgi_gdmm_sets {
     int32_t greedy;
     set_example *examples;
     int64_t n_examples;
-    double *norm;                /* |x_i|^2 */
-    double *loss;                /* relaxed loss at the last visit: an estimate */
+    double *norm; /* |x_i|^2 */
+    double *loss; /* relaxed loss at the last visit: an estimate */
     fgi_updatable *table;
     fgi_oracle_scratch *oracle;
-    double *scores, *X;          /* L: of the example at hand; X is zero elsewhere */
-    uint8_t *listed, *truth;     /* L: of the example at hand */
-    uint8_t *partner;            /* L: labels already paired with the one at hand; zero between calls */
+    double *scores, *X;      /* L: of the example at hand; X is zero elsewhere */
+    uint8_t *listed, *truth; /* L: of the example at hand */
+    uint8_t *partner;        /* L: labels already paired with the one at hand; zero between calls */
     int32_t *message_label[2];
     double *message[2];
     double *row_best;

@@ -2,13 +2,15 @@
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
-/* ---- lists ----------------------------------------------------------------------------------------------------------- */
+/* ---- lists
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static int32_t find_label(const set_example *x, int32_t label) {
     int32_t lo = 0, hi = x->n;
     while (lo < hi) {
         int32_t mid = (lo + hi) / 2;
-        if (x->label[mid] < label) lo = mid + 1; else hi = mid;
+        if (x->label[mid] < label) lo = mid + 1;
+        else hi = mid;
     }
     return lo;
 }
@@ -43,11 +45,12 @@ int fgi_sets_add_pair(fgi_gdmm_sets *g, set_example *x, int32_t l, int32_t m, do
         x->pairs = pairs;
         x->pair_capacity = capacity;
     }
-    x->pairs[x->n_pairs++] = (set_pair){ l, m, Y, 0, 0, 0 };
+    x->pairs[x->n_pairs++] = (set_pair){l, m, Y, 0, 0, 0};
     return 1;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static fgi_rc fill(fgi_gdmm_sets *g) {
     const fgi_learn_data *d = &g->L->data;
@@ -66,7 +69,8 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     g->message[0] = fgi_alloc(n, sizeof(double));
     g->message[1] = fgi_alloc(n, sizeof(double));
     g->oracle = fgi_oracle_scratch_create((int32_t)n, 2);
-    if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->partner || !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle)
+    if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->partner ||
+        !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle)
         return FGI_NO_MEMORY;
     if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) {
         fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, NULL, &g->table, NULL);
@@ -74,7 +78,8 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     }
     for (int32_t i = 0; i < d->n_examples; i++) { /* start at the truth: w = 0 */
         set_example *x = &g->examples[i];
-        for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++) g->norm[i] += d->value ? d->value[j] * d->value[j] : 1.0;
+        for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
+            g->norm[i] += d->value ? d->value[j] * d->value[j] : 1.0;
         for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
             if (!fgi_sets_insert(g, x, d->truth[a], g->s.C)) return FGI_NO_MEMORY;
             for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++)
@@ -84,10 +89,13 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     return FGI_OK;
 }
 
-fgi_rc fgi_gdmm_sets_create(fgi_learner *L, const fgi_gdmm_settings *s, int32_t greedy, fgi_gdmm_sets **out, fgi_error *err) {
+fgi_rc fgi_gdmm_sets_create(
+    fgi_learner *L, const fgi_gdmm_settings *s, int32_t greedy, fgi_gdmm_sets **out, fgi_error *err) {
     *out = NULL;
-    if (L->data.kind != FGI_LEARN_SETS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "this variant of gdmm takes label sets");
-    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
+    if (L->data.kind != FGI_LEARN_SETS)
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "this variant of gdmm takes label sets");
+    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || !isfinite(s->C) || !isfinite(s->rho) ||
+        !isfinite(s->eta))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho and eta not negative, greedy at least 1");
     fgi_gdmm_sets *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -106,17 +114,20 @@ fgi_rc fgi_gdmm_sets_create(fgi_learner *L, const fgi_gdmm_settings *s, int32_t 
 
 void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
     if (!g) return;
-    for (int64_t i = 0; g->examples && i < g->n_examples; i++) free(g->examples[i].label), free(g->examples[i].X), free(g->examples[i].pairs);
+    for (int64_t i = 0; g->examples && i < g->n_examples; i++)
+        free(g->examples[i].label), free(g->examples[i].X), free(g->examples[i].pairs);
     fgi_updatable_free(g->table);
     fgi_oracle_scratch_free(g->oracle);
-    free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth), free(g->partner);
+    free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth),
+        free(g->partner);
     free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->row_best);
     free(g);
 }
 
 void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info) {
-    *info = (fgi_gdmm_info){ g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes };
-    fgi_sum norm = { 0 };
+    *info =
+        (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes};
+    fgi_sum norm = {0};
     for (int64_t k = 0; k < g->L->dimension; k++) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
     info->squared_norm = fgi_sum_value(&norm);
     for (int32_t i = 0; i < g->L->data.n_examples; i++) {
@@ -129,14 +140,17 @@ void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info) {
     if (g->table) info->memory += fgi_updatable_memory(g->table);
 }
 
-/* ---- checkpoints ------------------------------------------------------------------------------------------------------ */
+/* ---- checkpoints
+ * ------------------------------------------------------------------------------------------------------ */
 
 void fgi_gdmm_sets_export_size(const fgi_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs) {
     *n_labels = *n_pairs = 0;
-    for (int32_t i = 0; i < g->L->data.n_examples; i++) *n_labels += g->examples[i].n, *n_pairs += g->examples[i].n_pairs;
+    for (int32_t i = 0; i < g->L->data.n_examples; i++)
+        *n_labels += g->examples[i].n, *n_pairs += g->examples[i].n_pairs;
 }
 
-void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X, int32_t *pair_labels, double *pair_values, double *losses) {
+void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X, int32_t *pair_labels,
+    double *pair_values, double *losses) {
     for (int32_t i = 0; i < g->L->data.n_examples; i++) {
         const set_example *x = &g->examples[i];
         *sizes++ = x->n;
@@ -151,19 +165,21 @@ void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *label
     memcpy(losses, g->loss, (size_t)g->L->data.n_examples * sizeof *losses);
 }
 
-fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X, const int32_t *pair_labels,
-                            const double *pair_values, const double *losses, const int64_t *work, fgi_error *err) {
+fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X,
+    const int32_t *pair_labels, const double *pair_values, const double *losses, const int64_t *work, fgi_error *err) {
     const int32_t n = g->L->data.n_labels;
     for (int32_t i = 0; i < g->L->data.n_examples; i++, sizes += 2) {
         set_example *x = &g->examples[i];
         x->n = x->n_pairs = 0;
         for (int32_t k = 0; k < sizes[0]; k++, labels++, X++)
-            if (*labels < 0 || *labels >= n) return fgi_fail(err, FGI_BAD_ARGUMENT, i, "the checkpoint does not fit the data");
+            if (*labels < 0 || *labels >= n)
+                return fgi_fail(err, FGI_BAD_ARGUMENT, i, "the checkpoint does not fit the data");
             else if (!fgi_sets_insert(g, x, *labels, *X)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
         for (int32_t k = 0; k < sizes[1]; k++, pair_labels += 2, pair_values += 4) {
             if (pair_labels[0] < 0 || pair_labels[0] >= pair_labels[1] || pair_labels[1] >= n)
                 return fgi_fail(err, FGI_BAD_ARGUMENT, i, "the checkpoint does not fit the data");
-            if (!fgi_sets_add_pair(g, x, pair_labels[0], pair_labels[1], pair_values[0])) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            if (!fgi_sets_add_pair(g, x, pair_labels[0], pair_labels[1], pair_values[0]))
+                return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
             set_pair *p = &x->pairs[x->n_pairs - 1];
             p->Pl = pair_values[1], p->Pm = pair_values[2], p->Q = pair_values[3];
         }
@@ -172,7 +188,9 @@ fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     for (int32_t l = 0; g->table && l < n; l++)
         for (int32_t m = l + 1; m < n; m++) {
-            fgi_rc rc = *fgi_sets_weight(g, l, m) == 0 ? FGI_OK : fgi_updatable_set(g->table, 1, &l, &m, fgi_sets_weight(g, l, m), err);
+            fgi_rc rc = *fgi_sets_weight(g, l, m) == 0
+                ? FGI_OK
+                : fgi_updatable_set(g->table, 1, &l, &m, fgi_sets_weight(g, l, m), err);
             if (rc != FGI_OK) return rc;
         }
     return FGI_OK;

@@ -1,0 +1,115 @@
+"""The house: which room may see which. CONTRIBUTING.md draws the arrows; this is what keeps them true."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CSRC, PACKAGE = ROOT / "csrc", ROOT / "fginfer"
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+# What a C room may include besides itself and the public headers. "solver.h" is a room of one header.
+C_ARROWS: dict[str, set[str]] = {
+    "base": set(),
+    "model": {"base"},
+    "io": {"base", "model"},
+    "oracle": {"base", "model"},
+    "solver": {"base", "model"},
+    "primal": {"base", "model", "solver"},
+    "dual": {"base", "model", "solver", "primal"},
+    "gdmm": {"base", "model", "solver", "primal", "oracle"},
+    "exact": {"base", "model", "solver", "primal"},
+    "methods": {"solver"},
+    "learn": {"base", "oracle"},
+}
+
+# Python rooms that must not import others, by the first part of the module's name.
+PYTHON_FORBIDDEN: dict[str, set[str]] = {
+    "core": {"solve", "solver", "methods", "portfolio", "formats", "commands", "compare", "learn", "log"},
+    "formats": {"solve", "solver", "portfolio", "commands", "compare", "learn", "log"},
+    "portfolio": {"commands", "compare", "learn", "formats"},
+    "learn": {"commands", "compare", "portfolio"},
+    "compare": {"commands", "learn"},
+}
+
+
+def room_of(path: str) -> str:
+    """ "dual/trws.c" -> "dual"; "solver.h" -> "solver"."""
+    first = path.split("/")[0]
+    return first.rsplit(".", 1)[0]
+
+
+def wrong_includes(path: str, text: str) -> list[str]:
+    room = room_of(path)
+    public = {p.name for p in (CSRC / "include").glob("*.h")}
+    return [
+        f"{path} includes {name}"
+        for name in INCLUDE.findall(text)
+        if name not in public and room_of(name) != room and room_of(name) not in C_ARROWS[room]
+    ]
+
+
+def c_files() -> list[str]:
+    files = [p.relative_to(CSRC).as_posix() for p in sorted(CSRC.rglob("*.[ch]"))]
+    return [p for p in files if not p.startswith("include/")]
+
+
+def test_every_c_file_has_a_room():
+    assert {room_of(p) for p in c_files()} <= set(C_ARROWS)
+
+
+def test_includes_follow_the_arrows():
+    assert [w for p in c_files() for w in wrong_includes(p, (CSRC / p).read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        ("base/pool.c", "model/model.h"),
+        ("dual/trws.c", "gdmm/gdmm.h"),
+        ("learn/data.c", "solver.h"),
+        ("model/x.h", "oracle/oracle.h"),
+    ],
+)
+def test_a_wrong_include_is_seen(path: str, header: str):
+    assert wrong_includes(path, f'#include "base/util.h"\n#include "{header}"\n') == [f"{path} includes {header}"]
+
+
+def test_public_headers_stand_alone():
+    public = {p.name for p in (CSRC / "include").glob("*.h")}
+    for p in (CSRC / "include").glob("*.h"):
+        assert set(INCLUDE.findall(p.read_text())) <= public, p.name
+
+
+def imports(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return {n for n in names if n.split(".")[0] == "fginfer"}
+
+
+def python_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def test_only_core_imports_the_c_library():
+    others = [p for p in python_files() if "fginfer._core" in imports(p)]
+    assert {p.relative_to(PACKAGE).parts[0] for p in others} == {"core"}
+
+
+def test_imports_follow_the_arrows():
+    wrong = []
+    for path in python_files():
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for name in imports(path):
+            part = name.split(".")[1] if "." in name else ""
+            if part in PYTHON_FORBIDDEN.get(room, set()):
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert wrong == []
