@@ -213,7 +213,7 @@ def test_time_limits_are_looked_at_after_every_answer(name, monkeypatch):
             return clock[0]
 
     real = loop.lib
-    for module in ("trace", "oracle", "block", "batch", "base", "interrupts"):
+    for module in ("run.loop", "oracle", "solvers.block", "solvers.batch", "base", "run.interrupts"):
         monkeypatch.setattr(f"fginfer.learn.{module}.lib", Library())
     for limit in (30.0, 130.0, 900.0):
         for every in (0, 1):
