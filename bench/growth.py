@@ -32,7 +32,7 @@ DIMENSIONS = 8  # of a point's descriptor
 
 
 def matching(k: int, seed: int = 0, variables: int = 85) -> fginfer.FactorGraph:
-    """The recipe of bench/matching.py (thesis 3.2.3) on a random geometric graph."""
+    """The recipe of bench/matching.py (Yan 2018, section 3.2.3) on a random geometric graph."""
     rng = np.random.default_rng([seed, k])
     at = rng.random((k, 2))
     pairs = cKDTree(at).query_pairs(np.sqrt(DEGREE / (np.pi * k)), output_type="ndarray")

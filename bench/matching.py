@@ -1,11 +1,10 @@
-"""Graph matching on a SNAP ego network (thesis 3.2.3).
+"""Graph matching on a SNAP ego network (Yan 2018, section 3.2.3).
 
     python bench/matching.py DIR/facebook [--ego 107] [--sub 85,188] [--threads 1]
 
 Variables are the nodes of a sampled subgraph, labels all nodes of the network. The unary score is the inner product of
 feature rows; every induced edge carries the *same* table, 1 / shortest-path distance (0 if unreachable, -inf on the
-diagonal). Printed: time to the best labeling and to a gap of 1e-6, table entries touched per oracle call, peak memory;
-and the same for the research code of the thesis, as recorded on the same kind of machine.
+diagonal). Printed: time to the best labeling and to a gap of 1e-6, table entries touched per oracle call, peak memory.
 """
 
 from __future__ import annotations

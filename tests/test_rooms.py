@@ -113,3 +113,8 @@ def test_imports_follow_the_arrows():
             if part in PYTHON_FORBIDDEN.get(room, set()):
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert wrong == []
+
+
+def test_no_c_line_is_longer_than_120_columns():
+    files = [*CSRC.rglob("*.[ch]"), *(ROOT / "tests" / "c").glob("*.[ch]")]
+    assert [p.name for p in files for line in p.read_text().splitlines() if len(line) > 120] == []

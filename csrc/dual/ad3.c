@@ -1,9 +1,10 @@
-/* dual/ad3.c - AD3, the alternating directions dual decomposition of Martins et al., in the signs of MATH 2: ADMM on
- * the local-polytope relaxation with dense messages and an exact factor step. It converges to the relaxation's optimum,
- * where coordinate descent stalls.
+/* dual/ad3.c - AD3, the alternating directions dual decomposition of Martins et al. 2015, in the signs of
+ * docs/mathematics.md, section 3: ADMM on the local-polytope relaxation with dense messages and an exact factor step.
+ * It converges to the relaxation's optimum, where coordinate descent stalls.
  *
- *     y_f  = argmin over the simplex of rho/2 sum_i |M_if y - (x_i - mu_if/rho)|^2 - theta_f.y (dual/ad3_factor.c) x_i
- * = projection onto the simplex of [ theta_i/rho + sum_f (M_if y_f + mu_if/rho) ] / d_i mu_if += rho (M_if y_f - x_i)
+ *     y_f    = argmin over the simplex of rho/2 sum_i |M_if y - (x_i - mu_if/rho)|^2 - theta_f.y    (dual/ad3_factor.c)
+ *     x_i    = projection onto the simplex of [ theta_i/rho + sum_f (M_if y_f + mu_if/rho) ] / d_i
+ *     mu_if += rho (M_if y_f - x_i)
  *
  * D(mu), evaluated every few iterations by one pass over the tables, is the bound; it is not monotone. The labeling is
  * the argmax of x. rho starts at a tenth of the mean range of the tables and follows the residuals: it grows while the

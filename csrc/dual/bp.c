@@ -2,8 +2,8 @@
  *
  * One iteration visits the factors in turn. With c_j = theta_j + sum of the messages of the other factors,
  *
- *     new_fi = max-marginal_i [ theta_f + sum of the other c_j ], minus its maximum,      m_fi <- (1 - damping) new_fi
- * + damping m_fi.
+ *     new_fi = max-marginal_i [ theta_f + sum of the other c_j ], minus its maximum,
+ *     m_fi  <- (1 - damping) new_fi + damping m_fi.
  *
  * Exact on trees; elsewhere a heuristic without a certificate: the bound is the trivial one, the sum of the maxima of
  * all potentials. Labels are the argmax of the beliefs theta_i + sum_f m_fi. A message of -INFINITY can only come from

@@ -1,5 +1,5 @@
-/* dual/mplp.c - block coordinate descent on the dual of MATH 2 (Globerson and Jaakkola's MPLP, for factors of any
- * arity).
+/* dual/mplp.c - block coordinate descent on the dual of docs/mathematics.md, section 2 (Globerson and Jaakkola's MPLP,
+ * for factors of any arity).
  *
  * One iteration updates the messages of each factor in turn. With c_i = theta_i + sum of the messages of the *other*
  * factors, and n the factor's arity,

@@ -7,8 +7,8 @@
  *     lambda_fi -= eta_t ( [y_f picks a] - share of the slaves of i that pick a ),     eta_t = eta_0 / sqrt(t),
  *
  * the projected subgradient step; eta_0 is the mean range of the tables. D is a bound at every iteration, not a
- * monotone one. The labeling is a vote: each variable takes the label most of its slaves picked. In the signs of MATH
- * 2, mu_fi = -(theta_i/d_i + lambda_fi). */
+ * monotone one. The labeling is a vote: each variable takes the label most of its slaves picked. In the signs of
+ * docs/mathematics.md, section 2, mu_fi = -(theta_i/d_i + lambda_fi). */
 #include <string.h>
 #include "dual/messages.h"
 

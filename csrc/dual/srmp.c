@@ -1,13 +1,15 @@
 /* dual/srmp.c - sequential reweighted message passing (Kolmogorov 2015), maximising: TRW-S for factors of any arity.
  *
- * The state is the multipliers mu_fi themselves (MATH 2): node scores theta_i + sum_f mu_fi, factor scores theta_f -
- * sum_i mu_fi. Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. At node
- * i
+ * The state is the multipliers mu_fi themselves (docs/mathematics.md, section 2): node scores theta_i + sum_f mu_fi,
+ * factor scores theta_f - sum_i mu_fi. Nodes are visited in the order of the variables, forwards and backwards; one
+ * iteration is both. At node i
  *
- *     collect:     mu_fi(a) = max over y with y_i = a of theta_f(y) - sum of the other mu_fj(y_j), minus its maximum
- * v_f, for each factor that has a node visited earlier in this sweep (in the others nothing has changed); hat_i =
- * theta_i + sum_f mu_fi,     hat_i -= top_i = max hat_i; distribute:  mu_fi -= hat_i / max(#factors with a node still
- * to come, #the other factors) for each factor that has a node still to come.
+ *     collect:     mu_fi(a) = max over y with y_i = a of theta_f(y) - sum of the other mu_fj(y_j),
+ *                  minus its maximum v_f, for each factor that has a node visited earlier in this sweep
+ *                  (in the others nothing has changed);
+ *                  hat_i = theta_i + sum_f mu_fi,     hat_i -= top_i = max hat_i;
+ *     distribute:  mu_fi -= hat_i / max(#factors with a node still to come, #the other factors)
+ *                  for each factor that has a node still to come.
  *
  * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the
  * bound, in double and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given

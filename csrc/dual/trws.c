@@ -1,5 +1,5 @@
-/* dual/trws.c - sequential tree-reweighted message passing (Kolmogorov 2006; MATH.md section 4) for pairwise models,
- * maximising.
+/* dual/trws.c - sequential tree-reweighted message passing (Kolmogorov 2006; docs/mathematics.md, section 4) for
+ * pairwise models, maximising.
  *
  * Nodes are visited in the order of the variables, forwards and backwards; one iteration is both. Every edge holds one
  * message, towards the end that will be visited next. At node i
@@ -10,8 +10,9 @@
  *
  * The bound is the sum of all the maxima subtracted in one backward sweep, in double precision and afresh each time.
  * With mu_j = M_ij - hat_j / max(...) at the later end of an edge and mu_i = M_ji at the earlier one it is exactly
- * D(mu) of MATH 2, so it is valid for any messages, however they were rounded. The forward sweep also decodes: each
- * node takes the best label given the labels of earlier nodes and the messages from later ones.
+ * D(mu) of docs/mathematics.md, section 2, so it is valid for any messages, however they were rounded. The forward
+ * sweep also decodes: each node takes the best label given the labels of earlier nodes and the messages from later
+ * ones.
  *
  * Factors over the same pair of variables are edges of their own, and each counts in the node weight.
  * -INFINITY travels through sums and maxima only; the one difference, h, is taken where hat_i is finite. A label whose

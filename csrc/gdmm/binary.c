@@ -1,4 +1,4 @@
-/* gdmm/binary.c - Algorithm 9 of the thesis: GDMM for very many binary pairwise factors (MATH.md section 3).
+/* gdmm/binary.c - GDMM for very many binary pairwise factors (docs/mathematics.md, section 3; Algorithm 9 of Yan 2018).
  *
  * Every finite 2x2 table is constant + unary + unary + t [a = b = 1]; one linear pass at set-up folds the first three.
  * Then

@@ -1,5 +1,5 @@
-/* gdmm/gdmm.c - the greedy direction method of multipliers for MAP, Algorithm 8 of the thesis (section 3.2). One
- * iteration is
+/* gdmm/gdmm.c - the greedy direction method of multipliers for MAP, docs/mathematics.md, section 3 (Algorithm 8 of Yan
+ * 2018). One iteration is
  *
  *     1. every factor: the oracle's state joins A_f, y_f is optimised on A_f          gdmm/factor.c
  *     2. every variable: x_i by projection, then mu_if += rho (M_if y_f - x_i)        gdmm/variable.c

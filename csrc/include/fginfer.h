@@ -227,8 +227,8 @@ fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err);
 void fgi_solver_offer_bound(fgi_solver *s, double bound);
 /*
  * Dual state as dense messages: for factor f in order, for each of its variables in order, cards[var] multipliers
- * mu_if(a) with the sign of MATH: factor scores minus mu, unary scores plus mu. Size: fgi_solver_message_size, or -1
- * where the method has none.
+ * mu_if(a) with the sign of docs/mathematics.md: factor scores minus mu, unary scores plus mu. Size:
+ * fgi_solver_message_size, or -1 where the method has none.
  */
 int64_t fgi_solver_message_size(const fgi_solver *s);
 fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
@@ -279,9 +279,9 @@ fgi_rc fgi_model_argmax(const fgi_model *m, int64_t factor, const fgi_message *m
 /*
  * A pairwise table that changes, with the same oracle: for learning. It starts at `values` (NULL: zeros), stores its
  * non-zero entries only, and takes point updates in O(log K). Any number of threads may ask while nobody updates, each
- * with its own scratch. In gdmm-learning's factor step, grad(y) = v(y) + rho sum_j m_jf(y_j): pass messages of value
- * -rho * m and exclude the true state. A loss that is constant but for the true label is a message at the true label
- * (plus the constant).
+ * with its own scratch. In the factor step of gdmm learning, grad(y) = v(y) + rho sum_j m_jf(y_j): pass messages of
+ * value -rho * m and exclude the true state. A loss that is constant but for the true label is a message at the true
+ * label (plus the constant).
  */
 typedef struct fgi_updatable fgi_updatable;
 fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fgi_updatable **out, fgi_error *err);

@@ -1,18 +1,19 @@
 /*
  * fginfer_learn.h - structured learning: joint features, loss-augmented decoding and the inner loops of the solvers.
  *
- * One scale for every solver (MATH.md, section 5):
+ * One scale for every solver (docs/mathematics.md, section 5):
  *
- *     P(w) = 1/2 |w|^2 + C sum_i H_i(w),    H_i(w) = max_y [ loss_i(y) - <w, psi_i(y)> ],    psi_i(y) = phi_i(truth) -
- * phi_i(y)
+ *     P(w) = 1/2 |w|^2 + C sum_i H_i(w),    H_i(w) = max_y [ loss_i(y) - <w, psi_i(y)> ],
+ *     psi_i(y) = phi_i(truth) - phi_i(y)
  *
  * An *answer* y is a short list of integers: labels of the tokens (FGI_LEARN_LABELS), chosen alternatives
  * (FGI_LEARN_CHOICES) or the set of labels that are on, ascending (FGI_LEARN_SETS).
  *
  * Weights are one dense vector:
- *   LABELS   w[f * K + y]  for feature f and label y, then, per pairwise feature g, a K x K table at d*K + g*K*K + a*K
- * + b CHOICES  w[f] SETS     w[f * K + l]  for feature f and label l, then (if pairwise) a K x K table of which entries
- * l < m are used
+ *   LABELS   w[f * K + y]  for feature f and label y, then, per pairwise feature g, a K x K table at
+ *                          d*K + g*K*K + a*K + b
+ *   CHOICES  w[f]
+ *   SETS     w[f * K + l]  for feature f and label l, then (if pairwise) a K x K table, of which entries l < m are used
  *
  * The data are *borrowed*: the caller keeps every array alive and unchanged while the learner lives.
  */
@@ -42,11 +43,10 @@ typedef struct fgi_learn_data {
     int32_t projective;       /* CHOICES: 1 decodes projective trees: token t's choice c is its head, 0 the root */
     const int64_t *row_begin; /* CSR rows of features: one a token, or (CHOICES) one an alternative */
     const int32_t *feature;
-    const double *value;        /* NULL: all 1 */
-    const int32_t *truth;       /* one a token; SETS: truth_begin .. */
-    const int64_t *truth_begin; /* SETS: n_examples + 1 */
-    const int64_t
-        *choice_begin; /* LABELS: candidate labels of token t in `choice`, ascending (NULL: all labels);
+    const double *value;         /* NULL: all 1 */
+    const int32_t *truth;        /* one a token; SETS: truth_begin .. */
+    const int64_t *truth_begin;  /* SETS: n_examples + 1 */
+    const int64_t *choice_begin; /* LABELS: candidate labels of token t in `choice`, ascending (NULL: all labels);
                           CHOICES: the alternatives of token t are rows choice_begin[t] .. choice_begin[t+1] */
     const int32_t *choice;
     const int64_t *edge_begin; /* FGI_EDGES_LIST: n_examples + 1 */
@@ -154,7 +154,7 @@ fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *exampl
 const double *fgi_learn_gaps(const fgi_learner *L);
 
 /* ---- gdmm ----------------------------------------------------------------------------------------------------
- * Dual-decomposed training with factorwise oracles (gdmm-learning.txt, Algorithm 1 with Algorithm 4): unigram and
+ * Dual-decomposed training with factorwise oracles (Yen et al. 2016, Algorithm 1 with Algorithm 4): unigram and
  * pairwise blocks of LABELS problems, any graph. No structured oracle is called; on graphs with cycles the loss is its
  * LP relaxation. */
 

@@ -1,4 +1,5 @@
-/* learn/bcfw.c - block-coordinate Frank-Wolfe (bcfw.txt, Algorithm 4) on the scale of MATH.md section 5.
+/* learn/bcfw.c - block-coordinate Frank-Wolfe (Lacoste-Julien et al. 2013, Algorithm 4), on the scale of
+ * docs/mathematics.md, section 5.
  *
  * Block i is a simplex over the answers to example i; the truth holds what the kept answers leave. With
  *     w_i = C sum_y alpha_i(y) psi_i(y),   l_i = C sum_y alpha_i(y) loss_i(y),   dual = sum_i l_i - |w|^2 / 2,

@@ -1,4 +1,4 @@
-/* learn/dcd.c - dual coordinate descent for the squared hinge (dcd-ssvm.txt, Algorithms 1 to 3).
+/* learn/dcd.c - dual coordinate descent for the squared hinge (Chang, Yih 2013, Algorithms 1 to 3).
  *
  *     P(w) = 1/2 |w|^2 + C sum_i H_i(w)^2,     dual = sum alpha loss - |w|^2 / 2 - 1/(4C) sum_i (sum_y alpha_i(y))^2,
  *

@@ -2,8 +2,8 @@
  *
  * Averages are kept as in learn/bcfw.c: `sum` collects each change times the number of steps before it.
  *   perceptron, mira:  mean of w_1 .. w_k = w - sum / k
- *   ssg (steps 1/t):   w_t = (n C / t) v_t with v = sum of psi, stored in L->w; weighted mean = 2 n C / (k(k+1)) (k v -
- * sum) */
+ *   ssg (steps 1/t):   w_t = (n C / t) v_t with v = sum of psi, stored in L->w; 
+ *                      weighted mean = 2 n C / (k(k+1)) (k v - sum) */
 #include "learn/learn.h"
 
 fgi_rc fgi_learn_update_online(

@@ -40,8 +40,7 @@ static inline void fgi_argmax_offer(fgi_argmax *best, int64_t state, double valu
     if (value > best->value || (value == best->value && state < best->state)) *best = (fgi_argmax){state, value};
 }
 
-/* ---- sorted access to a pairwise table, static or updatable, as a factor sees it: side 0 rows, side 1 columns ------
- */
+/* ---- sorted access to a pairwise table, static or updatable, as a factor sees it: side 0 rows, side 1 columns  */
 
 typedef struct fgi_walk { /* one row or column, descending */
     struct fgi_access *access;

@@ -53,8 +53,7 @@ void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
             w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = 0.0;
 }
 
-/* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ----------------------------------
- */
+/* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ---------------------------- */
 
 int fgi_frontier_push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item) {
     if (*n == w->frontier_capacity[which]) {

@@ -1,6 +1,6 @@
 /* oracle/pairwise.c - the sublinear oracle of a pairwise factor: four regions, sorted access, bounds.
  *
- * A state (a, b) lies in one of four regions (thesis 3.2, gdmm-learning appendix C-1), by whether a has a message
+ * A state (a, b) lies in one of four regions (docs/mathematics.md, section 2), by whether a has a message
  * delta_1(a) and b a message delta_2(b): both      pairs of messages, pruned by  (rowmax(a) - delta_1(a)) - min delta_2
  * and its mirror image only a    the sorted row a, past columns with messages; skipped when  rowmax(a) - delta_1(a)  is
  * too small only b    the sorted column b, likewise neither   rows (or columns) by descending maximum, each walked past

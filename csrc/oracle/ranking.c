@@ -1,5 +1,5 @@
 /* oracle/ranking.c - a vector in descending order that changes: the oracle of a unary factor, and the joint oracle over
- * all binary factors of a model (thesis 3.2, Algorithm 9; gdmm-learning appendix C-2), whose inactive factors have
+ * all binary factors of a model (docs/mathematics.md, section 3), whose inactive factors have
  * gradient -t.
  *
  * An indexed binary heap: made in one linear pass, O(1) to look at the top, O(log n) to take it off or to change a
@@ -155,8 +155,7 @@ fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int6
     return walk(r, m, excluded, w, out) ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
-/* ---- scores computed on the spot: inner products, a part of them at a time ------------------------------------------
- */
+/* ---- scores computed on the spot: inner products, a part of them at a time ---------------------------------- */
 
 fgi_rc fgi_scores_argmax(const double *scores, int64_t n, int32_t first, int32_t step, const fgi_message *message,
     int64_t excluded, fgi_argmax *out, fgi_error *err) {

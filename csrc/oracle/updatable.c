@@ -83,8 +83,7 @@ static void clear_slot(fgi_updatable *u, int64_t hole) {
     u->slots[hole] = 0;
 }
 
-/* ---- heaps of a row or column, and the tournament over them -------------------------------------------------------
- */
+/* ---- heaps of a row or column, and the tournament over them ------------------------------------------------- */
 
 static int before(const fgi_updatable *u, int side, int32_t x, int32_t y) {
     const entry *e = &u->entries[x], *f = &u->entries[y];

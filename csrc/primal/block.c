@@ -209,8 +209,7 @@ fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int
     return grow_tables(t, table, choices);
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------------------------
- */
+/* ---- sums --------------------------------------------------------------------------------------------------- */
 
 static void add_constant(double *table, double x, int64_t n) {
     for (int64_t k = 0; k < n; k++) table[k] += x;
@@ -389,8 +388,7 @@ static void add_line(fgi_treeblock *t, const fgi_view *v, int32_t var) {
     }
 }
 
-/* ---- one bucket ---------------------------------------------------------------------------------------------------
- */
+/* ---- one bucket --------------------------------------------------------------------------------------------- */
 
 static part message_part(const fgi_treeblock *t, const clique *c, int64_t child) {
     const fgi_elimination *e = t->e;

@@ -63,8 +63,7 @@ double fgi_local_tolerance(const fgi_local *l, double score);
 int fgi_local_has_forbidden(const fgi_local *l); /* whether the model has any forbidden state */
 double fgi_local_penalty(const fgi_local *l);    /* more than any two feasible labelings can differ */
 
-/* ---- feasible rounding (primal/construct.c) ------------------------------------------------------------------------
- */
+/* ---- feasible rounding (primal/construct.c) ----------------------------------------------------------------- */
 
 /*
  * Builds a labeling that meets all hard constraints, if propagation and a bounded amount of backtracking find one:

@@ -47,8 +47,7 @@ int fgi_search_better(
     return score > than_score + fgi_local_tolerance(s->local, than_score);
 }
 
-/* ---- reporting ----------------------------------------------------------------------------------------------------
- */
+/* ---- reporting ---------------------------------------------------------------------------------------------- */
 
 /* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except
  * at the end of a slice or an epoch. What is reported when does not steer the search. */
@@ -70,8 +69,7 @@ static void note_best(fgi_search *s) {
     s->unreported = 1;
 }
 
-/* ---- set-up -------------------------------------------------------------------------------------------------------
- */
+/* ---- set-up ------------------------------------------------------------------------------------------------- */
 
 static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
@@ -152,8 +150,7 @@ fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences) {
     return FGI_OK;
 }
 
-/* ---- moves --------------------------------------------------------------------------------------------------------
- */
+/* ---- moves -------------------------------------------------------------------------------------------------- */
 
 /* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best.
  */

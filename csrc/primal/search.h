@@ -70,8 +70,7 @@ void fgi_anneal_start(
 int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
 int64_t fgi_anneal_operations(const fgi_anneal *s);
 
-/* ---- the solver's state -------------------------------------------------------------------------------------------
- */
+/* ---- the solver's state ------------------------------------------------------------------------------------- */
 
 enum { FGI_TABU_SIZES = 4, FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
 

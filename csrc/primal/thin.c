@@ -104,8 +104,7 @@ const fgi_elimination *fgi_thin_elimination(const fgi_thin *s) { return &s->out;
 int64_t fgi_thin_operations(const fgi_thin *s) { return s->operations; }
 int64_t fgi_thin_cost(const fgi_thin *s) { return s->cost; }
 
-/* ---- lists by size ------------------------------------------------------------------------------------------------
- */
+/* ---- lists by size ------------------------------------------------------------------------------------------ */
 
 static void unlink_variable(fgi_thin *s, int32_t v) {
     if (s->size[v] > s->options.log_limit) return;
@@ -136,8 +135,7 @@ static void resize(fgi_thin *s, int32_t v, int32_t size) {
     link_variable(s, v);
 }
 
-/* ---- the graph ----------------------------------------------------------------------------------------------------
- */
+/* ---- the graph ---------------------------------------------------------------------------------------------- */
 
 static fgi_rc append(fgi_thin *s, int32_t v, int32_t neighbour) {
     if (s->degree[v] == s->room[v]) {
@@ -265,8 +263,7 @@ static void give_up_some(fgi_thin *s) {
     give_up(s, v);
 }
 
-/* ---- sweep --------------------------------------------------------------------------------------------------------
- */
+/* ---- sweep -------------------------------------------------------------------------------------------------- */
 
 /* A variable has been met or given up: its neighbours in the front wait for one less. */
 static void close_variable(fgi_thin *s, int32_t v) {

@@ -1,4 +1,4 @@
-"""The linear program over the local polytope (MATH section 1), for SciPy's HiGHS."""
+"""The linear program over the local polytope (docs/mathematics.md, section 2), for SciPy's HiGHS."""
 
 from __future__ import annotations
 

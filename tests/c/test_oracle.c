@@ -15,8 +15,7 @@
 
 enum { MAX_CARD = 60, THREADS = 4, ROUNDS = 300 };
 
-/* ---- static tables, shared by threads ------------------------------------------------------------------------------
- */
+/* ---- static tables, shared by threads ----------------------------------------------------------------------- */
 
 static double draw(fgi_rng *rng, int kind) {
     if (kind >= 2 && fgi_rng_below(rng, 4) == 0) return -INFINITY;
@@ -155,8 +154,7 @@ static int test_parts(fgi_rng *rng) {
     return 0;
 }
 
-/* ---- tables that change --------------------------------------------------------------------------------------------
- */
+/* ---- tables that change ------------------------------------------------------------------------------------- */
 
 static int test_updatable(fgi_rng *rng) {
     enum { ROWS = 13, COLS = 17 };

@@ -46,7 +46,7 @@ class Dense:
         return max(self.score(x) for x in itertools.product(*map(range, self.cards)))
 
     def dual(self, mu: Array) -> float:
-        """D(mu) of MATH 2, for multipliers in the layout of fgi_solver_messages."""
+        """D(mu) of docs/mathematics.md, section 2, for multipliers in the layout of fgi_solver_messages."""
         nodes, total, at = [u.copy() for u in self.unary], self.constant, 0
         for variables, table in self.factors:
             rest = table.copy()
@@ -96,7 +96,7 @@ class Solver:
 
 
 class ReferenceTrws:
-    """TRW-S as MATH 4 states it: one message per edge, towards the end that comes next."""
+    """TRW-S as docs/mathematics.md, section 4, states it: one message per edge, towards the end that comes next."""
 
     def __init__(self, model: Dense) -> None:
         self.model = model

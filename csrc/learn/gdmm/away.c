@@ -1,4 +1,4 @@
-/* learn/gdmm/away.c - Frank-Wolfe with away steps: step 1 of gdmm by Algorithm 2 of gdmm-learning.txt.
+/* learn/gdmm/away.c - Frank-Wolfe with away steps: step 1 of gdmm by Algorithm 2 of Yen et al. 2016.
  *
  * All factors of a block of examples move together. alpha = sum_v c_v v, a vertex v taking one state y_f per factor:
  * v_f = C (e_truth - e_{y_f}). With slope(v) = sum_f grad_f(y_f) - grad_f(truth), <grad, v> = -C slope(v): the greedy
@@ -130,8 +130,7 @@ static fgi_rc move_weights(fgi_gdmm *g, fgi_away_step *s) {
     return FGI_OK;
 }
 
-/* ---- a factor in each phase ---------------------------------------------------------------------------------------
- */
+/* ---- a factor in each phase --------------------------------------------------------------------------------- */
 
 typedef struct factor {
     int32_t example;

@@ -1,4 +1,4 @@
-/* learn/gdmm/gdmm.c - Greedy Direction Method of Multipliers for structural SVMs (gdmm-learning.txt, Algorithm 1 with
+/* learn/gdmm/gdmm.c - Greedy Direction Method of Multipliers for structural SVMs (Yen et al. 2016, Algorithm 1 with
  * Algorithm 4; Algorithm 2 is in learn/gdmm/away.c).
  *
  * Every visit of an example runs, block by block: greedy oracle (15), active-set subproblem (25), weights; then the

@@ -1,10 +1,10 @@
 /* learn/gdmm/gdmm.h - inside of gdmm for learning: supports of tokens, active states of edges, messages between them.
  *
- * Notation of gdmm-learning.txt with the signs of MATH.md section 5. alpha is at most C at the truth, <= 0 elsewhere,
- * and sums to 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps, for every label
- * that has ever mattered, row 0           alpha_j row 1 + 2k      M_jf alpha_f    of its k-th edge row 2 + 2k lambda_jf
- * of its k-th edge, scaled by 1/rho so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k), zero for all
- * other labels. */
+ * Notation of Yen et al. 2016 with the signs of docs/mathematics.md, section 5. alpha is at most C at the truth, <= 0
+ * elsewhere, and sums to 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps, for
+ * every label that has ever mattered, row 0           alpha_j row 1 + 2k      M_jf alpha_f    of its k-th edge row 2 +
+ * 2k lambda_jf of its k-th edge, scaled by 1/rho so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k),
+ * zero for all other labels. */
 #ifndef FGI_LEARN_GDMM_H
 #define FGI_LEARN_GDMM_H
 #include "learn/learn.h"

@@ -1,8 +1,8 @@
 /* learn/gdmm/oracle.c - factorwise oracles of gdmm for learning.
  *
  *     unigram j:  grad(y) = <w_U, phi(y)> + loss_j(y) - rho sum_f m_jf(y)      inner products, all labels or one part
- * of them edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           sorted table, or a scan (MATH.md,
- * section 5: messages enter with the sign opposite to MAP, and the true state is excluded.) */
+ *     edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           sorted table, or a scan
+ * (docs/mathematics.md, section 5: messages enter with the sign opposite to MAP, and the true state is excluded.) */
 #include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 

@@ -1,21 +1,22 @@
-/* learn/gdmm_sets/gdmm_sets.c - gdmm for label sets with pairwise interactions (gdmm-learning.txt, Algorithm 1 with
- * Algorithm 3), on the one-number form of binary factors (MATH.md, section 3).
+/* learn/gdmm_sets/gdmm_sets.c - gdmm for label sets with pairwise interactions (Yen et al. 2016, Algorithm 1 with
+ * Algorithm 3), on the one-number form of binary factors (docs/mathematics.md, section 3).
  *
  * Example i has a mass X_l in [0, C] for each label (C: on) and Y_lm in [0, C] for each pair (both on), and
- *     w_l = sum_i (C t_l - X_l) x_i,   v_lm = sum_i (C t_l t_m - Y_lm),   dual = sum_i loss(X_i) - |w|^2 / 2 - |v|^2 /
- * 2, with Y <= X_l, Y <= X_m, X_l + X_m - C <= Y in the local polytope. These three have multipliers P_l, P_m, Q >= 0
+ *     w_l = sum_i (C t_l - X_l) x_i,   v_lm = sum_i (C t_l t_m - Y_lm),
+ *     dual = sum_i loss(X_i) - |w|^2 / 2 - |v|^2 / 2,
+ * with Y <= X_l, Y <= X_m, X_l + X_m - C <= Y in the local polytope. These three have multipliers P_l, P_m, Q >= 0
  * (scaled by 1/rho). Labels and pairs that are not listed have X = Y = 0 and no multipliers; listing is the greedy
  * part:
  *   - labels: the best few with a positive gradient <w_l, x> + loss;
  *   - pairs of listed labels: when v_lm > 0 and both are on in part, or when X_l + X_m > C;
- *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m), s = 0 for labels
- * that are on in part; the sorted table finds it without looking at the L^2 / 2 pairs. Every block is one-dimensional
+ *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m),
+ *     s = 0 for labels that are on in part; the sorted table finds it without looking at the L^2 / 2 pairs.
+ * Every block is one-dimensional
  * and piecewise quadratic, and solved exactly. */
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
-/* ---- one-dimensional blocks -----------------------------------------------------------------------------------------
- */
+/* ---- one-dimensional blocks --------------------------------------------------------------------------------- */
 
 typedef struct hinge_term {
     double sign, offset;

@@ -88,7 +88,7 @@ class _Batch:
 
 
 class FrankWolfe(_Batch):
-    """Batch Frank-Wolfe with line search (bcfw.txt, Algorithm 2); its gap comes with every step."""
+    """Batch Frank-Wolfe with line search (Lacoste-Julien et al. 2013, Algorithm 2); its gap comes with every step."""
 
     name = "fw"
 

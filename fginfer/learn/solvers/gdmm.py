@@ -211,7 +211,7 @@ class _Gdmm:
 
 
 class GdmmTokens(_Gdmm):
-    """Algorithm 1 with Algorithm 4 or 2 of gdmm-learning.txt: chains, trees and graphs of tokens with labels."""
+    """Algorithm 1 with Algorithm 4 or 2 of Yen et al. 2016: chains, trees and graphs of tokens with labels."""
 
     _core = "fgi_gdmm"
 
