@@ -30,8 +30,8 @@ class KernelStructuredSVM(StructuredEstimator):
 
     The score of label y at a token x is the sum over tokens t of ``dual_coef_[t, y] * kernel(x, tokens_[t])``; weights
     on pairs of labels stay linear. Training factors the kernel matrix, K = F F', and runs any solver on the rows of F
-    as features: the same objective as in the dual (Lacoste-Julien et al. 2013, B.5), at the speed of the core. Time is cubic and memory
-    quadratic in the number of training tokens.
+    as features: the same objective as in the dual (Lacoste-Julien et al. 2013, B.5), at the speed of the core. Time is
+    cubic and memory quadratic in the number of training tokens.
 
     Parameters
     ----------
