@@ -27,7 +27,7 @@ def core_only(graph: FactorGraph) -> None:
     s.method = native_methods()["icm"]
     s.max_iterations = 1
     out, error, info = ffi.new("fgi_solver **"), new_error(), ffi.new("fgi_info *")
-    check(lib.fgi_solver_create(graph.model, s, out, error), error)
+    check(lib.fgi_solver_create(graph.model.handle, s, out, error), error)
     lib.fgi_solver_run(out[0], -1, -1, info)
     lib.fgi_solver_free(out[0])
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from fginfer.core.door import check, ffi, lib, new_error
+from fginfer.core.model import Model
 from fginfer.formats import read
 from fginfer.graph import FactorGraph
 
@@ -33,12 +34,12 @@ def load(path: Path, evidence: Path | None) -> FactorGraph:
     return graph
 
 
-def run(model: object, seed: int, seconds: float, method: int) -> tuple[float, float, int]:
+def run(model: Model, seed: int, seconds: float, method: int) -> tuple[float, float, int]:
     """Best score, the time at which it was found and the iterations done."""
     settings = ffi.new("fgi_settings *", lib.fgi_settings_default())
     settings.method, settings.seed, settings.gap = method, seed, 0.0
     error, out, info = new_error(), ffi.new("fgi_solver **"), ffi.new("fgi_info *")
-    check(lib.fgi_solver_create(model, settings, out, error), error)
+    check(lib.fgi_solver_create(model.handle, settings, out, error), error)
     solver = ffi.gc(out[0], lib.fgi_solver_free)
     found, score, start = 0.0, -np.inf, time.process_time()
     while (now := time.process_time() - start) < seconds:

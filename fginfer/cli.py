@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import fginfer
 from fginfer import commands
-from fginfer.core.door import cpu_path, ffi, lib
+from fginfer.core.door import compiler, cpu_path
 from fginfer.errors import FginferError
 
 BAD_INPUT, STOPPED = 3, 2
@@ -32,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
 
 def version_text() -> str:
     """Version, compiler and CPU path in use."""
-    return f"fginfer {fginfer.__version__} ({ffi.string(lib.fgi_compiler()).decode()}, {cpu_path()})"
+    return f"fginfer {fginfer.__version__} ({compiler()}, {cpu_path()})"
 
 
 class _Version(argparse.Action):

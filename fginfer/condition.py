@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import ModelError
 from fginfer.result import Result
 
@@ -65,10 +64,7 @@ def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
         if not 0 <= label < cards[variable]:
             raise ModelError(f"evidence gives variable {variable} label {label}, out of range 0..{cards[variable] - 1}")
     variables, labels = np.array(list(fixed), np.int32), np.array(list(fixed.values()), np.int32)
-    out, error = ffi.new("fgi_model **"), new_error()
-    rc = lib.fgi_model_condition(graph.snapshot(), len(fixed), pointer(variables), pointer(labels), out, error)
-    check(rc, error, bad_argument=ModelError)
-    model: Any = ffi.gc(out[0], lib.fgi_model_free)
+    model = graph.snapshot().condition(variables, labels)
     whole, free = np.zeros(len(cards), np.int32), np.ones(len(cards), bool)
     whole[variables], free[variables] = labels, False
     return Conditioned(graph.from_model(model, graph.n_factors), fixed, np.flatnonzero(free), whole)

@@ -11,7 +11,6 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from fginfer.core.arrays import ModelArrays
-from fginfer.core.door import lib
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -69,7 +68,7 @@ def describe(graph: FactorGraph) -> Description:
         constraints=int(_forbids(a)[a.factor_table].sum()),
         binary=binary,
         submodular=_submodular(a, arity) if binary else False,
-        memory=int(lib.fgi_model_memory(graph.snapshot())),
+        memory=graph.snapshot().memory,
     )
 
 

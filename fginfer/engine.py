@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.door import check, ffi, lib, new_error, pointer
-from fginfer.errors import ModelError, SettingsError, SolverError
+from fginfer.core import clock
+from fginfer.core.model import Model
+from fginfer.core.solver import NativeSolver, check_native_settings, native_settings
+from fginfer.errors import SolverError
 from fginfer.graph import FactorGraph
-from fginfer.result import EVENT, Marginals, Progress, Result, Trace, known
-
-STATUSES = (
-    "running",
-    "optimal",
-    "gap_reached",
-    "converged",
-    "time_limit",
-    "iteration_limit",
-    "interrupted",
-    "infeasible",
-)
-# Fields of fgi_settings that solve() sets itself; the others are options of methods.
-_OWN = {"method", "threads", "seed", "gap", "max_iterations", "start_time"}
+from fginfer.result import Marginals, Progress, Result, Trace, known
 
 
 @dataclass(frozen=True)
@@ -37,7 +26,7 @@ class Settings:
     seed: int = 0
     threads: int = 1
     max_iterations: int | None = None
-    start_time: float = -1.0  # fgi_clock() value that counts as second 0; negative: now
+    start_time: float = -1.0  # core.clock.now() value that counts as second 0; negative: now
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -57,109 +46,79 @@ class Engine(Protocol):
     def update(self, graph: FactorGraph) -> None: ...
 
 
-def _c_settings(code: int, settings: Settings) -> Any:
-    c = ffi.new("fgi_settings *", lib.fgi_settings_default())
-    c.method = code
-    try:
-        c.threads, c.seed, c.gap, c.start_time = settings.threads, settings.seed, settings.gap, settings.start_time
-        c.max_iterations = -1 if settings.max_iterations is None else settings.max_iterations
-        for name, value in settings.options.items():
-            if name in _OWN or not hasattr(c, name):
-                known_names = sorted(name for name in dir(c) if name not in _OWN)
-                raise SettingsError(f"unknown option {name!r} for method {settings.method}; there are {known_names}")
-            setattr(c, name, value)
-    except (TypeError, OverflowError) as error:
-        raise SettingsError(f"a setting is out of range: {error}") from None
-    return c
+def _native_settings(settings: Settings, method: str, options: dict[str, Any]) -> Any:
+    return native_settings(
+        method,
+        threads=settings.threads,
+        seed=settings.seed,
+        gap=settings.gap,
+        max_iterations=settings.max_iterations,
+        start_time=settings.start_time,
+        options=options,
+    )
 
 
 def check_settings(settings: Settings) -> None:
     """Refuses what all methods refuse, for engines written in Python; their options are their own business."""
-    error = new_error()
-    check(lib.fgi_settings_check(_c_settings(lib.FGI_ICM, replace(settings, options={})), error), error)
+    check_native_settings(_native_settings(settings, "icm", {}))
 
 
 class NativeEngine:
-    """A solver of the C core."""
+    """A solver of the C core. `model` is a snapshot: nobody else changes it."""
 
-    def __init__(self, graph: FactorGraph, settings: Settings, code: int) -> None:
+    def __init__(self, model: Model, settings: Settings) -> None:
         self.settings = settings
-        self.graph_cards = graph.cards
-        self._c_settings = _c_settings(code, settings)
-        self.info = ffi.new("fgi_info *")
-        self.model: Any = None
-        self.solver = self._create(graph)
+        self._c_settings = _native_settings(settings, settings.method, settings.options)
+        self.native = self._create(model)
 
-    def _create(self, graph: FactorGraph) -> Any:
-        out, error = ffi.new("fgi_solver **"), new_error()
-        with graph.lock:  # the core takes its snapshot inside
-            model = graph.model
-            if self.model is not None and not lib.fgi_model_same_structure(self.model, model):
-                raise SolverError("the graph has changed its structure since the solver was made; make a new one")
-            before = lib.fgi_clock()
-            rc = lib.fgi_solver_create(model, self._c_settings, out, error)
-        check(rc, error)
-        start = self._c_settings.start_time
+    def _create(self, model: Model) -> NativeSolver:
+        before, start = clock.now(), self._c_settings.start_time
         self.before = before - start if start >= 0 else 0.0  # set-up that the core did not see, such as conditioning
-        self.model = model
-        solver = ffi.gc(out[0], lib.fgi_solver_free)
-        lib.fgi_solver_info(solver, self.info)
-        return solver
+        return NativeSolver(model, self._c_settings)
+
+    @property
+    def info(self) -> Any:
+        """The fgi_info of the core."""
+        return self.native.info
 
     def run(self, seconds: float, iterations: int) -> str:
-        rc = lib.fgi_solver_run(self.solver, seconds, iterations, self.info)
-        if rc != lib.FGI_OK:
-            if rc == lib.FGI_NO_MEMORY:
-                raise MemoryError(f"{self.settings.method} ran out of memory")
-            raise SolverError(f"{self.settings.method} cannot go on with this model (code {rc})")
-        return STATUSES[self.info.status]
+        try:
+            self.native.run(seconds, iterations)
+        except (MemoryError, SolverError) as error:
+            raise type(error)(f"{self.settings.method}: {error}") from None
+        return self.native.status
 
     @property
     def status(self) -> str:
-        return STATUSES[self.info.status]
+        return self.native.status
 
     def progress(self) -> Progress:
         i = self.info
         infeasibility = max(i.primal_infeasibility, i.dual_infeasibility)
         active = i.active_per_factor or None
-        seconds = lib.fgi_clock() - self._c_settings.start_time
+        seconds = clock.now() - self._c_settings.start_time
         return Progress(seconds, i.iterations, known(i.score), known(i.bound), known(infeasibility), active)
 
     def offer(self, labels: NDArray[np.int32]) -> None:
-        error = new_error()
-        check(lib.fgi_solver_offer(self.solver, pointer(labels), error), error, bad_argument=ModelError)
-        lib.fgi_solver_info(self.solver, self.info)
+        self.native.offer(labels)
 
     def offer_bound(self, bound: float) -> None:
-        lib.fgi_solver_offer_bound(self.solver, bound)
-        lib.fgi_solver_info(self.solver, self.info)
+        self.native.offer_bound(bound)
 
     def warm_start(self, messages: NDArray[np.float64]) -> bool:
         """Starts from messages; False if the method has none, or none of this size."""
-        if lib.fgi_solver_message_size(self.solver) != len(messages):
-            return False
-        error, mu = new_error(), np.ascontiguousarray(messages, np.float64)
-        rc = lib.fgi_solver_warm_start(self.solver, pointer(mu), error)
-        if rc == lib.FGI_UNSUPPORTED:
-            return False
-        check(rc, error)
-        return True
+        return self.native.warm_start(messages)
 
     def update(self, graph: FactorGraph) -> None:
         """Goes on with the graph's present numbers from the labels and messages found so far."""
-        error = new_error()
-        with graph.lock:
-            if not lib.fgi_model_same_structure(self.model, graph.model):
-                raise SolverError("the graph has changed its structure since the solver was made; make a new one")
-            rc = lib.fgi_solver_update(self.solver, graph.model, error)
-        if rc != lib.FGI_UNSUPPORTED:
-            check(rc, error)
-            self._c_settings.start_time = lib.fgi_clock()
-            lib.fgi_solver_info(self.solver, self.info)
+        model = graph.snapshot()
+        if not model.same_structure(self.native.model):
+            raise SolverError("the graph has changed its structure since the solver was made; make a new one")
+        self._c_settings.start_time = clock.now()
+        if self.native.update(model):
             return
         labels, messages = self.labels(), self.messages()
-        self._c_settings.start_time = lib.fgi_clock()
-        self.solver = self._create(graph)
+        self.native = self._create(model)
         if messages is not None:
             self.warm_start(messages)
         if labels is not None:
@@ -168,34 +127,17 @@ class NativeEngine:
     # -- what it has found -------------------------------------------------------------------------------------
 
     def labels(self) -> NDArray[np.int32] | None:
-        if self.info.score == -inf:
-            return None
-        labels = np.empty(len(self.graph_cards), np.int32)
-        lib.fgi_solver_labels(self.solver, pointer(labels))
-        return labels
+        return self.native.labels()
 
     def messages(self) -> NDArray[np.float64] | None:
-        size = lib.fgi_solver_message_size(self.solver)
-        if size < 0:
-            return None
-        mu = np.zeros(size)
-        return mu if lib.fgi_solver_messages(self.solver, pointer(mu)) == lib.FGI_OK else None
+        return self.native.messages()
 
     def marginals(self) -> Marginals | None:
-        if not lib.fgi_solver_marginals(self.solver, ffi.NULL):
-            return None
-        x = np.zeros(int(self.graph_cards.sum(dtype=np.int64)))
-        return Marginals(x, self.graph_cards) if lib.fgi_solver_marginals(self.solver, pointer(x)) else None
+        x = self.native.marginals()
+        return None if x is None else Marginals(x, self.native.model.cards)
 
     def trace(self) -> Trace:
-        n = lib.fgi_solver_trace(self.solver, 0, 0, ffi.NULL)
-        events = np.empty(n, EVENT)
-        lib.fgi_solver_trace(self.solver, 0, n, ffi.cast("fgi_event *", events.ctypes.data))
-        return Trace(events)
-
-    def statistics(self) -> dict[str, float]:
-        i = self.info
-        return {name: getattr(i, name) for name in _STATISTICS}
+        return Trace(self.native.events())
 
     def result(
         self, status: str | None = None, seconds: float | None = None, trace: bool = True, dual: bool = True
@@ -215,20 +157,5 @@ class NativeEngine:
             self.trace() if trace else (),
             self.marginals() if dual else None,
             self.messages() if dual else None,
-            self.statistics(),
+            self.native.statistics(),
         )
-
-
-_STATISTICS = (
-    "primal_infeasibility",
-    "dual_infeasibility",
-    "rho",
-    "active_per_factor",
-    "oracle_calls",
-    "entries_touched",
-    "seconds_oracle",
-    "seconds_update",
-    "seconds_bound",
-    "seconds_decode",
-    "memory",
-)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, check_implicit, negate
 from fginfer.condition import Conditioned, condition
 from fginfer.core.arrays import ModelArrays, offsets
-from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.model import Model
 from fginfer.errors import ModelError
 from fginfer.from_arrays import bulk_arrays
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
@@ -66,9 +66,9 @@ class FactorGraph:
         self._negatives: dict[int, int] = {}
         self._offsets: NDArray[np.int64] | None = None
         self._shapes: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
-        # Either a builder that collects factors, or the finished C model.
+        # Either a builder that collects factors, or the finished model.
         self._builder: Builder | None = None
-        self._model: Any = None
+        self._model: Model | None = None
 
     # -- building ----------------------------------------------------------------------------------------------
 
@@ -78,8 +78,8 @@ class FactorGraph:
         return cls.from_model(arrays.build(), given_factors)
 
     @classmethod
-    def from_model(cls, model: Any, given_factors: int | None = None) -> FactorGraph:
-        """A graph that takes over a C model (an owning cffi handle); `given_factors` counts folded factors too."""
+    def from_model(cls, model: Model, given_factors: int | None = None) -> FactorGraph:
+        """A graph that takes over a model of the core; `given_factors` counts folded factors too."""
         arrays = ModelArrays.of_model(model)
         graph = cls(arrays.cards)
         graph._model = model
@@ -192,21 +192,18 @@ class FactorGraph:
             return float(self._builder.constant) if self._builder is not None else float(self.to_arrays().constant)
 
     @property
-    def model(self) -> Any:
-        """The C model (a cffi handle), built on first use."""
+    def model(self) -> Model:
+        """The model of the core, built on first use."""
         with self.lock:
             if self._builder is not None or self._model is None:
                 self._model = self._building().arrays().build()
                 self._builder = self._shapes = None
             return self._model
 
-    def snapshot(self) -> Any:
-        """A C model with the present numbers, which later changes do not touch."""
+    def snapshot(self) -> Model:
+        """A model with the present numbers, which later changes do not touch."""
         with self.lock:
-            copy = lib.fgi_model_snapshot(self.model)
-        if copy == ffi.NULL:
-            raise MemoryError("out of memory")
-        return ffi.gc(copy, lib.fgi_model_free)
+            return self.model.snapshot()
 
     def copy(self) -> FactorGraph:
         """An independent graph; numbers are shared until one of the two changes them."""
@@ -258,10 +255,7 @@ class FactorGraph:
 
     def score(self, labels: ArrayLike) -> float:
         """The score of a labeling, summed from the tables; -inf if it uses a forbidden state."""
-        x, model = self.check_labels(labels), self.snapshot()
-        out, error = ffi.new("double *"), new_error()
-        check(lib.fgi_model_score(model, pointer(x), out, error), error, bad_argument=ModelError)
-        return float(out[0])
+        return self.snapshot().score(self.check_labels(labels))
 
     def energy(self, labels: ArrayLike) -> float:
         """Minus the score."""
@@ -269,10 +263,7 @@ class FactorGraph:
 
     def factor_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per factor over two or more variables, in the order of `factors()`."""
-        x, model = self.check_labels(labels), self.snapshot()
-        out, error = np.zeros(len(ModelArrays.of_model(model).factor_table)), new_error()
-        check(lib.fgi_model_factor_scores(model, pointer(x), pointer(out), error), error, bad_argument=ModelError)
-        return out
+        return self.snapshot().factor_scores(self.check_labels(labels))
 
     def unary_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per variable: its unary score (factors over it alone, summed) at its label."""
@@ -312,8 +303,7 @@ class FactorGraph:
                 begin = self._builder.begin
                 self._builder.unary[begin[variable] : begin[variable + 1]] = values
                 return
-            error = new_error()
-            check(lib.fgi_model_set_unary(self.model, variable, pointer(values), error), error, bad_argument=ModelError)
+            self.model.set_unary(variable, values)
 
     def set_unaries(self, scores: ArrayLike) -> None:
         """Replaces all unary scores: concatenated, or (variables, labels) where all label counts are equal."""
@@ -322,8 +312,7 @@ class FactorGraph:
         if values.shape != (total,):
             raise ModelError(f"unaries must hold one score per label, {total} in all, not {values.size}")
         with self.lock:
-            error = new_error()
-            check(lib.fgi_model_set_all_unary(self.model, pointer(values), error), error, bad_argument=ModelError)
+            self.model.set_all_unary(values)
 
     def set_table(self, table: int | TableRef, values: ArrayLike) -> None:
         """Replaces the entries of a dense table, for all factors that share it; running solvers keep the old ones.
@@ -338,8 +327,7 @@ class FactorGraph:
             for t, v in ((index, new), (twin, opposite)):
                 if t is not None:
                     assert isinstance(v, np.ndarray)
-                    error = new_error()
-                    check(lib.fgi_model_set_table(self.model, t, pointer(v), error), error, bad_argument=ModelError)
+                    self.model.set_table(t, v)
 
     # -- other views -------------------------------------------------------------------------------------------
 

@@ -7,21 +7,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from fginfer.core.door import ffi, lib
+from fginfer.core.solver import native_methods
 from fginfer.engine import Engine, NativeEngine, Settings, check_settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 
 # Name -> module and class of an engine written in Python (see fginfer.engine.Engine); a module may be absent.
 _PYTHON = {"auto": ("fginfer.portfolio.auto", "AutoEngine")}
-_MOST_METHODS = 64
-
-
-@cache
-def native_methods() -> dict[str, int]:
-    """Methods of the C core and their numbers."""
-    names = {code: lib.fgi_method_name(code) for code in range(_MOST_METHODS)}
-    return {ffi.string(name).decode(): code for code, name in names.items() if name != ffi.NULL}
 
 
 @cache
@@ -47,9 +39,8 @@ def default_method() -> str:
 
 def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine:
     """The engine for settings.method; SettingsError if there is none of that name."""
-    code = native_methods().get(settings.method)
-    if code is not None:
-        return NativeEngine(graph, settings, code)
+    if settings.method in native_methods():
+        return NativeEngine(graph.snapshot(), settings)
     make = python_methods().get(settings.method)
     if make is None:
         names = ", ".join(available_methods())

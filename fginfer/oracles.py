@@ -109,7 +109,7 @@ class GraphOracle(_Scratch):
     """
 
     def __init__(self, graph: FactorGraph) -> None:
-        self._model = graph.snapshot()
+        self._model = graph.snapshot().handle
         self._shapes = [tuple(int(graph.cards[i]) for i in f.variables) for f in graph.factors()]
         super().__init__(max(graph.max_labels, 1), max(map(len, self._shapes), default=2))
 

@@ -34,9 +34,6 @@ class Progress(NamedTuple):
         return relative_gap(self.score, self.bound)
 
 
-EVENT = np.dtype([("seconds", np.float64), ("score", np.float64), ("bound", np.float64), ("iteration", np.int64)])
-
-
 class Trace(Sequence[TracePoint]):
     """The events of a run, kept as recorded in C and turned into TracePoints when looked at."""
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fginfer.core.door import VERSION, lib
+from fginfer.core import clock
+from fginfer.core.door import VERSION
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
@@ -54,7 +55,7 @@ def solve(
     Limits return the best so far with a status that says so; they never raise. Ctrl-C raises KeyboardInterrupt: use a
     Solver to keep what was found until then. `logging.basicConfig(level="INFO")` shows a log of the run.
     """
-    start = lib.fgi_clock()
+    start = clock.now()
     if time_limit is not None and not time_limit >= 0:
         raise SettingsError(f"time_limit must be >= 0, not {time_limit}")
     solver = Solver(
@@ -68,7 +69,7 @@ def solve(
         start_time=start,
         **options,
     )
-    left = None if time_limit is None else max(0.0, time_limit - (lib.fgi_clock() - start))
+    left = None if time_limit is None else max(0.0, time_limit - (clock.now() - start))
     if not logger.isEnabledFor(logging.INFO):
         solver.run(left, None, callback)
         return solver.result(trace, dual)

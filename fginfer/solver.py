@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fginfer.core.door import lib
+from fginfer.core import clock
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
@@ -50,7 +50,7 @@ class Solver:
         start_time: float | None = None,
         **options: Any,
     ) -> None:
-        self._start = lib.fgi_clock() if start_time is None else start_time
+        self._start = clock.now() if start_time is None else start_time
         self.settings = Settings(
             default_method() if method is None else method, gap, seed, threads, max_iterations, self._start, options
         )
@@ -60,7 +60,7 @@ class Solver:
         self._native = isinstance(self._engine, NativeEngine)
         self._status = "running"
         self._stopped_by = "time_limit"  # why work paused while the method itself could go on
-        self._seconds = lib.fgi_clock() - self._start
+        self._seconds = clock.now() - self._start
         if warm_start is not None:
             self.warm_start(warm_start)
 
@@ -92,7 +92,7 @@ class Solver:
             raise SettingsError(f"seconds must be >= 0, not {seconds}")
         if iterations is not None and iterations < 0:
             raise SettingsError(f"iterations must be >= 0, not {iterations}")
-        began = lib.fgi_clock()
+        began = clock.now()
         deadline = inf if seconds is None else began + seconds
         part = SLICE if seconds is None else min(SLICE, seconds / 20)
         target = None if iterations is None else self._iterations() + iterations
@@ -101,7 +101,7 @@ class Solver:
             target = most if target is None else min(target, most)
         try:
             while True:
-                left = min(part, deadline - lib.fgi_clock())
+                left = min(part, deadline - clock.now())
                 more = -1 if target is None else target - self._iterations()
                 if left <= 0 or (target is not None and more <= 0):
                     self._stopped_by = "time_limit" if target is None or more > 0 else "iteration_limit"
@@ -119,7 +119,7 @@ class Solver:
             self._stopped_by = "interrupted"
             raise
         finally:
-            self._seconds += lib.fgi_clock() - began
+            self._seconds += clock.now() - began
 
     def _opened(self) -> Any:
         if self._engine is None:
@@ -182,7 +182,7 @@ class Solver:
         The trace and the iteration count start again. The graph's structure must not have changed.
         """
         with self._lock:
-            began = lib.fgi_clock()
+            began = clock.now()
             self._opened().update(self.graph)
             self._status = "running"
-            self._seconds = lib.fgi_clock() - began
+            self._seconds = clock.now() - began

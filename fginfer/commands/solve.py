@@ -10,7 +10,7 @@ from typing import Any
 
 from fginfer import __version__
 from fginfer.commands.common import add_model, conditioned, finite, load, model_json, option, print_json
-from fginfer.core.door import lib
+from fginfer.core import clock
 from fginfer.formats import read_solution, write_solution
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         graph, evidence = load(args)
         sizes = model_json(graph)
         logger.info(model_line(Path(args.model).name, *sizes.values()))
-        start = lib.fgi_clock()
+        start = clock.now()
         old = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's stop is a Ctrl-C
         try:
             result = _solve(args, method, graph, evidence, start, None if args.quiet else terminal)
@@ -119,12 +119,12 @@ def _solve(
         if args.start is not None:
             labels = read_solution(args.start, graph)
             solver.offer(labels if given is None else given.reduce(labels))
-        left = None if args.time_limit is None else args.time_limit - (lib.fgi_clock() - start)
+        left = None if args.time_limit is None else args.time_limit - (clock.now() - start)
         solver.run(left if left is None or args.time_limit < 0 else max(0.0, left), callback=look)
     except KeyboardInterrupt:
         interrupted = True
     if solver is None:
-        return Result(method, "interrupted", None, None, None, 0, lib.fgi_clock() - start, 0.0, args.threads, args.seed)
+        return Result(method, "interrupted", None, None, None, 0, clock.now() - start, 0.0, args.threads, args.seed)
     result = solver.result(trace=args.trace, dual=False)
     if terminal is not None:
         terminal.clear()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.door import borrowed, check, ffi, lib, new_error, pointer
+from fginfer.core.model import Model
 from fginfer.errors import ModelError
 
 DENSE, POTTS, ABSDIFF, SQDIFF = 0, 1, 2, 3
@@ -56,14 +57,11 @@ class ModelArrays:
     vars: NDArray[np.int32] = field(default_factory=_ints)
 
     @classmethod
-    def of_model(cls, model: Any) -> ModelArrays:
-        """Read-only views into a snapshot of a C model: nothing is copied, later changes of the model do not show."""
-        snapshot = lib.fgi_model_snapshot(model)
-        if snapshot == ffi.NULL:
-            raise MemoryError("out of memory")
-        owner = ffi.gc(snapshot, lib.fgi_model_free)
+    def of_model(cls, model: Model) -> ModelArrays:
+        """Read-only views into a snapshot of a model: nothing is copied, later changes of the model do not show."""
+        owner = model.snapshot()
         spec = ffi.new("fgi_model_spec *")
-        lib.fgi_model_arrays(owner, spec)
+        lib.fgi_model_arrays(owner.handle, spec)
 
         def view(name: str, n: int) -> NDArray[Any]:
             return borrowed(owner, getattr(spec, name), n, _DTYPES[name])
@@ -122,8 +120,8 @@ class ModelArrays:
 
     # -- into the core -----------------------------------------------------------------------------------------
 
-    def build(self) -> Any:
-        """The C model, freed with its Python handle. Raises ModelError if the arrays do not describe a model."""
+    def build(self) -> Model:
+        """The model. Raises ModelError if the arrays do not describe a model."""
         # Contiguous copies only where the arrays are not contiguous already.
         keep: dict[str, Any] = {
             name: None if getattr(self, name) is None else np.ascontiguousarray(getattr(self, name), dtype)
@@ -140,7 +138,7 @@ class ModelArrays:
         spec.n_factors = self.n_factors
         out, error = ffi.new("fgi_model **"), new_error()
         check(lib.fgi_model_create(spec, out, error), error)
-        return ffi.gc(out[0], lib.fgi_model_free)
+        return Model(out[0])
 
 
 def offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fginfer._core import ffi, lib
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 
-__all__ = ["VERSION", "borrowed", "check", "cpu_path", "ffi", "lib", "new_error", "pointer"]
+__all__ = ["VERSION", "borrowed", "check", "compiler", "cpu_path", "ffi", "lib", "new_error", "pointer"]
 
 _CTYPES = {
     np.dtype(np.float64): "double[]",
@@ -73,4 +73,10 @@ VERSION: str = ffi.string(lib.fgi_version()).decode()
 def cpu_path() -> str:
     """The kernels in use: "avx2" or "scalar"."""
     text: bytes = ffi.string(lib.fgi_cpu_path())
+    return text.decode()
+
+
+def compiler() -> str:
+    """Name and version of the compiler that built the core."""
+    text: bytes = ffi.string(lib.fgi_compiler())
     return text.decode()

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.door import check, ffi, lib, new_error, pointer
-from fginfer.core.exact import model_size
-from fginfer.graph import FactorGraph
+from fginfer.core.model import Model
 
 
 class Reduction(IntFlag):
@@ -51,7 +50,7 @@ class PresolveStatistics:
 
 
 class Presolved:
-    """A reduced C model (`model`), its statistics, and `expand` from its labelings to those of the original model."""
+    """A reduced model (`model`), its statistics, and `expand` from its labelings to those of the original model."""
 
     def __init__(self, handle: Any, n_original: int) -> None:
         self._handle = handle
@@ -62,7 +61,7 @@ class Presolved:
         fields["infeasible"], fields["complete"] = bool(info.infeasible), bool(info.complete)
         self.statistics = PresolveStatistics(**fields)
         # A snapshot: it may outlive this object.
-        self.model: Any = ffi.gc(lib.fgi_model_snapshot(lib.fgi_presolve_model(handle)), lib.fgi_model_free)
+        self.model = Model(lib.fgi_model_snapshot(lib.fgi_presolve_model(handle)))
 
     @property
     def infeasible(self) -> bool:
@@ -72,8 +71,8 @@ class Presolved:
     def expand(self, labels: ArrayLike) -> NDArray[np.int32]:
         """Labels of the original model from labels of the reduced one; the score stays the same, up to rounding."""
         reduced = np.ascontiguousarray(labels, np.int32)
-        if reduced.shape != (model_size(self.model),):
-            raise ValueError(f"the reduced model needs {model_size(self.model)} labels")
+        if reduced.shape != (self.model.n_variables,):
+            raise ValueError(f"the reduced model needs {self.model.n_variables} labels")
         full, error = np.zeros(self._n_original, np.int32), new_error()
         check(lib.fgi_presolve_expand(self._handle, pointer(reduced), pointer(full), error), error)
         return full
@@ -83,7 +82,7 @@ class Presolved:
         full = np.ascontiguousarray(labels, np.int32)
         if full.shape != (self._n_original,):
             raise ValueError(f"the original model needs {self._n_original} labels")
-        reduced = np.zeros(model_size(self.model), np.int32)
+        reduced = np.zeros(self.model.n_variables, np.int32)
         lib.fgi_presolve_restrict(self._handle, pointer(full), pointer(reduced))
         return reduced
 
@@ -108,24 +107,23 @@ class Presolved:
 
 
 def presolve(
-    graph: FactorGraph | Any,
+    model: Model,
     reductions: Reduction = Reduction.ALL,
     *,
     work: float = 0.0,
     seconds: float | None = None,
     table_limit: int = 0,
 ) -> Presolved:
-    """Reduces a model (a FactorGraph or a C model) as far as the limits allow; the result is valid wherever it stops.
+    """Reduces a model as far as the limits allow; the result is valid wherever it stops.
 
     `work` counts steps of about one table entry (0: a few passes over the model), `table_limit` is the largest table
     that the elimination of inner variables may make.
     """
-    model = graph.model if isinstance(graph, FactorGraph) else graph
     options = ffi.new("fgi_presolve_options *")
     options.reductions = int(reductions)
     options.work = work
     options.seconds = -1.0 if seconds is None else max(0.0, seconds)
     options.table_limit = table_limit
     out, error = ffi.new("fgi_presolve **"), new_error()
-    check(lib.fgi_presolve_create(model, options, out, error), error)
-    return Presolved(ffi.gc(out[0], lib.fgi_presolve_free), model_size(model))
+    check(lib.fgi_presolve_create(model.handle, options, out, error), error)
+    return Presolved(ffi.gc(out[0], lib.fgi_presolve_free), model.n_variables)

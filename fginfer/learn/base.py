@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fginfer.core.door import lib
+from fginfer.core import clock
 from fginfer.errors import DataError, FginferError, FormatError, SolverError
 from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
 from fginfer.learn.data.examples import Encoded, Reals, is_listed
@@ -123,7 +123,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Ctrl-C raises KeyboardInterrupt (a caller's loop must stop), after which the model has what was learned until
         then, and ``status_`` is "interrupted".
         """
-        begin = lib.fgi_clock()
+        begin = clock.now()
         self._check_settings()
         seed = seed_of(self.random_state)
         X, y = check_dense_input(self, X, y, fitting=True)

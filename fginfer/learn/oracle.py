@@ -10,7 +10,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from fginfer.core.door import lib
+from fginfer.core import clock
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.learn.data.examples import Encoded, Ints, Reals
@@ -127,13 +127,13 @@ class MapOracle:
                 self._last = {}
             self._learner = ref(learner)
         graph, options = self.graph(learner, weights, example, loss), dict(self.options)
-        left = self.deadline - lib.fgi_clock()
+        left = self.deadline - clock.now()
         if left < options.get("time_limit", inf):
             options["time_limit"] = max(0.0, left)
         result = solve(
             graph, self.method, gap=self.gap, warm_start=self._last.get(example), trace=False, dual=False, **options
         )
-        if lib.fgi_clock() >= self.deadline and result.status == "time_limit":
+        if clock.now() >= self.deadline and result.status == "time_limit":
             raise OutOfTime
         if result.labels is None or result.score is None:
             raise SolverError(f"example {example}: no labeling found ({result.status})")

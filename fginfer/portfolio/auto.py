@@ -26,19 +26,20 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from math import inf
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.door import ffi, lib
+from fginfer.core import clock
 from fginfer.core.exact import Elimination, split
+from fginfer.core.model import Model
 from fginfer.core.presolve import Presolved, presolve
 from fginfer.engine import Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
-from fginfer.portfolio.incumbent import Incumbent, score_of
-from fginfer.portfolio.member import EliminationMember, Member, Part
+from fginfer.portfolio.incumbent import Incumbent
+from fginfer.portfolio.member import EliminationMember, Member
 from fginfer.result import Progress, Result, known
 
 log = logging.getLogger("fginfer")
@@ -66,8 +67,8 @@ SLABS_SHARE = 0.2  # ... with this one: their first iterations bring most of it,
 class PartState:
     """A part under way: its members, its best labeling and its bound."""
 
-    def __init__(self, part: Part, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
-        self.part = part
+    def __init__(self, model: Model, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
+        self.model = model
         self.variables = variables  # of the reduced model; None: all of them
         self.settings = settings
         self.labels: NDArray[np.int32] | None = None
@@ -89,10 +90,10 @@ class PartState:
 
     def prepare(self) -> None:
         """Chooses the first members."""
-        self._states = lib.fgi_model_states(self.part.model)
-        if lib.fgi_model_factors(self.part.model) <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
+        self._states = self.model.states
+        if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
             return
-        if _is_large(self.part.model, self._states):
+        if _is_large(self.model, self._states):
             self.join("gdmm")
         else:
             self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
@@ -101,15 +102,15 @@ class PartState:
     def join(self, method: str, share: float = 1.0) -> None:
         """A new member, unless the method cannot take the model."""
         try:
-            self.members.append(Member(self.part, method, self.settings, share))
+            self.members.append(Member(self.model, method, self.settings, share))
         except SolverError as error:
             log.debug("%s does not join: %s", method, error)
 
     def _consider_elimination(self, most_work: float) -> bool:
         """Elimination joins if it fits in memory and takes no more than this work."""
-        if lib.fgi_model_factors(self.part.model) > MANY_FACTORS:
+        if self.model.n_factors > MANY_FACTORS:
             return False
-        elimination = Elimination(self.part.model, self._memory)
+        elimination = Elimination(self.model, self._memory)
         if not elimination.fits or elimination.estimate.work > most_work:
             return False
         self.members.append(EliminationMember(elimination))
@@ -216,9 +217,8 @@ class AutoEngine:
         self._begin(graph, settings.start_time)
 
     def _begin(self, graph: FactorGraph, start: float) -> None:
-        with graph.lock:
-            self._model = ffi.gc(lib.fgi_model_snapshot(graph.model), lib.fgi_model_free)
-        self._known = Incumbent(self._model, start if start >= 0 else lib.fgi_clock())
+        self._model = graph.snapshot()
+        self._known = Incumbent(self._model, start if start >= 0 else clock.now())
         self.settings = replace(self.settings, start_time=self._known.start)  # members stamp events by it
         self._constant = 0.0
         self._iterations = 0
@@ -228,7 +228,7 @@ class AutoEngine:
         self._parts: list[PartState] = []
         self._divided = False  # into parts; none may be left of it
         self._presolved: Presolved | None = None
-        self._states = lib.fgi_model_states(self._model)
+        self._states = self._model.states
         self._small = self._states < SMALL_STATES  # nothing on it takes long
         self._steps = self._policy()
 
@@ -255,7 +255,7 @@ class AutoEngine:
 
     def _at_once(self) -> Iterator[None]:
         """A short proof without rounds and parts."""
-        proof = Member(Part(self._model), "bnb", self.settings)
+        proof = Member(self._model, "bnb", self.settings)
         engine = proof.engine
         if self._known.labels is not None:
             engine.offer(self._known.labels)
@@ -279,7 +279,7 @@ class AutoEngine:
         if self._states <= TINY_STATES:
             yield from self._at_once()
             return
-        first = Member(Part(self._model), "icm", self.settings)
+        first = Member(self._model, "icm", self.settings)
         while True:
             first.engine.run(self._left(), 1)
             labels = first.labels()
@@ -294,7 +294,7 @@ class AutoEngine:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
         if self._states > PASS_TOO_LONG or _is_large(self._model, self._states):
             return
-        proof = PartState(Part(self._model), None, self.settings, self._memory)
+        proof = PartState(self._model, None, self.settings, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
@@ -314,11 +314,11 @@ class AutoEngine:
         parts = yield from self.aside(lambda: split(model))
         self._presolved, self._divided = presolved, True
         if len(parts) == 1:
-            self._parts = [PartState(Part(model), None, self.settings, self._memory)]
+            self._parts = [PartState(model, None, self.settings, self._memory)]
         else:
-            self._constant = lib.fgi_model_constant(model)
+            self._constant = model.constant
             exact = replace(self.settings, gap=0.0)  # gaps of parts could add up to more than the gap allowed
-            self._parts = [PartState(Part(c.model), c.variables, exact, self._memory) for c in parts]
+            self._parts = [PartState(c.model, c.variables, exact, self._memory) for c in parts]
         for state in self._parts:
             yield from self.aside(state.prepare)
         labels = self._known.labels
@@ -326,7 +326,7 @@ class AutoEngine:
             near = labels if self._presolved is None else self._presolved.restrict(labels)
             for state in self._parts:
                 own = near if state.variables is None else np.ascontiguousarray(near[state.variables])
-                state.offer(own, score_of(state.part.model, own))
+                state.offer(own, state.model.score(own))
         self._setup_seconds = self._known.seconds()
         self._combine()
 
@@ -350,7 +350,7 @@ class AutoEngine:
         return self._threads
 
     def _left(self) -> float:
-        return max(0.0, self._deadline - float(lib.fgi_clock()))
+        return max(0.0, self._deadline - clock.now())
 
     def work_off(self, members: list[Member | EliminationMember]) -> None:
         """Members do what they owe, at the same time if there are threads."""
@@ -364,12 +364,12 @@ class AutoEngine:
             job.result()
 
     def run(self, seconds: float, iterations: int) -> str:
-        self._deadline = lib.fgi_clock() + seconds if seconds >= 0 else inf
+        self._deadline = clock.now() + seconds if seconds >= 0 else inf
         target = self._iterations + iterations if iterations >= 0 else None
         while self._status == "running" and (target is None or self._iterations < target):
             if next(self._steps, self._END) is self._END and self._status == "running":
                 self._status = "converged"  # the policy has nothing more to try
-            if lib.fgi_clock() >= self._deadline:
+            if clock.now() >= self._deadline:
                 break
         return self._status
 
@@ -462,10 +462,10 @@ class AutoEngine:
 
     def update(self, graph: FactorGraph) -> None:
         labels = self._now().labels
-        self._begin(graph, lib.fgi_clock())
+        self._begin(graph, clock.now())
         if labels is not None:
             self.offer(labels)
 
 
-def _is_large(model: Any, states: float) -> bool:
-    return states > LARGE_STATES or lib.fgi_model_factors(model) > MANY_FACTORS
+def _is_large(model: Model, states: float) -> bool:
+    return states > LARGE_STATES or model.n_factors > MANY_FACTORS

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.door import ffi, lib, pointer
-from fginfer.result import EVENT, Trace
-
-
-def score_of(model: Any, labels: NDArray[np.int32]) -> float:
-    """The score of a labeling of a C model, summed from its tables."""
-    out = ffi.new("double *")
-    lib.fgi_model_score(model, pointer(np.ascontiguousarray(labels, np.int32)), out, ffi.NULL)
-    return float(out[0])
+from fginfer.core import clock
+from fginfer.core.model import Model
+from fginfer.core.solver import EVENT
+from fginfer.result import Trace
 
 
 class Incumbent:
-    """What is known about one C model. Labelings are scored here, whatever their finder says."""
+    """What is known about one model. Labelings are scored here, whatever their finder says."""
 
-    def __init__(self, model: Any, start: float) -> None:
+    def __init__(self, model: Model, start: float) -> None:
         self.model = model
         self.start = start
         self.labels: NDArray[np.int32] | None = None
@@ -37,7 +31,7 @@ class Incumbent:
     def improve(self, labels: NDArray[np.int32], score: float | None = None) -> None:
         """Takes a labeling if it is better; `score` only if it was summed from the tables of this very model."""
         if score is None:
-            score = score_of(self.model, labels)
+            score = self.model.score(np.ascontiguousarray(labels, np.int32))
         if score > self.score:
             self.labels, self.score = labels, score
             self.points.append((self.seconds(), score, inf))
@@ -51,7 +45,7 @@ class Incumbent:
 
     def seconds(self) -> float:
         """Since the start."""
-        return float(lib.fgi_clock()) - self.start
+        return clock.now() - self.start
 
     @property
     def gap(self) -> float:

@@ -7,40 +7,29 @@ machine, with any number of threads, and however it is cut into slices.
 from __future__ import annotations
 
 from math import inf
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.door import ffi, lib, pointer
+from fginfer.core import clock
 from fginfer.core.exact import Elimination
+from fginfer.core.model import Model
+from fginfer.core.solver import EVENT
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SolverError
-from fginfer.methods import native_methods
-from fginfer.result import EVENT
 
 ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
-
-
-class Part:
-    """A C model that looks like a graph to a NativeEngine."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self.cards = np.zeros(lib.fgi_model_variables(model), np.int32)
-        lib.fgi_model_cards(model, pointer(self.cards))
-        self.lock = Lock()
 
 
 class Member:
     """One method at work on one part. `owe` adds work, `work_off` does it until a deadline and can be called again."""
 
-    def __init__(self, part: Part, method: str, settings: Settings, share: float = 1.0) -> None:
+    def __init__(self, model: Model, method: str, settings: Settings, share: float = 1.0) -> None:
         own = Settings(method, settings.gap, settings.seed, 1, None, settings.start_time)
         self.name = method
         self.share = share
-        self.engine = NativeEngine(part, own, native_methods()[method])  # type: ignore[arg-type]
+        self.engine = NativeEngine(model, own)
         self.status = "running"
         self.owed = 0.0
         self._chunk_end: int | None = None  # iterations at which the chunk under way ends
@@ -59,7 +48,7 @@ class Member:
         """Works until nothing is owed (True below), the method is done, or the deadline passes."""
         info = self.engine.info
         while self.running and (self.owed > 0 or self._chunk_end is not None):
-            left = deadline - lib.fgi_clock()
+            left = deadline - clock.now()
             if left <= 0:
                 return
             if self._chunk_end is None:
@@ -86,11 +75,8 @@ class Member:
 
     def events(self) -> NDArray[Any]:
         """The trace events that are new since the last call."""
-        solver = self.engine.solver
-        total = lib.fgi_solver_trace(solver, 0, 0, ffi.NULL)
-        new = np.empty(total - self._seen, EVENT)
-        lib.fgi_solver_trace(solver, self._seen, len(new), ffi.cast("fgi_event *", new.ctypes.data))
-        self._seen = total
+        new = self.engine.native.events(self._seen)
+        self._seen += len(new)
         return new
 
     def labels(self) -> NDArray[np.int32] | None:
@@ -137,7 +123,7 @@ class EliminationMember:
 
     def work_off(self, deadline: float) -> None:
         while self.busy:
-            left = deadline - lib.fgi_clock()
+            left = deadline - clock.now()
             if left <= 0:
                 return
             try:

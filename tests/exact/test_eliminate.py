@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from math import inf, isinf
+from math import inf
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts
-from fginfer.core.exact import Elimination, SubsetOptimiser, components, split
+from fginfer.core.exact import Elimination, components, split
 from fginfer.errors import SolverError
 
 from .models import SHAPES, Shape, brute_force, close, random_graph
@@ -63,7 +62,6 @@ def test_slices_do_not_change_the_answer() -> None:
     np.testing.assert_array_equal(a, b)
     assert close(graph.score(a), whole.value or 0.0)
     # No subset of the variables can improve it.
-    assert SubsetOptimiser(graph.model).improve(a.copy(), range(100)) in (0.0, pytest.approx(0.0, abs=1e-9))
 
 
 def test_memory_limit_is_respected() -> None:
@@ -103,54 +101,6 @@ def test_a_star_and_a_model_without_factors() -> None:
     lonely = FactorGraph([3, 1])
     lonely.add_factor([0], [0.0, 2.0, 1.0])
     assert finished(lonely).value == 2.0
-
-
-@pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=40, deadline=None)
-@given(seed=seeds)
-def test_subset_equals_brute_force(name: str, seed: int) -> None:
-    graph = random_graph(seed, SHAPES[name])
-    rng = np.random.default_rng(seed)
-    optimiser = SubsetOptimiser(graph.model)
-    for _ in range(3):  # the scratch is reused
-        labels = rng.integers(0, graph.cards).astype(np.int32)
-        subset = rng.permutation(len(graph.cards))[: int(rng.integers(1, 5))].astype(np.int32)
-        before, best = graph.score(labels), -inf
-        trial = labels.copy()
-        for x in itertools.product(*(range(graph.cards[i]) for i in subset)):
-            trial[subset] = x
-            best = max(best, graph.score(trial))
-        after = labels.copy()
-        gain = optimiser.improve(after, subset)
-        assert gain is not None
-        keep = np.ones(len(labels), bool)
-        keep[subset] = False
-        np.testing.assert_array_equal(after[keep], labels[keep])
-        if gain == 0:
-            np.testing.assert_array_equal(after, labels)
-            assert best == -inf or close(before, best)
-        elif not isinf(best):
-            assert close(graph.score(after), best)
-            assert isinf(gain) == isinf(before)
-            assert isinf(gain) or gain == pytest.approx(best - before, abs=1e-9)
-
-
-def test_subset_repairs_an_infeasible_labeling() -> None:
-    graph = FactorGraph([2, 2, 2])
-    different = [[-inf, 0.0], [0.0, -inf]]
-    graph.add_factor([0, 1], different)
-    graph.add_factor([1, 2], different)
-    labels = np.array([0, 0, 0], np.int32)
-    gain = SubsetOptimiser(graph.model).improve(labels, [0, 1], forbidden=-1e6)
-    assert gain == pytest.approx(2e6)
-    assert graph.score(labels) == 0.0
-
-
-def test_subset_refuses_large_tables() -> None:
-    graph = grid(np.random.default_rng(3), 10, 10, 2)
-    labels = np.zeros(100, np.int32)
-    assert SubsetOptimiser(graph.model).improve(labels, range(100), max_table=64) is None
-    assert not labels.any()
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,24 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts
-from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.presolve import Presolved, Reduction, presolve
 
 from .models import SHAPES, Shape, brute_force, close, random_graph
 
 seeds = st.integers(0, 2**31)
-
-
-def cards_of(model: object) -> np.ndarray:
-    cards = np.zeros(lib.fgi_model_variables(model), np.int32)
-    lib.fgi_model_cards(model, pointer(cards))
-    return cards
-
-
-def score_of(model: object, labels: np.ndarray) -> float:
-    out, error = ffi.new("double *"), new_error()
-    check(lib.fgi_model_score(model, pointer(labels), out, error), error)
-    return float(out[0])
 
 
 def check_reduced(graph: FactorGraph, reduced: Presolved) -> None:
@@ -37,9 +24,9 @@ def check_reduced(graph: FactorGraph, reduced: Presolved) -> None:
         assert best == -inf
         return
     best_reduced = -inf
-    for x in itertools.product(*(range(k) for k in cards_of(reduced.model))):
+    for x in itertools.product(*(range(k) for k in reduced.model.cards)):
         labels = np.array(x, np.int32)
-        score = score_of(reduced.model, labels)
+        score = reduced.model.score(labels)
         best_reduced = max(best_reduced, score)
         if score > -inf:
             assert close(graph.score(reduced.expand(labels)), score)
@@ -59,14 +46,14 @@ SETS = {r.name or "": r for r in Reduction if r != Reduction.ALL} | {
 @given(seed=seeds, name=st.sampled_from(sorted(SHAPES)))
 def test_reductions_keep_the_optimum(chosen: str, seed: int, name: str) -> None:
     graph = random_graph(seed, SHAPES[name])
-    check_reduced(graph, presolve(graph, SETS[chosen]))
+    check_reduced(graph, presolve(graph.model, SETS[chosen]))
 
 
 @settings(max_examples=80, deadline=None)
 @given(seed=seeds, name=st.sampled_from(sorted(SHAPES)), work=st.floats(1.0, 400.0))
 def test_cut_short_anywhere_is_still_valid(seed: int, name: str, work: float) -> None:
     graph = random_graph(seed, SHAPES[name])
-    check_reduced(graph, presolve(graph, work=work))
+    check_reduced(graph, presolve(graph.model, work=work))
 
 
 @settings(max_examples=60, deadline=None)
@@ -74,7 +61,7 @@ def test_cut_short_anywhere_is_still_valid(seed: int, name: str, work: float) ->
 def test_random_sets_of_reductions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = random_graph(seed, Shape(forbidden=0.1, integers=bool(seed % 2)))
-    check_reduced(graph, presolve(graph, Reduction(int(rng.integers(0, 256)))))
+    check_reduced(graph, presolve(graph.model, Reduction(int(rng.integers(0, 256)))))
 
 
 def test_a_tree_is_solved_by_leaves() -> None:
@@ -82,11 +69,11 @@ def test_a_tree_is_solved_by_leaves() -> None:
     graph = FactorGraph([3] * 200)
     for i in range(1, 200):
         graph.add_factor([int(rng.integers(0, i)), i], rng.normal(size=(3, 3)))
-    reduced = presolve(graph, Reduction.LEAVES)
+    reduced = presolve(graph.model, Reduction.LEAVES)
     assert reduced.statistics.variables == 0
     assert reduced.statistics.leaves == 200
     labels = reduced.expand(np.zeros(0, np.int32))
-    assert graph.score(labels) == pytest.approx(score_of(reduced.model, np.zeros(0, np.int32)))
+    assert graph.score(labels) == pytest.approx(reduced.model.score(np.zeros(0, np.int32)))
 
 
 def test_a_cycle_is_solved_by_chains() -> None:
@@ -94,7 +81,7 @@ def test_a_cycle_is_solved_by_chains() -> None:
     graph = FactorGraph([2] * 50)
     for i in range(50):
         graph.add_factor([i, (i + 1) % 50], rng.normal(size=(2, 2)))
-    assert presolve(graph, Reduction.LEAVES | Reduction.CHAINS | Reduction.MERGE).statistics.variables == 0
+    assert presolve(graph.model, Reduction.LEAVES | Reduction.CHAINS | Reduction.MERGE).statistics.variables == 0
 
 
 def test_shared_and_implicit_tables_stay_shared() -> None:
@@ -106,9 +93,9 @@ def test_shared_and_implicit_tables_stay_shared() -> None:
         for j in range(i):
             graph.add_factor([i, j], table if (i + j) % 2 else Potts(1.0, 0.0), weight=1.0 + i)
     graph.add_factor([0, 1], np.zeros((40, 40)))
-    reduced = presolve(graph)
+    reduced = presolve(graph.model)
     assert reduced.statistics.factors >= 435 - 60
-    assert lib.fgi_model_entries(reduced.model) <= 2 * 1600
+    assert reduced.model.entries <= 2 * 1600
 
 
 def test_an_untouched_model_is_not_copied() -> None:
@@ -116,7 +103,7 @@ def test_an_untouched_model_is_not_copied() -> None:
     graph = FactorGraph([20] * 4)
     for i, j in itertools.combinations(range(4), 2):
         graph.add_factor([i, j], rng.normal(size=(20, 20)) * 10)
-    reduced = presolve(graph, Reduction.FIX | Reduction.PROPAGATE | Reduction.MERGE | Reduction.SPLIT)
+    reduced = presolve(graph.model, Reduction.FIX | Reduction.PROPAGATE | Reduction.MERGE | Reduction.SPLIT)
     assert reduced.statistics.variables == 4
     assert "nothing to remove" in reduced.log_line()
     labels = rng.integers(0, 20, 4).astype(np.int32)
@@ -129,7 +116,7 @@ def test_infeasible_models_are_reported() -> None:
     graph.add_factor([0], [-inf, 0.0])
     for pair in ([0, 1], [1, 2], [0, 2]):
         graph.add_factor(pair, different)
-    reduced = presolve(graph)
+    reduced = presolve(graph.model)
     assert reduced.infeasible
     assert "infeasible" in reduced.log_line()
 
@@ -139,7 +126,7 @@ def test_restrict_gives_a_start() -> None:
     graph.add_factor([0, 1], [[5.0, -inf, 0.0], [0.0, -inf, 1.0], [0.0, -inf, 5.0]])
     graph.add_factor([1, 2], np.arange(6.0).reshape(3, 2) ** 2)
     graph.add_factor([2, 3], [[0.0, 1.0], [1.0, 0.0]])
-    reduced = presolve(graph, Reduction.PROPAGATE)
+    reduced = presolve(graph.model, Reduction.PROPAGATE)
     start = reduced.restrict([2, 1, 0, 1])
     assert start.tolist()[0] == 2
-    assert score_of(reduced.model, start) > -inf
+    assert reduced.model.score(start) > -inf

@@ -50,7 +50,7 @@ def test_submodular_models_are_solved(seed: int, flips: bool) -> None:
     assert close(roof.bound, best)
     assert roof.bound >= best - 1e-12 * max(1.0, abs(best))
     assert close(graph.score(roof.labels), best)
-    reduced = presolve(graph, Reduction.ROOF | Reduction.FIX)
+    reduced = presolve(graph.model, Reduction.ROOF | Reduction.FIX)
     assert reduced.statistics.variables == 0
     assert close(graph.score(reduced.expand([])), best)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.arrays import ModelArrays
 from fginfer.core.door import check, ffi, lib, new_error, pointer
-from fginfer.engine import STATUSES
+from fginfer.core.solver import STATUSES
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Run:
         self.n, self.size = len(arrays.cards), int(np.sum(arrays.cards))
         self.model = arrays.build()
         out, error = ffi.new("fgi_solver **"), new_error()
-        check(lib.fgi_solver_create(self.model, settings(**values), out, error), error)
+        check(lib.fgi_solver_create(self.model.handle, settings(**values), out, error), error)
         self.solver = ffi.gc(out[0], lib.fgi_solver_free)
         self.info = ffi.new("fgi_info *")
 
@@ -161,8 +161,8 @@ class Run:
         """The problem's present numbers, through the model: unaries and (dense, one per factor) tables."""
         error = new_error()
         unary = np.concatenate(problem.unary)
-        check(lib.fgi_model_set_all_unary(self.model, pointer(unary), error), error)
+        check(lib.fgi_model_set_all_unary(self.model.handle, pointer(unary), error), error)
         for t, f in enumerate(problem.factors):
             values = np.ascontiguousarray(f.table / f.weight).ravel()
-            check(lib.fgi_model_set_table(self.model, t, pointer(values), error), error)
-        check(lib.fgi_solver_update(self.solver, self.model, error), error)
+            check(lib.fgi_model_set_table(self.model.handle, t, pointer(values), error), error)
+        check(lib.fgi_solver_update(self.solver, self.model.handle, error), error)

@@ -70,7 +70,7 @@ class Solver:
         for name, value in settings.items():
             setattr(s, name, value)
         out, error = ffi.new("fgi_solver **"), new_error()
-        check(lib.fgi_solver_create(model, s, out, error), error)
+        check(lib.fgi_solver_create(model.handle, s, out, error), error)
         self.handle = ffi.gc(out[0], lib.fgi_solver_free)
         self.info = ffi.new("fgi_info *")
         lib.fgi_solver_info(self.handle, self.info)

@@ -24,7 +24,7 @@ class Run:
         for name, value in values.items():
             setattr(options, name, value)
         self.error, out, self.info = new_error(), ffi.new("fgi_solver **"), ffi.new("fgi_info *")
-        check(lib.fgi_solver_create(graph.snapshot(), options, out, self.error), self.error)
+        check(lib.fgi_solver_create(graph.snapshot().handle, options, out, self.error), self.error)
         self.solver = ffi.gc(out[0], lib.fgi_solver_free)
         self.n = graph.n_variables
 

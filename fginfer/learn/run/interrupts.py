@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from fginfer.core.door import lib
+from fginfer.core import clock
 
 
 class OutOfTime(Exception):
@@ -75,5 +75,5 @@ def look(deadline: float) -> None:
     """Between two chunks of measuring: raises when the deadline, or Ctrl-C, has come."""
     if Interrupts.active is not None and threading.current_thread() is threading.main_thread():
         Interrupts.active.check()
-    if lib.fgi_clock() >= deadline:
+    if clock.now() >= deadline:
         raise OutOfTime

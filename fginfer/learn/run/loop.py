@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any, NamedTuple, Protocol
 
-from fginfer.core.door import VERSION, cpu_path, lib
+from fginfer.core import clock
+from fginfer.core.door import VERSION, cpu_path
 from fginfer.errors import SolverError
 from fginfer.learn.run.interrupts import Interrupts, OutOfTime
 from fginfer.log import logger, seconds_text, thousands
@@ -116,7 +117,7 @@ def drive(
     counts everything since `begin` (default: now) and what was spent before a resume. Where it can, the run ends early
     enough to measure what it has reached; the last point of the trace then has it.
     """
-    begin = (lib.fgi_clock() if begin is None else begin) - progress.elapsed
+    begin = (clock.now() if begin is None else begin) - progress.elapsed
     run = _Run(solver, limits, verbose, callback, save, progress, begin)
     oracle: Any = getattr(solver, "oracle", None)
     if hasattr(oracle, "deadline"):  # one that can stop by itself
@@ -166,7 +167,7 @@ class _Run:
         if self._reached(self.done.gap) and self._reached(self._measure().gap):  # a resumed run that was at its end
             return "converged"
         while self.done.passes < self.limits.max_iter:
-            now = lib.fgi_clock()
+            now = clock.now()
             if now >= self.deadline - self._reserve():
                 return self._end("time_limit")
             finished = stop = False
@@ -176,7 +177,7 @@ class _Run:
                 stop = True
             finally:
                 self._fresh = False
-                spent = lib.fgi_clock() - now
+                spent = clock.now() - now
                 self.done = replace(
                     self.done, passes=self.done.passes + finished, seconds=self.done.seconds + spent, gap=None
                 )
@@ -232,14 +233,14 @@ class _Run:
 
     def _measure(self, extra: float = 0.0) -> Measured:
         """What the solver measures, unless that would take longer than there is time."""
-        now, deadline = lib.fgi_clock(), self.deadline + extra
+        now, deadline = clock.now(), self.deadline + extra
         if self._cost() and now + self._cost() > deadline:
             return self.record(self.unmeasured)
         try:
             measured = self.solver.measure(deadline)
         except OutOfTime:
             return self.record(self.unmeasured)
-        self._measuring = lib.fgi_clock() - now if self.solver.measuring else 0.0
+        self._measuring = clock.now() - now if self.solver.measuring else 0.0
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
             raise SolverError(TOO_LARGE)
@@ -264,7 +265,7 @@ class _Run:
         return m
 
     def save(self) -> None:
-        self.done = replace(self.done, elapsed=lib.fgi_clock() - self.begin)
+        self.done = replace(self.done, elapsed=clock.now() - self.begin)
         if self._save is not None:
             self._save(self.done)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fginfer.core.door import lib
+from fginfer.core import clock
 from fginfer.errors import DataError, SolverError
 from fginfer.learn.data.examples import Reals
 from fginfer.learn.learner import Learner, fits
@@ -38,7 +38,7 @@ class _Batch:
             self._sum_loss += self.learner.add_psi(answers, 1.0, self._sum, examples)
             self._slack += float(np.sum(answers.slack))
             self._place += len(examples)
-            if lib.fgi_clock() >= deadline and self._place < n:
+            if clock.now() >= deadline and self._place < n:
                 return None
         self._sure &= self._slack < np.inf
         loss = self._sum_loss - float(self._w @ self._sum) + (self._slack if self._sure else 0.0)
@@ -151,7 +151,7 @@ class CuttingPlane(_Batch):
         while self._rounds < QP_ROUNDS:
             self._alpha, solved = improve_simplex_qp(self._gram, self._losses, self.C, self._alpha, self._wanted)
             self._rounds = QP_ROUNDS if solved else self._rounds + 1
-            if lib.fgi_clock() >= deadline and not solved:
+            if clock.now() >= deadline and not solved:
                 return False
         self._rounds = -1
         self._dual = max(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fginfer.core.door import lib
+from fginfer.core import clock
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits
@@ -107,7 +107,7 @@ class BlockSolver:
             self._stages, self._place = self._stages[1:], 0
             if self._again():
                 self._stages.append((True, self._rng.permutation(len(order)).astype(np.int32)))
-            if lib.fgi_clock() >= deadline and self._stages:
+            if clock.now() >= deadline and self._stages:
                 return False
         self.learner.refresh(1.0 if self.name == "dcd" else self.C)
         if not isfinite(self.learner.state.squared_norm):
@@ -141,16 +141,16 @@ class BlockSolver:
             while len(self._pending) < len(examples) and self._used == 0:
                 few = examples[len(self._pending) : len(self._pending) + (CHUNK if self.oracle is None else 1)]
                 self._pending += decode(learner, self.oracle, learner.weights, factor, few).split()
-                if lib.fgi_clock() >= deadline and len(self._pending) < len(examples):
+                if clock.now() >= deadline and len(self._pending) < len(examples):
                     return
             while self._used < len(examples):
                 learner.offer(self._settings, int(examples[self._used]), self._pending[self._used])
                 self._used += 1
-                if lib.fgi_clock() >= deadline and self._used < len(examples):
+                if clock.now() >= deadline and self._used < len(examples):
                     return
             self._pending, self._used = [], 0
             self._place += len(examples)
-            if lib.fgi_clock() >= deadline:
+            if clock.now() >= deadline:
                 return
 
     # ---- what comes out

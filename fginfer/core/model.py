@@ -1,0 +1,97 @@
+"""Model: a factor graph as the C core has it. Structure never changes; numbers are copied on write."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.errors import ModelError
+
+
+class Model:
+    """Owns a C model, which is freed with it. Label arrays are int32 and contiguous; the core checks their ranges."""
+
+    def __init__(self, pointer_to_model: Any) -> None:
+        if pointer_to_model == ffi.NULL:
+            raise MemoryError("out of memory")
+        self.handle = ffi.gc(pointer_to_model, lib.fgi_model_free)
+
+    @cached_property
+    def cards(self) -> NDArray[np.int32]:
+        """Labels per variable."""
+        cards = np.zeros(self.n_variables, np.int32)
+        lib.fgi_model_cards(self.handle, pointer(cards))
+        cards.setflags(write=False)
+        return cards
+
+    @property
+    def n_variables(self) -> int:
+        return int(lib.fgi_model_variables(self.handle))
+
+    @property
+    def n_factors(self) -> int:
+        """Factors over two or more variables."""
+        return int(lib.fgi_model_factors(self.handle))
+
+    @property
+    def states(self) -> float:
+        """States of all factors: what a pass over all tables, none of them shared, would look at."""
+        return float(lib.fgi_model_states(self.handle))
+
+    @property
+    def entries(self) -> int:
+        """Entries of the dense tables, shared ones once."""
+        return int(lib.fgi_model_entries(self.handle))
+
+    @property
+    def constant(self) -> float:
+        return float(lib.fgi_model_constant(self.handle))
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return int(lib.fgi_model_memory(self.handle))
+
+    def score(self, labels: NDArray[np.int32]) -> float:
+        """Summed from the tables; -inf if a state is forbidden."""
+        out, error = ffi.new("double *"), new_error()
+        check(lib.fgi_model_score(self.handle, pointer(labels), out, error), error, bad_argument=ModelError)
+        return float(out[0])
+
+    def factor_scores(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+        out, error = np.zeros(self.n_factors), new_error()
+        rc = lib.fgi_model_factor_scores(self.handle, pointer(labels), pointer(out), error)
+        check(rc, error, bad_argument=ModelError)
+        return out
+
+    def snapshot(self) -> Model:
+        """The present numbers, which later changes of this model do not touch. Costs no copy until then."""
+        return Model(lib.fgi_model_snapshot(self.handle))
+
+    def same_structure(self, other: Model) -> bool:
+        return bool(lib.fgi_model_same_structure(self.handle, other.handle))
+
+    def condition(self, variables: NDArray[np.int32], labels: NDArray[np.int32]) -> Model:
+        """What is left when some variables are fixed."""
+        out, error = ffi.new("fgi_model **"), new_error()
+        rc = lib.fgi_model_condition(self.handle, len(variables), pointer(variables), pointer(labels), out, error)
+        check(rc, error, bad_argument=ModelError)
+        return Model(out[0])
+
+    # -- new numbers -------------------------------------------------------------------------------------------
+
+    def set_unary(self, variable: int, scores: NDArray[np.float64]) -> None:
+        error = new_error()
+        check(lib.fgi_model_set_unary(self.handle, variable, pointer(scores), error), error, bad_argument=ModelError)
+
+    def set_all_unary(self, scores: NDArray[np.float64]) -> None:
+        error = new_error()
+        check(lib.fgi_model_set_all_unary(self.handle, pointer(scores), error), error, bad_argument=ModelError)
+
+    def set_table(self, table: int, values: NDArray[np.float64]) -> None:
+        error = new_error()
+        check(lib.fgi_model_set_table(self.handle, table, pointer(values), error), error, bad_argument=ModelError)

@@ -1,0 +1,176 @@
+"""NativeSolver: a solver of the C core, its settings, and the names of methods and statuses as the header has them."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.model import Model
+from fginfer.errors import ModelError, SettingsError, SolverError
+
+# Why a solver stopped: fgi_status, by its number.
+STATUSES: tuple[str, ...] = tuple(
+    name
+    for _, name in sorted(
+        {
+            lib.FGI_RUNNING: "running",
+            lib.FGI_OPTIMAL: "optimal",
+            lib.FGI_GAP_REACHED: "gap_reached",
+            lib.FGI_CONVERGED: "converged",
+            lib.FGI_TIME_LIMIT: "time_limit",
+            lib.FGI_ITERATION_LIMIT: "iteration_limit",
+            lib.FGI_INTERRUPTED: "interrupted",
+            lib.FGI_INFEASIBLE: "infeasible",
+        }.items()
+    )
+)
+
+# fgi_event
+EVENT = np.dtype([("seconds", np.float64), ("score", np.float64), ("bound", np.float64), ("iteration", np.int64)])
+
+STATISTICS = (
+    "primal_infeasibility",
+    "dual_infeasibility",
+    "rho",
+    "active_per_factor",
+    "oracle_calls",
+    "entries_touched",
+    "seconds_oracle",
+    "seconds_update",
+    "seconds_bound",
+    "seconds_decode",
+    "memory",
+)
+
+_MOST_METHODS = 64
+# Fields of fgi_settings that are nobody's option.
+_OWN = {"method", "threads", "seed", "gap", "max_iterations", "start_time"}
+
+
+@cache
+def native_methods() -> dict[str, int]:
+    """Methods of the C core and their numbers."""
+    names = {code: lib.fgi_method_name(code) for code in range(_MOST_METHODS)}
+    return {ffi.string(name).decode(): code for code, name in names.items() if name != ffi.NULL}
+
+
+def native_settings(
+    method: str,
+    *,
+    threads: int = 1,
+    seed: int = 0,
+    gap: float = 1e-6,
+    max_iterations: int | None = None,
+    start_time: float = -1.0,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """An fgi_settings struct; SettingsError for options that there are not, and values that do not fit."""
+    c = ffi.new("fgi_settings *", lib.fgi_settings_default())
+    c.method = native_methods()[method]
+    try:
+        c.threads, c.seed, c.gap, c.start_time = threads, seed, gap, start_time
+        c.max_iterations = -1 if max_iterations is None else max_iterations
+        for name, value in (options or {}).items():
+            if name in _OWN or not hasattr(c, name):
+                known = sorted(name for name in dir(c) if name not in _OWN)
+                raise SettingsError(f"unknown option {name!r} for method {method}; there are {known}")
+            setattr(c, name, value)
+    except (TypeError, OverflowError) as error:
+        raise SettingsError(f"a setting is out of range: {error}") from None
+    return c
+
+
+def check_native_settings(settings: Any) -> None:
+    """Refuses what every method refuses."""
+    error = new_error()
+    check(lib.fgi_settings_check(settings, error), error)
+
+
+class NativeSolver:
+    """A solver of the core at work on one model. `info` is its fgi_info, as of the last call that could change it."""
+
+    def __init__(self, model: Model, settings: Any) -> None:
+        self.model = model
+        self.info = ffi.new("fgi_info *")
+        out, error = ffi.new("fgi_solver **"), new_error()
+        check(lib.fgi_solver_create(model.handle, settings, out, error), error)
+        self._handle = ffi.gc(out[0], lib.fgi_solver_free)
+        lib.fgi_solver_info(self._handle, self.info)
+
+    @property
+    def status(self) -> str:
+        return STATUSES[int(self.info.status)]
+
+    def run(self, seconds: float, iterations: int) -> None:
+        """Works for about so long, or so many iterations (negative: no such limit), whichever ends first."""
+        rc = lib.fgi_solver_run(self._handle, seconds, iterations, self.info)
+        if rc == lib.FGI_NO_MEMORY:
+            raise MemoryError("out of memory")
+        if rc != lib.FGI_OK:
+            raise SolverError(f"cannot go on with this model (code {rc})")
+
+    def offer(self, labels: NDArray[np.int32]) -> None:
+        error = new_error()
+        check(lib.fgi_solver_offer(self._handle, pointer(labels), error), error, bad_argument=ModelError)
+        lib.fgi_solver_info(self._handle, self.info)
+
+    def offer_bound(self, bound: float) -> None:
+        lib.fgi_solver_offer_bound(self._handle, bound)
+        lib.fgi_solver_info(self._handle, self.info)
+
+    def warm_start(self, messages: NDArray[np.float64]) -> bool:
+        """Starts from messages; False if the method has none, or none of this size."""
+        if lib.fgi_solver_message_size(self._handle) != len(messages):
+            return False
+        error, mu = new_error(), np.ascontiguousarray(messages, np.float64)
+        rc = lib.fgi_solver_warm_start(self._handle, pointer(mu), error)
+        if rc == lib.FGI_UNSUPPORTED:
+            return False
+        check(rc, error)
+        return True
+
+    def update(self, model: Model) -> bool:
+        """Goes on with new numbers; False if the method cannot."""
+        error = new_error()
+        rc = lib.fgi_solver_update(self._handle, model.handle, error)
+        if rc == lib.FGI_UNSUPPORTED:
+            return False
+        check(rc, error)
+        self.model = model
+        lib.fgi_solver_info(self._handle, self.info)
+        return True
+
+    def labels(self) -> NDArray[np.int32] | None:
+        if self.info.score == -inf:
+            return None
+        labels = np.empty(self.model.n_variables, np.int32)
+        lib.fgi_solver_labels(self._handle, pointer(labels))
+        return labels
+
+    def messages(self) -> NDArray[np.float64] | None:
+        size = lib.fgi_solver_message_size(self._handle)
+        if size < 0:
+            return None
+        mu = np.zeros(size)
+        return mu if lib.fgi_solver_messages(self._handle, pointer(mu)) == lib.FGI_OK else None
+
+    def marginals(self) -> NDArray[np.float64] | None:
+        """Concatenated over the variables; None if the method has none."""
+        if not lib.fgi_solver_marginals(self._handle, ffi.NULL):
+            return None
+        x = np.zeros(int(self.model.cards.sum(dtype=np.int64)))
+        return x if lib.fgi_solver_marginals(self._handle, pointer(x)) else None
+
+    def events(self, begin: int = 0) -> NDArray[Any]:
+        """The trace from event number `begin` on, as an array of EVENT."""
+        new = np.empty(lib.fgi_solver_trace(self._handle, 0, 0, ffi.NULL) - begin, EVENT)
+        lib.fgi_solver_trace(self._handle, begin, len(new), ffi.cast("fgi_event *", new.ctypes.data))
+        return new
+
+    def statistics(self) -> dict[str, float]:
+        return {name: getattr(self.info, name) for name in STATISTICS}
