@@ -1,5 +1,4 @@
-/* exact/eliminate.c - the public handles of bucket elimination: a whole model, and a subset given the rest. See
- * fginfer_exact.h. */
+/* exact/eliminate.c - the public handle of bucket elimination. See fginfer_exact.h. */
 #include <string.h>
 #include "exact/eliminate.h"
 #include "fginfer_exact.h"
@@ -89,89 +88,4 @@ int fgi_eliminate_labels(fgi_eliminate *e, int32_t *labels) {
     if (e->info.status != FGI_OPTIMAL) return 0;
     fgi_engine_traceback(e->engine, labels);
     return 1;
-}
-
-/* ---- subsets ------------------------------------------------------------------------------------------------ */
-
-struct fgi_subset {
-    fgi_model *model;
-    fgi_engine *engine;
-    int32_t *old;    /* labels of the subset before the call */
-    uint8_t *member; /* per variable */
-    int64_t capacity;
-    double work;
-};
-
-void fgi_subset_free(fgi_subset *w) {
-    if (!w) return;
-    fgi_engine_free(w->engine);
-    fgi_model_free(w->model);
-    free(w->old);
-    free(w->member);
-    free(w);
-}
-
-fgi_rc fgi_subset_create(const fgi_model *m, fgi_subset **out, fgi_error *err) {
-    fgi_subset *w = fgi_calloc(1, sizeof *w);
-    if (w) {
-        w->model = fgi_model_snapshot(m);
-        w->member = fgi_calloc(m->s->n_vars, 1);
-        if (w->model) w->engine = fgi_engine_create(w->model);
-    }
-    if (!w || !w->engine || !w->member) {
-        fgi_subset_free(w);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    }
-    *out = w;
-    return FGI_OK;
-}
-
-double fgi_subset_work(const fgi_subset *w) { return w->work; }
-
-/* The terms that touch the subset at the present labels, forbidden entries counted as `forbidden`. */
-static double subset_score(
-    const fgi_subset *w, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
-    const fgi_model *m = w->model;
-    fgi_sum sum = {0};
-    for (int64_t k = 0; k < n; k++) {
-        const int32_t i = subset[k];
-        fgi_sum_add(&sum, fmax(fgi_unary(m, i)[labels[i]], forbidden));
-        for (int64_t l = m->s->adj_begin[i]; l < m->s->adj_begin[i + 1]; l++) {
-            const fgi_view v = fgi_factor_view(m, m->s->adj[l]);
-            int32_t first = 0; /* each factor is counted at the first of its variables that is free */
-            while (!w->member[v.vars[first]]) first++;
-            if (v.vars[first] == i) fgi_sum_add(&sum, fmax(fgi_view_score(m, &v, labels), forbidden));
-        }
-    }
-    return fgi_sum_value(&sum);
-}
-
-fgi_rc fgi_eliminate_subset(fgi_subset *w, int32_t *labels, const int32_t *subset, int64_t n, int64_t max_table,
-    double forbidden, double *gain) {
-    *gain = 0;
-    w->work = 0;
-    if (n > w->model->s->n_vars) return FGI_BAD_ARGUMENT;
-    if (!fgi_grow(&w->old, &w->capacity, n, sizeof(int32_t))) return FGI_NO_MEMORY;
-    fgi_rc rc = fgi_engine_pose(w->engine, labels, subset, n, forbidden);
-    if (!rc)
-        rc = fgi_engine_order(
-            w->engine, fmin(log2((double)(max_table > 1 ? max_table : 1)) + 1e-9, LOG2_CAP), 1e6 + 1e4 * (double)n);
-    if (rc) return rc;
-    w->work = fgi_engine_bags(w->engine)->work;
-    int done = 0;
-    if ((rc = fgi_engine_run(w->engine, 1, INFINITY, &done))) return rc;
-    if (fgi_engine_value(w->engine) == -INFINITY) return FGI_OK;
-    for (int64_t k = 0; k < n; k++) {
-        w->old[k] = labels[subset[k]];
-        w->member[subset[k]] = 1;
-    }
-    double before = subset_score(w, labels, subset, n, forbidden);
-    fgi_engine_traceback(w->engine, labels);
-    double after = subset_score(w, labels, subset, n, forbidden);
-    for (int64_t k = 0; k < n; k++) w->member[subset[k]] = 0;
-    *gain = before == -INFINITY ? INFINITY : after - before;
-    if (*gain > 0) return FGI_OK;
-    for (int64_t k = 0; k < n; k++) labels[subset[k]] = w->old[k];
-    *gain = 0;
-    return FGI_OK;
 }

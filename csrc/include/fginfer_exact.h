@@ -54,19 +54,6 @@ fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *i
 int fgi_eliminate_labels(fgi_eliminate *e, int32_t *labels);
 void fgi_eliminate_free(fgi_eliminate *e);
 
-/* Exact re-optimisation of a subset of the variables given the others: the move of large-neighbourhood search. The
- * scratch holds a snapshot of the model and keeps its memory between calls; one per thread. */
-typedef struct fgi_subset fgi_subset;
-fgi_rc fgi_subset_create(const fgi_model *m, fgi_subset **out, fgi_error *err);
-/* `subset` lists n different variables. Their labels are replaced by an optimal choice given the rest, and *gain is by
- * how much that raises the score: 0 leaves the labels alone; INFINITY: from infeasible to feasible. Gives up with
- * FGI_UNSUPPORTED, nothing changed, when a table of more than max_table entries would be needed. Forbidden entries
- * count as `forbidden` each: -INFINITY, or a large negative number to repair an infeasible labeling. */
-fgi_rc fgi_eliminate_subset(fgi_subset *w, int32_t *labels, const int32_t *subset, int64_t n, int64_t max_table,
-    double forbidden, double *gain);
-double fgi_subset_work(const fgi_subset *w); /* table entries computed by the last call */
-void fgi_subset_free(fgi_subset *w);
-
 /* ---- presolve ----------------------------------------------------------------------------------------------- */
 
 /* Each reduction keeps at least one optimal labeling; any set of them may be combined. */

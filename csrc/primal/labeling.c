@@ -13,7 +13,6 @@ struct fgi_local {
     uint16_t *fresh;    /* updates left before the variable's label scores must be summed afresh; 0: not known */
     int32_t *queue;     /* circular work list */
     uint8_t *queued;
-    const uint8_t *allowed; /* see fgi_local_restrict */
     int64_t head, count;
     int64_t operations;
     int64_t violations;
@@ -140,7 +139,6 @@ double fgi_local_tolerance(const fgi_local *l, double score) { return 1e-14 * l-
 double fgi_local_penalty(const fgi_local *l) {
     return 1 + 2 * l->scale * (double)(l->model->s->n_vars + l->model->s->n_factors);
 }
-void fgi_local_restrict(fgi_local *l, const uint8_t *free_variables) { l->allowed = free_variables; }
 
 void fgi_local_push(fgi_local *l, int32_t var) {
     if (l->queued[var]) return;
@@ -186,11 +184,6 @@ void fgi_local_mark(fgi_local *l) {
 
 double fgi_local_mark_score(const fgi_local *l) { return l->mark_score; }
 int64_t fgi_local_mark_violations(const fgi_local *l) { return l->mark_violations; }
-
-int64_t fgi_local_changed(const fgi_local *l, const int32_t **vars) {
-    *vars = l->changed;
-    return l->n_changed;
-}
 
 void fgi_local_rollback(fgi_local *l) {
     for (int64_t k = 0; k < l->n_changed; k++) fgi_local_flip(l, l->changed[k], l->old[k]);
@@ -395,7 +388,6 @@ int fgi_local_ascend(fgi_local *l, int64_t max_operations) {
     while (l->count > 0) {
         if (l->operations >= end) return 0;
         int32_t var = pop(l);
-        if (l->allowed && !l->allowed[var]) continue;
         int32_t best = fgi_local_best_label(l, var);
         l->operations++;
         if (best != l->labels[var]) fgi_local_flip(l, var, best);

@@ -30,8 +30,6 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label);
 void fgi_local_push(fgi_local *l, int32_t var); /* onto the work list (once) */
 void fgi_local_push_all(fgi_local *l);
 void fgi_local_clear(fgi_local *l); /* empties the work list */
-/* Only the given variables may be changed by ascend; NULL: all. Borrowed, one byte per variable. */
-void fgi_local_restrict(fgi_local *l, const uint8_t *free_variables);
 
 /* From here on, changes can be taken back. */
 void fgi_local_mark(fgi_local *l);
@@ -39,8 +37,6 @@ void fgi_local_mark(fgi_local *l);
 void fgi_local_rollback(fgi_local *l);
 double fgi_local_mark_score(const fgi_local *l);
 int64_t fgi_local_mark_violations(const fgi_local *l);
-/* Variables touched since the mark (some may have their old label again). */
-int64_t fgi_local_changed(const fgi_local *l, const int32_t **vars);
 
 /* Coordinate ascent from the work list: never worsens (violations, score). Stops when the list is empty or after about
  * max_operations; returns 1 when the list is empty, i.e. when no variable that was affected can improve alone. */

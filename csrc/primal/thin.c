@@ -102,8 +102,6 @@ void fgi_thin_free(fgi_thin *s) {
 
 const fgi_elimination *fgi_thin_elimination(const fgi_thin *s) { return &s->out; }
 int64_t fgi_thin_operations(const fgi_thin *s) { return s->operations; }
-int64_t fgi_thin_cost(const fgi_thin *s) { return s->cost; }
-
 /* ---- lists by size ------------------------------------------------------------------------------------------ */
 
 static void unlink_variable(fgi_thin *s, int32_t v) {

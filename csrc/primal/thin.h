@@ -29,7 +29,6 @@ void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thi
 fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done);
 /* Valid until the next start. */
 const fgi_elimination *fgi_thin_elimination(const fgi_thin *s);
-int64_t fgi_thin_cost(const fgi_thin *s);       /* states in all cliques */
 int64_t fgi_thin_operations(const fgi_thin *s); /* since creation */
 
 #endif

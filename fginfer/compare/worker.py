@@ -63,7 +63,6 @@ def _peer(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     job = json.load(sys.stdin)
     graph = read(job["path"])
-    before = _peak_mb()
     whole = graph
     given = None
     if job["evidence"] is not None:
@@ -73,7 +72,7 @@ def main() -> None:
     if answer["labels"] is not None and given is not None:
         answer["labels"] = given.expand(answer["labels"]).tolist()
     score = None if answer["labels"] is None else _finite(whole.score(answer["labels"]))
-    answer |= {"score": score, "peak_mb": _peak_mb(), "model_mb": before}
+    answer |= {"score": score, "peak_mb": _peak_mb()}
     json.dump(answer, sys.stdout)
 
 

@@ -150,21 +150,6 @@ static void check_one(uint64_t seed) {
         fgi_presolve_free(p);
     }
 
-    fgi_subset *w;
-    double gain, before;
-    if (!fgi_subset_create(m, &w, NULL)) {
-        for (int64_t i = 0; i < n; i++) {
-            labels[i] = 0;
-            subset[i] = (int32_t)i;
-        }
-        fgi_model_score(m, labels, &before, NULL);
-        expect(fgi_eliminate_subset(w, labels, subset, n, 1 << 20, -INFINITY, &gain) == FGI_OK, "subset", seed);
-        fgi_model_score(m, labels, &score, NULL);
-        expect(best == -INFINITY || close_to(score, best), "subset of all variables", seed);
-        expect(before == -INFINITY || close_to(before + gain, score), "gain", seed);
-        fgi_subset_free(w);
-    }
-
     fgi_split *split;
     int64_t members = 0, parts = fgi_components(m, component);
     if (!fgi_split_create(m, &split, NULL)) {

@@ -61,7 +61,6 @@ def test_slices_do_not_change_the_answer() -> None:
     assert b is not None
     np.testing.assert_array_equal(a, b)
     assert close(graph.score(a), whole.value or 0.0)
-    # No subset of the variables can improve it.
 
 
 def test_memory_limit_is_respected() -> None:
