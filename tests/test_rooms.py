@@ -24,7 +24,8 @@ C_ARROWS: dict[str, set[str]] = {
     "gdmm": {"base", "model", "solver", "primal", "oracle"},
     "exact": {"base", "model", "solver", "primal"},
     "methods": {"solver"},
-    "learn": {"base", "oracle"},
+    "optimise": {"base"},
+    "learn": {"base", "oracle", "optimise"},
 }
 
 # Python rooms that must not import others, by the first part of the module's name.

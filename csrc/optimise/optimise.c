@@ -1,0 +1,184 @@
+/* optimise/optimise.c - an optimiser's life: settings, questions and answers, states that are saved. */
+#include "optimise/optimise.h"
+#include <string.h>
+
+void fgi_want_value(fgi_optimiser *o, int64_t phase) {
+    o->phase = phase;
+    o->request = (fgi_request){FGI_ASK_VALUE, 0, NULL, o->w, NULL};
+}
+
+void fgi_want_gradient(fgi_optimiser *o, int64_t phase, const int64_t *set, int64_t n, double *into) {
+    o->phase = phase;
+    o->request = (fgi_request){FGI_ASK_GRADIENT, n, set, o->w, into};
+}
+
+void fgi_finish(fgi_optimiser *o, fgi_status status) {
+    o->info.status = status;
+    o->request = (fgi_request){FGI_ASK_NOTHING, 0, NULL, o->w, NULL};
+}
+
+double fgi_objective(const fgi_optimiser *o, double loss) {
+    fgi_sum first = {0}, second = {0};
+    for (int64_t j = 0; j < o->d; j++)
+        if (o->w[j] != 0.0) {
+            fgi_sum_add(&first, fabs(o->w[j]));
+            fgi_sum_add(&second, o->w[j] * o->w[j]);
+        }
+    const double f = loss + o->s.l1 * fgi_sum_value(&first) + 0.5 * o->s.l2 * fgi_sum_value(&second);
+    return isnan(f) ? INFINITY : f;
+}
+
+int fgi_look_at_all(fgi_optimiser *o) {
+    double most = 0;
+    int finite = 1;
+    for (int64_t j = 0; j < o->d; j++) {
+        o->whole[j] += o->s.l2 * o->w[j];
+        const double size = fabs(fgi_subgradient(o->w[j], o->whole[j], o->s.l1));
+        finite &= isfinite(o->whole[j]) != 0;
+        most = fgi_larger(most, size);
+    }
+    o->info.violation = most;
+    o->info.full = 1;
+    if (o->info.epochs++ == 0) o->info.first_violation = most;
+    return finite;
+}
+
+static fgi_rc check_settings(const fgi_optimise_settings *s, fgi_error *err) {
+    if (s->method < FGI_PROXQN || s->method > FGI_PROXGRAD)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method of optimisation");
+    if (s->memory < 1 || s->memory > 100) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "memory must be 1 to 100 pairs");
+    if (s->max_inner < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "max_inner must be at least 1");
+    if (!(s->l1 >= 0) || !(s->l2 >= 0) || isinf(s->l1) || isinf(s->l2))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "l1 and l2 must be finite and not negative");
+    if (!(s->tol >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "tol must not be negative");
+    if (!(s->samples >= 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "samples must be at least 1");
+    return FGI_OK;
+}
+
+fgi_rc fgi_optimiser_create(
+    int64_t dimension, const fgi_optimise_settings *s, const double *start, fgi_optimiser **out, fgi_error *err) {
+    *out = NULL;
+    fgi_rc rc = check_settings(s, err);
+    if (rc != FGI_OK) return rc;
+    if (dimension < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be at least one coordinate");
+    for (int64_t j = 0; start && j < dimension; j++)
+        if (!isfinite(start[j])) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the start is not finite");
+    fgi_optimiser *o = fgi_calloc(1, sizeof *o);
+    if (!o) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    o->s = *s;
+    o->d = dimension;
+    o->rng.state = s->seed;
+    o->info.objective = o->info.loss = INFINITY;
+    static const fgi_optimise_ops *const ops[] = {&fgi_proxqn_ops, &fgi_owlqn_ops, &fgi_proxgrad_ops};
+    o->ops = ops[s->method];
+    o->w = fgi_calloc(dimension, sizeof(double));
+    o->whole = fgi_calloc(dimension, sizeof(double));
+    rc = o->w && o->whole ? FGI_OK : FGI_NO_MEMORY;
+    if (rc == FGI_OK && start) memcpy(o->w, start, (size_t)dimension * sizeof(double));
+    if (rc == FGI_OK) rc = o->ops->create(o);
+    if (rc != FGI_OK) {
+        fgi_optimiser_free(o);
+        return fgi_fail(err, rc, -1, "out of memory");
+    }
+    *out = o;
+    return FGI_OK;
+}
+
+void fgi_optimiser_free(fgi_optimiser *o) {
+    if (!o) return;
+    if (o->method) o->ops->free(o);
+    free(o->w), free(o->whole), free(o);
+}
+
+void fgi_optimiser_ask(const fgi_optimiser *o, fgi_request *request) { *request = o->request; }
+
+fgi_rc fgi_optimiser_answer(fgi_optimiser *o, double value, fgi_error *err) {
+    if (o->request.ask == FGI_ASK_NOTHING) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "nothing was asked");
+    if (o->request.ask == FGI_ASK_VALUE) o->info.values++;
+    else o->info.gradients++, o->info.coordinates += o->request.n;
+    const fgi_rc rc = o->ops->answer(o, value);
+    if (rc == FGI_OK) return rc;
+    fgi_finish(o, FGI_CONVERGED);
+    return rc == FGI_NO_MEMORY ? fgi_fail(err, rc, -1, "out of memory")
+                               : fgi_fail(err, rc, -1, "the loss or its gradient is not finite");
+}
+
+void fgi_optimiser_get_info(const fgi_optimiser *o, fgi_optimise_info *info) { *info = o->info; }
+void fgi_optimiser_weights(const fgi_optimiser *o, double *w) { o->ops->settled(o, w); }
+
+/* ---- saving --------------------------------------------------------------------------------------------------- */
+
+void fgi_walk_reals(fgi_walk *v, double *a, int64_t n) {
+    if (v->failed || (v->mode != FGI_WALK_COUNT && v->at_real + n > v->n_reals)) {
+        v->failed = 1;
+        return;
+    }
+    if (v->mode == FGI_WALK_WRITE) memcpy(v->reals + v->at_real, a, (size_t)n * sizeof *a);
+    if (v->mode == FGI_WALK_READ) memcpy(a, v->reals + v->at_real, (size_t)n * sizeof *a);
+    v->at_real += n;
+}
+
+void fgi_walk_ints(fgi_walk *v, int64_t *a, int64_t n) {
+    if (v->failed || (v->mode != FGI_WALK_COUNT && v->at_int + n > v->n_ints)) {
+        v->failed = 1;
+        return;
+    }
+    if (v->mode == FGI_WALK_WRITE) memcpy(v->ints + v->at_int, a, (size_t)n * sizeof *a);
+    if (v->mode == FGI_WALK_READ) memcpy(a, v->ints + v->at_int, (size_t)n * sizeof *a);
+    v->at_int += n;
+}
+
+void fgi_walk_size(fgi_walk *v, int64_t *size, int64_t limit) {
+    int64_t n = *size;
+    fgi_walk_ints(v, &n, 1);
+    if (v->failed || n < 0 || n > limit) v->failed = 1;
+    else *size = n;
+}
+
+static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+    int64_t ask = o->request.ask, status = o->info.status, rng = (int64_t)o->rng.state, full = o->info.full;
+    fgi_walk_size(v, &ask, FGI_ASK_GRADIENT);
+    fgi_walk_size(v, &status, FGI_INFEASIBLE);
+    fgi_walk_size(v, &full, 1);
+    fgi_walk_ints(v, &rng, 1);
+    fgi_walk_size(v, &o->phase, 100);
+    int64_t *counts[] = {&o->info.iterations, &o->info.epochs, &o->info.values, &o->info.gradients,
+        &o->info.coordinates, &o->info.working_set, &o->info.nonzeros};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) fgi_walk_size(v, counts[k], INT64_MAX);
+    double *reals[] = {&o->info.objective, &o->info.loss, &o->info.violation, &o->info.first_violation, &o->info.step};
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
+    fgi_walk_reals(v, o->w, o->d);
+    if (v->failed) return FGI_OK;
+    if (v->mode == FGI_WALK_READ) {
+        o->rng.state = (uint64_t)rng;
+        o->info.status = (int32_t)status;
+        o->info.full = (int32_t)full;
+    }
+    const fgi_rc rc = o->ops->walk(o, v); /* restores the question, too */
+    if (rc == FGI_OK && !v->failed && v->mode == FGI_WALK_READ && ask == FGI_ASK_NOTHING)
+        fgi_finish(o, (fgi_status)status);
+    return rc;
+}
+
+void fgi_optimiser_export_size(fgi_optimiser *o, int64_t *n_reals, int64_t *n_ints) {
+    fgi_walk v = {FGI_WALK_COUNT, NULL, NULL, 0, 0, 0, 0, 0};
+    walk(o, &v);
+    *n_reals = v.at_real;
+    *n_ints = v.at_int;
+}
+
+void fgi_optimiser_export(fgi_optimiser *o, double *reals, int64_t *ints) {
+    fgi_walk v = {FGI_WALK_WRITE, reals, ints, 0, 0, 0, 0, 0};
+    fgi_optimiser_export_size(o, &v.n_reals, &v.n_ints);
+    walk(o, &v);
+}
+
+fgi_rc fgi_optimiser_import(
+    fgi_optimiser *o, const double *reals, int64_t n_reals, const int64_t *ints, int64_t n_ints, fgi_error *err) {
+    fgi_walk v = {FGI_WALK_READ, (double *)reals, (int64_t *)ints, 0, 0, n_reals, n_ints, 0};
+    const fgi_rc rc = walk(o, &v);
+    if (rc != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+    if (v.failed || v.at_real != n_reals || v.at_int != n_ints)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "the saved state does not fit this optimiser");
+    return FGI_OK;
+}

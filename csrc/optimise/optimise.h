@@ -1,0 +1,61 @@
+/* optimise/optimise.h - inside of the optimisers: what the methods share, and how a state is written and read. */
+#ifndef FGI_OPTIMISE_H
+#define FGI_OPTIMISE_H
+#include "fginfer_optimise.h"
+#include "base/util.h"
+
+/* One walk over a state serves three purposes: to count it, to write it, to read it. Sizes are walked before the arrays
+ * that have them, so that a reader can make room; a reader that meets nonsense sets `failed`. */
+typedef struct fgi_walk {
+    enum { FGI_WALK_COUNT, FGI_WALK_WRITE, FGI_WALK_READ } mode;
+    double *reals;
+    int64_t *ints;
+    int64_t at_real, at_int, n_reals, n_ints;
+    int failed;
+} fgi_walk;
+void fgi_walk_reals(fgi_walk *v, double *a, int64_t n);
+void fgi_walk_ints(fgi_walk *v, int64_t *a, int64_t n);
+/* A size between 0 and limit. */
+void fgi_walk_size(fgi_walk *v, int64_t *size, int64_t limit);
+
+typedef struct fgi_optimise_ops {
+    /* Both work from the answer that has just come to the next question (fgi_want_*) or the end (fgi_finish). */
+    fgi_rc (*create)(fgi_optimiser *o);
+    fgi_rc (*answer)(fgi_optimiser *o, double value);
+    void (*settled)(const fgi_optimiser *o, double *w); /* the last accepted point */
+    fgi_rc (*walk)(fgi_optimiser *o, fgi_walk *v);
+    void (*free)(fgi_optimiser *o);
+} fgi_optimise_ops;
+extern const fgi_optimise_ops fgi_proxqn_ops, fgi_owlqn_ops, fgi_proxgrad_ops;
+
+struct fgi_optimiser {
+    fgi_optimise_settings s;
+    const fgi_optimise_ops *ops;
+    int64_t d;
+    double *w;     /* the point of the question */
+    double *whole; /* a gradient on all coordinates */
+    fgi_request request;
+    int64_t phase; /* of the method: what the next answer is about */
+    fgi_optimise_info info;
+    fgi_rng rng;
+    void *method;
+};
+
+static inline double fgi_soft(double x, double t) { return x > t ? x - t : x < -t ? x + t : 0.0; }
+
+/* The derivative of f nearest to zero at a coordinate with weight w and smooth gradient g. */
+static inline double fgi_subgradient(double w, double g, double l1) {
+    if (w > 0) return g + l1;
+    if (w < 0) return g - l1;
+    return fgi_soft(g, l1);
+}
+
+void fgi_want_value(fgi_optimiser *o, int64_t phase);
+void fgi_want_gradient(fgi_optimiser *o, int64_t phase, const int64_t *set, int64_t n, double *into);
+void fgi_finish(fgi_optimiser *o, fgi_status status);
+/* f at o->w from the loss there; +INFINITY when it is no number. */
+double fgi_objective(const fgi_optimiser *o, double loss);
+/* Adds l2 * w to the whole gradient, keeps the largest |minimum-norm subgradient| in info; 0 if it is no number. */
+int fgi_look_at_all(fgi_optimiser *o);
+
+#endif

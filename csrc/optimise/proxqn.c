@@ -1,0 +1,348 @@
+/* optimise/proxqn.c - proximal quasi-Newton with shrinking (Zhong, Yen, Dhillon, Ravikumar 2014, Algorithms 1 and 2).
+ *
+ * Every iteration minimises  g'd + 1/2 d'Bd + l1 |w + d|_1  over the working set, roughly, by coordinate descent, and
+ * steps along d as far as Armijo's rule allows. Within an epoch coordinates only leave the working set; when what is
+ * left has converged as far as the epoch asks, all come back, the memory of B is cleared, and the next epoch asks for
+ * more. Only a look at all coordinates ends the run. Coordinates outside the working set are zero. */
+#include "optimise/compact.h"
+#include <string.h>
+
+enum { FIRST_VALUE = 1, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, BACK_VALUE };
+
+#define SIGMA 1e-4  /* Armijo: share of the predicted decrease that a step must bring */
+#define BETA 0.5    /* each shorter step, against the one before */
+#define COOLING 0.1 /* what an epoch asks for, against the one before */
+/* What rounding can do to a difference of two objectives, relative to their size: without this allowance the last
+ * steps, which lower the gradient but no longer the printed objective, would all be refused. */
+#define ROUNDING 4e-16
+
+#define CHEAP 300000 /* coordinate steps that take some ten milliseconds */
+
+typedef struct proxqn {
+    int64_t n;    /* working set */
+    int64_t room; /* of the arrays over it */
+    int64_t *set, *order, *kept;
+    double *g, *next, *base, *direction; /* gradient; the new one; w before the step; d */
+    double *hat;                         /* the cached product of B's low-rank part with d, 2 memory */
+    fgi_compact B;
+    double widest;   /* M of the iteration before: how far below l1 a gradient may be without leaving */
+    double asked;    /* the violation, against the first one, at which the epoch ends */
+    double decrease; /* predicted by the model for a step of 1: Delta */
+    double step;     /* being tried */
+    double penalty;  /* l1 |w|_1 + l2/2 |w|^2 at the point being tried */
+    int64_t stalled; /* searches that failed since the last step */
+    int64_t epoch_steps;
+} proxqn;
+
+static proxqn *of(const fgi_optimiser *o) { return o->method; }
+
+static int make_room(proxqn *p, int64_t n) {
+    if (!p->set || n > p->room || n < p->room / 8) {
+        free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction);
+        p->set = fgi_alloc(n, sizeof(int64_t));
+        p->order = fgi_alloc(n, sizeof(int64_t));
+        p->kept = fgi_alloc(n, sizeof(int64_t));
+        p->g = fgi_alloc(n, sizeof(double));
+        p->next = fgi_alloc(n, sizeof(double));
+        p->base = fgi_alloc(n, sizeof(double));
+        p->direction = fgi_alloc(n, sizeof(double));
+        p->room = n;
+    }
+    return p->set && p->order && p->kept && p->g && p->next && p->base && p->direction;
+}
+
+/* ---- the working set ------------------------------------------------------------------------------------------ */
+
+static inline int stays(const fgi_optimiser *o, double w, double g) {
+    return !o->s.shrink || w != 0.0 || fabs(g) > o->s.l1 - of(o)->widest / o->s.samples;
+}
+
+/* Takes the coordinates that matter from a gradient on all of them. */
+static fgi_rc open_epoch(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    if (!(p->widest < INFINITY)) p->widest = o->info.violation;
+    int64_t n = 0;
+    for (int64_t j = 0; j < o->d; j++) n += stays(o, o->w[j], o->whole[j]);
+    if (!make_room(p, n)) return FGI_NO_MEMORY;
+    for (int64_t j = 0, k = 0; j < o->d; j++)
+        if (stays(o, o->w[j], o->whole[j])) {
+            p->set[k] = j;
+            p->g[k++] = o->whole[j];
+        }
+    p->n = n;
+    p->widest = o->info.violation;
+    p->epoch_steps = 0;
+    return fgi_compact_clear(&p->B, n) ? FGI_OK : FGI_NO_MEMORY;
+}
+
+/* The largest violation on the set; coordinates at zero that do not pull leave it. */
+static double shrink(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    int64_t n = 0;
+    double most = 0;
+    for (int64_t k = 0; k < p->n; k++) {
+        const double w = o->w[p->set[k]], size = fabs(fgi_subgradient(w, p->g[k], o->s.l1));
+        if (!stays(o, w, p->g[k])) continue;
+        most = fgi_larger(most, size);
+        p->kept[n] = k;
+        p->set[n] = p->set[k];
+        p->g[n++] = p->g[k];
+    }
+    if (n < p->n) fgi_compact_keep(&p->B, p->kept, n);
+    p->n = n;
+    p->widest = most;
+    return most;
+}
+
+/* ---- the direction -------------------------------------------------------------------------------------------- */
+
+static void shuffle(fgi_optimiser *o, int64_t *order, int64_t n) {
+    for (int64_t k = n - 1; k > 0; k--) {
+        const int64_t other = fgi_rng_below(&o->rng, k + 1), x = order[k];
+        order[k] = order[other];
+        order[other] = x;
+    }
+}
+
+/* One pass of coordinate descent over the model; the largest |change of a coordinate| * curvature. */
+static double sweep(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    const int64_t used = 2 * p->B.pairs, stride = 2 * p->B.memory;
+    const double gamma = p->B.gamma, l1 = o->s.l1;
+    double *restrict hat = p->hat, most = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const int64_t k = p->order[i];
+        const double *restrict row = p->B.rows + k * stride, *restrict row_hat = p->B.hat + k * stride;
+        double low = 0, product = 0; /* q_j.qhat_j and q_j.dhat */
+        for (int64_t a = 0; a < used; a++) {
+            low += row[a] * row_hat[a];
+            product += row[a] * hat[a];
+        }
+        const double a = fgi_larger(gamma - low, 1e-10 * gamma);
+        const double b = p->g[k] + gamma * p->direction[k] - product, c = p->base[k] + p->direction[k];
+        const double z = fgi_soft(c - b / a, l1 / a) - c;
+        if (z == 0.0) continue;
+        p->direction[k] += z;
+        for (int64_t q = 0; q < used; q++) hat[q] += z * row_hat[q];
+        most = fgi_larger(most, fabs(z) * a);
+    }
+    return most;
+}
+
+/* d, and the decrease Delta = g'd + l1 (|w + d| - |w|) that it promises (negative). */
+static void solve_model(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    memset(p->hat, 0, (size_t)(2 * p->B.memory) * sizeof(double));
+    for (int64_t k = 0; k < p->n; k++) {
+        p->order[k] = k;
+        p->direction[k] = 0;
+        p->base[k] = o->w[p->set[k]];
+    }
+    /* d / |A| passes balance the work over the iterations; where a few passes cost next to nothing there are more */
+    int64_t passes = p->n ? (o->d > CHEAP ? o->d : CHEAP) / p->n : 1;
+    passes = passes < 1 ? 1 : passes > o->s.max_inner ? o->s.max_inner : passes;
+    if (!p->B.pairs) passes = 1; /* B is diagonal: one pass is the exact answer */
+    for (double first = 0; passes > 0; passes--) {
+        shuffle(o, p->order, p->n);
+        const double change = sweep(o);
+        if (first == 0) first = change;
+        if (change <= 1e-3 * first) break;
+    }
+    fgi_sum decrease = {0};
+    for (int64_t k = 0; k < p->n; k++)
+        if (p->direction[k] != 0.0)
+            fgi_sum_add(&decrease,
+                p->g[k] * p->direction[k] + o->s.l1 * (fabs(p->base[k] + p->direction[k]) - fabs(p->base[k])));
+    p->decrease = fgi_sum_value(&decrease);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------- */
+
+/* w = base + step * d, with the penalties there. */
+static void move(fgi_optimiser *o, double step) {
+    proxqn *p = of(o);
+    fgi_sum first = {0}, second = {0};
+    int64_t count = 0;
+    for (int64_t k = 0; k < p->n; k++) {
+        const double w = p->direction[k] == 0.0 ? p->base[k] : p->base[k] + step * p->direction[k];
+        o->w[p->set[k]] = w;
+        if (w == 0.0) continue;
+        count++;
+        fgi_sum_add(&first, fabs(w));
+        fgi_sum_add(&second, w * w);
+    }
+    p->step = step;
+    p->penalty = o->s.l1 * fgi_sum_value(&first) + 0.5 * o->s.l2 * fgi_sum_value(&second);
+    if (step != 0.0) o->info.nonzeros = count;
+}
+
+static void want_all(fgi_optimiser *o) { fgi_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
+
+/* A direction and its first trial; without a descent direction, what is left to try. */
+static void begin_step(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    o->info.working_set = p->n;
+    for (;;) {
+        solve_model(o);
+        if (p->decrease < 0 && isfinite(p->decrease)) break;
+        if (!p->B.pairs) { /* the gradient itself promises nothing: the set is at its optimum */
+            if (o->info.full) fgi_finish(o, FGI_CONVERGED);
+            else want_all(o);
+            return;
+        }
+        fgi_compact_forget(&p->B);
+    }
+    move(o, 1.0);
+    fgi_want_value(o, TRIAL_VALUE);
+}
+
+/* No step along d is worth taking. */
+static void give_up_search(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    move(o, 0.0);
+    if (p->B.pairs) { /* the model was misleading: try the plain gradient */
+        fgi_compact_forget(&p->B);
+        begin_step(o);
+        return;
+    }
+    if (p->stalled++) fgi_finish(o, FGI_CONVERGED);
+    else fgi_want_value(o, BACK_VALUE);
+}
+
+/* All coordinates have been looked at. */
+static fgi_rc after_all(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    const int first = o->info.epochs == 0;
+    if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
+    const double goal = o->s.tol * o->info.first_violation;
+    if (o->info.violation <= goal) {
+        fgi_finish(o, FGI_OPTIMAL);
+        return FGI_OK;
+    }
+    const fgi_rc rc = open_epoch(o);
+    if (rc != FGI_OK) return rc;
+    if (first) { /* a first step of length 1, about: the gradient of a sum over many samples is large */
+        double square = 0;
+        for (int64_t k = 0; k < p->n; k++) {
+            const double x = fgi_subgradient(o->w[p->set[k]], p->g[k], o->s.l1);
+            square += x * x;
+        }
+        p->B.gamma = fgi_larger(1.0, sqrt(square));
+    } else p->asked = fgi_larger(o->s.tol, COOLING * p->asked);
+    begin_step(o);
+    return FGI_OK;
+}
+
+static fgi_rc after_set(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    for (int64_t k = 0; k < p->n; k++) {
+        p->next[k] += o->s.l2 * o->w[p->set[k]];
+        const double change = p->next[k] - p->g[k];
+        p->g[k] = p->next[k];
+        p->next[k] = change;
+        if (!isfinite(change)) return FGI_BAD_MODEL;
+    }
+    fgi_compact_push(&p->B, p->direction, p->step, p->next);
+    const double violation = shrink(o);
+    o->info.violation = violation;
+    o->info.full = p->n == o->d;
+    const double goal = (o->info.full ? o->s.tol : fgi_larger(o->s.tol, p->asked)) * o->info.first_violation;
+    if (violation > goal) begin_step(o);
+    else if (o->info.full) fgi_finish(o, FGI_OPTIMAL);
+    else want_all(o);
+    return FGI_OK;
+}
+
+static void after_trial(fgi_optimiser *o, double loss) {
+    proxqn *p = of(o);
+    const double f = loss + p->penalty, f0 = o->info.objective;
+    if (isfinite(f) && f <= f0 + p->step * SIGMA * p->decrease + ROUNDING * fabs(f0)) {
+        o->info.objective = f;
+        o->info.loss = loss;
+        o->info.step = p->step;
+        o->info.full = 0;
+        o->info.iterations++;
+        p->stalled = 0;
+        p->epoch_steps++;
+        fgi_want_gradient(o, SET_GRADIENT, p->set, p->n, p->next);
+    } else if (p->step < 1e-12) give_up_search(o);
+    else {
+        move(o, BETA * p->step);
+        fgi_want_value(o, TRIAL_VALUE);
+    }
+}
+
+static fgi_rc answer(fgi_optimiser *o, double value) {
+    proxqn *p = of(o);
+    switch (o->phase) {
+    case FIRST_VALUE:
+        o->info.loss = value;
+        o->info.objective = fgi_objective(o, value);
+        if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
+        for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
+        want_all(o);
+        return FGI_OK;
+    case ALL_GRADIENT: return after_all(o);
+    case TRIAL_VALUE: after_trial(o, value); return FGI_OK;
+    case BACK_VALUE: want_all(o); return FGI_OK;
+    default: (void)p; return after_set(o);
+    }
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+static fgi_rc create(fgi_optimiser *o) {
+    proxqn *p = o->method = fgi_calloc(1, sizeof *p);
+    if (!p) return FGI_NO_MEMORY;
+    p->widest = INFINITY;
+    p->asked = COOLING;
+    p->hat = fgi_calloc(2 * o->s.memory, sizeof(double));
+    if (!fgi_compact_create(&p->B, o->s.memory) || !p->hat) return FGI_NO_MEMORY;
+    fgi_want_value(o, FIRST_VALUE);
+    return FGI_OK;
+}
+
+static void settled(const fgi_optimiser *o, double *w) {
+    const proxqn *p = of(o);
+    memcpy(w, o->w, (size_t)o->d * sizeof(double));
+    if (o->phase == TRIAL_VALUE)
+        for (int64_t k = 0; k < p->n; k++) w[p->set[k]] = p->base[k];
+}
+
+static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+    proxqn *p = of(o);
+    int64_t n = p->n;
+    fgi_walk_size(v, &n, o->d);
+    fgi_walk_size(v, &p->stalled, INT64_MAX);
+    fgi_walk_size(v, &p->epoch_steps, INT64_MAX);
+    double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty};
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
+    if (v->failed) return FGI_OK;
+    if (v->mode == FGI_WALK_READ) {
+        if (!make_room(p, n) || !fgi_compact_clear(&p->B, n)) return FGI_NO_MEMORY;
+        p->n = n;
+    }
+    fgi_walk_ints(v, p->set, n);
+    fgi_walk_reals(v, p->g, n);
+    fgi_walk_reals(v, p->base, n);
+    fgi_walk_reals(v, p->direction, n);
+    fgi_compact_walk(&p->B, v);
+    if (v->mode != FGI_WALK_READ || v->failed) return FGI_OK;
+    for (int64_t k = 0; k < n; k++)
+        if (p->set[k] < 0 || p->set[k] >= o->d || (k && p->set[k] <= p->set[k - 1])) v->failed = 1;
+    if (o->phase < FIRST_VALUE || o->phase > BACK_VALUE) v->failed = 1;
+    else if (o->phase == ALL_GRADIENT) want_all(o);
+    else if (o->phase == SET_GRADIENT) fgi_want_gradient(o, SET_GRADIENT, p->set, n, p->next);
+    else fgi_want_value(o, o->phase);
+    return FGI_OK;
+}
+
+static void release(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction);
+    free(p->hat);
+    fgi_compact_free(&p->B);
+    free(p);
+}
+
+const fgi_optimise_ops fgi_proxqn_ops = {create, answer, settled, walk, release};
