@@ -1,6 +1,6 @@
 """Many binary factors: Algorithm 9 on a generated model with every pair of 3884 binary variables (7,540,786 factors).
 
-    python bench/binary.py [--variables 3884] [--algorithm 0] [--seconds 60]
+    python bench/binary.py [--variables 3884] [--formulation auto] [--seconds 60]
 
 u ~ N(-4,1), but N(2,1) for 20 of the variables; t = +|N(0,1)| for 0.05 % of the pairs, -|N(0,0.03)| for the rest. Its
 relaxation is tight. Printed: time, gap, how many factors were touched after the linear set-up pass, and the peak memory
@@ -40,14 +40,14 @@ def build(n: int, seed: int = 0) -> fginfer.FactorGraph:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--variables", type=int, default=3884)
-    parser.add_argument("--algorithm", type=int, default=0)
+    parser.add_argument("--formulation", default="auto")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gap", type=float, default=1e-4)
     options = parser.parse_args()
     graph = build(options.variables)
     limits = {"time_limit": options.seconds, "gap": options.gap, "threads": options.threads}
-    r = fginfer.solve(graph, "gdmm", algorithm=options.algorithm, dual=False, **limits)
+    r = fginfer.solve(graph, "gdmm", formulation=options.formulation, dual=False, **limits)
     touched, m = r.statistics["entries_touched"], options.variables * (options.variables - 1) // 2
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{options.variables} variables, {m} factors")

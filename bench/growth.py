@@ -82,7 +82,7 @@ def alignment(k: int, seed: int = 0, noise: float = 0.1) -> fginfer.FactorGraph:
 
 def measure(graph: fginfer.FactorGraph, iterations: int) -> dict[str, float]:
     """One run. The first iteration carries the set-up and the first labelings, so it is timed apart."""
-    with fginfer.Solver(graph, "gdmm", gap=1e-6, algorithm=8) as solver:
+    with fginfer.Solver(graph, "gdmm", gap=1e-6, formulation="tables") as solver:
         start = time.process_time()
         solver.run(iterations=1)
         setup = time.process_time() - start

@@ -19,8 +19,8 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
     if (s->threads < 1 || s->threads > 1024)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
     if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
-    if (s->algorithm != 0 && s->algorithm != 8 && s->algorithm != 9)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "algorithm must be 0 (automatic), 8 or 9, not %d", s->algorithm);
+    if (s->formulation < FGI_FORMULATION_AUTO || s->formulation > FGI_FORMULATION_BINARY)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no formulation %d", s->formulation);
     if (!(s->rho >= 0) || isinf(s->rho))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rho must be finite and >= 0 (0: automatic)");
     if (!(s->damping >= 0 && s->damping < 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "damping must be in [0, 1)");

@@ -22,15 +22,16 @@ static const double RHO_STEP = 1.5, RHO_BALANCE = 10,
 static const int64_t MANY_FACTORS = 500000;
 
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
-    const int32_t algorithm = solver->settings.algorithm;
-    if (algorithm == 9 || (algorithm == 0 && solver->model->s->n_factors >= MANY_FACTORS)) {
+    const int32_t formulation = solver->settings.formulation;
+    if (formulation == FGI_FORMULATION_BINARY ||
+        (formulation == FGI_FORMULATION_AUTO && solver->model->s->n_factors >= MANY_FACTORS)) {
         if (gdmm_binary_fits(solver->model)) {
             solver->ops = &fgi_gdmm_binary_ops;
             return solver->ops->create(solver, err);
         }
-        if (algorithm == 9)
-            return fgi_fail(
-                err, FGI_UNSUPPORTED, -1, "algorithm 9 takes binary variables and finite pairwise factors only");
+        if (formulation == FGI_FORMULATION_BINARY)
+            return fgi_fail(err, FGI_UNSUPPORTED, -1,
+                "the binary formulation takes binary variables and finite pairwise factors only");
     }
     if (!gdmm_in_range(solver->model))
         return fgi_fail(err, FGI_UNSUPPORTED, -1,

@@ -141,7 +141,8 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
         states += fgi_view_states(g->model, &v);
     }
     for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
-    g->dense = g->solver->settings.algorithm != 8 && states <= DENSE_STATES && slot_labels <= DENSE_LABELS;
+    g->dense = g->solver->settings.formulation != FGI_FORMULATION_TABLES && states <= DENSE_STATES &&
+        slot_labels <= DENSE_LABELS;
     /* Scans cost their states, oracles with sorted access next to nothing. */
     g->piece =
         GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));

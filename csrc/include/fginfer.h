@@ -164,6 +164,13 @@ typedef enum fgi_status {
     FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score */
 } fgi_status;
 
+/* gdmm: what it keeps for a factor. */
+typedef enum fgi_formulation {
+    FGI_FORMULATION_AUTO = 0,   /* by model */
+    FGI_FORMULATION_TABLES = 1, /* a distribution over the active states of its table: large domains */
+    FGI_FORMULATION_BINARY = 2  /* one number, for very many binary pairwise factors of which few are ever touched */
+} fgi_formulation;
+
 typedef struct fgi_settings {
     int32_t method;  /* fgi_method */
     int32_t threads; /* >= 1; results do not depend on it */
@@ -172,8 +179,8 @@ typedef struct fgi_settings {
     int64_t max_iterations; /* < 0: no limit */
     double start_time;      /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */
     /* gdmm */
-    int32_t algorithm; /* 0 chooses by model, 8 large domains, 9 many binary factors */
-    double rho;        /* initial penalty; 0 chooses from the data */
+    int32_t formulation; /* fgi_formulation */
+    double rho;          /* initial penalty; 0 chooses from the data */
     /* bp */
     double damping; /* 0 <= damping < 1 */
     /* trws and bp: 0 chooses (single where it is safe), 1 double, 2 single; the bound is always double */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from math import inf
 from typing import Any
@@ -48,6 +49,16 @@ STATISTICS = (
 )
 
 _MOST_METHODS = 64
+# Options with names for their values.
+_CHOICES: dict[str, dict[str, int]] = {
+    "formulation": {
+        "auto": lib.FGI_FORMULATION_AUTO,
+        "tables": lib.FGI_FORMULATION_TABLES,
+        "binary": lib.FGI_FORMULATION_BINARY,
+    },
+    "precision": {"auto": 0, "double": 1, "single": 2},
+}
+_ALGORITHMS = {0: "auto", 8: "tables", 9: "binary"}  # what version 0.1 called formulations
 # Fields of fgi_settings that are nobody's option.
 _OWN = {"method", "threads", "seed", "gap", "max_iterations", "start_time"}
 
@@ -75,14 +86,36 @@ def native_settings(
     try:
         c.threads, c.seed, c.gap, c.start_time = threads, seed, gap, start_time
         c.max_iterations = -1 if max_iterations is None else max_iterations
-        for name, value in (options or {}).items():
+        for name, value in _without_old_names(options or {}).items():
             if name in _OWN or not hasattr(c, name):
                 known = sorted(name for name in dir(c) if name not in _OWN)
                 raise SettingsError(f"unknown option {name!r} for method {method}; there are {known}")
-            setattr(c, name, value)
+            setattr(c, name, _number(name, value))
     except (TypeError, OverflowError) as error:
         raise SettingsError(f"a setting is out of range: {error}") from None
     return c
+
+
+def _without_old_names(options: dict[str, Any]) -> dict[str, Any]:
+    if "algorithm" not in options:
+        return options
+    given = options["algorithm"]
+    if given not in _ALGORITHMS:
+        raise SettingsError(f"algorithm is now called formulation: {', '.join(_CHOICES['formulation'])}")
+    new = _ALGORITHMS[given]
+    warnings.warn(f"algorithm={given} is now called formulation={new!r}", DeprecationWarning, stacklevel=2)
+    return {**{k: v for k, v in options.items() if k != "algorithm"}, "formulation": new}
+
+
+def _number(name: str, value: Any) -> Any:
+    """The number of a named choice; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    choices = _CHOICES.get(name, {})
+    if value not in choices:
+        possible = f"one of {', '.join(choices)}" if choices else "a number"
+        raise SettingsError(f"{name} must be {possible}, not {value!r}")
+    return choices[value]
 
 
 def check_native_settings(settings: Any) -> None:

@@ -85,13 +85,13 @@ typedef struct outcome {
 } outcome;
 
 static outcome solve(
-    const fgi_model *m, int32_t threads, int32_t algorithm, double seconds, int64_t iterations, fgi_solver **keep) {
+    const fgi_model *m, int32_t threads, int32_t formulation, double seconds, int64_t iterations, fgi_solver **keep) {
     outcome o;
     memset(&o, 0, sizeof o);
     fgi_settings settings = fgi_settings_default();
     settings.method = FGI_GDMM;
     settings.threads = threads;
-    settings.algorithm = algorithm;
+    settings.formulation = formulation;
     settings.gap = 1e-9;
     settings.max_iterations = iterations;
     fgi_solver *s = NULL;
@@ -132,10 +132,10 @@ static void test_small(uint64_t seed) {
         return;
     }
     const double optimum = brute_force(m, &r);
-    for (int32_t algorithm = 0; algorithm <= 9; algorithm += algorithm ? 1 : 8) {
-        if (algorithm == 9 && (!binary || forbid > 0)) continue;
+    for (int32_t formulation = 0; formulation <= FGI_FORMULATION_BINARY; formulation++) {
+        if (formulation == FGI_FORMULATION_BINARY && (!binary || forbid > 0)) continue;
         fgi_solver *s = NULL;
-        outcome one = solve(m, 1, algorithm, -1, 60, &s), sliced = solve(m, 1, algorithm, 0, 60, NULL);
+        outcome one = solve(m, 1, formulation, -1, 60, &s), sliced = solve(m, 1, formulation, 0, 60, NULL);
         check(&one, optimum, seed);
         expect(same(&one, &sliced), "slices change the result", seed);
         int64_t n = fgi_solver_message_size(s), labels = 0;
@@ -167,9 +167,9 @@ static void test_threads(uint64_t seed) {
         expect(0, "model refused", seed);
         return;
     }
-    for (int32_t algorithm = 0; algorithm <= 8; algorithm += 8) {
-        outcome one = solve(m, 1, algorithm, -1, 30, NULL), two = solve(m, 2, algorithm, -1, 30, NULL);
-        outcome four = solve(m, 4, algorithm, 0.0001, 30, NULL);
+    for (int32_t formulation = 0; formulation <= FGI_FORMULATION_TABLES; formulation++) {
+        outcome one = solve(m, 1, formulation, -1, 30, NULL), two = solve(m, 2, formulation, -1, 30, NULL);
+        outcome four = solve(m, 4, formulation, 0.0001, 30, NULL);
         expect(same(&one, &two) && same(&one, &four), "threads change the result", seed);
     }
     fgi_model_free(m);

@@ -13,6 +13,8 @@ from fginfer.core.arrays import ModelArrays
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.solver import STATUSES
 
+FORMULATIONS = [lib.FGI_FORMULATION_AUTO, lib.FGI_FORMULATION_TABLES]
+
 
 @dataclass
 class Factor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fginfer import FactorGraph, SolverError, available_methods, solve
+from fginfer import FactorGraph, SettingsError, SolverError, available_methods, solve
 
 METHODS = available_methods()
 
@@ -40,3 +40,19 @@ def test_scores_of_any_size(method: str, scale: float) -> None:
     assert result.score is not None
     assert result.score <= best
     assert result.bound is None or result.bound >= best * (1 - 1e-12)
+
+
+def test_named_options_and_their_old_names() -> None:
+    graph = FactorGraph([2, 2])
+    graph.add_factor([0, 1], [[0.0, 1.0], [2.0, 0.0]])
+    with pytest.warns(DeprecationWarning, match="formulation='binary'"):
+        old = solve(graph, "gdmm", algorithm=9)
+    new = solve(graph, "gdmm", formulation="binary")
+    assert (old.score, old.bound, old.iterations) == (new.score, new.bound, new.iterations)
+    assert new.score == 2.0
+    with pytest.raises(SettingsError, match="formulation must be one of auto, tables, binary, not 'dense'"):
+        solve(graph, "gdmm", formulation="dense")
+    with pytest.raises(SettingsError, match="rho must be a number"):
+        solve(graph, "gdmm", rho="large")
+    with pytest.raises(SettingsError, match="now called formulation"):
+        solve(graph, "gdmm", algorithm=3)

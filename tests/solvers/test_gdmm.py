@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
-from gdmm_support import Problem, Run, random_problem  # noqa: E402
+from gdmm_support import FORMULATIONS, Problem, Run, random_problem  # noqa: E402
 from lp import local_polytope_optimum  # noqa: E402
 
 SEEDS = strategies.integers(0, 2**32 - 1)
@@ -28,12 +28,12 @@ def check_run(problem: Problem, run: Run, optimum: float) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(SEEDS, strategies.sampled_from([0.0, 0.1, 0.4]), strategies.sampled_from([0, 8]))
-def test_bound_optimum_score(seed: int, forbid: float, algorithm: int) -> None:
+@given(SEEDS, strategies.sampled_from([0.0, 0.1, 0.4]), strategies.sampled_from(FORMULATIONS))
+def test_bound_optimum_score(seed: int, forbid: float, formulation: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, int(rng.integers(1, 6)), int(rng.integers(0, 9)), 5, 4, forbid, implicit=True)
     optimum = problem.optimum()
-    run = Run(problem, max_iterations=60, gap=1e-9, algorithm=algorithm)
+    run = Run(problem, max_iterations=60, gap=1e-9, formulation=formulation)
     run.finish()
     check_run(problem, run, optimum)
     if run.status in ("optimal", "gap_reached"):
@@ -43,12 +43,12 @@ def test_bound_optimum_score(seed: int, forbid: float, algorithm: int) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(SEEDS, strategies.sampled_from([0.0, 0.2]), strategies.sampled_from([0, 8]))
-def test_converges_to_the_lp_optimum(seed: int, forbid: float, algorithm: int) -> None:
+@given(SEEDS, strategies.sampled_from([0.0, 0.2]), strategies.sampled_from(FORMULATIONS))
+def test_converges_to_the_lp_optimum(seed: int, forbid: float, formulation: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 6, 9, 6, 3, forbid)
     lp = local_polytope_optimum(problem.cards, problem.unary, problem.factors, problem.constant)
-    run = Run(problem, max_iterations=2000, gap=0.0, algorithm=algorithm)
+    run = Run(problem, max_iterations=2000, gap=0.0, formulation=formulation)
     status = run.finish()
     if status in ("infeasible",):
         assert lp == -np.inf or problem.optimum() == -np.inf
@@ -59,8 +59,8 @@ def test_converges_to_the_lp_optimum(seed: int, forbid: float, algorithm: int) -
 
 
 @settings(max_examples=40, deadline=None)
-@given(SEEDS, strategies.sampled_from([0, 8]))
-def test_optimum_on_trees(seed: int, algorithm: int) -> None:
+@given(SEEDS, strategies.sampled_from(FORMULATIONS))
+def test_optimum_on_trees(seed: int, formulation: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 7, 0, 4)
     base = random_problem(rng, 7, 0, 4)
@@ -73,7 +73,7 @@ def test_optimum_on_trees(seed: int, algorithm: int) -> None:
         factor.table = rng.normal(size=(problem.cards[u], problem.cards[v])) * 2
         base.factors.append(factor)
     problem.factors = base.factors
-    run = Run(problem, max_iterations=5000, gap=1e-7, algorithm=algorithm)
+    run = Run(problem, max_iterations=5000, gap=1e-7, formulation=formulation)
     assert run.finish() in ("optimal", "gap_reached")
     assert run.info.score == pytest.approx(problem.optimum(), abs=1e-6)
 
@@ -89,17 +89,17 @@ def outcome(run: Run) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize("algorithm", [0, 8])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("seed", range(4))
-def test_threads_and_slices_do_not_change_results(seed: int, algorithm: int) -> None:
+def test_threads_and_slices_do_not_change_results(seed: int, formulation: int) -> None:
     problem = random_problem(np.random.default_rng(seed), 60, 150, 7, 3, 0.05, implicit=True)
     runs = []
     for threads in (1, 2, 4):
-        run = Run(problem, max_iterations=40, gap=0.0, algorithm=algorithm, threads=threads)
+        run = Run(problem, max_iterations=40, gap=0.0, formulation=formulation, threads=threads)
         run.go()
         runs.append(outcome(run))
     for slices in ({"iterations": 1}, {"seconds": 0.0}):
-        run = Run(problem, max_iterations=40, gap=0.0, algorithm=algorithm)
+        run = Run(problem, max_iterations=40, gap=0.0, formulation=formulation)
         while run.go(**slices).status == 0:
             pass
         runs.append(outcome(run))
@@ -141,36 +141,36 @@ def dual_value(problem: Problem, mu: np.ndarray) -> float:
     return float(total + sum(h.max() for h in hat))
 
 
-@pytest.mark.parametrize("algorithm", [0, 8])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("seed", range(5))
-def test_messages_are_a_certificate_and_a_start(seed: int, algorithm: int) -> None:
+def test_messages_are_a_certificate_and_a_start(seed: int, formulation: int) -> None:
     problem = random_problem(np.random.default_rng(seed), 12, 20, 6, 3, min_card=2)
-    run = Run(problem, max_iterations=400, gap=1e-6, algorithm=algorithm)
+    run = Run(problem, max_iterations=400, gap=1e-6, formulation=formulation)
     run.finish()
     mu = run.messages()
     assert dual_value(problem, mu) >= run.info.score - 1e-9
-    again = Run(problem, max_iterations=8, gap=1e-6, algorithm=algorithm)
+    again = Run(problem, max_iterations=8, gap=1e-6, formulation=formulation)
     again.warm_start(mu)
     again.finish()
     slack = 1e-4 * max(1.0, abs(run.info.bound))
     assert again.info.bound <= min(dual_value(problem, mu), run.info.bound + slack) + slack
 
 
-@pytest.mark.parametrize("algorithm", [0, 8])
-def test_marginals_are_distributions(algorithm: int) -> None:
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_marginals_are_distributions(formulation: int) -> None:
     problem = random_problem(np.random.default_rng(7), 12, 25, 6, 3)
-    run = Run(problem, max_iterations=50, gap=0.0, algorithm=algorithm)
+    run = Run(problem, max_iterations=50, gap=0.0, formulation=formulation)
     run.finish()
     x = np.split(run.marginals(), np.cumsum(problem.cards)[:-1])
     assert all(abs(part.sum() - 1) < 1e-9 and part.min() >= 0 for part in x)
 
 
-@pytest.mark.parametrize("algorithm", [0, 8])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("seed", range(6))
-def test_update_goes_on_with_new_potentials(seed: int, algorithm: int) -> None:
+def test_update_goes_on_with_new_potentials(seed: int, formulation: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 7, 10, 5, 3, 0.1 if seed % 2 else 0.0)
-    run = Run(problem, max_iterations=200, gap=1e-9, algorithm=algorithm)
+    run = Run(problem, max_iterations=200, gap=1e-9, formulation=formulation)
     run.finish()
     problem.unary = [np.where(rng.random(len(u)) < 0.1, -np.inf, rng.normal(size=len(u))) for u in problem.unary]
     problem.factors[0].table = rng.normal(size=problem.factors[0].table.shape)
@@ -179,7 +179,7 @@ def test_update_goes_on_with_new_potentials(seed: int, algorithm: int) -> None:
     status = run.finish()
     check_run(problem, run, optimum)
     assert (status == "infeasible") <= (optimum == -np.inf)
-    fresh = Run(problem, max_iterations=200, gap=1e-9, algorithm=algorithm)
+    fresh = Run(problem, max_iterations=200, gap=1e-9, formulation=formulation)
     if fresh.finish() in ("optimal", "gap_reached"):
         assert run.info.score == pytest.approx(fresh.info.score, abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""gdmm, Algorithm 9: many binary pairwise factors, few of them touched."""
+"""gdmm, binary formulation: many binary pairwise factors, few of them touched."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 from gdmm_support import Factor, Problem, Run, random_problem  # noqa: E402
 from lp import local_polytope_optimum  # noqa: E402
 
+from fginfer.core.door import lib  # noqa: E402
 from fginfer.errors import SolverError  # noqa: E402
 
 
@@ -24,7 +25,7 @@ def test_bounds_scores_and_the_lp_optimum(seed: int) -> None:
     problem = random_problem(rng, n, int(rng.integers(1, 3 * n)), 2, 2, min_card=2)
     optimum = problem.optimum()
     lp = local_polytope_optimum(problem.cards, problem.unary, problem.factors, problem.constant)
-    run = Run(problem, max_iterations=1500, gap=1e-9, algorithm=9)
+    run = Run(problem, max_iterations=1500, gap=1e-9, formulation=lib.FGI_FORMULATION_BINARY)
     status = run.finish()
     for score, bound, _ in run.trace():
         assert score <= optimum + 1e-9
@@ -52,8 +53,8 @@ def sparse_benefits(n: int, seed: int) -> Problem:
 @pytest.mark.parametrize("seed", range(3))
 def test_touches_few_factors(seed: int) -> None:
     problem = sparse_benefits(120, seed)
-    run = Run(problem, gap=1e-7, algorithm=9)
-    reference = Run(problem, gap=1e-7, algorithm=8)
+    run = Run(problem, gap=1e-7, formulation=lib.FGI_FORMULATION_BINARY)
+    reference = Run(problem, gap=1e-7, formulation=lib.FGI_FORMULATION_TABLES)
     assert run.finish() in ("optimal", "gap_reached")
     reference.finish()
     assert run.info.score == pytest.approx(reference.info.score, abs=1e-6)
@@ -64,10 +65,10 @@ def test_threads_and_slices_do_not_change_results() -> None:
     problem = random_problem(np.random.default_rng(5), 60, 1500, 2, 2, min_card=2)
     results = []
     for threads in (1, 2, 4):
-        run = Run(problem, max_iterations=50, gap=0.0, algorithm=9, threads=threads)
+        run = Run(problem, max_iterations=50, gap=0.0, formulation=lib.FGI_FORMULATION_BINARY, threads=threads)
         run.go()
         results.append((run.info.score, run.info.bound, run.trace()))
-    run = Run(problem, max_iterations=50, gap=0.0, algorithm=9)
+    run = Run(problem, max_iterations=50, gap=0.0, formulation=lib.FGI_FORMULATION_BINARY)
     while run.go(seconds=0.0).status == 0:
         pass
     results.append((run.info.score, run.info.bound, run.trace()))
@@ -76,12 +77,12 @@ def test_threads_and_slices_do_not_change_results() -> None:
 
 def test_refuses_other_models() -> None:
     with pytest.raises(SolverError):
-        Run(random_problem(np.random.default_rng(0), 4, 5, 3, 2, min_card=3), algorithm=9)
+        Run(random_problem(np.random.default_rng(0), 4, 5, 3, 2, min_card=3), formulation=lib.FGI_FORMULATION_BINARY)
 
 
 def test_marginals_are_distributions() -> None:
     problem = random_problem(np.random.default_rng(1), 12, 40, 2, 2, min_card=2)
-    run = Run(problem, algorithm=9, max_iterations=100)
+    run = Run(problem, formulation=lib.FGI_FORMULATION_BINARY, max_iterations=100)
     run.finish()
     x = run.marginals().reshape(-1, 2)
     assert np.all(x >= 0)
