@@ -22,6 +22,8 @@
 
 enum {
     CHUNK = 20000,      /* factors between two looks at the clock */
+    BISECTION = 16,     /* what it costs to look for a factor by bisection, in factors that are looked at */
+    SORTING = 8,        /* and to sort one */
     FIRST_CHARGES = 16, /* positive factors a variable activates first; doubled each time */
     ACTIVATE_EVERY = 4,
     BOUND_EVERY = 8,
@@ -32,15 +34,17 @@ static const double RELAXATION = 1.5, CONVERGED = 1e-6;
 
 typedef struct link { /* an active factor */
     int32_t i, j;
+    int32_t next[2]; /* ends of links, twice the link plus 0 or 1: the list of the ends at a variable; -1 closes it */
     double t, lambda[2], copy[2];
 } link;
 
-typedef enum stage { FOLD, COUNT, FILL, ACTIVATE, FACTORS, VARIABLES, MULTIPLIERS, BOUND } stage;
+typedef enum stage { FOLD, COUNT, FILL, ACTIVATE, FACTORS, GATHER, VARIABLES, MULTIPLIERS, BOUND, ROUND, ASCEND } stage;
 
 typedef struct binary {
     const fgi_model *model;
     stage stage;
-    int64_t cursor;
+    int64_t cursor; /* where the stage goes on after a look at the clock */
+    int64_t work;   /* since then, in factors */
     fgi_sum constant;
     double magnitude;
     double *u, *charge, *x, *sum; /* per variable */
@@ -56,11 +60,12 @@ typedef struct binary {
     int64_t n_links, capacity, activated;
     double rho, scale, primal, dual, last_bound;
     int64_t next_adapt, next_bound, next_activate;
+    fgi_sum sum_of_bound;
     int32_t *labels;
     double best;    /* of the labelings found here, by the running score */
-    int64_t *start; /* decode: links of a variable */
-    int32_t *incident;
-    int64_t incident_capacity;
+    int32_t *first; /* per variable: its list of ends of links, -1 when it is empty */
+    int32_t round;  /* of the ascent, and whether it has changed anything */
+    int changed;
     int settled;
 } binary;
 
@@ -96,16 +101,17 @@ static fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->positive_take = fgi_calloc(n, sizeof(int32_t));
     b->active = fgi_calloc((st->n_factors + 7) / 8, 1);
     b->labels = fgi_calloc(n, sizeof(int32_t));
-    b->start = fgi_alloc(n + 1, sizeof(int64_t));
+    b->first = fgi_alloc(n, sizeof(int32_t));
     if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take ||
-        !b->active || !b->labels || !b->start)
+        !b->active || !b->labels || !b->first)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    memset(b->first, -1, (size_t)n * sizeof *b->first);
     b->charge = b->u + n;
     b->x = b->u + 2 * n;
     b->sum = b->u + 3 * n;
     b->ascending = b->is_on + n;
     b->positive_next = b->positive_begin + n + 1;
-    solver->info.memory = 94 * n + st->n_factors / 8;
+    solver->info.memory = 90 * n + st->n_factors / 8;
     return FGI_OK;
 }
 
@@ -123,34 +129,34 @@ static void binary_destroy(fgi_solver *solver) {
     free(b->active);
     free(b->links);
     free(b->labels);
-    free(b->start);
-    free(b->incident);
+    free(b->first);
     free(b);
 }
 
 /* ---- set-up: the one linear pass, in pieces ----------------------------------------------------------------- */
 
+static int32_t neighbour(const fgi_structure *st, int32_t f, int32_t i) {
+    const int32_t *vars = fgi_factor_vars(st, f);
+    return vars[0] == i ? vars[1] : vars[0];
+}
+
 static double interaction(const fgi_view *v) {
     return (fgi_view_at2(v, 1, 1) - fgi_view_at2(v, 1, 0)) - (fgi_view_at2(v, 0, 1) - fgi_view_at2(v, 0, 0));
 }
 
-static void fold_unaries(binary *b) {
+static void fold_variable(binary *b, int64_t i) {
     const fgi_structure *st = b->model->s;
-    fgi_sum_add(&b->constant, st->constant);
-    for (int64_t i = 0; i < st->n_vars; i++) {
-        const double *theta = fgi_unary(b->model, i);
-        b->u[i] = theta[1] - theta[0];
-        fgi_sum_add(&b->constant, theta[0]);
-        b->ascending[i] = 1;
-        int32_t before = -1;
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && b->ascending[i]; k++) {
-            const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-            int32_t other = vars[0] == i ? vars[1] : vars[0];
-            if (other < before) b->ascending[i] = 0;
-            before = other;
-        }
+    const double *theta = fgi_unary(b->model, i);
+    b->u[i] = theta[1] - theta[0];
+    fgi_sum_add(&b->constant, theta[0]);
+    b->ascending[i] = 1;
+    int32_t before = -1;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && b->ascending[i]; k++) {
+        int32_t other = neighbour(st, st->adj[k], (int32_t)i);
+        if (other < before) b->ascending[i] = 0;
+        before = other;
     }
-    b->magnitude = fgi_dual_magnitude(b->model);
+    b->work += st->adj_begin[i + 1] - st->adj_begin[i];
 }
 
 static void fold_factor(binary *b, int64_t f) {
@@ -186,6 +192,7 @@ static void fill_factor(binary *b, int64_t f) {
 
 static int activate(binary *b, int64_t f) {
     if (b->active[f >> 3] >> (f & 7) & 1) return 1;
+    if (b->n_links > INT32_MAX / 2 - 1) return 0; /* more than their lists can hold, and than memory does */
     if (b->n_links == b->capacity) {
         int64_t capacity = b->capacity ? 2 * b->capacity : 1024;
         link *links = realloc(b->links, (size_t)capacity * sizeof *links);
@@ -197,19 +204,16 @@ static int activate(binary *b, int64_t f) {
     const int32_t i = v.vars[0], j = v.vars[1];
     const double t = interaction(&v), half = t > 0 ? 0.5 * t : 0;
     b->active[f >> 3] |= (uint8_t)(1 << (f & 7));
-    b->links[b->n_links++] =
-        (link){i, j, t, {half, half}, {b->x[i], b->x[j]}}; /* what was charged is now a multiplier */
+    b->links[b->n_links] = /* what was charged is now a multiplier */
+        (link){i, j, {b->first[i], b->first[j]}, t, {half, half}, {b->x[i], b->x[j]}};
+    b->first[i] = (int32_t)(2 * b->n_links);
+    b->first[j] = (int32_t)(2 * b->n_links++ + 1);
     b->charge[i] -= half;
     b->charge[j] -= half;
     b->degree[i]++;
     b->degree[j]++;
     b->scale += fabs(t);
     return 1;
-}
-
-static int32_t neighbour(const fgi_structure *st, int32_t f, int32_t i) {
-    const int32_t *vars = fgi_factor_vars(st, f);
-    return vars[0] == i ? vars[1] : vars[0];
 }
 
 /* Sorts factors by a key that is computed on the fly: bottom-up merge sort, stable. */
@@ -259,10 +263,20 @@ static int activate_between(binary *b, int32_t i, int32_t j) {
     return 1;
 }
 
+/* A variable with fewer factors than there are variables on looks at its factors, else at those variables: where all
+ * have some factors, as in a sparse graph, the second would be quadratic. */
 static int turn_on(binary *b, int32_t i) {
+    const fgi_structure *st = b->model->s;
     if (b->is_on[i]) return 1;
-    for (int64_t k = 0; k < b->n_on; k++)
-        if (!activate_between(b, i, b->on[k])) return 0;
+    if (st->adj_begin[i + 1] - st->adj_begin[i] <= b->n_on) {
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
+            if (b->is_on[neighbour(st, st->adj[k], i)] && !activate(b, st->adj[k])) return 0;
+        b->work += st->adj_begin[i + 1] - st->adj_begin[i];
+    } else {
+        for (int64_t k = 0; k < b->n_on; k++)
+            if (!activate_between(b, i, b->on[k])) return 0;
+        b->work += BISECTION * b->n_on;
+    }
     b->is_on[i] = 1;
     b->on[b->n_on++] = i;
     return 1;
@@ -273,27 +287,34 @@ static int release_charges(binary *b, int32_t i) {
     if (b->positive_take[i] == 0) {
         b->positive_take[i] = FIRST_CHARGES;
         b->positive_next[i] = b->positive_begin[i];
+        b->work += SORTING * (b->positive_begin[i + 1] - b->positive_begin[i]);
         if (!sort_factors(b, b->positive + b->positive_begin[i], b->positive_begin[i + 1] - b->positive_begin[i], i, 1))
             return 0;
     } else if (b->positive_take[i] < (1 << 20)) {
         b->positive_take[i] *= 2;
     }
-    for (int32_t k = 0; k < b->positive_take[i] && b->positive_next[i] < b->positive_begin[i + 1]; k++)
+    for (int32_t k = 0; k < b->positive_take[i] && b->positive_next[i] < b->positive_begin[i + 1]; k++, b->work++)
         if (!activate(b, b->positive[b->positive_next[i]++])) return 0;
     return 1;
 }
 
-/* (3.33) and (3.34): variables that are on or could be; then the factors that their state calls for. */
-static int activate_more(binary *b) {
-    const int64_t before = b->n_links;
-    for (int32_t i = 0; i < b->model->s->n_vars; i++) {
+/* (3.33) and (3.34): variables that are on or could be; then the factors that their state calls for. A piece of it;
+ * *complete says whether it was the last. */
+static int activate_more(binary *b, int *complete) {
+    *complete = 0;
+    if (b->cursor == 0) b->activated = -b->n_links;
+    for (b->work = 0; b->cursor < b->model->s->n_vars; b->cursor++) {
+        const int32_t i = (int32_t)b->cursor;
+        if (b->work++ > CHUNK) return 1;
         int alive = b->x[i] > 0 || b->u[i] + b->charge[i] + b->sum[i] > 0;
         int64_t next = b->positive_take[i] == 0 ? b->positive_begin[i] : b->positive_next[i];
         int pending = next < b->positive_begin[i + 1];
         if (alive && pending && !release_charges(b, i)) return 0;
         if (b->x[i] > 1e-9 && !turn_on(b, i)) return 0;
     }
-    b->activated = b->n_links - before;
+    b->activated += b->n_links;
+    b->cursor = 0;
+    *complete = 1;
     return 1;
 }
 
@@ -310,132 +331,124 @@ static void factor_pass(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* x_i = clip( [ (u_i + charge_i)/rho + sum_f (copy + lambda/rho) ] / degree ), with over-relaxed copies. */
-static void variable_pass(binary *b) {
-    const int64_t n = b->model->s->n_vars;
+/* Bodies of the passes below: for one link, one variable. */
+
+static void gather_link(binary *b, int64_t k) {
     const double inverse = 1 / b->rho;
-    memset(b->sum, 0, (size_t)n * sizeof(double));
-    for (int64_t k = 0; k < b->n_links; k++) {
-        link *l = &b->links[k];
-        l->copy[0] = RELAXATION * l->copy[0] + (1 - RELAXATION) * b->x[l->i];
-        l->copy[1] = RELAXATION * l->copy[1] + (1 - RELAXATION) * b->x[l->j];
-        b->sum[l->i] += l->copy[0] + l->lambda[0] * inverse;
-        b->sum[l->j] += l->copy[1] + l->lambda[1] * inverse;
-    }
-    double moved = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double x, u = b->u[i] + b->charge[i];
-        if (b->degree[i] == 0) x = u > 0;
-        else {
-            x = (u * inverse + b->sum[i]) / (double)b->degree[i];
-            x = x < 0 ? 0 : x > 1 ? 1 : x;
-        }
-        moved += (double)b->degree[i] * (x - b->x[i]) * (x - b->x[i]);
-        b->x[i] = x;
-    }
-    b->dual = moved;
+    link *l = &b->links[k];
+    l->copy[0] = RELAXATION * l->copy[0] + (1 - RELAXATION) * b->x[l->i];
+    l->copy[1] = RELAXATION * l->copy[1] + (1 - RELAXATION) * b->x[l->j];
+    b->sum[l->i] += l->copy[0] + l->lambda[0] * inverse;
+    b->sum[l->j] += l->copy[1] + l->lambda[1] * inverse;
 }
 
-static void multiplier_pass(binary *b) {
-    double primal = 0;
-    memset(b->sum, 0, (size_t)b->model->s->n_vars * sizeof(double));
-    for (int64_t k = 0; k < b->n_links; k++) {
-        link *l = &b->links[k];
-        for (int e = 0; e < 2; e++) {
-            int32_t i = e ? l->j : l->i;
-            double d = l->copy[e] - b->x[i];
-            primal += d * d;
-            l->lambda[e] += b->rho * d;
-            b->sum[i] += l->lambda[e];
-        }
+/* x_i = clip( [ (u_i + charge_i)/rho + sum_f (copy + lambda/rho) ] / degree ), with over-relaxed copies. */
+static void update_variable(binary *b, int64_t i) {
+    double x, u = b->u[i] + b->charge[i];
+    if (b->degree[i] == 0) x = u > 0;
+    else {
+        x = (u / b->rho + b->sum[i]) / (double)b->degree[i];
+        x = x < 0 ? 0 : x > 1 ? 1 : x;
     }
+    b->dual += (double)b->degree[i] * (x - b->x[i]) * (x - b->x[i]);
+    b->x[i] = x;
+    b->sum[i] = 0;
+}
+
+static void update_multipliers(binary *b, int64_t k) {
+    link *l = &b->links[k];
+    for (int e = 0; e < 2; e++) {
+        int32_t i = e ? l->j : l->i;
+        double d = l->copy[e] - b->x[i];
+        b->primal += d * d;
+        l->lambda[e] += b->rho * d;
+        b->sum[i] += l->lambda[e];
+    }
+}
+
+static void measure_residuals(binary *b) {
     const double edges = b->n_links ? 2.0 * (double)b->n_links : 1.0;
     const double scale = b->scale > 0 ? b->scale / (double)b->n_links : 1;
-    b->primal = sqrt(primal / edges);
+    b->primal = sqrt(b->primal / edges);
     b->dual = b->rho * sqrt(b->dual / edges) / scale;
 }
 
-static double bound_value(const binary *b) {
-    fgi_sum sum = b->constant;
-    for (int64_t i = 0; i < b->model->s->n_vars; i++) {
-        double v = b->u[i] + b->charge[i] + b->sum[i];
-        if (v > 0) fgi_sum_add(&sum, v);
+/* The bound, over variables and then over links. */
+static void bound_term(binary *b, int64_t k) {
+    if (k < b->model->s->n_vars) {
+        double v = b->u[k] + b->charge[k] + b->sum[k];
+        if (v > 0) fgi_sum_add(&b->sum_of_bound, v);
+        return;
     }
-    for (int64_t k = 0; k < b->n_links; k++) {
-        const link *l = &b->links[k];
-        double best = 0, both = l->t - l->lambda[0] - l->lambda[1];
-        if (-l->lambda[0] > best) best = -l->lambda[0];
-        if (-l->lambda[1] > best) best = -l->lambda[1];
-        if (both > best) best = both;
-        fgi_sum_add(&sum, best);
-    }
-    return fgi_safe_bound(fgi_sum_value(&sum), b->magnitude);
+    const link *l = &b->links[k - b->model->s->n_vars];
+    double best = 0, both = l->t - l->lambda[0] - l->lambda[1];
+    if (-l->lambda[0] > best) best = -l->lambda[0];
+    if (-l->lambda[1] > best) best = -l->lambda[1];
+    if (both > best) best = both;
+    fgi_sum_add(&b->sum_of_bound, best);
 }
 
 /* ---- labelings ---------------------------------------------------------------------------------------------- */
 
-/* Links by variable; NULL memory returns 0. */
-static int index_links(binary *b) {
-    const int64_t n = b->model->s->n_vars;
-    if (2 * b->n_links > b->incident_capacity) {
-        free(b->incident);
-        b->incident_capacity = 4 * b->n_links;
-        if (!(b->incident = fgi_alloc(b->incident_capacity, sizeof(int32_t)))) {
-            b->incident_capacity = 0;
-            return 0;
-        }
-    }
-    b->start[0] = 0;
-    for (int64_t i = 0; i < n; i++) b->start[i + 1] = b->start[i] + b->degree[i];
-    for (int64_t k = b->n_links - 1; k >= 0; k--) {
-        b->incident[--b->start[b->links[k].i + 1]] = (int32_t)k;
-        b->incident[--b->start[b->links[k].j + 1]] = (int32_t)k;
-    }
-    for (int64_t i = 0; i < n; i++) b->start[i] = b->start[i + 1];
-    b->start[n] = 2 * b->n_links;
-    return 1;
-}
-
 /* What variable i adds to the score when it is on. All factors between variables that are on are active. */
-static double worth(const binary *b, int32_t i) {
+static double worth(binary *b, int32_t i) {
     double w = b->u[i];
-    for (int64_t k = b->start[i]; k < b->start[i + 1]; k++) {
-        const link *l = &b->links[b->incident[k]];
-        if (b->labels[l->i == i ? l->j : l->i]) w += l->t;
+    for (int32_t k = b->first[i]; k >= 0;) {
+        const link *l = &b->links[k / 2];
+        if (b->labels[k % 2 ? l->i : l->j]) w += l->t;
+        k = l->next[k % 2];
     }
+    b->work += b->degree[i];
     return w;
 }
 
-/* Rounds x and flips single variables while that gains. A variable new to the labeling first gets its factors to the
- * rest. */
-static int decode(fgi_solver *solver, binary *b) {
-    const int32_t n = (int32_t)b->model->s->n_vars;
-    for (int32_t i = 0; i < n; i++) {
-        b->labels[i] = b->x[i] > 0.5;
-        if (b->labels[i] && !turn_on(b, i)) return 0;
+/* Rounds x. A variable new to the labeling first gets its factors to the rest. A piece of it, see activate_more. */
+static int round_labels(binary *b, int *complete) {
+    *complete = 0;
+    for (b->work = 0; b->cursor < b->model->s->n_vars; b->cursor++) {
+        if (b->work++ > CHUNK) return 1;
+        b->labels[b->cursor] = b->x[b->cursor] > 0.5;
+        if (b->labels[b->cursor] && !turn_on(b, (int32_t)b->cursor)) return 0;
     }
-    if (!index_links(b)) return 0;
-    for (int round = 0, changed = 1; changed && round < 50; round++) {
-        changed = 0;
-        for (int32_t i = 0; i < n; i++) {
+    b->cursor = b->round = b->changed = 0;
+    *complete = 1;
+    return 1;
+}
+
+/* Flips single variables while that gains, a piece of it. */
+static int ascend(binary *b, int *complete) {
+    enum { MOST_ROUNDS = 50 };
+    const int64_t n = b->model->s->n_vars;
+    *complete = 0;
+    for (b->work = 0;;) {
+        for (; b->cursor < n; b->cursor++) {
+            const int32_t i = (int32_t)b->cursor;
+            if (b->work++ > CHUNK) return 1;
             double w = b->degree[i] || b->u[i] > 0 || b->labels[i] ? worth(b, i) : -1;
             if (b->labels[i] ? w >= 0 : w <= 0) continue;
             if (!b->is_on[i]) {
-                if (!turn_on(b, i) || !index_links(b)) return 0;
+                if (!turn_on(b, i)) return 0;
                 if (worth(b, i) <= 0) continue;
             }
             b->labels[i] = !b->labels[i];
-            changed = 1;
+            b->changed = 1;
         }
+        b->cursor = 0;
+        if (!b->changed || ++b->round == MOST_ROUNDS) break;
+        b->changed = 0;
     }
+    *complete = 1;
+    return 1;
+}
+
+static void consider(fgi_solver *solver, binary *b) {
     double score = 0;
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < b->model->s->n_vars; i++)
         if (b->labels[i]) score += 0.5 * (b->u[i] + worth(b, i)); /* each pair is seen from both ends */
     if (b->best == -INFINITY || score > b->best + 1e-12 * fabs(b->best)) {
         b->best = score;
         fgi_solver_consider(solver, b->labels);
     }
-    return 1;
 }
 
 /* ---- driver ------------------------------------------------------------------------------------------------- */
@@ -457,90 +470,145 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
 }
 
 static void certify(fgi_solver *solver, binary *b) {
-    double bound = bound_value(b);
+    double bound = fgi_safe_bound(fgi_sum_value(&b->sum_of_bound), b->magnitude);
     int stalled = b->last_bound - bound < 1e-7 * fmax(1, fabs(bound));
     b->last_bound = bound;
     fgi_solver_bound(solver, bound);
     b->settled = stalled && b->primal < CONVERGED && b->dual < CONVERGED && b->activated == 0 ? b->settled + 1 : 0;
 }
 
-/* Set-up passes over all factors; returns 1 when the stage is complete. */
-static int each_factor(binary *b, void (*body)(binary *, int64_t)) {
-    int64_t end = b->cursor + CHUNK < b->model->s->n_factors ? b->cursor + CHUNK : b->model->s->n_factors;
-    for (; b->cursor < end; b->cursor++) body(b, b->cursor);
-    if (b->cursor < b->model->s->n_factors) return 0;
+/* A piece of a pass over n indices; returns 1 when it was the last. */
+static int each(binary *b, int64_t n, void (*body)(binary *, int64_t)) {
+    for (b->work = 0; b->cursor < n; b->cursor++) {
+        if (b->work++ > CHUNK) return 0;
+        body(b, b->cursor);
+    }
     b->cursor = 0;
     return 1;
 }
 
 static double first_penalty(const binary *b) { return b->scale > 0 ? 0.1 * b->scale / (double)b->n_links : 1; }
 
-static int step(fgi_solver *solver, binary *b) {
-    const int64_t t = solver->info.iterations;
-    double begin = fgi_clock();
+/* The set-up: folds all tables and lists the positive factors of each variable. */
+static int set_up(fgi_solver *solver, binary *b) {
+    const fgi_structure *st = b->model->s;
     switch (b->stage) {
     case FOLD:
-        fold_unaries(b);
+        if (!each(b, st->n_vars, fold_variable)) return 1;
+        fgi_sum_add(&b->constant, st->constant);
+        b->magnitude = fgi_dual_magnitude(b->model);
         b->stage = COUNT;
-        break;
+        return 1;
     case COUNT:
-        if (!each_factor(b, fold_factor)) break;
+        if (!each(b, st->n_factors, fold_factor)) return 1;
         if (!begin_fill(b)) return 0;
-        solver->info.memory += 4 * b->positive_begin[b->model->s->n_vars];
+        solver->info.memory += 4 * b->positive_begin[st->n_vars];
         b->stage = FILL;
-        break;
-    case FILL:
-        if (each_factor(b, fill_factor)) {
-            for (int64_t i = 0; i < b->model->s->n_vars; i++) b->x[i] = b->u[i] + b->charge[i] > 0;
-            b->stage = ACTIVATE;
-        }
-        break;
-    case ACTIVATE:
-        if (t >= b->next_activate) {
-            b->next_activate = t + ACTIVATE_EVERY;
-            if (!activate_more(b)) return 0;
-            if (b->rho == 0) b->rho = solver->settings.rho > 0 ? solver->settings.rho : first_penalty(b);
-        }
-        if (t == 0 && !decode(solver, b)) return 0;
-        b->stage = FACTORS;
-        solver->info.seconds_oracle += fgi_clock() - begin;
         return 1;
-    case FACTORS:
-        fgi_pool_run(b->n_links > 4 * SMALL ? solver->pool : NULL, b->n_links, SMALL, factor_pass, b);
-        b->stage = VARIABLES;
-        solver->info.seconds_update += fgi_clock() - begin;
-        return 1;
-    case VARIABLES:
-        variable_pass(b);
-        b->stage = MULTIPLIERS;
-        solver->info.seconds_update += fgi_clock() - begin;
-        return 1;
-    case MULTIPLIERS:
-        multiplier_pass(b);
-        finish_iteration(solver, b);
-        b->stage = solver->info.iterations >= b->next_bound ? BOUND : ACTIVATE;
-        solver->info.seconds_update += fgi_clock() - begin;
-        return 1;
-    case BOUND:
-        b->next_bound = t + BOUND_EVERY;
-        certify(solver, b);
-        solver->info.seconds_bound += fgi_clock() - begin;
-        begin = fgi_clock();
-        if (!decode(solver, b)) return 0;
-        solver->info.seconds_decode += fgi_clock() - begin;
-        if (b->settled > 1) solver->info.status = FGI_CONVERGED;
+    default:
+        if (!each(b, st->n_factors, fill_factor)) return 1;
+        for (int64_t i = 0; i < st->n_vars; i++) b->x[i] = b->u[i] + b->charge[i] > 0;
         b->stage = ACTIVATE;
         return 1;
     }
-    solver->info.seconds_setup += fgi_clock() - begin;
+}
+
+/* Factors join. After the set-up that is the time for a first labeling, too. */
+static int activation(fgi_solver *solver, binary *b) {
+    const int64_t t = solver->info.iterations;
+    int complete = 1;
+    if (t >= b->next_activate || b->cursor > 0) {
+        b->next_activate = t + ACTIVATE_EVERY;
+        if (!activate_more(b, &complete)) return 0;
+    }
+    if (!complete) return 1;
+    if (b->rho == 0) b->rho = solver->settings.rho > 0 ? solver->settings.rho : first_penalty(b);
+    b->stage = t == 0 ? ROUND : FACTORS;
     return 1;
+}
+
+static int labeling(fgi_solver *solver, binary *b) {
+    int complete;
+    if (!(b->stage == ROUND ? round_labels(b, &complete) : ascend(b, &complete))) return 0;
+    if (!complete) return 1;
+    if (b->stage == ROUND) {
+        b->stage = ASCEND;
+        return 1;
+    }
+    consider(solver, b);
+    if (b->settled > 1) solver->info.status = FGI_CONVERGED;
+    b->stage = solver->info.iterations == 0 ? FACTORS : ACTIVATE;
+    return 1;
+}
+
+/* One of the passes over links and variables. */
+static void pass(fgi_solver *solver, binary *b) {
+    const int64_t n = b->model->s->n_vars;
+    switch (b->stage) {
+    case FACTORS:
+        fgi_pool_run(b->n_links > 4 * SMALL ? solver->pool : NULL, b->n_links, SMALL, factor_pass, b);
+        memset(b->sum, 0, (size_t)n * sizeof(double));
+        b->dual = 0;
+        b->stage = GATHER;
+        return;
+    case GATHER:
+        if (each(b, b->n_links, gather_link)) b->stage = VARIABLES;
+        return;
+    case VARIABLES:
+        if (!each(b, n, update_variable)) return;
+        b->primal = 0;
+        b->stage = MULTIPLIERS;
+        return;
+    default:
+        if (!each(b, b->n_links, update_multipliers)) return;
+        measure_residuals(b);
+        finish_iteration(solver, b);
+        b->sum_of_bound = b->constant;
+        b->stage = solver->info.iterations >= b->next_bound ? BOUND : ACTIVATE;
+    }
+}
+
+/* A piece of a stage; 0: no memory. */
+static int step(fgi_solver *solver, binary *b) {
+    fgi_info *info = &solver->info;
+    const double begin = fgi_clock();
+    double *seconds = &info->seconds_update;
+    int ok = 1;
+    switch (b->stage) {
+    case FOLD:
+    case COUNT:
+    case FILL:
+        seconds = &info->seconds_setup;
+        ok = set_up(solver, b);
+        break;
+    case ACTIVATE:
+        seconds = &info->seconds_oracle;
+        ok = activation(solver, b);
+        break;
+    case BOUND:
+        seconds = &info->seconds_bound;
+        if (!each(b, b->model->s->n_vars + b->n_links, bound_term)) break;
+        b->next_bound = info->iterations + BOUND_EVERY;
+        certify(solver, b);
+        b->stage = ROUND;
+        break;
+    case ROUND:
+    case ASCEND:
+        seconds = &info->seconds_decode;
+        ok = labeling(solver, b);
+        break;
+    default: pass(solver, b);
+    }
+    *seconds += fgi_clock() - begin;
+    return ok;
 }
 
 static fgi_rc binary_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     binary *b = solver->state;
     do {
         if (!step(solver, b)) return FGI_NO_MEMORY;
-    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    } while (!fgi_solver_done(solver) && fgi_clock() < deadline &&
+        (b->stage == BOUND || b->stage == ROUND || b->stage == ASCEND || solver->info.iterations < iteration_limit));
     return FGI_OK;
 }
 
