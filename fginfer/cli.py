@@ -1,6 +1,7 @@
 """The command line: `fginfer COMMAND ...`. Each command is a module of fginfer.commands.
 
-Exit codes: 0 done (solve: optimal or gap reached), 1 infeasible, 2 stopped with a gap, 3 bad input or usage.
+Exit codes: 0 done (solve: optimal or gap reached), 1 proven infeasible, 2 stopped with a gap, 3 bad input or usage,
+4 something failed that should not (what a solver had found until then is printed all the same).
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import argparse
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from traceback import format_exc
 from typing import Any, NoReturn
 
 import fginfer
@@ -18,7 +21,7 @@ from fginfer import commands
 from fginfer.core.door import compiler, cpu_path
 from fginfer.errors import FginferError
 
-BAD_INPUT, STOPPED = 3, 2
+STOPPED, BAD_INPUT, FAILED = 2, 3, 4
 _FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name
 
 
@@ -46,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fginfer",
         description="MAP inference in factor graphs. Scores are maximised; energy = -score.",
-        epilog="exit codes: 0 done, 1 infeasible, 2 stopped with a gap, 3 bad input or usage",
+        epilog="exit codes: 0 done, 1 proven infeasible, 2 stopped with a gap, 3 bad input or usage, 4 failure",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="version, compiler and CPU path")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
@@ -58,8 +61,46 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Streams that can be written to. Those that were closed before we began are None in Python: answers then go to
+    stderr, and if that is closed, too, nowhere. What the encoding of a stream does not have is written as an escape."""
+    out, err = sys.stdout, sys.stderr
+    strict = out is not None and getattr(out, "errors", None) == "strict" and hasattr(out, "reconfigure")
+    with open(os.devnull, "w") as nowhere:
+        sys.stderr = err or nowhere
+        sys.stdout = out or sys.stderr
+        if strict:
+            out.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            yield
+        finally:
+            if strict:
+                with suppress(OSError, ValueError):
+                    out.reconfigure(errors="strict")  # type: ignore[union-attr]
+            sys.stdout, sys.stderr = out, err
+
+
+def _discard(stream: Any) -> None:
+    """A stream that cannot be written to any more: what it still holds goes nowhere, without another error."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _complain(text: str) -> None:
+    try:
+        print(f"fginfer: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
+    with _streams():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     parser = make_parser()
     try:
         args = parser.parse_args(argv)
@@ -73,16 +114,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader of our output has gone, as in `fginfer info x | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return STOPPED
     except KeyboardInterrupt:
-        print("fginfer: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return STOPPED
     except FginferError as error:
-        print(f"fginfer: {error}", file=sys.stderr)
+        _complain(str(error))
     except MemoryError as error:
-        print(f"fginfer: out of memory: {error}" if str(error) else "fginfer: out of memory", file=sys.stderr)
+        _complain(f"out of memory: {error}" if str(error) else "out of memory")
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"fginfer: {where}{error.strerror or error}", file=sys.stderr)
+        if error.filename is None:  # not a file that we were given: it was stdout
+            _discard(sys.stdout)
+            _complain(str(error.strerror or error))
+            return FAILED
+        _complain(f"{error.filename}: {error.strerror or error}")
+    except Exception:
+        _complain(f"this should not have happened; please report it\n{format_exc().rstrip()}")
+        return FAILED
     return BAD_INPUT

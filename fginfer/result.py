@@ -90,8 +90,9 @@ class Result:
     """A labeling with its certificate. Scores are maximised; bound >= optimum >= score.
 
     status: optimal, gap_reached, converged (the relaxation has, a gap remains), time_limit, iteration_limit,
-    interrupted, infeasible. `labels` and `score` are None while no feasible labeling is known, `bound` while there is
-    none (-inf when the model is proven infeasible). `messages` is the dual state, in the layout of fginfer.h.
+    interrupted, infeasible, failed (memory or a method gave out: what was found until then). `labels` and `score` are
+    None while no feasible labeling is known, `bound` while there is none (-inf when the model is proven infeasible).
+    `messages` is the dual state, in the layout of fginfer.h.
     """
 
     method: str

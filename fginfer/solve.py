@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from fginfer.core import clock
 from fginfer.core.door import VERSION
+from fginfer.crew import Crew
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
@@ -52,8 +54,9 @@ def solve(
     >>> solve(chain).labels.tolist()
     [1, 1]
 
-    Limits return the best so far with a status that says so; they never raise. Ctrl-C raises KeyboardInterrupt: use a
-    Solver to keep what was found until then. `logging.basicConfig(level="INFO")` shows a log of the run.
+    Limits return the best so far with a status that says so; they never raise. A method that fails after it has found a
+    labeling gives a RuntimeWarning and the status "failed". Ctrl-C raises KeyboardInterrupt: use a Solver to keep what
+    was found until then. `logging.basicConfig(level="INFO")` shows a log of the run.
     """
     start = clock.now()
     if time_limit is not None and not time_limit >= 0:
@@ -71,15 +74,26 @@ def solve(
     )
     left = None if time_limit is None else max(0.0, time_limit - (clock.now() - start))
     if not logger.isEnabledFor(logging.INFO):
-        solver.run(left, None, callback)
+        _run(solver, left, callback)
         return solver.result(trace, dual)
     log = RunLog()
     logger.info(start_line(VERSION, solver.settings.method, threads, seed))
     logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
-    solver.run(left, None, log.before(callback))
+    _run(solver, left, log.before(callback))
     result = solver.result(trace, dual)
     log.end(solver.progress(), result)
     return result
+
+
+def _run(solver: Solver, seconds: float | None, callback: Callback | None) -> None:
+    """Runs; if the method fails after it has found a labeling, warns, and what it has found is not lost."""
+    try:
+        solver.run(seconds, None, callback)
+    except Exception as error:
+        if solver.status != "failed" or solver.progress().score is None:
+            raise
+        text = f"{solver.settings.method} failed with {error!r}; the result is what it had found until then"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def solve_many(
@@ -95,10 +109,17 @@ def solve_many(
     def look(progress: Progress) -> bool:
         return stop.is_set() or bool(given is not None and given(progress))
 
-    pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
+    def one(graph: FactorGraph) -> Result:
+        if stop.is_set():
+            raise KeyboardInterrupt  # nobody asks for this result any more
+        return solve(graph, method, callback=look, **settings)
+
+    crew = Crew(workers or os.cpu_count() or 1)
+    tasks = [crew.submit(partial(one, graph)) for graph in graphs]
     try:
-        jobs = [pool.submit(solve, graph, method, callback=look, **settings) for graph in graphs]
-        return [job.result() for job in jobs]
+        return [task.result() for task in tasks]
     finally:  # after an error or Ctrl-C the others end at their next slice
         stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+        crew.close()
+        for task in tasks:
+            task.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 from math import inf
 from threading import RLock
@@ -56,6 +57,8 @@ class Solver:
         )
         self.graph = graph
         self._lock = RLock()
+        self._at_work = False  # inside a slice
+        self._process = os.getpid()
         self._engine: Any = make_engine(graph, self.settings)
         self._native = isinstance(self._engine, NativeEngine)
         self._status = "running"
@@ -74,7 +77,7 @@ class Solver:
 
     def close(self) -> None:
         """Frees what the method holds; the solver cannot be used afterwards."""
-        with self._lock:
+        with self._locked():
             close = getattr(self._engine, "close", None)  # engines with threads of their own have one
             self._engine = None
             if close is not None:
@@ -86,7 +89,8 @@ class Solver:
         """Works for some more seconds or iterations (None: no limit) and returns "running" or why it is done.
 
         `callback` sees a Progress after every slice; the run ends if it returns something true. Ctrl-C raises
-        KeyboardInterrupt, after which `result()` still has the best labeling and bound.
+        KeyboardInterrupt, after which `result()` still has the best labeling and bound; so it has after an exception
+        that is not the callback's, with the status "failed".
         """
         if seconds is not None and not seconds >= 0:
             raise SettingsError(f"seconds must be >= 0, not {seconds}")
@@ -106,8 +110,8 @@ class Solver:
                 if left <= 0 or (target is not None and more <= 0):
                     self._stopped_by = "time_limit" if target is None or more > 0 else "iteration_limit"
                     return self._status
-                with self._lock:
-                    self._status = self._opened().run(left, more)
+                with self._locked():
+                    self._status = self._run_engine(left, more)
                 if self._status != "running":
                     if callback is not None:
                         callback(self.progress())
@@ -120,6 +124,25 @@ class Solver:
             raise
         finally:
             self._seconds += clock.now() - began
+
+    def _run_engine(self, seconds: float, iterations: int) -> str:
+        engine, self._at_work = self._opened(), True
+        try:
+            status: str = engine.run(seconds, iterations)
+        except Exception:
+            self._status = "failed"  # what was found until now stays: result() has it
+            raise
+        finally:
+            self._at_work = False
+        return status
+
+    def _locked(self) -> RLock:
+        """The lock of this process: a forked child must not wait for threads that stayed behind."""
+        if self._process != os.getpid():
+            if self._at_work:
+                raise SolverError("the process was forked while the solver was at work in it; make a new one")
+            self._lock, self._process = RLock(), os.getpid()
+        return self._lock
 
     def _opened(self) -> Any:
         if self._engine is None:
@@ -140,13 +163,13 @@ class Solver:
 
     def progress(self) -> Progress:
         """A short look at where it stands."""
-        with self._lock:
+        with self._locked():
             progress: Progress = self._opened().progress()
             return progress
 
     def result(self, trace: bool = True, dual: bool = True) -> Result:
         """The best labeling and bound so far. `trace` and `dual` (marginals, messages) may be left out."""
-        with self._lock:
+        with self._locked():
             engine = self._opened()
             status = self._stopped_by if self._status == "running" else self._status
             if self._native:
@@ -162,7 +185,7 @@ class Solver:
     def offer(self, labels: ArrayLike) -> None:
         """A labeling from elsewhere: kept if it is better than what is known, and used as a start where possible."""
         x = self.graph.check_labels(labels)
-        with self._lock:
+        with self._locked():
             self._opened().offer(x)
 
     def warm_start(self, start: Result | ArrayLike) -> None:
@@ -170,7 +193,7 @@ class Solver:
         if not isinstance(start, Result):
             self.offer(start)
             return
-        with self._lock:
+        with self._locked():
             if start.messages is not None:
                 self._opened().warm_start(start.messages)
             if start.labels is not None:
@@ -181,7 +204,7 @@ class Solver:
 
         The trace and the iteration count start again. The graph's structure must not have changed.
         """
-        with self._lock:
+        with self._locked():
             began = clock.now()
             self._opened().update(self.graph)
             self._status = "running"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import IO, Any
 
 from fginfer.log import logger, row
@@ -20,6 +21,7 @@ class Terminal(logging.Handler):
         self._console: Any = None
         self._status: Any = None
         self._shown = False
+        self._silent = False
         if self.moving:
             try:
                 from rich.console import Console
@@ -39,18 +41,31 @@ class Terminal(logging.Handler):
         logger.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._console is not None:
-            self._console.print(record.getMessage(), markup=False, soft_wrap=True)
+        self._try(lambda: self._write(record.getMessage()))
+
+    def _try(self, write: Callable[[], None]) -> None:
+        """A log that cannot be written (a full disk, a reader that has gone) must not end what it reports on."""
+        if self._silent:
             return
-        self.clear()
-        self.stream.write(record.getMessage() + "\n")
+        try:
+            write()
+        except (OSError, ValueError):
+            self._silent = True
+
+    def _write(self, text: str) -> None:
+        if self._console is not None:
+            self._console.print(text, markup=False, soft_wrap=True)
+            return
+        self._clear()
+        self.stream.write(text + "\n")
         self.stream.flush()
 
     def show(self, progress: Progress) -> None:
         """The moving line; nothing where the log goes to a file."""
-        if not self.moving:
-            return
-        text = row(progress)
+        if self.moving:
+            self._try(lambda: self._show(row(progress)))
+
+    def _show(self, text: str) -> None:
         if self._console is not None:
             if self._status is None:
                 self._status = self._console.status(text, spinner="dots")
@@ -64,6 +79,9 @@ class Terminal(logging.Handler):
 
     def clear(self) -> None:
         """Takes the moving line away."""
+        self._try(self._clear)
+
+    def _clear(self) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None

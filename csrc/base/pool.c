@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct worker {
     fgi_pool *pool;
@@ -13,6 +14,8 @@ typedef struct worker {
 
 struct fgi_pool {
     int n_workers; /* besides the caller */
+    int wanted;    /* so many, if the system lets us */
+    pid_t process; /* that made the workers: a forked child has none of them */
     pthread_mutex_t lock;
     pthread_cond_t start, done;
     uint64_t generation;
@@ -51,25 +54,35 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Makes the workers, or as many as the system grants: fewer are slower, not wrong. */
+static void start_workers(fgi_pool *p) {
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->start, NULL);
+    pthread_cond_init(&p->done, NULL);
+    p->process = getpid();
+    p->generation = 0;
+    p->n_workers = p->busy = 0;
+    for (int i = 0; i < p->wanted; i++) {
+        worker *w = &p->workers[i];
+        w->pool = p;
+        w->id = i + 1;
+        if (pthread_create(&w->thread, NULL, work, w) != 0) break;
+        p->n_workers++;
+    }
+}
+
 fgi_pool *fgi_pool_create(int threads) {
     if (threads <= 1) return NULL;
     fgi_pool *p = calloc(1, sizeof *p + (size_t)(threads - 1) * sizeof p->workers[0]);
     if (!p) return NULL;
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->start, NULL);
-    pthread_cond_init(&p->done, NULL);
-    for (int i = 0; i < threads - 1; i++) {
-        worker *w = &p->workers[i];
-        w->pool = p;
-        w->id = i + 1;
-        if (pthread_create(&w->thread, NULL, work, w) != 0) break; /* fewer threads: slower, not wrong */
-        p->n_workers++;
-    }
+    p->wanted = threads - 1;
+    start_workers(p);
     return p;
 }
 
 void fgi_pool_run(fgi_pool *p, int64_t n, int64_t block, fgi_body body, void *context) {
     if (n <= 0) return;
+    if (p && n > block && p->process != getpid()) start_workers(p); /* locks may be held by threads that are gone */
     if (!p || p->n_workers == 0 || n <= block) {
         for (int64_t begin = 0; begin < n; begin += block)
             body(context, begin, begin + block < n ? begin + block : n, 0);
@@ -93,6 +106,10 @@ void fgi_pool_run(fgi_pool *p, int64_t n, int64_t block, fgi_body body, void *co
 
 void fgi_pool_free(fgi_pool *p) {
     if (!p) return;
+    if (p->process != getpid()) { /* there is nobody to wait for, and what they held cannot be destroyed */
+        free(p);
+        return;
+    }
     pthread_mutex_lock(&p->lock);
     p->stop = 1;
     pthread_cond_broadcast(&p->start);

@@ -44,6 +44,7 @@ void ps_spend(ps_work *w, double steps) {
     if (w->work - w->checked < 1e5) return;
     w->checked = w->work;
     if (w->deadline < INFINITY && fgi_clock() >= w->deadline) w->stop = 1;
+    if (w->options.cancelled && __atomic_load_n(w->options.cancelled, __ATOMIC_RELAXED)) w->stop = 1;
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------------ */

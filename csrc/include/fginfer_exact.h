@@ -75,6 +75,7 @@ typedef struct fgi_presolve_options {
     double work;         /* most steps (about one table entry each); <= 0: a few passes over the model, up to 4e7 */
     double seconds;      /* time limit, after which what was done is used; < 0: none */
     int64_t table_limit; /* largest table made by FGI_REDUCE_CHAINS; <= 0: 4096 */
+    const int32_t *cancelled; /* looked at now and then: once it is not 0 the call ends soon; NULL: never */
 } fgi_presolve_options;
 
 fgi_presolve_options fgi_presolve_options_default(void);

@@ -48,8 +48,12 @@ def finite(x: float | None) -> float | None:
     return x if x is not None and isfinite(x) else None
 
 
+def json_text(data: dict[str, Any]) -> str:
+    return json.dumps(data, allow_nan=False)
+
+
 def print_json(data: dict[str, Any]) -> None:
-    print(json.dumps(data, allow_nan=False))
+    print(json_text(data))
 
 
 def option(text: str) -> tuple[str, Any]:

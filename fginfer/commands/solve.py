@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fginfer import __version__
-from fginfer.commands.common import add_model, conditioned, finite, load, model_json, option, print_json
+from fginfer.commands.common import add_model, conditioned, finite, json_text, load, model_json, option
 from fginfer.core import clock
+from fginfer.errors import FginferError, FormatError
 from fginfer.formats import read_solution, write_solution
+from fginfer.formats.streams import check_writable
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method
@@ -19,15 +25,16 @@ from fginfer.result import Progress, Result
 from fginfer.solver import Solver
 from fginfer.terminal import Terminal
 
-EXIT = {"optimal": 0, "gap_reached": 0, "infeasible": 1}
-STOPPED = 2
+EXIT = {"optimal": 0, "gap_reached": 0, "infeasible": 1, "failed": 4}
+STOPPED, FAILED = 2, 4
 
 EXAMPLES = """examples:
   fginfer solve grid.uai.gz --time-limit 10
   fginfer solve network.uai --evidence network.uai.evid --out network.MPE
   fginfer solve matching.npz --method gdmm --option rho=0.1 --json --trace > run.json
 
-exit codes: 0 optimal or gap reached, 1 proven infeasible, 2 stopped with a gap (converged, limit, Ctrl-C), 3 bad input
+exit codes: 0 optimal or gap reached, 1 proven infeasible, 2 stopped with a gap (converged, limit, Ctrl-C), 3 bad input,
+4 failed: no memory, a bug, or the result could not be written where it was to go; what was found is printed
 """
 
 
@@ -60,6 +67,9 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.out is not None:
+        check_writable(args.out)  # better now than after an hour
+    unwritten: FormatError | None = None
     with Terminal() as terminal:
         logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
         method = args.method or default_method()
@@ -68,18 +78,45 @@ def run(args: argparse.Namespace) -> int:
         sizes = model_json(graph)
         logger.info(model_line(Path(args.model).name, *sizes.values()))
         start = clock.now()
-        old = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's stop is a Ctrl-C
-        try:
+        with _stops_are_interrupts():
             result = _solve(args, method, graph, evidence, start, None if args.quiet else terminal)
-        finally:
-            signal.signal(signal.SIGTERM, old)
         if args.out is not None and result.labels is not None:
-            write_solution(args.out, result.labels)
-    if args.json:
-        print_json(result_json(result, sizes, args.trace))
-    else:
-        print(summary(result, args.out))
-    return EXIT.get(result.status, STOPPED)
+            try:
+                write_solution(args.out, result.labels)
+            except FormatError as error:
+                unwritten = error
+    if unwritten is not None:
+        print(f"fginfer: {unwritten}; all labels follow", file=sys.stderr)
+    shown = _show(args, result, sizes, unwritten is not None)
+    return EXIT.get(result.status, STOPPED) if shown and unwritten is None else FAILED
+
+
+@contextmanager
+def _stops_are_interrupts() -> Iterator[None]:
+    """What a batch system or a closing terminal sends is a Ctrl-C, unless it is to be ignored (nohup)."""
+    names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    old = {name: signal.getsignal(name) for name in names}
+    try:
+        for name in names:
+            if old[name] is not signal.SIG_IGN:
+                signal.signal(name, signal.default_int_handler)
+        yield
+    finally:
+        for name in names:
+            signal.signal(name, old[name])
+
+
+def _show(args: argparse.Namespace, result: Result, sizes: dict[str, int], all_labels: bool) -> bool:
+    """Prints the result; where stdout is full, on stderr (False)."""
+    text = json_text(result_json(result, sizes, args.trace)) if args.json else summary(result, args.out, all_labels)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"{text}\nfginfer: stdout: {error.strerror}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def _solve(
@@ -123,6 +160,11 @@ def _solve(
         solver.run(left if left is None or args.time_limit < 0 else max(0.0, left), callback=look)
     except KeyboardInterrupt:
         interrupted = True
+    except Exception as error:
+        if solver is None or solver.status != "failed":
+            raise
+        text = str(error) if isinstance(error, FginferError | MemoryError) else traceback.format_exc().rstrip()
+        logger.error(f"{method} failed; this is what it had found until then\n{text}")
     if solver is None:
         return Result(method, "interrupted", None, None, None, 0, clock.now() - start, 0.0, args.threads, args.seed)
     result = solver.result(trace=args.trace, dual=False)
@@ -161,7 +203,7 @@ def exact(x: float | None) -> str:
     return "-" if x is None else f"{x:.12g}"
 
 
-def summary(result: Result, out: str | None) -> str:
+def summary(result: Result, out: str | None, all_labels: bool = False) -> str:
     """The result for people."""
     gap = "-" if result.gap is None else f"{result.gap:.2e}"
     lines = [
@@ -171,7 +213,9 @@ def summary(result: Result, out: str | None) -> str:
         f"gap     {gap}",
         f"time    {result.seconds:.2f} s",
     ]
-    if result.labels is not None and out is None:
+    if result.labels is not None and all_labels:
+        lines.append("labels  " + " ".join(map(str, result.labels.tolist())))
+    elif result.labels is not None and out is None:
         shown = " ".join(map(str, result.labels[:30].tolist()))
         more = " ... (all of them with --out FILE or --json)" if len(result.labels) > 30 else ""
         lines.append(f"labels  {shown}{more}")

@@ -113,17 +113,20 @@ def presolve(
     work: float = 0.0,
     seconds: float | None = None,
     table_limit: int = 0,
+    cancelled: NDArray[np.int32] | None = None,
 ) -> Presolved:
     """Reduces a model as far as the limits allow; the result is valid wherever it stops.
 
     `work` counts steps of about one table entry (0: a few passes over the model), `table_limit` is the largest table
-    that the elimination of inner variables may make.
+    that the elimination of inner variables may make. `cancelled` holds one number: once another thread makes
+    it other than 0 the call ends soon.
     """
     options = ffi.new("fgi_presolve_options *")
     options.reductions = int(reductions)
     options.work = work
     options.seconds = -1.0 if seconds is None else max(0.0, seconds)
     options.table_limit = table_limit
+    options.cancelled = pointer(cancelled)
     out, error = ffi.new("fgi_presolve **"), new_error()
     check(lib.fgi_presolve_create(model.handle, options, out, error), error)
     return Presolved(ffi.gc(out[0], lib.fgi_presolve_free), model.n_variables)

@@ -11,6 +11,7 @@ import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,22 @@ def open_binary(path: Path) -> Iterator[Any]:
         reason = getattr(error, "strerror", None) or error
         how = "cannot be read" if not suffix else f"cannot be read as a {suffix} file"
         raise FormatError(f"{how} ({reason})", str(path)) from error
+
+
+def check_writable(path: str | PathLike[str]) -> None:
+    """Raises FormatError if write_atomically could not write here, by trying; what is there stays as it is."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise FormatError("cannot be written (it is a directory)", str(path))
+    special = target.exists() and not target.is_file()
+    name = target if special else target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    if special and os.access(name, os.W_OK):
+        return  # opening a pipe could block
+    try:
+        os.close(os.open(name, os.O_WRONLY | (0 if special else os.O_CREAT | os.O_EXCL), 0o666))
+        os.unlink(name)
+    except OSError as error:
+        raise FormatError(f"cannot be written ({error.strerror})", str(path)) from error
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -32,173 +32,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core import clock
-from fginfer.core.exact import Elimination, split
-from fginfer.core.model import Model
+from fginfer.core.exact import split
 from fginfer.core.presolve import Presolved, presolve
+from fginfer.crew import Crew
 from fginfer.engine import Settings
-from fginfer.errors import SettingsError, SolverError
+from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
+from fginfer.portfolio.part import PASS_TOO_LONG, PartState, is_large
 from fginfer.result import Progress, Result, known
 
 log = logging.getLogger("fginfer")
 T = TypeVar("T")
 
-FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
-NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap the proof is likely to find the rest
-ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
-WORTH_ELIMINATING = 3e10  # work
-FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
-LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
-PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
-MANY_FACTORS = 1_000_000
 SMALL_STATES = 1e5
 TINY_STATES, TINY_ITERATIONS = 2000, 40
 PROVEN = 1e-12  # a relative gap that is rounding
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
-PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
-FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
-MOVED = 0.02  # ... by this fraction of the gap ...
-SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound ...
-SLABS_SHARE = 0.2  # ... with this one: their first iterations bring most of it, and the search needs the time
-
-
-class PartState:
-    """A part under way: its members, its best labeling and its bound."""
-
-    def __init__(self, model: Model, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
-        self.model = model
-        self.variables = variables  # of the reduced model; None: all of them
-        self.settings = settings
-        self.labels: NDArray[np.int32] | None = None
-        self.score = -inf
-        self.bound = inf
-        self.status = "running"
-        self.members: list[Member | EliminationMember] = []
-        self._memory = memory
-        self._round = 0
-        self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
-        self._states = 0.0
-        self._helped = False  # slabs or gdmm have been asked to join
-
-    @property
-    def running(self) -> bool:
-        return self.status == "running"
-
-    # -- which members -----------------------------------------------------------------------------------------
-
-    def prepare(self) -> None:
-        """Chooses the first members."""
-        self._states = self.model.states
-        if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
-            return
-        if _is_large(self.model, self._states):
-            self.join("gdmm")
-        else:
-            self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
-        self.join("search")
-
-    def join(self, method: str, share: float = 1.0) -> None:
-        """A new member, unless the method cannot take the model."""
-        try:
-            self.members.append(Member(self.model, method, self.settings, share))
-        except SolverError as error:
-            log.debug("%s does not join: %s", method, error)
-
-    def _consider_elimination(self, most_work: float) -> bool:
-        """Elimination joins if it fits in memory and takes no more than this work."""
-        if self.model.n_factors > MANY_FACTORS:
-            return False
-        elimination = Elimination(self.model, self._memory)
-        if not elimination.fits or elimination.estimate.work > most_work:
-            return False
-        self.members.append(EliminationMember(elimination))
-        return True
-
-    def _share_of_proof(self, proof: Member) -> float:
-        """All of it while the proof gets on, little once it has not moved the bound for long."""
-        info = proof.engine.info
-        if any(member.name == "slabs" for member in self.members):  # it is they that move the bound now
-            return SMALL_SHARE
-        if info.oracle_calls <= 1:  # still at the root
-            self._moved_at, self._moved_bound = proof.work, info.bound
-            return 1.0
-        if self._moved_bound - info.bound > MOVED * (info.bound - self.score):
-            self._moved_at, self._moved_bound = proof.work, info.bound
-        far = self._is_far(proof)
-        return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
-
-    def _is_far(self, proof: Member) -> bool:
-        """Is the relaxation loose, so that the proof has a long way to go?"""
-        return proof.bound - self.score > FAR_PROOF * max(1.0, abs(self.score))
-
-    # -- rounds ------------------------------------------------------------------------------------------------
-
-    def round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
-        """One round: work for all, then exchange."""
-        self._round += 1
-        if self._round == ELIMINATION_ROUND and not any(m.name == "elimination" for m in self.members):
-            yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
-        for member in self.members:
-            member.owe(min(FIRST_ROUND * 2.0 ** (self._round - 1), LONGEST_ROUND) if work is None else work)
-        while busy := [m for m in self.members if m.busy]:
-            engine.work_off(busy)
-            if any(m.busy for m in busy):
-                yield
-        self._collect()
-        self._exchange()
-
-    def best(self) -> tuple[NDArray[np.int32] | None, float, float]:
-        """Labels, score and bound, with what the members have found in a round that is not over."""
-        labels, score, bound = self.labels, self.score, self.bound
-        for member in self.members:
-            if member.score > score:
-                labels, score = member.labels(), member.score
-            bound = min(bound, member.bound)
-        return labels, score, bound
-
-    def _collect(self) -> None:
-        """The end of a round: takes the members' labelings and bounds."""
-        self.labels, self.score, self.bound = self.best()
-        ends = [m.status for m in self.members]
-        self.status = next((end for end in ("infeasible", "optimal", "gap_reached") if end in ends), "running")
-
-    def _take(self, labels: NDArray[np.int32], score: float) -> None:
-        if score > self.score:
-            self.labels, self.score = labels, score
-
-    def offer(self, labels: NDArray[np.int32], score: float) -> None:
-        """A labeling from outside: kept if it is better than what is known, and handed to the members."""
-        self._take(labels, score)
-        self._share_labels()
-
-    def _share_labels(self) -> None:
-        for member in self.members:
-            if self.labels is not None and isinstance(member, Member) and self.score > member.engine.info.score:
-                member.engine.offer(self.labels)
-
-    def _exchange(self) -> None:
-        self.members = [m for m in self.members if m.running]
-        self._share_labels()
-        for member in list(self.members):
-            if not isinstance(member, Member):
-                continue
-            if member.name == "bnb":  # is not told bounds: its own shows whether it gets on
-                member.share = self._share_of_proof(member)
-                if member.share < 1.0 and not self._helped:
-                    self._helped = True
-                    if self._is_far(member):
-                        self.join("slabs", SLABS_SHARE)
-                    else:
-                        self.join("gdmm")
-            elif self.bound < member.bound:
-                member.engine.offer_bound(self.bound)
-            if member.name == "search":
-                near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
-                member.share = NEAR_SHARE if near else 1.0
-        if not self.members and self.running:
-            self.status = "converged"
 
 
 class AutoEngine:
@@ -213,7 +64,8 @@ class AutoEngine:
         if options:
             raise SettingsError(f"unknown option {next(iter(options))!r} for method auto; there are memory, presolve")
         self.settings = settings
-        self._threads: ThreadPoolExecutor | None = None
+        self._crew: Crew | None = None
+        self._cancelled = np.zeros(1, np.int32)
         self._begin(graph, settings.start_time)
 
     def _begin(self, graph: FactorGraph, start: float) -> None:
@@ -221,6 +73,7 @@ class AutoEngine:
         self._known = Incumbent(self._model, start if start >= 0 else clock.now())
         self.settings = replace(self.settings, start_time=self._known.start)  # members stamp events by it
         self._constant = 0.0
+        self._cancelled = np.zeros(1, np.int32)  # 1: what is under way on other threads is not needed any more
         self._iterations = 0
         self._setup_seconds = 0.0
         self._status = "running"
@@ -292,7 +145,7 @@ class AutoEngine:
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
-        if self._states > PASS_TOO_LONG or _is_large(self._model, self._states):
+        if self._states > PASS_TOO_LONG or is_large(self._model, self._states):
             return
         proof = PartState(self._model, None, self.settings, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
@@ -302,10 +155,19 @@ class AutoEngine:
         yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * self._states))
         self._combine()
 
+    def _presolve_model(self) -> Presolved | None:
+        """None where memory is short: the model stays as it is."""
+        try:
+            return presolve(self._model, cancelled=self._cancelled)
+        except MemoryError as error:
+            log.warning("no presolve: %s", error)
+            return None
+
     def _reduce(self) -> Iterator[None]:
         model, presolved = self._model, None
         if self._presolve:
-            presolved = yield from self.aside(lambda: presolve(self._model))
+            presolved = yield from self.aside(self._presolve_model)
+        if presolved is not None:
             log.info("%s", presolved.log_line())
             if presolved.infeasible:
                 self._finish_infeasible()
@@ -336,18 +198,27 @@ class AutoEngine:
         """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
         if self._small:
             return job()
-        future = self._pool.submit(job)
-        while not future.done():
-            wait([future], timeout=min(self._left(), 60.0))
+        task = self._threads.submit(job)
+        while not task.wait(min(self._left(), 60.0)):
             yield
-        return future.result()
+        return task.result()
 
     @property
-    def _pool(self) -> ThreadPoolExecutor:
-        """Made when it is first needed: tiny models never need it."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(max(1, self.settings.threads - 1))
-        return self._threads
+    def _threads(self) -> Crew:
+        """Made when they are first needed: tiny models never need them."""
+        if self._crew is None:
+            self._crew = Crew(max(1, self.settings.threads - 1))
+        return self._crew
+
+    def close(self) -> None:
+        """What is under way on other threads ends soon."""
+        self._cancelled[0] = 1
+        if self._crew is not None:
+            self._crew.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_crew"):
+            self.close()
 
     def _left(self) -> float:
         return max(0.0, self._deadline - clock.now())
@@ -358,10 +229,10 @@ class AutoEngine:
             for member in members:
                 member.work_off(self._deadline)
             return
-        jobs = [self._pool.submit(m.work_off, self._deadline) for m in members[1:]]
+        tasks = [self._threads.submit(partial(m.work_off, self._deadline)) for m in members[1:]]
         members[0].work_off(self._deadline)
-        for job in jobs:
-            job.result()
+        for task in tasks:
+            task.result()
 
     def run(self, seconds: float, iterations: int) -> str:
         self._deadline = clock.now() + seconds if seconds >= 0 else inf
@@ -462,10 +333,7 @@ class AutoEngine:
 
     def update(self, graph: FactorGraph) -> None:
         labels = self._now().labels
+        self._cancelled[0] = 1  # what is still under way is about the old numbers
         self._begin(graph, clock.now())
         if labels is not None:
             self.offer(labels)
-
-
-def _is_large(model: Model, states: float) -> bool:
-    return states > LARGE_STATES or model.n_factors > MANY_FACTORS

@@ -6,6 +6,7 @@ machine, with any number of threads, and however it is cut into slices.
 
 from __future__ import annotations
 
+import logging
 from math import inf
 from typing import Any
 
@@ -19,6 +20,7 @@ from fginfer.core.solver import EVENT
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SolverError
 
+log = logging.getLogger("fginfer")
 ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
 
 
@@ -31,6 +33,7 @@ class Member:
         self.share = share
         self.engine = NativeEngine(model, own)
         self.status = "running"
+        self.error: Exception | None = None  # why the status is "failed"
         self.owed = 0.0
         self._chunk_end: int | None = None  # iterations at which the chunk under way ends
         self._chunk_size = 1
@@ -54,7 +57,12 @@ class Member:
             if self._chunk_end is None:
                 self._chunk_end = info.iterations + self._chunk_size
                 self._chunk_work = self.work
-            self.status = self.engine.run(left, self._chunk_end - info.iterations)
+            try:
+                self.status = self.engine.run(left, self._chunk_end - info.iterations)
+            except (SolverError, MemoryError) as error:  # the others go on, and what it has found stays
+                log.warning("%s leaves: %s", self.name, error)
+                self.status, self.error = "failed", error
+                return
             if self.running and info.iterations < self._chunk_end:
                 return  # out of time in the middle of a chunk, which goes on next time
             used = self.work - self._chunk_work
@@ -98,6 +106,7 @@ class EliminationMember:
     """
 
     name = "elimination"
+    error: Exception | None = None
 
     def __init__(self, elimination: Elimination, share: float = 1.0) -> None:
         self.elimination = elimination
@@ -128,7 +137,7 @@ class EliminationMember:
                 return
             try:
                 ended = self.elimination.run(min(left, 0.005))
-            except SolverError:  # more memory than it was allowed
+            except (SolverError, MemoryError):  # more memory than it was allowed, or than there is
                 self.status = "converged"
                 return
             if ended and self._granted >= self._total:

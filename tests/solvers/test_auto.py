@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fginfer.portfolio.auto as auto
+import fginfer.portfolio.part as part
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from tests.exact.models import SHAPES, brute_force, random_graph
 
@@ -50,8 +51,8 @@ def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pyt
     monkeypatch.setattr(auto, "QUICK_PASSES", 0.0)
     assert solve(graph, gap=0.0).score == pytest.approx(known.score)
     assert solve(graph, gap=0.0, presolve=False).score == pytest.approx(known.score)
-    monkeypatch.setattr(auto, "ELIMINATION_ROUND", 1)
-    monkeypatch.setattr(auto, "LARGE_STATES", 10.0)  # gdmm and search instead of a proof; elimination has the last word
+    monkeypatch.setattr(part, "ELIMINATION_ROUND", 1)
+    monkeypatch.setattr(part, "LARGE_STATES", 10.0)  # gdmm and search instead of a proof; elimination has the last word
     result = solve(graph, gap=0.0, presolve=False)
     assert result.status == "optimal"
     assert result.score == pytest.approx(known.score)

@@ -1,0 +1,186 @@
+"""PartState: a connected part of a model, the members at work on it, and what they have found."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.exact import Elimination
+from fginfer.core.model import Model
+from fginfer.engine import Settings
+from fginfer.errors import SolverError
+from fginfer.portfolio.member import EliminationMember, Member
+
+if TYPE_CHECKING:
+    from fginfer.portfolio.auto import AutoEngine
+
+log = logging.getLogger("fginfer")
+
+FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
+NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap the proof is likely to find the rest
+ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
+WORTH_ELIMINATING = 3e10  # work
+FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
+LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
+PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
+MANY_FACTORS = 1_000_000
+PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
+FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
+MOVED = 0.02  # ... by this fraction of the gap ...
+SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound ...
+SLABS_SHARE = 0.2  # ... with this one: their first iterations bring most of it, and the search needs the time
+
+
+def work_of_round(number: int) -> float:
+    """Rounds are counted from 1 and double up to the longest. Runs may have any number of them."""
+    return min(FIRST_ROUND * 2.0 ** min(number - 1, 64), LONGEST_ROUND)
+
+
+class PartState:
+    """A part under way: its members, its best labeling and its bound."""
+
+    def __init__(self, model: Model, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
+        self.model = model
+        self.variables = variables  # of the reduced model; None: all of them
+        self.settings = settings
+        self.labels: NDArray[np.int32] | None = None
+        self.score = -inf
+        self.bound = inf
+        self.status = "running"
+        self.members: list[Member | EliminationMember] = []
+        self._memory = memory
+        self._round = 0
+        self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
+        self._states = 0.0
+        self._helped = False  # slabs or gdmm have been asked to join
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    # -- which members -----------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Chooses the first members."""
+        self._states = self.model.states
+        if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
+            return
+        if is_large(self.model, self._states):
+            self.join("gdmm")
+        else:
+            self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
+        self.join("search")
+
+    def join(self, method: str, share: float = 1.0) -> None:
+        """A new member, unless the method cannot take the model."""
+        try:
+            self.members.append(Member(self.model, method, self.settings, share))
+        except (SolverError, MemoryError) as error:
+            log.debug("%s does not join: %s", method, error)
+
+    def _consider_elimination(self, most_work: float) -> bool:
+        """Elimination joins if it fits in memory and takes no more than this work."""
+        if self.model.n_factors > MANY_FACTORS:
+            return False
+        elimination = Elimination(self.model, self._memory)
+        if not elimination.fits or elimination.estimate.work > most_work:
+            return False
+        self.members.append(EliminationMember(elimination))
+        return True
+
+    def _share_of_proof(self, proof: Member) -> float:
+        """All of it while the proof gets on, little once it has not moved the bound for long."""
+        info = proof.engine.info
+        if any(member.name == "slabs" for member in self.members):  # it is they that move the bound now
+            return SMALL_SHARE
+        if info.oracle_calls <= 1:  # still at the root
+            self._moved_at, self._moved_bound = proof.work, info.bound
+            return 1.0
+        if self._moved_bound - info.bound > MOVED * (info.bound - self.score):
+            self._moved_at, self._moved_bound = proof.work, info.bound
+        far = self._is_far(proof)
+        return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
+
+    def _is_far(self, proof: Member) -> bool:
+        """Is the relaxation loose, so that the proof has a long way to go?"""
+        return proof.bound - self.score > FAR_PROOF * max(1.0, abs(self.score))
+
+    # -- rounds ------------------------------------------------------------------------------------------------
+
+    def round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
+        """One round: work for all, then exchange."""
+        self._round += 1
+        if self._round == ELIMINATION_ROUND and not any(m.name == "elimination" for m in self.members):
+            yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
+        for member in self.members:
+            member.owe(work_of_round(self._round) if work is None else work)
+        while busy := [m for m in self.members if m.busy]:
+            engine.work_off(busy)
+            if any(m.busy for m in busy):
+                yield
+        self._collect()
+        self._exchange()
+
+    def best(self) -> tuple[NDArray[np.int32] | None, float, float]:
+        """Labels, score and bound, with what the members have found in a round that is not over."""
+        labels, score, bound = self.labels, self.score, self.bound
+        for member in self.members:
+            if member.score > score:
+                labels, score = member.labels(), member.score
+            bound = min(bound, member.bound)
+        return labels, score, bound
+
+    def _collect(self) -> None:
+        """The end of a round: takes the members' labelings and bounds."""
+        self.labels, self.score, self.bound = self.best()
+        ends = [m.status for m in self.members]
+        self.status = next((end for end in ("infeasible", "optimal", "gap_reached") if end in ends), "running")
+
+    def _take(self, labels: NDArray[np.int32], score: float) -> None:
+        if score > self.score:
+            self.labels, self.score = labels, score
+
+    def offer(self, labels: NDArray[np.int32], score: float) -> None:
+        """A labeling from outside: kept if it is better than what is known, and handed to the members."""
+        self._take(labels, score)
+        self._share_labels()
+
+    def _share_labels(self) -> None:
+        for member in self.members:
+            if self.labels is not None and isinstance(member, Member) and self.score > member.engine.info.score:
+                member.engine.offer(self.labels)
+
+    def _exchange(self) -> None:
+        errors = [m.error for m in self.members if m.error is not None]
+        self.members = [m for m in self.members if m.running]
+        if errors and not self.members and self.running:
+            raise errors[0]
+        self._share_labels()
+        for member in list(self.members):
+            if not isinstance(member, Member):
+                continue
+            if member.name == "bnb":  # is not told bounds: its own shows whether it gets on
+                member.share = self._share_of_proof(member)
+                if member.share < 1.0 and not self._helped:
+                    self._helped = True
+                    if self._is_far(member):
+                        self.join("slabs", SLABS_SHARE)
+                    else:
+                        self.join("gdmm")
+            elif self.bound < member.bound:
+                member.engine.offer_bound(self.bound)
+            if member.name == "search":
+                near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
+                member.share = NEAR_SHARE if near else 1.0
+        if not self.members and self.running:
+            self.status = "converged"
+
+
+def is_large(model: Model, states: float) -> bool:
+    """Would a sweep over all tables take too long?"""
+    return states > LARGE_STATES or model.n_factors > MANY_FACTORS

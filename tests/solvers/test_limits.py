@@ -1,0 +1,165 @@
+"""Nothing found is ever lost, no limit is ever missed: long runs, failing methods, large models under a clock."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fginfer import FactorGraph, Solver, available_methods, solve
+from fginfer.core import clock
+from fginfer.engine import NativeEngine, Settings
+from fginfer.portfolio import auto
+from fginfer.portfolio.member import Member
+from fginfer.portfolio.part import LONGEST_ROUND, PartState, work_of_round
+
+
+def grid(side: int, seed: int = 0, labels: int = 3) -> FactorGraph:
+    rng = np.random.default_rng(seed)
+    index = np.arange(side * side).reshape(side, side)
+    edges = np.concatenate(
+        [
+            np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], 1),
+            np.stack([index[:-1].ravel(), index[1:].ravel()], 1),
+        ]
+    )
+    tables = 2.0 * rng.normal(size=(len(edges), labels, labels))
+    return FactorGraph.from_arrays([labels] * side**2, rng.normal(size=(side**2, labels)), edges, tables=tables)
+
+
+def sparse(n: int, m: int) -> FactorGraph:
+    """Binary variables, random edges."""
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, n, (m, 2)).astype(np.int32)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    unaries = np.zeros((n, 2))
+    unaries[:, 1] = rng.normal(size=n)
+    weights = rng.normal(0, 0.5, len(edges))
+    tables = np.array([[[0.0, 0], [0, 1]], [[0.0, 0], [0, -1]]])
+    return FactorGraph.from_arrays(
+        [2] * n, unaries, edges, table_ids=(weights < 0).astype(np.int32), tables=tables, weights=np.abs(weights)
+    )
+
+
+class IdleMember:
+    """A member that does what it owes in no time and finds nothing."""
+
+    name, status, error, running, score, bound = "idle", "running", None, True, -np.inf, np.inf
+    owed = most = 0.0
+
+    def owe(self, work: float) -> None:
+        self.owed = work
+        self.most = max(self.most, work)
+
+    @property
+    def busy(self) -> bool:
+        return self.owed > 0
+
+    def work_off(self, deadline: float) -> None:
+        self.owed = 0.0
+
+
+def test_a_million_rounds() -> None:
+    state = PartState(grid(2).snapshot(), None, Settings("auto"), 1e9)
+    member: Any = IdleMember()
+    state.members = [member]
+    engine: Any = SimpleNamespace(work_off=lambda busy: [m.work_off(0.0) for m in busy], aside=lambda job: iter(()))
+    for begin in (0, 10**6 - 1000):  # those between are skipped, since nothing else depends on the number
+        state._round = begin
+        for _ in range(2000):
+            for _ in state.round(engine):
+                pass
+    assert state.running
+    assert member.most == LONGEST_ROUND == work_of_round(10**12)
+
+
+def test_auto_works_for_as_long_as_a_fake_clock_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a thousand rounds in which nothing happens: members that have ended their work, time that flies."""
+    graph = grid(30, labels=4)
+    solver = Solver(graph, "auto", gap=0.0)
+    solver.run(iterations=1)
+    best = solver.progress().score
+    monkeypatch.setattr(Member, "work_off", lambda self, deadline: setattr(self, "owed", 0.0))
+    time_flies = itertools.count(clock.now(), 0.01)
+    monkeypatch.setattr(clock, "now", lambda: next(time_flies))
+    assert solver.run(seconds=200.0) == "running"
+    result = solver.result()
+    assert result.status == "time_limit"
+    assert result.iterations > 1100
+    assert result.score == best == graph.score(result.labels)
+
+
+def failing(engine: Any, at: int, error: Exception) -> Any:
+    """engine.run, which fails at the call with this number."""
+    calls = [0]
+    run = engine.run
+
+    def fails(self: Any, seconds: float, iterations: int) -> Any:
+        calls[0] += 1
+        if calls[0] >= at:
+            raise error
+        return run(self, seconds, iterations)
+
+    return fails
+
+
+@pytest.mark.parametrize("error", [OverflowError("1025"), MemoryError("none"), RuntimeError("a bug")])
+@pytest.mark.parametrize("method", ["auto", "trws"])
+def test_a_failure_loses_nothing(method: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = grid(40)
+    engine = auto.AutoEngine if method == "auto" else NativeEngine
+    monkeypatch.setattr("fginfer.solver.SLICE", 0.001)
+    monkeypatch.setattr(engine, "run", failing(engine, 20, error))
+    with pytest.warns(RuntimeWarning, match="failed"):
+        result = solve(graph, method, time_limit=60, gap=0.0)
+    assert result.status == "failed"
+    assert result.score == graph.score(result.labels)
+    assert result.bound is not None
+    assert result.bound >= result.score
+
+
+def test_a_failure_before_anything_is_found_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NativeEngine, "run", failing(NativeEngine, 1, RuntimeError("a bug")))
+    with pytest.raises(RuntimeError, match="a bug"):
+        solve(grid(4), "trws")
+
+
+def test_an_error_of_the_callback_is_the_callers() -> None:
+    def callback(progress: object) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError):
+        solve(grid(14), "trws", callback=callback)
+
+
+def test_a_member_that_runs_out_of_memory_leaves_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = NativeEngine.run
+
+    def fails(self: NativeEngine, seconds: float, iterations: int) -> str:
+        if self.settings.method == "search":
+            raise MemoryError("no memory for a search")
+        return run(self, seconds, iterations)
+
+    monkeypatch.setattr(NativeEngine, "run", fails)
+    result = solve(grid(8), "auto", gap=0.0, time_limit=60)
+    assert result.status == "optimal"
+
+
+@pytest.mark.parametrize("method", sorted(set(available_methods()) - {"slabs"}))  # they refuse a graph as dense as this
+def test_a_large_model_keeps_its_limit(method: str) -> None:
+    """Generous, since the machine may be busy: the point is that no call goes on for minutes."""
+    graph = sparse(60_000, 180_000)
+    began = time.perf_counter()
+    result = solve(graph, method, time_limit=0.3, dual=False)
+    assert time.perf_counter() - began < 5.0
+    assert result.status in ("time_limit", "converged", "optimal", "gap_reached")
+
+
+def test_gdmm_on_sparse_graphs_activates_in_linear_time() -> None:
+    """Every variable on and few factors each: what is done per variable must not grow with their number."""
+    result = solve(sparse(20_000, 60_000), "gdmm", algorithm=9, gap=1e-3, max_iterations=400)
+    assert result.status == "gap_reached"
