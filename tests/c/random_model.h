@@ -3,16 +3,9 @@
 #define RANDOM_MODEL_H
 #include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "model/model.h"
 #include "base/util.h"
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            return 1;                                                       \
-        }                                                                   \
-    } while (0)
 
 enum { MAX_VARS = 12, MAX_FACTORS = 20, MAX_VALUES = 2000 };
 

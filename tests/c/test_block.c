@@ -10,11 +10,11 @@ static int below(int64_t violations, double score, int64_t than_violations, doub
 static int one(fgi_rng *rng, int forbidden) {
     const int n = 2 + (int)fgi_rng_below(rng, 7);
     fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), forbidden, 0);
-    CHECK(m);
+    REQUIRE(m);
     fgi_thin *subset = fgi_thin_create(m);
     fgi_treeblock *block = fgi_treeblock_create(m);
     fgi_local *l = fgi_local_create(m);
-    CHECK(subset && block && l);
+    REQUIRE(subset && block && l);
     int32_t labels[MAX_VARS], region[MAX_VARS], trial[MAX_VARS], other[MAX_VARS];
     for (int round = 0; round < 6; round++) {
         int size = 0, done = 0, fuse = (int)fgi_rng_below(rng, 2);
@@ -31,15 +31,15 @@ static int one(fgi_rng *rng, int forbidden) {
             .sweep = round % 2,
             .two_states = fuse};
         fgi_thin_start(subset, region, size, &options, fgi_rng_next(rng));
-        while (!done) CHECK(fgi_thin_step(subset, 1 + round * 7, &done) == FGI_OK);
+        while (!done) REQUIRE(fgi_thin_step(subset, 1 + round * 7, &done) == FGI_OK);
         const fgi_elimination *e = fgi_thin_elimination(subset);
         /* Everything fits when the limit is the whole table. */
         if (options.log_limit >= 12 * FGI_LOG_UNIT && size <= 6)
-            for (int k = 0; k < size; k++) CHECK(e->position[region[k]] >= 0 || m->s->cards[region[k]] == 1);
+            for (int k = 0; k < size; k++) REQUIRE(e->position[region[k]] >= 0 || m->s->cards[region[k]] == 1);
         const double penalty = fgi_local_violations(l) > 0 ? fgi_local_penalty(l) : 0;
-        CHECK(fgi_treeblock_start(block, e, labels, fuse ? other : NULL, penalty, fgi_rng_next(rng)) == FGI_OK);
+        REQUIRE(fgi_treeblock_start(block, e, labels, fuse ? other : NULL, penalty, fgi_rng_next(rng)) == FGI_OK);
         done = 0;
-        while (!done) CHECK(fgi_treeblock_step(block, 1 + round * 7, &done) == FGI_OK);
+        while (!done) REQUIRE(fgi_treeblock_step(block, 1 + round * 7, &done) == FGI_OK);
         memcpy(trial, labels, sizeof trial);
         for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = fgi_treeblock_labels(block)[k];
         int64_t violations, trial_violations;
@@ -47,7 +47,7 @@ static int one(fgi_rng *rng, int forbidden) {
         for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = fuse ? labels[e->order[k]] : 0;
         for (;;) { /* no labeling of the set is better */
             double x = plain_sum(m, trial, &trial_violations);
-            CHECK(!below(violations, score, trial_violations, x));
+            REQUIRE(!below(violations, score, trial_violations, x));
             int64_t k = 0;
             while (k < e->n) { /* count on, in states of the variables */
                 const int32_t v = e->order[k++], first = fuse ? labels[v] : 0,

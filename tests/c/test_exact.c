@@ -3,17 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "check.h"
 #include "fginfer_exact.h"
 #include "base/util.h"
 
 enum { MOST_VARS = 7, MOST_FACTORS = 9 };
 
-static int failures;
-
 static void expect(int ok, const char *what, uint64_t seed) {
-    if (ok) return;
-    failures++;
-    fprintf(stderr, "%s (seed %llu)\n", what, (unsigned long long)seed);
+    CHECK_SAYING(ok, "%s, seed %llu\n", what, (unsigned long long)seed);
 }
 
 static double normal(fgi_rng *r, double forbidden) {
@@ -193,6 +190,5 @@ static void check_slabs(uint64_t seed) {
 int main(void) {
     for (uint64_t seed = 0; seed < 400; seed++) check_one(seed);
     for (uint64_t seed = 0; seed < 200; seed++) check_slabs(seed);
-    if (failures) fprintf(stderr, "%d failures\n", failures);
-    return failures != 0;
+    return failed();
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "check.h"
 #include "fginfer.h"
 #include "base/util.h"
 
@@ -16,12 +17,8 @@ typedef struct random_model {
     fgi_model_spec spec;
 } random_model;
 
-static int failures;
-
 static void expect(int ok, const char *what, uint64_t seed) {
-    if (ok) return;
-    failures++;
-    fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, what);
+    CHECK_SAYING(ok, "%s, seed %llu\n", what, (unsigned long long)seed);
 }
 
 static double random_score(fgi_rng *rng, double forbid) {
@@ -178,5 +175,5 @@ static void test_threads(uint64_t seed) {
 int main(void) {
     for (uint64_t seed = 1; seed <= 60; seed++) test_small(seed);
     for (uint64_t seed = 1; seed <= 5; seed++) test_threads(seed);
-    return failures != 0;
+    return failed();
 }

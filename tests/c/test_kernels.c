@@ -3,18 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "base/kernels.h"
 #include "model/model.h"
 #include "base/util.h"
-
-static int failures = 0;
-#define CHECK(ok, ...)                    \
-    do {                                  \
-        if (!(ok)) {                      \
-            failures++;                   \
-            fprintf(stderr, __VA_ARGS__); \
-        }                                 \
-    } while (0)
 
 enum { MAX_SIDE = 150 };
 
@@ -38,30 +30,30 @@ static void test_products(fgi_rng *rng, int64_t rows, int64_t cols, int forbidde
     for (int64_t k = 0; k < MAX_SIDE; k++) hf[k] = (float)(h[k] = draw(rng, forbidden));
     plain->maxplus_rows(t, rows, cols, w, h, a);
     best->maxplus_rows(t, rows, cols, w, h, b);
-    CHECK(!memcmp(a, b, (size_t)cols * sizeof *a), "maxplus_rows differs at %lld x %lld\n", (long long)rows,
+    CHECK_SAYING(!memcmp(a, b, (size_t)cols * sizeof *a), "maxplus_rows differs at %lld x %lld\n", (long long)rows,
         (long long)cols);
     for (int64_t c = 0; c < cols; c++) {
         double expected = -INFINITY;
         for (int64_t r = 0; r < rows; r++) expected = fmax(expected, w * t[r * cols + c] + h[r]);
-        CHECK(a[c] == expected, "maxplus_rows is wrong at %lld x %lld\n", (long long)rows, (long long)cols);
+        CHECK_SAYING(a[c] == expected, "maxplus_rows is wrong at %lld x %lld\n", (long long)rows, (long long)cols);
     }
     plain->maxplus_cols(t, rows, cols, w, h, a);
     best->maxplus_cols(t, rows, cols, w, h, b);
-    CHECK(!memcmp(a, b, (size_t)rows * sizeof *a), "maxplus_cols differs at %lld x %lld\n", (long long)rows,
+    CHECK_SAYING(!memcmp(a, b, (size_t)rows * sizeof *a), "maxplus_cols differs at %lld x %lld\n", (long long)rows,
         (long long)cols);
     for (int64_t r = 0; r < rows; r++) {
         double expected = -INFINITY;
         for (int64_t c = 0; c < cols; c++) expected = fmax(expected, w * t[r * cols + c] + h[c]);
-        CHECK(a[r] == expected, "maxplus_cols is wrong at %lld x %lld\n", (long long)rows, (long long)cols);
+        CHECK_SAYING(a[r] == expected, "maxplus_cols is wrong at %lld x %lld\n", (long long)rows, (long long)cols);
     }
     plain->maxplus_rows_f32(tf, rows, cols, (float)w, hf, af);
     best->maxplus_rows_f32(tf, rows, cols, (float)w, hf, bf);
-    CHECK(!memcmp(af, bf, (size_t)cols * sizeof *af), "maxplus_rows_f32 differs at %lld x %lld\n", (long long)rows,
-        (long long)cols);
+    CHECK_SAYING(!memcmp(af, bf, (size_t)cols * sizeof *af), "maxplus_rows_f32 differs at %lld x %lld\n",
+        (long long)rows, (long long)cols);
     plain->maxplus_cols_f32(tf, rows, cols, (float)w, hf, af);
     best->maxplus_cols_f32(tf, rows, cols, (float)w, hf, bf);
-    CHECK(!memcmp(af, bf, (size_t)rows * sizeof *af), "maxplus_cols_f32 differs at %lld x %lld\n", (long long)rows,
-        (long long)cols);
+    CHECK_SAYING(!memcmp(af, bf, (size_t)rows * sizeof *af), "maxplus_cols_f32 differs at %lld x %lld\n",
+        (long long)rows, (long long)cols);
 }
 
 static void test_vectors(fgi_rng *rng, int64_t n) {
@@ -69,18 +61,18 @@ static void test_vectors(fgi_rng *rng, int64_t n) {
     const fgi_kernels *best = fgi_kernels_best(), *plain = &fgi_kernels_scalar;
     for (int64_t k = 0; k < n; k++) x[k] = draw(rng, 20), y[k] = draw(rng, 20);
     double p = plain->max(x, n), q = best->max(x, n);
-    CHECK(!memcmp(&p, &q, sizeof p), "max differs at %lld\n", (long long)n);
+    CHECK_SAYING(!memcmp(&p, &q, sizeof p), "max differs at %lld\n", (long long)n);
     memcpy(a, x, sizeof a), memcpy(b, x, sizeof b);
     plain->add(a, y, n), best->add(b, y, n);
-    CHECK(!memcmp(a, b, (size_t)n * sizeof *a), "add differs at %lld\n", (long long)n);
+    CHECK_SAYING(!memcmp(a, b, (size_t)n * sizeof *a), "add differs at %lld\n", (long long)n);
     memcpy(a, x, sizeof a), memcpy(b, x, sizeof b);
     plain->shift(a, 0.7, n), best->shift(b, 0.7, n);
-    CHECK(!memcmp(a, b, (size_t)n * sizeof *a), "shift differs at %lld\n", (long long)n);
+    CHECK_SAYING(!memcmp(a, b, (size_t)n * sizeof *a), "shift differs at %lld\n", (long long)n);
     for (int64_t k = 0; k < n; k++)
         if (y[k] == -INFINITY) x[k] = y[k]; /* as in the solvers: a node's sum contains the message */
     plain->reweight(x, 0.25, y, a, n), best->reweight(x, 0.25, y, b, n);
-    CHECK(!memcmp(a, b, (size_t)n * sizeof *a), "reweight differs at %lld\n", (long long)n);
-    for (int64_t k = 0; k < n; k++) CHECK(!isnan(a[k]), "reweight gives NaN\n");
+    CHECK_SAYING(!memcmp(a, b, (size_t)n * sizeof *a), "reweight differs at %lld\n", (long long)n);
+    for (int64_t k = 0; k < n; k++) CHECK_SAYING(!isnan(a[k]), "reweight gives NaN\n");
 }
 
 static void test_implicit(fgi_rng *rng, int32_t kind, int64_t from, int64_t to) {
@@ -94,7 +86,7 @@ static void test_implicit(fgi_rng *rng, int32_t kind, int64_t from, int64_t to) 
         double expected = -INFINITY;
         for (int64_t a = 0; a < from; a++)
             expected = fmax(expected, w * fgi_implicit_at(kind, p0, p1, (int32_t)a, (int32_t)b) + h[a]);
-        CHECK(out[b] == expected || fabs(out[b] - expected) <= 1e-12 * (1 + fabs(expected)),
+        CHECK_SAYING(out[b] == expected || fabs(out[b] - expected) <= 1e-12 * (1 + fabs(expected)),
             "implicit kind %d (%g, %g) is wrong: %.17g, not %.17g\n", kind, p0, p1, out[b], expected);
     }
 }
@@ -108,6 +100,5 @@ int main(void) {
     for (int64_t n = 1; n <= 70; n++) test_vectors(&rng, n);
     for (int k = 0; k < 3000; k++)
         test_implicit(&rng, 1 + k % 3, 1 + fgi_rng_below(&rng, 30), 1 + fgi_rng_below(&rng, 30));
-    if (failures) fprintf(stderr, "%d failures\n", failures);
-    return failures != 0;
+    return failed();
 }

@@ -2,6 +2,7 @@
  * again. */
 #include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "fginfer_learn.h"
 #include "base/util.h"
 
@@ -67,27 +68,19 @@ static void make(problem *p, int kind, int edges, int candidates, uint64_t seed)
         p->data.edge_begin = p->edge_begin, p->data.edge_u = p->edge_u, p->data.edge_v = p->edge_v;
 }
 
-#define CHECK(x)                                   \
-    do {                                           \
-        if (!(x)) {                                \
-            printf("line %d: %s\n", __LINE__, #x); \
-            return 1;                              \
-        }                                          \
-    } while (0)
-
 static int run_block(problem *p, int method, int threads) {
     fgi_learner *L, *M;
     fgi_error err;
     int32_t order[N];
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
-    CHECK(fgi_learn_create(&p->data, threads, &L, &err) == FGI_OK);
+    REQUIRE(fgi_learn_create(&p->data, threads, &L, &err) == FGI_OK);
     fgi_learn_settings s = {
         .method = method, .averaging = 1, .max_answers = 3, .batch = threads > 1 ? 5 : 1, .C = 0.5, .threshold = 1e-3};
     for (int pass = 0; pass < 6; pass++) {
         int64_t next = 0;
-        CHECK(fgi_learn_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        REQUIRE(fgi_learn_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
         next = 0;
-        CHECK(fgi_learn_cached_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        REQUIRE(fgi_learn_cached_pass(L, &s, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
         fgi_learn_refresh(L, 0.5);
     }
     int64_t n, m;
@@ -95,13 +88,13 @@ static int run_block(problem *p, int method, int threads) {
     int32_t *example = fgi_alloc(n, 4), *length = fgi_alloc(n, 4), *labels = fgi_alloc(m, 4);
     double *alpha = fgi_alloc(n, 8), *loss = fgi_alloc(n, 8), gaps[N], parts[N];
     fgi_learn_export(L, example, length, alpha, loss, labels, gaps, parts);
-    CHECK(fgi_learn_create(&p->data, 1, &M, &err) == FGI_OK);
-    CHECK(fgi_learn_import(M, n, example, length, alpha, loss, labels, gaps, parts, &err) == FGI_OK);
+    REQUIRE(fgi_learn_create(&p->data, 1, &M, &err) == FGI_OK);
+    REQUIRE(fgi_learn_import(M, n, example, length, alpha, loss, labels, gaps, parts, &err) == FGI_OK);
     fgi_learn_refresh(M, 0.5);
     fgi_learn_state a, b;
     fgi_learn_get_state(L, &a);
     fgi_learn_get_state(M, &b);
-    CHECK(a.dual_loss == b.dual_loss && a.working_set == b.working_set);
+    REQUIRE(a.dual_loss == b.dual_loss && a.working_set == b.working_set);
     free(example), free(length), free(labels), free(alpha), free(loss);
     fgi_learn_free(L);
     fgi_learn_free(M);
@@ -133,16 +126,17 @@ static int hand_over(fgi_learner *L, const fgi_gdmm_settings *s, int64_t tokens,
     fgi_gdmm_export_away(*g, weights, vertex);
     fgi_gdmm_export_step(*g, place, values, slopes, greedy);
     fgi_gdmm_free(*g);
-    CHECK(fgi_gdmm_create(L, s, &fresh, &err) == FGI_OK);
+    REQUIRE(fgi_gdmm_create(L, s, &fresh, &err) == FGI_OK);
     *g = fresh;
-    CHECK(fgi_gdmm_import(fresh, support, label, value, state_size, states, betas, losses, rng, work, &err) == FGI_OK);
-    CHECK(fgi_gdmm_import_away(fresh, counts, weights, vertex, &err) == FGI_OK);
-    CHECK(fgi_gdmm_import_step(fresh, place, values, slopes, greedy, &err) == FGI_OK);
+    REQUIRE(
+        fgi_gdmm_import(fresh, support, label, value, state_size, states, betas, losses, rng, work, &err) == FGI_OK);
+    REQUIRE(fgi_gdmm_import_away(fresh, counts, weights, vertex, &err) == FGI_OK);
+    REQUIRE(fgi_gdmm_import_step(fresh, place, values, slopes, greedy, &err) == FGI_OK);
     if (n) {
         greedy[width - 1] += 1 << 20;
-        CHECK(fgi_gdmm_import_step(fresh, place, values, slopes, greedy, &err) == FGI_BAD_ARGUMENT);
+        REQUIRE(fgi_gdmm_import_step(fresh, place, values, slopes, greedy, &err) == FGI_BAD_ARGUMENT);
         place[3] = n, greedy[width - 1] = 0;
-        CHECK(fgi_gdmm_import_step(fresh, place, values, slopes, greedy, &err) == FGI_BAD_ARGUMENT);
+        REQUIRE(fgi_gdmm_import_step(fresh, place, values, slopes, greedy, &err) == FGI_BAD_ARGUMENT);
     }
     free(support), free(label), free(state_size), free(states), free(counts), free(value), free(betas), free(losses);
     free(vertex), free(greedy), free(weights), free(slopes);
@@ -156,7 +150,7 @@ static int run_gdmm(problem *p, int brute, int away) {
     int32_t order[N];
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
-    CHECK(fgi_learn_create(&p->data, 1 + brute, &L, &err) == FGI_OK);
+    REQUIRE(fgi_learn_create(&p->data, 1 + brute, &L, &err) == FGI_OK);
     fgi_gdmm_settings s = {.C = 0.5,
         .eta = away ? 0.3 : 1,
         .partitions = 2,
@@ -164,20 +158,20 @@ static int run_gdmm(problem *p, int brute, int away) {
         .seed = 1,
         .batch = brute ? 3 : 1,
         .away = away};
-    CHECK(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
+    REQUIRE(fgi_gdmm_create(L, &s, &g, &err) == FGI_OK);
     const int64_t blocks = away ? (N + away - 1) / away : N;
     for (int pass = 0, calls = 0; pass < (away ? 400 : 200); pass++) {
         int64_t next = 0;
         while (away && pass % 100 == 0 && next < blocks) { /* factor by factor, from one gdmm to the next */
-            CHECK(fgi_gdmm_pass(g, order, blocks, &next, 0.0, &err) == FGI_OK);
+            REQUIRE(fgi_gdmm_pass(g, order, blocks, &next, 0.0, &err) == FGI_OK);
             if (++calls % 5 == 0 && hand_over(L, &s, p->data.token_begin[N], &g)) return 1;
         }
-        CHECK(fgi_gdmm_pass(g, order, blocks, &next, INFINITY, &err) == FGI_OK && next == blocks);
+        REQUIRE(fgi_gdmm_pass(g, order, blocks, &next, INFINITY, &err) == FGI_OK && next == blocks);
         if (pass % 50 == 0)
-            CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
+            REQUIRE(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
     }
-    CHECK(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
-    CHECK(upper - lower < 0.1 * upper);
+    REQUIRE(fgi_gdmm_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
+    REQUIRE(upper - lower < 0.1 * upper);
     fgi_learn_free(L); /* before the gdmm: allowed */
     fgi_gdmm_free(g);
     return 0;
@@ -190,17 +184,17 @@ static int run_sets(problem *p, int brute) {
     int32_t order[N];
     double upper, lower, infeasibility;
     for (int i = 0; i < N; i++) order[i] = (int32_t)i;
-    CHECK(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
+    REQUIRE(fgi_learn_create(&p->data, 1, &L, &err) == FGI_OK);
     fgi_gdmm_settings s = {.C = 0.5, .eta = 1, .partitions = 1, .brute_force = brute, .seed = 1};
-    CHECK(fgi_gdmm_sets_create(L, &s, 2, &g, &err) == FGI_OK);
+    REQUIRE(fgi_gdmm_sets_create(L, &s, 2, &g, &err) == FGI_OK);
     for (int pass = 0; pass < 200; pass++) {
         int64_t next = 0;
-        CHECK(fgi_gdmm_sets_pass(g, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
+        REQUIRE(fgi_gdmm_sets_pass(g, order, N, &next, INFINITY, &err) == FGI_OK && next == N);
         if (pass % 50 == 0)
-            CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
+            REQUIRE(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK && lower <= upper + 1e-9);
     }
-    CHECK(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
-    CHECK(upper - lower < 0.1 * upper);
+    REQUIRE(fgi_gdmm_sets_measure(g, &upper, &lower, &infeasibility, &err) == FGI_OK);
+    REQUIRE(upper - lower < 0.1 * upper);
     fgi_gdmm_sets_free(g);
     fgi_learn_free(L);
     return 0;

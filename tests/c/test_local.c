@@ -5,8 +5,8 @@
 static int agrees(const fgi_model *m, fgi_local *l) {
     int64_t violations;
     double sum = plain_sum(m, fgi_local_labels(l), &violations);
-    CHECK(violations == fgi_local_violations(l));
-    CHECK(fabs(sum - fgi_local_score(l)) < 1e-9);
+    REQUIRE(violations == fgi_local_violations(l));
+    REQUIRE(fabs(sum - fgi_local_score(l)) < 1e-9);
     return 0;
 }
 
@@ -21,8 +21,8 @@ static int label_scores_agree(const fgi_model *m, fgi_local *l, int32_t var) {
     for (int32_t a = 0; a < m->s->cards[var]; a++) {
         labels[var] = a;
         double sum = plain_sum(m, labels, &violations);
-        CHECK(fabs((sum - now) - (x[a] - x[current])) < 1e-9);
-        CHECK((bad ? bad[a] - bad[current] : 0) == violations - now_violations);
+        REQUIRE(fabs((sum - now) - (x[a] - x[current])) < 1e-9);
+        REQUIRE((bad ? bad[a] - bad[current] : 0) == violations - now_violations);
     }
     return 0;
 }
@@ -30,9 +30,9 @@ static int label_scores_agree(const fgi_model *m, fgi_local *l, int32_t var) {
 static int random_moves(fgi_rng *rng) {
     int n = 2 + (int)fgi_rng_below(rng, MAX_VARS - 2);
     fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, MAX_FACTORS), (int)fgi_rng_below(rng, 3) * 15, 0);
-    CHECK(m);
+    REQUIRE(m);
     fgi_local *l = fgi_local_create(m);
-    CHECK(l);
+    REQUIRE(l);
     int32_t labels[MAX_VARS] = {0};
     fgi_local_assign(l, labels);
     for (int step = 0; step < 200; step++) {
@@ -47,16 +47,16 @@ static int random_moves(fgi_rng *rng) {
             for (int i = 0; i < n; i++)
                 if (fgi_rng_below(rng, step % 2 ? 8 : 2) == 0) labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
             fgi_local_assign(l, labels);
-            CHECK(memcmp(labels, fgi_local_labels(l), (size_t)n * sizeof *labels) == 0);
+            REQUIRE(memcmp(labels, fgi_local_labels(l), (size_t)n * sizeof *labels) == 0);
             break;
         case 2: {
             int64_t before = fgi_local_violations(l);
             double score = fgi_local_score(l);
             int done = fgi_local_ascend(l, 1 + fgi_rng_below(rng, 100));
             int64_t after = fgi_local_violations(l);
-            CHECK(after < before || (after == before && fgi_local_score(l) >= score - 1e-12));
+            REQUIRE(after < before || (after == before && fgi_local_score(l) >= score - 1e-12));
             if (done)
-                for (int32_t i = 0; i < n; i++) CHECK(fgi_local_best_label(l, i) == fgi_local_labels(l)[i]);
+                for (int32_t i = 0; i < n; i++) REQUIRE(fgi_local_best_label(l, i) == fgi_local_labels(l)[i]);
             break;
         }
         default:
@@ -84,10 +84,10 @@ static int feasible_by_enumeration(const fgi_model *m) {
 static int feasible_rounding(fgi_rng *rng, int tree) {
     int n = 2 + (int)fgi_rng_below(rng, 7);
     fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), 20 + (int)fgi_rng_below(rng, 40), tree);
-    CHECK(m);
+    REQUIRE(m);
     fgi_construct *c = fgi_construct_create(m);
     fgi_local *l = fgi_local_create(m);
-    CHECK(c && l);
+    REQUIRE(c && l);
     int expected = feasible_by_enumeration(m);
     for (int round = 0; round < 4; round++) {
         /* The same result however the work is cut. On trees propagation alone is enough: no backtracking. */
@@ -95,13 +95,13 @@ static int feasible_rounding(fgi_rng *rng, int tree) {
         fgi_construct_start(c, NULL, NULL, round & 1, tree ? 0 : 1000000);
         fgi_construct_state state;
         while ((state = fgi_construct_step(c, 1 + round * 10)) == FGI_CONSTRUCT_RUNNING) continue;
-        CHECK(state == (expected ? FGI_CONSTRUCT_DONE : FGI_CONSTRUCT_INFEASIBLE));
+        REQUIRE(state == (expected ? FGI_CONSTRUCT_DONE : FGI_CONSTRUCT_INFEASIBLE));
         memcpy(first, fgi_construct_labels(c), (size_t)n * sizeof *first);
         int64_t violations;
         plain_sum(m, first, &violations);
-        CHECK((violations == 0) == expected);
-        CHECK(fgi_local_construct(l, c, NULL, first, 0, 1000000) == expected);
-        if (expected) CHECK(memcmp(first, fgi_local_labels(l), (size_t)n * sizeof *first) == 0);
+        REQUIRE((violations == 0) == expected);
+        REQUIRE(fgi_local_construct(l, c, NULL, first, 0, 1000000) == expected);
+        if (expected) REQUIRE(memcmp(first, fgi_local_labels(l), (size_t)n * sizeof *first) == 0);
         if (agrees(m, l)) return 1;
     }
     fgi_local_free(l);

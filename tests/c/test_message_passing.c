@@ -3,19 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "base/kernels.h"
 #include "base/util.h"
 
 enum { N_VARS = 12, N_FACTORS = 26, MAX_CARD = 21, N_TABLES = 10 };
-static int failures = 0;
-#define CHECK(ok, ...)                    \
-    do {                                  \
-        if (!(ok)) {                      \
-            failures++;                   \
-            fprintf(stderr, __VA_ARGS__); \
-        }                                 \
-    } while (0)
-
 static double draw(fgi_rng *rng, int forbidden) {
     return fgi_rng_below(rng, 100) < forbidden ? -INFINITY : 4 * fgi_rng_unit(rng) - 2;
 }
@@ -113,24 +105,25 @@ static outcome solve(const fgi_model *m, int32_t method, int32_t precision, int 
     fgi_info info = {0};
     outcome o = {0};
     if (fgi_solver_create(m, &settings, &s, &err)) {
-        CHECK(0, "method %d: %s\n", method, err.message);
+        CHECK_SAYING(0, "method %d: %s\n", method, err.message);
         return o;
     }
-    do CHECK(!fgi_solver_run(s, sliced ? 0 : -1, -1, &info), "run fails\n");
+    do CHECK_SAYING(!fgi_solver_run(s, sliced ? 0 : -1, -1, &info), "run fails\n");
     while (info.status == FGI_RUNNING);
     int64_t n = fgi_solver_message_size(s);
     if (n > 0) {
         double *mu = malloc((size_t)n * sizeof *mu);
-        CHECK(mu && !fgi_solver_messages(s, mu), "no messages\n");
+        CHECK_SAYING(mu && !fgi_solver_messages(s, mu), "no messages\n");
         for (int64_t k = 0; k < n; k++) {
-            CHECK(isfinite(mu[k]), "a message is not finite\n");
+            CHECK_SAYING(isfinite(mu[k]), "a message is not finite\n");
             o.checksum += mu[k] * (double)(k % 7 + 1);
         }
-        CHECK(!fgi_solver_warm_start(s, mu, &err), "warm start fails\n");
+        CHECK_SAYING(!fgi_solver_warm_start(s, mu, &err), "warm start fails\n");
         free(mu);
     }
     o.score = info.score, o.bound = info.bound, o.status = info.status, o.iterations = info.iterations;
-    CHECK(info.score <= info.bound, "method %d: score %.17g above bound %.17g\n", method, info.score, info.bound);
+    CHECK_SAYING(
+        info.score <= info.bound, "method %d: score %.17g above bound %.17g\n", method, info.score, info.bound);
     fgi_solver_free(s);
     return o;
 }
@@ -154,13 +147,12 @@ int main(void) {
                 fgi_kernels_force(&fgi_kernels_scalar);
                 outcome scalar = solve(m, methods[k], precision, 0);
                 fgi_kernels_force(NULL);
-                CHECK(same(whole, sliced), "round %d, method %d, precision %d: slices change the result\n", round,
-                    methods[k], precision);
-                CHECK(same(whole, scalar), "round %d, method %d, precision %d: kernels change the result\n", round,
-                    methods[k], precision);
+                CHECK_SAYING(same(whole, sliced), "round %d, method %d, precision %d: slices change the result\n",
+                    round, methods[k], precision);
+                CHECK_SAYING(same(whole, scalar), "round %d, method %d, precision %d: kernels change the result\n",
+                    round, methods[k], precision);
             }
         fgi_model_free(m);
     }
-    if (failures) fprintf(stderr, "%d failures\n", failures);
-    return failures != 0;
+    return failed();
 }

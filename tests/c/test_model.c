@@ -2,17 +2,9 @@
  * conditioning agrees with the whole model. */
 #include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "model/model.h"
 #include "base/util.h"
-
-static int failures;
-#define CHECK(what)                                                    \
-    do {                                                               \
-        if (!(what)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            failures++;                                                \
-        }                                                              \
-    } while (0)
 
 static const int32_t cards[] = {2, 3, 2};
 static const int32_t arity[] = {2, 2, 3};
@@ -55,7 +47,7 @@ static void refused(const char *name, const fgi_model_spec *spec, const char *me
     if (rc == FGI_BAD_MODEL && !m && strstr(err.message, message)) return;
     fprintf(stderr, "%s: rc %d, message '%s'\n", name, rc, err.message);
     fgi_model_free(m);
-    failures++;
+    check_failures++;
 }
 
 static void malformed_specs(void) {
@@ -218,5 +210,5 @@ int main(void) {
     copy_on_write();
     arrays_round_trip();
     conditioned_scores();
-    return failures != 0;
+    return failed();
 }

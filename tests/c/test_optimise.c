@@ -2,15 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "check.h"
 #include "fginfer_optimise.h"
-
-#define CHECK(x)                                                    \
-    do {                                                            \
-        if (!(x)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-            return 1;                                               \
-        }                                                           \
-    } while (0)
 
 enum { N = 200 };
 
@@ -28,19 +21,19 @@ static int run(int method) {
     fgi_optimiser *o, *next;
     fgi_error err;
     fgi_request q;
-    CHECK(fgi_optimiser_create(N, &s, NULL, &o, &err) == FGI_OK);
+    REQUIRE(fgi_optimiser_create(N, &s, NULL, &o, &err) == FGI_OK);
     for (int asked = 0; fgi_optimiser_ask(o, &q), q.ask != FGI_ASK_NOTHING; asked++) {
-        CHECK(asked < 5000);
+        REQUIRE(asked < 5000);
         if (asked % 3 == 0) { /* through a saved state */
             int64_t n, m;
             fgi_optimiser_export_size(o, &n, &m);
             double *reals = malloc((size_t)n * sizeof *reals);
             int64_t *ints = malloc((size_t)m * sizeof *ints);
-            CHECK(reals && ints);
+            REQUIRE(reals && ints);
             fgi_optimiser_export(o, reals, ints);
-            CHECK(fgi_optimiser_create(N, &s, NULL, &next, &err) == FGI_OK);
-            CHECK(fgi_optimiser_import(next, reals, n - 1, ints, m, &err) == FGI_BAD_MODEL);
-            CHECK(fgi_optimiser_import(next, reals, n, ints, m, &err) == FGI_OK);
+            REQUIRE(fgi_optimiser_create(N, &s, NULL, &next, &err) == FGI_OK);
+            REQUIRE(fgi_optimiser_import(next, reals, n - 1, ints, m, &err) == FGI_BAD_MODEL);
+            REQUIRE(fgi_optimiser_import(next, reals, n, ints, m, &err) == FGI_OK);
             free(reals), free(ints);
             fgi_optimiser_free(o);
             o = next;
@@ -50,19 +43,19 @@ static int run(int method) {
             const int j = (int)(q.set ? q.set[k] : k);
             q.gradient[k] = curvature(j) * (q.w[j] - centre(j));
         }
-        CHECK(fgi_optimiser_answer(o, q.ask == FGI_ASK_VALUE ? value(q.w) : 0, &err) == FGI_OK);
+        REQUIRE(fgi_optimiser_answer(o, q.ask == FGI_ASK_VALUE ? value(q.w) : 0, &err) == FGI_OK);
     }
     fgi_optimise_info info;
     fgi_optimiser_get_info(o, &info);
-    CHECK(info.status == FGI_OPTIMAL);
+    REQUIRE(info.status == FGI_OPTIMAL);
     double w[N];
     fgi_optimiser_weights(o, w);
     for (int j = 0; j < N; j++) {
         const double pull = curvature(j) * centre(j);
         const double best = fabs(pull) <= 1.5 ? 0 : (pull - copysign(1.5, pull)) / (curvature(j) + 0.25);
-        CHECK(fabs(w[j] - best) < 1e-6);
+        REQUIRE(fabs(w[j] - best) < 1e-6);
     }
-    CHECK(fgi_optimiser_answer(o, 0, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_optimiser_answer(o, 0, &err) == FGI_BAD_ARGUMENT);
     fgi_optimiser_free(o);
     return 0;
 }

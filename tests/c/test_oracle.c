@@ -2,16 +2,9 @@
  * rankings against plain arrays. Meant to be run under the sanitizers, TSan above all. */
 #include <pthread.h>
 #include <stdio.h>
+#include "check.h"
 #include "oracle/oracle.h"
 #include "base/util.h"
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            return 1;                                                       \
-        }                                                                   \
-    } while (0)
 
 enum { MAX_CARD = 60, THREADS = 4, ROUNDS = 300 };
 
@@ -84,9 +77,9 @@ static int ask(const fgi_model *m, fgi_rng *rng, fgi_oracle_scratch *w) {
     }
     const int64_t excluded = fgi_rng_below(rng, states + 1) - 1, hint = fgi_rng_below(rng, states + 2) - 1;
     fgi_argmax found, expected;
-    CHECK(fgi_model_argmax(m, f, messages, excluded, hint, 0, w, &found, NULL) == FGI_OK);
-    CHECK(fgi_model_argmax(m, f, messages, excluded, -1, 1, w, &expected, NULL) == FGI_OK);
-    CHECK(found.state == expected.state && found.value == expected.value);
+    REQUIRE(fgi_model_argmax(m, f, messages, excluded, hint, 0, w, &found, NULL) == FGI_OK);
+    REQUIRE(fgi_model_argmax(m, f, messages, excluded, -1, 1, w, &expected, NULL) == FGI_OK);
+    REQUIRE(found.state == expected.state && found.value == expected.value);
     return 0;
 }
 
@@ -102,19 +95,19 @@ static void *ask_often(void *argument) {
 
 static int test_static(fgi_rng *rng, int kind) {
     fgi_model *m = make_model(rng, kind);
-    CHECK(m);
+    REQUIRE(m);
     pthread_t threads[THREADS];
     job jobs[THREADS];
     for (int t = 0; t < THREADS; t++) {
         jobs[t] = (job){m, fgi_rng_next(rng), 0};
-        CHECK(pthread_create(&threads[t], NULL, ask_often, &jobs[t]) == 0);
+        REQUIRE(pthread_create(&threads[t], NULL, ask_often, &jobs[t]) == 0);
     }
     int failed = 0;
     for (int t = 0; t < THREADS; t++) {
         pthread_join(threads[t], NULL);
         failed |= jobs[t].failed;
     }
-    CHECK(fgi_model_memory(m) > 0);
+    REQUIRE(fgi_model_memory(m) > 0);
     fgi_model_free(m);
     return failed;
 }
@@ -126,26 +119,26 @@ static int test_parts(fgi_rng *rng) {
     for (int k = 0; k < 600 * 40; k++) values[k] = draw(rng, 3);
     fgi_order *whole = fgi_order_create(2, dims, values);
     fgi_order_builder *b = fgi_order_builder_create(2, dims), *abandoned = fgi_order_builder_create(2, dims);
-    CHECK(whole && b && abandoned);
+    REQUIRE(whole && b && abandoned);
     while (!fgi_order_builder_step(b, values, 1)) continue;
     fgi_order_builder_step(abandoned, values, 100);
     fgi_order_builder_free(abandoned);
     fgi_order *parts = fgi_order_builder_finish(b);
-    CHECK(parts);
+    REQUIRE(parts);
     for (int k = 0; k < 2; k++) {
         const fgi_axis *x = &whole->axes[k], *y = &parts->axes[k];
-        CHECK(x->n_live == y->n_live);
-        for (int32_t r = 0; r < x->n_live; r++) CHECK(x->rank[r] == y->rank[r] && x->run_end[r] == y->run_end[r]);
+        REQUIRE(x->n_live == y->n_live);
+        for (int32_t r = 0; r < x->n_live; r++) REQUIRE(x->rank[r] == y->rank[r] && x->run_end[r] == y->run_end[r]);
         for (int32_t a = 0; a < x->n; a++) {
             int64_t work = 0;
             const fgi_list *list = x->lists[a], *other = y->lists[a];
-            CHECK(!list == !other);
-            while (!list || !list->complete) CHECK((list = fgi_order_extend(whole, values, k, a, list, &work)));
-            for (int32_t j = 0; other && j < other->n; j++) CHECK(list->at[j] == other->at[j]);
+            REQUIRE(!list == !other);
+            while (!list || !list->complete) REQUIRE((list = fgi_order_extend(whole, values, k, a, list, &work)));
+            for (int32_t j = 0; other && j < other->n; j++) REQUIRE(list->at[j] == other->at[j]);
             for (int32_t j = 1; j < list->n; j++) {
                 double before = values[fgi_axis_flat(x, a, list->at[j - 1])],
                        here = values[fgi_axis_flat(x, a, list->at[j])];
-                CHECK(before > here || (before == here && list->at[j - 1] < list->at[j]));
+                REQUIRE(before > here || (before == here && list->at[j - 1] < list->at[j]));
             }
         }
     }
@@ -163,11 +156,11 @@ static int test_updatable(fgi_rng *rng) {
     double values[2][COLS];
     fgi_updatable *u = NULL;
     fgi_oracle_scratch *w = fgi_oracle_scratch_create(COLS, 2);
-    CHECK(w && fgi_updatable_create(ROWS, COLS, NULL, &u, NULL) == FGI_OK);
+    REQUIRE(w && fgi_updatable_create(ROWS, COLS, NULL, &u, NULL) == FGI_OK);
     for (int round = 0; round < 2000; round++) {
         const int32_t a = (int32_t)fgi_rng_below(rng, ROWS), b = (int32_t)fgi_rng_below(rng, COLS);
         const double value = fgi_rng_below(rng, 3) ? draw(rng, 1) : 0.0;
-        CHECK(fgi_updatable_set(u, 1, &a, &b, &value, NULL) == FGI_OK);
+        REQUIRE(fgi_updatable_set(u, 1, &a, &b, &value, NULL) == FGI_OK);
         dense[a * COLS + b] = value;
         fgi_message messages[2];
         double delta[2][COLS] = {{0}};
@@ -182,8 +175,8 @@ static int test_updatable(fgi_rng *rng) {
             double here = (dense[s] - delta[0][s / COLS]) - delta[1][s % COLS];
             if (s != excluded && here > expected.value) expected = (fgi_argmax){s, here};
         }
-        CHECK(fgi_updatable_argmax(u, messages, excluded, -1, w, &found, NULL) == FGI_OK);
-        CHECK(found.state == expected.state && found.value == expected.value);
+        REQUIRE(fgi_updatable_argmax(u, messages, excluded, -1, w, &found, NULL) == FGI_OK);
+        REQUIRE(found.state == expected.state && found.value == expected.value);
     }
     fgi_updatable_free(u);
     fgi_oracle_scratch_free(w);
@@ -197,22 +190,22 @@ static int test_ranking(fgi_rng *rng) {
     for (int k = 0; k < N; k++) values[k] = draw(rng, 1);
     for (int k = 0; k < N; k++) there[k] = values[k] > 0;
     fgi_ranking *r = NULL;
-    CHECK(fgi_ranking_create(N, values, 0.0, &r, NULL) == FGI_OK);
+    REQUIRE(fgi_ranking_create(N, values, 0.0, &r, NULL) == FGI_OK);
     for (int round = 0; round < 2000; round++) {
         const int32_t item = (int32_t)fgi_rng_below(rng, N);
         if (fgi_rng_below(rng, 2)) {
-            CHECK(fgi_ranking_take(r, item) == there[item]);
+            REQUIRE(fgi_ranking_take(r, item) == there[item]);
             there[item] = 0;
         } else {
             values[item] = draw(rng, 1);
             there[item] = values[item] > 0;
-            CHECK(fgi_ranking_set(r, item, values[item], NULL) == FGI_OK);
+            REQUIRE(fgi_ranking_set(r, item, values[item], NULL) == FGI_OK);
         }
         int32_t best = -1;
         for (int32_t k = 0; k < N; k++)
             if (there[k] && (best < 0 || values[k] > values[best])) best = k;
-        CHECK(fgi_ranking_top(r, &value) == best);
-        CHECK(best < 0 || value == values[best]);
+        REQUIRE(fgi_ranking_top(r, &value) == best);
+        REQUIRE(best < 0 || value == values[best]);
     }
     fgi_ranking_free(r);
     return 0;
@@ -220,9 +213,9 @@ static int test_ranking(fgi_rng *rng) {
 
 int main(void) {
     fgi_rng rng = {7};
-    for (int kind = 0; kind < 4; kind++) CHECK(test_static(&rng, kind) == 0);
-    CHECK(test_parts(&rng) == 0);
-    CHECK(test_updatable(&rng) == 0);
-    CHECK(test_ranking(&rng) == 0);
+    for (int kind = 0; kind < 4; kind++) REQUIRE(test_static(&rng, kind) == 0);
+    REQUIRE(test_parts(&rng) == 0);
+    REQUIRE(test_updatable(&rng) == 0);
+    REQUIRE(test_ranking(&rng) == 0);
     return 0;
 }

@@ -5,17 +5,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "base/pool.h"
 #include "solver.h"
-
-static int failures;
-#define CHECK(what)                                                    \
-    do {                                                               \
-        if (!(what)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            failures++;                                                \
-        }                                                              \
-    } while (0)
 
 enum { MOST = 10007, THREADS = 4 };
 
@@ -122,5 +114,5 @@ int main(void) {
         for (int i = 0; i < 6; i++) CHECK(joined(threads[i]) == 0);
     }
     fgi_model_free(m);
-    return failures != 0;
+    return failed();
 }

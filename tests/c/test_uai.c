@@ -1,15 +1,7 @@
 /* io/uai_read.c, io/uai_write.c, base/decimal.c: a few thousand random attacks, and what every one of them takes for
  * granted. */
+#include "check.h"
 #include "fuzz_uai.h"
-
-static int failures;
-#define CHECK(what)                                                    \
-    do {                                                               \
-        if (!(what)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            failures++;                                                \
-        }                                                              \
-    } while (0)
 
 static fgi_rc read_text(const char *text, int logs, fgi_model **m, fgi_error *err) {
     static fuzz_text t;
@@ -72,6 +64,6 @@ int main(void) {
     test_a_model();
     test_errors();
     test_texts();
-    failures += fuzz_many(1, 4000);
-    return failures != 0;
+    check_failures += fuzz_many(1, 4000);
+    return failed();
 }
