@@ -40,6 +40,10 @@ static void add(double *x, const double *y, int64_t n) {
     for (int64_t k = 0; k < n; k++) x[k] += y[k];
 }
 
+static void axpy(double *y, double a, const double *x, int64_t n) {
+    for (int64_t k = 0; k < n; k++) y[k] += a * x[k];
+}
+
 static void shift(double *x, double c, int64_t n) {
     for (int64_t k = 0; k < n; k++) x[k] -= c;
 }
@@ -55,6 +59,7 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .maxplus_cols_f32 = maxplus_cols_f32,
     .max = max_of,
     .add = add,
+    .axpy = axpy,
     .shift = shift,
     .reweight = reweight};
 

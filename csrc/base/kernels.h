@@ -19,9 +19,10 @@ typedef struct fgi_kernels {
     void (*maxplus_cols)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
     void (*maxplus_rows_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     void (*maxplus_cols_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
-    double (*max)(const double *x, int64_t n);          /* -INFINITY for n == 0 */
-    void (*add)(double *x, const double *y, int64_t n); /* x += y */
-    void (*shift)(double *x, double c, int64_t n);      /* x -= c, c finite */
+    double (*max)(const double *x, int64_t n);                     /* -INFINITY for n == 0 */
+    void (*add)(double *x, const double *y, int64_t n);            /* x += y */
+    void (*axpy)(double *y, double a, const double *x, int64_t n); /* y += a x */
+    void (*shift)(double *x, double c, int64_t n);                 /* x -= c, c finite */
     /* out = g * x - m where x is finite, -INFINITY elsewhere, whatever m is there: the part of a node's scores that
      * goes back into a factor. out may be x or m. */
     void (*reweight)(const double *x, double g, const double *m, double *out, int64_t n);

@@ -181,6 +181,14 @@ AVX2 static void add(double *x, const double *y, int64_t n) {
     for (; k < n; k++) x[k] += y[k];
 }
 
+AVX2 static void axpy(double *y, double a, const double *x, int64_t n) {
+    const __m256d va = _mm256_set1_pd(a);
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) /* multiply, then add: no fused operation, so the bits are those of the plain loop */
+        _mm256_storeu_pd(y + k, _mm256_add_pd(_mm256_loadu_pd(y + k), _mm256_mul_pd(va, _mm256_loadu_pd(x + k))));
+    for (; k < n; k++) y[k] += a * x[k];
+}
+
 AVX2 static void shift(double *x, double c, int64_t n) {
     v4d spread = SPREAD_d(c);
     int64_t k = 0;
@@ -206,6 +214,7 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .maxplus_cols_f32 = cols_f,
     .max = max_of,
     .add = add,
+    .axpy = axpy,
     .shift = shift,
     .reweight = reweight};
 #else

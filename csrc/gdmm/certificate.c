@@ -25,11 +25,11 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
         w->messages[k] = (fgi_message){s->n, s->labels, s->mu};
         w->state[k] = st->cards[v.vars[k]];
     }
-    fgi_oracle_query query = {
-        .view = v, .cards = w->state, .order = g->order[v.table], .messages = w->messages, .excluded = -1};
-    query.hint = gdmm_strongest(g, &v, &g->active[f]);
+    const fgi_table_source table = {{&fgi_table_ops}, v, w->state, g->order[v.table]};
+    const fgi_oracle_query query = {
+        .source = &table.base, .messages = w->messages, .hint = gdmm_strongest(g, &v, &g->active[f])};
     fgi_argmax found;
-    fgi_rc rc = fgi_oracle_argmax(&query, w->oracle, &found);
+    fgi_rc rc = fgi_oracle_answer(&query, w->oracle, &found);
     if (rc) {
         w->rc = rc;
         return INFINITY;

@@ -184,10 +184,9 @@ static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, const
         return FGI_OK;
     }
     for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
-    fgi_oracle_query query = {
-        .view = *v, .cards = w->state, .order = g->order[v->table], .messages = w->messages, .excluded = -1};
-    query.hint = gdmm_strongest(g, v, a);
-    return fgi_oracle_argmax(&query, w->oracle, out);
+    const fgi_table_source table = {{&fgi_table_ops}, *v, w->state, g->order[v->table]};
+    const fgi_oracle_query query = {.source = &table.base, .messages = w->messages, .hint = gdmm_strongest(g, v, a)};
+    return fgi_oracle_answer(&query, w->oracle, out);
 }
 
 static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {

@@ -117,8 +117,9 @@ static void collect_statistics(gdmm *g) {
     int64_t active = 0, calls = 0, touched = 0;
     for (int64_t f = 0; f < g->model->s->n_factors; f++) active += g->is_pair[f] ? 4 : g->active[f].n;
     for (int k = 0; k < g->n_workers; k++) {
-        calls += fgi_oracle_calls(g->workers[k].oracle) + g->workers[k].calls;
-        touched += fgi_oracle_touched(g->workers[k].oracle) + g->workers[k].scanned;
+        const fgi_oracle_work work = fgi_oracle_scratch_work(g->workers[k].oracle);
+        calls += work.calls + g->workers[k].calls;
+        touched += work.touched + g->workers[k].scanned;
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
     info->oracle_calls = calls;

@@ -8,6 +8,7 @@
 #include "oracle/internal.h"
 
 typedef struct search {
+    const fgi_table_source *t;
     const fgi_oracle_query *q;
     fgi_oracle_scratch *w;
     double *least; /* in w->bound: one per variable */
@@ -21,17 +22,17 @@ static int has_message(const search *s, int32_t k, int32_t label) {
 }
 
 static double bound_of(const search *s, int32_t k, double delta, double theta) {
-    double value = s->q->view.weight * theta;
-    for (int32_t l = 0; l < s->q->view.arity; l++) value -= l == k ? delta : s->least[l];
+    double value = s->t->view.weight * theta;
+    for (int32_t l = 0; l < s->t->view.arity; l++) value -= l == k ? delta : s->least[l];
     return value;
 }
 
 /* The value of a state; *messages says how many of its labels have one. */
 static double value_of(const search *s, int64_t state, double theta, int *messages) {
-    const fgi_axis *axes = s->q->order->axes;
-    double value = s->q->view.weight * theta;
+    const fgi_axis *axes = s->t->order->axes;
+    double value = s->t->view.weight * theta;
     *messages = 0;
-    for (int32_t k = 0; k < s->q->view.arity; k++) {
+    for (int32_t k = 0; k < s->t->view.arity; k++) {
         int32_t label = (int32_t)(state / axes[k].inner);
         state %= axes[k].inner;
         value -= dense_of(s, k)[label];
@@ -49,22 +50,22 @@ static int hopeful(const search *s, double bound, int64_t lowest) {
 static int reach(search *s, int32_t k, int32_t a, int32_t at, const fgi_list **list) {
     while (!*list || at == (*list)->n) {
         if (*list && (*list)->complete) return 0;
-        *list = fgi_order_extend(s->q->order, s->q->view.values, k, a, *list, &s->w->touched);
+        *list = fgi_order_extend(s->t->order, s->t->view.values, k, a, *list, &s->w->touched);
         if (!*list) return -1;
     }
     return 1;
 }
 
 static int walk_message(search *s, int32_t k, int32_t a, double delta) {
-    const fgi_axis *axis = &s->q->order->axes[k];
+    const fgi_axis *axis = &s->t->order->axes[k];
     const fgi_list *list = atomic_load_explicit(&axis->lists[a], memory_order_acquire);
     int status, messages;
     for (int32_t at = 0; (status = reach(s, k, a, at, &list)) > 0; at++) {
         int64_t state = fgi_axis_flat(axis, a, list->at[at]);
-        double theta = s->q->view.values[state];
+        double theta = s->t->view.values[state];
         s->w->touched++;
         if (!hopeful(s, bound_of(s, k, delta, theta), a * axis->inner)) break;
-        if (state == s->q->excluded) continue;
+        if (fgi_is_banned(s->w, state)) continue;
         double value = value_of(s, state, theta, &messages);
         if (value > -INFINITY) fgi_argmax_offer(&s->best, state, value);
     }
@@ -73,30 +74,30 @@ static int walk_message(search *s, int32_t k, int32_t a, double delta) {
 
 /* Returns 1 if an entry was worth offering, 0 if not, -1 out of memory. */
 static int walk_free(search *s, int32_t a) {
-    const fgi_axis *axis = &s->q->order->axes[0];
+    const fgi_axis *axis = &s->t->order->axes[0];
     const fgi_list *list = atomic_load_explicit(&axis->lists[a], memory_order_acquire);
     int status, messages;
     for (int32_t at = 0; (status = reach(s, 0, a, at, &list)) > 0; at++) {
         int64_t state = fgi_axis_flat(axis, a, list->at[at]);
-        double theta = s->q->view.values[state];
+        double theta = s->t->view.values[state];
         s->w->touched++;
         double value = value_of(s, state, theta, &messages);
-        if (!hopeful(s, s->q->view.weight * theta, a * axis->inner)) break;
-        if (messages || state == s->q->excluded) continue;
+        if (!hopeful(s, s->t->view.weight * theta, a * axis->inner)) break;
+        if (messages || fgi_is_banned(s->w, state)) continue;
         fgi_argmax_offer(&s->best, state, value);
-        double below = fgi_order_below(s->q->order, s->q->view.values, 0, a, list, at, theta, &s->w->touched);
-        if (s->q->view.weight * below < value) return 1;
+        double below = fgi_order_below(s->t->order, s->t->view.values, 0, a, list, at, theta, &s->w->touched);
+        if (s->t->view.weight * below < value) return 1;
     }
     return status;
 }
 
 static int no_message(search *s) {
-    const fgi_axis *axis = &s->q->order->axes[0];
-    for (int32_t k = 0; k < s->q->view.arity; k++)
-        if (message_of(s, k)->n == s->q->cards[k]) return 0;
+    const fgi_axis *axis = &s->t->order->axes[0];
+    for (int32_t k = 0; k < s->t->view.arity; k++)
+        if (message_of(s, k)->n == s->t->cards[k]) return 0;
     for (int32_t r = 0; r < axis->n_live; r++) {
         const int32_t a = axis->rank[r];
-        double bound = s->q->view.weight * axis->max[a];
+        double bound = s->t->view.weight * axis->max[a];
         s->w->touched++;
         if (bound < s->best.value || bound == -INFINITY) return 0;
         if (!hopeful(s, bound, a * axis->inner)) {
@@ -109,9 +110,9 @@ static int no_message(search *s) {
 }
 
 static int some_message(search *s) {
-    for (int32_t k = 0; k < s->q->view.arity; k++) {
+    for (int32_t k = 0; k < s->t->view.arity; k++) {
         const fgi_message *m = message_of(s, k);
-        const fgi_axis *axis = &s->q->order->axes[k];
+        const fgi_axis *axis = &s->t->order->axes[k];
         s->w->touched += m->n;
         for (int32_t l = 0; l < m->n; l++) {
             double bound = bound_of(s, k, m->values[l], axis->max[m->labels[l]]);
@@ -125,19 +126,20 @@ static int some_message(search *s) {
 
 static void try_hint(search *s) {
     const int64_t hint = s->q->hint;
-    const fgi_axis *axis = &s->q->order->axes[0];
+    const fgi_axis *axis = &s->t->order->axes[0];
     int messages;
-    if (hint < 0 || hint == s->q->excluded || hint >= axis->n * axis->inner) return;
+    if (hint < 0 || hint >= axis->n * axis->inner || fgi_is_banned(s->w, hint)) return;
     s->w->touched++;
-    double value = value_of(s, hint, s->q->view.values[hint], &messages);
+    double value = value_of(s, hint, s->t->view.values[hint], &messages);
     if (value > -INFINITY) fgi_argmax_offer(&s->best, hint, value);
 }
 
-fgi_rc fgi_general_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
-    search s = {.q = q, .w = w, .least = w->bound, .best = {-1, -INFINITY}};
+fgi_rc fgi_general_argmax(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
+    search s = {.t = t, .q = q, .w = w, .least = w->bound, .best = {-1, -INFINITY}};
     fgi_oracle_epoch(w);
-    fgi_oracle_spread(q, w);
-    for (int32_t k = 0; k < q->view.arity; k++) {
+    fgi_oracle_spread(q, t->view.arity, w);
+    for (int32_t k = 0; k < t->view.arity; k++) {
         const fgi_message *m = message_of(&s, k);
         uint32_t *marks = w->mark + (int64_t)k * w->max_card;
         s.least[k] = 0.0;
@@ -149,7 +151,7 @@ fgi_rc fgi_general_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_
     try_hint(&s);
     int status = some_message(&s);
     if (status >= 0) status = no_message(&s);
-    fgi_oracle_gather(q, w);
+    fgi_oracle_gather(q, t->view.arity, w);
     *out = s.best;
     return status < 0 ? FGI_NO_MEMORY : FGI_OK;
 }

@@ -8,7 +8,7 @@
 #include "oracle/internal.h"
 
 typedef struct search {
-    const fgi_oracle_query *q;
+    const fgi_table_source *t;
     fgi_oracle_scratch *w;
     fgi_message message[2];
     int32_t n[2];     /* label counts */
@@ -26,11 +26,6 @@ static int32_t lower_bound(const fgi_message *m, int32_t label) {
         else high = mid;
     }
     return low;
-}
-
-static double message_at(const fgi_message *m, int32_t label) {
-    int32_t k = lower_bound(m, label);
-    return k < m->n && m->labels[k] == label ? m->values[k] : 0.0;
 }
 
 /* The first label >= `label` without a message (the label count: none). labels[k] - k does not decrease, so the end of
@@ -73,7 +68,7 @@ static fgi_message with_label(const fgi_message *m, int32_t label, int32_t *labe
     return (fgi_message){m->n + 1, labels, values};
 }
 
-static int allowed(const search *s, int32_t a, int32_t b) { return (int64_t)a * s->n[1] + b != s->q->excluded; }
+static int allowed(const search *s, int32_t a, int32_t b) { return !fgi_is_banned(s->w, (int64_t)a * s->n[1] + b); }
 
 static void offer(search *s, int32_t a, int32_t b, double value) {
     s->w->touched++;
@@ -154,7 +149,7 @@ static void potts_different(search *s, double theta) {
 /* ---- differences -------------------------------------------------------------------------------------------- */
 
 static double by_distance(const search *s, int32_t distance) {
-    return s->q->view.weight * fgi_implicit_at(s->q->view.kind, s->q->view.p0, s->q->view.p1, distance, 0);
+    return s->t->view.weight * fgi_implicit_at(s->t->view.kind, s->t->view.p0, s->t->view.p1, distance, 0);
 }
 
 /* The largest distance whose score, less delta, still gives `value`. */
@@ -262,19 +257,21 @@ static void difference_both(search *s) {
 
 /* ---- dispatch ----------------------------------------------------------------------------------------------- */
 
-fgi_rc fgi_implicit_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
-    const fgi_view *v = &q->view;
-    search s = {.q = q, .w = w, .n = {v->rows, v->cols}, .best = {-1, -INFINITY}};
+fgi_rc fgi_implicit_argmax(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
+    const fgi_view *v = &t->view;
+    if (w->n_banned > 1) return FGI_UNSUPPORTED; /* Potts counts on at most one */
+    search s = {.t = t, .w = w, .n = {v->rows, v->cols}, .best = {-1, -INFINITY}};
     for (int side = 0; side < 2 && q->messages; side++) s.message[side] = q->messages[side];
-    if (q->excluded >= 0) {
+    if (w->n_banned) {
         double *values = w->bound;
-        s.message[0] = with_label(&s.message[0], (int32_t)(q->excluded / v->cols), w->labels, values);
+        s.message[0] = with_label(&s.message[0], (int32_t)(w->banned[0] / v->cols), w->labels, values);
         s.message[1] =
-            with_label(&s.message[1], (int32_t)(q->excluded % v->cols), w->labels + w->max_card, values + w->max_card);
+            with_label(&s.message[1], (int32_t)(w->banned[0] % v->cols), w->labels + w->max_card, values + w->max_card);
     }
     if (q->hint >= 0 && q->hint < (int64_t)v->rows * v->cols) {
         int32_t a = (int32_t)(q->hint / v->cols), b = (int32_t)(q->hint % v->cols);
-        offer(&s, a, b, (fgi_view_at2(v, a, b) - message_at(&s.message[0], a)) - message_at(&s.message[1], b));
+        offer(&s, a, b, (fgi_view_at2(v, a, b) - fgi_message_at(&s.message[0], a)) - fgi_message_at(&s.message[1], b));
     }
     if (v->kind == FGI_POTTS) {
         potts_equal(&s, v->weight * v->p0);

@@ -15,8 +15,48 @@ struct fgi_oracle_scratch {
     int32_t *labels;         /* 2 blocks of max_card */
     fgi_ranked *frontier[3]; /* see fgi_frontier_push */
     int64_t frontier_capacity[3];
-    int64_t touched, calls;
+    int64_t *banned; /* states not to be returned, ascending: those excluded, and answers given already */
+    int64_t n_banned, banned_capacity;
+    int32_t *cards; /* of the factor at hand */
+    int32_t cards_capacity;
+    double *scores; /* of all labels of an inner-product source */
+    int64_t scores_capacity;
+    int32_t *found; /* labels an inner-product source has looked at, or a search index proposes */
+    int64_t found_capacity;
+    uint8_t *seen; /* those labels; all zero between calls */
+    int64_t seen_capacity;
+    int64_t touched; /* work.touched, at hand for the inner loops */
+    fgi_oracle_work work;
 };
+
+/* Is this state not to be returned? */
+static inline int fgi_is_banned(const fgi_oracle_scratch *w, int64_t state) {
+    if (w->n_banned < 2) return w->n_banned && w->banned[0] == state;
+    int64_t low = 0, high = w->n_banned;
+    while (low < high) {
+        int64_t mid = low + (high - low) / 2;
+        if (w->banned[mid] < state) low = mid + 1;
+        else high = mid;
+    }
+    return low < w->n_banned && w->banned[low] == state;
+}
+
+/* Room for so many labels and variables; 0: out of memory. */
+int fgi_oracle_reserve(fgi_oracle_scratch *w, int32_t max_card, int32_t max_arity);
+
+int fgi_oracle_reserve_cards(fgi_oracle_scratch *w, int32_t arity);
+
+/* Offers a state to the n best; -INFINITY is not offered. Among equal values the lower state comes first. */
+void fgi_best_insert(fgi_best *best, int64_t state, double value);
+static inline void fgi_best_offer(fgi_best *best, int64_t state, double value) {
+    if (best->n == best->capacity && !(value > best->items[best->n - 1].value) &&
+        (value < best->items[best->n - 1].value || state > best->items[best->n - 1].state))
+        return;
+    if (value > -INFINITY) fgi_best_insert(best, state, value);
+}
+
+/* The message at a label; 0 if it is not listed. */
+double fgi_message_at(const fgi_message *m, int32_t label);
 
 /* Forgets all marks. */
 static inline void fgi_oracle_epoch(fgi_oracle_scratch *w) {
@@ -27,8 +67,8 @@ static inline void fgi_oracle_epoch(fgi_oracle_scratch *w) {
 }
 
 /* Writes the messages into w->dense, and zeros over them again. */
-void fgi_oracle_spread(const fgi_oracle_query *q, fgi_oracle_scratch *w);
-void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w);
+void fgi_oracle_spread(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w);
+void fgi_oracle_gather(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w);
 
 /* A lazy walk in descending order over heaps and tournament trees: nodes whose parents have been visited wait here.
  * Which: 0 and 1 for rows and columns by maximum, 2 for entries. push returns 0 when out of memory. */
@@ -66,17 +106,17 @@ typedef struct fgi_access {
     double (*walk_below)(fgi_walk *walk, double theta);
     fgi_oracle_scratch *scratch;
     int32_t rank_at[2];
+    double last_max;   /* updatable: of the slice that rank_next gave last */
     const void *table; /* static: the view; updatable: the table */
     fgi_order *order;
 } fgi_access;
 
-fgi_rc fgi_message_check(const fgi_message *m, int32_t card, int64_t index, fgi_error *err);
-
 /* The four regions, see oracle/pairwise.c. */
-fgi_rc fgi_regions_argmax(
-    fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint, fgi_argmax *out);
-fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
-fgi_rc fgi_general_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
-fgi_rc fgi_implicit_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
+fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *q, fgi_argmax *out);
+fgi_rc fgi_pairwise_argmax(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
+fgi_rc fgi_general_argmax(const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
+fgi_rc fgi_implicit_argmax(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
 
 #endif

@@ -1,56 +1,98 @@
-/* oracle/oracle.c - the oracle interface: dispatch, scratch, and the dense scan that every other oracle must agree
- * with. */
+/* oracle/oracle.c - the one call that answers a query, on one thread or on many; scratch memory and counters. */
 #include "oracle/internal.h"
+#include "base/pool.h"
 #include "base/util.h"
-
-/* Below this many entries a scan is as fast as any search. */
-enum { SCAN_BELOW = 200 };
 
 /* ---- scratch ------------------------------------------------------------------------------------------------ */
 
-fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity) {
-    fgi_oracle_scratch *w = fgi_calloc(1, sizeof *w);
-    if (!w) return NULL;
-    if (max_arity < 2) max_arity = 2;
-    if (max_card < 1) max_card = 1;
-    w->max_card = max_card;
-    w->max_arity = max_arity;
-    w->dense = fgi_calloc((int64_t)max_card * max_arity, sizeof(double));
-    w->mark = fgi_calloc((int64_t)max_card * max_arity, sizeof *w->mark);
-    w->marked = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
-    w->bound = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
-    w->labels = fgi_alloc((int64_t)max_card * 2, sizeof(int32_t));
-    for (int k = 0; k < 2; k++) w->kept[k] = fgi_alloc(max_card, sizeof(fgi_ranked));
-    if (w->dense && w->mark && w->marked && w->bound && w->labels && w->kept[0] && w->kept[1]) return w;
-    fgi_oracle_scratch_free(w);
-    return NULL;
-}
-
-void fgi_oracle_scratch_free(fgi_oracle_scratch *w) {
-    if (!w) return;
+static void free_room(fgi_oracle_scratch *w) {
     free(w->dense);
     free(w->mark);
     free(w->marked);
     free(w->bound);
     free(w->labels);
     for (int k = 0; k < 2; k++) free(w->kept[k]);
+    w->dense = w->marked = w->bound = NULL;
+    w->mark = NULL;
+    w->labels = NULL;
+    w->kept[0] = w->kept[1] = NULL;
+    w->max_card = w->max_arity = 0;
+}
+
+int fgi_oracle_reserve(fgi_oracle_scratch *w, int32_t max_card, int32_t max_arity) {
+    if (max_card <= w->max_card && max_arity <= w->max_arity) return 1;
+    if (max_card < w->max_card) max_card = w->max_card;
+    if (max_arity < w->max_arity) max_arity = w->max_arity;
+    free_room(w);
+    w->dense = fgi_calloc((int64_t)max_card * max_arity, sizeof(double));
+    w->mark = fgi_calloc((int64_t)max_card * max_arity, sizeof *w->mark);
+    w->marked = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
+    w->bound = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
+    w->labels = fgi_alloc((int64_t)max_card * 2, sizeof(int32_t));
+    for (int k = 0; k < 2; k++) w->kept[k] = fgi_alloc(max_card, sizeof(fgi_ranked));
+    if (w->dense && w->mark && w->marked && w->bound && w->labels && w->kept[0] && w->kept[1]) {
+        w->max_card = max_card;
+        w->max_arity = max_arity;
+        return 1;
+    }
+    free_room(w);
+    return 0;
+}
+
+int fgi_oracle_reserve_cards(fgi_oracle_scratch *w, int32_t arity) {
+    if (arity <= w->cards_capacity) return 1;
+    int32_t *cards = realloc(w->cards, (size_t)arity * sizeof *cards);
+    if (!cards) return 0;
+    w->cards = cards;
+    w->cards_capacity = arity;
+    return 1;
+}
+
+fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity) {
+    fgi_oracle_scratch *w = fgi_calloc(1, sizeof *w);
+    if (w && fgi_oracle_reserve(w, max_card < 1 ? 1 : max_card, max_arity < 2 ? 2 : max_arity)) return w;
+    fgi_oracle_scratch_free(w);
+    return NULL;
+}
+
+void fgi_oracle_scratch_free(fgi_oracle_scratch *w) {
+    if (!w) return;
+    free_room(w);
     for (int k = 0; k < 3; k++) free(w->frontier[k]);
+    free(w->banned);
+    free(w->cards);
+    free(w->scores);
+    free(w->found);
+    free(w->seen);
     free(w);
 }
 
-int64_t fgi_oracle_touched(const fgi_oracle_scratch *w) { return w->touched; }
-int64_t fgi_oracle_calls(const fgi_oracle_scratch *w) { return w->calls; }
+fgi_oracle_work fgi_oracle_scratch_work(const fgi_oracle_scratch *w) {
+    fgi_oracle_work work = w->work;
+    work.touched += w->touched;
+    return work;
+}
 
-void fgi_oracle_spread(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
-    for (int32_t k = 0; q->messages && k < q->view.arity; k++)
+void fgi_oracle_spread(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w) {
+    for (int32_t k = 0; q->messages && k < arity; k++)
         for (int32_t l = 0; l < q->messages[k].n; l++)
             w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = q->messages[k].values[l];
 }
 
-void fgi_oracle_gather(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
-    for (int32_t k = 0; q->messages && k < q->view.arity; k++)
+void fgi_oracle_gather(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w) {
+    for (int32_t k = 0; q->messages && k < arity; k++)
         for (int32_t l = 0; l < q->messages[k].n; l++)
             w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = 0.0;
+}
+
+double fgi_message_at(const fgi_message *m, int32_t label) {
+    int32_t low = 0, high = m->n;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        if (m->labels[mid] < label) low = mid + 1;
+        else high = mid;
+    }
+    return low < m->n && m->labels[low] == label ? m->values[low] : 0.0;
 }
 
 /* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ---------------------------- */
@@ -83,175 +125,183 @@ fgi_ranked fgi_frontier_pop(fgi_oracle_scratch *w, int which, int32_t *n) {
     return top;
 }
 
-/* ---- the reference scan: plain, no scratch -------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------------------------- */
 
-static double message_at(const fgi_message *m, int32_t a) {
-    int32_t low = 0, high = m->n;
-    while (low < high) {
-        int32_t mid = low + (high - low) / 2;
-        if (m->labels[mid] < a) low = mid + 1;
-        else high = mid;
+void fgi_best_insert(fgi_best *best, int64_t state, double value) {
+    int64_t k = best->n < best->capacity ? best->n++ : best->n - 1;
+    for (; k > 0; k--) {
+        const fgi_argmax *above = &best->items[k - 1];
+        if (above->value > value || (above->value == value && above->state < state)) break;
+        best->items[k] = *above;
     }
-    return low < m->n && m->labels[low] == a ? m->values[low] : 0.0;
+    best->items[k] = (fgi_argmax){state, value};
 }
 
-static int64_t states_of(const fgi_oracle_query *q) {
-    if (q->view.arity == 2) return (int64_t)q->view.rows * q->view.cols;
-    int64_t n = 1;
-    for (int32_t k = 0; k < q->view.arity; k++) n *= q->cards[k];
-    return n;
-}
-
-void fgi_oracle_scan(const fgi_oracle_query *q, fgi_argmax *out) {
-    const fgi_view *v = &q->view;
-    const int32_t pair[2] = {v->rows, v->cols}, *cards = v->arity == 2 ? pair : q->cards;
-    const int64_t n = states_of(q);
-    *out = (fgi_argmax){-1, -INFINITY};
-    for (int64_t state = 0; state < n; state++) {
-        double value = v->arity == 2 ? fgi_view_at2(v, (int32_t)(state / v->cols), (int32_t)(state % v->cols))
-                                     : v->weight * v->values[state];
-        if (value == -INFINITY || state == q->excluded) continue;
-        int64_t inner = n, rest = state;
-        for (int32_t k = 0; q->messages && k < v->arity; k++) {
-            inner /= cards[k];
-            value -= message_at(&q->messages[k], (int32_t)(rest / inner));
-            rest %= inner;
-        }
-        if (value > out->value) *out = (fgi_argmax){state, value};
-    }
-}
-
-/* ---- the fast scan of small tables ---------------------------------------------------------------------------- */
-
-static void scan_pairwise(const fgi_oracle_query *q, const fgi_oracle_scratch *w, fgi_argmax *out) {
-    const fgi_view *v = &q->view;
-    const double *first = w->dense, *second = w->dense + w->max_card;
-    const int64_t row_step = v->transposed ? 1 : v->cols, col_step = v->transposed ? v->rows : 1;
-    for (int32_t a = 0; a < v->rows; a++) {
-        const double *row = v->values + a * row_step;
-        for (int32_t b = 0; b < v->cols; b++) {
-            double value = (v->weight * row[b * col_step] - first[a]) - second[b];
-            if (value > out->value && (int64_t)a * v->cols + b != q->excluded)
-                *out = (fgi_argmax){(int64_t)a * v->cols + b, value};
-        }
-    }
-}
-
-static void scan_from(const fgi_oracle_query *q, fgi_oracle_scratch *w, int64_t n, fgi_argmax *out) {
-    const fgi_view *v = &q->view;
-    const int32_t arity = v->arity, last = q->cards[arity - 1];
-    const double *dense = w->dense + (int64_t)(arity - 1) * w->max_card;
-    double *outer = w->bound; /* the messages of the labels before the last one */
-    for (int64_t state = 0; state < n; state += last) {
-        int64_t rest = state / last;
-        for (int32_t k = arity - 2; k >= 0; k--) {
-            outer[k] = w->dense[(int64_t)k * w->max_card + rest % q->cards[k]];
-            rest /= q->cards[k];
-        }
-        for (int32_t b = 0; b < last; b++) {
-            double value = v->weight * v->values[state + b];
-            for (int32_t k = 0; k < arity - 1; k++) value -= outer[k];
-            value -= dense[b];
-            if (value > out->value && state + b != q->excluded) *out = (fgi_argmax){state + b, value};
-        }
-    }
-}
-
-/* ---- dispatch ----------------------------------------------------------------------------------------------- */
-
-fgi_rc fgi_oracle_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
-    w->calls++;
-    if (q->view.kind != FGI_DENSE) return fgi_implicit_argmax(q, w, out);
-    if (q->order && q->view.arity == 2) return fgi_pairwise_argmax(q, w, out);
-    if (q->order && q->messages) return fgi_general_argmax(q, w, out);
-    *out = (fgi_argmax){-1, -INFINITY};
-    const int64_t n = states_of(q);
-    w->touched += n;
-    fgi_oracle_spread(q, w);
-    if (q->view.arity == 2) scan_pairwise(q, w, out);
-    else scan_from(q, w, n, out);
-    fgi_oracle_gather(q, w);
-    return FGI_OK;
-}
-
-/* ---- the order of a model's table ------------------------------------------------------------------------------ */
-
-static int wants_order(const fgi_structure *s, int32_t table) {
-    if (s->table_kind[table] != FGI_DENSE) return 0;
-    int64_t n = s->values_begin[table + 1] - s->values_begin[table];
-    if (n < SCAN_BELOW) return 0;
-    for (int64_t k = s->dims_begin[table]; k < s->dims_begin[table + 1]; k++)
-        if (n / s->dims[k] > INT32_MAX) return 0; /* positions in a slice are int32 */
+/* Room for what is excluded and for the answers found on the way. */
+static int reserve_banned(fgi_oracle_scratch *w, int64_t n) {
+    if (n <= w->banned_capacity) return 1;
+    int64_t *banned = realloc(w->banned, (size_t)(2 * n) * sizeof *banned);
+    if (!banned) return 0;
+    w->banned = banned;
+    w->banned_capacity = 2 * n;
     return 1;
 }
 
-/* Publishes a new order; if another thread was faster, its order is used. */
-static fgi_order *publish(const fgi_model *m, int32_t table, fgi_order *o) {
-    struct fgi_order *now = NULL;
-    if (atomic_compare_exchange_strong(&m->t->order[table], &now, o)) return o;
-    fgi_order_release(o);
-    return now;
+static void ban(fgi_oracle_scratch *w, int64_t state) {
+    int64_t k = w->n_banned++;
+    for (; k > 0 && w->banned[k - 1] > state; k--) w->banned[k] = w->banned[k - 1];
+    w->banned[k] = state;
 }
 
-int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
-    const fgi_structure *s = m->s;
-    *rc = FGI_OK;
-    if (!*builder) {
-        if (!wants_order(s, table) || atomic_load(&m->t->order[table])) return 1;
-        *builder = fgi_order_builder_create(s->table_arity[table], s->dims + s->dims_begin[table]);
-    }
-    if (*builder && !fgi_order_builder_step(*builder, m->t->values + s->values_begin[table], entries)) return 0;
-    fgi_order *o = *builder ? fgi_order_builder_finish(*builder) : NULL;
-    *builder = NULL;
-    if (o) publish(m, table, o);
-    else *rc = FGI_NO_MEMORY;
-    return 1;
-}
-
-fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
-    fgi_order_builder *builder = NULL;
-    *rc = FGI_OK;
-    fgi_order *o = atomic_load_explicit(&m->t->order[table], memory_order_acquire);
-    if (o) return o;
-    fgi_model_order_step(m, table, INT64_MAX, &builder, rc);
-    return atomic_load(&m->t->order[table]);
-}
-
-/* ---- from outside --------------------------------------------------------------------------------------------- */
-
-fgi_rc fgi_message_check(const fgi_message *m, int32_t card, int64_t index, fgi_error *err) {
-    if (m->n < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld has a negative length", (long long)index);
-    for (int32_t k = 0; k < m->n; k++) {
-        if (m->labels[k] < 0 || m->labels[k] >= card || (k > 0 && m->labels[k] <= m->labels[k - 1]))
-            return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld: labels must be ascending and in 0..%d",
-                (long long)index, card - 1);
-        if (!isfinite(m->values[k]))
-            return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %lld: values must be finite", (long long)index);
+/* Searches until there are enough, or it cannot go on (FGI_UNSUPPORTED: the scan finds the others). */
+static fgi_rc search_best(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    while (best->n < best->capacity) {
+        const int64_t before = best->n;
+        fgi_rc rc = q->source->ops->search(q, w, best);
+        if (rc || best->n == before) return rc;
+        for (int64_t k = before; k < best->n && best->capacity > 1; k++) ban(w, best->items[k].state);
     }
     return FGI_OK;
 }
 
-fgi_rc fgi_model_argmax(const fgi_model *m, int64_t factor, const fgi_message *messages, int64_t excluded, int64_t hint,
-    int32_t scan, fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err) {
-    if (factor < 0 || factor >= m->s->n_factors)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, factor, "there is no factor %lld", (long long)factor);
-    fgi_oracle_query q = {.view = fgi_factor_view(m, factor), .messages = messages, .excluded = excluded, .hint = hint};
-    if (w->max_card < m->s->max_card || w->max_arity < q.view.arity)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the scratch is too small for this model");
-    int32_t *cards = fgi_alloc(q.view.arity, sizeof *cards);
-    fgi_rc rc = cards ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    for (int32_t k = 0; !rc && k < q.view.arity; k++) {
-        cards[k] = m->s->cards[q.view.vars[k]];
-        if (messages) rc = fgi_message_check(&messages[k], cards[k], k, err);
+fgi_rc fgi_oracle_answer(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
+    const fgi_source_ops *ops = q->source->ops;
+    const int64_t n = q->n_best > 1 ? q->n_best : 1;
+    fgi_best best = {out, 0, n};
+    if (!reserve_banned(w, q->n_excluded + (n > 1 ? n : 0))) return FGI_NO_MEMORY;
+    for (int64_t k = 0; k < q->n_excluded; k++) w->banned[k] = q->excluded[k];
+    w->n_banned = q->n_excluded;
+    w->work.calls++;
+    fgi_rc rc = FGI_UNSUPPORTED;
+    if (ops->search && (q->path == FGI_BY_SEARCH || (q->path == FGI_BY_SIZE && !ops->prefers_scan(q))))
+        rc = search_best(q, w, &best);
+    if (rc == FGI_UNSUPPORTED) {
+        fgi_best rest = {out + best.n, 0, n - best.n};
+        w->work.scans++;
+        rc = ops->scan(q, w, &rest);
+        best.n += rest.n;
     }
-    q.cards = cards;
-    if (!rc && scan) {
-        fgi_oracle_scan(&q, out);
-    } else if (!rc) {
-        q.order = fgi_model_order(m, q.view.table, &rc);
-        if (!rc) rc = fgi_oracle_argmax(&q, w, out);
-        if (rc) fgi_fail(err, rc, -1, "out of memory");
-    }
-    free(cards);
+    for (int64_t k = best.n; k < n; k++) out[k] = (fgi_argmax){-1, -INFINITY};
     return rc;
+}
+
+/* ---- from outside: checked, and by several threads ----------------------------------------------------------------
+ */
+
+struct fgi_oracle {
+    int32_t threads;
+    fgi_pool *pool;
+    fgi_oracle_scratch **scratch; /* one per thread */
+};
+
+fgi_rc fgi_oracle_create(int32_t threads, fgi_oracle **out, fgi_error *err) {
+    if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 or more, not %d", threads);
+    fgi_oracle *o = fgi_calloc(1, sizeof *o);
+    int complete = o && (o->scratch = fgi_calloc(threads, sizeof *o->scratch)) != NULL;
+    for (int32_t k = 0; complete && k < threads; k++, o->threads++)
+        complete = (o->scratch[k] = fgi_oracle_scratch_create(1, 2)) != NULL;
+    if (complete && threads > 1) complete = (o->pool = fgi_pool_create(threads)) != NULL;
+    if (complete) {
+        *out = o;
+        return FGI_OK;
+    }
+    fgi_oracle_free(o);
+    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}
+
+void fgi_oracle_free(fgi_oracle *o) {
+    if (!o) return;
+    fgi_pool_free(o->pool);
+    for (int32_t k = 0; k < o->threads; k++) fgi_oracle_scratch_free(o->scratch[k]);
+    free(o->scratch);
+    free(o);
+}
+
+void fgi_oracle_get_work(const fgi_oracle *o, fgi_oracle_work *work) {
+    *work = (fgi_oracle_work){0};
+    for (int32_t k = 0; k < o->threads; k++) {
+        const fgi_oracle_work one = fgi_oracle_scratch_work(o->scratch[k]);
+        work->calls += one.calls;
+        work->scans += one.scans;
+        work->touched += one.touched;
+        work->products += one.products;
+        work->unproven += one.unproven;
+    }
+}
+
+static fgi_rc check_message(const fgi_message *m, int32_t k, int32_t card, int64_t index, fgi_error *err) {
+    if (m->n < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %d has a negative length", k);
+    for (int32_t l = 0; l < m->n; l++) {
+        if (m->labels[l] < 0 || m->labels[l] >= card || (l > 0 && m->labels[l] <= m->labels[l - 1]))
+            return fgi_fail(
+                err, FGI_BAD_ARGUMENT, index, "message %d: labels must be ascending and in 0..%d", k, card - 1);
+        if (!isfinite(m->values[l]))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, index, "message %d: values must be finite", k);
+    }
+    return FGI_OK;
+}
+
+static fgi_rc check_query(const fgi_oracle_query *q, int64_t index, fgi_error *err) {
+    const fgi_source_ops *ops = q->source->ops;
+    const int32_t arity = ops->arity(q);
+    fgi_rc rc = FGI_OK;
+    int64_t states = 1;
+    if (arity < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, index, "there is no factor %lld", (long long)q->factor);
+    if (q->path < FGI_BY_SIZE || q->path > FGI_BY_SEARCH)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, index, "there is no access path %d", q->path);
+    if (q->n_best < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, index, "n_best must not be negative");
+    for (int32_t k = 0; k < arity; k++) {
+        const int32_t card = ops->card(q, k);
+        states *= card;
+        if (q->messages && (rc = check_message(&q->messages[k], k, card, index, err))) return rc;
+    }
+    for (int64_t k = 0; k < q->n_excluded; k++)
+        if (q->excluded[k] < 0 || q->excluded[k] >= states || (k > 0 && q->excluded[k] <= q->excluded[k - 1]))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, index, "excluded states must be ascending and in 0..%lld",
+                (long long)(states - 1));
+    rc = ops->check ? ops->check(q, err) : FGI_OK;
+    if (rc && err) err->index = index;
+    return rc;
+}
+
+typedef struct batch {
+    const fgi_oracle *o;
+    const fgi_oracle_query *queries;
+    const int64_t *begin; /* of a query's answers; NULL: one each */
+    fgi_argmax *answers;
+    fgi_rc *rc; /* one per worker */
+} batch;
+
+static void answer_range(void *context, int64_t begin, int64_t end, int worker) {
+    const batch *b = context;
+    for (int64_t k = begin; k < end; k++) {
+        fgi_rc rc = fgi_oracle_answer(&b->queries[k], b->o->scratch[worker], b->answers + (b->begin ? b->begin[k] : k));
+        if (rc) b->rc[worker] = rc;
+    }
+}
+
+fgi_rc fgi_oracle_ask(fgi_oracle *o, const fgi_oracle_query *queries, int64_t n, fgi_argmax *answers, fgi_error *err) {
+    fgi_rc rc = FGI_OK;
+    int64_t total = 0, *begin = NULL;
+    for (int64_t k = 0; !rc && k < n; k++) {
+        rc = check_query(&queries[k], k, err);
+        total += queries[k].n_best > 1 ? queries[k].n_best : 1;
+    }
+    if (rc || n == 0) return rc;
+    fgi_rc *workers = fgi_calloc(o->threads, sizeof *workers);
+    if (total > n) begin = fgi_alloc(n, sizeof *begin);
+    if (!workers || (total > n && !begin)) rc = FGI_NO_MEMORY;
+    for (int64_t k = 0, at = 0; begin && k < n; k++) {
+        begin[k] = at;
+        at += queries[k].n_best > 1 ? queries[k].n_best : 1;
+    }
+    if (!rc) {
+        batch b = {o, queries, begin, answers, workers};
+        fgi_pool_run(o->pool, n, n < 64 * (int64_t)o->threads ? 1 : 16, answer_range, &b);
+        for (int32_t k = 0; k < o->threads; k++)
+            if (workers[k]) rc = workers[k];
+    }
+    free(begin);
+    free(workers);
+    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }

@@ -1,30 +1,38 @@
 /* oracle/oracle.h - factorwise maximisation oracles (FMOs): the message-augmented argmax over one factor's states.
  *
- *     argmax over y of  theta_f(y) - sum_k delta_k(y_k),     theta_f = weight * table
+ *     argmax over y of  theta_f(y) - sum_k delta_k(y_k)
  *
- * What is promised, and the types of messages and answers, are in fginfer.h; this is the interface for solvers.
- * Messages are sparse and signed. Clients: gdmm (MAP), the certificate (bound), and the learning solvers, whose tables
- * change between calls and whose messages carry the opposite sign. */
+ * What is promised, the query and the answers are in fginfer_oracle.h; this is the interface for solvers: the same
+ * query, answered on the caller's thread and without checks. Clients: gdmm (MAP), its certificate, and the learning
+ * solvers, whose tables change between calls and whose messages carry the opposite sign. */
 #ifndef FGI_ORACLE_H
 #define FGI_ORACLE_H
+#include "fginfer_oracle.h"
 #include "model/model.h"
 #include "model/sorted.h"
+#include "oracle/source.h"
 
-/* What the oracle is asked about: one factor's view of one table. `order` may be NULL: then the table is scanned
- * (small tables: as fast as anything else). rows/cols/cards are as the factor sees them. */
-typedef struct fgi_oracle_query {
+/* Working memory of one thread, and its counters. It grows with what it is asked. */
+fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity);
+void fgi_oracle_scratch_free(fgi_oracle_scratch *w);
+fgi_oracle_work fgi_oracle_scratch_work(const fgi_oracle_scratch *w);
+
+/* The answer(s) to a query: max(1, n_best) of them. FGI_NO_MEMORY when a lazy sort could not allocate. */
+fgi_rc fgi_oracle_answer(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
+
+/* One factor's view of one static table as a source, for solvers that have the view at hand: fill it, ask, forget it.
+ * `order` may be NULL: then a dense table is scanned. */
+typedef struct fgi_table_source {
+    fgi_source base; /* {&fgi_table_ops} */
     fgi_view view;
     const int32_t *cards; /* label counts of the factor's variables, in order; NULL is fine for pairwise factors */
     fgi_order *order;
-    const fgi_message *messages; /* one per variable; NULL: all zero */
-    int64_t excluded;            /* flat state that may not be returned; -1: none */
-    int64_t hint;                /* a state expected to be good (say the best active one); any value is correct */
-} fgi_oracle_query;
+} fgi_table_source;
 
-/* FGI_NO_MEMORY when a lazy sort could not allocate. */
-fgi_rc fgi_oracle_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
-/* The same by a dense scan; the reference. */
-void fgi_oracle_scan(const fgi_oracle_query *q, fgi_argmax *out);
+extern const fgi_source_ops fgi_table_ops;
+
+/* start + <w, x> of one label of an inner-product source, without messages: the bits of a scan. */
+double fgi_products_score(const fgi_source *s, const fgi_features *x, int32_t label);
 
 /* The order of a factor's table in this model, made on first use and shared; NULL with *rc == FGI_OK for tables that
  * are better scanned (small or implicit ones). Safe from several threads. The model (or a snapshot) keeps it alive. */

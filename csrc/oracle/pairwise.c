@@ -20,7 +20,6 @@ typedef struct search {
     int32_t top[2];  /* which message's slice has the largest bound; -1: there is none */
     int marked[2];
     int hinted; /* the caller named a good state */
-    int64_t excluded;
     fgi_argmax best;
 } search;
 
@@ -77,7 +76,7 @@ static int walk_slice(search *s, int side, int32_t slice, double delta, int sett
                 !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))
             break;
         const int64_t state = flat(s, side, slice, other);
-        if (state == s->excluded) continue;
+        if (fgi_is_banned(s->w, state)) continue;
         if (has_message(s, 1 - side, other)) {
             if (rest) fgi_argmax_offer(&s->best, state, both_value(s, side, theta, delta, messages[other]));
             continue;
@@ -157,7 +156,7 @@ static void try_row(search *s, int32_t k) {
     for (int32_t l = 0; l < second->n; l++) {
         const double theta = s->weight * s->x->entry(s->x, a, second->labels[l]);
         const int64_t state = (int64_t)a * s->x->n[1] + second->labels[l];
-        if (theta > -INFINITY && state != s->excluded)
+        if (theta > -INFINITY && !fgi_is_banned(s->w, state))
             fgi_argmax_offer(&s->best, state, (theta - s->message[0].values[k]) - second->values[l]);
     }
     s->w->touched += second->n;
@@ -193,7 +192,7 @@ static int both_messages(search *s) {
                 continue;
             const double theta = s->weight * s->x->entry(s->x, a, b);
             const int64_t state = (int64_t)a * s->x->n[1] + b;
-            if (theta > -INFINITY && state != s->excluded)
+            if (theta > -INFINITY && !fgi_is_banned(s->w, state))
                 fgi_argmax_offer(&s->best, state, (theta - delta) + cols[c].value);
         }
     }
@@ -229,31 +228,25 @@ static int no_message(search *s) {
 }
 
 /* A state the caller expects to be good; it makes the first bounds sharp. */
-static double message_at(const fgi_message *m, int32_t a) {
-    for (int32_t k = 0; k < m->n && m->labels[k] <= a; k++)
-        if (m->labels[k] == a) return m->values[k];
-    return 0.0;
-}
-
 static void try_hint(search *s, int64_t hint) {
     int32_t a = (int32_t)(hint / s->x->n[1]), b = (int32_t)(hint % s->x->n[1]);
-    if (hint < 0 || hint == s->excluded || a >= s->x->n[0]) return;
+    if (hint < 0 || a >= s->x->n[0] || fgi_is_banned(s->w, hint)) return;
     double theta = s->weight * s->x->entry(s->x, a, b);
     s->w->touched++;
     s->hinted = hint > 0; /* 0 is also what a caller without any leaves there */
     if (theta > -INFINITY)
-        fgi_argmax_offer(&s->best, hint, (theta - message_at(&s->message[0], a)) - message_at(&s->message[1], b));
+        fgi_argmax_offer(
+            &s->best, hint, (theta - fgi_message_at(&s->message[0], a)) - fgi_message_at(&s->message[1], b));
 }
 
-fgi_rc fgi_regions_argmax(
-    fgi_access *x, double weight, const fgi_message *messages, int64_t excluded, int64_t hint, fgi_argmax *out) {
-    search s = {.x = x, .w = x->scratch, .weight = weight, .excluded = excluded, .best = {-1, -INFINITY}};
-    if (messages) {
-        s.message[0] = messages[0];
-        s.message[1] = messages[1];
+fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *q, fgi_argmax *out) {
+    search s = {.x = x, .w = x->scratch, .weight = weight, .best = {-1, -INFINITY}};
+    if (q->messages) {
+        s.message[0] = q->messages[0];
+        s.message[1] = q->messages[1];
     }
     fgi_oracle_epoch(s.w);
-    try_hint(&s, hint);
+    try_hint(&s, q->hint);
     bound_messages(&s, 0);
     bound_messages(&s, 1);
     if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0) return FGI_NO_MEMORY;
@@ -324,8 +317,9 @@ static double static_walk_below(fgi_walk *walk, double theta) {
         theta, &x->scratch->touched);
 }
 
-fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
-    fgi_access x = {.n = {q->view.rows, q->view.cols},
+fgi_rc fgi_pairwise_argmax(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
+    fgi_access x = {.n = {t->view.rows, t->view.cols},
         .entry = static_entry,
         .rank_open = static_rank_open,
         .rank_next = static_rank_next,
@@ -334,9 +328,9 @@ fgi_rc fgi_pairwise_argmax(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi
         .walk_next = static_walk_next,
         .walk_below = static_walk_below,
         .scratch = w,
-        .table = &q->view,
-        .order = q->order};
+        .table = &t->view,
+        .order = t->order};
     x.max[0] = axis_of(&x, 0)->max;
     x.max[1] = axis_of(&x, 1)->max;
-    return fgi_regions_argmax(&x, q->view.weight, q->messages, q->excluded, q->hint, out);
+    return fgi_regions_argmax(&x, t->view.weight, q, out);
 }

@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 struct fgi_ranking {
+    fgi_source base;
     int64_t n;
     double *values;
     int32_t *heap;  /* items by value, a binary heap */
@@ -44,6 +45,8 @@ static void sift(fgi_ranking *r, int32_t place) {
     sift_down(r, place);
 }
 
+static const fgi_source_ops ranking_ops;
+
 fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ranking **out, fgi_error *err) {
     if (n < 0 || n > INT32_MAX - 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a ranking of %lld items", (long long)n);
     for (int64_t k = 0; k < n; k++)
@@ -51,6 +54,7 @@ fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ran
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
     fgi_ranking *r = fgi_calloc(1, sizeof *r);
     if (!r) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    r->base.ops = &ranking_ops;
     r->n = n;
     r->floor = floor;
     r->values = fgi_copy(values, n, sizeof(double));
@@ -108,7 +112,13 @@ fgi_rc fgi_ranking_set(fgi_ranking *r, int32_t item, double value, fgi_error *er
     return FGI_OK;
 }
 
-/* ---- the message-augmented argmax -------------------------------------------------------------------------------- */
+double fgi_ranking_get(const fgi_ranking *r, int32_t item) { return r->values[item]; }
+
+/* ---- as a source: the items in order ---------------------------------------------------------------------------- */
+
+static const fgi_ranking *ranking_of(const fgi_oracle_query *q) { return (const fgi_ranking *)q->source; }
+static int32_t ranking_arity(const fgi_oracle_query *q) { return q->factor == 0 && ranking_of(q)->n > 0; }
+static int32_t ranking_card(const fgi_oracle_query *q, int32_t k) { return k == 0 ? (int32_t)ranking_of(q)->n : 0; }
 
 static int is_listed(const fgi_message *m, int32_t item) {
     int32_t low = 0, high = m->n;
@@ -120,15 +130,15 @@ static int is_listed(const fgi_message *m, int32_t item) {
     return low < m->n && m->labels[low] == item;
 }
 
-/* The best item without a message: past at most as many as there are messages. */
-static int walk(const fgi_ranking *r, const fgi_message *m, int64_t excluded, fgi_oracle_scratch *w, fgi_argmax *best) {
+/* The best item without a message: past at most as many as there are messages and banned items. */
+static int walk(const fgi_ranking *r, const fgi_message *m, fgi_oracle_scratch *w, fgi_argmax *best) {
     int32_t n = 0;
     if (r->n_heap > 0 && !fgi_frontier_push(w, 2, &n, (fgi_ranked){r->values[r->heap[0]], r->heap[0], 0})) return 0;
     while (n > 0) {
         const fgi_ranked top = fgi_frontier_pop(w, 2, &n);
         w->touched++;
         if (top.value < best->value) break;
-        if (top.at != excluded && !is_listed(m, top.at)) {
+        if (!fgi_is_banned(w, top.at) && !is_listed(m, top.at)) {
             fgi_argmax_offer(best, top.at, top.value);
             break;
         }
@@ -139,39 +149,43 @@ static int walk(const fgi_ranking *r, const fgi_message *m, int64_t excluded, fg
     return 1;
 }
 
-fgi_rc fgi_ranking_argmax(const fgi_ranking *r, const fgi_message *message, int64_t excluded, fgi_oracle_scratch *w,
-    fgi_argmax *out, fgi_error *err) {
-    const fgi_message none = {0, NULL, NULL}, *m = message ? message : &none;
-    fgi_rc rc = fgi_message_check(m, (int32_t)r->n, 0, err);
-    if (rc) return rc;
-    *out = (fgi_argmax){-1, -INFINITY};
-    w->calls++;
+static fgi_rc ranking_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_message none = {0, NULL, NULL}, *m = q->messages ? q->messages : &none;
+    const fgi_ranking *r = ranking_of(q);
+    fgi_argmax found = {-1, -INFINITY};
     w->touched += m->n;
     for (int32_t k = 0; k < m->n; k++) {
         const int32_t item = m->labels[k];
-        if (r->place[item] >= 0 && item != excluded && r->values[item] > -INFINITY)
-            fgi_argmax_offer(out, item, r->values[item] - m->values[k]);
+        if (r->place[item] >= 0 && r->values[item] > -INFINITY && !fgi_is_banned(w, item))
+            fgi_argmax_offer(&found, item, r->values[item] - m->values[k]);
     }
-    return walk(r, m, excluded, w, out) ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-}
-
-/* ---- scores computed on the spot: inner products, a part of them at a time ---------------------------------- */
-
-fgi_rc fgi_scores_argmax(const double *scores, int64_t n, int32_t first, int32_t step, const fgi_message *message,
-    int64_t excluded, fgi_argmax *out, fgi_error *err) {
-    const fgi_message none = {0, NULL, NULL}, *m = message ? message : &none;
-    if (n < 0 || first < 0 || step < 1 || n > (INT32_MAX - (int64_t)first) / step)
-        return fgi_fail(
-            err, FGI_BAD_ARGUMENT, -1, "labels %d, %d + %d, ...: %lld of them", first, first, step, (long long)n);
-    fgi_rc rc = fgi_message_check(m, INT32_MAX, 0, err);
-    if (rc) return rc;
-    int32_t at = 0;
-    *out = (fgi_argmax){-1, -INFINITY};
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t label = first + k * step;
-        while (at < m->n && m->labels[at] < label) at++;
-        const double value = at < m->n && m->labels[at] == label ? scores[k] - m->values[at] : scores[k];
-        if (value > out->value && label != excluded) *out = (fgi_argmax){label, value};
-    }
+    if (!walk(r, m, w, &found)) return FGI_NO_MEMORY;
+    if (found.state >= 0) best->items[best->n++] = found;
     return FGI_OK;
 }
+
+static fgi_rc ranking_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_ranking *r = ranking_of(q);
+    int32_t at = 0;
+    for (int32_t item = 0; item < r->n; item++) {
+        const fgi_message *m = q->messages;
+        while (m && at < m->n && m->labels[at] < item) at++;
+        const double delta = m && at < m->n && m->labels[at] == item ? m->values[at] : 0.0;
+        if (r->place[item] >= 0 && !fgi_is_banned(w, item)) fgi_best_offer(best, item, r->values[item] - delta);
+    }
+    w->touched += r->n;
+    return FGI_OK;
+}
+
+static int ranking_prefers_scan(const fgi_oracle_query *q) {
+    (void)q;
+    return 0; /* the top is O(1) */
+}
+
+static const fgi_source_ops ranking_ops = {.arity = ranking_arity,
+    .card = ranking_card,
+    .search = ranking_search,
+    .scan = ranking_scan,
+    .prefers_scan = ranking_prefers_scan};
+
+const fgi_source *fgi_ranking_source(const fgi_ranking *r) { return &r->base; }

@@ -23,6 +23,8 @@ typedef struct slice { /* one row or column */
 } slice;
 
 struct fgi_updatable {
+    fgi_source base;
+    double scale; /* an entry is scale * value */
     int32_t n[2];
     entry *entries;
     int64_t n_entries, capacity;
@@ -34,6 +36,9 @@ struct fgi_updatable {
     int32_t n_leaves[2];
     int64_t heap_bytes;
 };
+
+/* Far from underflow: once a table is scaled, no product of an entry that is set and the scale rounds to 0. */
+static const double LEAST_SCALE = 0x1p-200, LEAST_STORED = 0x1p-700;
 
 /* ---- entries by row and column ----------------------------------------------------------------------------------- */
 
@@ -191,6 +196,7 @@ static void drop(fgi_updatable *u, int32_t id) {
 }
 
 static int put(fgi_updatable *u, int32_t a, int32_t b, double value) {
+    if (u->scale != 1.0 && fabs(value) < LEAST_STORED) value = 0.0;
     const int32_t label[2] = {a, b}, id = u->slots[find_slot(u, a, b)] - 1;
     if (id < 0 && value == 0.0) return 1;
     if (id < 0) {
@@ -206,6 +212,19 @@ static int put(fgi_updatable *u, int32_t a, int32_t b, double value) {
     return 1;
 }
 
+/* Stores the entries as they are: the scale is 1 again. */
+static void restore_scale(fgi_updatable *u) {
+    const double scale = u->scale;
+    u->scale = 1.0;
+    for (int64_t k = 0; k < u->n_entries; k++) u->entries[k].value *= scale; /* heaps keep their order */
+    for (int side = 0; side < 2; side++)
+        for (int32_t a = 0; a < u->n[side]; a++) u->max[side][a] *= scale;
+    for (int64_t k = u->n_entries; k-- > 0;) { /* last first: the one that takes a free place has been looked at */
+        const entry e = u->entries[k];
+        if (fabs(e.value) < LEAST_STORED) put(u, e.label[0], e.label[1], 0.0);
+    }
+}
+
 static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values,
     int add, fgi_error *err) {
     for (int64_t k = 0; k < n; k++) {
@@ -216,6 +235,8 @@ static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int
     }
     for (int64_t k = 0; k < n; k++) {
         double value = values[k] + (add ? fgi_updatable_get(u, rows[k], cols[k]) : 0.0);
+        if (u->scale != 1.0 && !(value / u->scale < INFINITY)) restore_scale(u);
+        if (u->scale != 1.0) value /= u->scale;
         if (!put(u, rows[k], cols[k], value)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     }
     return FGI_OK;
@@ -230,6 +251,8 @@ fgi_rc fgi_updatable_add(
     fgi_updatable *u, int64_t n, const int32_t *rows, const int32_t *cols, const double *values, fgi_error *err) {
     return update(u, n, rows, cols, values, 1, err);
 }
+
+static const fgi_source_ops updatable_ops;
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
 
@@ -253,6 +276,8 @@ fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fg
     if (rows < 1 || cols < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a table of %d x %d", rows, cols);
     fgi_updatable *u = fgi_calloc(1, sizeof *u);
     if (!u) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    u->base.ops = &updatable_ops;
+    u->scale = 1.0;
     u->n[0] = rows;
     u->n[1] = cols;
     fgi_rc rc = init_side(u, 0) && init_side(u, 1) && grow_hash(u) ? FGI_OK : FGI_NO_MEMORY;
@@ -284,16 +309,39 @@ void fgi_updatable_free(fgi_updatable *u) {
     free(u);
 }
 
-double fgi_updatable_get(const fgi_updatable *u, int32_t row, int32_t col) {
+/* Without the scale. */
+static double stored(const fgi_updatable *u, int32_t row, int32_t col) {
     const entry *e = find(u, row, col);
     return e ? e->value : 0.0;
+}
+
+double fgi_updatable_get(const fgi_updatable *u, int32_t row, int32_t col) { return u->scale * stored(u, row, col); }
+
+fgi_rc fgi_updatable_scale(fgi_updatable *u, double factor, fgi_error *err) {
+    if (!(factor >= 0) || factor == INFINITY)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a table is scaled by a finite number that is not negative");
+    if (factor == 0.0) {
+        while (u->n_entries > 0) {
+            const entry e = u->entries[u->n_entries - 1];
+            put(u, e.label[0], e.label[1], 0.0);
+        }
+        u->scale = 1.0;
+        return FGI_OK;
+    }
+    const double top = u->max[0][u->winner[0][1]];
+    if (top > 0 && top * u->scale * factor == INFINITY)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "scaled by %g, the largest entry is not a number", factor);
+    if (factor < LEAST_SCALE || factor > 1 / LEAST_SCALE) restore_scale(u);
+    u->scale *= factor;
+    if (u->scale < LEAST_SCALE || u->scale > 1 / LEAST_SCALE) restore_scale(u);
+    return FGI_OK;
 }
 
 int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t *rows, int32_t *cols, double *values) {
     for (int64_t k = 0; k < u->n_entries && k < capacity; k++) {
         rows[k] = u->entries[k].label[0];
         cols[k] = u->entries[k].label[1];
-        values[k] = u->entries[k].value;
+        values[k] = u->scale * u->entries[k].value;
     }
     return u->n_entries;
 }
@@ -331,12 +379,14 @@ static int updatable_rank_next(fgi_access *x, int side, int32_t *slice_out) {
     for (int32_t k = u->n_leaves[side] + top.at; k > top.tag; k /= 2)
         if (!push_node(x, side, k ^ 1)) return -1;
     *slice_out = top.at;
+    x->last_max = top.value;
     return 1;
 }
 
-static void updatable_rank_skip(fgi_access *x, int side) { /* with weight 1 the oracle never asks */
-    (void)x;
-    (void)side;
+/* Most rows of a sparse table have the maximum 0, and what follows them is negative: no need to go through them. Of
+ * other values there are few. */
+static void updatable_rank_skip(fgi_access *x, int side) {
+    if (x->rank_at[side] && x->scratch->frontier[side][0].value <= 0.0 && x->last_max == 0.0) x->rank_at[side] = 0;
 }
 
 static int push_entry(fgi_walk *walk, int64_t place) {
@@ -391,16 +441,20 @@ static double updatable_walk_below(fgi_walk *walk, double theta) {
     return next;
 }
 
-static double updatable_entry(const fgi_access *x, int32_t a, int32_t b) { return fgi_updatable_get(x->table, a, b); }
+static double updatable_entry(const fgi_access *x, int32_t a, int32_t b) { return stored(x->table, a, b); }
 
-fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages, int64_t excluded, int64_t hint,
-    fgi_oracle_scratch *w, fgi_argmax *out, fgi_error *err) {
-    if (w->max_card < u->n[0] || w->max_card < u->n[1])
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the scratch is too small for this table");
-    for (int side = 0; messages && side < 2; side++) {
-        fgi_rc rc = fgi_message_check(&messages[side], u->n[side], side, err);
-        if (rc) return rc;
-    }
+/* ---- as a source ------------------------------------------------------------------------------------------------ */
+
+static const fgi_updatable *table_of(const fgi_oracle_query *q) { return (const fgi_updatable *)q->source; }
+static int32_t updatable_arity(const fgi_oracle_query *q) { return q->factor == 0 ? 2 : 0; }
+static int32_t updatable_card(const fgi_oracle_query *q, int32_t k) { return table_of(q)->n[k]; }
+static int updatable_reserve(const fgi_updatable *u, fgi_oracle_scratch *w) {
+    return fgi_oracle_reserve(w, u->n[0] > u->n[1] ? u->n[0] : u->n[1], 2);
+}
+
+static fgi_rc updatable_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_updatable *u = table_of(q);
+    if (!updatable_reserve(u, w)) return FGI_NO_MEMORY;
     fgi_access x = {.n = {u->n[0], u->n[1]},
         .max = {u->max[0], u->max[1]},
         .entry = updatable_entry,
@@ -412,7 +466,37 @@ fgi_rc fgi_updatable_argmax(const fgi_updatable *u, const fgi_message *messages,
         .walk_below = updatable_walk_below,
         .scratch = w,
         .table = u};
-    w->calls++;
-    fgi_rc rc = fgi_regions_argmax(&x, 1.0, messages, excluded, hint, out);
-    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
+    fgi_argmax found;
+    fgi_rc rc = fgi_regions_argmax(&x, u->scale, q, &found);
+    if (!rc && found.state >= 0) best->items[best->n++] = found;
+    return rc;
 }
+
+static fgi_rc updatable_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_updatable *u = table_of(q);
+    if (!updatable_reserve(u, w)) return FGI_NO_MEMORY;
+    fgi_oracle_spread(q, 2, w);
+    for (int32_t a = 0; a < u->n[0]; a++)
+        for (int32_t b = 0; b < u->n[1]; b++) {
+            const int64_t state = (int64_t)a * u->n[1] + b;
+            if (!fgi_is_banned(w, state))
+                fgi_best_offer(best, state, (fgi_updatable_get(u, a, b) - w->dense[a]) - w->dense[w->max_card + b]);
+        }
+    fgi_oracle_gather(q, 2, w);
+    w->touched += (int64_t)u->n[0] * u->n[1];
+    return FGI_OK;
+}
+
+/* The entries are in a hash: reading all of them is never the faster way. */
+static int updatable_prefers_scan(const fgi_oracle_query *q) {
+    (void)q;
+    return 0;
+}
+
+static const fgi_source_ops updatable_ops = {.arity = updatable_arity,
+    .card = updatable_card,
+    .search = updatable_search,
+    .scan = updatable_scan,
+    .prefers_scan = updatable_prefers_scan};
+
+const fgi_source *fgi_updatable_source(const fgi_updatable *u) { return &u->base; }

@@ -47,6 +47,7 @@ static fgi_model *make_model(fgi_rng *rng, int kind) {
 
 typedef struct job {
     const fgi_model *model;
+    const fgi_source *source;
     uint64_t seed;
     int failed;
 } job;
@@ -62,7 +63,7 @@ static int32_t draw_message(fgi_rng *rng, int32_t card, int32_t *labels, double 
     return n;
 }
 
-static int ask(const fgi_model *m, fgi_rng *rng, fgi_oracle_scratch *w) {
+static int ask(const fgi_model *m, const fgi_source *source, fgi_rng *rng, fgi_oracle_scratch *w) {
     static _Thread_local int32_t labels[3][MAX_CARD];
     static _Thread_local double values[3][MAX_CARD];
     fgi_message messages[3];
@@ -77,29 +78,45 @@ static int ask(const fgi_model *m, fgi_rng *rng, fgi_oracle_scratch *w) {
     }
     const int64_t excluded = fgi_rng_below(rng, states + 1) - 1, hint = fgi_rng_below(rng, states + 2) - 1;
     fgi_argmax found, expected;
-    REQUIRE(fgi_model_argmax(m, f, messages, excluded, hint, 0, w, &found, NULL) == FGI_OK);
-    REQUIRE(fgi_model_argmax(m, f, messages, excluded, -1, 1, w, &expected, NULL) == FGI_OK);
+    fgi_oracle_query q = {.source = source,
+        .factor = f,
+        .messages = messages,
+        .excluded = &excluded,
+        .n_excluded = excluded >= 0,
+        .hint = hint};
+    REQUIRE(fgi_oracle_answer(&q, w, &found) == FGI_OK);
+    q.path = FGI_BY_SCAN;
+    REQUIRE(fgi_oracle_answer(&q, w, &expected) == FGI_OK);
     REQUIRE(found.state == expected.state && found.value == expected.value);
+    fgi_argmax several[2][5];
+    q.n_best = 5;
+    REQUIRE(fgi_oracle_answer(&q, w, several[0]) == FGI_OK);
+    q.path = FGI_BY_SEARCH;
+    REQUIRE(fgi_oracle_answer(&q, w, several[1]) == FGI_OK);
+    REQUIRE(several[0][0].state == expected.state);
+    for (int k = 0; k < 5; k++)
+        REQUIRE(several[0][k].state == several[1][k].state && several[0][k].value == several[1][k].value);
     return 0;
 }
 
 static void *ask_often(void *argument) {
     job *j = argument;
     fgi_rng rng = {j->seed};
-    fgi_oracle_scratch *w = fgi_oracle_scratch_create(MAX_CARD, 3);
+    fgi_oracle_scratch *w = fgi_oracle_scratch_create(1, 2); /* it grows */
     j->failed = !w;
-    for (int round = 0; round < ROUNDS && !j->failed; round++) j->failed = ask(j->model, &rng, w);
+    for (int round = 0; round < ROUNDS && !j->failed; round++) j->failed = ask(j->model, j->source, &rng, w);
     fgi_oracle_scratch_free(w);
     return NULL;
 }
 
 static int test_static(fgi_rng *rng, int kind) {
     fgi_model *m = make_model(rng, kind);
-    REQUIRE(m);
+    fgi_source *source = NULL;
+    REQUIRE(m && fgi_model_source_create(m, &source, NULL) == FGI_OK);
     pthread_t threads[THREADS];
     job jobs[THREADS];
     for (int t = 0; t < THREADS; t++) {
-        jobs[t] = (job){m, fgi_rng_next(rng), 0};
+        jobs[t] = (job){m, source, fgi_rng_next(rng), 0};
         REQUIRE(pthread_create(&threads[t], NULL, ask_often, &jobs[t]) == 0);
     }
     int failed = 0;
@@ -108,6 +125,7 @@ static int test_static(fgi_rng *rng, int kind) {
         failed |= jobs[t].failed;
     }
     REQUIRE(fgi_model_memory(m) > 0);
+    fgi_model_source_free(source);
     fgi_model_free(m);
     return failed;
 }
@@ -175,7 +193,12 @@ static int test_updatable(fgi_rng *rng) {
             double here = (dense[s] - delta[0][s / COLS]) - delta[1][s % COLS];
             if (s != excluded && here > expected.value) expected = (fgi_argmax){s, here};
         }
-        REQUIRE(fgi_updatable_argmax(u, messages, excluded, -1, w, &found, NULL) == FGI_OK);
+        const fgi_oracle_query q = {.source = fgi_updatable_source(u),
+            .messages = messages,
+            .excluded = &excluded,
+            .n_excluded = excluded >= 0,
+            .hint = -1};
+        REQUIRE(fgi_oracle_answer(&q, w, &found) == FGI_OK);
         REQUIRE(found.state == expected.state && found.value == expected.value);
     }
     fgi_updatable_free(u);

@@ -287,9 +287,14 @@ fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *ou
     if (d->choice_begin) scan_candidates(g, edge, first + e->u, first + e->v, m, excluded, out);
     else if (!sorted) scan_table(g, d->edge_row ? sum_tables(g, edge) : g->L->w + g->L->unary, m, excluded, out);
     else {
-        int64_t before = fgi_oracle_touched(g->oracle), hint = e->n ? e->state[0] * k + e->state[1] : -1;
-        fgi_rc rc = fgi_updatable_argmax(g->tables[feature], m, excluded, hint, g->oracle, out, NULL);
-        g->pair_touched += fgi_oracle_touched(g->oracle) - before;
+        const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
+        const fgi_oracle_query q = {.source = fgi_updatable_source(g->tables[feature]),
+            .messages = m,
+            .excluded = &excluded,
+            .n_excluded = 1,
+            .hint = e->n ? e->state[0] * k + e->state[1] : -1};
+        fgi_rc rc = fgi_oracle_answer(&q, g->oracle, out);
+        g->pair_touched += fgi_oracle_scratch_work(g->oracle).touched - before;
         out->value *= x;
         return rc;
     }

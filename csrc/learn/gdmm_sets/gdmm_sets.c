@@ -141,7 +141,7 @@ static void scan_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
 static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     const double never = 1e150;
-    const int64_t before = fgi_oracle_touched(g->oracle);
+    const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
     fgi_rc rc = FGI_OK;
     *out = (fgi_argmax){-1, -INFINITY};
     for (int side = 0; rc == FGI_OK && side < 2; side++) {
@@ -161,10 +161,11 @@ static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
         fgi_argmax found;
         int64_t hint =
             least < 0 ? -1 : (int64_t)least * n + least; /* an entry that is zero: about as good as nothing */
-        rc = fgi_updatable_argmax(g->table, m, -1, hint, g->oracle, &found, NULL);
+        const fgi_oracle_query q = {.source = fgi_updatable_source(g->table), .messages = m, .hint = hint};
+        rc = fgi_oracle_answer(&q, g->oracle, &found);
         if (rc == FGI_OK && found.value > out->value) *out = found;
     }
-    g->pair_touched += fgi_oracle_touched(g->oracle) - before;
+    g->pair_touched += fgi_oracle_scratch_work(g->oracle).touched - before;
     return rc;
 }
 

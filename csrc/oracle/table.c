@@ -1,0 +1,227 @@
+/* oracle/table.c - static tables as sources: one factor's view of a table, and all factors of a model. Small tables are
+ * scanned, large ones searched in sorted order (oracle/pairwise.c, oracle/general.c), implicit ones worked out
+ * (oracle/implicit.c). */
+#include "oracle/internal.h"
+#include "base/util.h"
+
+/* Below this many entries a scan is as fast as any search. */
+enum { SCAN_BELOW = 200 };
+
+/* ---- one factor's view ------------------------------------------------------------------------------------------- */
+
+static const fgi_table_source *table_of(const fgi_oracle_query *q) { return (const fgi_table_source *)q->source; }
+
+static int32_t table_card(const fgi_table_source *t, int32_t k) {
+    if (t->view.arity == 2) return k == 0 ? t->view.rows : t->view.cols;
+    return t->cards[k];
+}
+
+static int64_t states_of(const fgi_table_source *t) {
+    int64_t n = 1;
+    for (int32_t k = 0; k < t->view.arity; k++) n *= table_card(t, k);
+    return n;
+}
+
+static int reserve(const fgi_table_source *t, fgi_oracle_scratch *w) {
+    int32_t card = 2;
+    for (int32_t k = 0; k < t->view.arity; k++)
+        if (table_card(t, k) > card) card = table_card(t, k);
+    return fgi_oracle_reserve(w, card, t->view.arity);
+}
+
+static fgi_rc search_table(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    fgi_argmax found;
+    fgi_rc rc = FGI_UNSUPPORTED;
+    if (!reserve(t, w)) return FGI_NO_MEMORY;
+    if (t->view.kind != FGI_DENSE) rc = fgi_implicit_argmax(t, q, w, &found);
+    else if (t->order && t->view.arity == 2) rc = fgi_pairwise_argmax(t, q, w, &found);
+    else if (t->order && t->view.arity > 2 && q->messages) rc = fgi_general_argmax(t, q, w, &found);
+    if (!rc && found.state >= 0) best->items[best->n++] = found;
+    return rc;
+}
+
+/* States come in ascending order, so an equal value never displaces one. */
+static double least_wanted(const fgi_best *best) {
+    return best->n == best->capacity ? best->items[best->n - 1].value : -INFINITY;
+}
+
+static void scan_dense_pair(const fgi_table_source *t, const fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_view *v = &t->view;
+    const double *first = w->dense, *second = w->dense + w->max_card;
+    const int64_t row_step = v->transposed ? 1 : v->cols, col_step = v->transposed ? v->rows : 1;
+    double least = -INFINITY;
+    for (int32_t a = 0; a < v->rows; a++) {
+        const double *row = v->values + a * row_step;
+        for (int32_t b = 0; b < v->cols; b++) {
+            const double value = (v->weight * row[b * col_step] - first[a]) - second[b];
+            if (value > least && !fgi_is_banned(w, (int64_t)a * v->cols + b)) {
+                fgi_best_insert(best, (int64_t)a * v->cols + b, value);
+                least = least_wanted(best);
+            }
+        }
+    }
+}
+
+/* Any arity, any kind. */
+static void scan_general(const fgi_table_source *t, const fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_view *v = &t->view;
+    const int32_t arity = v->arity, last = table_card(t, arity - 1);
+    const int64_t n = states_of(t);
+    const double *dense = w->dense + (int64_t)(arity - 1) * w->max_card;
+    double *outer = w->bound, least = -INFINITY; /* outer: the messages of the labels before the last one */
+    for (int64_t state = 0; state < n; state += last) {
+        int64_t rest = state / last;
+        for (int32_t k = arity - 2; k >= 0; k--) {
+            outer[k] = w->dense[(int64_t)k * w->max_card + rest % table_card(t, k)];
+            rest /= table_card(t, k);
+        }
+        for (int32_t b = 0; b < last; b++) {
+            double value =
+                v->kind == FGI_DENSE ? v->weight * v->values[state + b] : fgi_view_at2(v, (int32_t)(state / last), b);
+            for (int32_t k = 0; k < arity - 1; k++) value -= outer[k];
+            value -= dense[b];
+            if (value > least && !fgi_is_banned(w, state + b)) {
+                fgi_best_insert(best, state + b, value);
+                least = least_wanted(best);
+            }
+        }
+    }
+}
+
+static fgi_rc scan_table(const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    if (!reserve(t, w)) return FGI_NO_MEMORY;
+    w->touched += states_of(t);
+    fgi_oracle_spread(q, t->view.arity, w);
+    if (t->view.arity == 2 && t->view.kind == FGI_DENSE) scan_dense_pair(t, w, best);
+    else scan_general(t, w, best);
+    fgi_oracle_gather(q, t->view.arity, w);
+    return FGI_OK;
+}
+
+static int32_t view_arity(const fgi_oracle_query *q) { return table_of(q)->view.arity; }
+static int32_t view_card(const fgi_oracle_query *q, int32_t k) { return table_card(table_of(q), k); }
+static fgi_rc view_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    return search_table(table_of(q), q, w, best);
+}
+static fgi_rc view_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    return scan_table(table_of(q), q, w, best);
+}
+static int view_prefers_scan(const fgi_oracle_query *q) {
+    return table_of(q)->view.kind == FGI_DENSE && !table_of(q)->order;
+}
+
+const fgi_source_ops fgi_table_ops = {.arity = view_arity,
+    .card = view_card,
+    .search = view_search,
+    .scan = view_scan,
+    .prefers_scan = view_prefers_scan};
+
+/* ---- the order of a model's table ------------------------------------------------------------------------------ */
+
+static int wants_order(const fgi_structure *s, int32_t table) {
+    if (s->table_kind[table] != FGI_DENSE) return 0;
+    int64_t n = s->values_begin[table + 1] - s->values_begin[table];
+    if (n < SCAN_BELOW) return 0;
+    for (int64_t k = s->dims_begin[table]; k < s->dims_begin[table + 1]; k++)
+        if (n / s->dims[k] > INT32_MAX) return 0; /* positions in a slice are int32 */
+    return 1;
+}
+
+/* Publishes a new order; if another thread was faster, its order is used. */
+static fgi_order *publish(const fgi_model *m, int32_t table, fgi_order *o) {
+    struct fgi_order *now = NULL;
+    if (atomic_compare_exchange_strong(&m->t->order[table], &now, o)) return o;
+    fgi_order_release(o);
+    return now;
+}
+
+int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
+    const fgi_structure *s = m->s;
+    *rc = FGI_OK;
+    if (!*builder) {
+        if (!wants_order(s, table) || atomic_load(&m->t->order[table])) return 1;
+        *builder = fgi_order_builder_create(s->table_arity[table], s->dims + s->dims_begin[table]);
+    }
+    if (*builder && !fgi_order_builder_step(*builder, m->t->values + s->values_begin[table], entries)) return 0;
+    fgi_order *o = *builder ? fgi_order_builder_finish(*builder) : NULL;
+    *builder = NULL;
+    if (o) publish(m, table, o);
+    else *rc = FGI_NO_MEMORY;
+    return 1;
+}
+
+fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
+    fgi_order_builder *builder = NULL;
+    *rc = FGI_OK;
+    fgi_order *o = atomic_load_explicit(&m->t->order[table], memory_order_acquire);
+    if (o) return o;
+    fgi_model_order_step(m, table, INT64_MAX, &builder, rc);
+    return atomic_load(&m->t->order[table]);
+}
+
+/* ---- all factors of a model ----------------------------------------------------------------------------------------
+ */
+
+typedef struct model_source {
+    fgi_source base;
+    const fgi_model *model; /* not a snapshot: it follows the changes of its owner */
+} model_source;
+
+static const fgi_model *model_of(const fgi_oracle_query *q) { return ((const model_source *)q->source)->model; }
+
+static int32_t factor_arity(const fgi_oracle_query *q) {
+    const fgi_structure *s = model_of(q)->s;
+    return q->factor < 0 || q->factor >= s->n_factors ? 0 : fgi_factor_arity(s, q->factor);
+}
+
+static int32_t factor_card(const fgi_oracle_query *q, int32_t k) {
+    const fgi_structure *s = model_of(q)->s;
+    return s->cards[fgi_factor_vars(s, q->factor)[k]];
+}
+
+/* The view of the factor as the model is now; the label counts of its variables go to the scratch. */
+static fgi_rc open_factor(const fgi_oracle_query *q, fgi_oracle_scratch *w, int sorted, fgi_table_source *t) {
+    const fgi_model *m = model_of(q);
+    fgi_rc rc = FGI_OK;
+    *t = (fgi_table_source){{&fgi_table_ops}, fgi_factor_view(m, q->factor), NULL, NULL};
+    if (!fgi_oracle_reserve_cards(w, t->view.arity)) return FGI_NO_MEMORY;
+    for (int32_t k = 0; k < t->view.arity; k++) w->cards[k] = m->s->cards[t->view.vars[k]];
+    t->cards = w->cards;
+    if (sorted) t->order = fgi_model_order(m, t->view.table, &rc);
+    return rc;
+}
+
+static fgi_rc model_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    fgi_table_source t;
+    fgi_rc rc = open_factor(q, w, 1, &t);
+    return rc ? rc : search_table(&t, q, w, best);
+}
+
+static fgi_rc model_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    fgi_table_source t;
+    fgi_rc rc = open_factor(q, w, 0, &t);
+    return rc ? rc : scan_table(&t, q, w, best);
+}
+
+static int model_prefers_scan(const fgi_oracle_query *q) {
+    const fgi_structure *s = model_of(q)->s;
+    const int32_t table = s->factor_table[q->factor];
+    return s->table_kind[table] == FGI_DENSE && !wants_order(s, table);
+}
+
+static const fgi_source_ops model_ops = {.arity = factor_arity,
+    .card = factor_card,
+    .search = model_search,
+    .scan = model_scan,
+    .prefers_scan = model_prefers_scan};
+
+fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err) {
+    model_source *s = fgi_alloc(1, sizeof *s);
+    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    *s = (model_source){{&model_ops}, m};
+    *out = &s->base;
+    return FGI_OK;
+}
+
+void fgi_model_source_free(fgi_source *s) { free(s); }

@@ -1,0 +1,1 @@
+"""Sources of the public oracles, see fginfer.oracles: tables, rankings, inner products."""
