@@ -100,9 +100,9 @@ void fgi_model_source_free(fgi_source *s);
 
 /*
  * It starts at `values` (NULL: zeros), stores its non-zero entries only, and takes point updates in O(log K). Any
- * number of threads may ask while nobody updates. In the factor step of gdmm learning, grad(y) = v(y) + rho sum_j m_jf(y_j):
- * pass messages of value -rho * m and exclude the true state. A loss that is constant but for the true label is a
- * message at the true label (plus the constant).
+ * number of threads may ask while nobody updates. In the factor step of gdmm learning, grad(y) is
+ * v(y) + rho sum_j m_jf(y_j): pass messages of value -rho * m and exclude the true state. A loss that is constant but
+ * for the true label is a message at the true label (plus the constant).
  */
 typedef struct fgi_updatable fgi_updatable;
 fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fgi_updatable **out, fgi_error *err);
