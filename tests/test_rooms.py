@@ -26,6 +26,7 @@ C_ARROWS: dict[str, set[str]] = {
     "methods": {"solver"},
     "optimise": {"base"},
     "learn": {"base", "oracle", "optimise"},
+    "latent": {"base"},
 }
 
 # Python rooms that must not import others, by the first part of the module's name.
@@ -34,6 +35,8 @@ PYTHON_FORBIDDEN: dict[str, set[str]] = {
     "formats": {"solve", "solver", "portfolio", "commands", "compare", "learn", "log"},
     "portfolio": {"commands", "compare", "learn", "formats"},
     "learn": {"commands", "compare", "portfolio"},
+    "latent": {"commands", "compare", "portfolio"},
+    "trim": {"commands", "compare", "portfolio", "latent", "solve", "solver"},
     "compare": {"commands", "learn"},
 }
 
