@@ -19,7 +19,7 @@ class AtomProblem:
     """A handle on F (dense or sparse, rows x r) in the core; see fginfer_latent.h.
 
     >>> problem = AtomProblem(np.array([[1.0], [-2.0], [-1.5]]))
-    >>> starts = np.zeros((1, 3), np.uint8)
+    >>> starts = np.array([[0, 1, 0]], np.uint8)
     >>> problem.search(starts).tolist(), starts.tolist()
     ([12.25], [[0, 1, 1]])
     """

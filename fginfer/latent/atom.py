@@ -152,9 +152,10 @@ def relaxation_bound(factor: Any, y: Reals) -> float:
     y = np.maximum(y, 1e-8 * y.max())
     scaled = rows / np.sqrt(y)[:, None]
     gram = scaled.T @ scaled if scaled.shape[1] <= len(y) else scaled @ scaled.T
-    t = float(scipy.linalg.eigvalsh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])[0])
+    t: float = float(scipy.linalg.eigvalsh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])[0])
     # Rounding of the product and of the eigenvalue: a few units in the last place a term, added generously.
-    return t * float(y.sum()) / 4 * (1 + 1e-14 * (rows.shape[0] + rows.shape[1]))
+    bound: float = t * float(y.sum()) / 4 * (1 + 1e-14 * (rows.shape[0] + rows.shape[1]))
+    return bound
 
 
 def _tabu(problem: AtomProblem, values: Reals, starts: Bits, steps: int, seed: int) -> tuple[Reals, Bits]:
