@@ -1,5 +1,6 @@
 /* base/kernels.c - see base/kernels.h. The portable versions, the implicit tables, and the choice of a version. */
 #include "base/kernels.h"
+#include "base/kernels_dots.h"
 #include <math.h>
 #include <stdatomic.h>
 
@@ -61,7 +62,9 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .add = add,
     .axpy = axpy,
     .shift = shift,
-    .reweight = reweight};
+    .reweight = reweight,
+    .dots = fgi_dots_scalar,
+    .dots4 = fgi_dots4_scalar};
 
 /* ---- choice ------------------------------------------------------------------------------------------------- */
 

@@ -26,6 +26,11 @@ typedef struct fgi_kernels {
     /* out = g * x - m where x is finite, -INFINITY elsewhere, whatever m is there: the part of a node's scores that
      * goes back into a factor. out may be x or m. */
     void (*reweight)(const double *x, double g, const double *m, double *out, int64_t n);
+    /* Inner products of n rows of d floats, `stride` apart: out[r] = <row r, x>, and the same for four queries at once
+     * (out[q][r]). Here the order of the sums is fixed, see base/kernels_dots.h. */
+    void (*dots)(const float *rows, int64_t n, int64_t stride, int64_t d, const float *x, float *out);
+    void (*dots4)(
+        const float *rows, int64_t n, int64_t stride, int64_t d, const float *const x[4], float *const out[4]);
 } fgi_kernels;
 
 extern const fgi_kernels fgi_kernels_scalar;

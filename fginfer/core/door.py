@@ -14,6 +14,7 @@ __all__ = ["VERSION", "borrowed", "check", "compiler", "cpu_path", "ffi", "lib",
 
 _CTYPES = {
     np.dtype(np.float64): "double[]",
+    np.dtype(np.float32): "float[]",
     np.dtype(np.int64): "int64_t[]",
     np.dtype(np.int32): "int32_t[]",
     np.dtype(np.uint8): "uint8_t[]",

@@ -1,0 +1,82 @@
+/*
+ * fginfer_search.h - maximum inner-product search: the labels with the largest <row_k, x> - message(k).
+ *
+ * Rows are single precision and change. They lie in clusters around unit vectors; of every row two numbers are kept, its
+ * extent along its cluster's direction c and away from it, w = a c + r with |r| = b, so that
+ *
+ *     <w, x>  <=  a <c, x> + b sqrt(|x|^2 - <c, x>^2)
+ *
+ * bounds a row in two multiplications, and the extremes of a and b bound a cluster. Exact search visits clusters in the
+ * order of their bounds until no bound reaches the result; where bounds do not help (isotropic rows in many dimensions)
+ * it goes over to a dense scan of four queries at a time. Approximate search visits the clusters that promise most.
+ *
+ * Inner products are sums in one fixed order (see base/kernels_dots.h), whichever way a row is reached, and ties go to
+ * the lowest label: exact answers are those of a dense scan bit for bit, and no answer depends on the number of threads.
+ */
+#ifndef FGINFER_SEARCH_H
+#define FGINFER_SEARCH_H
+#include "fginfer.h"
+
+typedef struct fgi_search fgi_search;
+
+typedef struct fgi_search_settings {
+    int32_t clusters; /* 0: six for every square root of the number of rows, with 40 rows each at least */
+    int32_t rounds;   /* of spherical k-means on a sample */
+    int32_t threads;
+    uint64_t seed;
+} fgi_search_settings;
+void fgi_search_defaults(fgi_search_settings *s);
+
+/* Copies n rows of d finite numbers, `stride` apart. Takes O(n * clusters * d) for the assignment; all-zero rows are
+ * fine. */
+fgi_rc fgi_search_create(int64_t n, int32_t d, int64_t stride, const float *rows, const fgi_search_settings *settings,
+    fgi_search **out, fgi_error *err);
+void fgi_search_free(fgi_search *s);
+
+/* Row labels[i] becomes rows + i * stride. O(d) a row; O(clusters * d) for one that has moved by more than a quarter of
+ * its length since it was last assigned, which then gets the cluster that fits it now. A label may be listed twice: the
+ * last one counts. */
+fgi_rc fgi_search_set_rows(
+    fgi_search *s, int64_t n, const int32_t *labels, int64_t stride, const float *rows, fgi_error *err);
+/* The same, with row labels[i] read from all + labels[i] * stride: for a matrix that was changed at some rows. */
+fgi_rc fgi_search_refresh(
+    fgi_search *s, int64_t n, const int32_t *labels, int64_t stride, const float *all, fgi_error *err);
+/* Entry columns[i] of row labels[i] becomes values[i]; the same cost as for the row. */
+fgi_rc fgi_search_set_entries(
+    fgi_search *s, int64_t n, const int32_t *labels, const int32_t *columns, const float *values, fgi_error *err);
+/* Clusters made anew from the rows as they are, for when many have moved. */
+fgi_rc fgi_search_rebuild(fgi_search *s, fgi_error *err);
+void fgi_search_row(const fgi_search *s, int32_t label, float *row); /* in range, or else */
+
+typedef struct fgi_search_query {
+    int64_t n; /* queries of d finite numbers, `stride` apart */
+    int64_t stride;
+    const float *x;
+    int32_t want;   /* labels for each, 1 .. rows */
+    int32_t probes; /* clusters to visit, more if these hold fewer than `want` rows; 0: exact; -1: the dense scan */
+    /* Query i's message: labels ascending with finite values, from message_begin[i] on; NULL: none. */
+    const int64_t *message_begin;
+    const int32_t *message_labels;
+    const double *message_values;
+    /* Labels that query i may not return, ascending; NULL: none. */
+    const int64_t *excluded_begin;
+    const int32_t *excluded_labels;
+} fgi_search_query;
+
+/* labels and values: n x want, best first, -1 and -INFINITY where the labels run out. proven (n; NULL: not wanted): 1
+ * where the answer is the exact one. One call at a time per index; updates must not run beside it. */
+fgi_rc fgi_search_run(
+    fgi_search *s, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err);
+
+typedef struct fgi_search_info {
+    int64_t rows, memory;
+    int32_t d, clusters;
+    int64_t queries;      /* since creation, as the following: */
+    int64_t rows_touched; /* inner products computed, with centres; bounds are not counted */
+    int64_t scanned;      /* exact queries that ended as a dense scan */
+    int64_t rows_set;     /* updates, and among them those that found another cluster */
+    int64_t rows_moved;
+} fgi_search_info;
+void fgi_search_info_get(const fgi_search *s, fgi_search_info *info);
+
+#endif

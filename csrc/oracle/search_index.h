@@ -1,0 +1,76 @@
+/* oracle/search_index.h - what the search_*.c files share; the promises are in fginfer_search.h. */
+#ifndef FGI_SEARCH_INDEX_H
+#define FGI_SEARCH_INDEX_H
+#include "base/kernels.h"
+#include "base/pool.h"
+#include "fginfer_search.h"
+#include "oracle/top.h"
+
+/* Rows of one cluster, side by side. w = along * direction + rest, |rest| = away. */
+typedef struct fgi_cell {
+    int32_t n, capacity;
+    float *rows; /* capacity x stride, padded with zeros */
+    int32_t *labels;
+    float *along, *away;
+    /* Bounds over the rows; removals leave them too wide until `removed` makes them worth a pass. */
+    float along_min, along_max, away_max;
+    int32_t removed;
+    double along_sum, away_sum;
+} fgi_cell;
+
+enum { FGI_SEARCH_GROUP = 16 }; /* queries that share a dense scan: a cluster's rows are read from memory once */
+
+/* Working memory of one thread. */
+typedef struct fgi_search_scratch {
+    float *x;           /* a group of queries, padded */
+    float *scores[4];   /* per row of a cell, for four queries */
+    float *centre[4];   /* per direction */
+    float *bound, *key; /* per cluster */
+    int32_t *heap;      /* clusters by descending key */
+    uint8_t *visited;
+    fgi_top top[FGI_SEARCH_GROUP];
+    int64_t touched;
+} fgi_search_scratch;
+
+/* What queries need to know of every cell, side by side. An empty one has -INFINITY for `away_max` and `promise`. */
+typedef struct fgi_cell_views {
+    float *along_min, *along_max, *away_max;
+    float *along, *promise; /* means; promise = mean away times the expected largest cosine, see search_query.c */
+} fgi_cell_views;
+
+struct fgi_search {
+    int64_t rows, stride;
+    int32_t d, clusters, threads;
+    fgi_search_settings settings;
+    const fgi_kernels *kernels;
+    fgi_pool *pool;
+    float *directions; /* clusters x stride, of unit length */
+    fgi_cell *cells;
+    fgi_cell_views views;
+    int32_t *home, *slot;        /* per label: its cluster, and where in it */
+    float *drift;                /* per label: how far it has moved since it was last assigned */
+    float *placed;               /* one row, padded */
+    double longest;              /* no row is longer */
+    double rounding;             /* an inner product is off by at most rounding * |row| * |x| */
+    int filling;                 /* a build is under way: views are made at its end */
+    int32_t largest_cell;        /* capacity of the largest */
+    int32_t hopeless;            /* of the last 64 exact queries, those that ended as a scan */
+    fgi_search_scratch *scratch; /* one per thread */
+    int64_t queries, touched, scanned, rows_set, rows_moved;
+};
+
+/* Clusters from the rows in `all` (rows x stride, padded); the cells are filled. */
+fgi_rc fgi_search_cluster(fgi_search *s, const float *all, fgi_error *err);
+/* Appends a row (padded) to a cell; 0 when out of memory. */
+int fgi_cell_push(fgi_search *s, int32_t cell, int32_t label, const float *row);
+void fgi_cell_remove(fgi_search *s, int32_t cell, int32_t at);
+void fgi_cells_free(fgi_search *s);
+/* Scratch that fits the cells as they are; 0 when out of memory. */
+int fgi_search_scratch_fit(fgi_search *s);
+void fgi_search_scratch_free(fgi_search *s);
+
+static inline const float *fgi_search_at(const fgi_search *s, int32_t label) {
+    return s->cells[s->home[label]].rows + (int64_t)s->slot[label] * s->stride;
+}
+
+#endif
