@@ -8,6 +8,8 @@ GraphOracle      the factors of a FactorGraph: dense tables of any arity, Potts,
 UpdatableTable   a pairwise table that changes at a few entries at a time, or in scale
 Ranking          a vector that changes: one unary factor, or one value per binary factor (the joint oracle)
 InnerProducts    labels scored by <w_k, x>: dense or sparse weights, all labels or one sampled part of them
+SearchIndex      the same for many labels with dense rows that change, without looking at all of them, exact or
+                 approximate; BackendIndex asks hnswlib or faiss (see :mod:`fginfer.search`)
 
 Messages delta_k are sparse and signed: a dict {label: value} (labels that are not listed have 0), a pair of arrays
 (labels ascending, values), or None. Answers are exact; ties go to the lowest state in the order of a C array (the last
@@ -19,6 +21,7 @@ Python loop and shared by threads: ``source.ask(...)`` with messages in flat arr
 ``source.work``. scores_argmax is the same question about scores at hand.
 """
 
+from fginfer.search import BackendIndex, Found, SearchIndex
 from fginfer.sources.answers import Answers, Argmax, Message, Messages
 from fginfer.sources.products import InnerProducts
 from fginfer.sources.tables import GraphOracle, Ranking, Source, UpdatableTable, scores_argmax
@@ -26,11 +29,14 @@ from fginfer.sources.tables import GraphOracle, Ranking, Source, UpdatableTable,
 __all__ = [
     "Answers",
     "Argmax",
+    "BackendIndex",
+    "Found",
     "GraphOracle",
     "InnerProducts",
     "Message",
     "Messages",
     "Ranking",
+    "SearchIndex",
     "Source",
     "UpdatableTable",
     "scores_argmax",

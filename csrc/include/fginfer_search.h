@@ -15,7 +15,7 @@
  */
 #ifndef FGINFER_SEARCH_H
 #define FGINFER_SEARCH_H
-#include "fginfer.h"
+#include "fginfer_oracle.h"
 
 typedef struct fgi_search fgi_search;
 
@@ -34,8 +34,8 @@ fgi_rc fgi_search_create(int64_t n, int32_t d, int64_t stride, const float *rows
 void fgi_search_free(fgi_search *s);
 
 /* Row labels[i] becomes rows + i * stride. O(d) a row; O(clusters * d) for one that has moved by more than a quarter of
- * its length since it was last assigned, which then gets the cluster that fits it now. A label may be listed twice: the
- * last one counts. */
+ * its length since it was last assigned, which then gets the cluster that fits it now. When as many rows have done so as
+ * there are, the clusters are made anew. A label may be listed twice: the last one counts. */
 fgi_rc fgi_search_set_rows(
     fgi_search *s, int64_t n, const int32_t *labels, int64_t stride, const float *rows, fgi_error *err);
 /* The same, with row labels[i] read from all + labels[i] * stride: for a matrix that was changed at some rows. */

@@ -68,7 +68,7 @@ static void cell_measure(fgi_cell *c) {
 
 /* The largest of n cosines in d dimensions lies about sqrt(2 log n / d) out: what the best row of a cluster may be
  * expected to gain from the query's part away from the direction. */
-static void publish(fgi_search *s, int32_t cell) {
+void fgi_cell_publish(fgi_search *s, int32_t cell) {
     const fgi_cell *c = &s->cells[cell];
     const fgi_cell_views *v = &s->views;
     v->along_min[cell] = c->along_min;
@@ -100,7 +100,7 @@ int fgi_cell_push(fgi_search *s, int32_t cell, int32_t label, const float *row) 
     const double longest = length_of(row, s->d);
     if (longest > s->longest) s->longest = longest;
     if (c->capacity > s->largest_cell) s->largest_cell = c->capacity;
-    if (!s->filling) publish(s, cell);
+    if (!s->filling) fgi_cell_publish(s, cell);
     return 1;
 }
 
@@ -117,7 +117,7 @@ void fgi_cell_remove(fgi_search *s, int32_t cell, int32_t at) {
         s->slot[c->labels[at]] = at;
     }
     if (++c->removed > c->n / 2 + 4) cell_measure(c);
-    publish(s, cell);
+    fgi_cell_publish(s, cell);
 }
 
 void fgi_cells_free(fgi_search *s) {
@@ -209,7 +209,7 @@ static int fill(fgi_search *s, const float *all, const int32_t *cluster) {
     for (int64_t k = 0; k < s->rows; k++)
         if (!fgi_cell_push(s, cluster[k], (int32_t)k, all + k * s->stride)) return 0;
     s->filling = 0;
-    for (int32_t c = 0; c < s->clusters; c++) publish(s, c);
+    for (int32_t c = 0; c < s->clusters; c++) fgi_cell_publish(s, c);
     return fgi_search_scratch_fit(s);
 }
 
@@ -234,6 +234,7 @@ fgi_rc fgi_search_cluster(fgi_search *s, const float *all, fgi_error *err) {
         fgi_pool_run(s->pool, s->rows, GRAIN, assign, &a);
         s->longest = 0;
         s->largest_cell = 0;
+        s->far = 0;
         ok = fill(s, all, a.cluster);
     }
     free(sample);

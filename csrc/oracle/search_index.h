@@ -56,6 +56,7 @@ struct fgi_search {
     int32_t largest_cell;        /* capacity of the largest */
     int32_t hopeless;            /* of the last 64 exact queries, those that ended as a scan */
     fgi_search_scratch *scratch; /* one per thread */
+    int64_t far;                 /* rows that have looked for another cluster since the last build */
     int64_t queries, touched, scanned, rows_set, rows_moved;
 };
 
@@ -64,6 +65,7 @@ fgi_rc fgi_search_cluster(fgi_search *s, const float *all, fgi_error *err);
 /* Appends a row (padded) to a cell; 0 when out of memory. */
 int fgi_cell_push(fgi_search *s, int32_t cell, int32_t label, const float *row);
 void fgi_cell_remove(fgi_search *s, int32_t cell, int32_t at);
+void fgi_cell_publish(fgi_search *s, int32_t cell); /* its view */
 void fgi_cells_free(fgi_search *s);
 /* Scratch that fits the cells as they are; 0 when out of memory. */
 int fgi_search_scratch_fit(fgi_search *s);

@@ -75,9 +75,10 @@ class SearchHandle:
         query, error, n = ffi.new("fgi_search_query *"), new_error(), len(x)
         query.n, query.stride, query.x, query.want, query.probes = n, _stride(x), _address(x), want, probes
         if messages is not None:
-            query.message_begin, query.message_labels, query.message_values = map(pointer, messages)
+            query.message_begin, query.message_labels = pointer(messages[0]), pointer(messages[1])
+            query.message_values = pointer(messages[2])
         if excluded is not None:
-            query.excluded_begin, query.excluded_labels = map(pointer, excluded)
+            query.excluded_begin, query.excluded_labels = pointer(excluded[0]), pointer(excluded[1])
         if want < 1 or want > self.counts_raw().rows:
             raise ModelError(f"{want} labels are wanted of {self.counts_raw().rows} rows")
         labels, values = np.empty((n, want), np.int32), np.empty((n, want))

@@ -1,0 +1,364 @@
+"""Maximum inner-product search: the labels with the largest <row_k, x> - message(k), over rows that change.
+
+SearchIndex    exact or approximate, by the core's clustered index
+BackendIndex   the same questions put to hnswlib, faiss, or an object of your own
+
+>>> index = SearchIndex([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])
+>>> index.search([1.0, 1.0], 2).labels.tolist()
+[1, 0]
+>>> index.search([1.0, 1.0], messages={1: 1.5}, excluded=[2]).labels.tolist()
+[0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from math import inf
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fginfer.core.search import EXACT, SCAN, Floats, Lists, Messages, SearchCounts, SearchHandle
+from fginfer.errors import ModelError, SettingsError
+
+Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
+
+
+class Found(NamedTuple):
+    """Labels and values, best first; -1 and -inf where exclusions leave too few. `proven`: the answer is the exact one.
+
+    For one query flat arrays and a bool, for several one row (one entry of `proven`) each.
+    """
+
+    labels: NDArray[np.int32]
+    values: NDArray[np.float64]
+    proven: Any
+
+
+def as_rows(rows: ArrayLike, columns: int | None = None, what: str = "rows") -> Floats:
+    """A table of finite single-precision numbers; ModelError if it is not one."""
+    try:
+        table = np.asarray(rows, np.float32)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be a table of numbers") from None
+    if table.ndim != 2:
+        raise ModelError(f"{what} must have two dimensions, not {table.ndim}")
+    if columns is not None and table.shape[1] != columns:
+        raise ModelError(f"{what} must have {columns} columns, as the index, not {table.shape[1]}")
+    if not np.isfinite(table).all():
+        raise ModelError(f"{what} hold NaN or infinite entries (or entries too large for single precision)")
+    return table if table.strides[1:] == (4,) or table.shape[1] == 1 else np.ascontiguousarray(table)
+
+
+def as_labels(labels: ArrayLike, n: int) -> NDArray[np.int32]:
+    given = np.atleast_1d(np.asarray(labels))
+    if given.size == 0:
+        return np.zeros(0, np.int32)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ModelError("labels must be a flat list of integers")
+    if given.min() < 0 or given.max() >= n:
+        raise ModelError(f"labels must lie in 0 .. {n - 1}")
+    return np.ascontiguousarray(given, np.int32)
+
+
+def _lists(excluded: Any, n: int, n_labels: int) -> Lists | None:
+    """Exclusions as flat lists: one list for all queries, or one (or None) for each."""
+    if excluded is None:
+        return None
+    each = len(excluded) > 0 and (excluded[0] is None or np.ndim(excluded[0]) > 0)
+    given = list(excluded) if each else [excluded] * n
+    if len(given) != n:
+        raise ModelError(f"{n} lists of exclusions are needed, one per query, not {len(given)}")
+    parts = [np.unique(as_labels([] if e is None else e, n_labels)) for e in given]
+    begin = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+    return begin, np.concatenate([*parts, np.zeros(0, np.int32)]).astype(np.int32)
+
+
+def _message(message: Message, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    if message is None:
+        return np.zeros(0, np.int32), np.zeros(0)
+    pair = (list(message), list(message.values())) if isinstance(message, Mapping) else message
+    labels, values = as_labels(pair[0], n_labels), np.atleast_1d(np.asarray(pair[1], np.float64))
+    if len(labels) != len(values):
+        raise ModelError("a message needs as many values as labels")
+    order = np.argsort(labels, kind="stable")
+    labels, values = labels[order], values[order]
+    if (labels[1:] == labels[:-1]).any() or not np.isfinite(values).all():
+        raise ModelError("a message must give each label one finite value")
+    return labels, values
+
+
+def _messages(messages: Any, n: int, n_labels: int) -> Messages | None:
+    """Messages as flat lists: one for all queries, or one (or None) for each."""
+    if messages is None:
+        return None
+    given = [messages] * n if isinstance(messages, (Mapping, tuple)) else list(messages)
+    if len(given) != n:
+        raise ModelError(f"{n} messages are needed, one per query, not {len(given)}")
+    parts = [_message(m, n_labels) for m in given]
+    begin = np.concatenate([[0], np.cumsum([len(p[0]) for p in parts])]).astype(np.int64)
+    labels = np.concatenate([*(p[0] for p in parts), np.zeros(0, np.int32)]).astype(np.int32)
+    return begin, labels, np.concatenate([*(p[1] for p in parts), np.zeros(0)])
+
+
+class _Index:
+    """What the indexes share: how questions are put, and recall."""
+
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def search(
+        self, x: ArrayLike, k: int = 1, *, probes: int | None = None, messages: Any = None, excluded: Any = None
+    ) -> Found:
+        """The k labels with the largest <row, x> - message, for one query (flat x) or several (a table).
+
+        probes : clusters to visit; None is exact. messages : {label: value} or (labels, values) for all queries, or a
+        list of such (or None), one per query. excluded : labels that may not be returned, a list for all queries, or
+        a list of lists.
+        """
+        flat = np.ndim(x) == 1
+        queries = as_rows(np.atleast_2d(np.asarray(x)), self.shape[1], "queries")
+        if not 1 <= k <= self.shape[0]:
+            raise ModelError(f"{k} labels are wanted of {self.shape[0]} rows")
+        given = _messages(messages, len(queries), self.shape[0])
+        banned = _lists(excluded, len(queries), self.shape[0])
+        labels, values, proven = self._search(queries, int(k), probes, given, banned)
+        return Found(labels[0], values[0], bool(proven[0])) if flat else Found(labels, values, proven.astype(bool))
+
+    def _search(
+        self, x: Floats, k: int, probes: int | None, messages: Messages | None, excluded: Lists | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
+        raise NotImplementedError
+
+    def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
+        raise NotImplementedError
+
+    def recall(self, x: ArrayLike, k: int = 1, *, probes: int | None = None) -> float:
+        """The share of the true best k that an approximate search finds, measured on these queries."""
+        queries = as_rows(x, self.shape[1], "queries")
+        found, truth = self._search(queries, k, probes, None, None)[0], self._exact(queries, k)
+        return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)]))
+
+
+class SearchIndex(_Index):
+    """Rows in clusters, with bounds: exact answers from few rows where the rows are clustered, else by a dense scan.
+
+    Parameters
+    ----------
+    rows : (labels, columns), finite; kept in single precision.
+    clusters : 0 chooses (six for every square root of the number of rows, 40 rows each or more). Many small clusters
+        help exact search, few large ones approximate search for many labels.
+    n_jobs : threads of a batch; no answer depends on it. seed : of the clustering.
+
+    Building costs rows * clusters * columns multiplications (and about as much again for k-means); an update costs
+    O(columns) a row, and O(clusters * columns) for a row that has moved by more than a quarter of its length since it
+    was last assigned. Ties go to the lowest label; exact answers are those of a dense scan bit for bit.
+    """
+
+    def __init__(self, rows: ArrayLike, *, clusters: int = 0, rounds: int = 6, n_jobs: int = 1, seed: int = 0) -> None:
+        table = as_rows(rows)
+        if not table.size:
+            raise ModelError("an index needs at least one row and one column")
+        self.shape = (int(table.shape[0]), int(table.shape[1]))
+        self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed)
+
+    def _search(
+        self, x: Floats, k: int, probes: int | None, messages: Messages | None, excluded: Lists | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
+        if probes is not None and not (isinstance(probes, (int, np.integer)) and probes >= 1):
+            raise SettingsError(f"probes must be None (exact) or a positive number of clusters, not {probes!r}")
+        return self.handle.run(x, k, EXACT if probes is None else int(probes), messages, excluded)
+
+    def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
+        return self.handle.run(x, k, EXACT, None, None)[0]
+
+    def scan(self, x: ArrayLike, k: int = 1, *, messages: Any = None, excluded: Any = None) -> Found:
+        """As :meth:`search`, by a dense scan: the reference."""
+        queries = as_rows(np.atleast_2d(np.asarray(x)), self.shape[1], "queries")
+        given = _messages(messages, len(queries), self.shape[0])
+        banned = _lists(excluded, len(queries), self.shape[0])
+        labels, values, proven = self.handle.run(queries, k, SCAN, given, banned)
+        if np.ndim(x) == 1:
+            return Found(labels[0], values[0], bool(proven[0]))
+        return Found(labels, values, proven.astype(bool))
+
+    def tune(self, x: ArrayLike, k: int = 1, *, recall: float = 0.95) -> int:
+        """The fewest probes (a power of two, or all clusters) that reach this recall on these queries."""
+        if not 0 < recall <= 1:
+            raise SettingsError(f"recall must lie in (0, 1], not {recall!r}")
+        probes = 1
+        while probes < self.clusters and self.recall(x, k, probes=probes) < recall:
+            probes *= 2
+        return min(probes, self.clusters)
+
+    # ---- updates
+
+    def set_rows(self, labels: ArrayLike, rows: ArrayLike) -> None:
+        """Row labels[i] becomes rows[i]; of a label listed twice the last counts."""
+        which, table = as_labels(labels, self.shape[0]), as_rows(np.atleast_2d(rows), self.shape[1])
+        if len(which) != len(table):
+            raise ModelError(f"{len(which)} labels, but {len(table)} rows")
+        self.handle.set_rows(which, table)
+
+    def refresh(self, labels: ArrayLike, table: Floats) -> None:
+        """Reads the listed rows again from the whole table that the index was made from (float32)."""
+        if table.dtype != np.float32 or table.shape != self.shape:
+            raise ModelError(f"the table must be float32 of shape {self.shape}")
+        self.handle.refresh(as_labels(labels, self.shape[0]), table)
+
+    def set_entries(self, labels: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
+        """Entry columns[i] of row labels[i] becomes values[i]."""
+        which, where = as_labels(labels, self.shape[0]), as_labels(columns, self.shape[1])
+        new = np.atleast_1d(np.asarray(values, np.float32))
+        if not len(which) == len(where) == len(new):
+            raise ModelError("labels, columns and values must have the same length")
+        self.handle.set_entries(which, where, np.ascontiguousarray(new))
+
+    def rebuild(self) -> None:
+        """Makes the clusters anew, for when most rows have changed."""
+        self.handle.rebuild()
+
+    def rows(self, labels: ArrayLike | None = None) -> Floats:
+        """The rows as they are now."""
+        which = np.arange(self.shape[0], dtype=np.int32) if labels is None else as_labels(labels, self.shape[0])
+        return self.handle.rows(which, self.shape[1])
+
+    # ---- what it is and has done
+
+    @property
+    def clusters(self) -> int:
+        return int(self.handle.counts_raw().clusters)
+
+    @property
+    def memory(self) -> int:
+        """Bytes held."""
+        return int(self.handle.counts_raw().memory)
+
+    @property
+    def counts(self) -> SearchCounts:
+        return self.handle.counts()
+
+
+# ---- other libraries behind the same questions
+
+
+class Backend(Protocol):
+    """What a library has to offer: it is asked for more labels than wanted, and its answers are scored again here."""
+
+    def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None: ...
+
+    def query(self, x: Floats, k: int, probes: int | None) -> NDArray[Any]:
+        """(queries, k) labels by descending inner product; -1 where it has none."""
+        ...
+
+
+class HnswBackend:
+    """hnswlib: a navigable small-world graph on inner products. probes is its ef."""
+
+    def __init__(self, rows: Floats, n_jobs: int = 1, seed: int = 0, M: int = 16, ef_construction: int = 200) -> None:
+        library: Any = import_module("hnswlib")
+        self._graph = library.Index(space="ip", dim=rows.shape[1])
+        self._graph.init_index(max_elements=len(rows), M=M, ef_construction=ef_construction, random_seed=seed + 1)
+        self._graph.set_num_threads(n_jobs)
+        self.set_rows(np.arange(len(rows), dtype=np.int32), rows)
+
+    def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None:
+        self._graph.add_items(rows, labels)
+
+    def query(self, x: Floats, k: int, probes: int | None) -> NDArray[Any]:
+        self._graph.set_ef(max(k, probes or 64))
+        labels: NDArray[Any] = self._graph.knn_query(x, k)[0]
+        return labels.astype(np.int64)
+
+
+class FaissBackend:
+    """faiss: an inverted file over coarse clusters. probes is its nprobe."""
+
+    def __init__(self, rows: Floats, n_jobs: int = 1, seed: int = 0, lists: int | None = None) -> None:
+        faiss: Any = import_module("faiss")
+        faiss.omp_set_num_threads(n_jobs)
+        n, d = rows.shape
+        self._quantizer = faiss.IndexFlatIP(d)
+        lists = lists or max(1, min(int(4 * np.sqrt(n)), n // 40))
+        self._file = faiss.IndexIVFFlat(self._quantizer, d, lists, faiss.METRIC_INNER_PRODUCT)
+        self._file.cp.seed = seed + 1
+        self._file.train(np.ascontiguousarray(rows))
+        self.set_rows(np.arange(n, dtype=np.int32), rows)
+
+    def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None:
+        if self._file.ntotal:
+            self._file.remove_ids(labels.astype(np.int64))
+        self._file.add_with_ids(np.ascontiguousarray(rows), labels.astype(np.int64))
+
+    def query(self, x: Floats, k: int, probes: int | None) -> NDArray[Any]:
+        self._file.nprobe = probes or 16
+        labels: NDArray[Any] = self._file.search(np.ascontiguousarray(x), k)[1]
+        return labels
+
+
+BACKENDS: dict[str, Any] = {"hnswlib": HnswBackend, "faiss": FaissBackend}
+
+
+class BackendIndex(_Index):
+    """A library for nearest neighbours behind the questions of :class:`SearchIndex`. Its answers are never proven.
+
+    backend : "hnswlib" or "faiss" (where installed), or a function of (rows, n_jobs, seed) that gives a
+    :class:`Backend`. probes is what the library has in its place (ef, nprobe). Messages and exclusions are taken into
+    account by asking for as many labels more and scoring again.
+    """
+
+    def __init__(self, rows: ArrayLike, backend: Any = "hnswlib", *, n_jobs: int = 1, seed: int = 0) -> None:
+        self._rows = as_rows(rows).copy()
+        if not self._rows.size:
+            raise ModelError("an index needs at least one row and one column")
+        self.shape = (int(self._rows.shape[0]), int(self._rows.shape[1]))
+        if isinstance(backend, str) and backend not in BACKENDS:
+            raise SettingsError(f"backend must be one of {', '.join(BACKENDS)}, or a function, not {backend!r}")
+        make = BACKENDS[backend] if isinstance(backend, str) else backend
+        try:
+            self.backend: Backend = make(self._rows, n_jobs, seed)
+        except ImportError as error:
+            raise SettingsError(f"{error.name} is not installed: pip install fginfer[search]") from None
+
+    def set_rows(self, labels: ArrayLike, rows: ArrayLike) -> None:
+        """Row labels[i] becomes rows[i]."""
+        which, table = as_labels(labels, self.shape[0]), as_rows(np.atleast_2d(rows), self.shape[1])
+        if len(which) != len(table):
+            raise ModelError(f"{len(which)} labels, but {len(table)} rows")
+        last = np.unique(which[::-1], return_index=True)[1]  # of a label listed twice the last counts
+        which, table = which[::-1][last], table[::-1][last]
+        self._rows[which] = table
+        self.backend.set_rows(np.ascontiguousarray(which), np.ascontiguousarray(table))
+
+    def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
+        scores = x @ self._rows.T
+        return np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)
+
+    def _search(
+        self, x: Floats, k: int, probes: int | None, messages: Messages | None, excluded: Lists | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
+        sizes = [np.diff(part[0]).max(initial=0) for part in (messages, excluded) if part is not None]
+        found = self.backend.query(x, min(k + int(sum(sizes)), self.shape[0]), probes)
+        labels, values = np.full((len(x), k), -1, np.int32), np.full((len(x), k), -inf)
+        for i, row in enumerate(found):
+            which = row[row >= 0]
+            message = _part(messages, i)
+            which = np.union1d(which, message[0])
+            if excluded is not None:
+                which = np.setdiff1d(which, excluded[1][excluded[0][i] : excluded[0][i + 1]])
+            scores = (self._rows[which] @ x[i]).astype(np.float64)
+            scores[np.isin(which, message[0])] -= message[1][np.isin(message[0], which)]
+            best = np.lexsort((which, -scores))[:k]
+            labels[i, : len(best)], values[i, : len(best)] = which[best], scores[best]
+        return labels, values, np.zeros(len(x), np.uint8)
+
+
+def _part(messages: Messages | None, i: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    if messages is None:
+        return np.zeros(0, np.int32), np.zeros(0)
+    part = slice(messages[0][i], messages[0][i + 1])
+    return messages[1][part], messages[2][part]

@@ -1,0 +1,257 @@
+"""Maximum inner-product search: the index against a plain sort of all scores, updates between queries, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fginfer.errors import ModelError, SettingsError
+from fginfer.oracles import BackendIndex, SearchIndex
+
+
+def plain(rows: np.ndarray, x: np.ndarray, k: int, message: dict[int, float], excluded: list[int]) -> list[int]:
+    """The answer from all scores: stable sort, so ties go to the lowest label."""
+    scores = (rows @ x).astype(np.float64)
+    for label, value in message.items():
+        scores[label] -= value
+    scores[list(excluded)] = -np.inf
+    order = [int(a) for a in np.argsort(-scores, kind="stable")[:k]]
+    return [a if scores[a] > -np.inf else -1 for a in order]
+
+
+@st.composite
+def problems(draw: Any) -> tuple[np.random.Generator, np.ndarray, int]:
+    """Rows of small integers: their products are exact in single precision, and full of ties."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n, d = draw(st.integers(1, 70)), draw(st.integers(1, 20))
+    span = draw(st.sampled_from([1, 2, 40]))
+    rows = rng.integers(-span, span + 1, (n, d)).astype(np.float32)
+    if draw(st.booleans()):
+        rows[rng.random(n) < 0.3] = 0
+    return rng, rows, draw(st.integers(0, n))
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.data())
+def test_exact_search_is_the_dense_scan(problem: Any, data: Any) -> None:
+    rng, rows, clusters = problem
+    n, d = rows.shape
+    index = SearchIndex(rows, clusters=clusters, rounds=2, n_jobs=data.draw(st.integers(1, 2)))
+    for _ in range(3):
+        x = rng.integers(-3, 4, (5, d)).astype(np.float32)
+        k = int(rng.integers(1, n + 1))
+        size = int(rng.integers(0, n + 1))
+        messages = [{int(a): float(rng.integers(-9, 10)) for a in rng.permutation(n)[:size]} for _ in x]
+        excluded = [rng.permutation(n)[: int(rng.integers(0, n + 1))].tolist() for _ in x]
+        found = index.search(x, k, messages=messages, excluded=excluded)
+        scanned = index.scan(x, k, messages=messages, excluded=excluded)
+        assert found.proven.all()
+        assert (found.labels == scanned.labels).all()
+        assert (found.values == scanned.values).all()
+        for i in range(len(x)):
+            assert found.labels[i].tolist() == plain(rows, x[i], k, messages[i], excluded[i])
+        some = index.search(x, k, probes=1, messages=messages, excluded=excluded)
+        for i in np.flatnonzero(some.proven):
+            assert some.labels[i].tolist() == found.labels[i].tolist()
+        update(rng, rows, index)
+        if rng.random() < 0.2:
+            index.rebuild()
+
+
+def update(rng: np.random.Generator, rows: np.ndarray, index: SearchIndex) -> None:
+    """Rows, and single entries, change; some listed twice."""
+    n, d = rows.shape
+    labels = rng.integers(0, n, 6)
+    new = rng.integers(-3, 4, (6, d)).astype(np.float32)
+    index.set_rows(labels, new)
+    for label, row in zip(labels, new, strict=True):
+        rows[label] = row
+    labels, columns, values = rng.integers(0, n, 4), rng.integers(0, d, 4), rng.integers(-3, 4, 4)
+    index.set_entries(labels, columns, values)
+    for label, column, value in zip(labels, columns, values, strict=True):
+        rows[label, column] = value
+    labels = rng.permutation(n)[:3]
+    rows[labels] += 1
+    index.refresh(labels, rows)
+    assert (index.rows() == rows).all()
+
+
+def gaussian(n: int, d: int, seed: int = 0, groups: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, d))
+    if groups:
+        rows = rng.standard_normal((groups, d))[rng.integers(0, groups, n)] + 0.2 * rows
+    return rows.astype(np.float32)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e15])
+@pytest.mark.parametrize("groups", [0, 40])
+def test_real_rows_of_any_size(scale: float, groups: int) -> None:
+    rows = gaussian(3000, 24, groups=groups) * np.float32(scale)
+    x = rows[::100] + np.float32(0.1 * scale) * gaussian(30, 24, 1)
+    index = SearchIndex(rows)
+    for k in (1, 7, 100):
+        found, scanned = index.search(x, k), index.scan(x, k)
+        assert (found.labels == scanned.labels).all()
+        assert (found.values == scanned.values).all()
+        assert np.allclose(found.values, np.sort(x.astype(float) @ rows.T.astype(float))[:, ::-1][:, :k], rtol=1e-4)
+
+
+def test_few_rows_are_touched_where_they_are_clustered() -> None:
+    rows = gaussian(20000, 16, groups=400)
+    index = SearchIndex(rows)
+    found = index.search(rows[:200], 10)
+    counts = index.counts
+    assert found.proven.all()
+    assert counts.scanned == 0
+    assert counts.rows_touched < 0.1 * 200 * len(rows)
+
+
+def test_isotropic_rows_end_as_a_scan() -> None:
+    rows = gaussian(4000, 64)
+    index = SearchIndex(rows)
+    index.search(gaussian(300, 64, 1), 5)
+    assert index.counts.scanned > 250  # and later queries do not even try, but for a few
+    before = index.counts.rows_touched
+    index.search(gaussian(320, 64, 2), 5)
+    assert index.counts.rows_touched - before < 1.2 * 320 * len(rows)
+
+
+def test_answers_do_not_depend_on_threads() -> None:
+    rows, x = gaussian(5000, 20, groups=50), gaussian(77, 20, 3)
+    one, four = SearchIndex(rows, seed=5), SearchIndex(rows, seed=5, n_jobs=4)
+    for probes in (None, 1, 8):
+        a, b = one.search(x, 40, probes=probes), four.search(x, 40, probes=probes)
+        assert (a.labels == b.labels).all()
+        assert (a.values == b.values).all()
+        assert (a.proven == b.proven).all()
+
+
+def test_recall_grows_with_probes_and_can_be_asked_for() -> None:
+    rows = gaussian(8000, 32, groups=200)
+    index, x = SearchIndex(rows), rows[:100] + 0.2 * gaussian(100, 32, 4)
+    recalls = [index.recall(x, 10, probes=p) for p in (1, 4, 1000)]
+    assert recalls[0] <= recalls[1] <= recalls[2] == 1.0
+    probes = index.tune(x, 10, recall=0.9)
+    assert index.recall(x, 10, probes=probes) >= 0.9
+    assert probes < index.clusters / 4
+
+
+def test_updates_that_drift_keep_recall() -> None:
+    """Every row becomes another one in small steps; the clusters follow."""
+    rows, goal = gaussian(4000, 24, groups=80), gaussian(4000, 24, 9, groups=80)
+    index = SearchIndex(rows)
+    for step in range(10):
+        now = (rows + (goal - rows) * np.float32((step + 1) / 10)).astype(np.float32)
+        index.refresh(np.arange(4000), now)
+    fresh = SearchIndex(goal)
+    x = goal[:100]
+    assert index.counts.rows_moved > 1000
+    assert index.recall(x, 10, probes=8) > fresh.recall(x, 10, probes=8) - 0.15
+    index.rebuild()
+    assert (index.search(x, 3).labels == fresh.search(x, 3).labels).all()
+
+
+def test_bad_input_is_told_before_any_work() -> None:
+    rows = gaussian(20, 4)
+    index = SearchIndex(rows)
+    bad = rows.copy()
+    bad[3, 1] = np.nan
+    for wrong in (bad, rows[:0], np.zeros((3, 0)), rows[0], [["a"]]):
+        with pytest.raises(ModelError):
+            SearchIndex(wrong)
+    for clusters in (-1, 21):
+        with pytest.raises(SettingsError, match="clusters"):
+            SearchIndex(rows, clusters=clusters)
+    with pytest.raises(SettingsError, match="threads"):
+        SearchIndex(rows, n_jobs=0)
+    with pytest.raises(ModelError, match="21 labels are wanted of 20 rows"):
+        index.search(rows[0], 21)
+    with pytest.raises(ModelError, match="0 labels"):
+        index.search(rows[0], 0)
+    with pytest.raises(ModelError, match="4 columns"):
+        index.search(np.zeros(5))
+    with pytest.raises(ModelError, match="NaN"):
+        index.search([np.inf, 0, 0, 0])
+    with pytest.raises(SettingsError, match="probes"):
+        index.search(rows[0], probes=0)
+    with pytest.raises(ModelError, match=r"0 \.\. 19"):
+        index.search(rows[0], excluded=[20])
+    with pytest.raises(ModelError, match="one finite value"):
+        index.search(rows[0], messages={3: np.nan})
+    with pytest.raises(ModelError, match="one finite value"):
+        index.search(rows[0], messages=([3, 3], [1.0, 2.0]))
+    with pytest.raises(ModelError, match="2 messages"):
+        index.search(rows[:2], messages=[None])
+    with pytest.raises(ModelError, match="NaN"):
+        index.set_rows([1], [[np.nan, 0, 0, 0]])
+    with pytest.raises(ModelError, match=r"0 \.\. 19"):
+        index.set_rows([-1], rows[:1])
+    with pytest.raises(ModelError, match="columns"):
+        index.set_rows([1], np.zeros((1, 3)))
+    with pytest.raises(ModelError):
+        index.set_entries([1], [4], [0.0])
+    with pytest.raises(ModelError):
+        index.set_entries([1], [1], [np.inf])
+    assert (index.rows() == rows).all()
+
+
+def test_no_queries_and_all_excluded() -> None:
+    rows = gaussian(20, 4)
+    index = SearchIndex(rows)
+    assert index.search(np.zeros((0, 4)), 3).labels.shape == (0, 3)
+    found = index.search(rows[0], 2, excluded=list(range(1, 20)))
+    assert found.labels.tolist() == [0, -1]
+    assert found.values[1] == -np.inf
+    assert index.memory > rows.nbytes
+
+
+class FakeBackend:
+    """A library that knows all rows and answers by sorting them, from the worst end when asked to be careless."""
+
+    def __init__(self, rows: np.ndarray, n_jobs: int, seed: int) -> None:
+        self.rows = np.zeros_like(rows)
+        self.set_rows(np.arange(len(rows)), rows)
+
+    def set_rows(self, labels: np.ndarray, rows: np.ndarray) -> None:
+        self.rows[labels] = rows
+
+    def query(self, x: np.ndarray, k: int, probes: int | None) -> np.ndarray:
+        order = np.argsort(-(x @ self.rows.T), axis=1, kind="stable")
+        return order[:, -k:] if probes == 1 else order[:, :k]
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_back_ends_take_messages_exclusions_and_updates(problem: Any) -> None:
+    rng, rows, _ = problem
+    n, d = rows.shape
+    index = BackendIndex(rows, FakeBackend)
+    labels, new = rng.integers(0, n, 3), rng.integers(-3, 4, (3, d)).astype(np.float32)
+    index.set_rows(labels, new)
+    for label, row in zip(labels, new, strict=True):
+        rows[label] = row
+    x = rng.integers(-3, 4, (4, d)).astype(np.float32)
+    k = int(rng.integers(1, n + 1))
+    messages = [{int(a): float(rng.integers(-9, 10)) for a in rng.permutation(n)[:5]} for _ in x]
+    excluded = [rng.permutation(n)[:4].tolist() for _ in x]
+    found = index.search(x, k, messages=messages, excluded=excluded)
+    assert not found.proven.any()
+    for i in range(len(x)):
+        assert found.labels[i].tolist() == plain(rows, x[i], k, messages[i], excluded[i])
+    assert index.recall(x, k) == 1.0
+
+
+def test_back_ends_tell_their_recall_and_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = gaussian(50, 6)
+    assert BackendIndex(rows, FakeBackend).recall(rows, 5, probes=1) == 0.0
+    with pytest.raises(SettingsError, match="hnswlib, faiss"):
+        BackendIndex(rows, "annoy")
+    for name, module in (("hnswlib", "hnswlib"), ("faiss", "faiss")):
+        monkeypatch.setitem(__import__("sys").modules, module, None)
+        with pytest.raises(SettingsError, match=f"{module} is not installed"):
+            BackendIndex(rows, name)
