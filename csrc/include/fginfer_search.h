@@ -1,17 +1,18 @@
 /*
  * fginfer_search.h - maximum inner-product search: the labels with the largest <row_k, x> - message(k).
  *
- * Rows are single precision and change. They lie in clusters around unit vectors; of every row two numbers are kept, its
- * extent along its cluster's direction c and away from it, w = a c + r with |r| = b, so that
+ * Rows are single precision and change. They lie in clusters around unit vectors; of every row two numbers are kept,
+ * its extent along its cluster's direction c and away from it, w = a c + r with |r| = b, so that
  *
  *     <w, x>  <=  a <c, x> + b sqrt(|x|^2 - <c, x>^2)
  *
  * bounds a row in two multiplications, and the extremes of a and b bound a cluster. Exact search visits clusters in the
  * order of their bounds until no bound reaches the result; where bounds do not help (isotropic rows in many dimensions)
- * it goes over to a dense scan of four queries at a time. Approximate search visits the clusters that promise most.
+ * it goes over to a dense scan that many queries share. Approximate search visits the clusters that promise most.
  *
  * Inner products are sums in one fixed order (see base/kernels_dots.h), whichever way a row is reached, and ties go to
- * the lowest label: exact answers are those of a dense scan bit for bit, and no answer depends on the number of threads.
+ * the lowest label: exact answers are those of a dense scan bit for bit, and no answer depends on the number of
+ * threads.
  */
 #ifndef FGINFER_SEARCH_H
 #define FGINFER_SEARCH_H
@@ -34,8 +35,8 @@ fgi_rc fgi_search_create(int64_t n, int32_t d, int64_t stride, const float *rows
 void fgi_search_free(fgi_search *s);
 
 /* Row labels[i] becomes rows + i * stride. O(d) a row; O(clusters * d) for one that has moved by more than a quarter of
- * its length since it was last assigned, which then gets the cluster that fits it now. When as many rows have done so as
- * there are, the clusters are made anew. A label may be listed twice: the last one counts. */
+ * its length since it was last assigned, which then gets the cluster that fits it now. When as many rows have done so
+ * as there are, the clusters are made anew. A label may be listed twice: the last one counts. */
 fgi_rc fgi_search_set_rows(
     fgi_search *s, int64_t n, const int32_t *labels, int64_t stride, const float *rows, fgi_error *err);
 /* The same, with row labels[i] read from all + labels[i] * stride: for a matrix that was changed at some rows. */
