@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from pathlib import Path
 
 os.environ["MPLBACKEND"] = "Agg"
 
 import fginfer
+
+
+def list_benchmarks() -> None:
+    """The page of benchmarks, from the opening words of each script."""
+    here = Path(__file__).parent
+    rows = []
+    for path in sorted((here.parent / "bench").glob("*.py")):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        usage = [line.strip() for line in text.splitlines() if line.strip().startswith("python bench/")]
+        if usage:
+            rows.append(f"## `bench/{path.name}`\n\n{text.splitlines()[0]}\n\n```\n" + "\n".join(usage) + "\n```\n")
+    (here / "how" / "benchmarks_list.md").write_text("\n".join(rows))
+
+
+list_benchmarks()
 
 project = "fginfer"
 author = "The fginfer authors"
@@ -22,7 +39,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["gallery/README.rst", "sg_execution_times.rst"]
+exclude_patterns = ["gallery/README.rst", "sg_execution_times.rst", "how/benchmarks_list.md"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 

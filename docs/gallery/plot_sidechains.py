@@ -2,8 +2,8 @@
 Side chains of a protein
 ========================
 
-Each residue chooses one of its rotamers; neighbours in space must not collide. A generated molecule: the labels are angles,
-a collision costs much, and each residue has angles it prefers.
+Each residue chooses one of its rotamers; neighbours in space must not collide. A generated molecule: the
+labels are angles, collision costs much, and each residue has angles it prefers.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Depth from two images
 =====================
 
-A generated pair in the manner of the Middlebury sets: each pixel of the left image is found again, some pixels further left,
-in the right one. The label of a pixel is that distance, its disparity; near things have a large one.
+A generated pair in the manner of the Middlebury sets: each pixel of the left image is found again, some
+pixels further left, in the right one. The label of a pixel is that distance, its disparity; near things have
+a large one.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Sudoku and colouring: hard constraints
 ======================================
 
-A state with score minus infinity is forbidden. Two cells of a row, column or block must differ: one shared table says so
-for all pairs.
+A state with score minus infinity is forbidden. Two cells of a row, column or block must differ: one shared
+table says so for all pairs.
 """
 
 import itertools
