@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from pathlib import Path
+from typing import Any
 
 os.environ["MPLBACKEND"] = "Agg"
 
@@ -74,3 +75,12 @@ html_theme_options = {
     "navigation_with_keys": False,
 }
 html_sidebars = {"index": []}
+
+
+def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Absolute values are written |x| in docstrings; reStructuredText would look for a substitution."""
+    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|") for line in lines]
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", escape_bars, priority=400)
