@@ -41,7 +41,7 @@ def sorted_states(
 def test_n_best(data: st.DataObject, kind: str) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 18), min_size=2, max_size=2)))
     if kind == "ternary":
-        shape = tuple(min(n, 7) for n in shape) + (5,)
+        shape = (*tuple(min(n, 7) for n in shape), 5)
     a, b = np.indices(shape[:2])
     table = data.draw(tables(shape))
     graph = FactorGraph(shape)
@@ -101,7 +101,8 @@ def test_batches_are_single_questions() -> None:
     table = UpdatableTable((40, 40), graph.table(shared), threads=2)
     found = three.ask(factors, batch, excluded=excluded, hints=hints, n_best=3)
     again = one.ask(factors, batch, excluded=excluded, n_best=3)
-    assert np.array_equal(found.states, again.states) and np.array_equal(found.values, again.values)
+    assert np.array_equal(found.states, again.states)
+    assert np.array_equal(found.values, again.values)
     changing = table.ask(n, batch, excluded=excluded)
     for k in range(n):
         two = given_messages[2 * k : 2 * k + 2]
@@ -110,7 +111,8 @@ def test_batches_are_single_questions() -> None:
         assert [np.ravel_multi_index(s.state, (40, 40)) for s in single if s.state] == found.states[k].tolist()
         assert [s.value for s in single] == found.values[k].tolist()
         assert table.argmax(two, excluded=without).value == changing.values[k]
-    assert three.work["calls"] == n and three.work["scans"] == 0
+    assert three.work["calls"] == n
+    assert three.work["scans"] == 0
     with pytest.raises(ModelError, match="factors must be"):
         one.ask([3])
     with pytest.raises(ModelError, match="begin must be"):
@@ -159,7 +161,7 @@ def test_scaling_costs_nothing() -> None:
     assert table.touched - before < 20_000
 
 
-# ---- inner products ---------------------------------------------------------------------------------------------------
+# ---- inner products ----
 
 
 def plain_scores(w: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -210,7 +212,8 @@ def test_inner_products_are_live_and_take_updates() -> None:
     changing.scale(0.5)
     dense.scale(0.5)
     assert dense.argmax([1.0, 1.0]) == changing.argmax([1.0, 1.0]) == Argmax((2,), 0.5)
-    assert changing[2, 1] == 0.5 and changing[0, 0] == 0.0
+    assert changing[2, 1] == 0.5
+    assert changing[0, 0] == 0.0
     changing.set(2, 1, 0.0)
     assert changing.nonzeros == 0
     changing.scale(0.0)
