@@ -46,8 +46,8 @@ static inline double *fgi_sets_weight(const fgi_gdmm_sets *g, int32_t l, int32_t
     return g->L->w + g->L->unary + (int64_t)l * g->L->data.n_labels + m;
 }
 
-/* Scores, truth, masses of example i in g->scores, truth, X, listed, and the best labels that are not listed in g->found;
- * and back to nothing. Of several parts of the labels, only one and the listed labels are scored. */
+/* Scores, truth, masses of example i in g->scores, truth, X, listed, and the best labels that are not listed in
+ * g->found; and back to nothing. Of several parts of the labels, only one and the listed labels are scored. */
 fgi_rc fgi_sets_open(fgi_gdmm_sets *g, int32_t i, int32_t part, int32_t parts);
 void fgi_sets_close(fgi_gdmm_sets *g, int32_t i);
 /* The lists of an example; 0: out of memory. */
