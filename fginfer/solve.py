@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from fginfer.cluster import cluster_map
 from fginfer.core import clock
 from fginfer.core.door import VERSION
 from fginfer.crew import Crew
@@ -97,12 +98,25 @@ def _run(solver: Solver, seconds: float | None, callback: Callback | None) -> No
 
 
 def solve_many(
-    graphs: Iterable[FactorGraph], method: str | None = None, *, workers: int | None = None, **settings: Any
+    graphs: Iterable[FactorGraph],
+    method: str | None = None,
+    *,
+    workers: int | None = None,
+    client: Any = None,
+    **settings: Any,
 ) -> list[Result]:
     """Solves independent graphs on a pool of threads (the core works outside the interpreter lock); results in order.
 
-    `settings` are those of solve. The results are those of solve one by one, whatever the number of workers.
+    `settings` are those of solve. The results are those of solve one by one, whatever the number of workers. With a
+    `client` (a dask.distributed.Client, or the address of a scheduler) the graphs are spread over a cluster; what a
+    lost worker had under way is done again by another one. There is no callback then.
     """
+    if client is not None:
+        if settings.get("callback") is not None:
+            raise SettingsError("a callback cannot be called from the workers of a cluster")
+        work = partial(_solve_there, method, settings)
+        answers = dict(cluster_map(work, list(graphs), client))
+        return [answers[k] for k in range(len(answers))]
     stop = Event()
     given: Callback | None = settings.pop("callback", None)
 
@@ -123,3 +137,7 @@ def solve_many(
         crew.close()
         for task in tasks:
             task.wait()
+
+
+def _solve_there(method: str | None, settings: dict[str, Any], graph: FactorGraph) -> Result:
+    return solve(graph, method, **settings)

@@ -41,6 +41,11 @@ def register(subparsers: Any) -> None:
         "--gap", type=float, default=1e-6, metavar="G", help="our methods stop at this gap (default 1e-6)"
     )
     parser.add_argument("--no-evidence", action="store_true", help="ignore evidence files beside the models")
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="spread the runs over a Dask cluster (tcp://host:8786); its workers see the files",
+    )
     parser.add_argument("--out", metavar="DIR", help="write results.csv, results.json and report.html there")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
     parser.set_defaults(run=run)
@@ -85,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         gap=args.gap,
         missing=missing,
         evidence=not args.no_evidence,
+        scheduler=args.scheduler,
         report=(lambda run: None) if args.json else (lambda run: print(_row(run), flush=True)),
     )
     if args.json:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from fginfer.cluster import cluster_map
 from fginfer.compare.peers import PEERS
 from fginfer.errors import SettingsError
 from fginfer.methods import available_methods
@@ -138,6 +139,20 @@ def _run(job: dict[str, Any], file: str, repeat: int) -> Run:
     )
 
 
+Job = tuple[dict[str, Any], str, int]  # what the worker is told; the file as named; the number of the repeat
+
+
+def _answers(jobs: list[Job], scheduler: Any) -> Iterator[tuple[int, Run]]:
+    if scheduler is None:
+        yield from ((k, _run(*job)) for k, job in enumerate(jobs))
+    else:
+        yield from cluster_map(_run_job, jobs, scheduler)
+
+
+def _run_job(job: Job) -> Run:
+    return _run(*job)
+
+
 def compare(
     files: Iterable[str | Path],
     methods: Sequence[str],
@@ -150,9 +165,14 @@ def compare(
     missing: dict[str, str] | None = None,
     evidence: bool = True,
     report: Callable[[Run], None] = lambda run: None,
+    scheduler: Any = None,
 ) -> Comparison:
-    """Runs every method on every file, one at a time; repeats differ by the seed. Uses evidence files beside models."""
-    runs = []
+    """Runs every method on every file, one at a time; repeats differ by the seed. Uses evidence files beside models.
+
+    With a `scheduler` (the address of a Dask scheduler, or a Client) the runs are spread over a cluster whose workers
+    see the same files; start one worker a core, so that runs do not disturb each other.
+    """
+    jobs = []
     for file in files:
         path = Path(file)
         found = evidence_of(path) if evidence else None
@@ -167,7 +187,10 @@ def compare(
                     "threads": threads,
                     "gap": gap,
                 }
-                runs.append(_run(job, str(file), k))
-                report(runs[-1])
+                jobs.append((job, str(file), k))
+    runs: list[Run | None] = [None] * len(jobs)
+    for k, run in _answers(jobs, scheduler):
+        runs[k] = run
+        report(run)
     settings = {"time_limit": time_limit, "repeat": repeat, "seed": seed, "threads": threads, "gap": gap}
-    return Comparison(tuple(runs), dict(missing or {}), settings)
+    return Comparison(tuple(run for run in runs if run is not None), dict(missing or {}), settings)
