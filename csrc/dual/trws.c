@@ -27,7 +27,7 @@
  * Nodes with few labels, as many as their neighbours, are left to dual/trws_few.c where the machine has it: same
  * results, less overhead.
  *
- * The sweep is sequential by nature: one thread, whatever settings.threads says. */
+ * Several threads share a sweep, see dual/trws_threads.c: same results. */
 #include <string.h>
 #include "dual/progress.h"
 #include "solver.h"
@@ -246,7 +246,7 @@ static double send_binary(const fgi_model *m, const trws *s, edge *e, int to_hi,
 }
 
 /* Sends the edge's message from node i onwards and returns the maximum taken out of it. */
-static double send(const fgi_model *m, trws *s, edge *e, int to_hi, double weight) {
+double fgi_trws_send(const fgi_model *m, trws *s, edge *e, int to_hi, double weight) {
     const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
     if (from == 2 && to == 2 && e->form == FGI_TRWS_DENSE) return send_binary(m, s, e, to_hi, weight);
     double *message = s->messages + e->message;
@@ -284,8 +284,14 @@ static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *
     }
 }
 
-/* visit() for two labels. */
-static void visit_binary(const fgi_model *m, trws *s, int32_t i, int decode) {
+static void decode(trws *s, int32_t i, int32_t label, double score) {
+    s->labels[i] = label;
+    if (s->decoded) s->decoded[i] = score;
+    else fgi_sum_add(&s->progress.decoded, score);
+}
+
+/* add_up() for two labels. */
+static void add_up_binary(const fgi_model *m, trws *s, int32_t i, int decoding) {
     const double *theta = fgi_unary(m, i);
     double later0 = 0, later1 = 0, earlier0 = 0, earlier1 = 0;
     for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) {
@@ -300,22 +306,21 @@ static void visit_binary(const fgi_model *m, trws *s, int32_t i, int decode) {
     }
     s->hat[0] = later0 + theta[0] + earlier0;
     s->hat[1] = later1 + theta[1] + earlier1;
-    if (!decode) return;
+    if (!decoding) return;
     double given[2] = {theta[0], theta[1]};
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
         const edge *e = &s->edges[s->earlier[k]];
         add_slice(m, e, s->labels[e->lo], given);
     }
     int32_t best = given[1] + later1 > given[0] + later0;
-    s->labels[i] = best;
-    fgi_sum_add(&s->progress.decoded, given[best]);
+    decode(s, i, best, given[best]);
 }
 
 /* hat_i; in the forward sweep also the label of node i, whose choice needs most of the same sums. */
-static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
+static void add_up(const fgi_model *m, trws *s, int32_t i, int decoding) {
     const int32_t n = m->s->cards[i];
     if (n == 2) {
-        visit_binary(m, s, i, decode);
+        add_up_binary(m, s, i, decoding);
         return;
     }
     const size_t bytes = (size_t)n * sizeof(double);
@@ -323,7 +328,7 @@ static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
     memset(s->hat, 0, bytes);
     for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++)
         s->k->add(s->hat, s->messages + s->edges[k].message, n);
-    if (decode) {
+    if (decoding) {
         memcpy(s->given, theta, bytes);
         for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
             const edge *e = &s->edges[s->earlier[k]];
@@ -332,8 +337,7 @@ static void visit(const fgi_model *m, trws *s, int32_t i, int decode) {
         int32_t best = 0; /* given + messages from later nodes; ties go to the lowest label */
         for (int32_t a = 1; a < n; a++)
             if (s->given[a] + s->hat[a] > s->given[best] + s->hat[best]) best = a;
-        s->labels[i] = best;
-        fgi_sum_add(&s->progress.decoded, s->given[best]);
+        decode(s, i, best, s->given[best]);
     }
     s->k->add(s->hat, theta, n);
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
@@ -348,43 +352,76 @@ static edge *outgoing(const trws *s, int32_t i, int forward, int64_t k) {
     return &s->edges[forward ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
 }
 
+static double node_weight(const trws *s, int32_t i) {
+    const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
+                  n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+    return 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
+}
+
+/* hat_i with its maximum taken out. Returns 0 if that is -INFINITY. */
+static int begin_node(const fgi_model *m, trws *s, int32_t i, int64_t n_send) {
+    const int forward = s->stage == FORWARD;
+    for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, outgoing(s, i, forward, k));
+    fgi_trws_enter(s, i);
+    add_up(m, s, i, forward);
+    double top = s->k->max(s->hat, m->s->cards[i]);
+    fgi_trws_take(&s->progress, s->record, i, 0, top);
+    if (top == -INFINITY) return 0;
+    s->k->shift(s->hat, top, m->s->cards[i]);
+    s->done = 0;
+    s->tops = 0;
+    return 1;
+}
+
+/* The next message of node i; returns its maximum. */
+static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, double weight) {
+    const int forward = s->stage == FORWARD;
+    edge *e = outgoing(s, i, forward, s->done++);
+    if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
+    const double top = fgi_trws_send(m, s, e, forward, weight);
+    s->tops += top;
+    if (top == -INFINITY) fgi_progress_take(&s->progress, top);
+    const int64_t n_lo = m->s->cards[e->lo], n_hi = m->s->cards[e->hi];
+    s->work += e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
+    return top;
+}
+
+int fgi_trws_visit(const fgi_model *m, trws *s, int32_t i) {
+    const int64_t *begin = s->stage == FORWARD ? s->later_begin : s->earlier_begin, n_send = begin[i + 1] - begin[i];
+    if (!begin_node(m, s, i, n_send)) return 0;
+    const double weight = node_weight(s, i);
+    while (s->done < n_send)
+        if (send_next(m, s, i, n_send, weight) == -INFINITY) return 0;
+    fgi_trws_take(&s->progress, s->record, i, 1, s->tops);
+    return 1;
+}
+
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
  * it early. */
 static int sweep(const fgi_model *m, trws *s, double deadline) {
     const fgi_structure *st = m->s;
-    const int forward = s->stage == FORWARD;
+    const int forward = s->stage == FORWARD, in_waves = s->team ? fgi_trws_sweep_in_waves(m, s, deadline) : -1;
+    if (in_waves >= 0) return in_waves;
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
-        while (s->node < st->n_vars && s->few[forward ? s->node : st->n_vars - 1 - s->node]) {
+        while (s->node < st->n_vars && s->few[fgi_trws_node(m, s, s->node)]) {
             if (!s->visit_few(m, s)) return 1;
             if (out_of_time(s, 0, deadline)) return 0;
         }
         if (s->node == st->n_vars) break;
-        const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node);
+        const int32_t i = fgi_trws_node(m, s, s->node);
         const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
                       n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
         const int64_t n_send = forward ? n_later : n_earlier;
         if (s->done < 0) {
-            for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, outgoing(s, i, forward, k));
-            visit(m, s, i, forward);
-            double top = s->k->max(s->hat, st->cards[i]);
-            fgi_progress_take(&s->progress, top);
-            if (top == -INFINITY) return 1;
-            s->k->shift(s->hat, top, st->cards[i]);
-            s->done = 0;
-            s->tops = 0;
+            if (!begin_node(m, s, i, n_send)) return 1;
             if (out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
         }
-        const double weight = 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
+        const double weight = node_weight(s, i);
         while (s->done < n_send) {
-            edge *e = outgoing(s, i, forward, s->done++);
-            if (s->done + EDGES_AHEAD <= n_send)
-                prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
-            double top = send(m, s, e, forward, weight);
-            s->tops += top;
-            const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi],
-                          entries = e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
-            if (top == -INFINITY) fgi_progress_take(&s->progress, top);
-            if (top == -INFINITY || out_of_time(s, entries, deadline)) return top == -INFINITY;
+            const int64_t before = s->done;
+            double top = s->team ? fgi_trws_send_together(m, s, i, weight) : 0;
+            if (s->done == before) top = send_next(m, s, i, n_send, weight);
+            if (top == -INFINITY || out_of_time(s, 0, deadline)) return top == -INFINITY;
         }
         fgi_progress_take(&s->progress, s->tops);
     }
@@ -394,8 +431,11 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
 static void begin_sweep(const fgi_solver *solver, trws *s, fgi_trws_stage next, int single) {
     s->stage = next;
     s->node = 0;
+    s->end = solver->model->s->n_vars;
     s->done = -1;
     s->single = single;
+    s->sums = (fgi_trws_sums){{0}, {0}, 0};
+    s->block = -1; /* the constant is a block of its own */
     fgi_progress_begin(&s->progress, solver->model->s->constant);
 }
 
@@ -423,6 +463,10 @@ static int single_is_done(trws *s, int64_t iteration, double bound) {
 /* The end of a sweep: what it found goes to the solver, and the next one begins. */
 static void end_sweep(fgi_solver *solver, trws *s) {
     fgi_info *info = &solver->info;
+    fgi_trws_add_block(&s->sums, &s->progress);
+    s->progress.bound = s->sums.bound;
+    s->progress.decoded = s->sums.decoded;
+    s->progress.magnitude = s->sums.magnitude;
     if (s->progress.bound.forbidden) {
         fgi_solver_bound(solver, -INFINITY);
         info->status = FGI_INFEASIBLE;
@@ -494,8 +538,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
     s->few = fgi_calloc(st->n_vars, sizeof *s->few);
     const int has_bands = fgi_trws_build_bands(st, s);
-    if (!has_bands || !s->few || !s->edges || !s->later_begin || !s->earlier_begin || !s->earlier || !s->messages ||
-        !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
+    if ((solver->pool && !fgi_trws_team_create(solver, s)) || !has_bands || !s->few || !s->edges || !s->later_begin ||
+        !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
@@ -524,6 +568,7 @@ static void trws_destroy(fgi_solver *solver) {
     free(s->bands);
     free(s->band_of);
     free(s->few);
+    fgi_trws_team_free(s->team);
     free(s->rounded);
     free(s->h_f32);
     free(s->out_f32);

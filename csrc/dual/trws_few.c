@@ -226,6 +226,7 @@ typedef struct sweep {
     const float *rounded;
     double *messages;
     int32_t *labels;
+    double *record, *decoded; /* see fgi_trws */
 } sweep;
 
 INLINE_AVX2 vec product(const sweep *s, const fgi_trws_edge *e, int to_hi, vec h, const int weighted, const int K) {
@@ -293,12 +294,13 @@ INLINE_AVX2 int visit(
         double scores[8];
         EACH_PART(p) _mm256_storeu_pd(scores + 4 * p, given.part[p]);
         s->labels[i] = best;
-        fgi_sum_add(&progress->decoded, scores[best]);
+        if (s->decoded) s->decoded[i] = scores[best];
+        else fgi_sum_add(&progress->decoded, scores[best]);
     }
     v4d top = top_of(hat, K);
     double tops = _mm256_cvtsd_f64(top);
-    if (tops == -INFINITY || !forward)
-        fgi_progress_take(progress, tops); /* of the forward sweep's bound nothing else is used */
+    if (tops == -INFINITY || !forward) /* of the forward sweep's bound nothing else is used */
+        fgi_trws_take(progress, s->record, i, 0, tops);
     if (tops == -INFINITY) return 0;
     hat = subtract(hat, top, K);
     const int64_t n_later = later_end - later_edges, n_earlier = earlier_end - earlier_edges;
@@ -321,7 +323,7 @@ INLINE_AVX2 int visit(
         store_message(message, subtract(out, top, K), K);
         tops += _mm256_cvtsd_f64(top);
     }
-    if (!forward) fgi_progress_take(progress, tops);
+    if (!forward) fgi_trws_take(progress, s->record, i, 1, tops);
     return 1;
 }
 
@@ -360,18 +362,21 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         .values = m->t->values,
         .rounded = state->single ? state->rounded : NULL,
         .messages = state->messages,
-        .labels = state->labels};
-    const int look_ahead = state->look_ahead, step = forward ? 1 : -1;
-    const int64_t n = m->s->n_vars;
+        .labels = state->labels,
+        .record = state->record,
+        .decoded = state->decoded};
+    const int look_ahead = state->look_ahead;
+    const int64_t n = state->end;
     int64_t node = state->node, work = state->work;
     int possible = 1;
     for (; node < n && work < FGI_TRWS_CLOCK_WORK; node++) {
-        const int64_t i = forward ? node : n - 1 - node;
+        const int64_t i = fgi_trws_node(m, state, node);
         if (state->few[i] != K) break;
         if (look_ahead && node + 2 * AHEAD < n) {
-            ask_for_edges(&s, i + 2 * AHEAD * step);
-            ask_for_contents(&s, i + AHEAD * step, forward, K);
+            ask_for_edges(&s, fgi_trws_node(m, state, node + 2 * AHEAD));
+            ask_for_contents(&s, fgi_trws_node(m, state, node + AHEAD), forward, K);
         }
+        fgi_trws_enter(state, i);
         possible = visit(&s, &state->progress, (int32_t)i, forward, weighted, K);
         if (!possible) break;
         const int64_t n_edges = s.later_begin[i + 1] - s.later_begin[i] + s.earlier_begin[i + 1] - s.earlier_begin[i];
@@ -402,7 +407,7 @@ static int visit_few(const fgi_model *m, fgi_trws *s) {
         {NULL, NULL, backward_2, backward_3, backward_4, backward_5, backward_6, backward_7, backward_8},
         {NULL, NULL, forward_2, forward_3, forward_4, forward_5, forward_6, forward_7, forward_8}};
     const int forward = s->stage == FORWARD;
-    return passes[forward][s->few[forward ? s->node : m->s->n_vars - 1 - s->node]](m, s);
+    return passes[forward][s->few[fgi_trws_node(m, s, s->node)]](m, s);
 }
 
 fgi_trws_few_visits *fgi_trws_few(const fgi_kernels *k) { return k == &fgi_kernels_scalar ? NULL : visit_few; }

@@ -33,7 +33,15 @@ typedef struct fgi_trws_edge {
 
 typedef enum fgi_trws_stage { COUNT, BUILD, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
 
+/* What a sweep adds up is summed by blocks of nodes, so that several threads can do it in the order of one. */
+enum { FGI_TRWS_BLOCK = 1 << 12 };
+typedef struct fgi_trws_sums {
+    fgi_sum bound, decoded;
+    double magnitude;
+} fgi_trws_sums;
+
 typedef struct fgi_trws fgi_trws;
+typedef struct fgi_trws_team fgi_trws_team;
 /* Visits nodes from s->node on for as long as s->few says so and the clock need not be looked at. Returns 0 if a
  * maximum was -INFINITY. */
 typedef int fgi_trws_few_visits(const fgi_model *m, fgi_trws *s);
@@ -67,8 +75,63 @@ struct fgi_trws {
     int64_t done; /* edges of that node already sent; -1: its sums are not made yet */
     double tops;  /* maxima taken out of those edges */
     int64_t work;
-    fgi_progress progress;
+    fgi_progress progress; /* of the block of nodes under way; of the sweep once that is complete */
+    fgi_trws_sums sums;    /* of the blocks before */
+    int64_t block;
+    /* Several threads: dual/trws_threads.c. */
+    int64_t end;         /* of the places to visit */
+    const int32_t *list; /* the node at each place; NULL: their order */
+    double *record;      /* two per node: what it adds to the bound, which is summed in the order of nodes; NULL: sum */
+    double *decoded;     /* per node: what its label adds to the score */
+    fgi_trws_team *team; /* NULL: one thread */
 };
+
+/* The node at a place of the sweep under way. */
+static inline int32_t fgi_trws_node(const fgi_model *m, const fgi_trws *s, int64_t place) {
+    if (s->list) return s->list[place];
+    return (int32_t)(s->stage == FORWARD ? place : m->s->n_vars - 1 - place);
+}
+
+static inline void fgi_trws_add_sum(fgi_sum *to, const fgi_sum *from) {
+    fgi_sum_add(to, from->sum);
+    fgi_sum_add(to, from->carry);
+    to->forbidden |= from->forbidden;
+}
+
+static inline void fgi_trws_add_block(fgi_trws_sums *to, const fgi_progress *from) {
+    fgi_trws_add_sum(&to->bound, &from->bound);
+    fgi_trws_add_sum(&to->decoded, &from->decoded);
+    to->magnitude += from->magnitude;
+}
+
+/* To be called before a node is visited, unless visits are recorded. */
+static inline void fgi_trws_enter(fgi_trws *s, int64_t node) {
+    if (node / FGI_TRWS_BLOCK == s->block || s->record) return;
+    fgi_trws_add_block(&s->sums, &s->progress);
+    s->progress.bound = s->progress.decoded = (fgi_sum){0};
+    s->progress.magnitude = 0;
+    s->block = node / FGI_TRWS_BLOCK;
+}
+
+/* The two maxima of a node (its own, and the sum of those of its edges) go to the bound, or wait for their turn. */
+static inline void fgi_trws_take(fgi_progress *progress, double *record, int64_t node, int which, double top) {
+    if (record && top > -INFINITY) record[2 * node + which] = top;
+    else fgi_progress_take(progress, top);
+}
+
+/* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And the part of it that is
+ * one edge: its maximum. */
+int fgi_trws_visit(const fgi_model *m, fgi_trws *s, int32_t i);
+double fgi_trws_send(const fgi_model *m, fgi_trws *s, fgi_trws_edge *e, int to_hi, double weight);
+
+/* dual/trws_threads.c: sweeps by several threads, the same to the last bit. */
+int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s); /* 0: no memory */
+void fgi_trws_team_free(fgi_trws_team *t);
+/* A sweep in waves where the graph has them wide enough. 1: complete, 0: the time is over, -1: there are no waves. */
+int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s, double deadline);
+/* The next of the edges that node i sends to, from s->done on, if they are enough work for several threads: their
+ * maxima are added to s->tops, or the first that is -INFINITY is returned. Else 0 edges are sent. */
+double fgi_trws_send_together(const fgi_model *m, fgi_trws *s, int32_t i, double weight);
 
 /* Doubles kept for the message of an edge: whole registers of four where the special case may read and write it. */
 static inline int64_t fgi_trws_message_size(int32_t card_a, int32_t card_b) {

@@ -1,0 +1,131 @@
+"""What a second thread is worth: wall time and CPU time of each thread, for 1, 2, ... threads side by side.
+
+    python bench/threads.py [--methods trws gdmm auto] [--threads 1 2] [--size 1.0] [--repeats 3] [--only grid]
+
+Every run does the same number of iterations and must end with the same score and bound, to the last bit. Wall time is
+the best of the repeats, taken in turns. On a machine that others use, too, look at the last columns: CPU seconds of the
+busiest thread and of all of them; "ideal" is what the wall time would be with a free core for every thread (the
+busiest thread's CPU time), "speed-up" compares wall times and "by CPU" the ideal ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from fginfer import FactorGraph, Potts, Result, Solver
+
+
+def raster(height: int, width: int) -> np.ndarray:
+    index = np.arange(height * width, dtype=np.int32).reshape(height, width)
+    right, down = (index[:, :-1], index[:, 1:]), (index[:-1], index[1:])
+    return np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in (right, down)])
+
+
+def grid(side: int, labels: int, table: Callable[[np.random.Generator], object]) -> FactorGraph:
+    rng = np.random.default_rng(0)
+    edges = raster(side, side)
+    weights = rng.uniform(0.5, 1, len(edges))
+    return FactorGraph.from_arrays(
+        np.full(side**2, labels), rng.normal(size=(side**2, labels)), edges, tables=[table(rng)], weights=weights
+    )
+
+
+def own_tables(n: int, labels: int, edges: np.ndarray) -> FactorGraph:
+    rng = np.random.default_rng(0)
+    tables = rng.normal(size=(len(edges), labels, labels))
+    return FactorGraph.from_arrays(np.full(n, labels), rng.normal(size=(n, labels)), edges, tables=tables)
+
+
+def sparse(n: int) -> FactorGraph:
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, n, (3 * n, 2)).astype(np.int32)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    weights = rng.normal(0, 0.5, len(edges))
+    tables = np.array([[[0.0, 0], [0, 1]], [[0.0, 0], [0, -1]]])
+    return FactorGraph.from_arrays(
+        np.full(n, 2),
+        rng.normal(size=(n, 2)),
+        edges,
+        table_ids=(weights < 0).astype(np.int32),
+        tables=tables,
+        weights=np.abs(weights),
+    )
+
+
+def cases(size: float) -> dict[str, tuple[Callable[[], FactorGraph], int]]:
+    """Makers of models above a million entries, and iterations of trws to run."""
+    side = int(500 * size**0.5)
+    n = int(150 * size**0.5)
+    return {
+        f"grid {side}x{side}, 8 labels, Potts": (lambda: grid(side, 8, lambda _: Potts(0, -1.0)), 12),
+        f"grid {side // 4}x{side // 4}, 40 labels": (lambda: grid(side // 4, 40, lambda r: r.normal(size=(40, 40))), 8),
+        f"grid {side}x{side}, 2 labels, own tables": (lambda: own_tables(side**2, 2, raster(side, side)), 12),
+        f"random, {int(2e5 * size)} binary": (lambda: sparse(int(2e5 * size)), 12),
+        f"complete, {n} x 30 labels": (lambda: own_tables(n, 30, np.stack(np.triu_indices(n, 1), 1)), 8),
+        "chain of 60 x 400 labels": (
+            lambda: own_tables(60, 400, np.stack([np.arange(59), np.arange(1, 60)], 1)),
+            8,
+        ),
+    }
+
+
+def cpu_by_thread() -> dict[str, float]:
+    """CPU seconds of every thread of this process so far (Linux)."""
+    seconds = {}
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        try:
+            seconds[path.parent.name] = int(path.read_text().split()[0]) / 1e9
+        except OSError:  # it has ended meanwhile
+            continue
+    return seconds
+
+
+def timed(graph: FactorGraph, method: str, threads: int, iterations: int) -> tuple[float, list[float], Result]:
+    with Solver(graph, method, threads=threads, gap=0.0) as solver:
+        before, began = cpu_by_thread(), time.perf_counter()
+        solver.run(iterations=iterations)
+        wall, after = time.perf_counter() - began, cpu_by_thread()
+        used = sorted((after[t] - before.get(t, 0.0) for t in after), reverse=True)
+        return wall, used[:threads], solver.result(trace=False, dual=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=["trws", "gdmm", "auto"])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, os.cpu_count() or 1])
+    parser.add_argument("--size", type=float, default=1.0, help="1.0: models of 10^6 to 10^7 entries")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases whose name has this in it")
+    args = parser.parse_args()
+    print(
+        f"{'model':<38}{'method':<7}{'thr':>4}{'wall':>8}{'speed-up':>9}{'ideal':>8}{'by CPU':>8}   CPU of each thread"
+    )
+    for name, (make, iterations) in cases(args.size).items():
+        if args.only not in name:
+            continue
+        graph = make()
+        for method in args.methods:
+            count = iterations if method == "trws" else 30 if method == "auto" else 3 * iterations
+            best: dict[int, tuple[float, list[float], Result]] = {}
+            for _ in range(args.repeats):  # in turns: a busy moment meets all of them
+                for threads in args.threads:
+                    run = timed(graph, method, threads, count)
+                    best[threads] = min(best.get(threads, run), run, key=lambda r: r[0])
+            first = best[args.threads[0]]
+            for threads, (wall, used, result) in best.items():
+                assert (result.score, result.bound) == (first[2].score, first[2].bound), "another answer"
+                print(
+                    f"{name:<38}{method:<7}{threads:>4}{wall:>7.2f}s{first[0] / wall:>8.2f}x{used[0]:>7.2f}s"
+                    f"{first[1][0] / used[0]:>7.2f}x   {' '.join(f'{u:.2f}' for u in used)}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

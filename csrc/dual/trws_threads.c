@@ -1,0 +1,251 @@
+/* dual/trws_threads.c - TRW-S by several threads, the same to the last bit as by one.
+ *
+ * What a visit computes depends on the visits of its neighbours earlier in the sweep alone, so visits that do not
+ * depend on each other may happen at the same time (model/waves.h). Every number is made of the same terms in the same
+ * order; what is summed over nodes (the bound, the score of the decoded labeling) is recorded per node and summed in
+ * the order of nodes when the sweep is complete. Where the graph has no two such nodes for long, as chains and complete
+ * graphs, the messages of one node are shared out instead. */
+#include <string.h>
+#include "dual/trws_state.h"
+#include "model/waves.h"
+#include "solver.h"
+
+enum {
+    TOGETHER = 1 << 20,       /* entries of the edges that are sent together: a millisecond, then the clock */
+    WORTH_A_THREAD = 1 << 15, /* fewer are sent by one thread: waking another takes as long */
+    FIRST_WAVES = 1           /* iteration from which there are waves: the first labeling does not wait for them */
+};
+
+struct fgi_trws_team {
+    fgi_pool *pool;
+    int threads;
+    const fgi_info *info;
+    fgi_trws *workers;   /* the state, with scratch memory of their own */
+    double *scratch;     /* of all workers */
+    fgi_waves *waves[2]; /* backward, forward */
+    int tried;           /* to make them */
+    int64_t next;        /* task of the sweep under way; -1: none has begun */
+    double *record, *decoded;
+    fgi_progress *blocks; /* what is recorded, summed by blocks of nodes */
+    double *tops;         /* of the edges sent together */
+    int64_t tops_capacity;
+};
+
+static int64_t scratch_size(const fgi_structure *st) { return 7 * (int64_t)st->max_card + 1; }
+
+int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
+    fgi_trws_team *t = fgi_calloc(1, sizeof *t);
+    s->team = t;
+    if (!t) return 0;
+    t->pool = solver->pool;
+    t->threads = solver->settings.threads;
+    t->info = &solver->info;
+    t->next = -1;
+    t->workers = fgi_calloc(t->threads, sizeof *t->workers);
+    t->scratch = fgi_alloc(t->threads * scratch_size(solver->model->s), sizeof(double));
+    return t->workers && t->scratch;
+}
+
+void fgi_trws_team_free(fgi_trws_team *t) {
+    if (!t) return;
+    fgi_waves_free(t->waves[0]);
+    fgi_waves_free(t->waves[1]);
+    free(t->workers);
+    free(t->scratch);
+    free(t->record);
+    free(t->decoded);
+    free(t->blocks);
+    free(t->tops);
+    free(t);
+}
+
+/* Workers see the state as it is now. */
+static void brief(const fgi_model *m, const fgi_trws *s) {
+    fgi_trws_team *t = s->team;
+    const int64_t n = m->s->max_card;
+    for (int k = 0; k < t->threads; k++) {
+        fgi_trws *w = &t->workers[k];
+        double *own = t->scratch + k * scratch_size(m->s);
+        *w = *s;
+        w->hat = own;
+        w->h = own + n;
+        w->given = own + 2 * n;
+        w->scratch = own + 3 * n;
+        w->h_f32 = (float *)(own + 5 * n + 1);
+        w->out_f32 = (float *)(own + 6 * n + 1);
+        w->record = t->record;
+        w->decoded = t->decoded;
+        w->progress.bound = w->progress.decoded = (fgi_sum){0};
+    }
+}
+
+/* ---- waves --------------------------------------------------------------------------------------------------- */
+
+static int64_t edge_entries(const fgi_structure *st, const fgi_trws_edge *e) {
+    const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi];
+    return FGI_TRWS_EDGE_WORK + (e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi);
+}
+
+typedef struct context {
+    const fgi_model *m;
+    fgi_trws *s;
+} context;
+
+static double visit_work(const void *c, int64_t i, int forward) {
+    const fgi_structure *st = ((const context *)c)->m->s;
+    const fgi_trws *s = ((const context *)c)->s;
+    const int64_t *begin = forward ? s->later_begin : s->earlier_begin;
+    const double degree = (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
+    if (s->few[i]) return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
+    double work = (FGI_TRWS_EDGE_WORK + st->cards[i]) * (degree + 1);
+    for (int64_t k = begin[i]; k < begin[i + 1]; k++)
+        work += (double)edge_entries(st, &s->edges[forward ? k : s->earlier[k]]);
+    return work;
+}
+
+/* Without the memory for it there are no waves. */
+static void make_waves(const fgi_model *m, fgi_trws *s) {
+    fgi_trws_team *t = s->team;
+    context c = {m, s};
+    t->tried = 1;
+    t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);
+    t->decoded = fgi_alloc(m->s->n_vars, sizeof *t->decoded);
+    t->blocks = fgi_alloc(m->s->n_vars / FGI_TRWS_BLOCK + 1, sizeof *t->blocks);
+    for (int forward = 0; forward < 2 && t->record && t->decoded && t->blocks; forward++)
+        if (!fgi_waves_create(m->s, forward, t->threads, visit_work, &c, &t->waves[forward]) || !t->waves[forward])
+            break;
+    if (t->waves[0] && t->waves[1]) return;
+    fgi_waves_free(t->waves[0]);
+    fgi_waves_free(t->waves[1]);
+    free(t->record);
+    free(t->decoded);
+    free(t->blocks);
+    t->record = t->decoded = NULL;
+    t->blocks = NULL;
+    t->waves[0] = t->waves[1] = NULL;
+}
+
+static int visit_task(void *of, int64_t begin, int64_t end, int worker) {
+    const context *c = of;
+    fgi_trws *w = &c->s->team->workers[worker];
+    w->end = end;
+    for (w->node = begin; w->node < end;) {
+        const int32_t i = fgi_trws_node(c->m, w, w->node);
+        w->work = 0;
+        if (w->few[i] ? !w->visit_few(c->m, w) : !fgi_trws_visit(c->m, w, i)) return 0;
+        w->node += !w->few[i];
+    }
+    return 1;
+}
+
+/* One block of what the visits have recorded, in the order in which one thread adds it up. */
+static void add_up_block(const context *c, int64_t block) {
+    const fgi_trws_team *t = c->s->team;
+    const int64_t begin = block * FGI_TRWS_BLOCK, n = c->m->s->n_vars,
+                  end = begin + FGI_TRWS_BLOCK < n ? begin + FGI_TRWS_BLOCK : n;
+    fgi_progress sums = {0};
+    for (int64_t i = begin; c->s->stage == FORWARD && i < end; i++) fgi_sum_add(&sums.decoded, t->decoded[i]);
+    for (int64_t i = end - 1; c->s->stage == BACKWARD && i >= begin; i--) {
+        fgi_progress_take(&sums, t->record[2 * i]);
+        fgi_progress_take(&sums, t->record[2 * i + 1]);
+    }
+    t->blocks[block] = sums;
+}
+
+static void add_up_blocks(void *of, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) add_up_block(of, k);
+}
+
+static void add_up(context *c) {
+    fgi_trws *s = c->s;
+    const fgi_trws_team *t = s->team;
+    const int64_t n = (c->m->s->n_vars + FGI_TRWS_BLOCK - 1) / FGI_TRWS_BLOCK;
+    for (int k = 0; k < t->threads; k++)
+        if (t->workers[k].progress.bound.forbidden) {
+            fgi_progress_take(&s->progress, -INFINITY);
+            return;
+        }
+    fgi_pool_run(t->pool, n, n / (4 * t->threads) + 1, add_up_blocks, c);
+    for (int64_t k = 0; k < n; k++) {
+        fgi_trws_add_block(&s->sums, &s->progress); /* what comes before: the constant, or the last block */
+        s->progress.bound = t->blocks[s->stage == FORWARD ? k : n - 1 - k].bound;
+        s->progress.decoded = t->blocks[s->stage == FORWARD ? k : n - 1 - k].decoded;
+        s->progress.magnitude = t->blocks[s->stage == FORWARD ? k : n - 1 - k].magnitude;
+    }
+}
+
+int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s, double deadline) {
+    fgi_trws_team *t = s->team;
+    if (t->next < 0) { /* a new sweep; one that began without waves ends without */
+        if (s->node > 0 || s->done >= 0) return -1;
+        if (!t->tried && t->info->iterations >= FIRST_WAVES) make_waves(m, s);
+        if (!t->waves[0]) return -1;
+        t->next = 0;
+    }
+    fgi_waves *waves = t->waves[s->stage == FORWARD];
+    context c = {m, s};
+    s->list = fgi_waves_list(waves);
+    brief(m, s);
+    s->list = NULL;
+    int complete = fgi_waves_run(waves, t->pool, t->threads, &t->next, deadline, visit_task, &c);
+    for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
+    if (!complete) return 0;
+    add_up(&c);
+    t->next = -1;
+    return 1;
+}
+
+/* ---- the messages of one node -------------------------------------------------------------------------------- */
+
+typedef struct sending {
+    const fgi_model *m;
+    fgi_trws *s;
+    int64_t first; /* edge of the node */
+    int32_t node;
+    double weight;
+} sending;
+
+static fgi_trws_edge *outgoing(const fgi_trws *s, int32_t i, int64_t k) {
+    return &s->edges[s->stage == FORWARD ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
+}
+
+static void send_some(void *of, int64_t begin, int64_t end, int worker) {
+    const sending *c = of;
+    fgi_trws w = c->s->team->workers[worker];
+    w.hat = c->s->hat; /* only read here */
+    for (int64_t k = begin; k < end; k++)
+        c->s->team->tops[k] =
+            fgi_trws_send(c->m, &w, outgoing(&w, c->node, c->first + k), w.stage == FORWARD, c->weight);
+}
+
+double fgi_trws_send_together(const fgi_model *m, fgi_trws *s, int32_t i, double weight) {
+    fgi_trws_team *t = s->team;
+    const int64_t *begin = s->stage == FORWARD ? s->later_begin : s->earlier_begin;
+    const int64_t left = begin[i + 1] - begin[i] - s->done;
+    int64_t n = 0, work = 0;
+    while (n < left && work < TOGETHER) work += edge_entries(m->s, outgoing(s, i, s->done + n++));
+    if (n < 2 || work < WORTH_A_THREAD) return 0;
+    if (n > t->tops_capacity) {
+        free(t->tops);
+        t->tops = fgi_alloc(t->tops_capacity = 2 * n, sizeof *t->tops);
+        if (!t->tops) {
+            t->tops_capacity = 0;
+            return 0;
+        }
+    }
+    brief(m, s);
+    sending c = {m, s, s->done, i, weight};
+    const int64_t share = n / (4 * t->threads);
+    fgi_pool_run(t->pool, n, share > 0 ? share : 1, send_some, &c);
+    s->done += n;
+    s->work += work;
+    for (int64_t k = 0; k < n; k++) {
+        s->tops += t->tops[k];
+        if (t->tops[k] == -INFINITY) {
+            fgi_progress_take(&s->progress, -INFINITY);
+            return -INFINITY;
+        }
+    }
+    return 0;
+}

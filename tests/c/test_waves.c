@@ -1,0 +1,134 @@
+/* model/waves.c: in sweeps by several threads every variable is visited once, after the earlier ones it has a factor
+ * with; and trws by several threads, for ThreadSanitizer to look at. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "check.h"
+#include "model/waves.h"
+#include "solver.h"
+
+enum { MOST = 40000, THREADS = 3 };
+
+typedef struct visits {
+    const fgi_model *m;
+    const fgi_waves *waves;
+    int forward;
+    atomic_uchar *seen;
+    atomic_int wrong;
+} visits;
+
+static int body(void *context, int64_t begin, int64_t end, int worker) {
+    visits *v = context;
+    const fgi_structure *st = v->m->s;
+    const int32_t *list = fgi_waves_list(v->waves);
+    if (worker < 0 || worker >= THREADS) atomic_store(&v->wrong, 1);
+    for (int64_t place = begin; place < end; place++) {
+        const int32_t i = list ? list[place] : (int32_t)(v->forward ? place : st->n_vars - 1 - place);
+        if (atomic_exchange(&v->seen[i], 1)) atomic_store(&v->wrong, 1);
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
+            for (int32_t e = 0; e < 2; e++) {
+                const int32_t j = fgi_factor_vars(st, st->adj[k])[e];
+                const int expected = v->forward ? j <= i : j >= i;
+                if (atomic_load(&v->seen[j]) != expected) atomic_store(&v->wrong, 1);
+            }
+    }
+    return 1;
+}
+
+static double work(const void *context, int64_t var, int forward) {
+    (void)context;
+    (void)forward;
+    return 60 + (double)(var % 7);
+}
+
+static fgi_model *make(int64_t n, int64_t n_factors, int32_t *vars) {
+    int32_t *cards = malloc((size_t)n * sizeof *cards), *table = calloc((size_t)n_factors, sizeof *table);
+    int32_t kind[] = {FGI_POTTS}, arity[] = {2};
+    const double params[] = {1, 0};
+    for (int64_t i = 0; i < n; i++) cards[i] = 2 + (int32_t)(i / 64 % 3);
+    fgi_model_spec spec = {.n_vars = n,
+        .cards = cards,
+        .n_tables = 1,
+        .table_kind = kind,
+        .table_arity = arity,
+        .params = params,
+        .n_factors = n_factors,
+        .factor_table = table,
+        .vars = vars};
+    fgi_model *m = NULL;
+    CHECK(fgi_model_create(&spec, &m, NULL) == FGI_OK);
+    free(cards);
+    free(table);
+    return m;
+}
+
+static fgi_model *grid(int32_t height, int32_t width) {
+    int32_t *vars = malloc(4 * (size_t)(height * width) * sizeof *vars);
+    int64_t n = 0;
+    for (int32_t i = 0; i < height * width; i++) {
+        if ((i + 1) % width) vars[2 * n] = i, vars[2 * n++ + 1] = i + 1;
+        if (i + width < height * width) vars[2 * n] = i + width, vars[2 * n++ + 1] = i;
+    }
+    fgi_model *m = make((int64_t)height * width, n, vars);
+    free(vars);
+    return m;
+}
+
+static fgi_model *random_graph(int32_t n, int64_t n_factors) {
+    fgi_rng rng = {7};
+    int32_t *vars = malloc(2 * (size_t)n_factors * sizeof *vars);
+    for (int64_t f = 0; f < n_factors; f++) {
+        vars[2 * f] = (int32_t)fgi_rng_below(&rng, n);
+        do vars[2 * f + 1] = (int32_t)fgi_rng_below(&rng, n);
+        while (vars[2 * f + 1] == vars[2 * f]);
+    }
+    fgi_model *m = make(n, n_factors, vars);
+    free(vars);
+    return m;
+}
+
+static void check_sweeps(const fgi_model *m, int expected) {
+    fgi_pool *pool = fgi_pool_create(THREADS);
+    for (int forward = 0; forward < 2; forward++) {
+        fgi_waves *waves;
+        CHECK(fgi_waves_create(m->s, forward, THREADS, work, NULL, &waves));
+        CHECK((waves != NULL) == expected);
+        visits v = {.m = m, .waves = waves, .forward = forward, .seen = calloc((size_t)m->s->n_vars, 1)};
+        for (int sweep = 0; waves && sweep < 3; sweep++) {
+            int64_t next = 0;
+            for (int64_t i = 0; i < m->s->n_vars; i++) atomic_store(&v.seen[i], 0);
+            while (!fgi_waves_run(waves, pool, THREADS, &next, sweep ? fgi_clock() + 1e-4 : INFINITY, body, &v))
+                ; /* a deadline that passes again and again */
+            for (int64_t i = 0; i < m->s->n_vars; i++) CHECK(atomic_load(&v.seen[i]));
+        }
+        CHECK(!atomic_load(&v.wrong));
+        free(v.seen);
+        fgi_waves_free(waves);
+    }
+    fgi_pool_free(pool);
+}
+
+static double bound_of(const fgi_model *m, int threads) {
+    fgi_settings settings = fgi_settings_default();
+    settings.method = FGI_TRWS;
+    settings.threads = threads;
+    settings.max_iterations = 6;
+    settings.gap = 0;
+    fgi_solver *s = NULL;
+    fgi_info info = {0};
+    CHECK(fgi_solver_create(m, &settings, &s, NULL) == FGI_OK);
+    while (s && info.status == FGI_RUNNING) CHECK(fgi_solver_run(s, 1e-3, -1, &info) == FGI_OK);
+    fgi_solver_free(s);
+    return info.bound;
+}
+
+int main(void) {
+    fgi_model *models[] = {grid(150, 250), random_graph(MOST, 2 * MOST), grid(1, 5000), grid(5000, 1)};
+    const int wide[] = {1, 1, 0, 0};
+    for (int k = 0; k < 4; k++) {
+        check_sweeps(models[k], wide[k]);
+        CHECK(bound_of(models[k], 1) == bound_of(models[k], THREADS));
+        fgi_model_free(models[k]);
+    }
+    return failed();
+}
