@@ -8,6 +8,7 @@ fgi_settings fgi_settings_default(void) {
     s.method = FGI_GDMM;
     s.threads = 1;
     s.gap = 1e-6;
+    s.cutoff = -INFINITY;
     s.max_iterations = -1;
     s.start_time = -1;
     s.damping = 0.5;
@@ -19,6 +20,7 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
     if (s->threads < 1 || s->threads > 1024)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
     if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
+    if (!(s->cutoff < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "cutoff must be finite or -inf");
     if (s->formulation < FGI_FORMULATION_AUTO || s->formulation > FGI_FORMULATION_BINARY)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no formulation %d", s->formulation);
     if (!(s->rho >= 0) || isinf(s->rho))
@@ -29,10 +31,18 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
     return FGI_OK;
 }
 
-double fgi_gap(double score, double bound) {
-    if (score == -INFINITY || bound == INFINITY) return INFINITY;
-    double d = bound - score;
-    return (d > 0 ? d : 0) / (fabs(score) > 1 ? fabs(score) : 1);
+double fgi_solver_gap(const fgi_solver *s) {
+    if (s->info.score == -INFINITY || s->info.bound == INFINITY) return INFINITY;
+    const double d = s->info.bound - s->info.score;
+    return d > 0 ? d / fgi_larger(fabs(s->info.score), s->info.unit) : 0;
+}
+
+/* What a labeling must beat: the incumbent, or the cutoff. */
+double fgi_solver_best(const fgi_solver *s) { return fgi_larger(s->info.score, s->settings.cutoff); }
+
+double fgi_solver_tolerance(const fgi_solver *s) {
+    const double best = fgi_solver_best(s);
+    return best > -INFINITY ? 1e-12 * fgi_larger(fabs(best), s->info.unit) : 0;
 }
 
 /* Methods see unaries and tables; a forbidden constant is nobody's business but ours. */
@@ -46,14 +56,18 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     s->ops = fgi_method_ops(settings->method);
     s->settings = *settings;
-    s->model = fgi_model_snapshot(m);
+    s->given = fgi_model_snapshot(m);
+    s->model = fgi_model_normalised(m, &s->exponent);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
-    s->info.score = -INFINITY;
+    s->settings.rho = ldexp(settings->rho, -s->exponent);
+    s->settings.cutoff = ldexp(settings->cutoff, -s->exponent);
+    s->info.unit = s->model ? fgi_model_unit(s->model) : 0;
+    s->info.score = s->score = -INFINITY;
     s->info.bound = first_bound(m);
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
-    rc = s->model && s->best ? s->ops->create(s, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    rc = s->given && s->model && s->best ? s->ops->create(s, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     if (rc) {
         fgi_solver_free(s);
         return rc;
@@ -67,13 +81,26 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
 int fgi_solver_done(fgi_solver *s) {
     fgi_info *i = &s->info;
     if (i->status != FGI_RUNNING) return 1;
+    const double best = fgi_solver_best(s);
+    const int wanted = i->score > s->settings.cutoff;
     if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
-    else if (i->score > -INFINITY && i->bound - i->score <= 1e-12 * (fabs(i->score) > 1 ? fabs(i->score) : 1))
-        i->status = FGI_OPTIMAL;
-    else if (fgi_gap(i->score, i->bound) <= s->settings.gap) i->status = FGI_GAP_REACHED;
+    else if (best > -INFINITY && i->bound - best <= fgi_solver_tolerance(s))
+        i->status = wanted ? FGI_OPTIMAL : FGI_INFEASIBLE;
+    else if (wanted && fgi_solver_gap(s) <= s->settings.gap) i->status = FGI_GAP_REACHED;
     else if (s->settings.max_iterations >= 0 && i->iterations >= s->settings.max_iterations)
         i->status = FGI_ITERATION_LIMIT;
     return i->status != FGI_RUNNING;
+}
+
+/* What callers see: in the model's own unit, and without labelings that the cutoff excludes. */
+static void export_info(const fgi_solver *s, fgi_info *info) {
+    *info = s->info;
+    info->score = s->info.score > s->settings.cutoff ? s->score : -INFINITY;
+    info->bound = ldexp(s->info.bound, s->exponent);
+    info->unit = ldexp(s->info.unit, s->exponent);
+    info->rho = ldexp(s->info.rho, s->exponent);
+    /* Where that rounds (subnormal numbers), a bound still is one. */
+    if (ldexp(info->bound, -s->exponent) < s->info.bound) info->bound = nextafter(info->bound, INFINITY);
 }
 
 fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info) {
@@ -87,12 +114,14 @@ fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_inf
         fgi_solver_done(s);
     }
     s->info.seconds += fgi_clock() - now;
-    if (info) *info = s->info;
+    if (info) export_info(s, info);
     return rc;
 }
 
 static void record(fgi_solver *s, int merge) {
-    fgi_event e = {fgi_clock() - s->start_time, s->info.score, s->info.bound, s->info.iterations};
+    fgi_info seen;
+    export_info(s, &seen);
+    fgi_event e = {fgi_clock() - s->start_time, seen.score, seen.bound, seen.iterations};
     if (merge && s->n_trace > 0 && s->trace[s->n_trace - 1].iteration == e.iteration) {
         s->trace[s->n_trace - 1] = e;
         return;
@@ -113,7 +142,8 @@ static void record(fgi_solver *s, int merge) {
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels) {
     double score;
     if (fgi_model_score(s->model, labels, &score, NULL) || !(score > s->info.score)) return 0;
-    s->info.score = score;
+    s->info.score = s->score = score;
+    if (s->exponent) fgi_model_score(s->given, labels, &s->score, NULL);
     memcpy(s->best, labels, (size_t)s->model->s->n_vars * sizeof *labels);
     record(s, 0);
     return 1;
@@ -123,15 +153,16 @@ void fgi_solver_bound(fgi_solver *s, double bound) {
     if (!(bound < s->info.bound)) return;
     s->info.bound = bound;
     /* Merge into the previous event only when that one was a bound of the same iteration. */
-    int same =
-        s->n_trace > 0 && s->trace[s->n_trace - 1].score == s->info.score && s->trace[s->n_trace - 1].bound < INFINITY;
+    fgi_info seen;
+    export_info(s, &seen);
+    int same = s->n_trace > 0 && s->trace[s->n_trace - 1].score == seen.score && s->trace[s->n_trace - 1].bound < INFINITY;
     record(s, same);
 }
 
-void fgi_solver_info(const fgi_solver *s, fgi_info *info) { *info = s->info; }
+void fgi_solver_info(const fgi_solver *s, fgi_info *info) { export_info(s, info); }
 
 int fgi_solver_labels(const fgi_solver *s, int32_t *labels) {
-    if (s->info.score == -INFINITY) return 0;
+    if (!(s->info.score > s->settings.cutoff)) return 0;
     memcpy(labels, s->best, (size_t)s->model->s->n_vars * sizeof *labels);
     return 1;
 }
@@ -152,36 +183,56 @@ fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err) {
     return s->failure;
 }
 
-void fgi_solver_offer_bound(fgi_solver *s, double bound) { fgi_solver_bound(s, bound); }
+void fgi_solver_offer_bound(fgi_solver *s, double bound) { fgi_solver_bound(s, ldexp(bound, -s->exponent)); }
 
 int64_t fgi_solver_message_size(const fgi_solver *s) { return s->ops->message_size ? s->ops->message_size(s) : -1; }
 
 fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu) {
-    return s->ops->messages ? s->ops->messages(s, mu) : FGI_UNSUPPORTED;
+    fgi_rc rc = s->ops->messages ? s->ops->messages(s, mu) : FGI_UNSUPPORTED;
+    for (int64_t k = 0, n = rc || !s->exponent ? 0 : fgi_solver_message_size(s); k < n; k++)
+        mu[k] = ldexp(mu[k], s->exponent);
+    return rc;
 }
 
 fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     if (!s->ops->warm_start) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no messages", s->ops->name);
-    return s->ops->warm_start(s, mu, err);
+    if (!s->exponent) return s->ops->warm_start(s, mu, err);
+    const int64_t n = fgi_solver_message_size(s);
+    double *own = fgi_copy(mu, n, sizeof *own);
+    if (!own) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    for (int64_t k = 0; k < n; k++) own[k] = ldexp(mu[k], -s->exponent);
+    fgi_rc rc = s->ops->warm_start(s, own, err);
+    free(own);
+    return rc;
 }
 
 fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
-    if (!fgi_model_same_structure(s->model, m))
+    if (!fgi_model_same_structure(s->given, m))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the model has another structure");
-    if (!s->ops->update) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no new potentials", s->ops->name);
-    fgi_model *old = s->model, *fresh = fgi_model_snapshot(m);
+    int exponent = 0;
+    fgi_model *old = s->model, *fresh = s->ops->update ? fgi_model_normalised(m, &exponent) : NULL;
+    if (!s->ops->update || exponent != 0 || s->exponent != 0) {
+        /* In another unit the structure is another one, too: that is for a new solver. */
+        fgi_model_free(fresh);
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no new potentials", s->ops->name);
+    }
+    fgi_model *given = fgi_model_snapshot(m);
     int32_t *labels = s->info.score > -INFINITY ? fgi_copy(s->best, m->s->n_vars, sizeof *labels) : NULL;
-    if (!fresh || (s->info.score > -INFINITY && !labels)) {
+    if (!fresh || !given || (s->info.score > -INFINITY && !labels)) {
         free(labels);
         fgi_model_free(fresh);
+        fgi_model_free(given);
         return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     }
+    fgi_model_free(s->given);
+    s->given = given;
     s->model = fresh;
+    s->info.unit = fgi_model_unit(fresh);
     s->start_time = fgi_clock();
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;
     s->info.iterations = 0;
-    s->info.score = -INFINITY;
+    s->info.score = s->score = -INFINITY;
     s->info.bound = first_bound(fresh);
     fgi_rc rc = s->ops->update(s);
     if (!rc && labels && fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);
@@ -205,6 +256,7 @@ void fgi_solver_free(fgi_solver *s) {
     if (s->state) s->ops->destroy(s);
     fgi_pool_free(s->pool);
     fgi_model_free(s->model);
+    fgi_model_free(s->given);
     free(s->best);
     free(s->trace);
     free(s);

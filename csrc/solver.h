@@ -29,9 +29,12 @@ typedef struct fgi_solver_ops {
 
 struct fgi_solver {
     const fgi_solver_ops *ops;
-    fgi_model *model; /* own snapshot */
-    fgi_settings settings;
-    fgi_info info;
+    fgi_model *given; /* own snapshot of the caller's model */
+    fgi_model *model; /* what methods see: the same, with scores near 1 (fgi_model_normalised); usually `given` again */
+    int exponent;     /* scores of `given` are those of `model` times 2^exponent */
+    fgi_settings settings; /* rho and cutoff in the unit of `model` */
+    fgi_info info;         /* score, bound, unit and rho in the unit of `model`; the cutoff hides nothing here */
+    double score;          /* of the incumbent in `given` */
     int32_t *best; /* valid when info.score > -INFINITY */
     double start_time;
     fgi_event *trace;
@@ -47,10 +50,14 @@ const fgi_solver_ops *fgi_method_ops(int32_t method);
 /* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then.
  */
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels);
-/* A valid upper bound; kept if it is better. One event per iteration. A bound of -INFINITY proves infeasibility. */
+/* A valid upper bound, whatever rounding has done to its terms; kept if it is better. One event per iteration. A bound of -INFINITY proves infeasibility. */
 void fgi_solver_bound(fgi_solver *s, double bound);
 /* True when there is no reason to go on: status set, gap reached, iteration limit. Sets info.status. */
 int fgi_solver_done(fgi_solver *s);
-double fgi_gap(double score, double bound); /* INFINITY while either is missing */
+double fgi_solver_gap(const fgi_solver *s); /* relative to max(|score|, unit); INFINITY while either is missing */
+/* What a labeling must beat to be of interest: the incumbent or the cutoff; -INFINITY: any will do. */
+double fgi_solver_best(const fgi_solver *s);
+/* How far a bound may lie above that and still prove that there is nothing better: 1e-12 max(|best|, unit). */
+double fgi_solver_tolerance(const fgi_solver *s);
 
 #endif

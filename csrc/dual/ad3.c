@@ -137,7 +137,7 @@ static void report_bound(fgi_solver *solver, ad3 *s) {
     memcpy(d->sums, s->average, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums);
     const double value = fgi_sum_value(&d->progress.bound);
     if (value == -INFINITY) fgi_dual_infeasible(solver);
-    else fgi_solver_bound(solver, fgi_safe_bound(value, d->progress.magnitude + d->progress.model_magnitude));
+    else fgi_solver_bound(solver, fgi_safe_bound(solver->model, value, d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model)));
 }
 
 /* A pass over the factors in the current stage; 0 when the time is over. */

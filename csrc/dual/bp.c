@@ -15,6 +15,7 @@ typedef struct bp {
     fgi_dual_state d;
     int64_t factor; /* next one of this pass */
     double change;  /* largest change of a message in this pass */
+    double range;   /* usual range of a table: what changes are compared with */
     int started;
 } bp;
 
@@ -63,7 +64,7 @@ static void trivial_bound(fgi_solver *solver, fgi_dual_state *d) {
         fgi_progress_take(&d->progress, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
     double value = fgi_sum_value(&d->progress.bound);
     if (value == -INFINITY) fgi_dual_infeasible(solver);
-    else fgi_solver_bound(solver, fgi_safe_bound(value, d->progress.magnitude + d->progress.model_magnitude));
+    else fgi_solver_bound(solver, fgi_safe_bound(m, value, d->progress.magnitude + d->progress.model_magnitude));
 }
 
 static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
@@ -71,6 +72,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
     if (!s->started) {
+        s->range = fgi_mean_range(m);
         trivial_bound(solver, d);
         s->started = 1;
         if (fgi_solver_done(solver)) return FGI_OK;
@@ -95,7 +97,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
             return FGI_OK;
         }
         fgi_dual_decode(d, solver);
-        if (!fgi_solver_done(solver) && s->change <= 1e-10 * (1 - solver->settings.damping))
+        if (!fgi_solver_done(solver) && s->change <= 1e-10 * s->range * (1 - solver->settings.damping))
             solver->info.status = FGI_CONVERGED;
     } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
     return FGI_OK;

@@ -82,6 +82,20 @@ int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m) {
     return 1;
 }
 
+double fgi_dual_multipliers(const fgi_dual_state *s, const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    const double *mu = s->mu;
+    double sum = 0;
+    for (int64_t k = 0; k < fgi_factor_begin(st, st->n_factors); k++) {
+        const int32_t n = st->cards[st->vars[k]];
+        double largest = 0;
+        for (int32_t a = 0; a < n; a++) largest = fgi_larger(largest, fabs(mu[a]));
+        sum += largest;
+        mu += n;
+    }
+    return sum;
+}
+
 /* The first label is read off its max-marginals, the others off the slice it leaves. */
 double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v, int32_t *y) {
     const int32_t *cards = m->s->cards, n = cards[v->vars[0]];

@@ -34,6 +34,9 @@ void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
 void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver);
 /* Sum over the variables of the maxima of their sums goes into progress; 0 when one has no label left. */
 int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m);
+/* Sum over factors and their variables of the largest multiplier: multipliers that are not kept near 0 count when a
+ * bound is rounded. */
+double fgi_dual_multipliers(const fgi_dual_state *s, const fgi_model *m);
 /* The state of factor v with the largest theta_f(y) + sum_q g[q][y_q]; returns its value, -INFINITY if there is none.
  */
 double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v, int32_t *y);

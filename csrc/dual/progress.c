@@ -21,17 +21,17 @@ void fgi_progress_consider(fgi_solver *solver, fgi_progress *p, const int32_t *l
     double score = fgi_sum_value(&p->decoded), best = solver->info.score;
     if (score == -INFINITY || score == p->last_decoded) return;
     p->last_decoded = score;
-    if (best == -INFINITY || score > best - 1e-9 * (1 + fabs(best))) fgi_solver_consider(solver, labels);
+    if (best == -INFINITY || score > best - 1e-9 * fgi_larger(fabs(best), solver->info.unit)) fgi_solver_consider(solver, labels);
 }
 
 void fgi_progress_report(fgi_solver *solver, fgi_progress *p) {
     double value = fgi_sum_value(&p->bound);
-    fgi_solver_bound(solver, fgi_safe_bound(value, p->magnitude + p->model_magnitude));
+    fgi_solver_bound(solver, fgi_safe_bound(solver->model, value, p->magnitude + p->model_magnitude));
     if (fgi_solver_done(solver) || solver->info.iterations - p->stall_begin < STALL_ITERATIONS) return;
     double gain = p->stall_bound - value;
     p->stall_bound = value;
     p->stall_begin = solver->info.iterations;
-    if (gain < STALL_GAIN * STALL_ITERATIONS * fmax(1, fabs(value))) solver->info.status = FGI_CONVERGED;
+    if (gain < STALL_GAIN * STALL_ITERATIONS * fgi_larger(fabs(value), solver->info.unit)) solver->info.status = FGI_CONVERGED;
 }
 
 void fgi_progress_restart(fgi_solver *solver, fgi_progress *p) {

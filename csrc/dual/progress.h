@@ -27,7 +27,7 @@ static inline void fgi_progress_take(fgi_progress *p, double top) {
  * best or the same as the last one. */
 void fgi_progress_consider(fgi_solver *solver, fgi_progress *p, const int32_t *labels);
 /* The bound of the sweep just finished goes to the solver, and so does the news that there is none to gain any more:
- * less than 1e-11 per iteration, relative to max(1, |bound|), over 20 iterations. */
+ * less than 1e-11 per iteration, relative to max(|bound|, u), over 20 iterations. */
 void fgi_progress_report(fgi_solver *solver, fgi_progress *p);
 
 /* After a warm start: judge progress anew, and go on if the method had stopped. */

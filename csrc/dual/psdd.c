@@ -105,7 +105,8 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
             }
             fgi_dual_decode(d, solver);
             fgi_solver_bound(solver,
-                fgi_safe_bound(fgi_sum_value(&d->progress.bound), d->progress.magnitude + d->progress.model_magnitude));
+                fgi_safe_bound(solver->model, fgi_sum_value(&d->progress.bound),
+                    d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model)));
             s->updating = 1;
             s->disagreements = 0;
         }

@@ -128,11 +128,37 @@ static int build_edges(const fgi_model *m, trws *s, double deadline) {
     return 1;
 }
 
-/* Single precision is used if asked for, or if it pays; and only if no score overflows a float. */
-static int wants_single(const fgi_model *m, int32_t precision) {
+/* Floats hold scores in units of the largest table entry and the largest weight, as powers of two. Returns 0 where sums
+ * of scores could overflow them nevertheless. */
+static int set_units(const fgi_model *m, trws *s) {
+    enum { LEAST = -1000, SAFE = 100 };
+    const fgi_structure *st = m->s;
+    double table = 0, sum = 0;
+    for (int64_t t = 0; t < st->n_tables; t++) {
+        const fgi_table_facts *facts = &m->t->facts[t];
+        if (st->table_kind[t] == FGI_DENSE && facts->max > -INFINITY)
+            table = fgi_larger(table, fgi_larger(fabs(facts->max), fabs(facts->min_finite)));
+    }
+    for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++)
+        if (m->u->values[k] > -INFINITY) sum += fabs(m->u->values[k]);
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_table_facts *facts = &m->t->facts[st->factor_table[f]];
+        if (facts->max > -INFINITY)
+            sum += fgi_factor_weight(st, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite));
+    }
+    if (table == 0) return 0;
+    const int of_table = ilogb(table) > LEAST ? ilogb(table) : LEAST, of_weight = ilogb(st->max_weight);
+    s->table_unit = ldexp(1, -of_table);
+    s->weight_unit = ldexp(1, -of_weight);
+    s->score_unit = ldexp(1, of_table + of_weight);
+    return isfinite(s->weight_unit) && isfinite(s->score_unit) && s->score_unit > 0 && sum < ldexp(s->score_unit, SAFE);
+}
+
+/* Single precision is used if asked for, or if it pays. */
+static int wants_single(const fgi_model *m, trws *s, int32_t precision) {
     const fgi_structure *st = m->s;
     if (precision == 1 || (precision == 0 && st->values_begin[st->n_tables] < SINGLE_ENTRIES)) return 0;
-    return st->values_begin[st->n_tables] > 0 && fgi_dual_magnitude(m) < 1e30;
+    return st->values_begin[st->n_tables] > 0 && set_units(m, s);
 }
 
 static void end_single(trws *s) {
@@ -159,7 +185,7 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
     }
     while (s->rounded_to < n) {
         int64_t end = n - s->rounded_to < CLOCK_WORK ? n : s->rounded_to + CLOCK_WORK;
-        for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)m->t->values[k];
+        for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)(m->t->values[k] * s->table_unit);
         s->rounded_to = end;
         if (out_of_time(s, CLOCK_WORK, deadline)) return 0;
     }
@@ -170,11 +196,12 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
 
 static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to,
     const double *h, double *out) {
-    const float *t = s->rounded + (e->values - m->t->values), w = (float)fgi_factor_weight(m->s, e->factor);
-    for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)h[a];
+    const float *t = s->rounded + (e->values - m->t->values), w = (float)(fgi_factor_weight(m->s, e->factor) * s->weight_unit);
+    const double per_score = 1 / s->score_unit;
+    for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)(h[a] * per_score);
     if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
     else s->k->maxplus_cols_f32(t, to, from, w, s->h_f32, s->out_f32);
-    for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b];
+    for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b] * s->score_unit;
 }
 
 /* An implicit table for few labels, entry by entry: every rounding is that of the definition, in every version of the
@@ -452,12 +479,12 @@ static int bound_is_due(int64_t iteration) {
 }
 
 /* Iterations in single precision end when they no longer move the bound. */
-static int single_is_done(trws *s, int64_t iteration, double bound) {
+static int single_is_done(trws *s, int64_t iteration, double bound, double unit) {
     double gain = s->single_bound - bound, iterations = (double)(iteration - s->single_iteration);
     if (iteration < 4) return 0;
     s->single_bound = bound;
     s->single_iteration = iteration;
-    return gain < SINGLE_GAIN * iterations * fmax(1, fabs(bound));
+    return gain < SINGLE_GAIN * iterations * fgi_larger(fabs(bound), unit);
 }
 
 /* The end of a sweep: what it found goes to the solver, and the next one begins. */
@@ -479,7 +506,7 @@ static void end_sweep(fgi_solver *solver, trws *s) {
         if (!s->single) {
             if (s->rounded) s->progress.stall_begin = info->iterations; /* rounding is no sign of convergence */
             fgi_progress_report(solver, &s->progress);
-            if (s->rounded && single_is_done(s, info->iterations, fgi_sum_value(&s->progress.bound))) end_single(s);
+            if (s->rounded && single_is_done(s, info->iterations, fgi_sum_value(&s->progress.bound), info->unit)) end_single(s);
         }
         begin_iteration(solver, s);
     }
@@ -545,7 +572,7 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
     fgi_progress_init(&s->progress);
     s->single_bound = INFINITY;
-    const int wants = wants_single(solver->model, solver->settings.precision);
+    const int wants = wants_single(solver->model, s, solver->settings.precision);
     s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
     solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) +
         st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 21 + 8 * n_messages + 40 * (int64_t)st->max_card;

@@ -224,10 +224,16 @@ typedef struct sweep {
     const double *unary, *weights; /* weights are not looked at where a sweep is not weighted */
     const double *values;          /* all tables, and in single precision; NULL: in double */
     const float *rounded;
+    double weight_unit, score_unit; /* of what is in single precision */
     double *messages;
     int32_t *labels;
     double *record, *decoded; /* see fgi_trws */
 } sweep;
+
+INLINE_AVX2 vec times(vec v, double x, const int K) {
+    EACH_PART(p) v.part[p] = _mm256_mul_pd(v.part[p], _mm256_set1_pd(x));
+    return v;
+}
 
 INLINE_AVX2 vec product(const sweep *s, const fgi_trws_edge *e, int to_hi, vec h, const int weighted, const int K) {
     const double w = weighted ? s->weights[e->factor] : 1;
@@ -241,7 +247,10 @@ INLINE_AVX2 vec product(const sweep *s, const fgi_trws_edge *e, int to_hi, vec h
     if (K == 2) return product_binary(e->values, w, by_rows, h);
     if (s->rounded) {
         t.t_f32 = s->rounded + (e->values - s->values);
-        return by_rows ? product_rows(&t, 1, weighted, h, K) : product_cols(&t, 1, weighted, h, K);
+        t.w *= s->weight_unit;
+        h = times(h, 1 / s->score_unit, K);
+        h = by_rows ? product_rows(&t, 1, weighted, h, K) : product_cols(&t, 1, weighted, h, K);
+        return times(h, s->score_unit, K);
     }
     return by_rows ? product_rows(&t, 0, weighted, h, K) : product_cols(&t, 0, weighted, h, K);
 }
@@ -361,6 +370,8 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         .weights = m->s->factor_weight,
         .values = m->t->values,
         .rounded = state->single ? state->rounded : NULL,
+        .weight_unit = state->weight_unit,
+        .score_unit = state->score_unit,
         .messages = state->messages,
         .labels = state->labels,
         .record = state->record,

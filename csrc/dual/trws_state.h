@@ -67,6 +67,7 @@ struct fgi_trws {
     int single;             /* this sweep's products are in single precision */
     int64_t single_begin;   /* iteration from which single precision is used; -1: never (again) */
     int64_t rounded_to;     /* table values converted so far */
+    double table_unit, weight_unit, score_unit; /* powers of two: of the float copies */
     double single_bound;    /* last exact bound of the single-precision phase, and its iteration */
     int64_t single_iteration;
     /* Where the algorithm stands; a pause keeps it. */

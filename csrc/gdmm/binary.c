@@ -61,6 +61,7 @@ typedef struct binary {
     double rho, scale, primal, dual, last_bound;
     int64_t next_adapt, next_bound, next_activate;
     fgi_sum sum_of_bound;
+    double size_of_bound; /* magnitudes of what went into it */
     int32_t *labels;
     double best;    /* of the labelings found here, by the running score */
     int32_t *first; /* per variable: its list of ends of links, -1 when it is empty */
@@ -378,6 +379,7 @@ static void bound_term(binary *b, int64_t k) {
     if (k < b->model->s->n_vars) {
         double v = b->u[k] + b->charge[k] + b->sum[k];
         if (v > 0) fgi_sum_add(&b->sum_of_bound, v);
+        b->size_of_bound += fabs(v);
         return;
     }
     const link *l = &b->links[k - b->model->s->n_vars];
@@ -386,6 +388,7 @@ static void bound_term(binary *b, int64_t k) {
     if (-l->lambda[1] > best) best = -l->lambda[1];
     if (both > best) best = both;
     fgi_sum_add(&b->sum_of_bound, best);
+    b->size_of_bound += fabs(l->lambda[0]) + fabs(l->lambda[1]);
 }
 
 /* ---- labelings ---------------------------------------------------------------------------------------------- */
@@ -470,8 +473,10 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
 }
 
 static void certify(fgi_solver *solver, binary *b) {
-    double bound = fgi_safe_bound(fgi_sum_value(&b->sum_of_bound), b->magnitude);
-    int stalled = b->last_bound - bound < 1e-7 * fmax(1, fabs(bound));
+    /* u and charge are sums over all factors of a variable, and charges are taken back one by one: 3 x degree. */
+    double bound =
+        fgi_safe_bound(b->model, fgi_sum_value(&b->sum_of_bound), 3 * (b->magnitude + b->size_of_bound));
+    int stalled = b->last_bound - bound < 1e-7 * fgi_larger(fabs(bound), solver->info.unit);
     b->last_bound = bound;
     fgi_solver_bound(solver, bound);
     b->settled = stalled && b->primal < CONVERGED && b->dual < CONVERGED && b->activated == 0 ? b->settled + 1 : 0;
@@ -496,7 +501,7 @@ static int set_up(fgi_solver *solver, binary *b) {
     case FOLD:
         if (!each(b, st->n_vars, fold_variable)) return 1;
         fgi_sum_add(&b->constant, st->constant);
-        b->magnitude = fgi_dual_magnitude(b->model);
+        b->magnitude = 4 * gdmm_magnitude(b->model); /* the closed form takes differences of all entries */
         b->stage = COUNT;
         return 1;
     case COUNT:
@@ -564,6 +569,7 @@ static void pass(fgi_solver *solver, binary *b) {
         measure_residuals(b);
         finish_iteration(solver, b);
         b->sum_of_bound = b->constant;
+        b->size_of_bound = 0;
         b->stage = solver->info.iterations >= b->next_bound ? BOUND : ACTIVATE;
     }
 }

@@ -6,14 +6,29 @@
 #include <string.h>
 #include "gdmm/gdmm.h"
 
+/* The relative error of a sum of n terms, in the sum of their magnitudes. */
+static double rounding(int64_t n) { return 0x1p-53 * (double)(n + 2); }
+
+/* Read off the table, not the closed form: that one is rounded. */
 static double pair_maximum(const gdmm *g, int64_t f) {
-    const gdmm_pair *t = &g->pairs[f];
+    const fgi_view v = fgi_factor_view(g->model, f);
     const gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
-    double v00 = t->constant - s->mu[0] - r->mu[0], v10 = t->constant + t->u0 - s->mu[1] - r->mu[0];
-    double v01 = t->constant + t->u1 - s->mu[0] - r->mu[1],
-           v11 = t->constant + t->u0 + t->u1 + t->t - s->mu[1] - r->mu[1];
-    double low = v00 > v10 ? v00 : v10, high = v01 > v11 ? v01 : v11;
-    return low > high ? low : high;
+    double best = -INFINITY;
+    for (int32_t a = 0; a < 2; a++)
+        for (int32_t b = 0; b < 2; b++) {
+            if (GDMM_IS_FORBIDDEN(s->mu[a]) || GDMM_IS_FORBIDDEN(r->mu[b])) continue;
+            const double theta = fgi_view_at2(&v, a, b), value = theta - s->mu[a] - r->mu[b];
+            best = fgi_larger(best, value + rounding(3) * (fabs(theta) + fabs(s->mu[a]) + fabs(r->mu[b])));
+        }
+    return best;
+}
+
+/* The largest multiplier of a slot. */
+static double largest_multiplier(const gdmm_slot *s) {
+    double largest = 0;
+    for (int32_t e = 0; e < s->n; e++)
+        if (!GDMM_IS_FORBIDDEN(s->mu[e])) largest = fgi_larger(largest, fabs(s->mu[e]));
+    return largest;
 }
 
 static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
@@ -34,15 +49,20 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
         w->rc = rc;
         return INFINITY;
     }
-    return found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN ? -INFINITY : found.value;
+    if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) return -INFINITY;
+    /* A state whose value is v has a score of at most |v| and its multipliers: its error is no more than this one. */
+    double magnitude = fabs(found.value);
+    for (int32_t k = 0; k < v.arity; k++) magnitude += 2 * largest_multiplier(&g->slots[fgi_factor_begin(st, f) + k]);
+    return found.value + rounding(v.arity + 1) * magnitude;
 }
 
-/* The label it is attained at is where a warm start begins. */
+/* Every label with the error of its own sum; the label it is attained at is where a warm start begins. */
 static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
     const fgi_structure *st = g->model->s;
     const double *theta = g->theta + st->unary_begin[i];
     int32_t n = 0, label = g->rounded[i];
     double best = -INFINITY;
+    const double error = rounding(st->adj_begin[i + 1] - st->adj_begin[i] + 1);
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const gdmm_slot *s = &g->slots[g->adj_slot[k]];
         for (int32_t e = 0; e < s->n; e++) {
@@ -51,16 +71,20 @@ static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
                 if (theta[a] == -INFINITY) continue;
                 w->mark[a] = 1;
                 w->sum[a] = theta[a];
+                w->size[a] = fabs(theta[a]);
                 w->touched[n++] = a;
             }
             w->sum[a] += s->mu[e];
+            w->size[a] += fabs(s->mu[e]);
         }
     }
-    for (int32_t k = 0; k < n; k++)
-        if (w->sum[w->touched[k]] > best) {
-            best = w->sum[w->touched[k]];
+    for (int32_t k = 0; k < n; k++) {
+        const double most = w->sum[w->touched[k]] + error * w->size[w->touched[k]];
+        if (most > best) {
+            best = most;
             label = w->touched[k];
         }
+    }
     if (g->sorted && st->cards[i] > n) { /* and the best label without a message */
         const int32_t *sorted = g->sorted + st->unary_begin[i];
         int32_t k = 0;
@@ -108,5 +132,5 @@ double gdmm_bound_value(const gdmm *g) {
         fgi_sum_add(&sum, value);
     }
     double value = fgi_sum_value(&sum);
-    return value == -INFINITY ? value : value + 1e-14 * magnitude; /* rounding inside the terms, upward */
+    return value == -INFINITY ? value : value + rounding(2) * magnitude; /* the terms have been rounded up already */
 }

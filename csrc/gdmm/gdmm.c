@@ -35,7 +35,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     }
     if (!gdmm_in_range(solver->model))
         return fgi_fail(err, FGI_UNSUPPORTED, -1,
-            "gdmm takes scores whose sum is below %g; divide all of them by a constant", GDMM_LARGEST);
+            "gdmm takes scores whose magnitudes are closer together: at most some 1e150 apart");
     gdmm *g = fgi_calloc(1, sizeof *g);
     solver->state = g;
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -143,7 +143,7 @@ static gdmm_stage next_stage(gdmm *g) {
 
 static void take_bound(gdmm *g, double bound) {
     fgi_info *info = &g->solver->info;
-    int stalled = g->last_bound - bound < 1e-7 * (fabs(bound) > 1 ? fabs(bound) : 1);
+    int stalled = g->last_bound - bound < 1e-7 * fgi_larger(fabs(bound), info->unit);
     fgi_solver_bound(g->solver, bound);
     g->last_bound = bound;
     /* Residuals vanish in the first iterations after a start from labels, too: that is no convergence. */
@@ -164,7 +164,7 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     if (info->iterations % SWEEP_WINDOW != 0) return GDMM_SWEEP;
     double gained = g->sweep_bound - bound, gap = info->score > -INFINITY ? bound - info->score : INFINITY;
     g->sweep_bound = bound;
-    if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + 1))
+    if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + info->unit))
         return GDMM_SWEEP;
     gdmm_sweep_store(g, g->sweep);
     g->solver->failure = gdmm_start_from_labels(g);

@@ -10,9 +10,9 @@
 #include "solver.h"
 
 /* The multiplier of a label that cannot be used: no factor state with it can win, and no inf - inf can arise. */
-#define GDMM_FORBIDDEN 1e30
+#define GDMM_FORBIDDEN 0x1p600
 #define GDMM_IS_FORBIDDEN(mu) ((mu) >= 0.5 * GDMM_FORBIDDEN)
-#define GDMM_LARGEST 1e25 /* of a model's magnitude: multipliers never come near GDMM_FORBIDDEN then */
+#define GDMM_LARGEST 0x1p500 /* of a model's magnitude: multipliers never come near GDMM_FORBIDDEN then */
 
 enum { GDMM_BLOCK = 16 }; /* indices per block of a parallel pass, and per partial sum of a reduction */
 
@@ -44,6 +44,7 @@ typedef struct gdmm_worker {
     double *gain;
     int32_t gain_capacity;
     double *sum;       /* 2 * max_card + 1, by label */
+    double *size;      /* max_card, by label: magnitudes of what went into a sum */
     double *value;     /* max_card, by label */
     double *candidate; /* max_card, by position in touched */
     int32_t *touched;
@@ -128,6 +129,8 @@ static inline int64_t gdmm_degree(const gdmm *g, int64_t i) {
 }
 
 /* gdmm/setup.c */
+/* Sum of the largest magnitudes of all potentials, penalties included. */
+double gdmm_magnitude(const fgi_model *m);
 int gdmm_in_range(const fgi_model *m); /* are the scores small enough for GDMM_FORBIDDEN to mean what it says? */
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err);
 void gdmm_release(gdmm *g);

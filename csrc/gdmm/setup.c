@@ -10,8 +10,24 @@ static const int32_t SMALL_CARD = 4; /* such a variable's messages are always de
 static const int64_t STEP_WORK = 500000;
 static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
 
+double gdmm_magnitude(const fgi_model *m) {
+    double sum = fabs(m->s->constant);
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double largest = 0;
+        for (int32_t a = 0; a < m->s->cards[i]; a++)
+            if (fgi_unary(m, i)[a] > -INFINITY) largest = fgi_larger(largest, fabs(fgi_unary(m, i)[a]));
+        sum += largest;
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
+        if (t->max > -INFINITY)
+            sum += fgi_factor_weight(m->s, f) * fgi_larger(fabs(t->max), fabs(t->min_finite));
+    }
+    return sum;
+}
+
 int gdmm_in_range(const fgi_model *m) {
-    return m->s->constant == -INFINITY /* infeasible: nothing is computed */ || fgi_dual_magnitude(m) <= GDMM_LARGEST;
+    return m->s->constant == -INFINITY /* infeasible: nothing is computed */ || gdmm_magnitude(m) <= GDMM_LARGEST;
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
@@ -79,11 +95,12 @@ static int worker_create(gdmm_worker *w, const fgi_structure *st) {
     w->delta = fgi_alloc((int64_t)card * arity, sizeof(double));
     w->state = fgi_alloc(arity, sizeof(int32_t));
     w->sum = fgi_alloc(2 * (int64_t)card + 1, sizeof(double));
+    w->size = fgi_alloc(card, sizeof(double));
     w->value = fgi_alloc(card, sizeof(double));
     w->candidate = fgi_alloc(card, sizeof(double));
     w->touched = fgi_alloc(card, sizeof(int32_t));
     w->mark = fgi_calloc(card, 1);
-    return w->oracle && w->messages && w->delta && w->state && w->sum && w->value && w->candidate && w->touched &&
+    return w->oracle && w->messages && w->delta && w->state && w->sum && w->size && w->value && w->candidate && w->touched &&
         w->mark;
 }
 
@@ -96,6 +113,7 @@ static void worker_free(gdmm_worker *w) {
     free(w->sum);
     free(w->value);
     free(w->candidate);
+    free(w->size);
     free(w->touched);
     free(w->mark);
 }

@@ -27,6 +27,7 @@ struct gdmm_sweep {
     int64_t node, edge; /* where the sweep goes on */
     fgi_sum sum;
     double magnitude, model_magnitude;
+    double loaded; /* the largest multipliers of all slots, where they were loaded */
     double *hat, *given, *h, *scratch;
     int32_t *labels; /* decoded in the forward sweep */
 };
@@ -109,8 +110,15 @@ static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
 
 /* Takes over the multipliers of the slots; the next sweep is a forward one. */
 void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s) {
-    for (int64_t k = 0; k < g->n_slots; k++)
-        memcpy(s->mu + s->offset[k], g->slots[k].mu, (size_t)g->slots[k].n * sizeof(double));
+    s->loaded = 0;
+    for (int64_t k = 0; k < g->n_slots; k++) {
+        const double *mu = g->slots[k].mu;
+        double largest = 0;
+        memcpy(s->mu + s->offset[k], mu, (size_t)g->slots[k].n * sizeof(double));
+        for (int32_t a = 0; a < g->slots[k].n; a++)
+            if (!GDMM_IS_FORBIDDEN(mu[a])) largest = fgi_larger(largest, fabs(mu[a]));
+        s->loaded += largest;
+    }
     for (int64_t f = 0; f < g->model->s->n_factors; f++) s->last[f] = -1;
     begin_sweep(g, s, 1);
 }
@@ -286,7 +294,7 @@ int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
         }
         if (!visit(g, s, i)) return -1;
     }
-    *bound = fgi_safe_bound(fgi_sum_value(&s->sum), s->magnitude + s->model_magnitude);
+    *bound = fgi_safe_bound(g->model, fgi_sum_value(&s->sum), s->magnitude + s->model_magnitude + s->loaded);
     begin_sweep(g, s, !s->forward);
     return 1;
 }

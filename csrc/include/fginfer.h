@@ -111,6 +111,20 @@ int64_t fgi_model_memory(const fgi_model *m); /* bytes held, shared parts includ
 double fgi_model_constant(const fgi_model *m);
 double fgi_model_states(const fgi_model *m); /* states of all factors: the entries there would be without sharing */
 
+/*
+ * The model's own unit u: the smallest, over all factors (the unary scores of a variable are one) with two distinct
+ * finite scores, of the best minus the next distinct one; 0 where no factor has two. Gaps and tolerances are relative to
+ * max(|score|, u).
+ */
+double fgi_model_unit(const fgi_model *m);
+
+/*
+ * The same model with all scores times 2^-exponent, the tables shared: a snapshot and exponent 0 where the largest
+ * score lies in [2^-128, 2^128], else the exponent that brings it near 1 (or as near as the others allow). Solvers work
+ * on it, so that nothing depends on the unit that scores are counted in. NULL: out of memory.
+ */
+fgi_model *fgi_model_normalised(const fgi_model *m, int *exponent);
+
 /* ---- UAI files ---------------------------------------------------------------------------------------------- */
 
 /*
@@ -155,13 +169,13 @@ const char *fgi_method_name(int32_t method); /* NULL: this build has no such met
 
 typedef enum fgi_status {
     FGI_RUNNING = 0, /* the slice is over, there is more to do */
-    FGI_OPTIMAL = 1, /* proven */
+    FGI_OPTIMAL = 1, /* proven: no labeling is better by more than 1e-12 max(|score|, u) */
     FGI_GAP_REACHED = 2,
     FGI_CONVERGED = 3,  /* the method has nothing more to gain, a gap remains */
     FGI_TIME_LIMIT = 4, /* set by the caller that owns the clock */
     FGI_ITERATION_LIMIT = 5,
     FGI_INTERRUPTED = 6, /* set by the caller */
-    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score */
+    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score above the cutoff */
 } fgi_status;
 
 /* gdmm: what it keeps for a factor. */
@@ -175,7 +189,8 @@ typedef struct fgi_settings {
     int32_t method;  /* fgi_method */
     int32_t threads; /* >= 1; results do not depend on it */
     uint64_t seed;
-    double gap;             /* stop when max(0, bound-score)/max(1,|score|) <= gap */
+    double gap;             /* stop when max(0, bound - score) / max(|score|, u) <= gap; u: fgi_model_unit, 0/0 = 0 */
+    double cutoff;          /* only labelings with a score above it are wanted; -INFINITY: all with a finite score */
     int64_t max_iterations; /* < 0: no limit */
     double start_time;      /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */
     /* gdmm */
@@ -194,7 +209,8 @@ typedef struct fgi_info {
     int32_t status; /* fgi_status */
     int64_t iterations;
     double score; /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
-    double bound; /* upper bound on the optimum; INFINITY: none yet */
+    double bound; /* no labeling has a higher score, rounding included; INFINITY: none yet */
+    double unit;  /* fgi_model_unit of the model */
     double primal_infeasibility;
     double dual_infeasibility;
     double rho;

@@ -107,18 +107,22 @@ int64_t fgi_marginal_scratch(const fgi_model *m) {
 double fgi_dual_magnitude(const fgi_model *m) {
     double sum = fabs(m->s->constant);
     for (int64_t i = 0; i < m->s->n_vars; i++) {
-        double largest = 0;
+        double best = -INFINITY;
         for (int32_t a = 0; a < m->s->cards[i]; a++) {
-            double u = fgi_unary(m, i)[a];
-            if (u > -INFINITY && fabs(u) > largest) largest = fabs(u);
+            best = fgi_larger(best, fgi_unary(m, i)[a]);
         }
-        sum += largest;
+        if (best > -INFINITY) sum += fabs(best);
     }
     for (int64_t f = 0; f < m->s->n_factors; f++) {
         const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
-        if (facts->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * fmax(fabs(facts->max), fabs(facts->min_finite));
+        if (facts->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * fabs(facts->max);
     }
     return sum;
+}
+
+double fgi_safe_bound(const fgi_model *m, double value, double magnitude) {
+    enum { FEW = 10 }; /* products with weights, shares and maxima taken out, each more than once */
+    return value + 0x1p-53 * (double)(m->s->max_degree + m->s->max_arity + FEW) * magnitude;
 }
 
 double fgi_mean_range(const fgi_model *m) {

@@ -17,15 +17,18 @@ void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *
     double *out, double *scratch);
 int64_t fgi_marginal_scratch(const fgi_model *m);
 
-/* Sum of the largest magnitudes of all potentials: what rounding errors of a bound are relative to. */
+/* Sum over all potentials of the magnitude of the best of each: what the rounding of a bound is relative to. Entries
+ * far below the best do not count, however large they are: a labeling that uses one is as far below the bound as that,
+ * unless multipliers as large make up for it, and those show in the terms of the bound. */
 double fgi_dual_magnitude(const fgi_model *m);
 
 /* Mean over the factors of the range of their finite scores, 1 if that is 0: a scale for step sizes and penalties. */
 double fgi_mean_range(const fgi_model *m);
 
 /* A computed dual value, rounded up so that it is an upper bound whatever the rounding in its terms did. `magnitude` is
- * the sum of the absolute values that went into it. -INFINITY stays what it is. */
-static inline double fgi_safe_bound(double value, double magnitude) { return value + 4e-15 * magnitude; }
+ * the sum of the absolute values that went into it; each is the result of at most degree + arity + a few additions, of
+ * a relative error of 2^-53 each. -INFINITY stays what it is. */
+double fgi_safe_bound(const fgi_model *m, double value, double magnitude);
 
 /* The finite multipliers a caller may hand in: NaN or an infinity is refused. */
 fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err);

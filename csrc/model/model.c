@@ -1,6 +1,7 @@
 /* model/model.c - the immutable problem: variables, shared tables, factors, adjacency; and its versioned potentials. */
 #include "model/model.h"
 #include <string.h>
+#include "base/exact_sum.h"
 #include "model/sorted.h"
 #include "base/util.h"
 
@@ -15,13 +16,20 @@ static fgi_rc check_scores(const double *v, int64_t n, const char *what, int64_t
 }
 
 static fgi_table_facts facts_of(const double *v, int64_t n) {
-    fgi_table_facts f = {-INFINITY, INFINITY, 0};
+    fgi_table_facts f = {-INFINITY, -INFINITY, INFINITY, 0};
     for (int64_t k = 0; k < n; k++) {
         if (v[k] == -INFINITY) {
             f.n_forbidden++;
             continue;
         }
-        if (v[k] > f.max) f.max = v[k];
+        if (v[k] > f.second && v[k] != f.max) {
+            if (v[k] > f.max) {
+                f.second = f.max;
+                f.max = v[k];
+            } else {
+                f.second = v[k];
+            }
+        }
         if (v[k] < f.min_finite) f.min_finite = v[k];
     }
     return f;
@@ -130,6 +138,8 @@ static int build_adjacency(fgi_structure *s, int64_t n_slots) {
     }
     for (int64_t i = s->n_vars; i > 0; i--) s->adj_begin[i] = s->adj_begin[i - 1];
     s->adj_begin[0] = 0;
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (s->adj_begin[i + 1] - s->adj_begin[i] > s->max_degree) s->max_degree = s->adj_begin[i + 1] - s->adj_begin[i];
     return 1;
 }
 
@@ -275,7 +285,8 @@ static fgi_table_facts implicit_facts(const fgi_structure *s, int64_t t) {
     }
     double far = s->max_card > 1 ? s->max_card - 1.0 : 0.0; /* the widest pair there can be */
     if (s->table_kind[t] == FGI_SQDIFF) far *= far;
-    return (fgi_table_facts){0.0, -p0 * (far < p1 ? far : p1), 0};
+    const double second = p0 > 0 && far > 0 ? fgi_implicit_at(s->table_kind[t], p0, p1, 1, 0) : -INFINITY;
+    return (fgi_table_facts){0.0, second, -p0 * (far < p1 ? far : p1), 0};
 }
 
 /* Finite scores must stay finite when weighted: -DBL_MAX * 2 would silently forbid a state. */
@@ -311,8 +322,9 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
                 s->factor_weight[f]);
             goto fail;
         }
-    if (own) m->t->values = own;
     m->s = s;
+    if ((rc = fgi_model_check_sums(m, err))) goto fail;
+    if (own) m->t->values = own;
     *out = m;
     return FGI_OK;
 fail:
@@ -351,6 +363,24 @@ void fgi_model_free(fgi_model *m) {
     free(m);
 }
 
+fgi_model *fgi_model_reweighted(const fgi_model *m, const double *weight, const double *unary, double constant) {
+    fgi_model_spec spec;
+    fgi_structure *s = NULL;
+    fgi_model_arrays(m, &spec);
+    spec.factor_weight = weight;
+    spec.constant = constant;
+    fgi_model *c = fgi_calloc(1, sizeof *c);
+    fgi_unaries *u = unaries_new(unary, m->s->unary_begin[m->s->n_vars]);
+    if (!c || !u || build_structure(&spec, &s, NULL)) {
+        unaries_release(u);
+        free(c);
+        return NULL;
+    }
+    *c = (fgi_model){s, u, m->t};
+    atomic_fetch_add(&c->t->refs, 1);
+    return c;
+}
+
 int fgi_model_same_structure(const fgi_model *a, const fgi_model *b) { return a->s == b->s; }
 
 void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out) {
@@ -387,13 +417,28 @@ static int own_unaries(fgi_model *m) {
     return 1;
 }
 
+/* The numbers are in order one by one. Where their sum could overflow, the old ones are put back. */
+static fgi_rc put_unaries(fgi_model *m, int64_t at, const double *scores, int64_t n, fgi_error *err) {
+    double largest = 0;
+    for (int64_t k = 0; k < n; k++)
+        if (scores[k] > -INFINITY) largest = fgi_larger(largest, fabs(scores[k]));
+    double *before = largest > FGI_MODEST ? fgi_copy(m->u->values + at, n, sizeof *before) : NULL;
+    if ((largest > FGI_MODEST && !before) || !own_unaries(m)) {
+        free(before);
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    if (n > 0) memcpy(m->u->values + at, scores, (size_t)n * sizeof *scores);
+    fgi_rc rc = before ? fgi_model_check_sums(m, err) : FGI_OK;
+    if (rc) memcpy(m->u->values + at, before, (size_t)n * sizeof *scores);
+    free(before);
+    return rc;
+}
+
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err) {
     if (var < 0 || var >= m->s->n_vars) return fgi_fail(err, FGI_BAD_ARGUMENT, var, "there is no variable %d", var);
     fgi_rc rc = check_scores(scores, m->s->cards[var], "variable", var, err);
     if (rc) return rc;
-    if (!own_unaries(m)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    memcpy(m->u->values + m->s->unary_begin[var], scores, (size_t)m->s->cards[var] * sizeof *scores);
-    return FGI_OK;
+    return put_unaries(m, m->s->unary_begin[var], scores, m->s->cards[var], err);
 }
 
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err) {
@@ -401,9 +446,7 @@ fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *er
         fgi_rc rc = check_scores(scores + m->s->unary_begin[i], m->s->cards[i], "variable", i, err);
         if (rc) return rc;
     }
-    if (!own_unaries(m)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    memcpy(m->u->values, scores, (size_t)m->s->unary_begin[m->s->n_vars] * sizeof *scores);
-    return FGI_OK;
+    return put_unaries(m, 0, scores, m->s->unary_begin[m->s->n_vars], err);
 }
 
 fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fgi_error *err) {
@@ -423,8 +466,13 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
         tables_release(m->t, s->n_tables);
         m->t = t;
     }
-    memcpy(m->t->values + s->values_begin[table], values, (size_t)n * sizeof *values);
+    const fgi_table_facts before = m->t->facts[table];
     m->t->facts[table] = facts;
+    if ((rc = fgi_model_check_sums(m, err))) {
+        m->t->facts[table] = before;
+        return rc;
+    }
+    memcpy(m->t->values + s->values_begin[table], values, (size_t)n * sizeof *values);
     fgi_order_release(atomic_exchange(&m->t->order[table], NULL));
     return FGI_OK;
 }
@@ -439,18 +487,46 @@ static fgi_rc check_labels(const fgi_structure *s, const int32_t *labels, fgi_er
     return FGI_OK;
 }
 
+static void sum_of(const fgi_model *m, const int32_t *labels, fgi_sum *sum, double *lost) {
+    const fgi_structure *s = m->s;
+    double carry = 0;
+    fgi_sum_add(sum, s->constant);
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        fgi_sum_add(sum, fgi_unary(m, i)[labels[i]]);
+        *lost += fabs(sum->carry - carry);
+        carry = sum->carry;
+    }
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        fgi_sum_add(sum, fgi_view_score(m, &v, labels));
+        *lost += fabs(sum->carry - carry);
+        carry = sum->carry;
+    }
+}
+
+/* The same sum, rounded once. All its terms are finite. */
+static double exact_score(const fgi_model *m, const int32_t *labels) {
+    const fgi_structure *s = m->s;
+    fgi_exact_sum sum = {{0}, 0};
+    fgi_exact_sum_add(&sum, s->constant);
+    for (int64_t i = 0; i < s->n_vars; i++) fgi_exact_sum_add(&sum, fgi_unary(m, i)[labels[i]]);
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        fgi_view v = fgi_factor_view(m, f);
+        fgi_exact_sum_add(&sum, fgi_view_score(m, &v, labels));
+    }
+    return fgi_exact_sum_value(&sum);
+}
+
 fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err) {
     const fgi_structure *s = m->s;
     fgi_rc rc = check_labels(s, labels, err);
     if (rc) return rc;
     fgi_sum sum = {0};
-    fgi_sum_add(&sum, s->constant);
-    for (int64_t i = 0; i < s->n_vars; i++) fgi_sum_add(&sum, fgi_unary(m, i)[labels[i]]);
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        fgi_sum_add(&sum, fgi_view_score(m, &v, labels));
-    }
+    double lost = 0; /* the magnitudes of all corrections: what the last digits of the sum hang on */
+    sum_of(m, labels, &sum, &lost);
     *score = fgi_sum_value(&sum);
+    const double n = (double)(s->n_vars + s->n_factors + 1);
+    if (*score > -INFINITY && n * lost > 0.25 * fabs(*score)) *score = exact_score(m, labels);
     return FGI_OK;
 }
 

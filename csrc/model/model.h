@@ -9,6 +9,7 @@
 /* What one linear pass over a table tells: computed at creation and by set_table. */
 typedef struct fgi_table_facts {
     double max;          /* -INFINITY if every state is forbidden */
+    double second;       /* the largest value below max; -INFINITY if there is none */
     double min_finite;   /* INFINITY if every state is forbidden */
     int64_t n_forbidden; /* entries that are -INFINITY */
 } fgi_table_facts;
@@ -18,6 +19,7 @@ typedef struct fgi_structure {
     atomic_int refs;
     int64_t n_vars, n_tables, n_factors;
     int32_t max_card, max_arity;
+    int64_t max_degree; /* most factors of one variable */
     int32_t *cards;
     int64_t *unary_begin; /* n_vars + 1 offsets into the unaries */
     double constant;
@@ -61,6 +63,17 @@ struct fgi_model {
 /* fgi_model_create without a copy of the tables: `values` is spec->values, comes from malloc, and is the model's on
  * success. */
 fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err);
+
+/* ---- magnitudes (model/scale.c) ------------------------------------------------------------------------------- */
+
+/* Whether the sum of the largest magnitudes of all potentials is so large that sums or differences of scores could
+ * overflow; names the factor or variable with which it becomes so. */
+fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err);
+/* Magnitudes up to this one need no look at their sum. */
+#define FGI_MODEST 0x1p950
+
+/* The same variables, factors and tables under other weights; everything but the tables is copied. NULL: no memory. */
+fgi_model *fgi_model_reweighted(const fgi_model *m, const double *weight, const double *unary, double constant);
 
 /* A factor as it sees its table: rows are labels of the first variable, columns of the second, whatever the storage. */
 typedef struct fgi_view {

@@ -4,7 +4,7 @@
 
 static const double LEAST_STEP = 1e-5;  /* of the largest cost: finer steps do not help */
 static const double SAME = 1e-7;        /* of a step: closer than this is the same */
-static const double MOST_ERROR = 5e-10; /* differences below are rounding for a search, too: it may not notice them */
+static const double MOST_ERROR = 5e-10; /* of a step: differences below are rounding for a search, too: it may not notice them */
 
 /* Costs are maximum - score >= 0. The greatest common step so far; 0: none seen yet, negative: there is none. */
 typedef struct divisor {
@@ -84,7 +84,7 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
         error += deviation(step, values, n, v.weight);
     }
     const double value = fgi_sum_value(&origin);
-    return isfinite(value) && error < MOST_ERROR ? (fgi_lattice){step, value, error} : none;
+    return isfinite(value) && error < MOST_ERROR * step ? (fgi_lattice){step, value, error} : none;
 }
 
 fgi_lattice fgi_lattice_find(const fgi_model *m) {
@@ -96,7 +96,7 @@ fgi_lattice fgi_lattice_find(const fgi_model *m) {
 
 /* Rounding of scores and bounds of this size, and of the tables. */
 static double margin(const fgi_lattice *l, double value) {
-    return 2 * l->error + 1e-6 * l->step + 1e-9 * fgi_larger(1, fabs(value));
+    return 2 * l->error + 1e-6 * l->step + 1e-9 * fabs(value);
 }
 
 double fgi_lattice_next(const fgi_lattice *l, double score) {
@@ -106,5 +106,6 @@ double fgi_lattice_next(const fgi_lattice *l, double score) {
 double fgi_lattice_floor(const fgi_lattice *l, double bound) {
     if (l->step == 0 || !isfinite(bound) || margin(l, bound) > 0.5 * l->step) return bound;
     const double steps = ceil((l->origin - bound - margin(l, bound)) / l->step);
-    return fgi_smaller(bound, l->origin - l->step * steps + l->error + 1e-9 * fgi_larger(1, fabs(bound)));
+    const double rounding = 4e-16 * (fabs(l->origin) + l->step * fabs(steps));
+    return fgi_smaller(bound, l->origin - l->step * steps + l->error + rounding);
 }

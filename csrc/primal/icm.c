@@ -4,6 +4,7 @@
  * its variables relabelled), variables are re-optimised from a work list until none can improve. Violations of hard
  * constraints are compared first, then scores, so an ascent can walk out of an infeasible start (primal/labeling.h). */
 #include <string.h>
+#include "model/marginal.h"
 #include "primal/labeling.h"
 #include "solver.h"
 
@@ -65,7 +66,7 @@ static double trivial_bound(const fgi_model *m) {
     for (int64_t f = 0; f < m->s->n_factors; f++)
         fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
     double value = fgi_sum_value(&sum);
-    return value == -INFINITY ? value : value + 1e-13 * fabs(value);
+    return value == -INFINITY ? value : fgi_safe_bound(m, value, fgi_dual_magnitude(m));
 }
 
 static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {

@@ -78,11 +78,11 @@ static double largest_potential(const fgi_model *m, int *any_forbidden) {
         if (x == INFINITY) *any_forbidden = 1;
         else if (x > scale) scale = x;
     }
-    for (int64_t t = 0; t < m->s->n_tables; t++) {
-        const fgi_table_facts *facts = &m->t->facts[t];
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
         if (facts->n_forbidden) *any_forbidden = 1;
-        if (isfinite(facts->max)) scale = fmax(scale, fabs(facts->max));
-        if (isfinite(facts->min_finite)) scale = fmax(scale, fabs(facts->min_finite));
+        if (facts->max == -INFINITY) continue;
+        scale = fgi_larger(scale, fgi_factor_weight(m->s, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite)));
     }
     return scale;
 }
@@ -137,7 +137,8 @@ int64_t fgi_local_operations(const fgi_local *l) { return l->operations; }
 int fgi_local_has_forbidden(const fgi_local *l) { return l->forbidden != NULL; }
 double fgi_local_tolerance(const fgi_local *l, double score) { return 1e-14 * l->scale + 1e-12 * fabs(score); }
 double fgi_local_penalty(const fgi_local *l) {
-    return 1 + 2 * l->scale * (double)(l->model->s->n_vars + l->model->s->n_factors);
+    const double most = 2.5 * l->scale * (double)(l->model->s->n_vars + l->model->s->n_factors);
+    return most > 0 ? most : 1;
 }
 
 void fgi_local_push(fgi_local *l, int32_t var) {
