@@ -67,4 +67,6 @@ def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
     model = graph.snapshot().condition(variables, labels)
     whole, free = np.zeros(len(cards), np.int32), np.ones(len(cards), bool)
     whole[variables], free[variables] = labels, False
-    return Conditioned(graph.from_model(model, graph.n_factors), fixed, np.flatnonzero(free), whole)
+    left = graph.from_model(model, graph.n_factors)
+    left.cutoff = graph.cutoff  # scores are those of the whole
+    return Conditioned(left, fixed, np.flatnonzero(free), whole)

@@ -26,6 +26,7 @@ class Settings:
     seed: int = 0
     threads: int = 1
     max_iterations: int | None = None
+    cutoff: float = -inf  # only labelings with a score above it are wanted
     start_time: float = -1.0  # core.clock.now() value that counts as second 0; negative: now
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -53,6 +54,7 @@ def _native_settings(settings: Settings, method: str, options: dict[str, Any]) -
         seed=settings.seed,
         gap=settings.gap,
         max_iterations=settings.max_iterations,
+        cutoff=settings.cutoff,
         start_time=settings.start_time,
         options=options,
     )
@@ -97,7 +99,7 @@ class NativeEngine:
         infeasibility = max(i.primal_infeasibility, i.dual_infeasibility)
         active = i.active_per_factor or None
         seconds = clock.now() - self._c_settings.start_time
-        return Progress(seconds, i.iterations, known(i.score), known(i.bound), known(infeasibility), active)
+        return Progress(seconds, i.iterations, known(i.score), known(i.bound), known(infeasibility), active, i.unit)
 
     def offer(self, labels: NDArray[np.int32]) -> None:
         self.native.offer(labels)
@@ -158,4 +160,5 @@ class NativeEngine:
             self.marginals() if dual else None,
             self.messages() if dual else None,
             self.native.statistics(),
+            i.unit,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +70,7 @@ class FactorGraph:
         # Either a builder that collects factors, or the finished model.
         self._builder: Builder | None = None
         self._model: Model | None = None
+        self._cutoff = -inf
 
     # -- building ----------------------------------------------------------------------------------------------
 
@@ -205,10 +207,26 @@ class FactorGraph:
         with self.lock:
             return self.model.snapshot()
 
+    @property
+    def cutoff(self) -> float:
+        """Only labelings with a score above it count; -inf (the default): all without a forbidden state.
+
+        Formats with a bound on the total cost set it, and solve takes one of its own as well. A model whose best score
+        is at most the cutoff is infeasible.
+        """
+        return self._cutoff
+
+    @cutoff.setter
+    def cutoff(self, score: float) -> None:
+        if not score < inf:  # NaN, too
+            raise ModelError(f"the cutoff must be finite or -inf, not {score}")
+        self._cutoff = float(score)
+
     def copy(self) -> FactorGraph:
         """An independent graph; numbers are shared until one of the two changes them."""
         with self.lock:
             other = FactorGraph.from_model(self.snapshot(), self._given)
+            other._cutoff = self._cutoff
             other._private, other._negatives = set(self._private), dict(self._negatives)
         return other
 
@@ -249,7 +267,7 @@ class FactorGraph:
 
     def __reduce__(self) -> Any:
         with self.lock:
-            return _restore, (self.to_arrays(), self._given, self._private, self._negatives)
+            return _restore, (self.to_arrays(), self._given, self._private, self._negatives, self._cutoff)
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
@@ -398,7 +416,9 @@ class FactorGraph:
         return self._offsets
 
 
-def _restore(arrays: ModelArrays, given: int, private: set[int], negatives: dict[int, int]) -> FactorGraph:
+def _restore(
+    arrays: ModelArrays, given: int, private: set[int], negatives: dict[int, int], cutoff: float
+) -> FactorGraph:
     graph = FactorGraph.from_model_arrays(arrays, given)
-    graph._private, graph._negatives = private, negatives
+    graph._private, graph._negatives, graph._cutoff = private, negatives, cutoff
     return graph

@@ -28,10 +28,11 @@ class Progress(NamedTuple):
     bound: float | None
     infeasibility: float | None = None  # how far the relaxed factors and variables disagree, where the method knows
     active: float | None = None  # mean number of active states per factor, where the method keeps active sets
+    unit: float = 0.0  # of the model: see Result.gap
 
     @property
     def gap(self) -> float | None:
-        return relative_gap(self.score, self.bound)
+        return relative_gap(self.score, self.bound, self.unit)
 
 
 class Trace(Sequence[TracePoint]):
@@ -87,12 +88,16 @@ class Marginals(Sequence[NDArray[np.float64]]):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A labeling with its certificate. Scores are maximised; bound >= optimum >= score.
+    """A labeling with its certificate. Scores are maximised; bound >= optimum >= score, rounding included.
 
-    status: optimal, gap_reached, converged (the relaxation has, a gap remains), time_limit, iteration_limit,
-    interrupted, infeasible, failed (memory or a method gave out: what was found until then). `labels` and `score` are
-    None while no feasible labeling is known, `bound` while there is none (-inf when the model is proven infeasible).
+    status: optimal (proven: no labeling is better by more than 1e-12 max(|score|, unit)), gap_reached, converged (the
+    method has, a gap remains), time_limit, iteration_limit, interrupted, infeasible (proven: no labeling has a finite
+    score above the cutoff), failed (memory or a method gave out: what was found until then). `labels` and `score` are
+    None while no such labeling is known, `bound` while there is none (-inf when no labeling has a finite score).
     `messages` is the dual state, in the layout of fginfer.h.
+
+    `unit` is the model's own: the smallest, over all factors with two distinct finite scores, of the best minus the
+    next distinct one; 0 if no factor has two.
     """
 
     method: str
@@ -109,6 +114,7 @@ class Result:
     marginals: Sequence[NDArray[np.float64]] | None = field(default=None, repr=False)
     messages: NDArray[np.float64] | None = field(default=None, repr=False)
     statistics: dict[str, float] = field(default_factory=dict, repr=False)
+    unit: float = 0.0
 
     @property
     def energy(self) -> float | None:
@@ -117,8 +123,16 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """max(0, bound - score) / max(1, |score|); None while either is missing."""
-        return relative_gap(self.score, self.bound)
+        """max(0, bound - score) / max(|score|, unit), 0/0 being 0; None while either is missing.
+
+        It does not change when all scores are multiplied by a power of two.
+        """
+        return relative_gap(self.score, self.bound, self.unit)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the labeling is proven to be the best: the status is optimal."""
+        return self.status == "optimal"
 
 
 def known(value: float) -> float | None:
@@ -126,8 +140,11 @@ def known(value: float) -> float | None:
     return value if -inf < value < inf else None
 
 
-def relative_gap(score: float | None, bound: float | None) -> float | None:
-    """max(0, bound - score) / max(1, |score|); None while either is missing."""
+def relative_gap(score: float | None, bound: float | None, unit: float) -> float | None:
+    """max(0, bound - score) / max(|score|, unit), 0/0 being 0; None while either is missing."""
     if score is None or bound is None or score == -inf or bound in (inf, -inf):
         return None
-    return max(0.0, bound - score) / max(1.0, abs(score))
+    scale = max(abs(score), unit)
+    if bound <= score:
+        return 0.0
+    return (bound - score) / scale if scale > 0 else inf

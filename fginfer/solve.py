@@ -32,6 +32,7 @@ def solve(
     seed: int = 0,
     threads: int = 1,
     max_iterations: int | None = None,
+    cutoff: float | None = None,
     warm_start: Result | ArrayLike | None = None,
     callback: Callback | None = None,
     trace: bool = True,
@@ -42,9 +43,10 @@ def solve(
 
     method          a name of fginfer.available_methods(); None chooses
     time_limit      seconds, set-up included; None: until done
-    gap             stop when max(0, bound - score) / max(1, |score|) is at most this
+    gap             stop when max(0, bound - score) / max(|score|, unit) is at most this; unit: see Result
     seed, threads   the answer depends on the seed, never on the number of threads
     max_iterations  of the method
+    cutoff          only labelings with a score above it are wanted; if there is none, the status is infeasible
     warm_start      an earlier Result, or a labeling
     callback        called with a Progress some twenty times a second; a true return value ends the run
     trace, dual     False leaves out the trace, or marginals and messages (they take memory on large models)
@@ -69,6 +71,7 @@ def solve(
         seed=seed,
         threads=threads,
         max_iterations=max_iterations,
+        cutoff=cutoff,
         warm_start=warm_start,
         start_time=start,
         **options,

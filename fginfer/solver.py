@@ -47,13 +47,22 @@ class Solver:
         seed: int = 0,
         threads: int = 1,
         max_iterations: int | None = None,
+        cutoff: float | None = None,
         warm_start: Result | ArrayLike | None = None,
         start_time: float | None = None,
         **options: Any,
     ) -> None:
         self._start = clock.now() if start_time is None else start_time
+        least = graph.cutoff if cutoff is None else max(cutoff, graph.cutoff)
         self.settings = Settings(
-            default_method() if method is None else method, gap, seed, threads, max_iterations, self._start, options
+            default_method() if method is None else method,
+            gap,
+            seed,
+            threads,
+            max_iterations,
+            least,
+            self._start,
+            options,
         )
         self.graph = graph
         self._lock = RLock()

@@ -20,6 +20,8 @@ enum {
     CONSTRUCT_COST = 30 /* in table entries */
 };
 
+static const double SHARE = 0.25;
+
 typedef struct frame {
     fgi_problem *problem;
     int32_t var; /* next variable of the sweep */
@@ -42,19 +44,25 @@ typedef struct branch {
     double *weight;             /* per root variable: how often it closed a node */
     double *cost;               /* per variable of the problem at hand: what its factors cost on average */
     fgi_lattice lattice;        /* scores that can occur */
+    double left;                /* no labeling outside the open nodes is above this, or the incumbent */
     int64_t nodes, work, total; /* work: since the last look at the clock */
 } branch;
 
-/* The incumbent's score, up to rounding. */
-static double reached(const fgi_solver *s) {
-    if (s->info.score == -INFINITY) return -INFINITY;
-    return s->info.score + 1e-9 * (fabs(s->info.score) > 1 ? fabs(s->info.score) : 1);
+/* A labeling must beat the incumbent by more than rounding, or by a whole step, to be worth a search. A part of the
+ * tolerance: the rest is for the rounding of the bounds. */
+static double cutoff(const fgi_solver *s) {
+    const double best = fgi_solver_best(s);
+    if (best == -INFINITY) return -INFINITY;
+    const fgi_lattice *lattice = &((const branch *)s->state)->lattice;
+    return fgi_larger(best + SHARE * fgi_solver_tolerance(s), fgi_lattice_next(lattice, best));
 }
 
-/* A labeling must beat the incumbent by more than rounding, or by a whole step, to be worth a search. */
-static double cutoff(const fgi_solver *s) {
-    if (s->info.score == -INFINITY) return -INFINITY;
-    return fgi_larger(reached(s), fgi_lattice_next(&((const branch *)s->state)->lattice, s->info.score));
+/* A part of the search space is done with: no labeling in it is above `bound`, which includes rounding. */
+static void leave(fgi_solver *s, double bound) {
+    branch *b = s->state;
+    const double best = fgi_solver_best(s);
+    if (bound < fgi_lattice_least(&b->lattice, best)) bound = fgi_smaller(bound, best);
+    b->left = fgi_larger(b->left, bound);
 }
 
 static fgi_rc push(fgi_solver *s, fgi_problem *p) {
@@ -82,14 +90,25 @@ static void pop(fgi_solver *s) {
     fgi_problem_free(p);
 }
 
+/* The node on top cannot beat the incumbent. */
+static void close_top(fgi_solver *s) {
+    const branch *b = s->state;
+    const fgi_problem *p = b->stack[b->depth - 1].problem;
+    const double bound = fgi_larger(p->bound, p->removed); /* labels that went in the update that closed it, too */
+    if (bound > -INFINITY) leave(s, bound + fgi_problem_error(p));
+    pop(s);
+}
+
 /* The largest bound of an open node; every labeling elsewhere has been visited or cannot beat the incumbent. */
 static void report_bound(fgi_solver *s) {
     const branch *b = s->state;
     double bound = -INFINITY;
-    for (int64_t d = 0; d < b->depth; d++) bound = fgi_larger(bound, b->stack[d].problem->bound);
-    if (bound > -INFINITY)
-        bound = fgi_lattice_floor(&b->lattice, bound + 1e-12 * fabs(bound)); /* rounding of the incremental bounds */
-    fgi_solver_bound(s, fgi_larger(bound, reached(s)));
+    for (int64_t d = 0; d < b->depth; d++) {
+        const fgi_problem *p = b->stack[d].problem;
+        if (p->bound > -INFINITY) bound = fgi_larger(bound, p->bound + fgi_problem_error(p));
+    }
+    bound = fgi_larger(fgi_lattice_floor(&b->lattice, bound), b->left);
+    fgi_solver_bound(s, fgi_larger(bound, fgi_solver_best(s)));
 }
 
 /* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if
@@ -140,7 +159,7 @@ static double mean_cost(const fgi_problem *p, int32_t f, double left) {
 
 /* The variable with few labels, costly factors, and a record of closing nodes. */
 static int32_t choose(branch *b, const fgi_problem *p, double left) {
-    for (int32_t i = 0; i < p->n; i++) b->cost[i] = 1e-9;
+    for (int32_t i = 0; i < p->n; i++) b->cost[i] = p->magnitude > 0 ? 1e-12 * p->magnitude : 1; /* not 0 */
     for (int32_t f = 0; f < p->n_factors; f++) {
         double cost = mean_cost(p, f, left);
         for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) b->cost[p->slot_var[s]] += cost;
@@ -171,10 +190,11 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
-    double left = fgi_smaller(p->bound - cutoff(s), 1e3 + fabs(p->bound)); /* finite before the first labeling, too */
+    double left = fgi_smaller(p->bound - cutoff(s), p->magnitude + fabs(p->bound)); /* finite before the first, too */
     int32_t var = choose(b, p, left);
     if (var < 0) { /* one labeling left */
         offer(s, p);
+        fgi_solver_consider(s, b->current); /* itself, whatever ascent has made of it */
         pop(s);
         return FGI_OK;
     }
@@ -205,7 +225,7 @@ static int worth_another(const fgi_solver *s, const frame *f, int root) {
     double gain = f->bound_before - f->problem->bound, left = f->problem->bound - cutoff(s);
     if (f->iterations < 2) return 1;
     if (f->iterations >= (root ? ROOT_ITERATIONS : NODE_ITERATIONS)) return 0;
-    if (left == INFINITY) return gain > 1e-4 * fabs(f->problem->bound) + 1e-9;
+    if (left == INFINITY) return gain > 1e-4 * fabs(f->problem->bound) + 1e-9 * s->info.unit;
     return gain > (root ? 0.005 : 0.1) * left;
 }
 
@@ -215,7 +235,7 @@ static fgi_rc step(fgi_solver *s) {
     frame *f = &b->stack[b->depth - 1];
     fgi_problem *p = f->problem;
     if (p->bound <= cutoff(s) || p->bound == -INFINITY) {
-        pop(s);
+        close_top(s);
         return FGI_OK;
     }
     if (p->n > 0) {
@@ -223,9 +243,11 @@ static fgi_rc step(fgi_solver *s) {
         if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s), b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
             b->work += p->work;
-            pop(s);
+            close_top(s);
             return FGI_OK;
         }
+        if (p->removed > -INFINITY) leave(s, p->removed + fgi_problem_error(p));
+        p->removed = -INFINITY;
         b->work += p->work;
         p->work = 0;
         if (++f->var < p->n) return FGI_OK;
@@ -263,7 +285,7 @@ static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     s->info.oracle_calls = b->nodes;
     if (b->depth == 0) {
         report_bound(s);
-        s->info.status = s->info.score > -INFINITY ? FGI_OPTIMAL : FGI_INFEASIBLE;
+        if (!fgi_solver_done(s)) s->info.status = FGI_CONVERGED; /* all is searched, rounding hides the rest */
     }
     return FGI_OK;
 }
@@ -291,6 +313,7 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     if (rc)
         return fgi_fail(
             err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
+    b->left = -INFINITY;
     b->lattice = fgi_lattice_find(s->model);
     return push(s, root);
 }

@@ -76,6 +76,8 @@ fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *i
         if (!rc && done) {
             double value = fgi_engine_value(e->engine) + e->model->s->constant;
             e->info.value = value;
+            if (value > -INFINITY)
+                e->info.error = fgi_engine_error(e->engine) + 0x1p-52 * (fabs(value) + fabs(e->model->s->constant));
             e->info.done = 1;
             e->info.status = value == -INFINITY ? FGI_INFEASIBLE : FGI_OPTIMAL;
         }

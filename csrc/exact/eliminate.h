@@ -60,7 +60,8 @@ double fgi_engine_memory(const fgi_engine *e);
 fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done);
 /* Back to the start with the same order and the model's present unaries (all variables must be free). */
 void fgi_engine_restart(fgi_engine *e);
-double fgi_engine_value(const fgi_engine *e);    /* optimum of the terms that touch the subset */
+double fgi_engine_value(const fgi_engine *e);    /* optimum of the terms that touch the subset, up to */
+double fgi_engine_error(const fgi_engine *e);    /* this much rounding */
 double fgi_engine_progress(const fgi_engine *e); /* fraction of the work done */
 /* Writes optimal labels of the free variables; call when done and the value is not -INFINITY. */
 void fgi_engine_traceback(fgi_engine *e, int32_t *labels);

@@ -10,6 +10,7 @@
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
 enum { LARGE_INPUT = 1 << 15 };
 enum { SPARES = 4 };
+enum { SMALL_MESSAGE = 4096 }; /* entries: their maxima are moved into the value, which keeps rounding small */
 enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
 
 typedef struct message {
@@ -17,6 +18,7 @@ typedef struct message {
     void *arg;      /* best labels, when the inputs were freed */
     int64_t size;
     int32_t next; /* next message of the same consumer; -1 ends the list */
+    int normal;   /* its maximum has been moved into the value */
 } message;
 
 struct fgi_engine {
@@ -48,6 +50,8 @@ struct fgi_engine {
     int64_t block; /* next block of the open bucket */
     double work_done;
     fgi_sum value;
+    double error; /* of the value: rounding so far */
+    double total; /* magnitudes of the best scores of all factors and variables */
     struct {
         double *values;
         int64_t size;
@@ -280,6 +284,11 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
 
 const fgi_bags *fgi_engine_bags(const fgi_engine *e) { return e->bags; }
 double fgi_engine_value(const fgi_engine *e) { return fgi_sum_value(&e->value); }
+
+double fgi_engine_error(const fgi_engine *e) {
+    const double value = fgi_sum_value(&e->value);
+    return e->error + (value > -INFINITY ? 0x1p-52 * fabs(value) : 0);
+}
 double fgi_engine_progress(const fgi_engine *e) {
     return e->bags && e->bags->work > 0 ? e->work_done / e->bags->work : 1.0;
 }
@@ -454,7 +463,57 @@ static fgi_rc run_leaf(fgi_engine *e, int32_t p, double *out) {
         &e->bucket, &v, second != v.transposed, u, e->card[p], e->card[bag_of(e, p)[0]], e->forbidden, out);
 }
 
+static double best_of(const double *v, int64_t n) {
+    double best = -INFINITY;
+    for (int64_t k = 0; k < n; k++) best = fgi_larger(best, v[k]);
+    return best;
+}
+
+static double magnitude(double best) { return best > -INFINITY ? fabs(best) : 0; }
+
+static double factor_magnitude(const fgi_engine *e, int32_t k) {
+    const fgi_structure *s = e->m->s;
+    return magnitude(fgi_factor_weight(s, e->factor[k]) * e->m->t->facts[s->factor_table[e->factor[k]]].max);
+}
+
+static double unary_magnitude(const fgi_engine *e, int32_t p) {
+    return magnitude(best_of(fgi_unary(e->m, e->var[p]), e->card[p]));
+}
+
+/* Rounding in bucket p, whose best sum is `top`: one addition for each of its inputs. Scores far below the best do not
+ * count (see fgi_safe_bound). Where all its inputs have their best at 0, its own factors and `top` are all that is
+ * added; else it may be as much as there is. */
+static void count_rounding(fgi_engine *e, int32_t p, double top) {
+    double local = magnitude(top) + unary_magnitude(e, p);
+    int64_t additions = 3;
+    int normal = 1;
+    for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k], additions++) local += factor_magnitude(e, k);
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next, additions++) normal &= e->messages[q].normal;
+    e->error += 0x1p-53 * (double)additions * (normal ? local : e->total + magnitude(top));
+}
+
+static void begin_rounding(fgi_engine *e) {
+    e->error = e->total = 0;
+    for (int32_t p = 0; p < e->n; p++) e->total += unary_magnitude(e, p);
+    for (int64_t k = 0; k < e->n_factors; k++) e->total += factor_magnitude(e, (int32_t)k);
+}
+
+static void normalise(fgi_engine *e, int32_t p) {
+    message *msg = &e->messages[p];
+    if (msg->size > SMALL_MESSAGE) {
+        count_rounding(e, p, e->total);
+        return;
+    }
+    const double top = best_of(msg->values, msg->size);
+    count_rounding(e, p, top);
+    msg->normal = 1;
+    if (top == -INFINITY || top == 0) return;
+    fgi_sum_add(&e->value, top);
+    for (int64_t k = 0; k < msg->size; k++) msg->values[k] -= top;
+}
+
 static void end_bucket(fgi_engine *e, int32_t p) {
+    if (bag_size(e, p) > 0) normalise(e, p);
     if (e->messages[p].arg) /* the inputs were only needed to find these */
         for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) release_message(e, &e->messages[q]);
     if (bag_size(e, p) > 0) {
@@ -474,6 +533,7 @@ static fgi_rc begin_bucket(fgi_engine *e, int32_t p) {
         if (rc) return rc;
         double best = -INFINITY;
         for (int32_t a = 0; a < e->card[p]; a++) best = fmax(best, e->unary[e->unary_at[p] + a]);
+        count_rounding(e, p, best);
         fgi_sum_add(&e->value, best);
         end_bucket(e, p);
         return FGI_OK;
@@ -497,7 +557,10 @@ static fgi_rc begin_bucket(fgi_engine *e, int32_t p) {
 }
 
 fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
-    if (e->p == 0 && !e->open) e->keep = keep;
+    if (e->p == 0 && !e->open) {
+        e->keep = keep;
+        begin_rounding(e);
+    }
     if (e->keep && e->p == 0 && !e->open) {
         int64_t total = 0;
         for (int32_t p = 0; p < e->n; p++) total += bag_size(e, p) > 0 ? e->messages[p].size : 0;
@@ -537,7 +600,7 @@ void fgi_engine_restart(fgi_engine *e) {
     e->work_done = 0;
     memset(&e->value, 0, sizeof e->value);
     for (int32_t p = 0; p < e->n; p++) {
-        e->messages[p] = (message){NULL, NULL, e->messages[p].size, -1};
+        e->messages[p] = (message){NULL, NULL, e->messages[p].size, -1, 0};
         e->first_message[p] = -1;
         const double *u = fgi_unary(e->m, e->var[p]);
         for (int32_t a = 0; a < e->card[p]; a++) e->unary[e->unary_at[p] + a] = raise(e, u[a]);

@@ -2,8 +2,9 @@
 #include "exact/node.h"
 #include <string.h>
 #include "base/kernels.h"
+#include "model/marginal.h"
 
-enum { MAX_ARITY = 64 };
+enum { MAX_ARITY = 64, FEW_ADDITIONS = 10 };
 
 /* ---- making problems ---------------------------------------------------------------------------------------- */
 
@@ -84,10 +85,28 @@ static void link_slots(fgi_problem *p) {
     p->adj_begin[0] = 0;
 }
 
+/* The bound is kept in two parts, so that taking maxima out and putting them in again loses nothing. */
+static void set_value(fgi_problem *p, const fgi_sum *sum) {
+    p->bound = fgi_sum_value(sum);
+    p->carry = sum->forbidden ? 0 : (sum->sum - p->bound) + sum->carry;
+    p->removed = -INFINITY;
+}
+
+static void add_to_bound(fgi_problem *p, double x) {
+    fgi_sum sum = {p->bound, p->carry, 0};
+    fgi_sum_add(&sum, x);
+    p->bound = sum.sum + sum.carry;
+    p->carry = (sum.sum - p->bound) + sum.carry;
+}
+
+double fgi_problem_error(const fgi_problem *p) {
+    const double terms = p->magnitude + (double)p->n_slots * fgi_larger(p->largest[0], p->largest[1]);
+    return p->error + 0x1p-53 * (double)(p->additions + p->sweeps) * terms;
+}
+
 /* bound = constant + all maxima; -INFINITY if a factor or variable has nothing left. */
-static void set_bound(fgi_problem *p, double constant) {
-    fgi_sum sum = {0};
-    fgi_sum_add(&sum, constant);
+static void set_bound(fgi_problem *p, const fgi_sum *constant) {
+    fgi_sum sum = *constant;
     for (int32_t i = 0; i < p->n; i++) {
         double best = -INFINITY;
         for (int64_t k = p->begin[i]; k < p->begin[i + 1]; k++) best = fgi_larger(best, p->unary[k]);
@@ -100,7 +119,7 @@ static void set_bound(fgi_problem *p, double constant) {
         p->factor_max[f] = best;
         fgi_sum_add(&sum, best);
     }
-    p->bound = fgi_sum_value(&sum);
+    set_value(p, &sum);
 }
 
 static int borrowable(const fgi_view *v) { return v->kind == FGI_DENSE && v->weight == 1.0 && !v->transposed; }
@@ -152,7 +171,11 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     p->slot_begin[s->n_factors] = slot;
     link_slots(p);
     p->max_card = s->max_card;
-    set_bound(p, s->constant);
+    p->magnitude = fgi_dual_magnitude(m);
+    p->additions = (int32_t)(s->max_degree + s->max_arity) + FEW_ADDITIONS;
+    fgi_sum constant = {0};
+    fgi_sum_add(&constant, s->constant);
+    set_bound(p, &constant);
     /* Labels that are forbidden from the start are dead: their messages are +INFINITY. */
     for (int32_t i = 0; i < p->n; i++)
         for (int32_t a = 0; a < p->card[i]; a++)
@@ -261,8 +284,7 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, int64
         goto done;
     }
     /* The parent's bound minus its maxima is its constant; what is fixed below is added to it. */
-    fgi_sum constant = {0};
-    fgi_sum_add(&constant, p->bound);
+    fgi_sum constant = {p->bound, p->carry, 0};
     for (int32_t f = 0; f < p->n_factors; f++) fgi_sum_add(&constant, -p->factor_max[f]);
     c->begin[0] = 0;
     for (int32_t i = 0; i < p->n; i++) {
@@ -320,7 +342,10 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, int64
     c->slot_begin[factor] = slot;
     link_slots(c);
     c->max_card = p->max_card;
-    set_bound(c, fgi_sum_value(&constant));
+    c->magnitude = p->magnitude;
+    c->additions = p->additions;
+    c->error = fgi_problem_error(p);
+    set_bound(c, &constant);
     for (int32_t i = 0; i < c->n; i++)
         for (int32_t a = 0; a < c->card[i]; a++)
             if (c->unary[c->begin[i] + a] == -INFINITY && c->alive[i] > 0) fgi_problem_remove(c, i, a);
@@ -441,10 +466,8 @@ void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch)
                 p->message[p->slot_message[s] + a] = *mu;
     /* The bound is a constant and the maxima of all reparametrised parts: take the old maxima out, put the new ones in.
      */
-    double constant = p->bound;
-    for (int32_t f = 0; f < p->n_factors; f++) constant -= p->factor_max[f];
-    fgi_sum sum = {0};
-    fgi_sum_add(&sum, constant);
+    fgi_sum sum = {p->bound, p->carry, 0};
+    for (int32_t f = 0; f < p->n_factors; f++) fgi_sum_add(&sum, -p->factor_max[f]);
     for (int32_t i = 0; i < p->n; i++) {
         double best = -INFINITY;
         for (int32_t a = 0; a < p->card[i]; a++) {
@@ -461,13 +484,23 @@ void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch)
         p->factor_max[f] = factor_maximum(p, f, scratch);
         fgi_sum_add(&sum, p->factor_max[f]);
     }
-    p->bound = fgi_sum_value(&sum);
+    set_value(p, &sum);
+    for (int32_t s = 0; s < p->n_slots; s++)
+        for (int32_t a = 0; a < p->card[p->slot_var[s]]; a++) {
+            const double size = fabs(p->message[p->slot_message[s] + a]);
+            if (size < INFINITY) p->largest[1] = fgi_larger(p->largest[1], size);
+        }
 }
 
 int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch) {
     const int32_t card = p->card[var];
     double *unary = p->unary + p->begin[var], *belief = p->belief + p->begin[var];
     int32_t onward = 0, back = 0;
+    if (var == (forward ? 0 : p->n - 1)) { /* a sweep begins */
+        p->largest[1] = p->largest[0];
+        p->largest[0] = 0;
+        p->sweeps++;
+    }
     memcpy(belief, unary, (size_t)card * sizeof *belief);
     for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
         int32_t slot = p->adj[k], f = p->slot_factor[slot];
@@ -482,7 +515,7 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
             p->work += p->states[f];
             for (int32_t a = 0; a < card; a++)
                 if (unary[a] > -INFINITY) mu[a] = scratch[a];
-            p->bound -= p->factor_max[f];
+            if (p->factor_max[f] != 0) add_to_bound(p, -p->factor_max[f]);
             p->factor_max[f] = 0;
         }
         for (int32_t a = 0; a < card; a++)
@@ -495,13 +528,14 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
         p->bound = -INFINITY;
         return -1;
     }
-    p->bound += best;
+    add_to_bound(p, best);
     if (p->bound <= cutoff) return -1;
     int32_t removed = 0;
     for (int32_t a = 0; a < card; a++) {
         belief[a] -= best;
         if (unary[a] == -INFINITY) continue;
         if (p->bound + belief[a] <= cutoff) { /* also when belief is -INFINITY: no state of some factor allows it */
+            p->removed = fgi_larger(p->removed, p->bound + belief[a]);
             fgi_problem_remove(p, var, a);
             removed++;
         } else {
@@ -510,14 +544,18 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
     }
     int32_t share = onward > back ? onward : back;
     if (share == 0) return removed;
-    double weight = 1.0 / share;
+    double weight = 1.0 / share, largest = p->largest[0];
     for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
         int32_t slot = p->adj[k], f = p->slot_factor[slot];
         if (var == (forward ? p->factor_high[f] : p->factor_low[f])) continue;
         double *mu = p->message + p->slot_message[slot];
         for (int32_t a = 0; a < card; a++)
-            if (unary[a] > -INFINITY) mu[a] -= weight * belief[a];
+            if (unary[a] > -INFINITY) {
+                mu[a] -= weight * belief[a];
+                largest = fgi_larger(largest, fabs(mu[a]));
+            }
     }
+    p->largest[0] = largest;
     return removed;
 }
 

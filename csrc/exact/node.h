@@ -31,7 +31,14 @@ typedef struct fgi_problem {
     int32_t *factor_high;
     int32_t *adj_begin; /* n + 1 offsets into adj */
     int32_t *adj;       /* slots of a variable, by ascending factor */
-    double bound;       /* upper bound on every labeling of this problem: constant + all maxima */
+    double bound;       /* on every labeling of this problem, up to fgi_problem_error: constant + all maxima */
+    double carry;       /* what `bound` has lost to rounding so far */
+    double removed;     /* largest bound of a label removed by updates, up to fgi_problem_error; the caller resets it */
+    /* What the rounding of the bound is made of: see fgi_problem_error. */
+    double error;               /* of the tables, inherited from the parent */
+    double magnitude;           /* of the root's potentials */
+    double largest[2];          /* multipliers of live labels, in this sweep and in the one before */
+    int32_t additions, sweeps;  /* that go into one term; since the problem was made */
     int64_t bytes;
     int64_t work; /* entries read by updates; the caller takes it away */
 } fgi_problem;
@@ -51,6 +58,10 @@ void fgi_problem_free(fgi_problem *p);
  * has come just before this one, so nothing may be reused. `scratch` has 2 * max_card entries. Returns the number of
  * labels removed, -1 when the problem cannot beat the cutoff any more. */
 int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch);
+/* How far above `bound` a labeling can be because of rounding. Tables and unaries of a node carry what its ancestors
+ * have rounded; the terms of the bound are sums of a few of them and of multipliers. As in fgi_safe_bound, scores far
+ * below the best do not count. */
+double fgi_problem_error(const fgi_problem *p);
 /* Removes one label by hand; returns 0 when it was the last one. */
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a);
 /* Labels every variable in order, given the earlier ones and the messages of the later ones. labels: p's indices. */

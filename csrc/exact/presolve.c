@@ -10,13 +10,14 @@ struct fgi_presolve {
 };
 
 fgi_presolve_options fgi_presolve_options_default(void) {
-    return (fgi_presolve_options){.reductions = FGI_REDUCE_ALL, .seconds = -1};
+    return (fgi_presolve_options){.reductions = FGI_REDUCE_ALL, .seconds = -1, .least = -INFINITY};
 }
 
 /* Cheap reductions first; the others only when those have come to rest. */
 static void reduce(ps_work *w) {
     const int32_t want = w->options.reductions;
     int64_t progress = 1;
+    if (!w->infeasible) ps_harden(w);
     while (progress && !w->stop && !w->infeasible && !w->failure) {
         progress = 0;
         if (want & FGI_REDUCE_FIX) progress += ps_fix(w);
@@ -56,6 +57,7 @@ static void count_rest(fgi_presolve *p) {
     i->roof_bound = p->w.info.roof_bound;
     i->infeasible = p->w.infeasible;
     i->work = p->w.work;
+    i->error = p->var_of ? ps_rounding(&p->w) : 0; /* as it was: nothing was rounded */
     i->variables = s->n_vars;
     i->factors = s->n_factors;
     for (int64_t k = 0; k < s->unary_begin[s->n_vars]; k++) i->labels += p->reduced->u->values[k] > -INFINITY;
@@ -65,6 +67,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
     const double start = fgi_clock();
     if (o->reductions < 0 || o->reductions > FGI_REDUCE_ALL)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown reductions %d", o->reductions);
+    if (!(o->least < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "least must be finite or -inf");
     fgi_presolve *p = fgi_calloc(1, sizeof *p);
     if (!p) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     ps_work *w = &p->w;

@@ -20,6 +20,7 @@ typedef struct ps_factor {
     uint8_t kind, transposed;
     uint8_t forbidden; /* the table may have -INFINITY entries */
     uint8_t todo;      /* PS_REVISE ... */
+    int32_t depth;     /* additions, one on top of the other, that made its values */
 } ps_factor;
 
 enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4 };     /* of factors */
@@ -31,6 +32,7 @@ typedef struct ps_var {
     int32_t *factors;   /* may list dead factors and factors that no longer contain it */
     int32_t card, live; /* live: labels not removed */
     int32_t n_factors, room;
+    int32_t depth; /* as of factors */
     uint8_t gone, todo;
 } ps_var;
 
@@ -65,6 +67,9 @@ typedef struct ps_work {
     fgi_rc failure;
     int infeasible;
     fgi_sum constant;
+    double magnitude; /* of the scores of any labeling worth having, added up: see ps_rounding */
+    double error;     /* what comparisons and inexact splits may have lost */
+    int32_t depth;    /* the largest */
     int32_t n_vars;
     ps_var *vars;
     ps_factor *factors;
@@ -109,11 +114,17 @@ int32_t ps_tidy(ps_work *w, int32_t var);
 void ps_kill(ps_work *w, int64_t f);
 /* A new factor over own values (in the arena); arity 0 and 1 go to the constant and the unaries. `vars` must be in the
  * arena. */
-void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *values);
+void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *values, int32_t depth);
 /* Puts new own values in place of a factor's table. */
-void ps_replace_table(ps_work *w, int64_t f, const double *values);
+void ps_replace_table(ps_work *w, int64_t f, const double *values, int32_t depth);
 /* Adds scores to a variable's unary (they may forbid labels). */
-void ps_add_unary(ps_work *w, int32_t var, const double *scores);
+void ps_add_unary(ps_work *w, int32_t var, const double *scores, int32_t depth);
+/* Rounding so far. An addition is off by 2^-53 of its result. Those of one depth are about different scores of a
+ * labeling, whose magnitudes add up to no more than what is positive, twice, and its own score: so each depth counts
+ * once. */
+double ps_rounding(const ps_work *w);
+/* A comparison that may be wrong by `error`: is that little enough to go by it? It is counted then. */
+int ps_accept(ps_work *w, double error);
 void ps_remove_label(ps_work *w, int32_t var, int32_t label);
 void ps_wake_var(ps_work *w, int32_t var); /* its factors and neighbours deserve another look */
 int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_factors);
@@ -122,6 +133,7 @@ int64_t ps_compact(ps_work *w);
 fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err);
 
 /* The reductions; each returns how many times it reduced something. */
+int64_t ps_harden(ps_work *w);
 int64_t ps_fix(ps_work *w);
 int64_t ps_propagate(ps_work *w);
 int64_t ps_dominate(ps_work *w);

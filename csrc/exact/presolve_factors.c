@@ -24,7 +24,7 @@ static void fix_slot(ps_work *w, int64_t at, int32_t slot, int32_t label) {
         for (int64_t a = 0; a < size; a++)
             values[a] = slot == 0 ? ps_at2(w, &f, label, (int32_t)a) : ps_at2(w, &f, (int32_t)a, label);
         ps_kill(w, at);
-        ps_add_unary(w, vars[0], values);
+        ps_add_unary(w, vars[0], values, f.depth);
         w->vars[vars[0]].todo |= PS_ELIMINATE;
         return;
     }
@@ -35,7 +35,7 @@ static void fix_slot(ps_work *w, int64_t at, int32_t slot, int32_t label) {
         for (int64_t i = 0; i < inner; i++) values[o * inner + i] = f.weight * f.values[(o * card + label) * inner + i];
     w->factors[at].vars = vars;
     w->factors[at].arity = (int16_t)n;
-    ps_replace_table(w, at, values);
+    ps_replace_table(w, at, values, f.depth);
     for (int32_t k = 0; k < n; k++) w->vars[vars[k]].todo |= PS_ELIMINATE;
 }
 
@@ -108,6 +108,8 @@ static int absorb(ps_work *w, int32_t f_at, int32_t g_at) {
     ps_factor *g = &w->factors[g_at];
     if (f->arity == g->arity && same_table(f, g)) {
         g->weight += f->weight;
+        g->depth = 2 + (f->depth > g->depth ? f->depth : g->depth); /* the sum, and another product */
+        if (g->depth > w->depth) w->depth = g->depth;
         for (int32_t k = 0; k < g->arity; k++) w->vars[g->vars[k]].todo |= PS_DOMINATE;
         ps_kill(w, f_at);
         return 1;
@@ -138,7 +140,7 @@ static int absorb(ps_work *w, int32_t f_at, int32_t g_at) {
         at += strides[k];
     }
     ps_spend(w, 3.0 * (double)states);
-    ps_replace_table(w, g_at, values);
+    ps_replace_table(w, g_at, values, 1 + (f->depth > g->depth ? f->depth : g->depth));
     g->todo |= PS_MERGE;
     ps_kill(w, f_at);
     return 1;
@@ -204,9 +206,16 @@ int64_t ps_merge(ps_work *w) {
 
 /* ---- separable tables --------------------------------------------------------------------------------------- */
 
+/* How far theta(r, rest) + shift is from x = theta(a, rest), products with the weight included. */
+static double split_error(double x, double at_r, double shift, double weight) {
+    const double sum = at_r + shift, rest = (sum - at_r) - shift; /* what the sum has lost, where at_r is the larger */
+    const double off = fabs(x - sum) + (rest != 0 || x != sum ? 0x1p-52 * (fabs(at_r) + fabs(shift)) : 0);
+    return weight * off + (weight == 1 ? 0 : 0x1p-53 * weight * (fabs(x) + fabs(at_r) + fabs(shift)));
+}
+
 /* True if theta(a, rest) - theta(r, rest) is the same for all rest over live labels; shift[a] is that difference
- * (unweighted). Values within a few rounding errors count as equal. */
-static int additive(ps_work *w, const ps_factor *f, int32_t slot, int32_t r, double *shift) {
+ * (unweighted). Values within a few rounding errors count as equal; *error is what that may change. */
+static int additive(ps_work *w, const ps_factor *f, int32_t slot, int32_t r, double *shift, double *error) {
     const int32_t n = f->arity;
     const ps_var *mine = &w->vars[f->vars[slot]];
     int64_t strides[n];
@@ -228,7 +237,9 @@ static int additive(ps_work *w, const ps_factor *f, int32_t slot, int32_t r, dou
             if ((x == -INFINITY) != (at_r == -INFINITY)) return 0;
             if (x == -INFINITY) continue;
             if (!known) shift[a] = x - at_r;
-            else if (fabs((x - at_r) - shift[a]) > 2e-15 * (fabs(x) + fabs(at_r) + fabs(shift[a]))) return 0;
+            *error = fgi_larger(*error, split_error(x, at_r, shift[a], f->weight));
+            if (!known) continue;
+            if (fabs((x - at_r) - shift[a]) > 2e-15 * (fabs(x) + fabs(at_r) + fabs(shift[a]))) return 0;
         }
         if (at_r > -INFINITY) known = 1;
         ps_spend(w, mine->card);
@@ -266,9 +277,10 @@ static int split_factor(ps_work *w, int64_t at) {
         if (!shift) return 0;
         while (w->vars[var].unary[r] == -INFINITY) r++;
         memset(shift, 0, (size_t)card * sizeof(double));
-        if (!additive(w, f, slot, r, shift)) continue;
+        double error = 0;
+        if (!additive(w, f, slot, r, shift, &error) || !ps_accept(w, error)) continue;
         for (int32_t a = 0; a < card; a++) shift[a] = w->vars[var].unary[a] == -INFINITY ? 0 : f->weight * shift[a];
-        ps_add_unary(w, var, shift);
+        ps_add_unary(w, var, shift, f->depth);
         w->vars[var].todo |= PS_ELIMINATE;
         fix_slot(w, at, slot, r);
         return 1;
@@ -441,8 +453,11 @@ static void maximise_out(ps_work *w, int32_t var, const int32_t *others, int32_t
         if (!w->failure) fgi_bucket_blocks(b, 0, b->n_blocks, values, NULL, 0);
     }
     if (w->failure || !ps_record_var(w, var, v->factors, degree)) return;
+    int32_t depth = v->depth;
+    for (int32_t k = 0; k < degree; k++)
+        if (w->factors[v->factors[k]].depth > depth) depth = w->factors[v->factors[k]].depth;
     for (int32_t k = 0; k < degree; k++) ps_kill(w, v->factors[k]);
-    ps_add_factor(w, vars, n, values);
+    ps_add_factor(w, vars, n, values, depth + degree + 1);
 }
 
 int64_t ps_eliminate(ps_work *w) {

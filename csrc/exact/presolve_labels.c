@@ -253,33 +253,60 @@ static int32_t candidates_of(
     return n;
 }
 
+/* What rounding may do to a sum of differences: that of each, relative to itself, of the sum, and of products with a
+ * weight, relative to the entries that they are made of. */
+static double sum_error(const ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, double sum) {
+    const ps_var *v = &w->vars[var];
+    double products = 0;
+    for (int32_t k = 0; k < degree; k++) {
+        const ps_factor *f = &w->factors[v->factors[k]];
+        if (f->weight == 1 && f->kind == FGI_DENSE) continue;
+        for (int c = 0; c < 2; c++) {
+            const rows *x = &r[(int64_t)k * v->card + (c ? a : b)];
+            if (x->max > -INFINITY) products += fgi_larger(fabs(x->max), fabs(x->min));
+        }
+    }
+    return 0x1p-53 * (degree + 2) * sum + 0x1p-52 * products;
+}
+
 /* True if label b is at least as good as a whatever the neighbours do. */
 static int dominates(
     ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, const uint8_t *hard) {
     const ps_var *v = &w->vars[var];
-    double simple = v->unary[b] - v->unary[a], most = simple; /* a lower and an upper bound on the least advantage */
+    const double own = v->unary[b] - v->unary[a];
+    double simple = own, most = own; /* a lower and an upper bound on the least advantage */
+    double size = fabs(own), high_size = size;
     for (int32_t k = 0; k < degree; k++) {
         const rows *rb = &r[(int64_t)k * v->card + b], *ra = &r[(int64_t)k * v->card + a];
         double high = rb->max - ra->max;
         if (!hard[k]) {
             simple += rb->min - ra->max;
+            size += fabs(rb->min - ra->max);
             if (rb->min - ra->min < high) high = rb->min - ra->min;
         } else {
             simple = -INFINITY;
         }
         most += high;
+        high_size += fabs(high);
     }
-    if (simple >= 0) return 1;
-    for (int32_t k = 0; k < degree && most >= 0; k++) {
+    if (simple >= 0) return ps_accept(w, sum_error(w, var, b, a, r, degree, size));
+    double sum = own; /* of the least advantages; `most` only says when to give up */
+    size = fabs(own);
+    const double slack = 0x1p-50 * high_size;
+    for (int32_t k = 0; k < degree && most >= -slack; k++) {
         const rows *rb = &r[(int64_t)k * v->card + b], *ra = &r[(int64_t)k * v->card + a];
         double high = rb->max - ra->max;
         if (!hard[k] && rb->min - ra->min < high) high = rb->min - ra->min;
         const ps_factor *f = &w->factors[v->factors[k]];
         double least = least_advantage(w, f, ps_slot(f, var), b, a);
         if (least == -INFINITY) return 0;
-        most += least - high; /* least may be INFINITY: a is useless there */
+        if (least == INFINITY) return 1; /* a is useless there */
+        most += least - high;
+        sum += least;
+        size += fabs(least);
+        if (k + 1 == degree) return sum >= 0 && ps_accept(w, sum_error(w, var, b, a, r, degree, size));
     }
-    return most >= 0;
+    return degree == 0 && own >= 0;
 }
 
 static int64_t dominate_var(ps_work *w, int32_t var) {

@@ -49,6 +49,31 @@ void ps_spend(ps_work *w, double steps) {
 
 /* ---- opening and closing ------------------------------------------------------------------------------------ */
 
+/* The magnitudes of all scores of a labeling above `least`: twice the positive ones and its own; without such a score,
+ * of any labeling. */
+static double magnitude_of(const fgi_model *m, double least) {
+    const fgi_structure *s = m->s;
+    double best = 0, all = 0;
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        double high = 0, largest = 0;
+        for (int32_t a = 0; a < s->cards[i]; a++) {
+            const double u = fgi_unary(m, i)[a];
+            high = fgi_larger(high, u);
+            if (u > -INFINITY) largest = fgi_larger(largest, fabs(u));
+        }
+        best += high;
+        all += largest;
+    }
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const fgi_table_facts *t = &m->t->facts[s->factor_table[f]];
+        if (t->max == -INFINITY) continue;
+        best += fgi_factor_weight(s, f) * fgi_larger(t->max, 0);
+        all += fgi_factor_weight(s, f) * fgi_larger(fabs(t->max), fabs(t->min_finite));
+    }
+    if (s->constant > -INFINITY) best += fabs(s->constant), all += fabs(s->constant);
+    return least > -INFINITY ? fgi_smaller(all, 2 * best + fgi_larger(best, fabs(least))) : all;
+}
+
 fgi_rc ps_open(ps_work *w, const fgi_model *m) {
     const fgi_structure *s = m->s;
     w->m = m;
@@ -96,6 +121,7 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m) {
         w->uses[t]++;
     }
     w->n_factors = s->n_factors;
+    w->magnitude = magnitude_of(m, w->options.least);
     ps_spend(w, 8.0 * (double)s->n_factors + (double)s->unary_begin[s->n_vars]);
     return FGI_OK;
 }
@@ -212,7 +238,24 @@ static int any_forbidden(const double *values, int64_t n) {
 
 static void forbid_all(ps_work *w) { w->infeasible = w->stop = 1; }
 
-void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *values) {
+static int32_t deepened(ps_work *w, int32_t depth) {
+    if (depth > w->depth) w->depth = depth;
+    return depth;
+}
+
+double ps_rounding(const ps_work *w) {
+    const double constant = fgi_sum_value(&w->constant);
+    return w->error + 0x1p-53 * (w->depth * w->magnitude + (constant > -INFINITY ? 2 * fabs(constant) : 0));
+}
+
+int ps_accept(ps_work *w, double error) {
+    enum { FEW = 64 };
+    if (!(error <= FEW * 0x1p-53 * w->magnitude)) return 0;
+    w->error += error;
+    return 1;
+}
+
+void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *values, int32_t depth) {
     w->touched = 1;
     if (arity == 0) {
         if (values[0] == -INFINITY) forbid_all(w);
@@ -220,7 +263,7 @@ void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *value
         return;
     }
     if (arity == 1) {
-        ps_add_unary(w, vars[0], values);
+        ps_add_unary(w, vars[0], values, depth);
         return;
     }
     const int64_t at = w->n_factors;
@@ -236,7 +279,8 @@ void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *value
         .table = -1,
         .arity = (int16_t)arity,
         .kind = FGI_DENSE,
-        .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+        .todo = PS_REVISE | PS_SPLIT | PS_MERGE,
+        .depth = deepened(w, depth)};
     const int64_t n = ps_states(w, f);
     f->forbidden = (uint8_t)any_forbidden(values, n);
     w->own_entries += n;
@@ -247,8 +291,9 @@ void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *value
     }
 }
 
-void ps_replace_table(ps_work *w, int64_t at, const double *values) {
+void ps_replace_table(ps_work *w, int64_t at, const double *values, int32_t depth) {
     ps_factor *f = &w->factors[at];
+    f->depth = deepened(w, depth);
     w->touched = 1;
     drop_table(w, f);
     f->values = values;
@@ -285,8 +330,9 @@ void ps_remove_label(ps_work *w, int32_t var, int32_t label) {
     if (v->live == 1) w->fix_queue[w->n_fix++] = var;
 }
 
-void ps_add_unary(ps_work *w, int32_t var, const double *scores) {
+void ps_add_unary(ps_work *w, int32_t var, const double *scores, int32_t depth) {
     ps_var *v = &w->vars[var];
+    v->depth = deepened(w, 1 + (v->depth > depth ? v->depth : depth));
     const int32_t before = v->live;
     w->touched = 1;
     for (int32_t a = 0; a < v->card; a++) {
@@ -422,7 +468,7 @@ int64_t ps_compact(ps_work *w) {
         for (int32_t i = 0; i < w->n_vars && !w->failure; i++)
             if (shrinks[i]) shrink_var(w, &w->vars[i]);
         for (int64_t f = 0; f < w->n_factors && !w->failure; f++)
-            if (shrinks_any(&w->factors[f], shrinks)) ps_replace_table(w, f, w->factors[f].values);
+            if (shrinks_any(&w->factors[f], shrinks)) ps_replace_table(w, f, w->factors[f].values, w->factors[f].depth);
     }
     free(shrinks);
     return w->failure ? 0 : count;

@@ -66,15 +66,22 @@ typedef struct cut {
     fgi_flow *flow;
     double scale;    /* integer units per unit of energy */
     double constant; /* energy that no label changes, in `copies` copies */
+    double rounded;  /* what capacities have lost or gained by becoming whole, in units */
     int copies;      /* 2: with complements */
     int32_t n;
 } cut;
 
+static int64_t whole(cut *g, double c) {
+    const double units = c * g->scale, nearest = rint(units);
+    g->rounded += fabs(units - nearest);
+    return (int64_t)nearest;
+}
+
 /* Energy c for node = 1 (in the sink's part). */
 static void add_node(cut *g, int32_t node, double c) {
     if (c < 0) g->constant += c;
-    fgi_flow_add_terminal(
-        g->flow, node, (int64_t)llrint(c * g->scale)); /* paid when cut from the source; -c when cut from the sink */
+    /* Paid when cut from the source; -c when cut from the sink. */
+    fgi_flow_add_terminal(g->flow, node, whole(g, c));
 }
 
 /* c for variable i = 1, in every copy. The complement of i is node n + i. */
@@ -89,7 +96,7 @@ static void add_variable(cut *g, int32_t i, double c) {
 static void add_pair(cut *g, const double e[2][2], int32_t i, int32_t j, int flip_i, int flip_j) {
     const double a = e[flip_i][flip_j], b = e[flip_i][!flip_j], c = e[!flip_i][flip_j], d = e[!flip_i][!flip_j];
     const double weight = (b + c) - (a + d);
-    const int64_t capacity = weight > 0 ? (int64_t)llrint(weight * g->scale) : 0;
+    const int64_t capacity = weight > 0 ? whole(g, weight) : 0;
     const int32_t u = flip_i && g->copies == 2 ? g->n + i : i, v = flip_j && g->copies == 2 ? g->n + j : j;
     g->constant += a;
     add_node(g, u, c - a);
@@ -145,15 +152,16 @@ fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi
         }
         total += 4 * (high - low);
     }
-    g.scale = 0x1p58 / total;
+    g.scale = ldexp(1, 58 - ilogb(total) - 1); /* a power of two: whole scores stay whole */
     build(&g, unary, n_edges, edges, flip);
     /* Where roof duality decides much the flow is found soon; on frustrated models it takes long and decides nothing.
      */
     if (!result->exact) steps = fmin(steps, patience * (double)(n + n_edges));
     result->finished = fgi_flow_run(g.flow, steps, deadline);
     result->steps = fgi_flow_steps(g.flow);
-    /* Each capacity was rounded by half a unit at most. */
-    const double rounding = (double)(n + 3 * n_edges) * g.copies / g.scale + 1e-15 * (total + fabs(g.constant));
+    /* Capacities by becoming whole (an edge's second copy as its first), and what differences of scores have lost. */
+    const double rounding = 2 * g.rounded / g.scale + 1e-15 * (total + fabs(g.constant));
+    result->error = 2 * rounding;
     result->bound = -(g.constant + (double)fgi_flow_value(g.flow) / g.scale - rounding) / g.copies;
     for (int32_t i = 0; i < n; i++) {
         labels[i] = -1;
@@ -223,7 +231,7 @@ int64_t ps_roof(ps_work *w) {
     }
     if (n == 0 || 16.0 * (double)(n + n_edges) > w->options.work - w->work) return 0;
     int32_t *local = fgi_alloc(w->n_vars, sizeof(int32_t)), *labels = fgi_alloc(n, sizeof(int32_t));
-    double *unary = fgi_alloc(2 * (int64_t)n, sizeof(double)), range = 1;
+    double *unary = fgi_alloc(2 * (int64_t)n, sizeof(double)), range = 0;
     fgi_roof_edge *edges = fgi_alloc(n_edges, sizeof *edges);
     if (!local || !labels || !unary || !edges) {
         w->failure = FGI_NO_MEMORY;
@@ -252,6 +260,7 @@ int64_t ps_roof(ps_work *w) {
         if (high == -INFINITY) goto end; /* propagation will find out */
         range += high - low;
     }
+    if (range == 0) range = 1; /* all the same: any cost will do */
     /* A forbidden pair costs more than everything else can bring: the optimum, if it is feasible, stays the same. */
     for (int64_t k = 0; k < n_edges; k++) {
         double high = -INFINITY;
@@ -263,6 +272,8 @@ int64_t ps_roof(ps_work *w) {
     w->failure = fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->deadline, labels, &result);
     if (w->failure) goto end;
     ps_spend(w, result.steps + 16.0 * (double)(n + n_edges));
+    if (!(result.error <= 1e-9 * w->magnitude)) goto end; /* scores too far apart for whole capacities */
+    w->error += result.error;
     w->info.roof_bound = fmin(w->info.roof_bound, result.bound + fgi_sum_value(&w->constant));
     for (int32_t i = 0; i < w->n_vars; i++) {
         if (w->vars[i].gone || labels[local[i]] < 0) continue;

@@ -15,6 +15,7 @@ typedef struct fgi_roof_result {
     int32_t exact;    /* the model is submodular up to flips: all variables are labelled, optimally */
     int32_t finished; /* 0: the limits came first; labels are all -1, the bound is valid */
     int64_t labelled;
+    double error; /* no labeling that agrees with the labels was better by more than this: rounding */
     double steps;
 } fgi_roof_result;
 

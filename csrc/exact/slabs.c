@@ -123,7 +123,7 @@ static int64_t step(fgi_solver *solver, slabs *s, double value) {
         s->labels[i] = x[p >= 0 && (q < 0 || solver->info.iterations % 2 == 0) ? p : q];
     }
     if (!apart) return 0;
-    const double target = solver->info.score > -INFINITY ? solver->info.score : value - 0.05 * fabs(value) - 1;
+    const double target = solver->info.score > -INFINITY ? solver->info.score : value - 0.05 * fabs(value) - solver->info.unit;
     const double size = 0.5 * s->alpha * fmax(value - target, 0) / (double)apart;
     for (int64_t i = 0; i < n; i++) {
         const int32_t p = s->relaxed.first[i], q = s->relaxed.second[i];
@@ -136,12 +136,25 @@ static int64_t step(fgi_solver *solver, slabs *s, double value) {
     return apart;
 }
 
-/* What rounding may hide: the unaries of two copies sum to the original's only up to it. */
-static double slack(const slabs *s, double value) {
-    double sum = fabs(value);
-    for (int64_t k = 0; k < s->relaxed.model->s->unary_begin[s->relaxed.n_copies]; k++)
-        if (s->unary[k] > -INFINITY) sum += fabs(s->unary[k]);
-    return 1e-14 * sum;
+/* What rounding may hide: that of the elimination, and that of the unaries, which add up to the original's only up to
+ * it. For each variable the label that loses most by that counts. */
+static double slack(const fgi_solver *solver, const slabs *s, double value) {
+    fgi_sum sum = {0};
+    for (int64_t i = 0; i < solver->model->s->n_vars; i++) {
+        const int32_t p = s->relaxed.first[i], q = s->relaxed.second[i];
+        const double *u = fgi_unary(solver->model, i);
+        double most = 0;
+        for (int32_t a = 0; p >= 0 && q >= 0 && a < solver->model->s->cards[i]; a++) {
+            if (u[a] == -INFINITY) continue;
+            fgi_sum rest = {0};
+            fgi_sum_add(&rest, u[a]);
+            fgi_sum_add(&rest, -copy_unary(s, p)[a]);
+            fgi_sum_add(&rest, -copy_unary(s, q)[a]);
+            most = fgi_larger(most, fgi_sum_value(&rest));
+        }
+        fgi_sum_add(&sum, most);
+    }
+    return 1.0000001 * fgi_sum_value(&sum) + fgi_engine_error(s->engine) + 0x1p-52 * fabs(value);
 }
 
 /* After an elimination: bound, step, and what to do next. */
@@ -153,9 +166,9 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
         return FGI_OK;
     }
     const double value = raw + s->relaxed.model->s->constant;
-    fgi_solver_bound(solver, value + slack(s, value));
+    fgi_solver_bound(solver, value + slack(solver, s, value));
     fgi_engine_traceback(s->engine, s->copy_labels);
-    const double gap = solver->info.score > -INFINITY ? value - solver->info.score : 1;
+    const double gap = solver->info.score > -INFINITY ? value - solver->info.score : fabs(value);
     if (value < s->level_best - 1e-4 * fabs(gap)) s->stalled = 0;
     else s->stalled++;
     s->level_best = fmin(s->level_best, value);
@@ -168,7 +181,7 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
     solver->info.entries_touched += (int64_t)fgi_engine_bags(s->engine)->work + COPY_WORK * s->relaxed.n_copies;
     if (step(solver, s, value) == 0) { /* the relaxation is tight */
         fgi_solver_consider(solver, s->labels);
-        solver->info.status = FGI_OPTIMAL;
+        if (!fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED; /* to rounding */
         return FGI_OK;
     }
     fgi_local_assign(s->local, s->labels);

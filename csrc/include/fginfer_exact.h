@@ -37,7 +37,8 @@ typedef struct fgi_eliminate_info {
     double memory;  /* bytes a run needs at its peak; INFINITY where there is no order */
     double work;    /* table entries a run computes */
     double done;    /* fraction of the work done */
-    double value;   /* the optimum, once status says so; -INFINITY: infeasible */
+    double value;   /* the optimum, once status says so, up to `error`; -INFINITY: infeasible */
+    double error;   /* no labeling has a score above value + error: rounding */
 } fgi_eliminate_info;
 
 typedef struct fgi_eliminate fgi_eliminate;
@@ -76,6 +77,8 @@ typedef struct fgi_presolve_options {
     double seconds;      /* time limit, after which what was done is used; < 0: none */
     int64_t table_limit; /* largest table made by FGI_REDUCE_CHAINS; <= 0: 4096 */
     const int32_t *cancelled; /* looked at now and then: once it is not 0 the call ends soon; NULL: never */
+    double least;        /* the score of a labeling in hand, or a cutoff: labelings below it may be lost, and penalties
+                          * with which none reaches it become hard constraints; -INFINITY: none */
 } fgi_presolve_options;
 
 fgi_presolve_options fgi_presolve_options_default(void);
@@ -88,6 +91,8 @@ typedef struct fgi_presolve_info {
     int64_t variables_fixed, leaves, chains;
     int64_t factors_merged, factors_split; /* split: variables taken out of factors */
     double roof_bound; /* upper bound of roof duality on the model then left; INFINITY: not computed */
+    int64_t penalties; /* scores that were made hard constraints */
+    double error;      /* by which rounding may have changed the score of a labeling, or lost a better one */
     double work, seconds;
 } fgi_presolve_info;
 

@@ -99,8 +99,19 @@ static double margin(const fgi_lattice *l, double value) {
     return 2 * l->error + 1e-6 * l->step + 1e-9 * fabs(value);
 }
 
+/* Is the score one that can occur? A cutoff need not be. */
+static int is_on(const fgi_lattice *l, double score) {
+    const double steps = (l->origin - score) / l->step;
+    return l->step > 0 && fabs(steps - rint(steps)) * l->step <= margin(l, score);
+}
+
 double fgi_lattice_next(const fgi_lattice *l, double score) {
-    return fgi_larger(score, score + l->step - margin(l, score));
+    return is_on(l, score) ? fgi_larger(score, score + l->step - margin(l, score)) : score;
+}
+
+double fgi_lattice_least(const fgi_lattice *l, double score) {
+    if (!is_on(l, score)) return score;
+    return fgi_larger(score, score + l->step - 2 * l->error - 1e-14 * (fabs(l->origin) + fabs(score)));
 }
 
 double fgi_lattice_floor(const fgi_lattice *l, double bound) {

@@ -15,6 +15,8 @@ fgi_lattice fgi_lattice_find(const fgi_model *m);
 /* What a labeling better than this score has at least, a margin for rounding taken off; the score itself without a
  * step. */
 double fgi_lattice_next(const fgi_lattice *l, double score);
+/* The same without the margin: no labeling in between, whatever the tables' own rounding. */
+double fgi_lattice_least(const fgi_lattice *l, double score);
 /* The largest score that can occur up to this bound. */
 double fgi_lattice_floor(const fgi_lattice *l, double bound);
 

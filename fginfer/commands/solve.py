@@ -51,6 +51,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--method", metavar="M", help=f"one of {names} (default {default_method()})")
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds, set-up included (default: none)")
     parser.add_argument("--gap", type=float, default=1e-6, metavar="G", help="stop at this relative gap (default 1e-6)")
+    parser.add_argument(
+        "--cutoff", type=float, metavar="C", help="only scores above C count; none: infeasible (default: as in the file)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="never changes the answer (default 1)")
     parser.add_argument("--max-iterations", type=int, metavar="N", help="of the method (default: no limit)")
@@ -150,6 +153,7 @@ def _solve(
             seed=args.seed,
             threads=args.threads,
             max_iterations=args.max_iterations,
+            cutoff=args.cutoff,
             start_time=start,
             **options,
         )

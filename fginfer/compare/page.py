@@ -9,6 +9,7 @@ from pathlib import Path
 from fginfer import __version__
 from fginfer.compare.runs import HIT, Comparison, Run
 from fginfer.compare.svg import COLOURS, Line, bars, chart, span
+from fginfer.result import relative_gap
 
 STYLE = """
 :root { color-scheme: light; }
@@ -45,7 +46,7 @@ def _cell(value: float | None, form: str) -> str:
 def _miss(run: Run, best: float | None) -> float | None:
     if best is None or run.score is None:
         return None
-    return max(0.0, best - run.score) / max(1.0, abs(best))
+    return relative_gap(run.score, best, run.unit)
 
 
 def _instance_table(data: Comparison, file: str) -> str:
@@ -88,7 +89,7 @@ def _curves(data: Comparison, file: str) -> str:
         values += [s for _, s in scores[len(scores) // 20 :]] + [b for _, b in bounds[len(bounds) // 4 :]]
         score_lines += [Line(f"{method}: score", scores, style), Line(f"{method}: bound", bounds, style, faint=True)]
         if best is not None:
-            gap_lines.append(Line(method, [(t, max((best - s) / max(1.0, abs(best)), 1e-9)) for t, s in scores], style))
+            gap_lines.append(Line(method, [(t, max((best - s) / (abs(best) or 1.0), 1e-9)) for t, s in scores], style))
     x = span([*times, limit], logarithmic=True)
     y_gap = span([g for line in gap_lines for _, g in line.points], logarithmic=True)
     first = chart("score (solid) and bound (dashed)", score_lines, x, span(values), "seconds", "score")

@@ -35,14 +35,15 @@ class Run:
     peak_mb: float | None = None  # of the whole process, file reading included
     message: str = ""
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    unit: float = 0.0  # of the model: see Result
 
     @property
     def gap(self) -> float | None:
-        return relative_gap(self.score, self.bound)
+        return relative_gap(self.score, self.bound, self.unit)
 
     def seconds_to(self, target: float) -> float:
         """When a score of `target` (to HIT) was reached; inf if never."""
-        enough = target - HIT * max(1.0, abs(target))
+        enough = target - HIT * max(self.unit, abs(target))
         if self.score is None or self.score < enough:
             return inf
         reached = (t for t, score, _ in self.trace if score is not None and score >= enough)

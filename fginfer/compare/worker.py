@@ -45,6 +45,7 @@ def _own(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
         "seconds": result.seconds,
         "iterations": result.iterations,
         "trace": [[p.seconds, _finite(p.score), _finite(p.bound)] for p in result.trace],
+        "unit": result.unit,
     }
 
 
@@ -57,6 +58,7 @@ def _peer(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
         "seconds": answer.seconds,
         "iterations": None,
         "trace": [],
+        "unit": graph.model.unit,
     }
 
 

@@ -75,8 +75,13 @@ class Elimination:
 
     @property
     def value(self) -> float | None:
-        """The optimum (-inf: infeasible); None until it is known."""
+        """The optimum, up to rounding (-inf: infeasible); None until it is known."""
         return None if self._info.status == lib.FGI_RUNNING else float(self._info.value)
+
+    @property
+    def bound(self) -> float | None:
+        """No labeling has a higher score, rounding included; None until it is known."""
+        return None if self.value is None else self.value + float(self._info.error)
 
     def labels(self) -> NDArray[np.int32] | None:
         """An optimal labeling; None until there is one."""

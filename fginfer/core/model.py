@@ -52,6 +52,16 @@ class Model:
         return float(lib.fgi_model_constant(self.handle))
 
     @property
+    def unit(self) -> float:
+        """What gaps are relative to where scores are small: see Result."""
+        return float(lib.fgi_model_unit(self.handle))
+
+    def normalised(self) -> tuple[Model, int]:
+        """The same model with all scores times 2^-exponent, and the exponent: 0 unless scores are extreme."""
+        exponent = ffi.new("int *")
+        return Model(lib.fgi_model_normalised(self.handle, exponent)), int(exponent[0])
+
+    @property
     def memory(self) -> int:
         """Bytes."""
         return int(lib.fgi_model_memory(self.handle))

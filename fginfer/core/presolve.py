@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ class PresolveStatistics:
     factors_merged: int
     factors_split: int
     roof_bound: float
+    penalties: int
+    error: float
     work: float
     seconds: float
 
@@ -92,6 +95,7 @@ class Presolved:
         if s.infeasible:
             return f"presolve: infeasible, proven in {s.seconds:.3f}s"
         parts = [
+            (s.penalties, "penalties made hard"),
             (s.labels_propagated, "labels forbidden"),
             (s.labels_dominated, "labels dominated"),
             (s.labels_persistent, "labels by roof duality"),
@@ -114,12 +118,14 @@ def presolve(
     seconds: float | None = None,
     table_limit: int = 0,
     cancelled: NDArray[np.int32] | None = None,
+    least: float = -inf,
 ) -> Presolved:
     """Reduces a model as far as the limits allow; the result is valid wherever it stops.
 
     `work` counts steps of about one table entry (0: a few passes over the model), `table_limit` is the largest table
     that the elimination of inner variables may make. `cancelled` holds one number: once another thread makes
-    it other than 0 the call ends soon.
+    it other than 0 the call ends soon. Scores with which no labeling reaches `least`, the score of a
+    labeling in hand or a cutoff, are forbidden: penalties that cannot pay become hard constraints.
     """
     options = ffi.new("fgi_presolve_options *")
     options.reductions = int(reductions)
@@ -127,6 +133,7 @@ def presolve(
     options.seconds = -1.0 if seconds is None else max(0.0, seconds)
     options.table_limit = table_limit
     options.cancelled = pointer(cancelled)
+    options.least = least
     out, error = ffi.new("fgi_presolve **"), new_error()
     check(lib.fgi_presolve_create(model.handle, options, out, error), error)
     return Presolved(ffi.gc(out[0], lib.fgi_presolve_free), model.n_variables)

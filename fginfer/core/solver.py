@@ -60,7 +60,7 @@ _CHOICES: dict[str, dict[str, int]] = {
 }
 _ALGORITHMS = {0: "auto", 8: "tables", 9: "binary"}  # what version 0.1 called formulations
 # Fields of fgi_settings that are nobody's option.
-_OWN = {"method", "threads", "seed", "gap", "max_iterations", "start_time"}
+_OWN = {"method", "threads", "seed", "gap", "cutoff", "max_iterations", "start_time"}
 
 
 @cache
@@ -76,6 +76,7 @@ def native_settings(
     threads: int = 1,
     seed: int = 0,
     gap: float = 1e-6,
+    cutoff: float = -inf,
     max_iterations: int | None = None,
     start_time: float = -1.0,
     options: dict[str, Any] | None = None,
@@ -84,7 +85,7 @@ def native_settings(
     c = ffi.new("fgi_settings *", lib.fgi_settings_default())
     c.method = native_methods()[method]
     try:
-        c.threads, c.seed, c.gap, c.start_time = threads, seed, gap, start_time
+        c.threads, c.seed, c.gap, c.cutoff, c.start_time = threads, seed, gap, cutoff, start_time
         c.max_iterations = -1 if max_iterations is None else max_iterations
         for name, value in _without_old_names(options or {}).items():
             if name in _OWN or not hasattr(c, name):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from math import inf
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +28,7 @@ class Format(NamedTuple):
     extensions: tuple[str, ...]
     read: Callable[[Path], FactorGraph]
     write: Callable[[FactorGraph, Path], None]
+    has_cutoff: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -37,9 +40,9 @@ FORMATS: dict[str, Format] = {
         lambda graph, path: write_uai(graph, path, log_values=True),
     ),
     "opengm": Format((".h5", ".hdf5"), read_opengm, write_opengm),
-    "wcsp": Format((".wcsp",), read_wcsp, write_wcsp),
-    "cfn": Format((".cfn", ".json"), read_cfn, write_cfn),
-    "npz": Format((".npz",), read_npz, write_npz),
+    "wcsp": Format((".wcsp",), read_wcsp, write_wcsp, has_cutoff=True),
+    "cfn": Format((".cfn", ".json"), read_cfn, write_cfn, has_cutoff=True),
+    "npz": Format((".npz",), read_npz, write_npz, has_cutoff=True),
 }
 
 
@@ -77,7 +80,12 @@ def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = No
     The file appears whole or not at all.
     """
     file = Path(path)
+    chosen = _format_of(file, format)
+    if graph.cutoff > -inf and not chosen.has_cutoff:
+        logging.getLogger("fginfer").warning(
+            "%s: the format has no place for the cutoff, which is lost: only scores above %.17g count", file, graph.cutoff
+        )
     try:
-        _format_of(file, format).write(graph, file)
+        chosen.write(graph, file)
     except ModelError as error:
         raise FormatError(str(error), str(file)) from None

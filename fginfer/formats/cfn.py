@@ -1,7 +1,8 @@
-"""toulbar2's .cfn: a cost function network in (relaxed) JSON, with names, decimal costs, and a bound that forbids.
+"""toulbar2's .cfn: a cost function network in (relaxed) JSON, with names, decimal costs, and a bound on the total.
 
-`mustbe: "<b"` minimises, and costs at or above b forbid; `">b"` maximises, and values at or below b forbid. A score is
-minus a cost, or the value itself when maximising. As in toulbar2, quotes, commas and colons are optional and brackets
+`mustbe: "<b"` minimises, and totals at or above b are infeasible; `">b"` maximises, and totals at or below b are. A
+score is minus a cost, or the value itself when maximising; the bound becomes the graph's cutoff. A single cost forbids
+only where it is so high that the negative costs of all other functions cannot pay for it. As in toulbar2, quotes, commas and colons are optional and brackets
 are interchangeable. Tables are dense, or a default cost and the tuples that differ, or the name of a function to share.
 """
 
@@ -10,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +108,7 @@ class _Reader:
         self.labels: list[dict[str, int] | None] = []
         self.cards: list[int] = []
         # functions by name, and all factors: their variables, the function they use, and the line that names it
-        self.tables: dict[str, tuple[tuple[int, ...], Function]] = {}
+        self.tables: dict[str, NDArray[np.float64]] = {}  # costs, to be minimised
         self.factors: list[tuple[list[int], str, int]] = []
 
     def read(self) -> FactorGraph:
@@ -134,11 +135,30 @@ class _Reader:
             scan.token = name
             if name not in self.tables:
                 scan.fail(f"function {f} shares the costs of a function that is not there")
-            shape, stored = self.tables[name]
+            shape = self.tables[name].shape
             if shape != tuple(self.cards[v] for v in variables):
                 scan.fail(f"function {f} shares a table of another shape, {shape}")
-            self.assembly.add(variables, stored)
-        return self.assembly.graph()
+        return self.graph()
+
+    def graph(self) -> FactorGraph:
+        """All factors, once all costs are known: only then can be said which of them forbid."""
+        least = {name: _finite(costs, np.min) for name, costs in self.tables.items()}
+        largest: dict[str, float] = {}
+        paid = sum(min(0.0, least[name]) for _, name, _ in self.factors)
+        stored: dict[str, Function] = {}
+        most = 0.0
+        for variables, name, _ in self.factors:
+            if name not in stored:
+                scores = 0.0 - self.tables[name]
+                scores[self.tables[name] >= self.bound - (paid - min(0.0, least[name]))] = -np.inf
+                stored[name] = self.assembly.function(scores)
+                largest[name] = _finite(0.0 - scores, np.max)
+            self.assembly.add(variables, stored[name])
+            most += largest[name]
+        graph = self.assembly.graph()
+        if most >= self.bound:  # else no total gets there
+            graph.cutoff = 0.0 - self.bound
+        return graph
 
     def problem(self) -> None:
         scan = self.scan
@@ -152,7 +172,7 @@ class _Reader:
         bound = (scan.ahead or "")[1:]
         if (scan.ahead or "")[:1] not in ("<", ">") or not _NUMBER.match(bound):
             scan.fail("expected 'mustbe' as '<' or '>' and a number")
-        self.bound = float(bound)
+        self.bound = 0.0 - float(bound) if self.maximise else float(bound)  # of costs, which are minus the values
         scan.advance()
         if not scan.closed():
             scan.fail("extra properties of the problem")
@@ -265,17 +285,19 @@ class _Reader:
         parameters = [scan.number(f"a parameter of function {f}") for _ in range(ARITHMETIC[kind])]
         if not scan.closed() or not scan.closed():
             scan.fail(f"extra parameters of function {f}")
-        return arithmetic(kind, parameters, (shape[0], shape[1]), self.bound)
+        return arithmetic(kind, parameters, (shape[0], shape[1]), math.inf)
 
     def keep(self, name: str, variables: list[int], costs: NDArray[np.float64]) -> None:
         if name in self.tables:
             self.scan.fail(f"there are two functions {name!r}")
-        if self.maximise:
-            scores = np.where(costs <= self.bound, -np.inf, 0.0 + costs)
-        else:
-            scores = np.where(costs >= self.bound, -np.inf, 0.0 - costs)
-        self.tables[name] = tuple(self.cards[v] for v in variables), self.assembly.function(scores)
+        self.tables[name] = 0.0 - costs if self.maximise else costs
         self.factors.append((variables, name, self.scan.line))
+
+
+def _finite(costs: NDArray[np.float64], best: Callable[[NDArray[np.float64]], Any]) -> float:
+    """The least or largest finite cost; 0 if there is none."""
+    finite = costs[np.isfinite(costs)]
+    return float(best(finite)) if finite.size else 0.0
 
 
 def read_cfn(path: Path) -> FactorGraph:
@@ -293,7 +315,7 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
     """Writes a .cfn file that minimises; decimals are exact, tables that factors share are written once."""
     factors = Factors(graph)
     entries: list[tuple[tuple[int, ...], NDArray[np.float64] | tuple[int, float, tuple[int, ...]]]] = []
-    top = decimals = 0
+    top = decimals = paid = 0
     if factors.constant is not None:
         entries.append(((), np.array(factors.constant)))
     entries += [((variable,), scores) for variable, scores in factors.unaries()]
@@ -303,11 +325,17 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
         finite = -scores[np.isfinite(scores)]
         if finite.size:
             top += n * max(0, math.ceil(finite.max()))
+            paid += n * max(0, math.ceil(-finite.min()))
             decimals = max(decimals, max(_decimals(c) for c in set(finite.reshape(-1)[:4096].tolist())))
     # toulbar2 works with as many decimals as the bound shows, in 64-bit integers; we read the costs as they are.
     top += 1
     decimals = max(0, min(decimals, 17 - len(str(top))))
-    bound = f"{top}.{'0' * decimals}" if decimals else str(top)
+    zeros = f".{'0' * decimals}" if decimals else ""
+    bound = str(top) + zeros
+    if 0.0 - graph.cutoff < top:
+        bound = _text(0.0 - graph.cutoff)
+        top = max(0, math.ceil(0.0 - graph.cutoff))
+    forbidden = str(top + paid) + zeros  # the negative costs of all other functions do not pay for it
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", split_compression(path)[0].stem)
     # toulbar2 shares tables of up to three variables and wants the function that others name to come last; of more
     # variables it reads a default cost and tuples only.
@@ -319,13 +347,13 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
         n = 0
         for scope, scores in entries:
             assert isinstance(scores, np.ndarray)
-            stream.write(_function(n, scope, _costs(scores, bound)))
+            stream.write(_function(n, scope, _costs(scores, forbidden)))
             n += 1
         for scope, key in factors:
             if len(scope) < 4 and f"f{n}" != last[key]:
                 costs = f'"costs": "{last[key]}"'
             else:
-                costs = (_costs if len(scope) < 4 else _tuples)(factors.scores(key), bound)
+                costs = (_costs if len(scope) < 4 else _tuples)(factors.scores(key), forbidden)
             stream.write(_function(n, scope, costs))
             n += 1
         stream.write(b"\n}\n}\n")
@@ -344,23 +372,23 @@ def _decimals(cost: float) -> int:
     return len(_text(cost).partition(".")[2])
 
 
-def _costs(scores: NDArray[np.float64], bound: str) -> str:
+def _costs(scores: NDArray[np.float64], forbidden: str) -> str:
     """All costs, exactly."""
-    return f'"costs": [{", ".join(_texts(scores, bound))}]'
+    return f'"costs": [{", ".join(_texts(scores, forbidden))}]'
 
 
-def _tuples(scores: NDArray[np.float64], bound: str) -> str:
+def _tuples(scores: NDArray[np.float64], forbidden: str) -> str:
     """The most frequent cost, and the labels that have another one."""
-    costs = _texts(scores, bound)
+    costs = _texts(scores, forbidden)
     default = Counter(costs).most_common(1)[0][0]
     labels = np.stack(np.unravel_index(np.arange(scores.size), scores.shape), axis=1).tolist()
     rows = [", ".join([*map(str, x), c]) for x, c in zip(labels, costs, strict=True) if c != default]
     return f'"defaultcost": {default}, "costs": [{", ".join(rows)}]'
 
 
-def _texts(scores: NDArray[np.float64], bound: str) -> list[str]:
+def _texts(scores: NDArray[np.float64], forbidden: str) -> list[str]:
     """The shortest decimals that read back as the same doubles."""
-    known: dict[float, str] = {math.inf: bound}
+    known: dict[float, str] = {math.inf: forbidden}
     out = []
     for cost in (0.0 - scores).reshape(-1).tolist():
         text = known.get(cost)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from fginfer.errors import FormatError, ModelError
 from fginfer.formats.streams import open_binary, split_compression, write_atomically
 from fginfer.graph import FactorGraph
 
-_VERSION = 1
+_VERSION, _WITH_CUTOFF = 1, 2  # a version that does not know cutoffs must not read a model that has one
 _REQUIRED = ("cards", "unary", "table_arity", "dims", "values", "factor_table", "vars")
 _OPTIONAL = ("table_kind", "params", "factor_weight", "factor_transposed", "var_begin")
-_DOUBLES = ("values", "unary", "params", "factor_weight", "constant")
+_DOUBLES = ("values", "unary", "params", "factor_weight", "constant", "cutoff")
 _INT64 = ("fginfer", "given_factors", "var_begin")
 
 
@@ -30,10 +31,12 @@ def write_npz(graph: FactorGraph, path: Path) -> None:
     """Writes every array as it is in memory."""
     arrays = graph.to_arrays()
     members: dict[str, NDArray[Any]] = {
-        "fginfer": np.array(_VERSION, np.int64),
+        "fginfer": np.array(_VERSION if graph.cutoff == -inf else _WITH_CUTOFF, np.int64),
         "given_factors": np.array(graph.n_factors, np.int64),
         "constant": np.array(arrays.constant, np.float64),
     }
+    if graph.cutoff > -inf:
+        members["cutoff"] = np.array(graph.cutoff, np.float64)
     members |= {name: getattr(arrays, name) for name in _REQUIRED}
     members |= {name: getattr(arrays, name) for name in _OPTIONAL if getattr(arrays, name) is not None}
     with write_atomically(path) as stream:
@@ -52,8 +55,10 @@ def read_npz(path: Path) -> FactorGraph:
     with open_binary(path) as stream:
         source = io.BytesIO(stream.read()) if split_compression(path)[1] else stream
         try:
-            arrays, given = _load(path, source, mapped=source is stream)
-            return FactorGraph.from_model_arrays(arrays, given)
+            arrays, given, cutoff = _load(path, source, mapped=source is stream)
+            graph = FactorGraph.from_model_arrays(arrays, given)
+            graph.cutoff = cutoff
+            return graph
         except (FormatError, MemoryError):
             raise
         except ModelError as error:
@@ -66,21 +71,22 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _load(path: Path, source: Any, mapped: bool) -> tuple[ModelArrays, int]:
+def _load(path: Path, source: Any, mapped: bool) -> tuple[ModelArrays, int, float]:
     with zipfile.ZipFile(source) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if "fginfer" not in members:
             raise FormatError("not a model of fginfer: the archive has no member 'fginfer'", str(path))
         load = _Loader(path, archive, members, mapped)
         version = int(load("fginfer"))
-        if version != _VERSION:
-            raise FormatError(f"version {version} of the format; this fginfer reads version {_VERSION}", str(path))
+        if version not in (_VERSION, _WITH_CUTOFF):
+            raise FormatError(f"version {version} of the format; this fginfer reads up to {_WITH_CUTOFF}", str(path))
+        cutoff = float(load("cutoff")) if version == _WITH_CUTOFF else -inf
         arrays = ModelArrays(
             constant=float(load("constant")),
             **{name: load(name) for name in _REQUIRED},
             **{name: load(name) for name in _OPTIONAL if name in members},
         )
-        return arrays, int(load("given_factors"))
+        return arrays, int(load("given_factors")), cutoff
 
 
 class _Loader:
@@ -100,7 +106,7 @@ class _Loader:
             for length in shape:
                 size *= length
             wanted = np.float64 if name in _DOUBLES else np.int64 if name in _INT64 else np.int32
-            scalar = name in ("fginfer", "given_factors", "constant")
+            scalar = name in ("fginfer", "given_factors", "constant", "cutoff")
             if not np.can_cast(dtype, wanted) or len(shape) != (0 if scalar else 1):
                 raise FormatError(f"member {name!r} has the wrong type ({dtype}, {len(shape)} axes)", str(self.path))
             if size != info.file_size - header:

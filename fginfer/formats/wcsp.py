@@ -1,6 +1,6 @@
-"""toulbar2's .wcsp: whole non-negative costs to be minimised; a cost at or above the upper bound forbids its labels.
+"""toulbar2's .wcsp: whole non-negative costs to be minimised; a total at or above the upper bound is infeasible.
 
-A score is minus a cost. Functions are a default cost and the tuples that differ from it; shared ones (negative arity
+A score is minus a cost, the graph's cutoff minus the bound. No cost being negative, a single one that high forbids. Functions are a default cost and the tuples that differ from it; shared ones (negative arity
 when defined, negative number of tuples when used) stay shared. Binary arithmetic functions are expanded once, other
 functions given by a keyword are refused.
 """
@@ -30,7 +30,8 @@ _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 class _Reader:
     def __init__(self, path: Path) -> None:
         self.tokens = Tokens(path)
-        self.shared: list[tuple[tuple[int, ...], Function]] = []
+        self.shared: list[tuple[tuple[int, ...], Function, int]] = []  # shape, scores, largest cost allowed
+        self.most = 0  # no total is larger, but for what is forbidden
 
     def read(self) -> FactorGraph:
         tokens = self.tokens
@@ -52,7 +53,10 @@ class _Reader:
         for f in range(functions):
             self.function(f)
         tokens.end(f"{functions} cost functions")
-        return self.assembly.graph()
+        graph = self.assembly.graph()
+        if self.most >= self.top:  # else no total gets there
+            graph.cutoff = -float(self.top)
+        return graph
 
     def function(self, f: int) -> None:
         tokens = self.tokens
@@ -69,10 +73,11 @@ class _Reader:
             return
         count = tokens.integer(f"the number of tuples of cost function {f}", -len(self.shared))
         if count < 0:
-            known, stored = self.shared[-count - 1]
+            known, stored, most = self.shared[-count - 1]
             if known != shape:
                 tokens.fail(f"cost function {f} has label counts {shape}, the shared function {-count} has {known}")
             self.assembly.add(variables, stored)
+            self.most += most
             return
         if not variables and count:
             tokens.fail(f"cost function {f} has no variables and so no tuples")
@@ -80,10 +85,11 @@ class _Reader:
 
     def keep(self, shared: bool, shape: tuple[int, ...], variables: list[int], costs: NDArray[np.float64]) -> None:
         scores = np.where(costs >= self.top, -np.inf, 0.0 - costs)
-        stored = self.assembly.function(scores)
+        stored, most = self.assembly.function(scores), _largest(0.0 - scores)
         if shared:
-            self.shared.append((shape, stored))
+            self.shared.append((shape, stored, most))
         self.assembly.add(variables, stored)
+        self.most += most
 
     def tuples(self, f: int, shape: tuple[int, ...], default: int, count: int) -> NDArray[np.float64]:
         size = math.prod(shape)
@@ -145,7 +151,7 @@ def _costs(scores: NDArray[np.float64], what: str, path: Path) -> NDArray[np.flo
 
 
 def write_wcsp(graph: FactorGraph, path: Path) -> None:
-    """Writes a .wcsp file; scores must be whole and not positive."""
+    """Writes a .wcsp file; scores must be whole and not positive. Its upper bound is the cutoff, if there is one."""
     factors = Factors(graph)
     uses = Counter(key for _, key in factors)
     # The upper bound forbids, so it must be above the cost of everything that is allowed.
@@ -159,6 +165,8 @@ def write_wcsp(graph: FactorGraph, path: Path) -> None:
         top += _largest(costs)
     for key, n in uses.items():
         top += n * _largest(_costs(factors.scores(key), f"table {key[0]}", path))
+    if graph.cutoff > -math.inf:
+        top = min(top, max(0, math.ceil(0.0 - graph.cutoff)))  # costs are whole, and so are totals
     if top >= _LARGEST:
         raise FormatError(f"the costs sum up to {top}; .wcsp takes less than 2^62: write .cfn", str(path))
     n_functions = len(unaries) + sum(uses.values())

@@ -25,7 +25,7 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import fsum, inf, ldexp
 from typing import TypeVar
 
 import numpy as np
@@ -48,7 +48,6 @@ T = TypeVar("T")
 
 SMALL_STATES = 1e5
 TINY_STATES, TINY_ITERATIONS = 2000, 40
-PROVEN = 1e-12  # a relative gap that is rounding
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 
 
@@ -69,9 +68,13 @@ class AutoEngine:
         self._begin(graph, settings.start_time)
 
     def _begin(self, graph: FactorGraph, start: float) -> None:
-        self._model = graph.snapshot()
-        self._known = Incumbent(self._model, start if start >= 0 else clock.now())
-        self.settings = replace(self.settings, start_time=self._known.start)  # members stamp events by it
+        self._given = graph.snapshot()
+        self._model, self._exponent = self._given.normalised()  # all work is done in its unit
+        cutoff = ldexp(self.settings.cutoff, -self._exponent)
+        self._known = Incumbent(self._model, start if start >= 0 else clock.now(), cutoff)
+        self.settings = replace(self.settings, start_time=self._known.start)
+        self._own = replace(self.settings, cutoff=cutoff)  # for members, who stamp events by the same clock
+        self._error = 0.0  # how far scores of the reduced model can be from those of the whole
         self._constant = 0.0
         self._cancelled = np.zeros(1, np.int32)  # 1: what is under way on other threads is not needed any more
         self._iterations = 0
@@ -108,7 +111,7 @@ class AutoEngine:
 
     def _at_once(self) -> Iterator[None]:
         """A short proof without rounds and parts."""
-        proof = Member(self._model, "bnb", self.settings)
+        proof = Member(self._model, "bnb", self._own)
         engine = proof.engine
         if self._known.labels is not None:
             engine.offer(self._known.labels)
@@ -121,24 +124,24 @@ class AutoEngine:
         if labels is not None and proof.score > self._known.score:
             self._known.labels, self._known.score = labels, proof.score
         if engine.status == "infeasible":
-            self._finish_infeasible()
+            self._finish_infeasible(proof.bound)
         else:
             self._known.bound = min(self._known.bound, max(proof.bound, self._known.score))
-            if engine.status == "optimal":
-                self._known.bound = self._known.score
         self._settle()
 
     def _first_labeling(self) -> Iterator[None]:
         if self._states <= TINY_STATES:
             yield from self._at_once()
             return
-        first = Member(self._model, "icm", self.settings)
+        first = Member(self._model, "icm", self._own)
         while True:
             first.engine.run(self._left(), 1)
             labels = first.labels()
             if labels is not None:
                 self._known.improve(labels, first.score)
             self._known.tighten(first.bound)
+            if first.engine.status == "infeasible":
+                self._finish_infeasible(first.bound)
             if first.engine.info.iterations > 0 or first.engine.status != "running":
                 return
             yield
@@ -147,7 +150,7 @@ class AutoEngine:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
         if self._states > PASS_TOO_LONG or is_large(self._model, self._states):
             return
-        proof = PartState(self._model, None, self.settings, self._memory)
+        proof = PartState(self._model, None, self._own, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
@@ -158,7 +161,9 @@ class AutoEngine:
     def _presolve_model(self) -> Presolved | None:
         """None where memory is short: the model stays as it is."""
         try:
-            return presolve(self._model, cancelled=self._cancelled)
+            # What costs more than that leaves room for cannot be part of a better labeling.
+            least = max(self._known.score, self._known.cutoff)
+            return presolve(self._model, cancelled=self._cancelled, least=least)
         except MemoryError as error:
             log.warning("no presolve: %s", error)
             return None
@@ -170,16 +175,18 @@ class AutoEngine:
         if presolved is not None:
             log.info("%s", presolved.log_line())
             if presolved.infeasible:
-                self._finish_infeasible()
+                self._finish_infeasible(self._known.cutoff)
                 return
-            model = presolved.model
+            model, self._error = presolved.model, presolved.statistics.error
         parts = yield from self.aside(lambda: split(model))
         self._presolved, self._divided = presolved, True
         if len(parts) == 1:
-            self._parts = [PartState(model, None, self.settings, self._memory)]
+            least = self._own.cutoff - self._error
+            self._parts = [PartState(model, None, replace(self._own, cutoff=least), self._memory)]
         else:
             self._constant = model.constant
-            exact = replace(self.settings, gap=0.0)  # gaps of parts could add up to more than the gap allowed
+            # Gaps of parts could add up to more than the gap allowed, and what a part may cost depends on the others.
+            exact = replace(self._own, gap=0.0, cutoff=-inf)
             self._parts = [PartState(c.model, c.variables, exact, self._memory) for c in parts]
         for state in self._parts:
             yield from self.aside(state.prepare)
@@ -248,14 +255,12 @@ class AutoEngine:
 
     def _combine(self) -> None:
         """After a round: from the parts to the whole."""
-        if any(p.status == "infeasible" for p in self._parts):
-            self._finish_infeasible()
+        lost = next((p for p in self._parts if p.status == "infeasible"), None)
+        if lost is not None:
+            self._finish_infeasible(lost.bound + self._error if len(self._parts) == 1 else -inf)
             return
         self._gather(self._known)
-        if all(p.status == "optimal" for p in self._parts) and self._known.labels is not None:
-            self._known.tighten(self._known.score)
-            self._status = "optimal"
-        elif all(not p.running for p in self._parts):
+        if all(not p.running for p in self._parts):
             self._status = "converged"
         self._settle()
 
@@ -270,13 +275,15 @@ class AutoEngine:
         labels = [x for x, _, _ in found if x is not None]
         if len(labels) == len(found) and self._constant + sum(score for _, score, _ in found) > known.score:
             known.improve(self._expand(labels))
-        known.tighten(self._constant + sum(bound for _, _, bound in found))
+        bounds = [self._constant, *(bound for _, _, bound in found)]
+        if max(bounds) < inf:
+            known.tighten(fsum(bounds) + self._error + 2.0**-52 * fsum(map(abs, bounds)))
 
     def _settle(self) -> None:
         """Is what is known good enough?"""
         if self._status in ("running", "converged"):
-            if self._known.gap <= PROVEN:
-                self._status = "optimal"
+            if self._known.proven:
+                self._status = "optimal" if self._known.wanted else "infeasible"
             elif self._known.gap <= self.settings.gap:
                 self._status = "gap_reached"
 
@@ -291,8 +298,9 @@ class AutoEngine:
                 reduced[part.variables] = own
         return reduced if self._presolved is None else self._presolved.expand(reduced)
 
-    def _finish_infeasible(self) -> None:
-        self._status, self._known.bound = "infeasible", -inf
+    def _finish_infeasible(self, bound: float) -> None:
+        """No labeling is above the cutoff: `bound` is no higher, but for rounding."""
+        self._status, self._known.bound = "infeasible", bound
 
     def _now(self) -> Incumbent:
         """What is known at this moment, in the middle of a round too. Looking changes nothing."""
@@ -305,22 +313,30 @@ class AutoEngine:
 
     def progress(self) -> Progress:
         now = self._now()
-        return Progress(now.seconds(), self._iterations, known(now.score), known(now.bound))
+        score, bound = self._scaled(now.score) if now.wanted else -inf, self._scaled(now.bound)
+        unit = self._scaled(now.unit)
+        return Progress(now.seconds(), self._iterations, known(score), known(bound), unit=unit)
+
+    def _scaled(self, score: float) -> float:
+        """In the unit of the model as given."""
+        return ldexp(score, self._exponent)
 
     def result(self) -> Result:
         now = self._now()
+        labels = now.labels if now.wanted else None
         return Result(
             self.settings.method,
             self._status,
-            now.labels,
-            known(now.score),
-            now.bound if now.bound < inf else None,
+            labels,
+            None if labels is None else self._given.score(labels),
+            self._scaled(now.bound) if now.bound < inf else None,
             self._iterations,
             now.seconds(),
             self._setup_seconds,
             self.settings.threads,
             self.settings.seed,
-            now.trace(),
+            now.trace(self._exponent),
+            unit=self._scaled(now.unit),
         )
 
     # -- what it is told ---------------------------------------------------------------------------------------

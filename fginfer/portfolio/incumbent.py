@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import inf
 
 import numpy as np
@@ -10,22 +11,26 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.model import Model
 from fginfer.core.solver import EVENT
-from fginfer.result import Trace
+from fginfer.result import Trace, relative_gap
+
+PROVEN = 1e-12  # of max(|score|, unit)
 
 
 class Incumbent:
     """What is known about one model. Labelings are scored here, whatever their finder says."""
 
-    def __init__(self, model: Model, start: float) -> None:
+    def __init__(self, model: Model, start: float, cutoff: float = -inf) -> None:
         self.model = model
         self.start = start
+        self.cutoff = cutoff
+        self.unit = model.unit
         self.labels: NDArray[np.int32] | None = None
         self.score, self.bound = -inf, inf
         self.points: list[tuple[float, float, float]] = []  # seconds; a score or -inf; a bound or inf
 
     def copy(self) -> Incumbent:
-        twin = Incumbent(self.model, self.start)
-        twin.labels, twin.score, twin.bound, twin.points = self.labels, self.score, self.bound, list(self.points)
+        twin = copy(self)
+        twin.points = list(self.points)
         return twin
 
     def improve(self, labels: NDArray[np.int32], score: float | None = None) -> None:
@@ -48,18 +53,36 @@ class Incumbent:
         return clock.now() - self.start
 
     @property
+    def wanted(self) -> bool:
+        """Is there a labeling above the cutoff?"""
+        return self.score > self.cutoff
+
+    @property
     def gap(self) -> float:
         """The relative gap; inf while score or bound is missing."""
-        if self.labels is None or self.bound == inf:
-            return inf
-        return max(0.0, self.bound - self.score) / max(1.0, abs(self.score))
+        gap = relative_gap(self.score, self.bound, self.unit) if self.wanted else None
+        return inf if gap is None else gap
 
-    def trace(self) -> Trace:
-        """What was known at each moment. (Finders may see reduced tables: their scores differ in the last digits.)"""
+    @property
+    def proven(self) -> bool:
+        """No labeling is better than this one, or above the cutoff, by more than what rounding hides."""
+        best = max(self.score, self.cutoff)
+        return best > -inf and self.bound - best <= PROVEN * max(abs(best), self.unit)
+
+    def trace(self, exponent: int = 0) -> Trace:
+        """What was known at each moment. (Finders may see reduced tables: their scores differ in the last digits.)
+
+        Scores and bounds are times 2^exponent.
+        """
         score, bound, events = -inf, inf, []
         for seconds, new_score, new_bound in sorted(self.points):
+            if new_score <= self.cutoff:
+                new_score = -inf
             new = max(score, min(new_score, self.score)), min(bound, max(new_bound, self.bound))
             if new != (score, bound):
                 score, bound = new
                 events.append((seconds, score, bound, 0))
-        return Trace(np.array(events, EVENT))
+        trace = np.array(events, EVENT)
+        for name in ("score", "bound") if exponent else ():
+            trace[name] = np.ldexp(trace[name], exponent)
+        return Trace(trace)

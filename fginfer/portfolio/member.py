@@ -19,6 +19,7 @@ from fginfer.core.model import Model
 from fginfer.core.solver import EVENT
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SolverError
+from fginfer.portfolio.incumbent import PROVEN, Incumbent
 
 log = logging.getLogger("fginfer")
 ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
@@ -28,7 +29,7 @@ class Member:
     """One method at work on one part. `owe` adds work, `work_off` does it until a deadline and can be called again."""
 
     def __init__(self, model: Model, method: str, settings: Settings, share: float = 1.0) -> None:
-        own = Settings(method, settings.gap, settings.seed, 1, None, settings.start_time)
+        own = Settings(method, settings.gap, settings.seed, 1, None, settings.cutoff, settings.start_time)
         self.name = method
         self.share = share
         self.engine = NativeEngine(model, own)
@@ -87,6 +88,13 @@ class Member:
         self._seen += len(new)
         return new
 
+    @property
+    def complete(self) -> bool:
+        """Nothing is left to find, though rounding may stand between that and a proof."""
+        info = self.engine.info
+        nearly = 1e3 * PROVEN * max(abs(info.score), info.unit)
+        return self.name == "bnb" and self.status == "converged" and bool(info.bound - info.score <= nearly)
+
     def labels(self) -> NDArray[np.int32] | None:
         return self.engine.labels()
 
@@ -108,10 +116,11 @@ class EliminationMember:
     name = "elimination"
     error: Exception | None = None
 
-    def __init__(self, elimination: Elimination, share: float = 1.0) -> None:
+    def __init__(self, model: Model, elimination: Elimination, settings: Settings, share: float = 1.0) -> None:
         self.elimination = elimination
         self.share = share
         self.status = "running"
+        self._found = Incumbent(model, settings.start_time, settings.cutoff)
         self._granted = 0.0
         self._total = elimination.estimate.work
 
@@ -141,24 +150,35 @@ class EliminationMember:
                 self.status = "converged"
                 return
             if ended and self._granted >= self._total:
-                self.status = "infeasible" if self.elimination.infeasible else "optimal"
+                self._finish()
+
+    def _finish(self) -> None:
+        """The labeling and the bound are the best there are; whether that is a proof is a matter of rounding."""
+        bound, labels = self.elimination.bound, self.elimination.labels()
+        assert bound is not None
+        self._found.bound = bound
+        if labels is not None:
+            self._found.improve(labels)
+        if self.elimination.infeasible or (self._found.proven and not self._found.wanted):
+            self.status = "infeasible"
+        else:
+            self.status = "optimal" if self._found.proven else "converged"
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is left to find."""
+        return self._found.bound < inf
 
     def labels(self) -> NDArray[np.int32] | None:
-        return self.elimination.labels()
+        return self._found.labels
 
     @property
     def score(self) -> float:
-        return self._optimum if self.status == "optimal" else -inf
+        return self._found.score if self._found.wanted else -inf
 
     @property
     def bound(self) -> float:
-        return self._optimum if self.status in ("optimal", "infeasible") else inf
-
-    @property
-    def _optimum(self) -> float:
-        value = self.elimination.value
-        assert value is not None
-        return value
+        return self._found.bound
 
     def events(self) -> NDArray[Any]:
         return np.empty(0, EVENT)

@@ -52,6 +52,7 @@ class PartState:
         self.score = -inf
         self.bound = inf
         self.status = "running"
+        self.unit = model.unit
         self.members: list[Member | EliminationMember] = []
         self._memory = memory
         self._round = 0
@@ -90,7 +91,7 @@ class PartState:
         elimination = Elimination(self.model, self._memory)
         if not elimination.fits or elimination.estimate.work > most_work:
             return False
-        self.members.append(EliminationMember(elimination))
+        self.members.append(EliminationMember(self.model, elimination, self.settings))
         return True
 
     def _share_of_proof(self, proof: Member) -> float:
@@ -108,7 +109,7 @@ class PartState:
 
     def _is_far(self, proof: Member) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
-        return proof.bound - self.score > FAR_PROOF * max(1.0, abs(self.score))
+        return proof.bound - self.score > FAR_PROOF * max(self.unit, abs(self.score))
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
@@ -140,6 +141,8 @@ class PartState:
         self.labels, self.score, self.bound = self.best()
         ends = [m.status for m in self.members]
         self.status = next((end for end in ("infeasible", "optimal", "gap_reached") if end in ends), "running")
+        if self.running and any(m.complete for m in self.members):
+            self.status = "converged"
 
     def _take(self, labels: NDArray[np.int32], score: float) -> None:
         if score > self.score:
@@ -175,7 +178,7 @@ class PartState:
             elif self.bound < member.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "search":
-                near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(1.0, abs(self.score))
+                near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(self.unit, abs(self.score))
                 member.share = NEAR_SHARE if near else 1.0
         if not self.members and self.running:
             self.status = "converged"
