@@ -31,10 +31,23 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
     return FGI_OK;
 }
 
+/* What callers see: in the model's own unit, and without labelings that the cutoff excludes. */
+static void export_info(const fgi_solver *s, fgi_info *info) {
+    *info = s->info;
+    info->score = s->info.score > s->settings.cutoff ? s->score : -INFINITY;
+    info->bound = ldexp(s->info.bound, s->exponent);
+    info->unit = ldexp(s->info.unit, s->exponent);
+    info->rho = ldexp(s->info.rho, s->exponent);
+    /* Where that rounds (subnormal numbers), a bound still is one. */
+    if (ldexp(info->bound, -s->exponent) < s->info.bound) info->bound = nextafter(info->bound, INFINITY);
+}
+
 double fgi_solver_gap(const fgi_solver *s) {
     if (s->info.score == -INFINITY || s->info.bound == INFINITY) return INFINITY;
-    const double d = s->info.bound - s->info.score;
-    return d > 0 ? d / fgi_larger(fabs(s->info.score), s->info.unit) : 0;
+    fgi_info seen = s->info;
+    if (s->exponent) export_info(s, &seen); /* the gap that callers see: their numbers may be rounded once more */
+    const double d = seen.bound - seen.score;
+    return d > 0 ? d / fgi_larger(fabs(seen.score), seen.unit) : 0;
 }
 
 /* What a labeling must beat: the incumbent, or the cutoff. */
@@ -62,7 +75,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->settings.rho = ldexp(settings->rho, -s->exponent);
     s->settings.cutoff = ldexp(settings->cutoff, -s->exponent);
     s->info.unit = s->model ? fgi_model_unit(s->model) : 0;
-    s->info.score = s->score = -INFINITY;
+    s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(m);
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
@@ -90,17 +103,6 @@ int fgi_solver_done(fgi_solver *s) {
     else if (s->settings.max_iterations >= 0 && i->iterations >= s->settings.max_iterations)
         i->status = FGI_ITERATION_LIMIT;
     return i->status != FGI_RUNNING;
-}
-
-/* What callers see: in the model's own unit, and without labelings that the cutoff excludes. */
-static void export_info(const fgi_solver *s, fgi_info *info) {
-    *info = s->info;
-    info->score = s->info.score > s->settings.cutoff ? s->score : -INFINITY;
-    info->bound = ldexp(s->info.bound, s->exponent);
-    info->unit = ldexp(s->info.unit, s->exponent);
-    info->rho = ldexp(s->info.rho, s->exponent);
-    /* Where that rounds (subnormal numbers), a bound still is one. */
-    if (ldexp(info->bound, -s->exponent) < s->info.bound) info->bound = nextafter(info->bound, INFINITY);
 }
 
 fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info) {
@@ -140,8 +142,9 @@ static void record(fgi_solver *s, int merge) {
 }
 
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels) {
-    double score;
-    if (fgi_model_score(s->model, labels, &score, NULL) || !(score > s->info.score)) return 0;
+    double score, above;
+    if (fgi_model_score_above(s->model, labels, &score, &above, NULL) || !(score > s->info.score)) return 0;
+    s->above = above;
     s->info.score = s->score = score;
     if (s->exponent) fgi_model_score(s->given, labels, &s->score, NULL);
     memcpy(s->best, labels, (size_t)s->model->s->n_vars * sizeof *labels);
@@ -155,7 +158,8 @@ void fgi_solver_bound(fgi_solver *s, double bound) {
     /* Merge into the previous event only when that one was a bound of the same iteration. */
     fgi_info seen;
     export_info(s, &seen);
-    int same = s->n_trace > 0 && s->trace[s->n_trace - 1].score == seen.score && s->trace[s->n_trace - 1].bound < INFINITY;
+    int same =
+        s->n_trace > 0 && s->trace[s->n_trace - 1].score == seen.score && s->trace[s->n_trace - 1].bound < INFINITY;
     record(s, same);
 }
 
@@ -232,7 +236,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;
     s->info.iterations = 0;
-    s->info.score = s->score = -INFINITY;
+    s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(fresh);
     fgi_rc rc = s->ops->update(s);
     if (!rc && labels && fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);

@@ -30,12 +30,13 @@ typedef struct fgi_solver_ops {
 struct fgi_solver {
     const fgi_solver_ops *ops;
     fgi_model *given; /* own snapshot of the caller's model */
-    fgi_model *model; /* what methods see: the same, with scores near 1 (fgi_model_normalised); usually `given` again */
+    fgi_model *model; /* what methods see: the same, with scores near 1 (fgi_model_normalised); usually a snapshot */
     int exponent;     /* scores of `given` are those of `model` times 2^exponent */
     fgi_settings settings; /* rho and cutoff in the unit of `model` */
     fgi_info info;         /* score, bound, unit and rho in the unit of `model`; the cutoff hides nothing here */
     double score;          /* of the incumbent in `given` */
-    int32_t *best; /* valid when info.score > -INFINITY */
+    double above;          /* no smaller than its exact score, in the unit of `model` */
+    int32_t *best;         /* valid when info.score > -INFINITY */
     double start_time;
     fgi_event *trace;
     int64_t n_trace, trace_capacity;
@@ -50,7 +51,8 @@ const fgi_solver_ops *fgi_method_ops(int32_t method);
 /* Scores the labeling from the tables; if it beats the incumbent it is copied and an event is stamped. Returns 1 then.
  */
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels);
-/* A valid upper bound, whatever rounding has done to its terms; kept if it is better. One event per iteration. A bound of -INFINITY proves infeasibility. */
+/* A valid upper bound, whatever rounding has done to its terms; kept if it is better. One event per iteration. A bound
+ * of -INFINITY proves infeasibility. */
 void fgi_solver_bound(fgi_solver *s, double bound);
 /* True when there is no reason to go on: status set, gap reached, iteration limit. Sets info.status. */
 int fgi_solver_done(fgi_solver *s);

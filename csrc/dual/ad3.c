@@ -137,7 +137,10 @@ static void report_bound(fgi_solver *solver, ad3 *s) {
     memcpy(d->sums, s->average, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums);
     const double value = fgi_sum_value(&d->progress.bound);
     if (value == -INFINITY) fgi_dual_infeasible(solver);
-    else fgi_solver_bound(solver, fgi_safe_bound(solver->model, value, d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model)));
+    else
+        fgi_solver_bound(solver,
+            fgi_safe_bound(solver->model, value,
+                d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model)));
 }
 
 /* A pass over the factors in the current stage; 0 when the time is over. */
@@ -250,6 +253,7 @@ static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
     solver->info.rho = s->rho;
     solver->info.memory += st->n_factors * (int64_t)(sizeof(ad3_point) + 64) + 8 * (n_side + n_labels);
     fgi_rc rc = fgi_dual_init(&s->d, solver, err);
+    if (!rc) fgi_dual_trivial_bound(&s->d, solver);
     if (!rc) start_variables(s, solver->model);
     return rc;
 }

@@ -55,25 +55,13 @@ static void update_factor(bp *s, const fgi_model *m, int64_t f, const fgi_view *
     }
 }
 
-/* D(0), a valid bound that needs no messages. */
-static void trivial_bound(fgi_solver *solver, fgi_dual_state *d) {
-    const fgi_model *m = solver->model;
-    fgi_progress_begin(&d->progress, m->s->constant);
-    fgi_dual_take_nodes(d, m);
-    for (int64_t f = 0; f < m->s->n_factors; f++)
-        fgi_progress_take(&d->progress, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
-    double value = fgi_sum_value(&d->progress.bound);
-    if (value == -INFINITY) fgi_dual_infeasible(solver);
-    else fgi_solver_bound(solver, fgi_safe_bound(m, value, d->progress.magnitude + d->progress.model_magnitude));
-}
-
 static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     bp *s = solver->state;
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
     if (!s->started) {
         s->range = fgi_mean_range(m);
-        trivial_bound(solver, d);
+        fgi_dual_trivial_bound(d, solver);
         s->started = 1;
         if (fgi_solver_done(solver)) return FGI_OK;
     }

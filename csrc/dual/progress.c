@@ -21,7 +21,8 @@ void fgi_progress_consider(fgi_solver *solver, fgi_progress *p, const int32_t *l
     double score = fgi_sum_value(&p->decoded), best = solver->info.score;
     if (score == -INFINITY || score == p->last_decoded) return;
     p->last_decoded = score;
-    if (best == -INFINITY || score > best - 1e-9 * fgi_larger(fabs(best), solver->info.unit)) fgi_solver_consider(solver, labels);
+    if (best == -INFINITY || score > best - 1e-9 * fgi_larger(fabs(best), solver->info.unit))
+        fgi_solver_consider(solver, labels);
 }
 
 void fgi_progress_report(fgi_solver *solver, fgi_progress *p) {
@@ -31,7 +32,8 @@ void fgi_progress_report(fgi_solver *solver, fgi_progress *p) {
     double gain = p->stall_bound - value;
     p->stall_bound = value;
     p->stall_begin = solver->info.iterations;
-    if (gain < STALL_GAIN * STALL_ITERATIONS * fgi_larger(fabs(value), solver->info.unit)) solver->info.status = FGI_CONVERGED;
+    if (gain < STALL_GAIN * STALL_ITERATIONS * fgi_larger(fabs(value), solver->info.unit))
+        solver->info.status = FGI_CONVERGED;
 }
 
 void fgi_progress_restart(fgi_solver *solver, fgi_progress *p) {

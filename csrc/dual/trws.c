@@ -196,7 +196,8 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
 
 static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to,
     const double *h, double *out) {
-    const float *t = s->rounded + (e->values - m->t->values), w = (float)(fgi_factor_weight(m->s, e->factor) * s->weight_unit);
+    const float *t = s->rounded + (e->values - m->t->values),
+                w = (float)(fgi_factor_weight(m->s, e->factor) * s->weight_unit);
     const double per_score = 1 / s->score_unit;
     for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)(h[a] * per_score);
     if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
@@ -506,7 +507,8 @@ static void end_sweep(fgi_solver *solver, trws *s) {
         if (!s->single) {
             if (s->rounded) s->progress.stall_begin = info->iterations; /* rounding is no sign of convergence */
             fgi_progress_report(solver, &s->progress);
-            if (s->rounded && single_is_done(s, info->iterations, fgi_sum_value(&s->progress.bound), info->unit)) end_single(s);
+            if (s->rounded && single_is_done(s, info->iterations, fgi_sum_value(&s->progress.bound), info->unit))
+                end_single(s);
         }
         begin_iteration(solver, s);
     }

@@ -63,12 +63,12 @@ struct fgi_trws {
     uint8_t *few;   /* node: its number of labels if that is few and all its neighbours have as many, else 0 */
     int look_ahead; /* visit_few: more than a cache holds is read in an order that the hardware does not foresee */
     float *rounded; /* all table values in single precision; NULL before and after that phase */
-    float *h_f32, *out_f32; /* max_card each */
-    int single;             /* this sweep's products are in single precision */
-    int64_t single_begin;   /* iteration from which single precision is used; -1: never (again) */
-    int64_t rounded_to;     /* table values converted so far */
+    float *h_f32, *out_f32;                     /* max_card each */
+    int single;                                 /* this sweep's products are in single precision */
+    int64_t single_begin;                       /* iteration from which single precision is used; -1: never (again) */
+    int64_t rounded_to;                         /* table values converted so far */
     double table_unit, weight_unit, score_unit; /* powers of two: of the float copies */
-    double single_bound;    /* last exact bound of the single-precision phase, and its iteration */
+    double single_bound;                        /* last exact bound of the single-precision phase, and its iteration */
     int64_t single_iteration;
     /* Where the algorithm stands; a pause keeps it. */
     fgi_trws_stage stage;

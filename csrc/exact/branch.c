@@ -17,7 +17,8 @@ enum {
     CLOCK_WORK = 200000,
     DECODE_OPERATIONS = 2000000,
     CONSTRUCT_OPERATIONS = 300000,
-    CONSTRUCT_COST = 30 /* in table entries */
+    CONSTRUCT_COST = 30, /* in table entries */
+    MOST_STUBBORN = 1000 /* nodes that are split because of rounding alone */
 };
 
 static const double SHARE = 0.25;
@@ -44,24 +45,38 @@ typedef struct branch {
     double *weight;             /* per root variable: how often it closed a node */
     double *cost;               /* per variable of the problem at hand: what its factors cost on average */
     fgi_lattice lattice;        /* scores that can occur */
+    int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
     double left;                /* no labeling outside the open nodes is above this, or the incumbent */
     int64_t nodes, work, total; /* work: since the last look at the clock */
 } branch;
 
-/* A labeling must beat the incumbent by more than rounding, or by a whole step, to be worth a search. A part of the
- * tolerance: the rest is for the rounding of the bounds. */
-static double cutoff(const fgi_solver *s) {
+/* Is there a next score that can occur, and is what lies between it and the best one no more than rounding? */
+static int counts_in_steps(const fgi_solver *s) {
+    const fgi_lattice *l = &((const branch *)s->state)->lattice;
+    if (l->step == 0 || 2 * l->error > SHARE * fgi_solver_tolerance(s)) return 0;
+    return s->info.score >= s->settings.cutoff || fgi_lattice_contains(l, s->settings.cutoff);
+}
+
+/* What a labeling must have at least to be worth a search of the node: more than the incumbent by a part of the
+ * tolerance, the rest being for the rounding of the bound; or by a whole step. Where rounding takes more than that, the
+ * node stays open, until its labelings are so few that each of them is scored by itself; but not without limit. */
+static double cutoff(const fgi_solver *s, const fgi_problem *p) {
+    const branch *b = s->state;
     const double best = fgi_solver_best(s);
     if (best == -INFINITY) return -INFINITY;
-    const fgi_lattice *lattice = &((const branch *)s->state)->lattice;
-    return fgi_larger(best + SHARE * fgi_solver_tolerance(s), fgi_lattice_next(lattice, best));
+    const double tolerance = fgi_solver_tolerance(s), error = fgi_problem_error(p);
+    const double step = counts_in_steps(s) ? fgi_lattice_next(&b->lattice, best) : best;
+    if (step + error < fgi_lattice_least(&b->lattice, best)) return fgi_larger(step, best + SHARE * tolerance);
+    if (SHARE * tolerance + error <= tolerance || b->stubborn >= MOST_STUBBORN) return best + SHARE * tolerance;
+    return best + tolerance - error;
 }
 
 /* A part of the search space is done with: no labeling in it is above `bound`, which includes rounding. */
 static void leave(fgi_solver *s, double bound) {
     branch *b = s->state;
     const double best = fgi_solver_best(s);
-    if (bound < fgi_lattice_least(&b->lattice, best)) bound = fgi_smaller(bound, best);
+    if (counts_in_steps(s) && bound < fgi_lattice_least(&b->lattice, best))
+        bound = fgi_smaller(bound, fgi_larger(best, s->above) + 2 * b->lattice.error);
     b->left = fgi_larger(b->left, bound);
 }
 
@@ -108,7 +123,7 @@ static void report_bound(fgi_solver *s) {
         if (p->bound > -INFINITY) bound = fgi_larger(bound, p->bound + fgi_problem_error(p));
     }
     bound = fgi_larger(fgi_lattice_floor(&b->lattice, bound), b->left);
-    fgi_solver_bound(s, fgi_larger(bound, fgi_solver_best(s)));
+    fgi_solver_bound(s, fgi_larger(bound, fgi_larger(fgi_solver_best(s), s->above)));
 }
 
 /* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if
@@ -190,7 +205,8 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
-    double left = fgi_smaller(p->bound - cutoff(s), p->magnitude + fabs(p->bound)); /* finite before the first, too */
+    double left =
+        fgi_smaller(p->bound - cutoff(s, p), p->magnitude + fabs(p->bound)); /* finite before the first, too */
     int32_t var = choose(b, p, left);
     if (var < 0) { /* one labeling left */
         offer(s, p);
@@ -199,6 +215,7 @@ static fgi_rc split(fgi_solver *s) {
         return FGI_OK;
     }
     int32_t value = best_label(p, var);
+    if (p->bound <= fgi_solver_best(s) + SHARE * fgi_solver_tolerance(s)) b->stubborn++;
     fgi_rc rc = fgi_problem_child(p, var, value, MAX_ENTRIES, &child);
     if (rc == FGI_UNSUPPORTED) { /* too large to branch on: what is known stays */
         s->info.status = FGI_CONVERGED;
@@ -222,7 +239,7 @@ static fgi_rc split(fgi_solver *s) {
 
 /* Is another iteration of dual ascent likely to close the node or to remove labels? */
 static int worth_another(const fgi_solver *s, const frame *f, int root) {
-    double gain = f->bound_before - f->problem->bound, left = f->problem->bound - cutoff(s);
+    double gain = f->bound_before - f->problem->bound, left = f->problem->bound - cutoff(s, f->problem);
     if (f->iterations < 2) return 1;
     if (f->iterations >= (root ? ROOT_ITERATIONS : NODE_ITERATIONS)) return 0;
     if (left == INFINITY) return gain > 1e-4 * fabs(f->problem->bound) + 1e-9 * s->info.unit;
@@ -234,13 +251,13 @@ static fgi_rc step(fgi_solver *s) {
     branch *b = s->state;
     frame *f = &b->stack[b->depth - 1];
     fgi_problem *p = f->problem;
-    if (p->bound <= cutoff(s) || p->bound == -INFINITY) {
+    if (p->bound <= cutoff(s, p) || p->bound == -INFINITY) {
         close_top(s);
         return FGI_OK;
     }
     if (p->n > 0) {
         int32_t var = f->forward ? f->var : p->n - 1 - f->var;
-        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s), b->scratch) < 0) {
+        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s, p), b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
             b->work += p->work;
             close_top(s);

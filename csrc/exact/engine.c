@@ -10,7 +10,7 @@
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
 enum { LARGE_INPUT = 1 << 15 };
 enum { SPARES = 4 };
-enum { SMALL_MESSAGE = 4096 }; /* entries: their maxima are moved into the value, which keeps rounding small */
+enum { SMALL_MESSAGE = 4096 };  /* entries: their maxima are moved into the value, which keeps rounding small */
 enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
 
 typedef struct message {

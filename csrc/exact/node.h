@@ -35,10 +35,10 @@ typedef struct fgi_problem {
     double carry;       /* what `bound` has lost to rounding so far */
     double removed;     /* largest bound of a label removed by updates, up to fgi_problem_error; the caller resets it */
     /* What the rounding of the bound is made of: see fgi_problem_error. */
-    double error;               /* of the tables, inherited from the parent */
-    double magnitude;           /* of the root's potentials */
-    double largest[2];          /* multipliers of live labels, in this sweep and in the one before */
-    int32_t additions, sweeps;  /* that go into one term; since the problem was made */
+    double error;              /* of the tables, inherited from the parent */
+    double magnitude;          /* of the root's potentials */
+    double largest[2];         /* multipliers of live labels, in this sweep and in the one before */
+    int32_t additions, sweeps; /* that go into one term; since the problem was made */
     int64_t bytes;
     int64_t work; /* entries read by updates; the caller takes it away */
 } fgi_problem;

@@ -206,11 +206,17 @@ int64_t ps_merge(ps_work *w) {
 
 /* ---- separable tables --------------------------------------------------------------------------------------- */
 
+/* Products with a power of two are not rounded. */
+static int is_exact(double weight) {
+    int exponent;
+    return frexp(weight, &exponent) == 0.5;
+}
+
 /* How far theta(r, rest) + shift is from x = theta(a, rest), products with the weight included. */
 static double split_error(double x, double at_r, double shift, double weight) {
     const double sum = at_r + shift, rest = (sum - at_r) - shift; /* what the sum has lost, where at_r is the larger */
     const double off = fabs(x - sum) + (rest != 0 || x != sum ? 0x1p-52 * (fabs(at_r) + fabs(shift)) : 0);
-    return weight * off + (weight == 1 ? 0 : 0x1p-53 * weight * (fabs(x) + fabs(at_r) + fabs(shift)));
+    return weight * off + (is_exact(weight) ? 0 : 0x1p-53 * weight * (fabs(x) + fabs(at_r) + fabs(shift)));
 }
 
 /* True if theta(a, rest) - theta(r, rest) is the same for all rest over live labels; shift[a] is that difference

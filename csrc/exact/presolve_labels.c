@@ -255,12 +255,14 @@ static int32_t candidates_of(
 
 /* What rounding may do to a sum of differences: that of each, relative to itself, of the sum, and of products with a
  * weight, relative to the entries that they are made of. */
-static double sum_error(const ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, double sum) {
+static double sum_error(
+    const ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, double sum) {
     const ps_var *v = &w->vars[var];
     double products = 0;
     for (int32_t k = 0; k < degree; k++) {
         const ps_factor *f = &w->factors[v->factors[k]];
-        if (f->weight == 1 && f->kind == FGI_DENSE) continue;
+        int exponent;
+        if (frexp(f->weight, &exponent) == 0.5 && f->kind == FGI_DENSE) continue; /* a power of two: nothing is lost */
         for (int c = 0; c < 2; c++) {
             const rows *x = &r[(int64_t)k * v->card + (c ? a : b)];
             if (x->max > -INFINITY) products += fgi_larger(fabs(x->max), fabs(x->min));

@@ -123,7 +123,8 @@ static int64_t step(fgi_solver *solver, slabs *s, double value) {
         s->labels[i] = x[p >= 0 && (q < 0 || solver->info.iterations % 2 == 0) ? p : q];
     }
     if (!apart) return 0;
-    const double target = solver->info.score > -INFINITY ? solver->info.score : value - 0.05 * fabs(value) - solver->info.unit;
+    const double target =
+        solver->info.score > -INFINITY ? solver->info.score : value - 0.05 * fabs(value) - solver->info.unit;
     const double size = 0.5 * s->alpha * fmax(value - target, 0) / (double)apart;
     for (int64_t i = 0; i < n; i++) {
         const int32_t p = s->relaxed.first[i], q = s->relaxed.second[i];

@@ -474,8 +474,7 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
 
 static void certify(fgi_solver *solver, binary *b) {
     /* u and charge are sums over all factors of a variable, and charges are taken back one by one: 3 x degree. */
-    double bound =
-        fgi_safe_bound(b->model, fgi_sum_value(&b->sum_of_bound), 3 * (b->magnitude + b->size_of_bound));
+    double bound = fgi_safe_bound(b->model, fgi_sum_value(&b->sum_of_bound), 3 * (b->magnitude + b->size_of_bound));
     int stalled = b->last_bound - bound < 1e-7 * fgi_larger(fabs(bound), solver->info.unit);
     b->last_bound = bound;
     fgi_solver_bound(solver, bound);
@@ -492,7 +491,9 @@ static int each(binary *b, int64_t n, void (*body)(binary *, int64_t)) {
     return 1;
 }
 
-static double first_penalty(const binary *b) { return b->scale > 0 ? 0.1 * b->scale / (double)b->n_links : 1; }
+static double first_penalty(const binary *b) {
+    return b->scale > 0 ? 0.1 * b->scale / (double)b->n_links : fgi_mean_range(b->model);
+}
 
 /* The set-up: folds all tables and lists the positive factors of each variable. */
 static int set_up(fgi_solver *solver, binary *b) {

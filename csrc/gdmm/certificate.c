@@ -9,15 +9,15 @@
 /* The relative error of a sum of n terms, in the sum of their magnitudes. */
 static double rounding(int64_t n) { return 0x1p-53 * (double)(n + 2); }
 
-/* Read off the table, not the closed form: that one is rounded. */
+/* Of the scores as they are: the closed form is rounded. */
 static double pair_maximum(const gdmm *g, int64_t f) {
-    const fgi_view v = fgi_factor_view(g->model, f);
+    const gdmm_pair *t = &g->pairs[f];
     const gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
     double best = -INFINITY;
     for (int32_t a = 0; a < 2; a++)
         for (int32_t b = 0; b < 2; b++) {
             if (GDMM_IS_FORBIDDEN(s->mu[a]) || GDMM_IS_FORBIDDEN(r->mu[b])) continue;
-            const double theta = fgi_view_at2(&v, a, b), value = theta - s->mu[a] - r->mu[b];
+            const double theta = t->at[a][b], value = theta - s->mu[a] - r->mu[b];
             best = fgi_larger(best, value + rounding(3) * (fabs(theta) + fabs(s->mu[a]) + fabs(r->mu[b])));
         }
     return best;

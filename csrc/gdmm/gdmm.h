@@ -31,9 +31,10 @@ typedef struct gdmm_active {
     double *theta, *y;
 } gdmm_active;
 
-/* A binary pairwise factor with finite scores: constant + u0 [a] + u1 [b] + t [a and b]. */
+/* A binary pairwise factor with finite scores, as they are (for bounds) and, up to rounding and a constant, as
+ * u0 [a] + u1 [b] + t [a and b]. */
 typedef struct gdmm_pair {
-    double constant, u0, u1, t;
+    double at[2][2], u0, u1, t;
 } gdmm_pair;
 
 typedef struct gdmm_worker {

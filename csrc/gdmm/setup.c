@@ -20,8 +20,7 @@ double gdmm_magnitude(const fgi_model *m) {
     }
     for (int64_t f = 0; f < m->s->n_factors; f++) {
         const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
-        if (t->max > -INFINITY)
-            sum += fgi_factor_weight(m->s, f) * fgi_larger(fabs(t->max), fabs(t->min_finite));
+        if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * fgi_larger(fabs(t->max), fabs(t->min_finite));
     }
     return sum;
 }
@@ -100,8 +99,8 @@ static int worker_create(gdmm_worker *w, const fgi_structure *st) {
     w->candidate = fgi_alloc(card, sizeof(double));
     w->touched = fgi_alloc(card, sizeof(int32_t));
     w->mark = fgi_calloc(card, 1);
-    return w->oracle && w->messages && w->delta && w->state && w->sum && w->size && w->value && w->candidate && w->touched &&
-        w->mark;
+    return w->oracle && w->messages && w->delta && w->state && w->sum && w->size && w->value && w->candidate &&
+        w->touched && w->mark;
 }
 
 static void worker_free(gdmm_worker *w) {
@@ -271,7 +270,7 @@ static void prepare_factor(gdmm *g, int64_t f) {
     }
     double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0),
            t11 = fgi_view_at2(&v, 1, 1);
-    g->pairs[f] = (gdmm_pair){t00, t10 - t00, t01 - t00, (t11 - t10) - (t01 - t00)};
+    g->pairs[f] = (gdmm_pair){{{t00, t01}, {t10, t11}}, t10 - t00, t01 - t00, (t11 - t10) - (t01 - t00)};
     g->is_pair[f] = 1;
 }
 
@@ -283,7 +282,7 @@ static double mean_range(const fgi_model *m) {
         if (t->max > t->min_finite) fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * (t->max - t->min_finite));
     }
     double mean = m->s->n_factors ? fgi_sum_value(&sum) / (double)m->s->n_factors : 0;
-    return mean > 0 ? mean : 1;
+    return mean > 0 ? mean : fgi_mean_range(m);
 }
 
 void gdmm_restart(gdmm *g) {

@@ -139,9 +139,8 @@ const int32_t *gdmm_sweep_labels(const gdmm_sweep *s) { return s->labels; }
 /* Binary factors: a call costs more than the work. */
 static void binary_marginal(const gdmm_sweep *s, const gdmm_pair *t, int64_t first, int32_t position, double *out) {
     const double *mu = s->mu + s->offset[first + 1 - position];
-    const double own = position ? t->u1 : t->u0, other = position ? t->u0 : t->u1;
-    double a = t->constant - mu[0], b = t->constant + other - mu[1];
-    double c = t->constant + own - mu[0], d = t->constant + own + other + t->t - mu[1];
+    const double a = t->at[0][0] - mu[0], b = (position ? t->at[1][0] : t->at[0][1]) - mu[1];
+    const double c = (position ? t->at[0][1] : t->at[1][0]) - mu[0], d = t->at[1][1] - mu[1];
     out[0] = a > b ? a : b;
     out[1] = c > d ? c : d;
 }

@@ -113,8 +113,8 @@ double fgi_model_states(const fgi_model *m); /* states of all factors: the entri
 
 /*
  * The model's own unit u: the smallest, over all factors (the unary scores of a variable are one) with two distinct
- * finite scores, of the best minus the next distinct one; 0 where no factor has two. Gaps and tolerances are relative to
- * max(|score|, u).
+ * finite scores, of the best minus the next distinct one; 0 where no factor has two. Gaps and tolerances are relative
+ * to max(|score|, u).
  */
 double fgi_model_unit(const fgi_model *m);
 

@@ -77,7 +77,7 @@ typedef struct fgi_presolve_options {
     double seconds;      /* time limit, after which what was done is used; < 0: none */
     int64_t table_limit; /* largest table made by FGI_REDUCE_CHAINS; <= 0: 4096 */
     const int32_t *cancelled; /* looked at now and then: once it is not 0 the call ends soon; NULL: never */
-    double least;        /* the score of a labeling in hand, or a cutoff: labelings below it may be lost, and penalties
+    double least; /* the score of a labeling in hand, or a cutoff: labelings below it may be lost, and penalties
                           * with which none reaches it become hard constraints; -INFINITY: none */
 } fgi_presolve_options;
 

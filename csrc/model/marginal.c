@@ -131,7 +131,9 @@ double fgi_mean_range(const fgi_model *m) {
         const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
         if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * (t->max - t->min_finite);
     }
-    return sum > 0 ? sum / (double)m->s->n_factors : 1;
+    if (sum > 0) return sum / (double)m->s->n_factors;
+    const double magnitude = fgi_dual_magnitude(m); /* constant factors: steps are as large as what there is */
+    return magnitude > 0 ? magnitude : 1;
 }
 
 fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err) {

@@ -22,7 +22,8 @@ int64_t fgi_marginal_scratch(const fgi_model *m);
  * unless multipliers as large make up for it, and those show in the terms of the bound. */
 double fgi_dual_magnitude(const fgi_model *m);
 
-/* Mean over the factors of the range of their finite scores, 1 if that is 0: a scale for step sizes and penalties. */
+/* Mean over the factors of the range of their finite scores: a scale for step sizes and penalties. Where that is 0, the
+ * magnitude of the model; 1 if that is 0, too. */
 double fgi_mean_range(const fgi_model *m);
 
 /* A computed dual value, rounded up so that it is an upper bound whatever the rounding in its terms did. `magnitude` is

@@ -139,7 +139,8 @@ static int build_adjacency(fgi_structure *s, int64_t n_slots) {
     for (int64_t i = s->n_vars; i > 0; i--) s->adj_begin[i] = s->adj_begin[i - 1];
     s->adj_begin[0] = 0;
     for (int64_t i = 0; i < s->n_vars; i++)
-        if (s->adj_begin[i + 1] - s->adj_begin[i] > s->max_degree) s->max_degree = s->adj_begin[i + 1] - s->adj_begin[i];
+        if (s->adj_begin[i + 1] - s->adj_begin[i] > s->max_degree)
+            s->max_degree = s->adj_begin[i + 1] - s->adj_begin[i];
     return 1;
 }
 
@@ -323,8 +324,11 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
             goto fail;
         }
     m->s = s;
-    if ((rc = fgi_model_check_sums(m, err))) goto fail;
     if (own) m->t->values = own;
+    if ((rc = fgi_model_check_sums(m, err))) {
+        if (own) m->t->values = NULL; /* still the caller's */
+        goto fail;
+    }
     *out = m;
     return FGI_OK;
 fail:
@@ -468,7 +472,8 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     }
     const fgi_table_facts before = m->t->facts[table];
     m->t->facts[table] = facts;
-    if ((rc = fgi_model_check_sums(m, err))) {
+    const double largest = s->max_weight * fgi_larger(fabs(facts.max), fabs(facts.min_finite));
+    if (facts.max > -INFINITY && largest > FGI_MODEST && (rc = fgi_model_check_sums(m, err))) {
         m->t->facts[table] = before;
         return rc;
     }
@@ -518,6 +523,11 @@ static double exact_score(const fgi_model *m, const int32_t *labels) {
 }
 
 fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err) {
+    double above;
+    return fgi_model_score_above(m, labels, score, &above, err);
+}
+
+fgi_rc fgi_model_score_above(const fgi_model *m, const int32_t *labels, double *score, double *above, fgi_error *err) {
     const fgi_structure *s = m->s;
     fgi_rc rc = check_labels(s, labels, err);
     if (rc) return rc;
@@ -527,6 +537,7 @@ fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score,
     *score = fgi_sum_value(&sum);
     const double n = (double)(s->n_vars + s->n_factors + 1);
     if (*score > -INFINITY && n * lost > 0.25 * fabs(*score)) *score = exact_score(m, labels);
+    *above = lost == 0 ? *score : nextafter(*score, INFINITY);
     return FGI_OK;
 }
 

@@ -64,6 +64,9 @@ struct fgi_model {
  * success. */
 fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err);
 
+/* fgi_model_score, and a number that is no smaller than the exact score: the same, unless that was rounded. */
+fgi_rc fgi_model_score_above(const fgi_model *m, const int32_t *labels, double *score, double *above, fgi_error *err);
+
 /* ---- magnitudes (model/scale.c) ------------------------------------------------------------------------------- */
 
 /* Whether the sum of the largest magnitudes of all potentials is so large that sums or differences of scores could

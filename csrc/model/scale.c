@@ -55,18 +55,48 @@ static double constant_magnitude(const fgi_model *m) {
     return m->s->constant > -INFINITY ? fabs(m->s->constant) : 0; /* forbidden: nothing is ever computed */
 }
 
+/* A quick look: is every magnitude within the window? Then there is nothing to do, as for nearly all models. */
+static double largest_of(const fgi_model *m) {
+    double largest = constant_magnitude(m);
+    for (int64_t k = 0; k < m->s->unary_begin[m->s->n_vars]; k++) {
+        const double size = fabs(m->u->values[k]);
+        if (size > largest && size < INFINITY) largest = size;
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++) largest = fgi_larger(largest, factor_magnitude(m, f));
+    return largest;
+}
+
+/* Do the scores of a factor lose digits because they are subnormal? Then they are others in another unit. */
+static int underflows(const fgi_model *m, int64_t f) {
+    const fgi_view v = fgi_factor_view(m, f);
+    const int64_t n = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : (v.rows > v.cols ? v.rows : v.cols);
+    for (int64_t k = 0; k < n; k++) {
+        const double entry = v.kind == FGI_DENSE ? v.values[k] : fgi_implicit_at(v.kind, v.p0, v.p1, (int32_t)k, 0);
+        const double score = v.weight * entry;
+        if (fabs(score) < 0x1p-1022 && (v.kind == FGI_ABSDIFF || v.kind == FGI_SQDIFF) && v.p0 > 0 && k > 0) return 1;
+        if (fabs(score) < 0x1p-1022 && v.weight * (entry * 0x1p600) != score * 0x1p600) return 1;
+    }
+    return 0;
+}
+
+static fgi_rc check_products(const fgi_model *m, fgi_error *err) {
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        if (underflows(m, f))
+            return fgi_fail(err, FGI_BAD_MODEL, f,
+                "factor %lld: its weighted scores underflow; multiply all scores by a constant", (long long)f);
+    return FGI_OK;
+}
+
 fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
-    static const double most = 0x1p1021; /* a difference of two sums is finite then, and so is its double */
     double sum = constant_magnitude(m);
     const char *advice = "could overflow; divide all scores by a constant, or use -inf for what is forbidden";
     for (int64_t i = 0; i < m->s->n_vars; i++)
-        if (!((sum += unary_magnitude(m, i)) <= most))
+        if (!((sum += unary_magnitude(m, i)) < INFINITY))
             return fgi_fail(err, FGI_BAD_MODEL, i, "variable %lld: with its scores, sums %s", (long long)i, advice);
     for (int64_t f = 0; f < m->s->n_factors; f++)
-        if (!((sum += factor_magnitude(m, f)) <= most))
+        if (!((sum += factor_magnitude(m, f)) < INFINITY))
             return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: with its scores, sums %s", (long long)f, advice);
-    if (!(sum <= most)) return fgi_fail(err, FGI_BAD_MODEL, -1, "the constant: with it, sums %s", advice);
-    return FGI_OK;
+    return largest_of(m) < 0x1p-128 ? check_products(m, err) : FGI_OK;
 }
 
 /* ---- another unit ------------------------------------------------------------------------------------------- */
@@ -96,17 +126,6 @@ static extent extent_of(const fgi_model *m) {
         if (weight < e.low) e.low = weight;
     }
     return e;
-}
-
-/* A quick look: is every magnitude within the window? Then there is nothing to do, as for nearly all models. */
-static double largest_of(const fgi_model *m) {
-    double largest = constant_magnitude(m);
-    for (int64_t k = 0; k < m->s->unary_begin[m->s->n_vars]; k++) {
-        const double size = fabs(m->u->values[k]);
-        if (size > largest && size < INFINITY) largest = size;
-    }
-    for (int64_t f = 0; f < m->s->n_factors; f++) largest = fgi_larger(largest, factor_magnitude(m, f));
-    return largest;
 }
 
 fgi_model *fgi_model_normalised(const fgi_model *m, int *exponent) {

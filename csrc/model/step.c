@@ -2,9 +2,10 @@
 #include "model/step.h"
 #include "base/util.h"
 
-static const double LEAST_STEP = 1e-5;  /* of the largest cost: finer steps do not help */
-static const double SAME = 1e-7;        /* of a step: closer than this is the same */
-static const double MOST_ERROR = 5e-10; /* of a step: differences below are rounding for a search, too: it may not notice them */
+static const double LEAST_STEP = 1e-5; /* of the largest cost: finer steps do not help */
+static const double SAME = 1e-7;       /* of a step: closer than this is the same */
+static const double MOST_ERROR =
+    5e-10; /* of a step: differences below are rounding for a search, too: it may not notice them */
 
 /* Costs are maximum - score >= 0. The greatest common step so far; 0: none seen yet, negative: there is none. */
 typedef struct divisor {
@@ -95,14 +96,16 @@ fgi_lattice fgi_lattice_find(const fgi_model *m) {
 }
 
 /* Rounding of scores and bounds of this size, and of the tables. */
-static double margin(const fgi_lattice *l, double value) {
-    return 2 * l->error + 1e-6 * l->step + 1e-9 * fabs(value);
-}
+static double margin(const fgi_lattice *l, double value) { return 2 * l->error + 1e-6 * l->step + 1e-9 * fabs(value); }
 
 /* Is the score one that can occur? A cutoff need not be. */
 static int is_on(const fgi_lattice *l, double score) {
     const double steps = (l->origin - score) / l->step;
     return l->step > 0 && fabs(steps - rint(steps)) * l->step <= margin(l, score);
+}
+
+int fgi_lattice_contains(const fgi_lattice *l, double number) {
+    return l->step > 0 && l->error == 0 && l->origin - l->step * rint((l->origin - number) / l->step) == number;
 }
 
 double fgi_lattice_next(const fgi_lattice *l, double score) {

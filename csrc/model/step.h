@@ -15,8 +15,10 @@ fgi_lattice fgi_lattice_find(const fgi_model *m);
 /* What a labeling better than this score has at least, a margin for rounding taken off; the score itself without a
  * step. */
 double fgi_lattice_next(const fgi_lattice *l, double score);
-/* The same without the margin: no labeling in between, whatever the tables' own rounding. */
+/* The same without the margin: labelings below it are better than the score by 2 * error at most. */
 double fgi_lattice_least(const fgi_lattice *l, double score);
+/* Whether this very number, which need not be the score of a labeling, is a whole number of steps below the origin. */
+int fgi_lattice_contains(const fgi_lattice *l, double number);
 /* The largest score that can occur up to this bound. */
 double fgi_lattice_floor(const fgi_lattice *l, double bound);
 

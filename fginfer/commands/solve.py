@@ -52,7 +52,10 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds, set-up included (default: none)")
     parser.add_argument("--gap", type=float, default=1e-6, metavar="G", help="stop at this relative gap (default 1e-6)")
     parser.add_argument(
-        "--cutoff", type=float, metavar="C", help="only scores above C count; none: infeasible (default: as in the file)"
+        "--cutoff",
+        type=float,
+        metavar="C",
+        help="only scores above C count; none: infeasible (default: as in the file)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="never changes the answer (default 1)")

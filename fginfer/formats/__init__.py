@@ -83,7 +83,9 @@ def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = No
     chosen = _format_of(file, format)
     if graph.cutoff > -inf and not chosen.has_cutoff:
         logging.getLogger("fginfer").warning(
-            "%s: the format has no place for the cutoff, which is lost: only scores above %.17g count", file, graph.cutoff
+            "%s: the format has no place for the cutoff, which is lost: only scores above %.17g count",
+            file,
+            graph.cutoff,
         )
     try:
         chosen.write(graph, file)

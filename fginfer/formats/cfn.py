@@ -149,7 +149,7 @@ class _Reader:
         most = 0.0
         for variables, name, _ in self.factors:
             if name not in stored:
-                scores = 0.0 - self.tables[name]
+                scores = np.array(0.0 - self.tables[name])
                 scores[self.tables[name] >= self.bound - (paid - min(0.0, least[name]))] = -np.inf
                 stored[name] = self.assembly.function(scores)
                 largest[name] = _finite(0.0 - scores, np.max)

@@ -178,7 +178,9 @@ class PartState:
             elif self.bound < member.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "search":
-                near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(self.unit, abs(self.score))
+                near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(
+                    self.unit, abs(self.score)
+                )
                 member.share = NEAR_SHARE if near else 1.0
         if not self.members and self.running:
             self.status = "converged"

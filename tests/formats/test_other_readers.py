@@ -136,8 +136,9 @@ def test_cfn(tmp_path: Path) -> None:
     graph = fginfer.read(path)
     assert graph.cards.tolist() == [2, 3, 2]
     assert graph.constant == 1.25
-    assert graph.unary(0).tolist() == [-0.5, -math.inf]
-    table = [[1, 2, 3], [4, 5, math.inf]]
+    assert graph.cutoff == -10
+    assert graph.unary(0).tolist() == [-0.5, -12.0]  # above the bound, but negative costs may pay for it
+    table = [[1, 2, 3], [4, 5, 10]]
     assert energies(graph) == [table, table, [[3, 0.25], [0.25, -2]]]
     assert [f.variables for f in graph.factors()] == [(2, 1), (0, 1), (0, 2)]
     assert graph.to_arrays().n_tables == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fginfer import FactorGraph, SettingsError, SolverError, available_methods, solve
+from fginfer import FactorGraph, SettingsError, available_methods, solve
 
 METHODS = available_methods()
 
@@ -31,10 +31,6 @@ def test_scores_of_any_size(method: str, scale: float) -> None:
     best = max(
         sum(t[tuple(x[i] for i in v)] for v, t in tables.items()) for x in np.ndindex(*(int(k) for k in graph.cards))
     )
-    if method == "gdmm" and scale > 1e25:  # beyond its range: a refusal says why
-        with pytest.raises(SolverError, match="divide"):
-            solve(graph, method=method, max_iterations=50)
-        return
     result = solve(graph, method=method, max_iterations=50)
     assert result.status != "infeasible"
     assert result.score is not None

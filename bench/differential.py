@@ -1,0 +1,263 @@
+"""Is anything false ever said? Random small models, all methods, against brute force in exact arithmetic.
+
+    python bench/differential.py --models 20000 --processes 2        about thirty solves a model
+    python bench/differential.py --first 4711 --models 1 --verbose   one model again, with every answer
+
+Prints a JSON line for every false status, score, bound, gap or trace, for every answer that depends on threads, slices
+or the unit of the scores, and for every exception; then counts. Exit code 1 if there was any. Models have all arities up
+to 5, dense, shared, weighted, transposed and implicit tables, ties, hard constraints, penalties up to 1e40 times the
+rest, cutoffs, and magnitudes from 1e-300 to 1e300. See differential_models.py for how they are made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, isnan, ldexp
+from typing import Any
+
+import numpy as np
+from differential_models import REGIMES, Case, Truth, random_case, scaled
+
+import fginfer.portfolio.auto as auto
+from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
+
+SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
+LONG_WAY = ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES")  # of auto: with zeros, small models are presolved and divided
+
+
+@dataclass
+class Answers:
+    """What one model has led to."""
+
+    case: Case
+    solves: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    wrong: list[dict[str, Any]] = field(default_factory=list)
+    refused: int = 0
+
+    def report(self, kind: str, how: dict[str, Any], result: Result | None = None, **more: Any) -> None:
+        said = {} if result is None else {"status": result.status, "score": result.score, "bound": result.bound}
+        self.wrong.append({"kind": kind, "model": self.case.seed, "regime": self.case.regime, **how, **said, **more})
+
+
+# -- one solve ---------------------------------------------------------------------------------------------------
+
+
+def run(graph: FactorGraph, how: dict[str, Any]) -> Result:
+    """One solve, in slices of the kind asked for."""
+    settings = {k: v for k, v in how.items() if k not in ("slices", "long_way", "k")}
+    before = {name: getattr(auto, name) for name in LONG_WAY}
+    try:
+        for name in LONG_WAY if how.get("long_way") else ():
+            setattr(auto, name, 0)
+        with Solver(graph, **settings) as solver:
+            end = time.monotonic() + SECONDS
+            if how["slices"] == "iterations":
+                for _ in range(200):
+                    if solver.run(SECONDS, 1) != "running":
+                        break
+            elif how["slices"] == "short":
+                for _ in range(50):
+                    if solver.run(2e-4) != "running":
+                        break
+            solver.run(max(0.0, end - time.monotonic()))
+            return solver.result()
+    finally:
+        for name, value in before.items():
+            setattr(auto, name, value)
+
+
+def check(answers: Answers, truth: Truth, graph: FactorGraph, how: dict[str, Any], r: Result) -> None:
+    """Everything that a result says, against the truth."""
+
+    def false(kind: str, **more: Any) -> None:
+        answers.report(kind, how, r, optimum=truth.text(truth.optimum), unit=truth.unit, **more)
+
+    cutoff = how.get("cutoff", -inf)
+    if r.status == "time_limit":
+        answers.report("slow", how, r)
+    if (r.labels is None) != (r.score is None):
+        return false("labels without a score, or a score without labels")
+    if r.labels is not None:
+        assert r.score is not None
+        exact = truth.score(r.labels)
+        if exact is None:
+            return false("a forbidden labeling")
+        if r.score != graph.score(r.labels) or not truth.is_score(r.score, exact):
+            false("wrong score", exact=truth.text(exact))
+        if not r.score > cutoff:
+            false("at or below the cutoff", cutoff=cutoff)
+    best = truth.optimum
+    if r.unit != truth.unit:
+        false("wrong unit", said=r.unit)
+    if r.bound is not None and (isnan(r.bound) or (best is not None and truth.is_below(r.bound, best))):
+        false("bound below the optimum")
+    if r.is_optimal and (r.score is None or best is None or truth.beats(best, r.score)):
+        false("not optimal")
+    if r.status == "infeasible" and best is not None and truth.beats(best, cutoff):
+        false("not infeasible", cutoff=cutoff)
+    if r.status == "gap_reached":
+        gap = None if r.score is None or r.bound is None else truth.gap(r.score, r.bound)
+        if gap is None or gap > Fraction(how["gap"]) * Fraction(1 + 1e-12) or r.gap is None or r.gap > how["gap"]:
+            false("gap not reached", gap=r.gap)
+    check_trace(r, truth, false)
+
+
+def check_trace(r: Result, truth: Truth, false: Any) -> None:
+    score, bound, seconds = -inf, inf, 0.0
+    for point in r.trace:
+        new_score = -inf if point.score is None else point.score
+        new_bound = inf if point.bound is None else point.bound
+        if new_score < score or (point.bound is not None and new_bound > bound) or point.seconds < seconds:
+            return false("the trace goes back")
+        score, bound, seconds = new_score, min(bound, new_bound), point.seconds
+        if truth.optimum is not None and point.bound is not None and truth.is_below(bound, truth.optimum):
+            return false("trace: bound below the optimum")
+    if r.score is not None and (not r.trace or r.trace[-1].score != r.score):
+        false("the trace does not end at the score")
+    return None
+
+
+def key(r: Result, k: int = 0) -> tuple[Any, ...]:
+    """What must not depend on threads, slices and, times 2^k, on the unit of the scores."""
+    score = None if r.score is None else ldexp(r.score, -k)
+    bound = None if r.bound is None else ldexp(r.bound, -k)
+    return r.status, score, bound, r.iterations, None if r.labels is None else tuple(r.labels.tolist())
+
+
+# -- one model ---------------------------------------------------------------------------------------------------
+
+
+def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[str, Any]]:
+    """The settings of one method on one model: a plain run first, and some that must give the same answer."""
+    how: dict[str, Any] = {"method": method, "seed": int(rng.integers(1000)), "slices": "none", "threads": 1}
+    how["gap"] = float(rng.choice([0.0, 1e-6, 1e-6, 0.01]))
+    how["max_iterations"] = int(rng.choice([2, 10, 40])) if method != "auto" else int(rng.choice([1, 4]))
+    if truth.optimum is not None and rng.random() < 0.15:
+        how["cutoff"] = truth.near_optimum(rng)
+    if method in ("trws", "bp") and rng.random() < 0.4:
+        how["precision"] = int(rng.choice([1, 2]))
+    if method == "gdmm" and rng.random() < 0.5:
+        how["formulation"] = str(rng.choice(["tables", "binary"]))
+    if method == "auto":
+        how["presolve"] = bool(rng.random() < 0.8)
+        how["long_way"] = bool(rng.random() < 0.6)
+    out = [how]
+    if rng.random() < 0.3:
+        out.append(how | {"threads": int(rng.choice([2, 3]))})
+    if rng.random() < 0.3:
+        out.append(how | {"slices": str(rng.choice(["iterations", "short"]))})
+    return out
+
+
+def solve_case(seed: int, regime: str | None, methods: tuple[str, ...], verbose: bool) -> Answers:
+    rng = np.random.default_rng([seed, 1])
+    case = random_case(seed, regime)
+    answers = Answers(case)
+    try:
+        graph = case.graph()
+    except FginferError:  # sums that could overflow
+        answers.refused += 1
+        return answers
+    truth = Truth(case)
+    shift = case.random_shift(rng)
+    moved = None if shift is None else scaled(case, shift).graph()
+    for method in methods:
+        hows = variants(rng, method, truth)
+        first = None
+        for how in hows:
+            first = answer(answers, truth, graph, how, first, verbose)
+        if moved is not None and first is not None:
+            how = hows[0] | {"k": shift}
+            if "cutoff" in how:
+                how["cutoff"] = ldexp(how["cutoff"], shift)
+            answer(answers, Truth(scaled(case, shift)), moved, how, first, verbose)
+    return answers
+
+
+def answer(
+    answers: Answers, truth: Truth, graph: FactorGraph, how: dict[str, Any], first: Any, verbose: bool
+) -> tuple[Any, ...] | None:
+    """Solves, checks and compares; returns what further runs are compared with."""
+    try:
+        result = run(graph, how)
+    except FginferError as error:
+        if "finite pairwise factors only" in str(error):  # gdmm's binary formulation, of a model that has none
+            answers.refused += 1
+        else:
+            answers.report("exception", how, error=str(error))
+        return first
+    except Exception:
+        answers.report("exception", how, error=traceback.format_exc()[-900:])
+        return first
+    answers.solves += 1
+    answers.statuses[result.status] += 1
+    if verbose:
+        print(how, result.status, result.score, result.bound, result.iterations)
+    check(answers, truth, graph, how, result)
+    own = key(result, how.get("k", 0))
+    if first is not None and "time_limit" not in (first[0], result.status) and own != first:
+        what = "depends on the unit" if "k" in how else "depends on threads or slices"
+        answers.report(what, how, result, before=str(first[:4]), after=str(own[:4]), same_labels=own[4] == first[4])
+    return own if first is None else first
+
+
+# -- many models -------------------------------------------------------------------------------------------------
+
+
+def chunk(first: int, n: int, regime: str | None, methods: tuple[str, ...], verbose: bool, until: float) -> Any:
+    solves, refused, statuses, wrong = 0, 0, Counter[str](), []
+    for seed in range(first, first + n):
+        if time.time() > until:
+            break
+        try:
+            answers = solve_case(seed, regime, methods, verbose)
+        except Exception:
+            wrong.append({"kind": "the bench itself", "model": seed, "error": traceback.format_exc()[-900:]})
+            continue
+        solves, refused = solves + answers.solves, refused + answers.refused
+        statuses += answers.statuses
+        wrong += answers.wrong
+    return solves, refused, statuses, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser.add_argument("--models", type=int, default=1000, metavar="N")
+    parser.add_argument("--seconds", type=float, default=inf, help="stop after so long")
+    parser.add_argument("--processes", type=int, default=1, metavar="N")
+    parser.add_argument("--regime", choices=sorted(REGIMES), help="how scores are drawn (default: all kinds)")
+    parser.add_argument("--method", action="append", help="only these methods")
+    parser.add_argument("--verbose", action="store_true", help="print every answer")
+    args = parser.parse_args()
+    methods = tuple(args.method or available_methods())
+    until, size = time.time() + args.seconds, 1 if args.verbose else 50
+    starts = range(args.first, args.first + args.models, size)
+    solves, refused, statuses, kinds = 0, 0, Counter[str](), Counter[str]()
+    with ProcessPoolExecutor(args.processes) as pool:
+        jobs = [
+            pool.submit(chunk, s, min(size, starts.stop - s), args.regime, methods, args.verbose, until) for s in starts
+        ]
+        for job in as_completed(jobs):
+            more, more_refused, more_statuses, wrong = job.result()
+            solves, refused = solves + more, refused + more_refused
+            statuses += more_statuses
+            for found in wrong:
+                kinds[found["kind"]] += 1
+                print(json.dumps(found, default=str), flush=True)
+    print(f"{solves} solves, {refused} refused; {dict(statuses)}", file=sys.stderr)
+    print(f"wrong: {dict(kinds) or 'nothing'}", file=sys.stderr)
+    return 1 if set(kinds) - {"slow"} else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""Nothing false is said: whatever the unit of the scores, penalties and cancelling sums. bench/differential.py tries more."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import inf, ldexp
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fginfer import AbsDiff, FactorGraph, ModelError, Potts, Result, Solver, SqDiff, available_methods, solve
+
+METHODS = available_methods()
+
+
+def grid(n: int, labels: int, rng: np.random.Generator, scale: float = 1.0) -> FactorGraph:
+    index = np.arange(n * n).reshape(n, n)
+    edges = [*zip(index[:, :-1].ravel(), index[:, 1:].ravel(), strict=True)]
+    edges += [*zip(index[:-1].ravel(), index[1:].ravel(), strict=True)]
+    unaries, tables = rng.normal(size=(n * n, labels)), rng.normal(size=(len(edges), labels, labels))
+    return FactorGraph.from_arrays([labels] * (n * n), scale * unaries, edges, tables=scale * tables)
+
+
+def exact_optimum(graph: FactorGraph) -> Fraction | None:
+    """Over all labelings, in rationals; None if none is feasible."""
+    best = None
+    tables = [(f.variables, f.weight, f.transposed, graph.table(f.table)) for f in graph.factors()]
+    for x in product(*(range(int(k)) for k in graph.cards)):
+        scores = [graph.constant, *(float(graph.unary(i)[a]) for i, a in enumerate(x))]
+        for variables, weight, transposed, table in tables:
+            at = tuple(x[v] for v in variables)
+            scores.append(weight * float(np.asarray(table)[at[::-1] if transposed else at]))
+        if -inf not in scores:
+            total = sum(map(Fraction, scores), Fraction(0))
+            best = total if best is None else max(best, total)
+    return best
+
+
+def check(graph: FactorGraph, result: Result, best: Fraction | None) -> None:
+    if result.status == "infeasible":
+        assert best is None
+    if best is None:
+        return
+    assert result.bound is None or result.bound >= best
+    if result.is_optimal:
+        assert result.score is not None
+        assert best - Fraction(result.score) <= Fraction(1e-12) * max(
+            abs(Fraction(result.score)), Fraction(result.unit)
+        )
+
+
+# -- the unit of the scores --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "bnb", "slabs"])
+def test_small_scores_are_scores(method: str) -> None:
+    rng = np.random.default_rng(0)
+    large = solve(grid(4, 3, rng), method, gap=0)
+    small = solve(grid(4, 3, np.random.default_rng(0), scale=1e-9), method, gap=0)
+    assert large.is_optimal
+    assert small.is_optimal
+    assert large.labels is not None
+    assert small.labels is not None
+    assert small.labels.tolist() == large.labels.tolist()
+
+
+def model(data: st.DataObject, k: int, *, seed: int) -> FactorGraph:
+    """The same model for every k, with all scores times 2^k."""
+    rng = np.random.default_rng(seed)
+    spread = int(rng.integers(0, 55))
+
+    def draw(*shape: int) -> Any:
+        kind = rng.integers(3)
+        x = (
+            rng.integers(-3, 4, shape)
+            if kind == 0
+            else rng.normal(size=shape) * 2.0 ** rng.integers(-spread, spread + 1)
+        )
+        x = np.where(np.abs(x) < 2.0**-60, 0.0, x)
+        return np.ldexp(np.where(rng.random(shape) < 0.1 * rng.integers(3), -inf, x), k)
+
+    n = int(rng.integers(2, 7))
+    graph = FactorGraph(rng.integers(2, 4, n))
+    for i in range(n):
+        graph.add_factor([i], draw(int(graph.cards[i])))
+    for _ in range(int(rng.integers(1, 10))):
+        scope = rng.permutation(n)[: int(rng.choice([2, 2, 2, 3]))].tolist()
+        kind, weight = rng.integers(5), float(rng.choice([1.0, 2.5, 0.1]))
+        w = float(np.ldexp(rng.random() + 0.01, k))
+        if len(scope) == 2 and kind < 3:
+            graph.add_factor(scope, [Potts(w, -w), AbsDiff(w, 1.5), SqDiff(w)][kind], weight=weight)
+        else:
+            graph.add_factor(scope, draw(*graph.cards[scope].tolist()), weight=weight)
+    return graph
+
+
+def answer(graph: FactorGraph, k: int, **settings: Any) -> tuple[Any, ...]:
+    with Solver(graph, **settings) as solver:
+        solver.run()
+        r = solver.result()
+    scaled = [None if x is None else ldexp(x, -k) for x in (r.score, r.bound, r.unit)]
+    trace = [(p.score and ldexp(p.score, -k), p.bound and ldexp(p.bound, -k)) for p in r.trace]
+    return r.status, r.iterations, r.gap, scaled, trace, None if r.labels is None else r.labels.tolist()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(data=st.data(), seed=st.integers(0, 10**6), k=st.integers(-900, 900))
+@settings(max_examples=25, deadline=None)
+def test_the_unit_changes_nothing_but_the_unit(method: str, data: st.DataObject, seed: int, k: int) -> None:
+    options: dict[str, Any] = {
+        "max_iterations": 3 if method == "auto" else 15,
+        "gap": data.draw(st.sampled_from([0, 1e-6])),
+    }
+    if method in ("gdmm", "ad3"):
+        options["rho"] = data.draw(st.sampled_from([0.0, 0.25]))
+    if method in ("trws", "bp"):
+        options["precision"] = data.draw(st.sampled_from([0, 1, 2]))
+    moved = dict(options)
+    if "rho" in moved:
+        moved["rho"] = ldexp(options["rho"], k)
+    if data.draw(st.booleans()):
+        options["cutoff"], moved["cutoff"] = -1.5, ldexp(-1.5, k)
+    first = answer(model(data, 0, seed=seed), 0, method=method, **options)
+    assert answer(model(data, k, seed=seed), k, method=method, **moved) == first
+
+
+def test_the_gap_and_the_unit() -> None:
+    graph = FactorGraph([2, 3])
+    graph.add_factor([0], [5.0, 1.0])
+    graph.add_factor([1], [2.0, 2.0, -inf])  # one finite score: no step
+    graph.add_factor([0, 1], [[3.0, 3.0, 2.5], [0.0, 0.0, -7.0]], weight=2.0)
+    assert graph.model.unit == 1.0  # 2 * (3 - 2.5)
+    result = solve(graph, "trws", max_iterations=1)
+    assert result.unit == 1.0
+    assert FactorGraph([2, 2]).model.unit == 0.0
+    zero = solve(FactorGraph([2, 2]))
+    assert (zero.is_optimal, zero.gap) == (True, 0.0)
+
+
+# -- penalties, cancelling sums, overflow ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("digits", [9, 20, 39])
+def test_large_finite_penalties(method: str, digits: int) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([3] * 4)
+        for i in range(4):
+            graph.add_factor([i], rng.normal(size=3))
+        for i, j in ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2)):
+            table = rng.normal(size=(3, 3))
+            graph.add_factor([i, j], np.where(rng.random((3, 3)) < 0.3, -(10.0**digits), table))
+        check(graph, solve(graph, method, max_iterations=40), exact_optimum(graph))
+
+
+def test_auto_makes_penalties_hard_and_proves() -> None:
+    rng = np.random.default_rng(5)
+    n = 12
+    graph = FactorGraph([4] * n)
+    for i in range(n):
+        graph.add_factor([i], rng.normal(size=4))
+        for j in range(i):
+            table = rng.normal(size=(4, 4)) * 0.1
+            np.fill_diagonal(table, -1e20 if (i - j) % 4 else 0.0)
+            graph.add_factor([i, j], table)
+    result = solve(graph, time_limit=60)
+    assert result.is_optimal
+
+
+def test_a_score_is_right_however_much_cancels() -> None:
+    graph = FactorGraph([1, 1, 1])
+    for i, score in enumerate((1e40, 1.0, -1e40)):
+        graph.add_factor([i], [score])
+    graph.add_factor([0, 1], [[1e-20]])
+    assert graph.score([0, 0, 0]) == 1.0
+    graph.add_factor([0, 2], [[-1.0]])
+    assert graph.score([0, 0, 0]) == 1e-20
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bounds_are_above_optima_that_cancel(method: str) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([2, 3, 2])
+        for scope in ([0, 1], [1, 2], [0, 2], [0, 1, 2]):
+            shape = graph.cards[scope].tolist()
+            graph.add_factor(scope, np.round(3 * rng.normal(size=shape)) * 1e12 + rng.normal(size=shape))
+        check(graph, solve(graph, method, max_iterations=30, gap=0), exact_optimum(graph))
+
+
+def test_sums_that_could_overflow_are_refused() -> None:
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0, 1], np.full((2, 2), -1e308))
+    graph.add_factor([1, 2], np.full((2, 2), -1e308))
+    with pytest.raises(ModelError, match=r"factor 1: .*overflow"):
+        solve(graph)
+    one = FactorGraph([2, 2])
+    one.add_factor([0, 1], [[-1e308, 1e308], [0.0, 0.0]])
+    assert solve(one).score == 1e308
+    with pytest.raises(ModelError, match=r"factor 0: .*overflow"):
+        one.set_unary(1, [0.0, 1.7e308])
+    assert one.score([0, 1]) == 1e308  # nothing has changed
+
+
+# -- what is exact says so ---------------------------------------------------------------------------------------
+
+
+def test_chains_and_trees_are_optimal() -> None:
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 12))
+        graph = FactorGraph([3] * n)
+        for i in range(n):
+            graph.add_factor([i], rng.normal(size=3))
+            if i:
+                graph.add_factor([int(rng.integers(i)) if seed % 2 else i - 1, i], rng.normal(size=(3, 3)))
+        for method in ("auto", "bnb"):
+            assert solve(graph, method, gap=0).is_optimal
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cutoffs(method: str) -> None:
+    rng = np.random.default_rng(1)
+    graph = grid(3, 2, rng)
+    best = solve(graph).score
+    assert best is not None
+    above = solve(graph, method, cutoff=best + 1e-3, max_iterations=30)
+    assert above.labels is None
+    assert above.score is None
+    assert above.status in (
+        ("infeasible",) if method in ("auto", "bnb") else ("infeasible", "iteration_limit", "converged")
+    )
+    assert above.bound is None or above.bound >= best
+    assert all(point.score is None for point in above.trace)
+    below = solve(graph, method, cutoff=best - 1e-3, max_iterations=30)
+    assert below.score is None or below.score == best
+    if method in ("auto", "bnb"):
+        assert below.is_optimal
