@@ -4,9 +4,9 @@
     python bench/differential.py --first 4711 --models 1 --verbose   one model again, with every answer
 
 Prints a JSON line for every false status, score, bound, gap or trace, for every answer that depends on threads, slices
-or the unit of the scores, and for every exception; then counts. Exit code 1 if there was any. Models have all arities up
-to 5, dense, shared, weighted, transposed and implicit tables, ties, hard constraints, penalties up to 1e40 times the
-rest, cutoffs, and magnitudes from 1e-300 to 1e300. See differential_models.py for how they are made.
+or the unit of the scores, and for every exception; then counts. Exit code 1 if there was any. Models have arities up to
+5, dense, shared, weighted, transposed and implicit tables, ties, hard constraints, penalties up to 1e40 times the rest,
+cutoffs, and magnitudes from 1e-300 to 1e300. See differential_models.py for how they are made.
 """
 
 from __future__ import annotations

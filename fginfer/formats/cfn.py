@@ -2,8 +2,9 @@
 
 `mustbe: "<b"` minimises, and totals at or above b are infeasible; `">b"` maximises, and totals at or below b are. A
 score is minus a cost, or the value itself when maximising; the bound becomes the graph's cutoff. A single cost forbids
-only where it is so high that the negative costs of all other functions cannot pay for it. As in toulbar2, quotes, commas and colons are optional and brackets
-are interchangeable. Tables are dense, or a default cost and the tuples that differ, or the name of a function to share.
+only where it is so high that the negative costs of all other functions cannot pay for it. As in toulbar2, quotes,
+commas and colons are optional and brackets are interchangeable. Tables are dense, or a default cost and the tuples that
+differ, or the name of a function to share.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """toulbar2's .wcsp: whole non-negative costs to be minimised; a total at or above the upper bound is infeasible.
 
-A score is minus a cost, the graph's cutoff minus the bound. No cost being negative, a single one that high forbids. Functions are a default cost and the tuples that differ from it; shared ones (negative arity
-when defined, negative number of tuples when used) stay shared. Binary arithmetic functions are expanded once, other
-functions given by a keyword are refused.
+A score is minus a cost, the graph's cutoff minus the bound. No cost being negative, a single one that high forbids.
+Functions are a default cost and the tuples that differ from it; shared ones (negative arity when defined, negative
+number of tuples when used) stay shared. Binary arithmetic functions are expanded once, other functions given by a
+keyword are refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nothing false is said: whatever the unit of the scores, penalties and cancelling sums. bench/differential.py tries more."""
+"""Nothing false is said, whatever the unit of the scores, penalties and cancelling sums (see bench/differential.py)."""
 
 from __future__ import annotations
 
