@@ -7,6 +7,13 @@
 void fgi_simplex_project(double *v, int32_t n);
 
 /*
+ * The projection of (p, q), n and m finite values, onto { p, q >= 0, sum p = sum q <= size }, in place and by sorting:
+ * O((n + m) log(n + m)). If p and q sum to more than `size` where they balance, each lies on the simplex of that size.
+ * work holds n + m doubles.
+ */
+void fgi_bisimplex_project(double *p, int32_t n, double *q, int32_t m, double size, double *work);
+
+/*
  * max over y in the simplex of  c.y - rho/2 |M y|^2  for the states of one factor, M summing y down to every variable.
  * State s is the tuple labels[s * arity .. ]; states are distinct. On entry `gain` holds the gradient c - rho M'M y at
  * the y given (which lies in the simplex); both are updated. Pairwise steps along e_up - e_down with exact line search:
