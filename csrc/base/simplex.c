@@ -79,7 +79,7 @@ int32_t fgi_simplex_ascend(
     return steps;
 }
 
-/* ---- two sums that cancel ---------------------------------------------------------------------------------------- */
+/* ---- two sums that cancel -------------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;

@@ -126,8 +126,9 @@ fgi_rc fgi_pd_losses(fgi_pd *p, int64_t first, int64_t last, double *loss, fgi_e
 void fgi_pd_get_info(fgi_pd *p, fgi_pd_info *info);
 /* Weights as in fgi_extreme_weights: begin has n_features + 1 entries, label and value as many as info.weights. */
 void fgi_pd_weights(const fgi_pd *p, int64_t *begin, int32_t *label, float *value);
-/* The state, for checkpoints: dual variables of row r at row_begin[r] .. (the row's own labels first), v of feature j at
- * begin[j] .., the gaps last seen. Sizes: sum of active labels with zeros among the row's own, and info.combined. */
+/* The state, for checkpoints: dual variables of row r at row_begin[r] .. (the row's own labels first), v of feature
+ * j at begin[j] .., the gaps last seen. Sizes: as fgi_pd_export_size returns
+ * and writes. */
 int64_t fgi_pd_export_size(const fgi_pd *p, int64_t *combined);
 void fgi_pd_export(const fgi_pd *p, int64_t *row_begin, int32_t *labels, double *alpha, int64_t *begin,
     int32_t *combined_label, double *combined_value, double *gaps);
@@ -138,7 +139,7 @@ fgi_rc fgi_pd_import(fgi_pd *p, const int64_t *row_begin, const int32_t *labels,
 /* The projection onto { p, q >= 0, sum p = sum q <= size } of the step, in place: n and m values. */
 fgi_rc fgi_pd_project(double *p, int32_t n, double *q, int32_t m, double size, fgi_error *err);
 
-/* ---- prediction -------------------------------------------------------------------------------------------------- */
+/* ---- prediction ------------------------------------------------------------------------------------------------ */
 
 /* Weights by feature: (label, value) of feature j at begin[j] .. begin[j+1], labels ascending. A row costs the lines of
  * its features, not the number of labels. */

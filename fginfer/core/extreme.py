@@ -1,4 +1,4 @@
-"""Extreme classification in the core: compressed matrices, training of labels one at a time, the best labels of rows."""
+"""Extreme classification in the core: compressed matrices, training of labels, the best labels of rows."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Columns:
 
 
 class PpdTrainer:
-    """PPD-Sparse on one machine: trains any labels of the data, in any order and number of threads, to the same bits."""
+    """PPD-Sparse on one machine: trains any labels of the data, on any number of threads, to the same bits."""
 
     def __init__(self, data: ExtremeData, threads: int = 1, **settings: Any) -> None:
         self._data, self._spec = data, data.spec()

@@ -11,7 +11,7 @@
 #include "base/simplex.h"
 #include <string.h>
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static fgi_rc check(const fgi_extreme_data *d, const fgi_pd_settings *s, int32_t threads, fgi_error *err) {
     if (!(s->C > 0.0 && s->C < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive and finite");
@@ -141,7 +141,7 @@ static int reserve_step(fgi_pd *p, int64_t n, int64_t changes) {
     return 1;
 }
 
-/* ---- the search ---------------------------------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------------------------------ */
 
 fgi_rc pd_ask(const fgi_pd *p, pd_asker *a, int64_t row, int32_t part, int32_t parts, fgi_argmax *out) {
     const fgi_extreme_data *d = &p->data;
@@ -166,7 +166,7 @@ double pd_score(const fgi_pd *p, int64_t row, int32_t label) {
     return sum;
 }
 
-/* ---- a visit ------------------------------------------------------------------------------------------------------- */
+/* ---- a visit --------------------------------------------------------------------------------------------------- */
 
 /* alpha of row's label k has grown by `change`: v and, where it shows, w follow. */
 static int add_to_v(fgi_pd *p, int64_t row, int32_t label, double change, int64_t *n_changes) {

@@ -42,7 +42,7 @@ static double bias_of(const ppd_run *r) {
     return s->learn_bias ? s->bias + r->w->bias_sum : s->bias;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 fgi_rc ppd_work_init(ppd_work *w, const fgi_extreme_data *d) {
     memset(w, 0, sizeof *w);
@@ -86,8 +86,7 @@ static int reserve_heap(ppd_work *w, int64_t n) {
     return 1;
 }
 
-/* ---- coordinate descent on the active rows (Algorithm 3) -----------------------------------------------------------
- */
+/* ---- coordinate descent on the active rows (Algorithm 3) ------------------------------------------------------- */
 
 /* One step of row active[a]; returns the size of its projected gradient before the step. */
 static double descend(ppd_run *r, int64_t a) {
@@ -154,8 +153,7 @@ static void eliminate(ppd_run *r) {
     w->n_active = kept;
 }
 
-/* ---- the search ----------------------------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------------------------ */
 
 /* Adds weight * x_ij to the scores of all rows with feature j. */
 static void add_column(ppd_run *r, int32_t j, double weight) {
@@ -263,8 +261,7 @@ static void measure(ppd_run *r, double l1) {
     r->out->info.dual = linear - 0.5 * square;
 }
 
-/* ---- admission: the largest violators, ties to the lowest row ------------------------------------------------------
- */
+/* ---- admission: the largest violators, ties to the lowest row -------------------------------------------------- */
 
 static int weaker(const ppd_candidate *a, const ppd_candidate *b) {
     return a->violation < b->violation || (a->violation == b->violation && a->row > b->row);
@@ -328,8 +325,7 @@ static int64_t admit(ppd_run *r, int64_t most, double *worst, fgi_rc *rc) {
     return n;
 }
 
-/* ---- the algorithm -------------------------------------------------------------------------------------------------
- */
+/* ---- the algorithm --------------------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
     const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;

@@ -12,6 +12,7 @@ typedef struct scorer {
     uint8_t *is_seen;
     int32_t *seen; /* n_labels + 1 */
     int64_t n_seen, touched;
+    int damaged; /* a weight of a label that is not there: mapped files are not read before they are used */
 } scorer;
 
 typedef struct job {
@@ -36,6 +37,10 @@ static void score_row(const job *j, scorer *s, int64_t row) {
         const int64_t end = w->begin[f + 1];
         for (int64_t q = w->begin[f]; q < end; q++) {
             const int32_t label = w->label[q];
+            if ((uint32_t)label >= (uint32_t)w->n_labels) {
+                s->damaged = 1;
+                break;
+            }
             s->score[label] += x * (double)w->value[q];
             s->seen[s->n_seen] = label;
             s->n_seen += !s->is_seen[label];
@@ -124,14 +129,18 @@ static fgi_rc run(job *j, int64_t n_rows, int32_t threads, fgi_body body, int64_
     }
     if (!rc) fgi_pool_run(pool, n_rows, 16, body, j);
     fgi_pool_free(pool);
+    int damaged = 0;
     if (touched) *touched = 0;
     for (int32_t t = 0; t < threads; t++) {
         if (touched) *touched += j->scorers[t].touched;
+        damaged |= j->scorers[t].damaged;
         free(j->scorers[t].score);
         free(j->scorers[t].is_seen);
         free(j->scorers[t].seen);
     }
     free(j->scorers);
+    if (damaged)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "damaged weights: there is one of a label that does not exist");
     return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }
 

@@ -1,0 +1,126 @@
+"""Journal: trained columns in a file that only grows. A killed run loses the record it was writing, nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
+from fginfer.errors import FormatError, SettingsError
+
+MAGIC = b"FGIXJRNL"
+RECORD = b"COLUMNS\0"
+
+
+def fingerprint(data: ExtremeData, settings: dict[str, Any]) -> str:
+    """A digest of data and settings: a journal is never continued on something else."""
+    digest = sha256(json.dumps(settings, sort_keys=True).encode())
+    for lines in (data.rows, data.labels):
+        digest.update(repr((lines.n, lines.width, lines.nnz)).encode())
+        for array in (lines.begin, lines.index, lines.value):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).view(np.uint8).data if len(array) else b"")
+    return digest.hexdigest()
+
+
+class Journal:
+    """Columns on disk. `path` is created, or continued if it belongs to the same data and settings."""
+
+    def __init__(self, path: str | os.PathLike[str], mark: str, n_features: int) -> None:
+        self.path, self._width = Path(path), n_features
+        head = MAGIC + mark.encode()
+        if self.path.exists() and self.path.stat().st_size > 0:
+            with open(self.path, "rb") as file:
+                found = file.read(len(head))
+            if not found.startswith(MAGIC) and not MAGIC.startswith(found):
+                raise FormatError("this is no checkpoint of ppd-sparse", str(path))
+            if found != head and len(found) == len(head):
+                raise SettingsError(f"the checkpoint {path} was written for other data or settings")
+        self._start = len(head)
+        end = self._start
+        if self.path.exists() and self.path.stat().st_size >= self._start:
+            end = max((place for _, place in self._records()), default=end)
+            self._file = open(self.path, "r+b")  # noqa: SIM115
+            self._file.truncate(end)  # what a killed run left half-written
+            self._file.seek(end)
+        else:
+            try:
+                self._file = open(self.path, "w+b")  # noqa: SIM115
+            except OSError as error:
+                raise FormatError(error.strerror or str(error), str(path)) from None
+            self._file.write(head)
+            self._file.flush()
+
+    def append(self, columns: Columns) -> None:
+        body = b"".join(np.ascontiguousarray(a).tobytes() for a in _arrays(columns))
+        head = np.array([len(columns.labels), columns.weights.nnz, zlib.crc32(body)], np.uint64)
+        self._file.write(RECORD + head.tobytes() + body)
+        self._file.flush()
+
+    def __iter__(self) -> Iterator[Columns]:
+        """All columns so far."""
+        self._file.flush()
+        return (columns for columns, _ in self._records())
+
+    def _records(self) -> Iterator[tuple[Columns, int]]:
+        with open(self.path, "rb") as file:
+            file.seek(self._start)
+            size = os.fstat(file.fileno()).st_size
+            while True:
+                head = file.read(32)
+                if len(head) < 32 or head[:8] != RECORD:
+                    return
+                n, nnz, crc = (int(x) for x in np.frombuffer(head, np.uint64, 3, 8))
+                length = n * 4 + (n + 1) * 8 + nnz * 8 + n * 4 + n * INFO.itemsize
+                if length > size - file.tell():
+                    return
+                body = file.read(length)
+                if zlib.crc32(body) != crc:
+                    return
+                yield self._columns(body, n, nnz), file.tell()
+
+    def _columns(self, body: bytes, n: int, nnz: int) -> Columns:
+        place = 0
+
+        def take(kind: Any, count: int) -> NDArray[Any]:
+            nonlocal place
+            array = np.frombuffer(body, kind, count, place)
+            place += array.nbytes
+            return array
+
+        labels, begin = take(np.int32, n), take(np.int64, n + 1)
+        weights = Lines(begin, take(np.int32, nnz), take(np.float32, nnz), self._width)
+        return Columns(labels, weights, take(np.float32, n), take(INFO, n))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _arrays(columns: Columns) -> list[NDArray[Any]]:
+    w = columns.weights
+    assert w.value is not None
+    return [columns.labels, w.begin, w.index, w.value, columns.bias, columns.info]
+
+
+class Memory:
+    """The same without a file."""
+
+    def __init__(self) -> None:
+        self._all: list[Columns] = []
+
+    def append(self, columns: Columns) -> None:
+        self._all.append(columns)
+
+    def __iter__(self) -> Iterator[Columns]:
+        return iter(self._all)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,238 @@
+"""SparseModel: trained weights stored by feature, the best labels of rows, pruning, and files that are mapped."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.extreme import Columns, Floats, Ints, Lines, Scorer
+from fginfer.errors import DataError, FormatError
+from fginfer.extreme.data import stacked
+
+MAGIC = b"FGIXMODL"
+VERSION = 1
+ALIGN = 64
+
+
+class SparseModel:
+    """Weights (a line a feature: labels and values), a bias a label, the names of the labels.
+
+    ``header`` is a JSON-able dict that travels with the model (settings, statistics).
+    """
+
+    def __init__(
+        self, weights: Lines, bias: Floats, classes: NDArray[Any], header: dict[str, Any], order: Ints | None = None
+    ) -> None:
+        self.weights, self.bias, self.classes, self.header = weights, bias, classes, header
+        self.order: Ints = bias_order(bias) if order is None else order
+        self._scorer = Scorer(weights, bias, self.order)
+
+    @classmethod
+    def from_columns(
+        cls, parts: Iterable[Columns], n_features: int, classes: NDArray[Any], bias: float, header: dict[str, Any]
+    ) -> SparseModel:
+        """From columns of weights in any order; labels without one have no weights and the given bias."""
+        parts = list(parts)
+        n = len(classes)
+        biases = np.full(n, bias, np.float32)
+        labels = np.concatenate([p.labels for p in parts]) if parts else np.zeros(0, np.int32)
+        if len(np.unique(labels)) != len(labels) or (len(labels) and not 0 <= labels.min() <= labels.max() < n):
+            raise DataError("columns of labels that are there twice, or not at all")
+        if parts:
+            biases[labels] = np.concatenate([p.bias for p in parts])
+        by_column = stacked([p.weights for p in parts], n_features)
+        # Lines in the order of the labels, so that the transpose has them ascending.
+        order = np.argsort(labels, kind="stable")
+        counts = np.zeros(n, np.int64)
+        counts[labels[order]] = np.diff(by_column.begin)[order]
+        begin = np.concatenate([[0], np.cumsum(counts)])
+        where = np.concatenate([[0], by_column.begin])[1:]
+        take = np.repeat(where[:-1][order] - begin[:-1][labels[order]], counts[labels[order]])
+        take = take + np.arange(len(take))
+        assert by_column.value is not None
+        full = Lines(begin, by_column.index[take], by_column.value[take], n_features)
+        return cls(full.transposed(), biases, classes, header)
+
+    # ---- what it knows
+
+    @property
+    def n_features(self) -> int:
+        return self.weights.n
+
+    @property
+    def n_labels(self) -> int:
+        return self.weights.width
+
+    def topk(self, rows: Lines, k: int, threads: int = 1) -> tuple[Ints, Floats]:
+        """(rows, k) label numbers and scores, best first; k is cut to the number of labels."""
+        return self._scorer.topk(rows, min(k, self.n_labels), threads)
+
+    def scores(self, rows: Lines, labels: NDArray[Any], threads: int = 1) -> Floats:
+        return self._scorer.scores(rows, labels, threads)
+
+    @property
+    def touched(self) -> int:
+        """Weights read by the last topk."""
+        return self._scorer.touched
+
+    def above(self, rows: Lines, threshold: float, threads: int = 1) -> Lines:
+        """The labels of every row with scores above the threshold, ascending."""
+        found: list[Ints] = [np.zeros(0, np.int32)] * rows.n
+        open_rows, k = np.arange(rows.n), min(8, self.n_labels)
+        while len(open_rows):
+            from fginfer.extreme.data import select
+
+            labels, scores = self.topk(select(rows, open_rows), k, threads)
+            full = (scores[:, -1] > threshold) & (k < self.n_labels)
+            for at in np.flatnonzero(~full):
+                found[open_rows[at]] = np.sort(labels[at][scores[at] > threshold])
+            open_rows, k = open_rows[full], min(4 * k, self.n_labels)
+        begin = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)])
+        return Lines(begin, np.concatenate([np.zeros(0, np.int32), *found]), None, self.n_labels)
+
+    def pruned(self, threshold: float) -> SparseModel:
+        """Without weights of at most this size; biases stay."""
+        w = self.weights
+        assert w.value is not None
+        keep = np.abs(w.value) > threshold
+        begin = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[w.begin]
+        return SparseModel(
+            Lines(begin, w.index[keep], w.value[keep], w.width), self.bias, self.classes, self.header, self.order
+        )  # fmt: skip
+
+    def with_columns(self, parts: list[Columns]) -> SparseModel:
+        """With the weights of some labels replaced."""
+        w = self.weights
+        assert w.value is not None
+        fresh = np.zeros(w.width, bool)
+        bias = self.bias.copy()
+        for p in parts:
+            fresh[p.labels] = True
+            bias[p.labels] = p.bias
+        keep = ~fresh[w.index]
+        begin = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[w.begin]
+        old = Lines(begin, w.index[keep], w.value[keep], w.width).transposed()
+        kept = np.flatnonzero(~fresh).astype(np.int32)
+        from fginfer.extreme.data import select
+
+        rest = Columns(kept, select(old, kept), bias[kept], np.zeros(0))
+        return SparseModel.from_columns([rest, *parts], w.n, self.classes, 0.0, self.header)
+
+    # ---- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes beside the target, then renames. Arrays are aligned, so that :meth:`load` maps them."""
+        text, names = _packed(self.classes)
+        arrays = {
+            "begin": self.weights.begin, "label": self.weights.index, "value": self.weights.value, "bias": self.bias,
+            "order": self.order, **names,
+        }  # fmt: skip
+        table: dict[str, dict[str, Any]] = {}
+        place = 0
+        for name, array in arrays.items():
+            place = -(-place // ALIGN) * ALIGN
+            table[name] = {"dtype": array.dtype.str, "n": len(array), "at": place}  # type: ignore[union-attr, arg-type]
+            place += array.nbytes  # type: ignore[union-attr]
+        header = json.dumps(
+            {"version": VERSION, "n_labels": self.n_labels, "classes": text, "arrays": table, "header": self.header}
+        ).encode()
+        start = -(-(16 + len(header)) // ALIGN) * ALIGN
+        target = Path(path)
+        temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(MAGIC + len(header).to_bytes(8, "little") + header)
+                for name, array in arrays.items():
+                    file.seek(start + table[name]["at"])
+                    np.ascontiguousarray(array).tofile(file)
+                file.truncate(start + place)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Maps the file: its size does not matter for how soon a prediction can start."""
+        try:
+            with open(path, "rb") as file:
+                if file.read(8) != MAGIC:
+                    raise FormatError("not a model of extreme classification", str(path))
+                length = int.from_bytes(file.read(8), "little")
+                size = os.fstat(file.fileno()).st_size
+                if length > size:
+                    raise FormatError("damaged: its header is longer than the file", str(path))
+                header = json.loads(file.read(length))
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise FormatError(error.strerror or str(error), str(path)) from None
+        except (ValueError, UnicodeDecodeError) as error:
+            raise FormatError(f"damaged ({error})", str(path)) from None
+        try:
+            if header["version"] != VERSION:
+                raise FormatError(f"version {header['version']}, this fginfer reads {VERSION}", str(path))
+            start = -(-(16 + length) // ALIGN) * ALIGN
+            arrays = {name: _mapped(content, size, start, spec) for name, spec in header["arrays"].items()}
+            classes = _unpacked(header["classes"], arrays)
+            model = cls._of(arrays, classes, int(header["n_labels"]), dict(header["header"]))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise FormatError(f"damaged ({error})", str(path)) from None
+        return model
+
+    @classmethod
+    def _of(cls, arrays: dict[str, Any], classes: NDArray[Any], n: int, header: dict[str, Any]) -> Self:
+        kinds = {"begin": "<i8", "label": "<i4", "value": "<f4", "bias": "<f4", "order": "<i4"}
+        for name, kind in kinds.items():
+            if arrays[name].dtype.str != kind:
+                raise ValueError(f"{name} of type {arrays[name].dtype}")
+        begin, order = arrays["begin"], arrays["order"]
+        if len(classes) != n or len(arrays["bias"]) != n or len(order) != n or len(begin) < 1:
+            raise ValueError("sizes that do not fit together")
+        if begin[0] != 0 or np.any(begin[1:] < begin[:-1]) or not (
+            begin[-1] == len(arrays["label"]) == len(arrays["value"])
+        ):  # fmt: skip
+            raise ValueError("its lines are out of order")
+        if n and not 0 <= order.min() <= order.max() < n:
+            raise ValueError("an order of labels that are not there")
+        return cls(Lines(begin, arrays["label"], arrays["value"], n), arrays["bias"], classes, header, order)
+
+
+def bias_order(bias: Floats) -> Ints:
+    """Labels by descending bias, ties to the lower one."""
+    return np.lexsort((np.arange(len(bias)), -bias)).astype(np.int32)
+
+
+def _mapped(content: mmap.mmap, size: int, start: int, spec: dict[str, Any]) -> NDArray[Any]:
+    kind, n, at = np.dtype(str(spec["dtype"])), int(spec["n"]), start + int(spec["at"])
+    if kind.hasobject or n < 0 or at < start or at + n * kind.itemsize > size:
+        raise ValueError("an array beyond the end of the file")
+    return np.frombuffer(content, kind, n, at) if n else np.zeros(0, kind)
+
+
+def _packed(classes: NDArray[Any]) -> tuple[str, dict[str, NDArray[Any]]]:
+    """Names of labels as plain arrays: numbers as they are, text as UTF-8 with offsets."""
+    if classes.dtype.kind in "biuf":
+        return "numbers", {"names": classes}
+    if not all(isinstance(c, str) for c in classes):
+        raise DataError("model files keep labels that are numbers or text")
+    encoded = [str(c).encode() for c in classes]
+    ends = np.cumsum([len(e) for e in encoded], dtype=np.int64)
+    return "text", {"names": np.frombuffer(b"".join(encoded), np.uint8), "name_ends": ends}
+
+
+def _unpacked(kind: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    if kind == "numbers":
+        return arrays["names"]
+    text, ends = arrays["names"].tobytes(), arrays["name_ends"]
+    begins = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+    return np.array([text[a:b].decode() for a, b in zip(begins, ends, strict=True)])

@@ -1,0 +1,80 @@
+"""The settings of ExtremeClassifier: what is allowed, and what the core is told."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from fginfer.core.extreme import LOSSES
+from fginfer.errors import SettingsError
+
+SOLVERS = ("ppd-sparse", "pd-sparse")
+INTERCEPTS = {  # (learned, value or centre of the regulariser)
+    "fixed": (0, -1.0),
+    "shifted": (1, -1.0),
+    "learned": (1, 0.0),
+    "none": (0, 0.0),
+}
+# Options of the solvers besides the parameters of the estimator, with their defaults.
+PPD_OPTIONS: dict[str, Any] = {"max_inner": 10, "admit": 0.5, "admit_least": 200, "sparsify": 0.0}
+PD_OPTIONS: dict[str, Any] = {"partitions": None}
+
+
+def _real(name: str, value: Any, low: float, strict: bool) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not float("-inf") < float(value) < float("inf"):
+        raise SettingsError(f"{name} must be a finite number, not {value!r}")
+    if float(value) < low or (strict and float(value) == low):
+        raise SettingsError(f"{name} must be {'larger than' if strict else 'at least'} {low:g}, not {value!r}")
+
+
+def _whole(name: str, value: Any, low: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) < 2**31:
+        raise SettingsError(f"{name} must be a whole number of at least {low}, not {value!r}")
+
+
+def check_settings(e: Any) -> None:
+    """SettingsError for whatever an ExtremeClassifier cannot work with."""
+    for name, allowed in (("solver", SOLVERS), ("loss", tuple(LOSSES)), ("intercept", tuple(INTERCEPTS))):
+        if getattr(e, name) not in allowed:
+            raise SettingsError(f"{name} must be one of {', '.join(allowed)}, not {getattr(e, name)!r}")
+    _real("C", e.C, 0.0, True)
+    _real("lam", e.lam, 0.0, False)
+    _real("positive_weight", e.positive_weight, 0.0, True)
+    _real("tol", e.tol, 0.0, False)
+    _real("prune", e.prune, 0.0, False)
+    _whole("max_iter", e.max_iter, 1)
+    if e.time_limit is not None:
+        _real("time_limit", e.time_limit, 0.0, False)
+    if e.n_jobs is not None and (not isinstance(e.n_jobs, Integral) or e.n_jobs == 0):
+        raise SettingsError(f"n_jobs must be a whole number other than 0, or None, not {e.n_jobs!r}")
+    if e.solver == "pd-sparse" and e.scheduler not in (None, "threads"):
+        raise SettingsError("pd-sparse trains all labels together, on this machine; ppd-sparse takes a scheduler")
+    options(e)
+
+
+def options(e: Any) -> dict[str, Any]:
+    """The solver's options, defaults filled in."""
+    known = PPD_OPTIONS if e.solver == "ppd-sparse" else PD_OPTIONS
+    given = dict(e.solver_options or {})
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise SettingsError(f"{e.solver} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
+    out = {**known, **given}
+    for name, value in out.items():
+        if name in ("admit", "sparsify"):
+            _real(name, value, 0.0, False)
+        elif value is not None or name != "partitions":
+            _whole(name, value, 1)
+    return out
+
+
+def ppd_settings(e: Any, seed: int) -> dict[str, Any]:
+    """What the core is told (fgi_ppd_settings)."""
+    learned, bias = INTERCEPTS[e.intercept]
+    C, lam = e._strength()
+    return {
+        "loss": LOSSES[e.loss], "C": C, "lambda": lam, "positive_weight": float(e.positive_weight),
+        "learn_bias": learned, "bias": bias, "tol": float(e.tol), "max_outer": int(e.max_iter), "seed": seed,
+        **{name: float(value) if isinstance(PPD_OPTIONS[name], float) else int(value)
+           for name, value in options(e).items()},
+    }  # fmt: skip

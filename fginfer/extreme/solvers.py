@@ -1,0 +1,173 @@
+"""PD-Sparse and PPD-Sparse as solvers that `fginfer.learn.run.loop.drive` runs: limits, log, trace, Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fginfer.core import clock
+from fginfer.core.extreme import Columns, ExtremeData, PdSolver
+from fginfer.extreme.engines import Engine, chunks
+from fginfer.learn.run.interrupts import Interrupts, look
+from fginfer.learn.run.loop import LearnPoint, Measured
+from fginfer.log import logger, thousands
+
+
+class ExtremePoint(NamedTuple):
+    """A LearnPoint and the sparsity at that moment (Table 2.3 of the thesis on sublinear methods by I. Yen, 2018).
+
+    k_A: non-zero dual variables per row; k_W: non-zero weights per feature.
+    """
+
+    passes: int
+    seconds: float
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    infeasibility: float | None
+    oracle_calls: int
+    entries_touched: int
+    k_A: float
+    k_W: float
+
+
+class Sparsities:
+    """Notes k_A and k_W whenever counters are asked for, so that points of a trace find theirs."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def note(self, calls: int, touched: int, k_a: float, k_w: float) -> tuple[int, int]:
+        self._seen[calls, touched] = k_a, k_w
+        return calls, touched
+
+    def points(self, trace: list[LearnPoint]) -> list[ExtremePoint]:
+        return [ExtremePoint(*p, *self._seen[p.oracle_calls, p.entries_touched]) for p in trace]
+
+
+class Ppd:
+    """One pass over all labels that are wanted. Finished labels are kept in `results` (a Journal or Memory)."""
+
+    name = "ppd-sparse"
+    measuring = 0.0
+
+    def __init__(self, data: ExtremeData, engine: Engine, results: Any, labels: Any, limit: float = inf) -> None:
+        assert data.positives is not None
+        self._data, self._engine, self._results, self._limit = data, engine, results, limit
+        self.sparsities = Sparsities()
+        self._sums = np.zeros(7)  # labels, primal, dual, support, weights, searches, touched
+        done = np.zeros(data.labels.width, bool)
+        for columns in results:
+            done[columns.labels] = True
+            self._count(columns)
+        self.resumed = int(done.sum())
+        todo = np.asarray(labels)[~done[np.asarray(labels)]]
+        self._wanted = len(labels)
+        parts = chunks(np.diff(data.positives.begin), todo, engine.workers)
+        self._left = len(parts)
+        self._stream: Iterator[Columns] = engine.run(parts, self._stop)
+        self._told = clock.now()
+
+    def _stop(self) -> bool:
+        active = Interrupts.active
+        return clock.now() >= self._limit or (active is not None and active.seen)
+
+    def _count(self, c: Columns) -> None:
+        i = c.info
+        self._sums += [
+            len(c.labels), i["primal"].sum(), i["dual"].sum(), i["support"].sum(), i["weights"].sum(),
+            i["searches"].sum(), i["touched"].sum(),
+        ]  # fmt: skip
+
+    def advance(self, deadline: float) -> bool:
+        while self._left > 0:
+            columns = next(self._stream, None)
+            if columns is None:
+                return False  # stopped: the loop sees why
+            if len(columns.labels):
+                self._results.append(columns)
+                self._count(columns)
+            self._left -= 1
+            if clock.now() - self._told > 2.0:
+                self._told = clock.now()
+                logger.info(
+                    f"{int(self._sums[0]):>8} of {self._wanted} labels · {thousands(int(self._sums[4]))} weights · "
+                    f"{thousands(int(self._sums[3]))} dual variables"
+                )
+            if clock.now() >= deadline:
+                break
+        return self._left == 0
+
+    @property
+    def trained(self) -> int:
+        return int(self._sums[0])
+
+    def wants_certificate(self, tol: float) -> bool:
+        return True
+
+    def measure(self, deadline: float = inf) -> Measured:
+        if self.trained < self._wanted:
+            return Measured()
+        return Measured(float(self._sums[1]), float(self._sums[2]))
+
+    def counters(self) -> tuple[int, int]:
+        k_a, k_w = self._sums[3] / self._data.rows.n, self._sums[4] / max(1, self._data.rows.width)
+        return self.sparsities.note(int(self._sums[5]), int(self._sums[6]), float(k_a), float(k_w))
+
+
+class Pd:
+    """Passes over the rows in an order of their own, as Algorithm 1 of the paper."""
+
+    name = "pd-sparse"
+    measuring = 1.0
+
+    def __init__(self, data: ExtremeData, threads: int, seed: int, C: float, lam: float, parts: int) -> None:
+        self._data, self._C, self._lambda = data, C, lam
+        self.core = PdSolver(data, threads, C=C, parts=parts, seed=seed, **{"lambda": lam})
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        self._order = np.zeros(0, np.int32)
+        self._next = 0
+        self.sparsities = Sparsities()
+
+    def advance(self, deadline: float) -> bool:
+        if self._next >= len(self._order):
+            self._order, self._next = self._rng.permutation(self._data.rows.n).astype(np.int32), 0
+        self._next = self.core.run(self._order, self._next, deadline)
+        return self._next >= len(self._order)
+
+    def wants_certificate(self, tol: float) -> bool:
+        info = self.core.info
+        return bool(info.gap_estimate <= tol * max(1.0, abs(info.dual)))
+
+    def measure(self, deadline: float = inf) -> Measured:
+        info, loss, step = self.core.info, 0.0, 4096
+        regulariser = 0.5 * info.squared_norm + self._lambda * info.l1_norm
+        dual = float(info.dual)
+        for first in range(0, self._data.rows.n, step):
+            look(deadline)
+            loss += self.core.loss(first, min(first + step, self._data.rows.n))
+        return Measured(regulariser + self._C * loss, dual)
+
+    def counters(self) -> tuple[int, int]:
+        info = self.core.info
+        k_a, k_w = info.active / self._data.rows.n, info.weights / max(1, self._data.rows.width)
+        return self.sparsities.note(int(info.searches), int(info.touched), float(k_a), float(k_w))
+
+    def export(self) -> dict[str, Any]:
+        state = self._rng.bit_generator.state["state"]
+        words = [state[name] >> shift & (2**64 - 1) for name in ("state", "inc") for shift in (0, 64)]
+        return {
+            **self.core.export(), "order": self._order, "next": np.array([self._next]),
+            "generator": np.array(words, np.uint64),
+        }  # fmt: skip
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self.core.restore(saved)
+        self._order, self._next = np.ascontiguousarray(saved["order"], np.int32), int(saved["next"][0])
+        low, high, inc_low, inc_high = (int(w) for w in saved["generator"])
+        state: Any = self._rng.bit_generator.state
+        state["state"] = {"state": low | high << 64, "inc": inc_low | inc_high << 64}
+        self._rng.bit_generator.state = state
