@@ -53,7 +53,8 @@ def test_projection_agrees_with_bisection(p, q, size):
 
 def test_projection_of_nothing():
     p, q = project(np.zeros(0), np.array([1.0, 2.0]), 1.0)
-    assert len(p) == 0 and np.array_equal(q, [0.0, 0.0])
+    assert len(p) == 0
+    assert np.array_equal(q, [0.0, 0.0])
 
 
 # ---- ppd-sparse
@@ -95,13 +96,15 @@ def test_ppd_reaches_the_optimum(loss, learn_bias, bias):
         sign = np.array([1.0 if k in labels else -1.0 for labels in y])
         best, info = ppd_optimum(dense, sign, s), columns.info[k]
         assert info["converged"] == 1
-        assert info["dual"] <= best * (1 + 1e-9) and info["primal"] >= best * (1 - 1e-9)
+        assert info["dual"] <= best * (1 + 1e-9)
+        assert info["primal"] >= best * (1 - 1e-9)
         assert info["primal"] - info["dual"] <= 1e-6 * info["primal"]
         w = np.zeros(20)
         at = slice(columns.weights.begin[k], columns.weights.begin[k + 1])
         w[columns.weights.index[at]] = columns.weights.value[at]
         assert ppd_primal(dense, sign, w, columns.bias[k], s) == pytest.approx(info["primal"], rel=1e-5)
-        assert info["weights"] == np.count_nonzero(w) and info["positives"] == (sign > 0).sum()
+        assert info["weights"] == np.count_nonzero(w)
+        assert info["positives"] == (sign > 0).sum()
 
 
 def test_sampled_search_does_not_change_the_end():
@@ -121,7 +124,8 @@ def test_threads_and_order_do_not_matter():
     s = settings(learn_bias=0, bias=-1.0, tol=1e-3)
     one = PpdTrainer(data, 1, **s).train(np.arange(30))
     three = PpdTrainer(data, 3, **s).train(np.arange(30))
-    assert same_lines(one.weights, three.weights) and np.array_equal(one.bias, three.bias)
+    assert same_lines(one.weights, three.weights)
+    assert np.array_equal(one.bias, three.bias)
     trainer = PpdTrainer(data, 1, **s)
     trainer.train(np.arange(10, 20))  # what was trained before leaves nothing behind
     back = trainer.train(np.arange(29, -1, -1))
@@ -142,7 +146,8 @@ def test_labels_without_rows_and_rows_without_features():
     X = rows_of(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]))
     data = data_of(X, [[0], [0, 2], []], 3)
     columns = PpdTrainer(data, 1, **settings(learn_bias=0, bias=-1.0, loss=0)).train(np.arange(3))
-    assert columns.info["converged"].all() and np.isfinite(columns.weights.value).all()
+    assert columns.info["converged"].all()
+    assert np.isfinite(columns.weights.value).all()
     assert columns.info["weights"][1] == 0  # label 1 has no row
 
 
@@ -195,8 +200,10 @@ def test_pd_reaches_the_optimum(parts):
     info = solver.info
     primal = 0.5 * info.squared_norm + 0.05 * info.l1_norm + 0.8 * solver.loss(0, 10)
     best = pd_optimum(X.toarray().astype(float), y, 4, 0.8, 0.05)
-    assert primal >= best * (1 - 1e-6) and info.dual <= best * (1 + 1e-6)
-    assert primal == pytest.approx(best, rel=1e-4) and info.dual == pytest.approx(best, rel=1e-4)
+    assert primal >= best * (1 - 1e-6)
+    assert info.dual <= best * (1 + 1e-6)
+    assert primal == pytest.approx(best, rel=1e-4)
+    assert info.dual == pytest.approx(best, rel=1e-4)
 
 
 def test_pd_loss_is_the_separation_ranking_loss():
@@ -225,7 +232,8 @@ def test_pd_state_goes_into_another_solver_bit_for_bit():
     other.restore(one.export())
     for solver in (one, other):
         solver.run(order[::-1].copy(), 0, inf)
-    assert same_lines(one.weights(), other.weights()) and one.info.dual == other.info.dual
+    assert same_lines(one.weights(), other.weights())
+    assert one.info.dual == other.info.dual
     damaged = {**one.export(), "alpha": -one.export()["alpha"]}
     with pytest.raises(DataError):
         PdSolver(data, 1, **given).restore(damaged)
@@ -247,7 +255,8 @@ def test_transposes_in_parts(seed, memory):
     lines = rows_of(X)
     whole, parts = lines.transposed(), lines.transposed(memory)
     assert same_lines(whole, parts)
-    assert np.array_equal(np.diff(whole.begin), np.diff(X.tocsc().indptr)) and same_lines(whole.transposed(), lines)
+    assert np.array_equal(np.diff(whole.begin), np.diff(X.tocsc().indptr))
+    assert same_lines(whole.transposed(), lines)
 
 
 def test_malformed_matrices_are_refused():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from fginfer.errors import DataError, FormatError, SettingsError
+from fginfer.errors import DataError, FginferError, FormatError, SettingsError
 from fginfer.extreme import ExtremeClassifier, ExtremeClassifierCV, SparseModel
 
 from .problems import random_problem, same_model
@@ -61,10 +62,14 @@ def test_learns_what_can_be_learned(solver):
     X, y = random_problem(2, n=300, d=60, k=8, density=0.3)
     model = ExtremeClassifier(solver, C=10.0, lam=0.0, tol=1e-3, max_iter=300).fit(X, y)
     found = model.evaluate(X, y)
-    assert model.status_ == "converged" and model.gap_ <= 1e-3 and model.dual_ <= model.primal_
-    assert found["p@1"] > 0.95 and found["ndcg@5"] > 0.9
+    assert model.status_ == "converged"
+    assert model.gap_ <= 1e-3
+    assert model.dual_ <= model.primal_
+    assert found["p@1"] > 0.95
+    assert found["ndcg@5"] > 0.9
     point = model.trace_[-1]
-    assert point.k_W == pytest.approx(model.model_.weights.nnz / 60, rel=0.01) and 0 < point.k_A <= 8
+    assert point.k_W == pytest.approx(model.model_.weights.nnz / 60, rel=0.01)
+    assert 0 < point.k_A <= 8
 
 
 def test_multiclass():
@@ -72,9 +77,11 @@ def test_multiclass():
     names = np.array(["a", "b", "c", "d", "e"])
     truth = names[[labels[0] for labels in y]]
     model = ExtremeClassifier(C=10.0, lam=0.0).fit(X, truth)
-    assert model.score(X, truth) > 0.95 and model.predict(X).dtype == names.dtype
+    assert model.score(X, truth) > 0.95
+    assert model.predict(X).dtype == names.dtype
     labels, scores = model.predict_topk(X, 3)
-    assert labels.shape == (300, 3) and np.array_equal(labels[:, 0], model.predict(X))
+    assert labels.shape == (300, 3)
+    assert np.array_equal(labels[:, 0], model.predict(X))
     full = model.decision_function(X)
     assert np.array_equal(np.sort(full, axis=1)[:, ::-1][:, :3], scores)
     assert np.array_equal(model.decision_function(X, ["c", "a"]), full[:, [2, 0]])
@@ -111,7 +118,8 @@ def test_model_files_are_mapped_and_give_the_same_answers(tmp_path, classes):
     model = ExtremeClassifier().fit(X, [classes[labels].tolist() for labels in y])
     model.save(tmp_path / "model.fgx")
     again = ExtremeClassifier.load(tmp_path / "model.fgx")
-    assert isinstance(again.model_, SparseModel) and not again.model_.weights.value.flags.writeable
+    assert isinstance(again.model_, SparseModel)
+    assert not again.model_.weights.value.flags.writeable
     for a, b in zip(model.predict_topk(X), again.predict_topk(X), strict=True):
         assert np.array_equal(a, b)
     assert again.evaluate(X, model.predict(X)) == model.evaluate(X, model.predict(X))
@@ -131,12 +139,9 @@ def test_damaged_model_files(tmp_path):
             ExtremeClassifier.load(path)
     for at in rng.integers(0, len(content), 300):  # either noticed, or harmless
         path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
-        try:
-            ExtremeClassifier.load(path).predict_topk(X)
-        except (FormatError, DataError, SettingsError) as error:
-            assert str(error)
-        except Exception as error:
-            assert "damaged" in str(error), repr(error)
+        with suppress(FginferError):
+            labels, _ = ExtremeClassifier.load(path).predict_topk(X)
+            assert labels.shape == (60, 5)
     with pytest.raises(FormatError, match="No such file"):
         ExtremeClassifier.load(tmp_path / "missing")
 
@@ -165,7 +170,8 @@ def test_a_time_limit_keeps_what_there_is(solver, tmp_path):
     X, y = random_problem(5, n=150, d=80, k=25)
     path = tmp_path / "run"
     cut = ExtremeClassifier(solver, C=1.0, tol=1e-4, time_limit=0.0, checkpoint=path).fit(X, y)
-    assert cut.status_ == "time_limit" and cut.predict_topk(X, 2)[0].shape == (150, 2)
+    assert cut.status_ == "time_limit"
+    assert cut.predict_topk(X, 2)[0].shape == (150, 2)
     if solver == "ppd-sparse":
         assert cut.n_trained_ < 25
     on = ExtremeClassifier(solver, C=1.0, tol=1e-4, checkpoint=path).fit(X, y)
@@ -192,8 +198,9 @@ def test_a_torn_journal_loses_its_last_record_only(tmp_path):
 KILLED = """
     from tests.extreme.problems import random_problem
     from fginfer.extreme import ExtremeClassifier
-    X, y = random_problem(6, n=1000, d=200, k=300, density=0.1)
-    ExtremeClassifier({solver!r}, C=1.0, tol=1e-7, max_iter=400, checkpoint={path!r}, checkpoint_interval=0.01).fit(X, y)
+    X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
+    run = dict(C=1.0, tol=1e-7, max_iter=400, checkpoint={path!r}, checkpoint_interval=0.01)
+    ExtremeClassifier({solver!r}, **run).fit(X, y)
 """
 
 
@@ -206,7 +213,7 @@ def test_kill_and_resume(solver, max_iter, tmp_path):
         time.sleep(0.001)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    X, y = random_problem(6, n=1000, d=200, k=300, density=0.1)
+    X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
     settings = {"solver": solver, "C": 1.0, "tol": 1e-7, "max_iter": max_iter}
     on = ExtremeClassifier(**settings, checkpoint=path).fit(X, y)
     assert on.n_iter_ <= max_iter
@@ -221,7 +228,9 @@ def test_the_search_chooses_on_held_out_rows(solver):
     X, y = random_problem(8, n=300, d=60, k=8, density=0.3)
     model = ExtremeClassifierCV(solver, unit_rows=False, max_iter=30).fit(X, y)
     tried = model.results_
-    assert len(tried) == 7 and model.C_ in {r["C"] for r in tried} and model.lam_ in {r["lam"] for r in tried}
+    assert len(tried) == 7
+    assert model.C_ in {r["C"] for r in tried}
+    assert model.lam_ in {r["lam"] for r in tried}
     best = max(tried, key=lambda r: (r["mean"], -r["weights"]))
     assert (model.C_, model.lam_) == (best["C"], best["lam"])
     assert model.evaluate(X, y)["p@1"] > 0.8
@@ -234,7 +243,8 @@ def test_the_grid_fits_the_scale_of_the_rows():
     X, y = random_problem(8, n=200, d=60, k=8, density=0.3)
     one = ExtremeClassifierCV(unit_rows=False).fit(X, y)
     ten = ExtremeClassifierCV(unit_rows=False).fit(X * 8, y)
-    assert ten.C_ * 64 == pytest.approx(one.C_) and ten.lam_ * 8 == pytest.approx(one.lam_)
+    assert pytest.approx(one.C_) == ten.C_ * 64
+    assert ten.lam_ * 8 == pytest.approx(one.lam_)
     for a, b in zip(one.results_, ten.results_, strict=True):
         assert a["p@1"] == b["p@1"]
 
