@@ -8,6 +8,7 @@
  *     FGI_ASK_VALUE:     fgi_optimiser_answer(o, loss at q.w)
  *     FGI_ASK_GRADIENT:  write d loss / d w[q.set[k]] into q.gradient[k], k < q.n (q.set NULL: all coordinates), then
  *                        fgi_optimiser_answer(o, 0)
+ *     FGI_ASK_CURVATURE: the same with an estimate of d^2 loss / d w^2, only with settings.curvature
  *     FGI_ASK_NOTHING:   it is over, fgi_optimiser_get_info says why
  *
  * A gradient is always asked for at the point of the last value: what a forward pass left behind may be used. A value
@@ -27,14 +28,16 @@
 
 typedef enum fgi_optimise_method { FGI_PROXQN = 0, FGI_OWLQN = 1, FGI_PROXGRAD = 2 } fgi_optimise_method;
 
-typedef enum fgi_ask { FGI_ASK_NOTHING = 0, FGI_ASK_VALUE = 1, FGI_ASK_GRADIENT = 2 } fgi_ask;
+typedef enum fgi_ask { FGI_ASK_NOTHING = 0, FGI_ASK_VALUE = 1, FGI_ASK_GRADIENT = 2, FGI_ASK_CURVATURE = 3 } fgi_ask;
 
 typedef struct fgi_optimise_settings {
     int32_t method;    /* fgi_optimise_method */
     int32_t memory;    /* pairs that L-BFGS keeps; 1 to 100, the paper has 10 */
     int32_t max_inner; /* proxqn: most passes of coordinate descent over the working set; >= 1, the paper has 10 */
     int32_t shrink;    /* proxqn: 0 works on all coordinates always */
-    double l1, l2;     /* >= 0 */
+    int32_t
+        curvature;  /* proxqn: 1 asks, once an epoch, for second derivatives to begin the model with; 0: all the same */
+    double l1, l2;  /* >= 0 */
     double tol;     /* done when the largest |minimum-norm subgradient| is this fraction of what it was at w = start */
     double samples; /* proxqn: N of the shrinking rule, a coordinate at zero stays while |g| > l1 - M / N; >= 1 */
     uint64_t seed;  /* proxqn: order of the coordinates */
@@ -57,10 +60,10 @@ typedef struct fgi_optimise_info {
 
 typedef struct fgi_request {
     int32_t ask;        /* fgi_ask */
-    int64_t n;          /* coordinates wanted */
-    const int64_t *set; /* which, ascending; NULL: 0 .. n-1 */
+    int64_t n;          /* gradient: coordinates wanted; value: coordinates that may be non-zero */
+    const int64_t *set; /* which, ascending; NULL: all, 0 .. n-1 */
     const double *w;    /* dimension doubles, valid until the answer */
-    double *gradient;   /* n doubles, to be filled */
+    double *gradient;   /* n doubles, to be filled: with a gradient, or a curvature */
 } fgi_request;
 
 typedef struct fgi_optimiser fgi_optimiser;

@@ -96,7 +96,7 @@ static fgi_rc check_edges(const fgi_learn_data *d, int64_t tokens, fgi_error *er
     return FGI_OK;
 }
 
-static fgi_rc check_data(const fgi_learn_data *d, fgi_error *err) {
+fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err) {
     if (d->kind < FGI_LEARN_LABELS || d->kind > FGI_LEARN_SETS)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown kind of problem");
     if (d->n_examples < 1 || d->n_examples > INT32_MAX)
@@ -153,20 +153,20 @@ static int order_forest(const fgi_learn_data *d, int64_t i, fgi_forest_node *out
     return done == n;
 }
 
-static fgi_rc build_forests(fgi_learner *L) {
-    const fgi_learn_data *d = &L->data;
-    int64_t tokens = d->token_begin[d->n_examples], most_edges = 1;
+fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, int *are_forests) {
+    int64_t tokens = d->token_begin[d->n_examples], most_edges = 1, most_tokens = 1;
     for (int64_t i = 0; i < d->n_examples; i++) {
-        int64_t m = d->edge_begin[i + 1] - d->edge_begin[i];
+        int64_t m = d->edge_begin[i + 1] - d->edge_begin[i], n = d->token_begin[i + 1] - d->token_begin[i];
         if (m > most_edges) most_edges = m;
+        if (n > most_tokens) most_tokens = n;
     }
-    L->forest = fgi_calloc(tokens, sizeof *L->forest);
-    int32_t *degree = fgi_alloc(L->max_tokens, sizeof *degree), *head = fgi_alloc(L->max_tokens, sizeof *head);
+    *out = fgi_calloc(tokens, sizeof **out);
+    int32_t *degree = fgi_alloc(most_tokens, sizeof *degree), *head = fgi_alloc(most_tokens, sizeof *head);
     int32_t *link = fgi_alloc(2 * most_edges, sizeof *link);
     uint8_t *used = fgi_alloc(most_edges, 1);
-    fgi_rc rc = L->forest && degree && head && link && used ? FGI_OK : FGI_NO_MEMORY;
-    for (int64_t i = 0; rc == FGI_OK && i < d->n_examples && L->decodes; i++)
-        L->decodes = order_forest(d, i, L->forest + d->token_begin[i], degree, head, link, used);
+    fgi_rc rc = *out && degree && head && link && used ? FGI_OK : FGI_NO_MEMORY;
+    for (int64_t i = 0; rc == FGI_OK && i < d->n_examples && *are_forests; i++)
+        *are_forests = order_forest(d, i, *out + d->token_begin[i], degree, head, link, used);
     free(degree), free(head), free(link), free(used);
     return rc;
 }
@@ -194,7 +194,7 @@ static int measure(fgi_learner *L) {
 fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner **out, fgi_error *err) {
     *out = NULL;
     if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be at least 1");
-    fgi_rc rc = check_data(data, err);
+    fgi_rc rc = fgi_learn_check_data(data, err);
     if (rc != FGI_OK) return rc;
     fgi_learner *L = fgi_calloc(1, sizeof *L);
     if (!L) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -219,7 +219,8 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
             rc = FGI_NO_MEMORY;
         for (int64_t i = 0; rc == FGI_OK && i < n; i++) L->gaps[i] = INFINITY;
     }
-    if (rc == FGI_OK && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST) rc = build_forests(L);
+    if (rc == FGI_OK && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST)
+        rc = fgi_learn_build_forests(data, &L->forest, &L->decodes);
     if (rc == FGI_OK && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double))))
         rc = FGI_NO_MEMORY;
     for (int k = 0; rc == FGI_OK && k < threads; k++) rc = fgi_learn_scratch_init(L, &L->scratch[k]);

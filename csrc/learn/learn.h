@@ -100,6 +100,11 @@ static inline void fgi_learn_shift(fgi_learner *L, int64_t at, double x) {
     if (L->average != 0.0) L->sum[at] += L->average * x;
 }
 
+/* learn/data.c: ranges, order and finiteness of everything that was passed; the elimination orders of all edge lists,
+ * *are_forests becomes 0 if one has a cycle. */
+fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err);
+fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, int *are_forests);
+
 /* learn/psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact,
  * n_index. */
 typedef struct fgi_learn_term {

@@ -2,6 +2,7 @@
 #ifndef FGI_VITERBI_H
 #define FGI_VITERBI_H
 #include "fginfer_learn.h"
+#include "oracle/forest.h"
 
 /* Chosen once per learner; both versions give the same bits. */
 typedef struct fgi_learn_kernels {
@@ -12,13 +13,5 @@ typedef struct fgi_learn_kernels {
 } fgi_learn_kernels;
 
 fgi_learn_kernels fgi_learn_kernels_choose(void);
-
-/* One node of a forest in elimination order: every node comes before its parent. */
-typedef struct fgi_forest_node {
-    int32_t token;
-    int32_t parent;     /* token; -1 for a root */
-    int32_t edge;       /* index of the edge to the parent inside the example */
-    int32_t transposed; /* the edge is (parent, token): its table is indexed [parent][token] */
-} fgi_forest_node;
 
 #endif

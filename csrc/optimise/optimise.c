@@ -4,7 +4,7 @@
 
 void fgi_want_value(fgi_optimiser *o, int64_t phase) {
     o->phase = phase;
-    o->request = (fgi_request){FGI_ASK_VALUE, 0, NULL, o->w, NULL};
+    o->request = (fgi_request){FGI_ASK_VALUE, o->d, NULL, o->w, NULL};
 }
 
 void fgi_want_gradient(fgi_optimiser *o, int64_t phase, const int64_t *set, int64_t n, double *into) {
@@ -95,7 +95,7 @@ void fgi_optimiser_ask(const fgi_optimiser *o, fgi_request *request) { *request 
 fgi_rc fgi_optimiser_answer(fgi_optimiser *o, double value, fgi_error *err) {
     if (o->request.ask == FGI_ASK_NOTHING) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "nothing was asked");
     if (o->request.ask == FGI_ASK_VALUE) o->info.values++;
-    else o->info.gradients++, o->info.coordinates += o->request.n;
+    else if (o->request.ask == FGI_ASK_GRADIENT) o->info.gradients++, o->info.coordinates += o->request.n;
     const fgi_rc rc = o->ops->answer(o, value);
     if (rc == FGI_OK) return rc;
     fgi_finish(o, FGI_CONVERGED);
@@ -137,7 +137,7 @@ void fgi_walk_size(fgi_walk *v, int64_t *size, int64_t limit) {
 
 static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
     int64_t ask = o->request.ask, status = o->info.status, rng = (int64_t)o->rng.state, full = o->info.full;
-    fgi_walk_size(v, &ask, FGI_ASK_GRADIENT);
+    fgi_walk_size(v, &ask, FGI_ASK_CURVATURE);
     fgi_walk_size(v, &status, FGI_INFEASIBLE);
     fgi_walk_size(v, &full, 1);
     fgi_walk_ints(v, &rng, 1);
@@ -155,8 +155,11 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
         o->info.full = (int32_t)full;
     }
     const fgi_rc rc = o->ops->walk(o, v); /* restores the question, too */
-    if (rc == FGI_OK && !v->failed && v->mode == FGI_WALK_READ && ask == FGI_ASK_NOTHING)
-        fgi_finish(o, (fgi_status)status);
+    if (rc != FGI_OK || v->failed || v->mode != FGI_WALK_READ || ask != FGI_ASK_NOTHING) return rc;
+    if (status == FGI_OPTIMAL && o->info.violation > o->s.tol * o->info.first_violation) {
+        o->info.status = FGI_RUNNING; /* it was done, for a larger tol */
+        fgi_want_value(o, FGI_FIRST_PHASE);
+    } else fgi_finish(o, (fgi_status)status);
     return rc;
 }
 

@@ -41,6 +41,9 @@ struct fgi_optimiser {
     void *method;
 };
 
+/* In all methods: the loss at a point from which nothing is known. */
+#define FGI_FIRST_PHASE 1
+
 static inline double fgi_soft(double x, double t) { return x > t ? x - t : x < -t ? x + t : 0.0; }
 
 /* The derivative of f nearest to zero at a coordinate with weight w and smooth gradient g. */

@@ -3,7 +3,7 @@
 #include "optimise/optimise.h"
 #include <string.h>
 
-enum { FIRST_VALUE = 1, FIRST_GRADIENT, TRIAL_VALUE, TRIAL_GRADIENT };
+enum { FIRST_VALUE = FGI_FIRST_PHASE, FIRST_GRADIENT, TRIAL_VALUE, TRIAL_GRADIENT };
 
 #define SIGMA 1e-4
 #define BETA 0.5
@@ -141,6 +141,7 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
         o->info.loss = value;
         o->info.objective = fgi_objective(o, value);
         if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
+        o->info.nonzeros = 0;
         for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
         o->info.working_set = o->d;
         fgi_want_gradient(o, FIRST_GRADIENT, NULL, o->d, o->whole);

@@ -4,7 +4,7 @@
 #include "optimise/optimise.h"
 #include <string.h>
 
-enum { FIRST_VALUE = 1, FIRST_GRADIENT, AHEAD_VALUE, AHEAD_GRADIENT, STEP_VALUE, CHECK_GRADIENT };
+enum { FIRST_VALUE = FGI_FIRST_PHASE, FIRST_GRADIENT, AHEAD_VALUE, AHEAD_GRADIENT, STEP_VALUE, CHECK_GRADIENT };
 
 typedef struct proxgrad {
     double *x, *v, *g; /* the last iterate; the point ahead; the gradient there */
@@ -101,6 +101,7 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
         o->info.loss = value;
         o->info.objective = fgi_objective(o, value);
         if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
+        o->info.nonzeros = 0;
         for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
         o->info.working_set = o->d;
         p->ahead = value + smooth_penalty(o);

@@ -23,13 +23,15 @@ _STATUS = {lib.FGI_RUNNING: "running", lib.FGI_OPTIMAL: "converged", lib.FGI_CON
 
 @dataclass(frozen=True)
 class Question:
-    """What the optimiser needs next: the loss at `w` (`value`), or its gradient there, on the coordinates `where`
-    (None: all of them), written into `gradient`. Both are the optimiser's memory, good until the answer."""
+    """What the optimiser needs next: the loss at `w` (`value`), which is zero outside of `where` (None: nowhere for
+    sure); or its gradient there (`curvature`: second derivatives) on `where`, to be written into `gradient`. These
+    arrays are the optimiser's memory, good until the answer."""
 
     value: bool
     w: Reals
     where: NDArray[np.int64] | None = None
     gradient: Reals | None = None
+    curvature: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Optimiser:
 
     method : "proxqn" (few gradients on all coordinates, sparse iterates), "owlqn" (with l1=0: L-BFGS), "proxgrad".
     tol : ends when the largest violation of optimality is this fraction of the first one.
+    curvature : also asks for (estimates of) second derivatives, once an epoch; they make a better model (proxqn).
     samples : terms of the loss, about; the more there are, the sooner a coordinate at zero is left alone (proxqn).
 
     >>> import numpy as np
@@ -82,6 +85,7 @@ class Optimiser:
         memory: int = 10,
         max_inner: int = 10,
         shrink: bool = True,
+        curvature: bool = False,
         samples: float = 1.0,
         seed: int = 0,
         start: ArrayLike | None = None,
@@ -90,6 +94,7 @@ class Optimiser:
             raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
         s = ffi.new("fgi_optimise_settings *")
         s.method, s.memory, s.max_inner, s.shrink = METHODS[method], memory, max_inner, shrink
+        s.curvature = curvature
         s.l1, s.l2, s.tol, s.samples, s.seed = l1, l2, tol, samples, seed
         begin = None if start is None else np.ascontiguousarray(start, np.float64)
         if begin is not None and begin.shape != (dimension,):
@@ -113,10 +118,12 @@ class Optimiser:
             return None
         w = borrowed(self._handle, q.w, self.dimension, np.float64)
         if q.ask == lib.FGI_ASK_VALUE:
-            return Question(True, w)
-        where = None if q.set == ffi.NULL else borrowed(self._handle, q.set, q.n, np.int64)
+            return Question(True, w, self._where(q))
         room = np.frombuffer(ffi.buffer(q.gradient, q.n * 8), np.float64) if q.n else np.zeros(0)
-        return Question(False, w, where, room)
+        return Question(False, w, self._where(q), room, q.ask == lib.FGI_ASK_CURVATURE)
+
+    def _where(self, q: Any) -> NDArray[np.int64] | None:
+        return None if q.set == ffi.NULL else borrowed(self._handle, q.set, q.n, np.int64)
 
     def answer(self, value: float = 0.0) -> None:
         """Goes on: with the loss asked for, or after the gradient has been written."""

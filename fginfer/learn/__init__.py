@@ -1,8 +1,10 @@
-"""Structured learning: large-margin training of sequence, graph, multilabel and multiclass models.
+"""Structured learning: large-margin training and conditional random fields.
 
     from fginfer.learn import StructuredSVM
     model = StructuredSVM(model="chain", C=0.1).fit(X, y)      # X: list of (T_i, d) arrays, y: list of T_i labels
     model.predict(X_new)
+    crf = ChainCRF(l1=1.0).fit(X, y)                           # also tokens as dicts of named features
+    crf.predict_proba(X_new)
 
 Needs the extra ``learn`` (scikit-learn, joblib).
 """
@@ -12,6 +14,7 @@ try:
 except ImportError as error:  # say what to do, and keep the cause
     raise ImportError('fginfer.learn needs scikit-learn: pip install "fginfer[learn]"') from error
 
+from fginfer.learn.crf import ChainCRF, CrfPath, GraphCRF, HierarchicalCRF, crf_path
 from fginfer.learn.data.examples import Choices, Example
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.kernel import KernelStructuredSVM
@@ -20,8 +23,12 @@ from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.run.loop import LearnPoint
 
 __all__ = [
+    "ChainCRF",
     "Choices",
+    "CrfPath",
     "Example",
+    "GraphCRF",
+    "HierarchicalCRF",
     "KernelStructuredSVM",
     "LearnPoint",
     "Learner",
@@ -29,4 +36,5 @@ __all__ = [
     "MatchingOracle",
     "Oracle",
     "StructuredSVM",
+    "crf_path",
 ]

@@ -290,7 +290,9 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if header["kind"] != cls.kind:
             raise DataError(f"its kind is {header['kind']}, not {cls.kind}")
         known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._get_param_names()}
-        model = cls(**{**known, **given}, loss=arrays.get("loss"))
+        if "loss" in arrays:
+            known["loss"] = arrays["loss"]
+        model = cls(**{**known, **given})
         model._check_settings()
         for name in _SAVED:
             setattr(model, f"{name}_", header[name])

@@ -34,6 +34,14 @@ def check_settings(estimator: Any) -> None:
         raise SettingsError(f"model must be one of {', '.join(e.models)}, not {e.model!r}")
     if e.solver not in SOLVERS:
         raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {e.solver!r}")
+    if e.oracle is not None and not callable(getattr(e.oracle, "answer", None)):
+        raise SettingsError(f"an oracle has a method answer(learner, weights, example, loss), {e.oracle!r} has none")
+    check_common_settings(e)
+
+
+def check_common_settings(estimator: Any) -> None:
+    """The parameters that all trained models have."""
+    e = estimator
     for name, whole, least in (
         ("C", False, None), ("tol", False, 0), ("max_iter", True, 1), ("batch_size", True, 1), ("eval_every", True, 0),
         ("checkpoint_interval", False, 0),
@@ -54,8 +62,6 @@ def check_settings(estimator: Any) -> None:
         raise SettingsError(f"verbose must be 0, 1 or 2, not {e.verbose!r}")
     if e.callback is not None and not callable(e.callback):
         raise SettingsError(f"callback must be a function of a LearnPoint, not {e.callback!r}")
-    if e.oracle is not None and not callable(getattr(e.oracle, "answer", None)):
-        raise SettingsError(f"an oracle has a method answer(learner, weights, example, loss), {e.oracle!r} has none")
     if e.checkpoint is not None:
         if not isinstance(e.checkpoint, (str, os.PathLike)):
             raise SettingsError(f"checkpoint must be a path, not {e.checkpoint!r}")
@@ -78,7 +84,7 @@ def check_fitted_shapes(estimator: Any, width: int) -> None:
         raise DataError("its kind of edges or labels is unknown")
     size, k = width, len(classes)
     if e.model not in CHOICE_MODELS:
-        size = width * k
+        size = width * getattr(e, "n_columns_", k)  # a taxonomy has more weights than labels
         if e.pairwise and e.model != "multiclass":
             size += k * k * (1 if e.model == "multilabel" else e.n_edge_features_)
     if weights.dtype != np.float64 or weights.shape != (size,) or not np.isfinite(weights).all():

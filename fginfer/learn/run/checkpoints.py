@@ -27,7 +27,7 @@ class Checkpoints:
         self._mark = ""
         if self.path is None and not estimator.warm_start:
             return
-        settings = {name: getattr(estimator, name) for name in _SETTINGS}
+        settings = {name: getattr(estimator, name) for name in getattr(estimator, "run_settings", _SETTINGS)}
         self._mark = storage.fingerprint(data, {**settings, "seed": seed, "oracle": type(oracle).__name__})
         saved = getattr(estimator, "_last_run", None)
         if self.path is not None and os.path.exists(self.path):

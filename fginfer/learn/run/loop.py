@@ -113,7 +113,8 @@ def drive(
 ) -> tuple[str, list[LearnPoint]]:
     """Runs a solver to its end: (status, trace).
 
-    status: converged, iteration_limit, time_limit, stopped (by the callback) or interrupted (Ctrl-C). The time limit
+    status: converged, stalled (no step helps any more), iteration_limit, time_limit, stopped (by the callback) or
+    interrupted (Ctrl-C). The time limit
     counts everything since `begin` (default: now) and what was spent before a resume. Where it can, the run ends early
     enough to measure what it has reached; the last point of the trace then has it.
     """
@@ -205,6 +206,8 @@ class _Run:
         stop = self.callback is not None and self.callback(self.trace[-1])
         if self._reached(measured.gap):
             return "converged"
+        if getattr(self.solver, "stalled", False):
+            return "stalled"
         return "" if not stop else self._end("stopped") if self._cost() <= 0.1 * self.done.seconds else "stopped"
 
     def _reached(self, gap: float | None) -> bool:

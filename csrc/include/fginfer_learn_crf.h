@@ -1,0 +1,57 @@
+/*
+ * fginfer_learn_crf.h - conditional random fields: the negative log-likelihood and its gradient on any set of
+ * coordinates.
+ *
+ *     loss(w) = - sum_i weight_i log P_w(y_i | x_i),   P_w(y | x) = exp <w, phi(x, y)> / Z(x)
+ *
+ * Data and weights are those of fginfer_learn.h (FGI_LEARN_LABELS). Chains and forests are summed exactly. Graphs with
+ * cycles take the pseudo-likelihood, the product of P(y_t | neighbours of t as in the truth, x), if the settings say
+ * so. A taxonomy gives every inner node a weight vector of its own, beside those of the labels: a label's score is
+ * the sum over its path. Inner nodes come first, node n_inner + y is label y, and w[f * (n_inner + K) + node].
+ *
+ * The data are borrowed, as in fginfer_learn.h. The layout of marginals ("cells"): K of every token, or one of every
+ * candidate.
+ */
+#ifndef FGINFER_LEARN_CRF_H
+#define FGINFER_LEARN_CRF_H
+#include "fginfer_learn.h"
+
+typedef struct fgi_crf_settings {
+    int32_t threads; /* >= 1; results do not depend on it */
+    int32_t pseudo;  /* 1: pseudo-likelihood, whatever the graph */
+    int64_t memory;  /* bytes for marginals between a value and its gradient; beyond that they are computed again */
+    int32_t n_inner; /* inner nodes of the taxonomy; 0: none */
+    const int32_t *parent; /* n_inner + K: an inner node before the node itself, or -1; copied */
+    const double *weight;  /* n_examples, finite and not negative; NULL: 1; copied */
+} fgi_crf_settings;
+
+typedef struct fgi_crf_info {
+    int64_t passes;      /* examples summed over, in all, divided by their number */
+    int64_t touched;     /* unary and pairwise entries read by sums */
+    int64_t derivatives; /* partial derivatives computed */
+    int64_t memory;      /* bytes held */
+    int32_t kept;        /* 1: a gradient uses what its value left */
+} fgi_crf_info;
+
+typedef struct fgi_crf fgi_crf;
+
+/* FGI_UNSUPPORTED: a graph has a cycle and pseudo is 0. */
+fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi_crf **out, fgi_error *err);
+void fgi_crf_free(fgi_crf *c);
+int64_t fgi_crf_dimension(const fgi_crf *c);
+int64_t fgi_crf_cells(const fgi_crf *c);
+void fgi_crf_get_info(const fgi_crf *c, fgi_crf_info *info);
+/* The loss at w, which is zero outside support[0 .. n) (ascending; NULL: anywhere). */
+fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err);
+/* gradient[k] = d loss / d w[set[k]] (NULL: all coordinates) at the w of the last value, which must not have changed.
+ * */
+fgi_rc fgi_crf_gradient(fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *gradient, fgi_error *err);
+/* The same with an estimate of the second derivatives: sums of x^2 P (1 - P), without what tokens do to each other. */
+fgi_rc fgi_crf_curvature(fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *curvature, fgi_error *err);
+/* log Z of every example, the score of its truth, the marginal probability of every cell, and of every pair of labels
+ * on every edge (edges x K x K, zeros on entry; each may be NULL). The
+ * truth's score is what `truth` of the data says. Undoes the last value. */
+fgi_rc fgi_crf_marginals(
+    fgi_crf *c, const double *w, double *log_z, double *truth_score, double *marginals, double *pairs, fgi_error *err);
+
+#endif

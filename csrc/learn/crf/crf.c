@@ -1,0 +1,242 @@
+/* learn/crf/crf.c - the loss, its gradient on a set of coordinates, and marginals.
+ *
+ * A value fills scores and sums upward, block by block of examples. Its gradient goes on from there: down, which leaves
+ * marginal minus truth in every cell, then along the features asked for, each over the tokens that have it. Results of
+ * blocks and units are added in their order, so the number of threads changes nothing. */
+#include <string.h>
+#include "learn/crf/crf.h"
+
+typedef struct job { /* what the threads share during one call */
+    fgi_crf *c;
+    const double *w;
+    int64_t span;
+    double *log_z, *truth_score, *pairs;
+    const int64_t *set; /* gradient; NULL: all */
+    double *gradient;
+    int square;       /* curvatures instead */
+    int64_t from, to; /* tokens of the span */
+    const double *token_weight;
+} job;
+
+/* Cells and messages of a block: its place in the span, or the thread's own. */
+static double *cells_of(const job *j, crf_worker *k, int64_t block) {
+    const fgi_crf *c = j->c;
+    if (j->span < 0) return k->cells;
+    return c->span_cells + crf_cell(c, c->data.token_begin[c->block[block]]) -
+        crf_cell(c, c->data.token_begin[c->block[c->span[j->span]]]);
+}
+static double *messages_of(const job *j, crf_worker *k, int64_t block) {
+    const fgi_crf *c = j->c;
+    if (!c->messages) return NULL;
+    if (j->span < 0) return k->messages;
+    return c->span_messages + crf_message(c, c->data.token_begin[c->block[block]]) -
+        crf_message(c, c->data.token_begin[c->block[c->span[j->span]]]);
+}
+
+static void block_up(const job *j, int64_t block, crf_worker *k) {
+    fgi_crf *c = j->c;
+    const int64_t first = c->block[block], last = c->block[block + 1];
+    double *cells = cells_of(j, k, block), *messages = messages_of(j, k, block);
+    fgi_sum loss = {0};
+    k->w = j->w;
+    crf_fill_scores(c, j->w, first, last, cells);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[first];
+        double truth, *own = cells + crf_cell(c, token) - crf_cell(c, zero);
+        double *up = messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL;
+        const double log_z = crf_example_up(k, i, own, up, &truth);
+        fgi_sum_add(&loss, (c->weight ? c->weight[i] : 1.0) * (log_z - truth));
+        if (j->log_z) j->log_z[i] = log_z;
+        if (j->truth_score) j->truth_score[i] = truth;
+    }
+    c->block_loss[block] = fgi_sum_value(&loss);
+}
+
+static void blocks_up(void *context, int64_t begin, int64_t end, int worker) {
+    const job *j = context;
+    const int64_t base = j->span < 0 ? 0 : j->c->span[j->span];
+    for (int64_t b = begin; b < end; b++) block_up(j, base + b, &j->c->workers[worker]);
+}
+
+static void run_up(job *j) {
+    fgi_crf *c = j->c;
+    const int64_t n = j->span < 0 ? c->n_blocks : c->span[j->span + 1] - c->span[j->span];
+    fgi_pool_run(c->pool, n, 1, blocks_up, j);
+}
+
+/* ---- value ----------------------------------------------------------------------------------------------------- */
+
+fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err) {
+    if (!crf_pattern_set(c, &c->support, w, support, n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    crf_load_tables(c, w);
+    job j = {.c = c, .w = w, .span = c->n_spans == 1 ? 0 : -1};
+    run_up(&j);
+    c->went_down = 0;
+    fgi_sum total = {0};
+    for (int64_t b = 0; b < c->n_blocks; b++) fgi_sum_add(&total, c->block_loss[b]);
+    *loss = fgi_sum_value(&total);
+    c->info.passes++;
+    return FGI_OK;
+}
+
+/* ---- gradient -------------------------------------------------------------------------------------------------- */
+
+static void unit_down(const job *j, int64_t unit, crf_worker *k) {
+    fgi_crf *c = j->c;
+    const int64_t pairs = crf_pair_size(c);
+    int64_t from = c->unit[unit], to = c->unit[unit + 1];
+    if (from < c->span[j->span]) from = c->span[j->span];
+    if (to > c->span[j->span + 1]) to = c->span[j->span + 1];
+    k->w = j->w;
+    for (int64_t b = from; b < to; b++) {
+        double *cells = cells_of(j, k, b), *messages = messages_of(j, k, b);
+        for (int64_t i = c->block[b]; i < c->block[b + 1]; i++) {
+            const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[c->block[b]];
+            crf_example_down(k, i, cells + crf_cell(c, token) - crf_cell(c, zero),
+                messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL,
+                c->pair_scaled + unit * pairs, c->pair_direct + unit * pairs);
+        }
+    }
+}
+
+static void units_down(void *context, int64_t begin, int64_t end, int worker) {
+    const job *j = context;
+    for (int64_t u = begin; u < end; u++) unit_down(j, u, &j->c->workers[worker]);
+}
+
+static inline double spread(double r, double weight) { /* of a residual: weight * P (1 - P) */
+    return weight > 0 ? fabs(r) * (1 - fabs(r) / weight) : 0.0;
+}
+
+/* What a token's cells add to the sums over its features: x * cell, or x^2 P (1 - P). */
+static void add_token(const job *j, int64_t t, double x, const int32_t *columns, int64_t n, double *out) {
+    const fgi_crf *c = j->c;
+    const int64_t width = c->columns;
+    const double *own = c->span_cells + crf_cell(c, t) - crf_cell(c, j->from);
+    const double weight = j->token_weight ? j->token_weight[t] : 1.0;
+    const int32_t *list = c->cell ? c->data.choice + c->cell[t] : NULL;
+    const int64_t cells = list ? c->cell[t + 1] - c->cell[t] : width;
+    if (columns && !j->square)
+        for (int64_t k = 0; k < n; k++) out[k] += x * own[columns[k]];
+    else if (columns)
+        for (int64_t k = 0; k < n; k++) out[k] += x * x * spread(own[columns[k]], weight);
+    else if (j->square)
+        for (int64_t a = 0; a < cells; a++) out[list ? list[a] : a] += x * x * spread(own[a], weight);
+    else if (list)
+        for (int64_t a = 0; a < cells; a++) out[list[a]] += x * own[a];
+    else c->kernels->axpy(width, x, own, out);
+}
+
+/* out[i] += sum over the feature's tokens in the span, for its columns (NULL: all). */
+static void add_feature(const job *j, int64_t f, const int32_t *columns, int64_t n, double *out, double *row) {
+    const fgi_crf *c = j->c;
+    int64_t i = c->column_begin[f];
+    const int64_t end = c->column_begin[f + 1];
+    while (i < end && c->column_token[i] < j->from) i++;
+    if (i == end || c->column_token[i] >= j->to) return;
+    const int picked = columns && (3 * n > c->columns || c->cell); /* all columns, then those that are wanted */
+    if (picked) memset(row, 0, (size_t)c->columns * sizeof(double));
+    for (; i < end && c->column_token[i] < j->to; i++)
+        add_token(j, c->column_token[i], c->column_value ? c->column_value[i] : 1.0, picked ? NULL : columns, n,
+            picked ? row : out);
+    for (int64_t k = 0; picked && k < n; k++) out[k] += row[columns[k]];
+}
+
+static void features(void *context, int64_t begin, int64_t end, int worker) {
+    const job *j = context;
+    const fgi_crf *c = j->c;
+    const crf_pattern *p = &c->wanted;
+    double *row = c->workers[worker].row;
+    for (int64_t k = begin; k < end; k++)
+        if (j->set)
+            add_feature(j, p->features[k], p->columns + p->begin[k], p->begin[k + 1] - p->begin[k],
+                j->gradient + p->begin[k], row);
+        else add_feature(j, k, NULL, c->columns, j->gradient + k * c->columns, row);
+}
+
+static double pair_derivative(const fgi_crf *c, int64_t at, int curvature) { /* at: place in the tables */
+    const int64_t pairs = crf_pair_size(c), square = (int64_t)c->data.n_labels * c->data.n_labels;
+    double scaled = 0, direct = 0;
+    for (int64_t u = 0; u < c->n_units; u++) {
+        scaled += c->pair_scaled[u * pairs + at];
+        direct += c->pair_direct[u * pairs + at];
+    }
+    if (c->table) direct += scaled * c->table[at / square].exp[at % square];
+    /* the residuals of pseudo-likelihood have had the truth taken away, twice an edge; a curvature is close to the
+     * expected number of pairs */
+    if (curvature) return fgi_larger(direct + (c->pseudo ? 2 * c->pair_truth[at] : 0.0), 0.0);
+    return c->pseudo ? direct : direct - c->pair_truth[at];
+}
+
+static fgi_rc derivatives(
+    fgi_crf *c, const double *w, const int64_t *set, int64_t n, int square, double *out, fgi_error *err) {
+    if (set && !crf_pattern_set(c, &c->wanted, NULL, set, n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!set) n = c->dimension;
+    const int64_t unary = set ? c->wanted.first_pair : c->unary, pairs = crf_pair_size(c);
+    memset(out, 0, (size_t)n * sizeof(double));
+    const int again = c->went_down && c->n_spans == 1; /* a second question at this point */
+    for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
+    job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square, .token_weight = c->token_weight};
+    for (j.span = 0; j.span < c->n_spans; j.span++) {
+        j.from = c->data.token_begin[c->block[c->span[j.span]]];
+        j.to = c->data.token_begin[c->block[c->span[j.span + 1]]];
+        if (c->n_spans > 1) run_up(&j);
+        if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
+        fgi_pool_run(c->pool, set ? c->wanted.n_features : c->data.n_features, 8, features, &j);
+    }
+    c->went_down = 1;
+    for (int64_t k = unary; k < n; k++) out[k] = pair_derivative(c, (set ? set[k] : k) - c->unary, square);
+    c->info.derivatives += n;
+    return FGI_OK;
+}
+
+fgi_rc fgi_crf_gradient(fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *gradient, fgi_error *err) {
+    return derivatives(c, w, set, n, 0, gradient, err);
+}
+
+fgi_rc fgi_crf_curvature(
+    fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *curvature, fgi_error *err) {
+    return derivatives(c, w, set, n, 1, curvature, err);
+}
+
+/* ---- marginals ------------------------------------------------------------------------------------------------- */
+
+static void unit_marginals(void *context, int64_t begin, int64_t end, int worker) {
+    const job *j = context;
+    fgi_crf *c = j->c;
+    crf_worker *k = &c->workers[worker];
+    k->w = j->w;
+    k->pairs = j->pairs;
+    for (int64_t b = c->span[j->span] + begin; b < c->span[j->span] + end; b++) {
+        double *cells = cells_of(j, k, b), *messages = messages_of(j, k, b);
+        for (int64_t i = c->block[b]; i < c->block[b + 1]; i++) {
+            const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[c->block[b]];
+            if (j->log_z[i] == -INFINITY) continue;
+            crf_example_down(k, i, cells + crf_cell(c, token) - crf_cell(c, zero),
+                messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL, NULL, NULL);
+        }
+    }
+    k->pairs = NULL;
+}
+
+fgi_rc fgi_crf_marginals(
+    fgi_crf *c, const double *w, double *log_z, double *truth_score, double *marginals, double *pairs, fgi_error *err) {
+    if (!crf_pattern_set(c, &c->support, w, NULL, 0)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    crf_load_tables(c, w);
+    double *own = log_z ? NULL : fgi_alloc(c->data.n_examples, sizeof(double));
+    if (!log_z && !own) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    job j = {.c = c, .w = w, .log_z = log_z ? log_z : own, .truth_score = truth_score, .pairs = pairs};
+    for (j.span = 0; j.span < c->n_spans; j.span++) {
+        run_up(&j);
+        if (!marginals && !pairs) continue;
+        fgi_pool_run(c->pool, c->span[j.span + 1] - c->span[j.span], 1, unit_marginals, &j);
+        const int64_t from = c->data.token_begin[c->block[c->span[j.span]]];
+        const int64_t to = c->data.token_begin[c->block[c->span[j.span + 1]]];
+        if (marginals)
+            memcpy(marginals + crf_cell(c, from), c->span_cells,
+                (size_t)(crf_cell(c, to) - crf_cell(c, from)) * sizeof(double));
+    }
+    free(own);
+    c->info.passes++;
+    return FGI_OK;
+}

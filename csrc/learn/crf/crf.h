@@ -1,0 +1,118 @@
+/* learn/crf/crf.h - inside of conditional random fields: data by feature, blocks of examples, memory of the sums. */
+#ifndef FGI_CRF_H
+#define FGI_CRF_H
+#include "fginfer_learn_crf.h"
+#include "base/pool.h"
+#include "base/sums.h"
+#include "base/util.h"
+#include "learn/learn.h"
+#include "oracle/forest_sum.h"
+
+/* How the table of an edge is found. */
+typedef enum crf_tables { CRF_NO_EDGES, CRF_ONE_TABLE, CRF_TYPED_TABLES, CRF_MADE_TABLES } crf_tables;
+
+/* Per-thread memory. */
+typedef struct crf_worker {
+    struct fgi_crf *crf;
+    const double *w;
+    int64_t example;          /* being summed */
+    fgi_sum_table made;       /* CRF_MADE_TABLES: of the edge asked for last */
+    double *table_scores;     /* K x K, the scores of `made` */
+    double *row;              /* columns doubles */
+    double *cells, *messages; /* of one block, where nothing is kept */
+    double *pairs;            /* marginals of the edges of all examples, K x K each, are wanted there; NULL: not */
+    int64_t touched;
+} crf_worker;
+
+/* The columns of w in use, feature by feature: those of features[k] are columns[begin[k] .. begin[k+1]). */
+typedef struct crf_pattern {
+    int64_t n_features, room_features, room_columns;
+    int32_t *features;
+    int64_t *begin;
+    int32_t *columns;
+    int64_t first_pair; /* position in the set of the first pairwise coordinate */
+    int32_t *at;        /* n_features of the data: position in features, or -1 */
+    int64_t entries;    /* of the data, in the columns of these features */
+} crf_pattern;
+
+struct fgi_crf {
+    fgi_learn_data data;
+    int64_t columns, n_inner; /* weights of a feature: inner nodes and labels */
+    int64_t dimension, unary; /* weights in all; before the pairwise tables */
+    int64_t tokens, cells;    /* in all; cells of marginals */
+    int64_t max_tokens;
+    int pseudo;
+    int32_t *parent;
+    double *weight;
+    const int64_t *cell;     /* candidates: where a token's cells begin (= choice_begin); NULL: t * columns */
+    int32_t *truth_at;       /* candidates: place of the truth among them */
+    fgi_forest_node *forest; /* NULL: chains */
+    int64_t *message;        /* forests with candidates: where a token's message begins */
+    int64_t messages, children;
+    crf_tables tables;
+    fgi_sum_table *table; /* one, or one a pairwise feature */
+    /* data by feature */
+    int64_t *column_begin;
+    int32_t *column_token;
+    double *column_value; /* NULL: all 1 */
+    /* blocks of examples that a thread sums at once; units of blocks share an array of pairwise sums; spans of blocks
+     * are kept in memory at once */
+    int64_t n_blocks, n_units, n_spans;
+    int64_t *block, *unit, *span;
+    double *span_cells, *span_messages;
+    int64_t span_room, span_message_room, block_room, block_message_room;
+    int went_down; /* the kept cells are residuals already */
+    uint8_t *logs; /* per example: its sums are in log space */
+    double *block_loss;
+    double *pair_scaled, *pair_direct; /* n_units x tables: sums of own x q, and of probabilities */
+    double *pair_truth;                /* how often each pair is true, weighted */
+    double *token_weight;              /* that of its example; NULL: 1 */
+    crf_pattern support, wanted;
+    const fgi_sum_kernels *kernels;
+    fgi_pool *pool;
+    int threads;
+    crf_worker *workers;
+    fgi_crf_info info;
+};
+
+static inline int64_t crf_cell(const fgi_crf *c, int64_t token) {
+    return c->cell ? c->cell[token] : token * c->columns;
+}
+static inline int64_t crf_message(const fgi_crf *c, int64_t token) { /* of the first token of an example */
+    return c->message ? c->message[token] : crf_cell(c, token);
+}
+static inline int64_t crf_pair_size(const fgi_crf *c) { return c->dimension - c->unary; }
+static inline int64_t crf_truth_cell(const fgi_crf *c, int64_t token) { /* inside the token's cells */
+    return c->truth_at ? c->truth_at[token] : c->n_inner + c->data.truth[token];
+}
+/* Edges of example i: their number, and the first one. Ends of edge e of it. */
+static inline int64_t crf_edges(const fgi_crf *c, int64_t i, int64_t *first) {
+    const fgi_learn_data *d = &c->data;
+    if (d->edges == FGI_EDGES_NONE) return *first = 0;
+    *first = d->edges == FGI_EDGES_CHAIN ? d->token_begin[i] - i : d->edge_begin[i];
+    return d->edges == FGI_EDGES_CHAIN ? d->token_begin[i + 1] - d->token_begin[i] - 1
+                                       : d->edge_begin[i + 1] - d->edge_begin[i];
+}
+static inline void crf_ends(const fgi_crf *c, int64_t first, int64_t e, int64_t *u, int64_t *v) {
+    *u = c->data.edges == FGI_EDGES_CHAIN ? e : c->data.edge_u[first + e];
+    *v = c->data.edges == FGI_EDGES_CHAIN ? e + 1 : c->data.edge_v[first + e];
+}
+
+/* learn/crf/layout.c */
+fgi_rc crf_lay_out(fgi_crf *c, int64_t memory);
+int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n);
+
+/* learn/crf/scores.c: unary scores of the tokens of examples [first, last) into cells (those of the first token on). */
+void crf_fill_scores(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells);
+/* The score of a pair of labels on an edge. */
+double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a, int64_t b);
+
+/* learn/crf/sums.c: one example's sums. cells and messages are its own. */
+void crf_load_tables(fgi_crf *c, const double *w);
+void crf_count_truth(fgi_crf *c);
+double crf_truth_score(const fgi_crf *c, const double *w, int64_t i, const double *cells);
+double crf_example_up(crf_worker *k, int64_t i, double *cells, double *messages, double *truth);
+void crf_example_down(
+    crf_worker *k, int64_t i, double *cells, double *messages, double *pair_scaled, double *pair_direct);
+
+#endif

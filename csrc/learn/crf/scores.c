@@ -1,0 +1,78 @@
+/* learn/crf/scores.c - unary scores of tokens from the weights that are not zero: row by row, or feature by feature
+ * when few features are in use. Both add in the order of the features. */
+#include <string.h>
+#include "learn/crf/crf.h"
+
+/* cells[column] += x * w[column] for the columns of one feature that are in use. */
+static inline void add_feature(
+    const fgi_crf *c, const crf_pattern *p, int64_t k, const double *w, double x, double *cells) {
+    const int64_t b = p->begin[k], e = p->begin[k + 1];
+    const double *row = w + p->features[k] * c->columns;
+    if (2 * (e - b) > c->columns) {
+        c->kernels->axpy(c->columns, x, row, cells);
+        return;
+    }
+    for (int64_t i = b; i < e; i++) cells[p->columns[i]] += x * row[p->columns[i]];
+}
+
+static void by_rows(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
+    const fgi_learn_data *d = &c->data;
+    const crf_pattern *p = &c->support;
+    const int64_t base = crf_cell(c, first);
+    for (int64_t t = first; t < last; t++) {
+        double *own = cells + crf_cell(c, t) - base;
+        for (int64_t j = d->row_begin[t]; j < d->row_begin[t + 1]; j++) {
+            const int32_t k = p->at[d->feature[j]];
+            if (k < 0) continue;
+            const double x = d->value ? d->value[j] : 1.0;
+            if (!c->cell) {
+                add_feature(c, p, k, w, x, own);
+                continue;
+            }
+            const double *row = w + d->feature[j] * c->columns;
+            const int32_t *list = d->choice + c->cell[t];
+            for (int64_t a = 0; a < c->cell[t + 1] - c->cell[t]; a++) own[a] += x * row[list[a]];
+        }
+    }
+}
+
+static int64_t first_from(const int32_t *list, int64_t lo, int64_t hi, int64_t token) {
+    while (lo < hi) {
+        const int64_t mid = (lo + hi) / 2;
+        if (list[mid] < token) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
+static void by_features(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
+    const crf_pattern *p = &c->support;
+    for (int64_t k = 0; k < p->n_features; k++) {
+        const int64_t end = c->column_begin[p->features[k] + 1];
+        for (int64_t i = first_from(c->column_token, c->column_begin[p->features[k]], end, first);
+             i < end && c->column_token[i] < last; i++)
+            add_feature(c, p, k, w, c->column_value ? c->column_value[i] : 1.0,
+                cells + (c->column_token[i] - first) * c->columns);
+    }
+}
+
+void crf_fill_scores(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
+    const fgi_learn_data *d = &c->data;
+    const int64_t from = d->token_begin[first], to = d->token_begin[last];
+    memset(cells, 0, (size_t)(crf_cell(c, to) - crf_cell(c, from)) * sizeof(double));
+    /* finding a feature's place in a block costs about as much as eight of its entries */
+    if (!c->cell && 2 * c->support.entries + 8 * c->support.n_features * c->n_blocks < d->row_begin[c->tokens])
+        by_features(c, w, from, to, cells);
+    else by_rows(c, w, from, to, cells);
+}
+
+double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a, int64_t b) {
+    const fgi_learn_data *d = &c->data;
+    const int64_t k = d->n_labels;
+    const double *table = w + c->unary + a * k + b;
+    if (!d->edge_row) return *table;
+    double sum = 0;
+    for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
+        sum += (d->edge_value ? d->edge_value[j] : 1.0) * table[d->edge_feature[j] * k * k];
+    return sum;
+}

@@ -1,0 +1,223 @@
+/* oracle/forest_sum.c - see oracle/forest_sum.h. */
+#include "oracle/forest_sum.h"
+#include <math.h>
+#include <string.h>
+
+/* Scores of a token, and of a table, may differ by so much in all before sums leave the range of doubles (about e^-708
+ * to e^709): a normalised own value is at least e^-SAFE, and so are messages and beliefs. */
+#define SAFE 600.0
+
+int fgi_sum_table_create(fgi_sum_table *t, int64_t n) {
+    int64_t cells;
+    *t = (fgi_sum_table){.n = n};
+    if (!fgi_mul(n, n, &cells)) return 0;
+    t->exp = fgi_alloc(cells, sizeof(double));
+    t->transposed = fgi_alloc(cells, sizeof(double));
+    return t->exp && t->transposed;
+}
+
+void fgi_sum_table_free(fgi_sum_table *t) { free(t->exp), free(t->transposed); }
+
+void fgi_sum_table_load(fgi_sum_table *t, const double *score, const fgi_sum_kernels *k) {
+    const int64_t n = t->n, tile = 32;
+    double low = INFINITY;
+    t->score = score;
+    t->top = k->max(score, n * n);
+    for (int64_t i = 0; i < n * n; i++) low = score[i] < low ? score[i] : low;
+    t->range = t->top > -INFINITY ? t->top - low : INFINITY;
+    k->exp(score, n * n, t->top > -INFINITY ? t->top : 0.0, t->exp);
+    for (int64_t i = 0; i < n; i += tile) /* tile by tile: both sides stay in the cache */
+        for (int64_t j = 0; j < n; j += tile)
+            for (int64_t a = i; a < n && a < i + tile; a++)
+                for (int64_t b = j; b < n && b < j + tile; b++) t->transposed[b * n + a] = t->exp[a * n + b];
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------- */
+
+static inline int64_t place(const fgi_sum_forest *f, int64_t t) {
+    return f->cell ? f->cell[t] - f->cell[0] : t * f->n_labels;
+}
+static inline int64_t count(const fgi_sum_forest *f, int64_t t) {
+    return f->cell ? f->cell[t + 1] - f->cell[t] : f->n_labels;
+}
+static inline const int32_t *labels(const fgi_sum_forest *f, int64_t t) {
+    return f->label ? f->label + place(f, t) : NULL;
+}
+
+static inline fgi_forest_node node_at(const fgi_sum_forest *f, int64_t p) {
+    if (f->node) return f->node[p];
+    const int last = !f->table || p + 1 == f->tokens;
+    return (fgi_forest_node){(int32_t)p, last ? -1 : (int32_t)p + 1, last ? -1 : (int32_t)p, 0};
+}
+
+static inline int64_t message_place(const fgi_sum_forest *f, fgi_forest_node node) {
+    if (f->message) return f->message[node.token];
+    return f->node ? node.token * f->n_labels : place(f, node.parent);
+}
+
+static fgi_sum_edge edge_of(const fgi_sum_forest *f, fgi_forest_node node, int logs) {
+    return (fgi_sum_edge){node.edge, f->table(f->context, node.edge), count(f, node.token), count(f, node.parent),
+        labels(f, node.token), labels(f, node.parent), NULL, NULL, node.transposed, logs};
+}
+
+/* ---- sums over one edge ---------------------------------------------------------------------------------------- */
+
+/* out[b] = sum over a of x[a] exp(T(a, b) - top), or with `back` out[a] = sum over b of exp(T(a, b) - top) x[b]. */
+static void weigh(const fgi_sum_edge *e, const fgi_sum_kernels *k, int back, const double *x, double *out) {
+    const int64_t n = e->table->n;
+    const double *t = (e->transposed != 0) == (back != 0) ? e->table->exp : e->table->transposed;
+    const int32_t *from = back ? e->to : e->from, *to = back ? e->from : e->to;
+    const int64_t n_from = back ? e->n_to : e->n_from, n_to = back ? e->n_from : e->n_to;
+    if (!from && !to) {
+        k->rows(t, n, n_from, n_to, x, out);
+        return;
+    }
+    for (int64_t b = 0; b < n_to; b++) out[b] = 0;
+    for (int64_t a = 0; a < n_from; a++) {
+        const double *row = t + (from ? from[a] : a) * n;
+        if (x[a] == 0.0) continue;
+        for (int64_t b = 0; b < n_to; b++) out[b] += x[a] * row[to ? to[b] : b];
+    }
+}
+
+/* The same in logs: out[b] = log sum over a of exp(x[a] + T(a, b)). */
+static void weigh_logs(const fgi_sum_edge *e, int back, const double *x, double *out) {
+    const int64_t n = e->table->n, n_from = back ? e->n_to : e->n_from, n_to = back ? e->n_from : e->n_to;
+    const int rows = (e->transposed != 0) == (back != 0); /* x runs over rows of the table */
+    const int32_t *from = back ? e->to : e->from, *to = back ? e->from : e->to;
+    for (int64_t b = 0; b < n_to; b++) {
+        const int64_t to_label = to ? to[b] : b;
+        double top = -INFINITY, sum = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t a = 0; a < n_from; a++) {
+                const int64_t at = from ? from[a] : a;
+                const double v = x[a] + e->table->score[rows ? at * n + to_label : to_label * n + at];
+                if (!pass) top = v > top ? v : top;
+                else if (top > -INFINITY) sum += exp(v - top);
+            }
+        out[b] = top > -INFINITY ? top + log(sum) : -INFINITY;
+    }
+}
+
+/* ---- up -------------------------------------------------------------------------------------------------------- */
+
+static double up_logs(const fgi_sum_forest *f, double *cells, double *messages) {
+    fgi_sum total = {0};
+    for (int64_t p = 0; p < f->tokens; p++) {
+        const fgi_forest_node node = node_at(f, p);
+        double *own = cells + place(f, node.token);
+        const int64_t n = count(f, node.token);
+        const double top = f->kernels->max(own, n);
+        if (top == -INFINITY) return -INFINITY;
+        if (node.parent < 0) {
+            double sum = 0;
+            for (int64_t a = 0; a < n; a++) sum += exp(own[a] - top);
+            fgi_sum_add(&total, top + log(sum));
+            for (int64_t a = 0; a < n; a++) own[a] -= top + log(sum);
+            continue;
+        }
+        for (int64_t a = 0; a < n; a++)
+            own[a] -= top; /* small numbers on long chains: nothing is lost to cancellation */
+        fgi_sum_add(&total, top);
+        const fgi_sum_edge e = edge_of(f, node, 1);
+        double *m = messages + message_place(f, node), *up = cells + place(f, node.parent);
+        weigh_logs(&e, 0, own, m);
+        for (int64_t b = 0; b < e.n_to; b++) up[b] += m[b];
+    }
+    return fgi_sum_value(&total);
+}
+
+/* Largest difference of scores inside a token; INFINITY if one is forbidden. */
+static double widest_token(const fgi_sum_forest *f, const double *cells) {
+    double range = 0;
+    for (int64_t t = 0; t < f->tokens; t++) {
+        const double *own = cells + place(f, t);
+        const int64_t n = count(f, t);
+        double low = INFINITY, top = -INFINITY;
+        for (int64_t a = 0; a < n; a++) {
+            low = own[a] < low ? own[a] : low;
+            top = own[a] > top ? own[a] : top;
+        }
+        if (!(top - low <= range)) range = top - low;
+    }
+    return range;
+}
+
+double fgi_forest_sum_up(const fgi_sum_forest *f, double *cells, double *messages, int *logs) {
+    double widest = 0;
+    const double range = widest_token(f, cells);
+    for (int64_t p = 0; f->table && p < f->tokens; p++) {
+        const fgi_forest_node node = node_at(f, p);
+        if (node.parent < 0) continue;
+        const fgi_sum_table *t = f->table(f->context, node.edge);
+        if (!(t->range <= widest)) widest = t->range;
+        if (f->one_table) break;
+    }
+    *logs = !(range + (f->node ? f->children : 1) * widest < SAFE);
+    if (*logs) return up_logs(f, cells, messages);
+    fgi_sum total = {0};
+    double product = 1; /* of scales whose logs are still to be taken */
+    for (int64_t t = 0; t < f->tokens; t++) {
+        double *own = cells + place(f, t);
+        const int64_t n = count(f, t);
+        const double top = f->kernels->max(own, n);
+        fgi_sum_add(&total, top);
+        f->kernels->exp(own, n, top, own);
+    }
+    for (int64_t p = 0; p < f->tokens; p++) {
+        const fgi_forest_node node = node_at(f, p);
+        double *own = cells + place(f, node.token);
+        const int64_t n = count(f, node.token);
+        const double sum = f->kernels->sum(own, n), scale = 1.0 / sum;
+        for (int64_t a = 0; a < n; a++) own[a] *= scale;
+        if (product * sum > 1e-250 && product * sum < 1e250) product *= sum;
+        else {
+            fgi_sum_add(&total, log(product));
+            product = sum;
+        }
+        if (node.parent < 0) continue;
+        const fgi_sum_edge e = edge_of(f, node, 0);
+        double *m = messages + message_place(f, node), *up = cells + place(f, node.parent);
+        weigh(&e, f->kernels, 0, own, m);
+        fgi_sum_add(&total, e.table->top);
+        double most = 1; /* many messages to one token: each is taken relative to its largest entry */
+        if (f->node) {
+            most = f->kernels->max(m, e.n_to);
+            fgi_sum_add(&total, log(most));
+        }
+        for (int64_t b = 0; b < e.n_to; b++) up[b] *= m[b] / most;
+    }
+    fgi_sum_add(&total, log(product));
+    return fgi_sum_value(&total);
+}
+
+/* ---- down ------------------------------------------------------------------------------------------------------ */
+
+void fgi_forest_sum_down(const fgi_sum_forest *f, double *cells, double *messages, double *scratch, int logs,
+    fgi_sum_visit visit, void *context) {
+    for (int64_t p = f->tokens - 1; p >= 0; p--) {
+        const fgi_forest_node node = node_at(f, p);
+        double *own = cells + place(f, node.token);
+        if (node.parent < 0) continue; /* normalised on the way up */
+        fgi_sum_edge e = edge_of(f, node, logs);
+        double *q = messages + message_place(f, node);
+        const double *belief = cells + place(f, node.parent);
+        if (logs)
+            for (int64_t b = 0; b < e.n_to; b++) q[b] = belief[b] == -INFINITY ? -INFINITY : belief[b] - q[b];
+        else
+            for (int64_t b = 0; b < e.n_to; b++) q[b] = belief[b] / q[b];
+        e.own = own;
+        e.q = q;
+        if (visit) visit(context, &e);
+        if (logs) {
+            weigh_logs(&e, 1, q, scratch);
+            for (int64_t a = 0; a < e.n_from; a++) own[a] = own[a] == -INFINITY ? -INFINITY : own[a] + scratch[a];
+        } else {
+            weigh(&e, f->kernels, 1, q, scratch);
+            for (int64_t a = 0; a < e.n_from; a++) own[a] *= scratch[a];
+        }
+    }
+    if (!logs) return;
+    for (int64_t t = 0; t < f->tokens; t++)
+        for (int64_t a = 0; a < count(f, t); a++) cells[place(f, t) + a] = exp(cells[place(f, t) + a]);
+}

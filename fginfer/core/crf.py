@@ -1,0 +1,107 @@
+"""CrfLoss: the negative log-likelihood of a random field and its gradients (csrc/include/fginfer_learn_crf.h)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.optimise import Optimiser
+from fginfer.errors import DataError
+
+Reals = NDArray[np.float64]
+
+
+class CrfLoss:
+    """`spec` is an fgi_learn_data, `keep` what it points to; both live as long as this. Not thread-safe.
+
+    parent : of the inner nodes of a taxonomy and then of the labels, -1 for none (None: no taxonomy).
+    weight : of the examples. pseudo : pseudo-likelihood. memory : bytes for marginals that wait for their gradient.
+    """
+
+    def __init__(
+        self,
+        spec: Any,
+        keep: Any,
+        *,
+        threads: int = 1,
+        parent: NDArray[np.int32] | None = None,
+        weight: Reals | None = None,
+        pseudo: bool = False,
+        memory: int = 1 << 30,
+    ) -> None:
+        self._spec, self._keep = spec, keep
+        self.n_examples, self.threads = int(spec.n_examples), threads
+        s = ffi.new("fgi_crf_settings *")
+        s.threads, s.pseudo, s.memory = threads, pseudo, memory
+        if parent is not None:
+            s.n_inner, s.parent = len(parent) - spec.n_labels, pointer(parent)
+        if weight is not None and weight.shape != (self.n_examples,):
+            raise DataError(f"there are {self.n_examples} examples, the weights have the shape {weight.shape}")
+        s.weight = pointer(weight)
+        out, error = ffi.new("fgi_crf **"), new_error()
+        check(lib.fgi_crf_create(spec, s, out, error), error)
+        self._handle = ffi.gc(out[0], lib.fgi_crf_free)
+        self.dimension = int(lib.fgi_crf_dimension(self._handle))
+        self.cells = int(lib.fgi_crf_cells(self._handle))
+        self._loss = ffi.new("double *")
+
+    @property
+    def info(self) -> Any:
+        """An fgi_crf_info: passes, touched, derivatives, memory, kept."""
+        info = ffi.new("fgi_crf_info *")
+        lib.fgi_crf_get_info(self._handle, info)
+        return info
+
+    def _weights(self, w: Any) -> Reals:
+        vector: Reals = np.ascontiguousarray(w, np.float64)
+        if vector.shape != (self.dimension,):
+            raise DataError(f"there are {self.dimension} weights, the vector has the shape {vector.shape}")
+        return vector
+
+    def value(self, w: Any) -> float:
+        w, error = self._weights(w), new_error()
+        check(lib.fgi_crf_value(self._handle, pointer(w), ffi.NULL, 0, self._loss, error), error)
+        return float(self._loss[0])
+
+    def gradient(self, w: Any, where: NDArray[np.int64] | None = None) -> Reals:
+        """At the w of the last :meth:`value`."""
+        w, error = self._weights(w), new_error()
+        if where is not None:
+            where = np.ascontiguousarray(where, np.int64)
+            if len(where) and (where[0] < 0 or where[-1] >= self.dimension or (np.diff(where) <= 0).any()):
+                raise DataError("coordinates must ascend, within the weights")
+        out = np.zeros(self.dimension if where is None else len(where))
+        check(lib.fgi_crf_gradient(self._handle, pointer(w), pointer(where), len(out), pointer(out), error), error)
+        return out
+
+    def serve(self, optimiser: Optimiser) -> bool:
+        """Answers one question of an optimiser; False when there is none."""
+        q, error = optimiser.request, new_error()
+        if q.ask == lib.FGI_ASK_NOTHING:
+            return False
+        if q.ask == lib.FGI_ASK_VALUE:
+            check(lib.fgi_crf_value(self._handle, q.w, q.set, q.n, self._loss, error), error)
+            optimiser.answer(float(self._loss[0]))
+        else:
+            call = lib.fgi_crf_gradient if q.ask == lib.FGI_ASK_GRADIENT else lib.fgi_crf_curvature
+            check(call(self._handle, q.w, q.set, q.n, q.gradient, error), error)
+            optimiser.answer()
+        return True
+
+    def marginals(self, w: Any, cells: bool = True, edges: int = 0) -> tuple[Reals, Reals, Reals | None, Reals | None]:
+        """(log Z of every example, scores of the truths, marginal probabilities of the cells, and, for that many
+        `edges` in all, of the pairs of labels on them)."""
+        w, error, k = self._weights(w), new_error(), int(self._spec.n_labels)
+        log_z, truth = np.zeros(self.n_examples), np.zeros(self.n_examples)
+        out = np.zeros(self.cells) if cells else None
+        pairs = np.zeros((edges, k, k)) if edges else None
+        check(
+            lib.fgi_crf_marginals(
+                self._handle, pointer(w), pointer(log_z), pointer(truth), pointer(out), pointer(pairs), error
+            ),
+            error,
+        )
+        return log_z, truth, out, pairs

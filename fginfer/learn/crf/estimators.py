@@ -1,0 +1,93 @@
+"""ChainCRF and GraphCRF: random fields over sequences, and over graphs of tokens."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
+
+from fginfer.core.crf import CrfLoss
+from fginfer.errors import SettingsError
+from fginfer.learn.crf.base import CrfEstimator
+from fginfer.learn.crf.nbest import best_sequences
+from fginfer.learn.data.examples import Encoded
+from fginfer.learn.data.inputs import is_number
+
+
+class ChainCRF(CrfEstimator):
+    __doc__ = f"""A linear-chain conditional random field.
+
+    >>> from fginfer.learn import ChainCRF
+    >>> X = [[{{"word": "the"}}, {{"word": "dog"}}], [{{"word": "a"}}, {{"word": "cat"}}]]
+    >>> crf = ChainCRF(l1=0.01, fit_intercept=False).fit(X, [["D", "N"], ["D", "N"]])
+    >>> [list(map(str, labels)) for labels in crf.predict([[{{"word": "a"}}, {{"word": "dog"}}]])]
+    [['D', 'N']]
+
+    {CrfEstimator.__doc__}"""
+
+    kind: ClassVar[str] = "chain-crf"
+    model = "chain"
+
+    def predict_nbest(self, X: Any, n: int = 5, offsets: ArrayLike | None = None) -> list[list[tuple[Any, float]]]:
+        """The n most probable label sequences of every example with their probabilities, best first."""
+        if not is_number(n, whole=True) or n < 1:
+            raise SettingsError(f"n must be a whole number, at least 1, not {n!r}")
+        data, weights = self._encode(X, None, offsets)
+        data.token_weight = None
+        log_z = self._make_loss(data, self.classes_).marginals(weights, cells=False)[0]
+        unary, tables = self._split(weights, data.rows.shape[1])
+        scores = np.asarray(data.rows @ unary)
+        k = len(self.classes_)
+        allowed = np.ones(scores.shape, bool)
+        if data.choice_begin is not None and data.choice is not None:
+            allowed[:] = False
+            allowed[np.repeat(np.arange(len(scores)), np.diff(data.choice_begin)), data.choice] = True
+        out = []
+        for i in range(data.n_examples):
+            b, e = int(data.token_begin[i]), int(data.token_begin[i + 1])
+            edges = range(b - i, e - i - 1)
+            if not data.edges:
+                pairs = [np.zeros((k, k)) for _ in edges]
+            elif data.edge_rows is None:
+                pairs = [tables[0]] * len(edges)
+            else:
+                pairs = [np.tensordot(data.edge_rows[j].toarray()[0], tables, 1) for j in edges]
+            found = best_sequences(scores[b:e], pairs, allowed[b:e], int(n))
+            out.append([(self.classes_[labels], float(np.exp(s - log_z[i]))) for labels, s in found])
+        return out
+
+
+class GraphCRF(CrfEstimator):
+    __doc__ = f"""A conditional random field over graphs of tokens (:class:`fginfer.learn.Example` with edges).
+
+    Forests are trained exactly. If one of the graphs has a cycle, the pseudo-likelihood is maximised instead: the
+    product of P(label of a token | true labels of its neighbours, x). ``objective_`` says which ("likelihood",
+    "pseudo-likelihood"). Graphs with cycles are decoded by the MAP engine; marginals exist for forests only.
+
+    {CrfEstimator.__doc__}"""
+
+    kind: ClassVar[str] = "graph-crf"
+    model = "graph"
+
+    def _pseudo(self, data: Encoded) -> bool:
+        return has_cycle(data)
+
+    def _make_loss(self, data: Encoded, classes: Any, weight: Any = None) -> CrfLoss:
+        loss = super()._make_loss(data, classes, weight)
+        if not hasattr(self, "weights_"):
+            self.objective_ = "pseudo-likelihood" if self._pseudo(data) else "likelihood"
+        return loss
+
+
+def has_cycle(data: Encoded) -> bool:
+    """Whether the edges of any example close a cycle (two edges between the same tokens are one)."""
+    if data.edge_begin is None or data.edge_u is None or data.edge_v is None:
+        return False
+    tokens = int(data.token_begin[-1])
+    first = np.repeat(data.token_begin[:-1], np.diff(data.edge_begin))
+    u, v = first + data.edge_u, first + data.edge_v
+    graph = sp.coo_matrix((np.ones(len(u)), (u, v)), shape=(tokens, tokens))
+    return len(u) > tokens - int(connected_components(graph, directed=False, return_labels=False))

@@ -1,0 +1,92 @@
+/* A chain field in the core alone: log Z by enumeration, gradients by differences, threads; for the sanitizers. Kernels
+ * of both kinds give the same bits. */
+#include <math.h>
+#include <string.h>
+#include "base/sums.h"
+#include "check.h"
+#include "fginfer_learn_crf.h"
+
+enum { K = 3, T = 4, F = 5 };
+
+static int test_kernels(void) {
+    const fgi_sum_kernels *best = fgi_sum_kernels_best(), *plain = &fgi_sum_kernels_plain;
+    double x[37], y[37], a[37], b[37], t[37 * 37];
+    for (int n = 0; n <= 37; n++) {
+        for (int k = 0; k < n; k++) x[k] = k % 7 == 6 ? -INFINITY : (k * 73 % 101) * 7.0 - 700;
+        best->exp(x, n, 3.0, a);
+        plain->exp(x, n, 3.0, b);
+        REQUIRE(memcmp(a, b, (size_t)n * sizeof *a) == 0);
+        for (int k = 0; k < n; k++) REQUIRE(fabs(a[k] - exp(x[k] - 3.0)) <= 1e-15 * exp(x[k] - 3.0) + 1e-306);
+        for (int k = 0; k < n * n; k++) t[k] = (k * 31 % 97) / 97.0;
+        best->rows(t, n, n, n, a, x);
+        plain->rows(t, n, n, n, b, y);
+        REQUIRE(memcmp(x, y, (size_t)n * sizeof *x) == 0);
+        REQUIRE(best->sum(a, n) == plain->sum(a, n));
+        REQUIRE(best->max(a, n) == plain->max(a, n));
+    }
+    return 0;
+}
+
+static double value(fgi_crf *c, const double *w) {
+    double loss;
+    fgi_error err;
+    return fgi_crf_value(c, w, NULL, 0, &loss, &err) == FGI_OK ? loss : NAN;
+}
+
+static int test_chain(int candidates, int threads, int64_t memory) {
+    const int64_t token_begin[] = {0, T, T + 1}, row_begin[] = {0, 2, 3, 5, 5, 6};
+    const int32_t feature[] = {0, 3, 1, 2, 4, 4}, truth[] = {0, 2, 1, 1, 2};
+    const double values[] = {1, -0.5, 2, 1, 0.25, 1};
+    const int64_t choice_begin[] = {0, 2, 3, 6, 8, 9};
+    const int32_t choice[] = {0, 1, 2, 0, 1, 2, 1, 2, 2};
+    fgi_learn_data d = {.kind = FGI_LEARN_LABELS,
+        .edges = FGI_EDGES_CHAIN,
+        .n_examples = 2,
+        .token_begin = token_begin,
+        .n_features = F,
+        .n_labels = K,
+        .row_begin = row_begin,
+        .feature = feature,
+        .value = values,
+        .truth = truth,
+        .n_edge_features = 1};
+    if (candidates) d.choice_begin = choice_begin, d.choice = choice;
+    fgi_crf_settings s = {threads, 0, memory, 0, NULL, NULL};
+    fgi_crf *c;
+    fgi_error err;
+    REQUIRE(fgi_crf_create(&d, &s, &c, &err) == FGI_OK);
+    double w[F * K + K * K], g[F * K + K * K], some[3];
+    REQUIRE(fgi_crf_dimension(c) == F * K + K * K);
+    for (int j = 0; j < F * K + K * K; j++) w[j] = (j * 37 % 11) / 5.0 - 1;
+    REQUIRE(isfinite(value(c, w)));
+    REQUIRE(fgi_crf_gradient(c, w, NULL, 0, g, &err) == FGI_OK);
+    for (int j = 0; j < F * K + K * K; j++) {
+        double v[F * K + K * K];
+        memcpy(v, w, sizeof v);
+        v[j] += 1e-5;
+        const double up = value(c, v);
+        v[j] -= 2e-5;
+        REQUIRE(fabs((up - value(c, v)) / 2e-5 - g[j]) < 1e-6);
+    }
+    const int64_t set[] = {1, 7, F * K + 4};
+    value(c, w);
+    REQUIRE(fgi_crf_gradient(c, w, set, 3, some, &err) == FGI_OK);
+    for (int k = 0; k < 3; k++) REQUIRE(fabs(some[k] - g[set[k]]) < 1e-12);
+    REQUIRE(fgi_crf_curvature(c, w, set, 3, some, &err) == FGI_OK);
+    for (int k = 0; k < 3; k++) REQUIRE(some[k] >= 0);
+    double cells[(T + 1) * K], log_z[2], pairs[(T - 1) * K * K] = {0}, total = 0;
+    REQUIRE(fgi_crf_marginals(c, w, log_z, NULL, cells, pairs, &err) == FGI_OK);
+    for (int k = 0; k < (T - 1) * K * K; k++) total += pairs[k];
+    REQUIRE(fabs(total - (T - 1)) < 1e-9);
+    fgi_crf_free(c);
+    return 0;
+}
+
+int main(void) {
+    fgi_crf_free(NULL);
+    if (test_kernels()) return 1;
+    for (int candidates = 0; candidates < 2; candidates++)
+        for (int threads = 1; threads < 4; threads += 2)
+            if (test_chain(candidates, threads, 1 << 20) || test_chain(candidates, threads, 8)) return 1;
+    return 0;
+}
