@@ -33,6 +33,25 @@ EXPLICIT, ABSOLUTE, TRUNCATED_ABSOLUTE, SQUARED, TRUNCATED_SQUARED, POTTS, POTTS
 _PARAMETERS = {ABSOLUTE: 1, TRUNCATED_ABSOLUTE: 2, SQUARED: 1, TRUNCATED_SQUARED: 2, POTTS: 2, POTTS_N: 2}
 
 
+def _inside(path: Path, group: Any, name: str) -> Any:
+    """A member of the group whose data are in this very file; None if there is none of that name.
+
+    HDF5 can point into other files and keep data there: a model from elsewhere could so read any file of its user.
+    """
+    h5py = _h5py()
+    at = group
+    for part in name.split("/"):
+        link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
+        if link is None:
+            return None
+        if not isinstance(link, h5py.HardLink):
+            raise FormatError(f"{name!r} is a link to elsewhere; models must be in one file", str(path))
+        at = at[part]
+    if isinstance(at, h5py.Dataset) and (at.external or at.is_virtual):
+        raise FormatError(f"dataset {name!r} keeps its data in other files; models must be in one file", str(path))
+    return at
+
+
 def _h5py() -> Any:
     try:
         import h5py
@@ -64,9 +83,9 @@ class _Reader:
 
     def array(self, name: str, dtype: Any) -> NDArray[Any]:
         """A dataset, refused where its announced size cannot be what is in the file."""
-        if name not in self.group:
+        dataset = _inside(self.path, self.group, name)
+        if dataset is None:
             self.fail(f"not an OpenGM model: there is no dataset {name!r}")
-        dataset = self.group[name]
         if not hasattr(dataset, "dtype") or dataset.dtype.kind not in "iuf":
             self.fail(f"dataset {name!r} does not hold numbers")
         if dataset.size * dataset.dtype.itemsize > 4096 * dataset.id.get_storage_size() + 2**20:
@@ -203,8 +222,10 @@ def read_opengm(path: Path) -> FactorGraph:
         source = io.BytesIO(stream.read()) if split_compression(path)[1] else str(path)
     try:
         with h5py.File(source, "r") as file:
-            groups = [g for g in file.values() if isinstance(g, h5py.Group) and "header" in g]
-            group = file["gm"] if "gm" in file else groups[0] if len(groups) == 1 else None
+            named = _inside(path, file, "gm")
+            own = [file[k] for k in file if isinstance(file.get(k, getlink=True), h5py.HardLink)]
+            groups = [g for g in own if isinstance(g, h5py.Group) and "header" in g]
+            group = named if isinstance(named, h5py.Group) else groups[0] if len(groups) == 1 else None
             if group is None:
                 raise FormatError(
                     f"there are {len(groups)} OpenGM models in this file, none of them called 'gm'", str(path)

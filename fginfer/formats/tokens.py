@@ -14,6 +14,7 @@ from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary
 
 _PIECE = 1 << 20
+_LONGEST = 19  # characters of a whole number: a sign and 18 digits
 
 
 class _Piece(NamedTuple):
@@ -124,10 +125,13 @@ class Tokens:
             self._block.append((self._piece, first, self._used))
             words += self._piece.words[first : self._used]
         try:
-            return np.array(words, "S").astype(np.int64) if words else np.zeros(0, np.int64)
+            # All of them take the room of the longest: one long token must not blow up the others.
+            if max(map(len, words), default=0) <= _LONGEST:
+                return np.array(words, "S").astype(np.int64) if words else np.zeros(0, np.int64)
         except (ValueError, OverflowError):
-            bad = next((k for k, w in enumerate(words) if _integer(w.decode("latin-1")) is None or len(w) > 18), 0)
-            self.fail_back(bad, f"expected {expected}, whole numbers below 10^18")
+            pass
+        bad = next((k for k, w in enumerate(words) if _integer(w.decode("latin-1")) is None or len(w) > _LONGEST), 0)
+        self.fail_back(bad, f"expected {expected}, whole numbers below 10^18")
 
     def end(self, after: str) -> None:
         """Checks that nothing is left."""
