@@ -3,14 +3,24 @@
 usage: build_cffi.py OUTPUT HEADER...
 """
 
+import re
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from cffi import FFI
 
 
+def in_order(headers: list[Path]) -> list[Path]:
+    """Every header after those that it includes."""
+    names = {header.name: header for header in headers}
+    includes = {n: [i for i in re.findall(r'#include "(.+)"', h.read_text()) if i in names] for n, h in names.items()}
+    return [names[name] for name in TopologicalSorter(includes).static_order()]
+
+
 def main() -> None:
-    output, *headers = map(Path, sys.argv[1:])
+    output, *given = map(Path, sys.argv[1:])
+    headers = in_order(given)
     ffi = FFI()
     for header in headers:
         lines = header.read_text().splitlines()

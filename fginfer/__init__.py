@@ -1,6 +1,7 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
 import fginfer.portfolio.auto  # noqa: F401  (the default method: no solve has to wait for its import)
+from fginfer import oracles
 from fginfer.condition import Conditioned
 from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
@@ -31,6 +32,7 @@ __all__ = [
     "TableRef",
     "TracePoint",
     "available_methods",
+    "oracles",
     "read",
     "solve",
     "solve_many",

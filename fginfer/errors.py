@@ -7,15 +7,15 @@ class FginferError(Exception):
     """Base of all errors raised by fginfer."""
 
 
-class ModelError(FginferError):
+class ModelError(FginferError, ValueError):
     """A model is malformed: NaN, a table of the wrong size, an unknown variable, a label out of range."""
 
 
-class DataError(ModelError, ValueError):
+class DataError(ModelError):
     """Training or test data are malformed: NaN, ragged shapes, an empty sequence, an unknown label."""
 
 
-class SettingsError(FginferError):
+class SettingsError(FginferError, ValueError):
     """A setting is out of range or does not fit the method."""
 
 
@@ -36,3 +36,7 @@ class FormatError(FginferError):
         if token is not None:
             where += f" at {token!r}" if where else f"at {token!r}"
         super().__init__(f"{where}: {message}" if where else message)
+
+
+class MissingFileError(FormatError, FileNotFoundError):
+    """There is no such file."""

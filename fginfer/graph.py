@@ -16,6 +16,7 @@ from fginfer.core.arrays import ModelArrays, offsets
 from fginfer.core.model import Model
 from fginfer.errors import ModelError
 from fginfer.from_arrays import bulk_arrays
+from fginfer.html import html_table
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
 
 if TYPE_CHECKING:  # networkx and scipy load when first needed: they take longer than most solves
@@ -122,6 +123,55 @@ class FactorGraph:
         graph._given = arrays.n_factors + (0 if unaries is None else len(graph._cards))
         graph._model = arrays.build()
         return graph
+
+    @classmethod
+    def grid(
+        cls,
+        shape: tuple[int, ...],
+        unary: ArrayLike,
+        pairwise: ArrayLike | ImplicitTable,
+        weights: Sequence[ArrayLike] | None = None,
+    ) -> FactorGraph:
+        """A grid of any dimension in which neighbours share one table: images, volumes, videos.
+
+        shape     of the grid; variable number i is the i-th pixel in C order
+        unary     (*shape, labels): one score per pixel and label
+        pairwise  one table for all pairs of neighbours: an array (labels, labels), the first in C order along its first
+                  axis, or Potts, AbsDiff, SqDiff
+        weights   per axis what multiplies the table: an array of the grid's shape less one along that axis, or a number
+
+        >>> picture = np.array([[0, 0, 1], [0, 1, 1]])
+        >>> g = FactorGraph.grid(picture.shape, np.stack([1.0 - picture, picture], -1), Potts(0, -0.25))
+        >>> g
+        <FactorGraph: 6 variables, 13 factors, up to 2 labels>
+        """
+        size = tuple(int(n) for n in shape)
+        scores = np.asarray(unary, np.float64)
+        if not size or min(size) < 1:
+            raise ModelError(f"a grid needs a shape of positive numbers, not {shape!r}")
+        if scores.shape[:-1] != size or scores.shape[-1] < 1:
+            raise ModelError(f"unary must have the shape {(*size, 'labels')}, not {scores.shape}")
+        if weights is not None and len(weights) != len(size):
+            raise ModelError(f"weights must hold one array per axis, {len(size)} in all, not {len(weights)}")
+        pixel = np.arange(int(np.prod(size))).reshape(size)
+        edges, factors = [], []
+        for axis in range(len(size)):
+            first = np.delete(pixel, -1, axis).reshape(-1)
+            edges.append(np.stack([first, np.delete(pixel, 0, axis).reshape(-1)], 1))
+            if weights is not None:
+                wanted = tuple(n - (k == axis) for k, n in enumerate(size))
+                given = np.asarray(weights[axis], np.float64)
+                if given.ndim and given.shape != wanted:
+                    raise ModelError(f"weights of axis {axis} must have the shape {wanted}, not {given.shape}")
+                factors.append(np.broadcast_to(given, wanted).reshape(-1))
+        labels = scores.shape[-1]
+        return cls.from_arrays(
+            np.full(pixel.size, labels),
+            scores.reshape(-1, labels),
+            np.concatenate(edges),
+            tables=[pairwise],
+            weights=None if weights is None else np.concatenate(factors),
+        )
 
     def add_table(self, table: ArrayLike | ImplicitTable) -> TableRef:
         """A table that factors share by its handle: `set_table` changes it for all of them, and for no others."""
@@ -264,6 +314,10 @@ class FactorGraph:
 
     def __repr__(self) -> str:
         return f"<FactorGraph: {self.n_variables} variables, {self.n_factors} factors, up to {self.max_labels} labels>"
+
+    def _repr_html_(self) -> str:
+        rows = {"variables": self.n_variables, "factors": self.n_factors, "labels, at most": self.max_labels}
+        return html_table("FactorGraph", rows)
 
     def __reduce__(self) -> Any:
         with self.lock:

@@ -27,6 +27,14 @@ def to_networkx(graph: FactorGraph, kind: str = "bipartite") -> nx.Graph:
     tables = StoredTables(graph.to_arrays())
     for f, factor in enumerate(graph.factors()):
         if kind == "markov":
+            out.graph.setdefault("factors", []).append(
+                {
+                    "variables": factor.variables,
+                    "table": tables[factor.table],
+                    "weight": factor.weight,
+                    "transposed": factor.transposed,
+                }
+            )
             for pair in combinations(factor.variables, 2):
                 out.add_edge(*pair)
                 out.edges[pair].setdefault("factors", []).append(f)
@@ -73,9 +81,13 @@ def from_networkx(
                 raise ModelError(f"factor node {v!r} names {missing[0]!r}, which is no variable")
             options = {"weight": data.get(weight, 1.0), "transposed": data.get("transposed", False)}
             _named(f"factor node {v!r}", out, [index[u] for u in data["variables"]], data[table], options)
+    for f, data in enumerate(source.graph.get("factors", ())):  # of a Markov graph: its edges only show them
+        scope = [index[u] for u in data["variables"]]
+        options = {"weight": data["weight"], "transposed": data["transposed"]}
+        _named(f"factor {f}", out, scope, data["table"], options)
     for u, v, data in source.edges(data=True):
-        if u not in index or v not in index:
-            continue  # an edge of a factor node
+        if u not in index or v not in index or "factors" in data:
+            continue  # an edge of a factor node, or of a Markov graph
         if table not in data:
             raise ModelError(f"edge {u!r} - {v!r} has no {table!r}")
         first, second = index[u], index[v]

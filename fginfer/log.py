@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from fginfer.core.door import cpu_path
 from fginfer.result import Progress, Result
@@ -11,7 +12,7 @@ from fginfer.result import Progress, Result
 logger = logging.getLogger("fginfer")
 logger.addHandler(logging.NullHandler())
 
-_COLUMNS = f"{'iter':>9}{'score':>16}{'bound':>16}{'gap':>10}{'infeas':>10}{'active/f':>10}{'time':>10}"
+HEARTBEAT = 10.0  # seconds after which a row is due though nothing has changed
 
 
 def thousands(n: int) -> str:
@@ -33,16 +34,32 @@ def number(x: float | None, width: int = 16) -> str:
     return f"{x:>{width}.4f}" if abs(x) < 10 ** (width - 7) else f"{x:>{width}.6e}"
 
 
-def row(p: Progress) -> str:
-    """One line of the table of progress."""
+class Columns(NamedTuple):
+    """Which columns a table of progress has besides those that every method fills."""
+
+    infeasibility: bool = False
+    active: bool = False
+
+    def with_those_of(self, p: Progress) -> Columns:
+        return Columns(self.infeasibility or p.infeasibility is not None, self.active or p.active is not None)
+
+
+def heading(columns: Columns) -> str:
+    more = (f"{'infeas':>10}" if columns.infeasibility else "") + (f"{'active/f':>10}" if columns.active else "")
+    return f"{'iter':>9}{'score':>16}{'bound':>16}{'gap':>10}{more}{'time':>10}"
+
+
+def row(p: Progress, columns: Columns | None = None) -> str:
+    """One line of the table of progress, with the columns given or those that it can fill."""
+    shown = Columns().with_those_of(p) if columns is None else columns
 
     def small(x: float | None, form: str) -> str:
         return f"{'-':>10}" if x is None else f"{x:>10{form}}"
 
-    return (
-        f"{p.iterations:>9}{number(p.score)}{number(p.bound)}{small(p.gap, '.1e')}{small(p.infeasibility, '.1e')}"
-        f"{small(p.active, '.1f')}{p.seconds:>9.2f}s"
+    more = (small(p.infeasibility, ".1e") if shown.infeasibility else "") + (
+        small(p.active, ".1f") if shown.active else ""
     )
+    return f"{p.iterations:>9}{number(p.score)}{number(p.bound)}{small(p.gap, '.1e')}{more}{p.seconds:>9.2f}s"
 
 
 def start_line(version: str, method: str, threads: int, seed: int) -> str:
@@ -69,16 +86,18 @@ _PHASES = ("oracle", "update", "bound", "decode")
 
 
 class RunLog:
-    """Logs rows of progress: twice a second at first, then whenever a tenth of the time spent has passed."""
+    """Logs rows of progress: at most two a second, when score or bound have changed, and now and then all the same."""
 
     def __init__(self) -> None:
-        self._next = 0.0
+        self._next = self._heartbeat = 0.0
         self._last: Progress | None = None
+        self._columns = Columns()
 
     def __call__(self, progress: Progress) -> None:
-        if progress.seconds < self._next:
-            return
-        self._row(progress)
+        last = self._last
+        changed = last is None or (progress.score, progress.bound) != (last.score, last.bound)
+        if progress.seconds >= (self._next if changed else self._heartbeat):
+            self._row(progress)
 
     def before(self, callback: Callable[[Progress], object] | None) -> Callable[[Progress], object]:
         """A callback that logs and then asks the given one."""
@@ -90,11 +109,14 @@ class RunLog:
         return both
 
     def _row(self, progress: Progress) -> None:
-        if self._last is None:
-            logger.info(_COLUMNS)
-        self._next = progress.seconds + max(0.5, 0.1 * progress.seconds)
+        columns = self._columns.with_those_of(progress)
+        if self._last is None or columns != self._columns:
+            self._columns = columns
+            logger.info(heading(columns))
+        self._next = progress.seconds + 0.5
+        self._heartbeat = progress.seconds + max(HEARTBEAT, 0.1 * progress.seconds)
         self._last = progress
-        logger.info(row(progress))
+        logger.info(row(progress, columns))
 
     def end(self, progress: Progress, result: Result) -> None:
         """The last row, unless it is there already, and the line that says why the run ended."""

@@ -178,7 +178,8 @@ typedef struct fgi_gdmm_info {
     double loss_estimate;                /* sum of the factorwise hinge losses seen in the last visits */
     double squared_norm;
     double rho;
-    int64_t memory; /* bytes held by messages, active sets and sorted lists */
+    int64_t memory;         /* bytes held by messages, active sets and sorted lists */
+    int64_t unary_products; /* multiplications of the unigrams' inner products: labels times features */
 } fgi_gdmm_info;
 
 typedef struct fgi_gdmm fgi_gdmm;
@@ -206,7 +207,7 @@ void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, 
     int32_t *states, double *betas, double *losses, uint64_t *rng);
 fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
     const int32_t *state_size, const int32_t *states, const double *betas, const double *losses, uint64_t rng,
-    const int64_t *work, fgi_error *err); /* work: calls and entries, as in the info */
+    const int64_t *work, fgi_error *err); /* work: calls, entries and products, as in the info */
 /* Algorithm 2 has more state, the vertices of each block: their number (and labels of each), weights and labels. */
 int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width);
 void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices);

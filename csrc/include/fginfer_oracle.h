@@ -37,17 +37,19 @@ typedef struct fgi_argmax {
 } fgi_argmax;
 
 /* What an inner-product source is asked about, besides: score(y) = start(y) + <w_y, x>, added up in the order of the
- * features as listed. */
+ * features as listed. start(y) is constant, or start_weight * start[y] where `start` is given. */
 typedef struct fgi_features {
     int64_t n;
     const int32_t *index; /* features of x; NULL: 0 .. n-1 */
     const double *values; /* NULL: all 1 */
-    const double *start;  /* one per label; NULL: `constant` for all */
     double constant;
-    int32_t part, parts; /* only the labels of one part: n_labels*part/parts up to n_labels*(part+1)/parts; 0, 0: all */
-    int32_t n_labels;    /* only the labels listed, ascending; NULL: all */
-    const int32_t *labels;
-    double *scores; /* out, by label: start + <w, x> - message of those looked at by a scan; NULL: not wanted */
+    const double *start; /* one per label; NULL: `constant` for all */
+    double start_weight; /* 0 counts as 1 */
+    /* Only the labels of one part: n_labels*part/parts up to n_labels*(part+1)/parts; parts 0 or 1: all. */
+    int32_t part, parts;
+    const int32_t *labels; /* only the labels listed, ascending; NULL: all */
+    int32_t n_labels;
+    double *scores; /* out, by label: start + <w, x> - message of those looked at; NULL: not wanted */
 } fgi_features;
 
 typedef enum fgi_access_path {

@@ -62,6 +62,7 @@ typedef struct fgi_search_query {
     /* Labels that query i may not return, ascending; NULL: none. */
     const int64_t *excluded_begin;
     const int32_t *excluded_labels;
+    int32_t unordered; /* 1: the best `want` in any order, which saves sorting many */
 } fgi_search_query;
 
 /* labels and values: n x want, best first, -1 and -INFINITY where the labels run out. proven (n; NULL: not wanted): 1

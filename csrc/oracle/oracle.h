@@ -33,6 +33,8 @@ extern const fgi_source_ops fgi_table_ops;
 
 /* start + <w, x> of one label of an inner-product source, without messages: the bits of a scan. */
 double fgi_products_score(const fgi_source *s, const fgi_features *x, int32_t label);
+/* Other dense weights of the same layout, from now on. */
+void fgi_products_borrow(fgi_products *p, const double *weights);
 
 /* The order of a factor's table in this model, made on first use and shared; NULL with *rc == FGI_OK for tables that
  * are better scanned (small or implicit ones). Safe from several threads. The model (or a snapshot) keeps it alive. */

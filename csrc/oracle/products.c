@@ -72,6 +72,8 @@ void fgi_products_attach(fgi_products *p, fgi_search_index *index) {
     p->index = index;
 }
 
+void fgi_products_borrow(fgi_products *p, const double *weights) { p->dense = weights; }
+
 void fgi_products_free(fgi_products *p) {
     if (!p) return;
     fgi_products_attach(p, NULL);
@@ -204,7 +206,10 @@ fgi_rc fgi_products_scale(fgi_products *p, double factor, fgi_error *err) {
 
 static const fgi_products *products_of(const fgi_oracle_query *q) { return (const fgi_products *)q->source; }
 static int32_t feature_at(const fgi_features *x, int64_t j) { return x->index ? x->index[j] : (int32_t)j; }
-static double start_of(const fgi_features *x, int32_t y) { return x->start ? x->start[y] : x->constant; }
+static double start_of(const fgi_features *x, int32_t y) {
+    if (!x->start) return x->constant;
+    return x->start_weight == 0.0 ? x->start[y] : x->start_weight * x->start[y];
+}
 
 /* The coefficient of feature j; exactly x's value while nothing was scaled. */
 static double value_at(const fgi_products *p, const fgi_features *x, int64_t j) {
@@ -448,7 +453,7 @@ static fgi_rc products_check(const fgi_oracle_query *q, fgi_error *err) {
             return fgi_fail(
                 err, FGI_BAD_ARGUMENT, -1, "labels to look at must be ascending and in 0..%d", p->n_labels - 1);
     for (int32_t y = 0; x->start && y < p->n_labels; y++)
-        if (!(x->start[y] < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "start %d is NaN or +inf", y);
+        if (!(start_of(x, y) < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "start %d is NaN or +inf", y);
     return FGI_OK;
 }
 

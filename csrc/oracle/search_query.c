@@ -195,7 +195,8 @@ static int search_some(
 
 static void answer(const batch *b, int64_t i, fgi_top *top, int proven) {
     const int32_t want = b->q->want;
-    fgi_top_sort(top);
+    if (b->q->unordered) fgi_top_cut(top);
+    else fgi_top_sort(top);
     for (int32_t k = 0; k < want; k++) {
         b->labels[i * want + k] = k < top->n ? top->items[k].label : -1;
         b->values[i * want + k] = k < top->n ? top->items[k].value : -INFINITY;

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fginfer.errors import FormatError
+from fginfer.errors import FormatError, MissingFileError
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
@@ -34,7 +34,7 @@ def open_binary(path: Path) -> Iterator[Any]:
         with _OPENERS[suffix](path, "rb") if suffix else open(path, "rb") as stream:
             yield stream
     except FileNotFoundError:
-        raise FormatError("there is no such file", str(path)) from None
+        raise MissingFileError("there is no such file", str(path)) from None
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         how = "cannot be read" if not suffix else f"cannot be read as a {suffix} file"

@@ -16,6 +16,7 @@ from fginfer.graph import FactorGraph
 from fginfer.learn.data.examples import Encoded, Ints, Reals
 from fginfer.learn.learner import Answers, Learner, fits
 from fginfer.learn.run.interrupts import OutOfTime, interruptible, look
+from fginfer.result import Result
 from fginfer.solve import solve
 
 CHUNK = 64  # examples between two looks at the clock
@@ -107,55 +108,100 @@ def edges_of(data: Encoded, example: int) -> tuple[Any, Any]:
 
 
 class MapOracle:
-    """Any problem with labels or label sets through fginfer.solve: each example starts from its last answer. The
-    estimators take it for graphs with cycles.
+    """Any problem with labels or label sets through fginfer.solve: each example starts from its last answer, and with
+    a method that has messages (gdmm, trws, ...) from its last messages. The estimators take it for graphs with cycles.
 
     Training calls the oracle in a fixed order, so results are reproducible as long as the method is (limit it by
     ``max_iterations`` or ``gap``, not by time). Answers need not be optimal: objectives are then measured with the
-    bounds of the engine.
+    bounds of the engine. Graphs are kept between calls, as far as they fit into `keep_bytes`, and get new numbers;
+    those of label sets, whose factors are the pairs with weight, are made anew.
     """
 
-    def __init__(self, method: str | None = None, gap: float = 1e-6, **options: Any) -> None:
-        self.method, self.gap, self.options = method, gap, options
+    def __init__(
+        self, method: str | None = None, gap: float = 1e-6, *, keep_bytes: int = 1 << 28, **options: Any
+    ) -> None:
+        self.method, self.gap, self.keep_bytes, self.options = method, gap, keep_bytes, options
         self.slack, self.deadline = 0.0, inf
         self._last: dict[int, Ints] = {}  # the last answers to the examples of one learner
+        self._messages: dict[int, Reals] = {}  # and the last messages, where the method has any
+        self._graphs: dict[int, FactorGraph] = {}
+        self._kept = 0  # bytes of graphs and messages
         self._learner: ReferenceType[Learner] | None = None
 
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
         if self._learner is None or self._learner() is not learner:
             if self._learner is not None:
-                self._last = {}
+                self._last, self._messages = {}, {}
+            self._graphs, self._kept = {}, sum(m.nbytes for m in self._messages.values())
             self._learner = ref(learner)
-        graph, options = self.graph(learner, weights, example, loss), dict(self.options)
+        graph, options = self._present_graph(learner, weights, example, loss), dict(self.options)
         left = self.deadline - clock.now()
         if left < options.get("time_limit", inf):
             options["time_limit"] = max(0.0, left)
-        result = solve(
-            graph, self.method, gap=self.gap, warm_start=self._last.get(example), trace=False, dual=False, **options
-        )
+        result = solve(graph, self.method, gap=self.gap, warm_start=self._start(example), trace=False, **options)
         if clock.now() >= self.deadline and result.status == "time_limit":
             raise OutOfTime
         if result.labels is None or result.score is None:
             raise SolverError(f"example {example}: no labeling found ({result.status})")
         self._last[example] = labels = result.labels
+        self._keep_messages(example, result.messages)
         bound = inf if result.bound is None else result.bound
         self.slack = max(0.0, bound - result.score) if result.status != "optimal" else 0.0
         return labels if learner.data.kind == 0 else np.flatnonzero(labels).astype(np.int32)
 
+    def _start(self, example: int) -> Result | Ints | None:
+        labels, messages = self._last.get(example), self._messages.get(example)
+        if labels is None or messages is None:
+            return labels
+        return Result("", "", labels, None, None, 0, 0.0, 0.0, 1, 0, messages=messages)
+
+    def _keep_messages(self, example: int, messages: Reals | None) -> None:
+        if messages is None or (example not in self._messages and self._kept + messages.nbytes > self.keep_bytes):
+            return
+        self._kept += messages.nbytes if example not in self._messages else 0
+        self._messages[example] = messages
+
+    def _present_graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
+        graph = self._graphs.get(example)
+        if graph is not None:
+            self._renumber(graph, learner, weights, example, loss)
+            return graph
+        graph = self.graph(learner, weights, example, loss)
+        size = graph.model.memory
+        if learner.data.kind == 0 and self._kept + size <= self.keep_bytes:
+            self._graphs[example] = graph
+            self._kept += size
+        return graph
+
+    def _renumber(self, graph: FactorGraph, learner: Learner, weights: Reals, example: int, loss: float) -> None:
+        """The numbers of now in a graph made earlier."""
+        graph.set_unaries(self._scores(learner, weights, example, loss).ravel())
+        for k, table in enumerate(self._tables(learner, weights, example)):
+            graph.set_table(k, table)
+
     def export(self) -> dict[str, Any]:
-        """Last answers, for checkpoints."""
-        known = sorted(self._last)
-        labels = [self._last[i] for i in known]
+        """Last answers and messages, for checkpoints."""
+        known, dual = sorted(self._last), sorted(self._messages)
+        labels, messages = [self._last[i] for i in known], [self._messages[i] for i in dual]
         return {
             "examples": np.array(known, np.int64),
             "sizes": np.array([len(x) for x in labels], np.int64),
             "labels": np.concatenate(labels).astype(np.int32) if labels else np.zeros(0, np.int32),
+            "message_examples": np.array(dual, np.int64),
+            "message_sizes": np.array([len(m) for m in messages], np.int64),
+            "messages": np.concatenate(messages) if messages else np.zeros(0),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        known, sizes = saved["examples"], fits("sizes", saved["sizes"], len(saved["examples"]))
-        parts = np.split(fits("labels", saved["labels"], sizes.sum()), np.cumsum(sizes)[:-1])
-        self._last, self._learner = dict(zip(known.tolist(), parts if len(known) else (), strict=True)), None
+        def parts(examples: str, sizes: str, values: str) -> dict[int, Any]:
+            known = saved.get(examples, np.zeros(0, np.int64))
+            lengths = fits(sizes, saved.get(sizes, known), len(known))
+            pieces = np.split(fits(values, saved.get(values, np.zeros(0)), lengths.sum()), np.cumsum(lengths)[:-1])
+            return dict(zip(known.tolist(), pieces if len(known) else (), strict=True))
+
+        self._last = parts("examples", "sizes", "labels")
+        self._messages = parts("message_examples", "message_sizes", "messages")
+        self._graphs, self._learner = {}, None
 
     def check(self, data: Encoded) -> None:
         """Refuses what it cannot decode."""
@@ -166,34 +212,50 @@ class MapOracle:
         """The (loss-augmented) decoding problem of one example; labels that are not candidates are forbidden. A label
         set is a binary variable for each label."""
         data, k = learner.data, learner.data.n_labels
-        first, last = data.token_begin[example], data.token_begin[example + 1]
-        scores = learner.token_scores(weights, example, loss)
-        tables = weights[k * data.rows.shape[1] :].reshape(-1, k, k)
+        scores = self._scores(learner, weights, example, loss)
         if data.kind == 2:
-            u, v = np.nonzero(np.triu(tables[0], 1)) if data.edges else np.zeros((2, 0), np.int64)
+            table = weights[k * data.rows.shape[1] :].reshape(-1, k, k)[0] if data.edges else np.zeros((k, k))
+            u, v = np.nonzero(np.triu(table, 1))
             on = np.column_stack([np.zeros(k), scores[0]])
-            both = {"tables": [np.diag([0.0, 1.0])], "weights": tables[0, u, v]} if len(u) else {}
+            both: dict[str, Any] = {"tables": [np.diag([0.0, 1.0])], "weights": table[u, v]} if len(u) else {}
             return FactorGraph.from_arrays([2] * k, on, np.column_stack([u, v]) if len(u) else None, **both)
-        if data.choice_begin is not None and data.choice is not None:  # packed to the left: spread them out
-            packed, scores = scores, np.full(scores.shape, -np.inf)
-            for t in range(last - first):
-                allowed = data.choice[data.choice_begin[first + t] : data.choice_begin[first + t + 1]]
-                scores[t, allowed] = packed[t, : len(allowed)]
-        cards, (edges, rows) = [k] * int(last - first), edges_of(data, example)
+        cards, (edges, rows) = [k] * len(scores), edges_of(data, example)
         if not len(edges):
             return FactorGraph.from_arrays(cards, scores)
+        tables = self._tables(learner, weights, example)
+        more: dict[str, Any] = {}
         if rows is None:
-            return FactorGraph.from_arrays(
-                cards, scores, edges, tables=tables, table_ids=np.zeros(len(edges), np.int64)
-            )
-        if (np.diff(rows.indptr) == 1).all():  # types: the tables stay shared
-            return FactorGraph.from_arrays(
-                cards, scores, edges, tables=tables, table_ids=rows.indices.astype(np.int64), weights=rows.data
-            )
-        return FactorGraph.from_arrays(cards, scores, edges, tables=np.tensordot(rows.toarray(), tables, 1))
+            more = {"table_ids": np.zeros(len(edges), np.int64)}
+        elif (np.diff(rows.indptr) == 1).all():  # types: the tables stay shared
+            more = {"table_ids": rows.indices.astype(np.int64), "weights": rows.data}
+        return FactorGraph.from_arrays(cards, scores, edges, tables=tables, **more)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": {}, "_learner": None}  # warm starts belong to this process
+    def _scores(self, learner: Learner, weights: Reals, example: int, loss: float) -> Reals:
+        """Token scores, -inf for labels that are no candidates."""
+        data = learner.data
+        scores: Reals = learner.token_scores(weights, example, loss)
+        if data.choice_begin is None or data.choice is None or data.kind != 0:
+            return scores
+        first = data.token_begin[example]  # packed to the left: spread them out
+        spread = np.full(scores.shape, -np.inf)
+        for t in range(len(scores)):
+            allowed = data.choice[data.choice_begin[first + t] : data.choice_begin[first + t + 1]]
+            spread[t, allowed] = scores[t, : len(allowed)]
+        return spread
+
+    def _tables(self, learner: Learner, weights: Reals, example: int) -> Any:
+        """The tables of the example's graph: one for each pairwise feature, or one for each edge with several."""
+        data, k = learner.data, learner.data.n_labels
+        edges, rows = edges_of(data, example)
+        if not len(edges):
+            return ()
+        tables = weights[k * data.rows.shape[1] :].reshape(-1, k, k)
+        if rows is None:
+            return tables[:1]
+        return tables if (np.diff(rows.indptr) == 1).all() else np.tensordot(rows.toarray(), tables, 1)
+
+    def __getstate__(self) -> dict[str, Any]:  # warm starts and graphs belong to this process
+        return {**self.__dict__, "_last": {}, "_messages": {}, "_graphs": {}, "_kept": 0, "_learner": None}
 
 
 class MatchingOracle:

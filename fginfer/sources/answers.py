@@ -64,7 +64,7 @@ def flat_states(states: Sequence[int] | Iterable[Sequence[int]] | None, shape: S
     if states is None:
         return np.zeros(0, np.int64)
     given = list(states)
-    several: list[Any] = given if given and not np.isscalar(given[0]) else [given]
+    several: list[Any] = [given] if given and np.isscalar(given[0]) else given
     return np.unique(np.array([flat_state(s, shape) for s in several], np.int64))
 
 

@@ -14,7 +14,7 @@ from cli_support import grid, run, strict_json
 import fginfer
 from fginfer import FactorGraph, Progress, read, solve
 from fginfer.formats import write, write_solution
-from fginfer.log import logger, row
+from fginfer.log import Columns, RunLog, heading, logger, row
 from fginfer.terminal import Terminal
 
 
@@ -124,8 +124,23 @@ def test_terminal_with_rich():
 
 
 def test_rows_line_up():
-    rows = [row(Progress(1.0, 5, None, None)), row(Progress(123.4, 10**6, -1e5, 1e12, 1e-3, 2.5))]
-    assert len({len(r) for r in rows}) == 1
+    points = [Progress(1.0, 5, None, None), Progress(123.4, 10**6, -1e5, 1e12, 1e-3, 2.5)]
+    columns = Columns().with_those_of(points[1])
+    assert len({len(heading(columns)), *(len(row(p, columns)) for p in points)}) == 1
+    assert len(heading(Columns())) == len(row(points[0]))
+
+
+def test_the_log_has_rows_where_something_changed_and_a_heartbeat(caplog):
+    caplog.set_level("INFO", "fginfer")
+    log = RunLog()
+    for k in range(400):  # twenty seconds in which the bound moves twice
+        log(Progress(k / 20, k, 1.0, 5.0 if k < 30 else 4.0 if k < 100 else 3.0))
+    seconds = [float(line.split()[-1][:-1]) for line in caplog.messages[1:]]
+    assert seconds == [0.0, 1.5, 5.0, 15.0]
+    log(Progress(20.0, 400, 1.0, 3.0, 1e-3))  # nothing to say yet about the new column
+    log(Progress(30.0, 600, 1.0, 2.0, 1e-3))
+    assert "infeas" in caplog.messages[-2]
+    assert caplog.messages[-1].split()[4] == "1.0e-03"
 
 
 def test_the_library_logs_when_asked(caplog):

@@ -108,6 +108,21 @@ def test_from_networkx_orientation():
     assert FactorGraph.from_networkx(directed).score([1, 2]) == 10.0
 
 
+@pytest.mark.parametrize("kind", ["bipartite", "markov"])
+def test_networkx_graphs_come_back(kind):
+    rng = np.random.default_rng(0)
+    g = FactorGraph([2, 3, 2, 2])
+    g.add_factor([], 1.5)
+    g.add_factor([1], rng.normal(size=3))
+    g.add_factor([1, 0], rng.normal(size=(3, 2)))
+    g.add_factor([3, 1, 2], rng.normal(size=(2, 3, 2)))
+    g.add_factor([2, 3], Potts(0, -1), weight=2.0)
+    g.add_factor([2, 3], rng.normal(size=(2, 2)))
+    back = FactorGraph.from_networkx(g.to_networkx(kind))
+    for x in np.ndindex(2, 3, 2, 2):
+        assert back.score(list(x)) == g.score(list(x))
+
+
 def test_from_networkx_names_what_is_wrong():
     g = nx.path_graph(2)
     with pytest.raises(ModelError, match="node 0 has neither"):

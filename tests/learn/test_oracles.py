@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fginfer import FactorGraph
 from fginfer.errors import DataError
 from fginfer.learn import Choices, Example, MapOracle, MatchingOracle, StructuredSVM
 from fginfer.learn.learner import Learner
@@ -205,3 +206,28 @@ def test_bad_choices_are_refused():
             fit(X, y)
     with pytest.raises(DataError, match="different alternatives"):
         StructuredSVM(model="matching").fit([Choices(np.ones((2, 2)), [1, 1])], [[0, 0]])
+
+
+@pytest.mark.parametrize("method", ["gdmm", "trws"])
+@pytest.mark.parametrize("features", [0, 2])
+def test_the_map_oracle_keeps_its_graphs(method, features, monkeypatch):
+    """One graph an example, whatever the number of calls, and the answers of graphs made anew."""
+    data = P.random_labels(np.random.default_rng(4), n=4, edges=2, most=4, edge_features=features)
+    learner, made, rng = Learner(data), [], np.random.default_rng(0)
+    build = FactorGraph.from_arrays.__func__
+    monkeypatch.setattr(
+        FactorGraph, "from_arrays", classmethod(lambda cls, *a, **k: made.append(1) or build(cls, *a, **k))
+    )
+    oracle, forgetful = MapOracle(method), MapOracle(method, keep_bytes=0)
+    for call in range(3):
+        w = rng.normal(size=learner.dimension)
+        for i in range(data.n_examples):
+            kept, fresh = (o.answer(learner, w, i, 1.0) for o in (oracle, forgetful))
+            assert learner.score(w, i, kept) == pytest.approx(learner.score(w, i, fresh))
+        assert len(made) == data.n_examples * (call + 2)
+    copy = MapOracle(method)
+    copy.restore(oracle.export())
+    w = rng.normal(size=learner.dimension)
+    assert [copy.answer(learner, w, i, 1.0).tolist() for i in range(4)] == [
+        oracle.answer(learner, w, i, 1.0).tolist() for i in range(4)
+    ]

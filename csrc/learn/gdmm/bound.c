@@ -118,7 +118,7 @@ static double unary_loss(const fgi_gdmm *g, int64_t token) {
 
 fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err) {
     const fgi_learn_data *d = &g->L->data;
-    const int64_t calls[4] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched};
+    const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
     fgi_sum loss = {0}, norm = {0}, gain = {0};
     double worst = 0;
     fgi_rc rc = FGI_OK;
@@ -143,6 +143,7 @@ fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infe
     *relaxed = 0.5 * g->squared_norm + g->s.C * fgi_sum_value(&loss);
     *infeasibility = worst / g->s.C;
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
+    g->unary_products = calls[4];
     return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }
 
@@ -164,7 +165,7 @@ fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *e
     fgi_learner *L = g->L;
     double *own = L->w;
     fgi_updatable **tables = g->tables;
-    const int64_t calls[4] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched};
+    const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
     fgi_rc rc = FGI_OK;
     L->w = w;
     g->tables = fgi_calloc(g->n_tables, sizeof *g->tables);
@@ -178,5 +179,6 @@ fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *e
     g->tables = tables;
     L->w = own;
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
+    g->unary_products = calls[4];
     return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }

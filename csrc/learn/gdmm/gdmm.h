@@ -46,6 +46,13 @@ typedef struct fgi_away_step {
     int32_t example; /* of the last factor: a hint */
 } fgi_away_step;
 
+/* What a thread needs to ask. */
+typedef struct fgi_gdmm_worker {
+    fgi_oracle_scratch *oracle;
+    int32_t *label; /* K: messages of one token */
+    double *value;
+} fgi_gdmm_worker;
+
 struct fgi_gdmm {
     fgi_learner *L;
     fgi_gdmm_settings s;
@@ -60,9 +67,11 @@ struct fgi_gdmm {
     double *loss;           /* per example: factorwise hinge losses at its last visit */
     fgi_updatable **tables; /* one per pairwise feature; NULL when scanned */
     int64_t n_tables;
-    fgi_oracle_scratch *oracle;
+    fgi_products *unigrams;   /* the learner's weights as a source */
+    fgi_gdmm_worker *workers; /* one per thread of the learner */
+    int n_workers;
     fgi_rng rng;
-    int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;
+    int64_t unary_calls, pair_calls, unary_touched, pair_touched, unary_products, bytes;
     double squared_norm;
     /* scratch */
     double *scores;      /* K */

@@ -8,93 +8,92 @@
 
 /* ---- unigrams -------------------------------------------------------------------------------------------------- */
 
-/* Gradients of the labels begin .. end into s. */
-static void unary_scores(const fgi_gdmm *g, int64_t token, int32_t begin, int32_t end, double *s) {
-    const fgi_learner *L = g->L;
-    const fgi_learn_data *d = &L->data;
-    const fgi_support *t = &g->tokens[token];
-    const int64_t k = d->n_labels;
-    const int32_t z = d->truth[token];
+/* The question about a token: its features, its loss (cost_z(y), or 1, times the token's weight) as the start. */
+static fgi_features features_of(const fgi_gdmm *g, int64_t token) {
+    const fgi_learn_data *d = &g->L->data;
     const double weight = d->token_weight ? d->token_weight[token] : 1.0;
-    for (int32_t y = begin; y < end; y++) s[y] = d->cost ? weight * d->cost[(int64_t)z * k + y] : weight;
-    if (z >= begin && z < end) s[z] = 0.0;
-    for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++)
-        L->kernels.axpy(end - begin, d->value ? d->value[j] : 1.0, L->w + d->feature[j] * k + begin, s + begin);
-    for (int32_t at = 0; at < t->n; at++) {
-        if (t->label[at] < begin || t->label[at] >= end) continue;
-        double sum = 0;
-        for (int32_t e = 0; e < t->degree; e++) sum += fgi_support_message(t, e, at);
-        s[t->label[at]] -= g->rho * sum;
-    }
+    return (fgi_features){.n = d->row_begin[token + 1] - d->row_begin[token],
+        .index = d->feature + d->row_begin[token],
+        .values = d->value ? d->value + d->row_begin[token] : NULL,
+        .constant = weight,
+        .start = d->cost && weight != 0.0 ? d->cost + (int64_t)d->truth[token] * d->n_labels : NULL,
+        .start_weight = weight};
 }
 
-/* A label's gradient alone: for the support. */
-static double score_one(const fgi_gdmm *g, int64_t token, int32_t y, int32_t at) {
-    const fgi_learn_data *d = &g->L->data;
-    const int32_t z = d->truth[token];
-    const int64_t k = d->n_labels;
-    double s =
-        y == z ? 0.0 : (d->cost ? d->cost[(int64_t)z * k + y] : 1.0) * (d->token_weight ? d->token_weight[token] : 1.0);
-    for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++)
-        s += (d->value ? d->value[j] : 1.0) * g->L->w[d->feature[j] * k + y];
+static double rho_messages(const fgi_gdmm *g, const fgi_support *t, int32_t at) {
     double sum = 0;
-    for (int32_t e = 0; at >= 0 && e < g->tokens[token].degree; e++)
-        sum += fgi_support_message(&g->tokens[token], e, at);
-    return s - g->rho * sum;
+    for (int32_t e = 0; e < t->degree; e++) sum += fgi_support_message(t, e, at);
+    return g->rho * sum;
+}
+
+/* A label's gradient alone: for the support. The truth has no loss. */
+static double score_one(const fgi_gdmm *g, int64_t token, int32_t y, int32_t at) {
+    fgi_features x = features_of(g, token);
+    if (y == g->L->data.truth[token]) x.start = NULL, x.constant = 0.0;
+    const double s = fgi_products_score(fgi_products_source(g->unigrams), &x, y);
+    return s - (at >= 0 ? rho_messages(g, &g->tokens[token], at) : 0.0);
 }
 
 /* The labels a call looks at: all, or one part of them; candidate lists are looked at whole. */
-typedef struct label_range {
-    int32_t begin, end;
-} label_range;
-
-static label_range range_of(const fgi_gdmm *g, int32_t part) {
-    const int64_t n = g->L->data.n_labels, parts = g->s.partitions < n ? g->s.partitions : n;
-    return (label_range){(int32_t)(n * part / parts), (int32_t)(n * (part + 1) / parts)};
+static int32_t count_parts(const fgi_gdmm *g) {
+    const int32_t n = g->L->data.n_labels;
+    return g->s.partitions < n ? g->s.partitions : n;
 }
 
 static int32_t draw_part(fgi_gdmm *g) {
-    const int32_t n = g->L->data.n_labels, parts = g->s.partitions < n ? g->s.partitions : n;
+    const int32_t parts = count_parts(g);
     return parts > 1 && !g->L->data.choice_begin ? (int32_t)fgi_rng_below(&g->rng, parts) : 0;
 }
 
-/* Best wrong label of a range, or of the candidates; its gradient, and those of all that were looked at, are left in s.
+/* Best wrong label of a part, or of the candidates; its gradient, and those of all that were looked at, are left in s.
  */
-static int32_t best_label(const fgi_gdmm *g, int64_t token, label_range r, double *s) {
-    const int32_t z = g->L->data.truth[token];
-    const int32_t *list;
-    int32_t n = fgi_learn_allowed(g->L, token, &list), best = -1;
-    if (list) {
-        for (int32_t c = 0; c < n; c++) {
-            s[list[c]] = score_one(g, token, list[c], fgi_support_find(&g->tokens[token], list[c]));
-            if (list[c] != z && (best < 0 || s[list[c]] > s[best])) best = list[c];
-        }
-        return best;
+static int32_t best_label(const fgi_gdmm *g, int64_t token, int32_t part, fgi_gdmm_worker *w, double *s) {
+    const fgi_support *t = &g->tokens[token];
+    const int64_t z = g->L->data.truth[token];
+    fgi_message m = {0, w->label, w->value};
+    for (int32_t at = 0; at < t->n; at++) {
+        if (t->label[at] == z) continue;
+        w->label[m.n] = t->label[at];
+        w->value[m.n++] = rho_messages(g, t, at);
     }
-    unary_scores(g, token, r.begin, r.end, s);
-    const int32_t cut = z >= r.begin && z < r.end ? z : r.end; /* two ranges around the truth */
-    if (cut > r.begin) best = r.begin + (int32_t)fgi_argmax_of(s + r.begin, cut - r.begin);
-    if (cut + 1 < r.end) {
-        int32_t other = cut + 1 + (int32_t)fgi_argmax_of(s + cut + 1, r.end - cut - 1);
-        if (best < 0 || s[other] > s[best]) best = other;
-    }
-    return best;
+    fgi_features x = features_of(g, token);
+    const int32_t *list, n = fgi_learn_allowed(g->L, token, &list);
+    if (list) x.labels = list, x.n_labels = n;
+    else x.part = part, x.parts = count_parts(g);
+    x.scores = s;
+    const fgi_oracle_query q = {.source = fgi_products_source(g->unigrams),
+        .messages = &m,
+        .excluded = &z,
+        .n_excluded = 1,
+        .hint = -1,
+        .path = FGI_BY_SCAN, /* the gradients themselves are wanted, too */
+        .x = &x};
+    fgi_argmax best;
+    if (fgi_oracle_answer(&q, w->oracle, &best) != FGI_OK) return -1; /* a scan into s allocates nothing */
+    s[z] = score_one(g, token, (int32_t)z, fgi_support_find(t, (int32_t)z));
+    return (int32_t)best.state;
 }
 
-static void count_unary(fgi_gdmm *g, int64_t token, label_range r) {
-    const int32_t *list;
-    const int32_t n = fgi_learn_allowed(g->L, token, &list);
+static int32_t part_begin(const fgi_gdmm *g, int32_t part) {
+    return (int32_t)((int64_t)g->L->data.n_labels * part / count_parts(g));
+}
+
+static void count_unary(fgi_gdmm *g, int64_t token, int32_t part) {
+    const int32_t *list, n = fgi_learn_allowed(g->L, token, &list);
+    const int64_t labels = list ? n : part_begin(g, part + 1) - part_begin(g, part);
     g->unary_calls++;
-    g->unary_touched += list ? n : r.end - r.begin;
+    g->unary_touched += labels;
+    g->unary_products += labels * (g->L->data.row_begin[token + 1] - g->L->data.row_begin[token]);
 }
 
 int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value) {
     const fgi_support *t = &g->tokens[token];
-    const label_range r = range_of(g, draw_part(g));
-    const int32_t best = best_label(g, token, r, g->scores);
-    count_unary(g, token, r);
+    const int32_t part = draw_part(g), begin = part_begin(g, part), end = part_begin(g, part + 1);
+    fgi_products_borrow(g->unigrams, g->L->w);
+    const int32_t best = best_label(g, token, part, &g->workers[0], g->scores);
+    count_unary(g, token, part);
     for (int32_t at = 0; at < t->n && !g->L->data.choice_begin; at++)
-        if (t->label[at] < r.begin || t->label[at] >= r.end)
+        if (t->label[at] < begin || t->label[at] >= end)
             g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
     *value = best < 0 ? -INFINITY : g->scores[best];
     return best;
@@ -113,7 +112,7 @@ static void propose(void *context, int64_t begin, int64_t end, int worker) {
     const int64_t *first = g->L->data.token_begin;
     for (int64_t k = begin; k < end; k++)
         for (int64_t t = first[job->examples[k]]; t < first[job->examples[k] + 1]; t++)
-            g->proposal[t] = best_label(g, t, range_of(g, g->proposal[t]), g->L->scratch[worker].scores);
+            g->proposal[t] = best_label(g, t, g->proposal[t], &g->workers[worker], g->L->scratch[worker].scores);
 }
 
 void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
@@ -121,8 +120,9 @@ void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
     for (int64_t k = 0; k < n; k++)
         for (int64_t t = first[examples[k]]; t < first[examples[k] + 1]; t++) {
             g->proposal[t] = draw_part(g); /* drawn here: the order of the draws must not depend on threads */
-            count_unary(g, t, range_of(g, g->proposal[t]));
+            count_unary(g, t, g->proposal[t]);
         }
+    fgi_products_borrow(g->unigrams, g->L->w);
     proposal_job job = {g, examples};
     fgi_pool_run(g->L->pool, n, 1, propose, &job);
 }
@@ -130,6 +130,7 @@ void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
 int32_t fgi_gdmm_unary_proposed(fgi_gdmm *g, int64_t token, double *value) {
     const fgi_support *t = &g->tokens[token];
     const int32_t best = g->proposal[token];
+    fgi_products_borrow(g->unigrams, g->L->w);
     for (int32_t at = 0; at < t->n; at++) g->scores[t->label[at]] = score_one(g, token, t->label[at], at);
     if (best >= 0) g->scores[best] = score_one(g, token, best, fgi_support_find(t, best));
     *value = best < 0 ? -INFINITY : g->scores[best];
@@ -287,14 +288,14 @@ fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *ou
     if (d->choice_begin) scan_candidates(g, edge, first + e->u, first + e->v, m, excluded, out);
     else if (!sorted) scan_table(g, d->edge_row ? sum_tables(g, edge) : g->L->w + g->L->unary, m, excluded, out);
     else {
-        const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
+        const int64_t before = fgi_oracle_scratch_work(g->workers[0].oracle).touched;
         const fgi_oracle_query q = {.source = fgi_updatable_source(g->tables[feature]),
             .messages = m,
             .excluded = &excluded,
             .n_excluded = 1,
             .hint = e->n ? e->state[0] * k + e->state[1] : -1};
-        fgi_rc rc = fgi_oracle_answer(&q, g->oracle, out);
-        g->pair_touched += fgi_oracle_scratch_work(g->oracle).touched - before;
+        fgi_rc rc = fgi_oracle_answer(&q, g->workers[0].oracle, out);
+        g->pair_touched += fgi_oracle_scratch_work(g->workers[0].oracle).touched - before;
         out->value *= x;
         return rc;
     }

@@ -107,7 +107,12 @@ static fgi_rc fill(fgi_gdmm *g) {
     g->tables = fgi_calloc(n_tables, sizeof *g->tables);
     g->scores = fgi_alloc(k, sizeof(double));
     g->row_best = fgi_alloc(k, sizeof(double));
-    g->oracle = fgi_oracle_scratch_create((int32_t)k, 2);
+    g->workers = fgi_calloc(g->n_workers, sizeof *g->workers);
+    for (int t = 0; g->workers && t < g->n_workers; t++) {
+        g->workers[t] = (fgi_gdmm_worker){fgi_oracle_scratch_create(t == 0 ? (int32_t)k : 1, 2),
+            fgi_alloc(k, sizeof(int32_t)), fgi_alloc(k, sizeof(double))};
+        if (!g->workers[t].oracle || !g->workers[t].label || !g->workers[t].value) return FGI_NO_MEMORY;
+    }
     for (int side = 0; side < 2; side++) {
         g->message_label[side] = fgi_alloc(k, sizeof(int32_t));
         g->message_value[side] = fgi_alloc(k, sizeof(double));
@@ -116,7 +121,10 @@ static fgi_rc fill(fgi_gdmm *g) {
     }
     if (g->s.batch > 1 && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal)))
         return FGI_NO_MEMORY;
-    if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->row_best || !g->oracle)
+    if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->row_best || !g->workers)
+        return FGI_NO_MEMORY;
+    if (fgi_products_create_dense((int32_t)k, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL) !=
+        FGI_OK)
         return FGI_NO_MEMORY;
     if (d->edge_row && !(g->table = fgi_alloc(k * k, sizeof(double)))) return FGI_NO_MEMORY;
     for (int64_t t = 0; !g->s.brute_force && !d->choice_begin && t < n_tables; t++) {
@@ -145,6 +153,7 @@ fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **ou
     g->s = *s;
     g->rho = s->rho > 0 ? s->rho : 1.0 / s->C;
     g->rng.state = s->seed;
+    g->n_workers = L->threads;
     g->n_tokens = L->data.token_begin[L->data.n_examples];
     g->n_edges = fgi_gdmm_edge_begin(g, (int32_t)L->data.n_examples);
     fgi_rc rc = fill(g);
@@ -164,7 +173,12 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     for (int side = 0; side < 2; side++)
         free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
     fgi_away_free(g);
-    fgi_oracle_scratch_free(g->oracle);
+    for (int t = 0; g->workers && t < g->n_workers; t++) {
+        fgi_oracle_scratch_free(g->workers[t].oracle);
+        free(g->workers[t].label), free(g->workers[t].value);
+    }
+    free(g->workers);
+    fgi_products_free(g->unigrams);
     free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores),
         free(g->row_best);
     free(g->proposal), free(g->mass), free(g->gain), free(g->table);
@@ -172,8 +186,8 @@ void fgi_gdmm_free(fgi_gdmm *g) {
 }
 
 void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
-    *info =
-        (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes};
+    *info = (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho,
+        g->bytes, g->unary_products};
     fgi_sum norm = {0}; /* made anew, so that a resumed run has the same bits */
     for (int64_t k = 0; k < g->L->dimension; k++)
         if (g->L->w[k] != 0.0) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
@@ -274,6 +288,7 @@ fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->rng.state = rng;
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
+    g->unary_products = work[4];
     return fgi_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 

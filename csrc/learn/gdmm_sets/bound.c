@@ -142,14 +142,15 @@ static void consistent_pairs(fgi_gdmm_sets *g, int32_t i, double *worst) {
 fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err) {
     fgi_learner *L = g->L;
     const fgi_learn_data *d = &L->data;
-    const int64_t calls = g->unary_calls, touched = g->unary_touched;
+    const int64_t calls = g->unary_calls, touched = g->unary_touched, products = g->unary_products;
     shares all;
     if (!find_shares(g, &all)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_sum loss = {0}, gain = {0}, norm = {0}, own = {0};
     double worst = 0;
-    for (int32_t i = 0; i < d->n_examples; i++) {
+    fgi_rc rc = FGI_OK;
+    for (int32_t i = 0; rc == FGI_OK && i < d->n_examples; i++) {
         const set_example *x = &g->examples[i];
-        fgi_sets_open(g, i);
+        rc = fgi_sets_open(g, i, 0, 1);
         fgi_sum_add(&loss, bound_loss(g, i, &all));
         for (int32_t k = 0; k < x->n; k++) {
             const int32_t l = x->label[k];
@@ -169,27 +170,27 @@ fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, do
     *relaxed = 0.5 * fgi_sum_value(&norm) + g->s.C * fgi_sum_value(&loss);
     *dual = fgi_learn_dual_toward(fgi_sum_value(&gain), fgi_sum_value(&own));
     *infeasibility = worst / g->s.C;
-    g->unary_calls = calls, g->unary_touched = touched;
-    return FGI_OK;
+    g->unary_calls = calls, g->unary_touched = touched, g->unary_products = products;
+    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }
 
 fgi_rc fgi_gdmm_sets_relaxed_at(fgi_gdmm_sets *g, double *w, double *relaxed, fgi_error *err) {
     fgi_learner *L = g->L;
-    const int64_t calls = g->unary_calls, touched = g->unary_touched;
+    const int64_t calls = g->unary_calls, touched = g->unary_touched, products = g->unary_products;
     double *own = L->w;
     fgi_sum loss = {0}, norm = {0};
     shares all;
     L->w = w;
-    const int found = find_shares(g, &all);
+    int found = find_shares(g, &all);
     for (int32_t i = 0; found && i < L->data.n_examples; i++) {
-        fgi_sets_open(g, i);
+        found = fgi_sets_open(g, i, 0, 1) == FGI_OK;
         fgi_sum_add(&loss, bound_loss(g, i, &all));
         fgi_sets_close(g, i);
     }
     for (int64_t k = 0; k < L->dimension; k++) fgi_sum_add(&norm, w[k] * w[k]);
     free(all.pairs);
     L->w = own;
-    g->unary_calls = calls, g->unary_touched = touched;
+    g->unary_calls = calls, g->unary_touched = touched, g->unary_products = products;
     *relaxed = 0.5 * fgi_sum_value(&norm) + g->s.C * fgi_sum_value(&loss);
     return found ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }

@@ -56,22 +56,70 @@ static int has_pair(const set_example *x, int32_t l, int32_t m) {
 /* ---- oracles
  * --------------------------------------------------------------------------------------------------------- */
 
-void fgi_sets_open(fgi_gdmm_sets *g, int32_t i) {
-    const fgi_learner *L = g->L;
-    const fgi_learn_data *d = &L->data;
-    const set_example *x = &g->examples[i];
-    for (int32_t l = 0; l < d->n_labels; l++) g->scores[l] = fgi_learn_spurious(d, i, l);
-    for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
-        L->kernels.axpy(
-            d->n_labels, d->value ? d->value[j] : 1.0, L->w + (int64_t)d->feature[j] * d->n_labels, g->scores);
+/* The question about example i: switching a label on costs its loss; the true labels get it back, and what missing them
+ * would cost, through the message. */
+static fgi_features features_of(const fgi_gdmm_sets *g, int32_t i) {
+    const fgi_learn_data *d = &g->L->data;
+    const double weight = d->token_weight ? d->token_weight[i] : 1.0;
+    return (fgi_features){.n = d->row_begin[i + 1] - d->row_begin[i],
+        .index = d->feature + d->row_begin[i],
+        .values = d->value ? d->value + d->row_begin[i] : NULL,
+        .constant = weight,
+        .start = weight != 0.0 ? g->spurious : NULL,
+        .start_weight = weight,
+        .scores = g->scores};
+}
+
+/* Labels that are neither in the part nor listed: out of reach in this visit. */
+static const double NEVER = 1e150;
+
+static void score_listed(fgi_gdmm_sets *g, int32_t i, const fgi_features *x, const fgi_message *m) {
+    const set_example *e = &g->examples[i];
+    for (int32_t k = 0, at = 0; k < e->n; k++) {
+        const int32_t l = e->label[k];
+        if (g->scores[l] != -NEVER) continue;
+        g->scores[l] = fgi_products_score(fgi_products_source(g->unigrams), x, l);
+        while (at < m->n && m->labels[at] < l) at++;
+        if (at < m->n && m->labels[at] == l) g->scores[l] -= m->values[at];
+        g->unary_touched++;
+        g->unary_products += x->n;
+    }
+}
+
+fgi_rc fgi_sets_open(fgi_gdmm_sets *g, int32_t i, int32_t part, int32_t parts) {
+    const fgi_learn_data *d = &g->L->data;
+    const set_example *e = &g->examples[i];
+    fgi_message m = {0, g->message_label[0], g->message[0]};
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
         const int32_t l = d->truth[a];
-        g->scores[l] -= fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l);
+        g->message_label[0][m.n] = l;
+        g->message[0][m.n++] = fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l);
         g->truth[l] = 1;
     }
-    for (int32_t k = 0; k < x->n; k++) g->listed[x->label[k]] = 1, g->X[x->label[k]] = x->X[k];
+    for (int32_t k = 0; k < e->n; k++) {
+        g->listed[e->label[k]] = 1;
+        g->X[e->label[k]] = e->X[k];
+        g->without[k] = e->label[k];
+    }
+    fgi_features x = features_of(g, i);
+    x.part = part, x.parts = parts;
+    for (int32_t l = 0; parts > 1 && l < d->n_labels; l++) g->scores[l] = -NEVER;
+    fgi_products_borrow(g->unigrams, g->L->w);
+    const fgi_oracle_query q = {.source = fgi_products_source(g->unigrams),
+        .messages = &m,
+        .excluded = g->without,
+        .n_excluded = e->n,
+        .hint = -1,
+        .n_best = g->greedy,
+        .path = FGI_BY_SCAN, /* the scores themselves are wanted, too */
+        .x = &x};
+    fgi_rc rc = fgi_oracle_answer(&q, g->oracle, g->found);
+    const int64_t n = d->n_labels, looked = parts > 1 ? n * (part + 1) / parts - n * part / parts : n;
     g->unary_calls++;
-    g->unary_touched += d->n_labels;
+    g->unary_touched += looked;
+    g->unary_products += looked * x.n;
+    if (parts > 1) score_listed(g, i, &x, &m);
+    return rc;
 }
 
 void fgi_sets_close(fgi_gdmm_sets *g, int32_t i) {
@@ -81,16 +129,11 @@ void fgi_sets_close(fgi_gdmm_sets *g, int32_t i) {
     for (int32_t k = 0; k < x->n; k++) g->listed[x->label[k]] = 0, g->X[x->label[k]] = 0;
 }
 
-/* The best few labels that are not listed and have a positive gradient. */
+/* The best few labels that are not listed and have a positive gradient, as fgi_sets_open found them. */
 static int list_labels(fgi_gdmm_sets *g, set_example *x) {
-    for (int32_t round = 0; round < g->greedy; round++) {
-        int32_t best = -1;
-        double most = 0;
-        for (int32_t l = 0; l < g->L->data.n_labels; l++)
-            if (!g->listed[l] && g->scores[l] > most) most = g->scores[l], best = l;
-        if (best < 0) return 1;
-        if (!fgi_sets_insert(g, x, best, 0)) return 0;
-        g->listed[best] = 1;
+    for (int32_t k = 0; k < g->greedy && g->found[k].state >= 0 && g->found[k].value > 0; k++) {
+        if (!fgi_sets_insert(g, x, (int32_t)g->found[k].state, 0)) return 0;
+        g->listed[g->found[k].state] = 1;
     }
     return 1;
 }
@@ -140,7 +183,6 @@ static void scan_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
  * are on are listed already; the lower triangle is empty and never better than nothing. */
 static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
-    const double never = 1e150;
     const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
     fgi_rc rc = FGI_OK;
     *out = (fgi_argmax){-1, -INFINITY};
@@ -150,7 +192,7 @@ static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
             double x = obstacle(g, l);
             if (!on(g, l) && (least < 0 || x < obstacle(g, least))) least = l;
             for (int s = 0; s < 2; s++) {
-                double message = s == side && on(g, l) ? never : x;
+                double message = s == side && on(g, l) ? NEVER : x;
                 if (message == 0.0) continue;
                 g->message_label[s][count[s]] = l;
                 g->message[s][count[s]++] = message;
@@ -241,12 +283,22 @@ static void step_multipliers(fgi_gdmm_sets *g, set_example *x) {
     x->n = n;
 }
 
+static int32_t count_parts(const fgi_gdmm_sets *g) {
+    return g->s.partitions < g->L->data.n_labels ? g->s.partitions : g->L->data.n_labels;
+}
+
+/* Which part of the labels a visit looks at: drawn by the number of the visit, so that a resumed run goes on the same.
+ */
+static int32_t draw_part(const fgi_gdmm_sets *g) {
+    fgi_rng rng = {g->s.seed ^ ((uint64_t)g->L->state.steps * 0xD1B54A32D192ED03u)};
+    return count_parts(g) > 1 ? (int32_t)fgi_rng_below(&rng, count_parts(g)) : 0;
+}
+
 static fgi_rc visit(fgi_gdmm_sets *g, int32_t i) {
     set_example *x = &g->examples[i];
-    fgi_rc rc = FGI_OK;
     fgi_learn_begin_visit(g->L, g->s.averaging);
-    fgi_sets_open(g, i);
-    if (!list_labels(g, x)) rc = FGI_NO_MEMORY;
+    fgi_rc rc = fgi_sets_open(g, i, draw_part(g), count_parts(g));
+    if (rc == FGI_OK && !list_labels(g, x)) rc = FGI_NO_MEMORY;
     if (rc == FGI_OK && g->L->data.edges != FGI_EDGES_NONE) {
         if (!list_pairs(g, x)) rc = FGI_NO_MEMORY;
         if (rc == FGI_OK) rc = joint_oracle(g, x);

@@ -35,15 +35,20 @@ struct fgi_gdmm_sets {
     int32_t *message_label[2];
     double *message[2];
     double *row_best;
-    int64_t unary_calls, pair_calls, unary_touched, pair_touched, bytes;
+    fgi_products *unigrams; /* the learner's weights as a source */
+    double *spurious;       /* L: cost of a label that is not true; NULL: 1 */
+    int64_t *without;       /* L: labels that are listed */
+    fgi_argmax *found;      /* `greedy` best labels that are not */
+    int64_t unary_calls, pair_calls, unary_touched, pair_touched, unary_products, bytes;
 };
 
 static inline double *fgi_sets_weight(const fgi_gdmm_sets *g, int32_t l, int32_t m) {
     return g->L->w + g->L->unary + (int64_t)l * g->L->data.n_labels + m;
 }
 
-/* Scores, truth, masses of example i in g->scores, truth, X, listed; and back to nothing. */
-void fgi_sets_open(fgi_gdmm_sets *g, int32_t i);
+/* Scores, truth, masses of example i in g->scores, truth, X, listed, and the best labels that are not listed in
+ * g->found; and back to nothing. Of several parts of the labels, only one and the listed labels are scored. */
+fgi_rc fgi_sets_open(fgi_gdmm_sets *g, int32_t i, int32_t part, int32_t parts);
 void fgi_sets_close(fgi_gdmm_sets *g, int32_t i);
 /* The lists of an example; 0: out of memory. */
 int fgi_sets_insert(fgi_gdmm_sets *g, set_example *x, int32_t label, double X);

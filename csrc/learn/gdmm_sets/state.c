@@ -69,8 +69,16 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     g->message[0] = fgi_alloc(n, sizeof(double));
     g->message[1] = fgi_alloc(n, sizeof(double));
     g->oracle = fgi_oracle_scratch_create((int32_t)n, 2);
+    g->without = fgi_alloc(n, sizeof *g->without);
+    g->found = fgi_alloc(g->greedy, sizeof *g->found);
+    if (d->cost && !(g->spurious = fgi_alloc(n, sizeof(double)))) return FGI_NO_MEMORY;
+    for (int64_t l = 0; d->cost && l < n; l++) g->spurious[l] = d->cost[2 * l + 1];
+    if (fgi_products_create_dense(d->n_labels, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL) !=
+        FGI_OK)
+        return FGI_NO_MEMORY;
     if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->partner ||
-        !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle)
+        !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle || !g->without ||
+        !g->found)
         return FGI_NO_MEMORY;
     if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) {
         fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, NULL, &g->table, NULL);
@@ -94,9 +102,10 @@ fgi_rc fgi_gdmm_sets_create(
     *out = NULL;
     if (L->data.kind != FGI_LEARN_SETS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "this variant of gdmm takes label sets");
-    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || !isfinite(s->C) || !isfinite(s->rho) ||
-        !isfinite(s->eta))
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho and eta not negative, greedy at least 1");
+    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || s->partitions < 1 || !isfinite(s->C) ||
+        !isfinite(s->rho) || !isfinite(s->eta))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
+            "C must be positive, rho and eta not negative, greedy and partitions at least 1");
     fgi_gdmm_sets *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
@@ -118,6 +127,8 @@ void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
         free(g->examples[i].label), free(g->examples[i].X), free(g->examples[i].pairs);
     fgi_updatable_free(g->table);
     fgi_oracle_scratch_free(g->oracle);
+    fgi_products_free(g->unigrams);
+    free(g->spurious), free(g->without), free(g->found);
     free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth),
         free(g->partner);
     free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->row_best);
@@ -125,8 +136,8 @@ void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
 }
 
 void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info) {
-    *info =
-        (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho, g->bytes};
+    *info = (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho,
+        g->bytes, g->unary_products};
     fgi_sum norm = {0};
     for (int64_t k = 0; k < g->L->dimension; k++) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
     info->squared_norm = fgi_sum_value(&norm);
@@ -186,6 +197,7 @@ fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_
     }
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
+    g->unary_products = work[4];
     for (int32_t l = 0; g->table && l < n; l++)
         for (int32_t m = l + 1; m < n; m++) {
             fgi_rc rc = *fgi_sets_weight(g, l, m) == 0

@@ -189,7 +189,10 @@ class _Gdmm:
     def _common(self) -> dict[str, Any]:
         info = self.info
         return {
-            "work": np.array([info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched], np.int64),
+            "work": np.array(
+                [info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched, info.unary_products],
+                np.int64,
+            ),
             "weights": self.learner.weights.copy(),
             "averages": self.learner.averages.copy() if self._averaging else np.zeros(0),
             "steps": np.array(self.learner.state.steps),
@@ -277,7 +280,7 @@ class GdmmTokens(_Gdmm):
         arrays += [fits("values", saved["values"], labels @ (1 + 2 * self._degrees())), states]
         arrays += [fits("states", saved["states"], 2 * states.sum()), fits("betas", saved["betas"], states.sum())]
         arrays += [fits("losses", saved["losses"], data.n_examples)]
-        work = fits("work", saved["work"], 4)
+        work = fits("work", np.append(saved["work"], 0)[:5] if len(saved["work"]) == 4 else saved["work"], 5)
         self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
         self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
         if self.options.variant == "afw":
@@ -325,7 +328,7 @@ class GdmmSets(_Gdmm):
         arrays += [fits("pair_labels", saved["pair_labels"], 2 * pairs)]
         arrays += [fits("pair_values", saved["pair_values"], 4 * pairs)]
         arrays += [fits("losses", saved["losses"], self.learner.data.n_examples)]
-        work = fits("work", saved["work"], 4)
+        work = fits("work", np.append(saved["work"], 0)[:5] if len(saved["work"]) == 4 else saved["work"], 5)
         self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
         self._call("import", *(pointer(a) for a in arrays), pointer(work))
         self._restore_common(saved)

@@ -1,0 +1,217 @@
+/* learn/losses/decomposed.c - the loss from searches in blocks of the coordinates (Algorithm 11 of the work cited in
+ * fginfer_losses.h).
+ *
+ * With z = sum_j z_j over B blocks, L(z) is the least (1/B) sum_j L(B (z_j + lambda_j)) over messages that add up to 0,
+ * reached at lambda_j = z/B - z_j. A block's scores are known where its search found the label, and for the positives.
+ * Every round, labels with large gradients in some block get messages: their scores in all blocks are computed, and
+ * the messages move the share eta = 2 / (t + 2) of the way to the optimum. With `mix` the share that a label has gone,
+ * block j sees it at
+ *
+ *     B (z_jk + lambda_jk) = (1 - mix_k) B z_jk + mix_k z_k
+ *
+ * so that after the first round it is at its full score everywhere. */
+#include <string.h>
+#include "learn/losses/losses.h"
+
+enum { UNKNOWN = 0, FOUND = 1, CHOSEN = 2 };
+
+typedef struct task {
+    fgi_losses *l;
+    const fgi_loss_batch *b;
+    int64_t i;
+    fgi_loss_scratch *w;
+    int32_t blocks;
+} task;
+
+/* Where block j begins, as fgi_loss_blocks says. */
+static int32_t cut(const task *t, int32_t j) { return (int32_t)((int64_t)t->b->d * j / t->blocks); }
+
+/* Labels with messages are those in w->scored: positives first. Their scores by block: w->part. */
+static int choose(task *t, int32_t label) {
+    fgi_loss_scratch *w = t->w;
+    fgi_scored *s = &w->scored;
+    const int64_t need = (s->n + 1) * t->blocks;
+    if (!fgi_scored_reserve(s, s->n + 1)) return 0;
+    if (need > w->part_capacity) {
+        double *part = realloc(w->part, (size_t)(2 * need) * sizeof *part);
+        if (part) w->part = part;
+        float *mix = realloc(w->mix, (size_t)(2 * need) * sizeof *mix);
+        if (mix) w->mix = mix;
+        if (!part || !mix) return 0;
+        w->part_capacity = 2 * need;
+    }
+    double sum = 0;
+    for (int32_t j = 0; j < t->blocks; j++) {
+        float score;
+        const int32_t from = cut(t, j), d = cut(t, j + 1) - from;
+        t->l->kernels->dots(
+            t->b->rows + (int64_t)label * t->b->d + from, 1, d, d, t->b->x + t->i * t->b->d + from, &score);
+        w->part[s->n * t->blocks + j] = score;
+        sum += score;
+    }
+    w->mix[s->n] = 0;
+    w->touched++;
+    fgi_scored_add(s, label, sum);
+    if (w->state[label] == UNKNOWN) w->found[w->n_found++] = label;
+    w->state[label] = CHOSEN;
+    return 1;
+}
+
+/* The labels that the searches found, and the sums of their scores. */
+static int gather(task *t) {
+    fgi_loss_scratch *w = t->w;
+    const int32_t want = t->l->s.want;
+    const int64_t most = (int64_t)want * t->blocks + t->b->positive_begin[t->i + 1] - t->b->positive_begin[t->i];
+    w->n_found = 0;
+    if (most > w->found_capacity) {
+        free(w->found);
+        w->found = fgi_alloc(most, sizeof *w->found);
+        w->found_capacity = w->found ? most : 0;
+        if (!w->found) return 0;
+    }
+    for (int32_t j = 0; j < t->blocks; j++) {
+        const int64_t at = ((int64_t)j * t->b->n + t->i) * want;
+        for (int32_t k = 0; k < want && t->l->found_labels[at + k] >= 0; k++) {
+            const int32_t label = t->l->found_labels[at + k];
+            if (w->state[label] == UNKNOWN) {
+                w->state[label] = FOUND;
+                w->found[w->n_found++] = label;
+            }
+            w->sum[label] += (float)t->l->found_values[at + k];
+        }
+    }
+    return 1;
+}
+
+/* Block j's scores, times B and with messages, and the gradient of its loss: chosen labels first, in their order. */
+static double block_loss(task *t, int32_t j) {
+    fgi_loss_scratch *w = t->w;
+    const fgi_loss_settings *set = &t->l->s;
+    const fgi_scored *s = &w->scored;
+    fgi_scored *o = &w->block;
+    const int64_t at = ((int64_t)j * t->b->n + t->i) * set->want;
+    double last = INFINITY;
+    o->n = 0;
+    o->n_positives = s->n_positives;
+    if (!fgi_scored_reserve(o, s->n + set->want)) {
+        w->failed = 1;
+        return 0;
+    }
+    for (int64_t k = 0; k < s->n_positives; k++) o->weight[k] = s->weight[k];
+    for (int64_t k = 0; k < s->n; k++)
+        fgi_scored_add(o, s->labels[k], (1 - w->mix[k]) * t->blocks * w->part[k * t->blocks + j] + w->mix[k] * s->z[k]);
+    for (int32_t k = 0; k < set->want && t->l->found_labels[at + k] >= 0; k++) {
+        const double z = t->blocks * t->l->found_values[at + k];
+        if (w->state[t->l->found_labels[at + k]] != CHOSEN) fgi_scored_add(o, t->l->found_labels[at + k], z);
+        if (z < last) last = z;
+    }
+    o->n_rest = set->rest == FGI_REST_OMIT ? 0 : t->b->labels - o->n;
+    o->rest = set->rest == FGI_REST_LAST ? last : 0;
+    return fgi_loss_evaluate(set->loss, set->mu, o);
+}
+
+/* One round: large gradients get messages, and the messages move. */
+static int pass_messages(task *t, int32_t round) {
+    fgi_loss_scratch *w = t->w;
+    const int64_t before = w->scored.n;
+    const float eta = 2.0f / (float)(round + 2);
+    int ok = 1;
+    for (int32_t j = 0; ok && j < t->blocks; j++) {
+        block_loss(t, j);
+        for (int64_t k = before; ok && k < w->block.n; k++) /* chosen in this round by another block: again */
+            if (fabs(w->block.g[k]) > t->l->s.threshold && w->state[w->block.labels[k]] != CHOSEN)
+                ok = choose(t, w->block.labels[k]);
+    }
+    for (int64_t k = 0; ok && k < w->scored.n; k++) w->mix[k] += eta * (1 - w->mix[k]);
+    return ok;
+}
+
+/* The labels with the largest sums of scores found: where the rounds would lead, were there many. */
+static int choose_sums(task *t) {
+    fgi_loss_scratch *w = t->w;
+    fgi_top top = {.items = w->ranked, .capacity = w->ranked_capacity};
+    int ok = 1;
+    if (t->l->s.keep == 0) return 1;
+    ok = fgi_top_reserve(&top, t->l->s.keep);
+    w->ranked = top.items;
+    w->ranked_capacity = top.capacity;
+    if (!ok) return 0;
+    fgi_top_clear(&top, t->l->s.keep, -INFINITY);
+    for (int64_t k = 0; k < w->n_found; k++)
+        if (w->state[w->found[k]] == FOUND) fgi_top_offer(&top, w->sum[w->found[k]], w->found[k]);
+    fgi_top_sort(&top);
+    for (int32_t k = 0; ok && k < top.n; k++) {
+        ok = choose(t, top.items[k].label);
+        if (ok) w->mix[w->scored.n - 1] = 1;
+    }
+    return ok;
+}
+
+/* The mean of the blocks' losses and gradients; labels by first appearance. Uses w->sum for the places of labels. */
+static double mean_of_blocks(task *t) {
+    fgi_loss_scratch *w = t->w;
+    fgi_scored *s = &w->scored;
+    const int64_t chosen = s->n;
+    double value = 0;
+    double *total = fgi_calloc(chosen + w->n_found, sizeof *total);
+    if (!total || !fgi_scored_reserve(&w->block, chosen + w->n_found)) {
+        free(total);
+        w->failed = 1;
+        return 0;
+    }
+    for (int64_t k = 0, next = chosen; k < w->n_found; k++)
+        if (w->state[w->found[k]] == FOUND) w->sum[w->found[k]] = (float)next++; /* exact: fewer than 2^24 */
+    for (int32_t j = 0; j < t->blocks; j++) {
+        value += block_loss(t, j) / t->blocks;
+        for (int64_t k = 0; k < w->block.n; k++)
+            total[k < chosen ? k : (int64_t)w->sum[w->block.labels[k]]] += w->block.g[k] / t->blocks;
+    }
+    if (!fgi_scored_reserve(s, chosen + w->n_found)) w->failed = 1;
+    for (int64_t k = 0; !w->failed && k < w->n_found; k++)
+        if (w->state[w->found[k]] == FOUND) fgi_scored_add(s, w->found[k], 0);
+    for (int64_t k = 0; !w->failed && k < s->n; k++) s->g[k] = total[k];
+    free(total);
+    return value;
+}
+
+static int32_t claim_of(const task *t) {
+    const fgi_loss_settings *s = &t->l->s;
+    const int64_t negatives = t->b->labels - t->w->scored.n_positives;
+    if (s->joined) {
+        if (t->w->scored.n == t->b->labels) return FGI_VALUE_EXACT;
+        return s->rest == FGI_REST_OMIT ? FGI_VALUE_LOWER : FGI_VALUE_NEITHER;
+    }
+    return s->want >= negatives ? FGI_VALUE_UPPER : FGI_VALUE_NEITHER; /* complete block scores */
+}
+
+fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
+    task t = {.l = l, .b = b, .i = i, .w = w, .blocks = l->s.blocks};
+    fgi_loss_answer a = {0, FGI_VALUE_NEITHER};
+    int ok = gather(&t);
+    const int64_t positives = w->scored.n_positives;
+    w->scored.n = 0;
+    for (int64_t p = 0; ok && p < positives; p++) ok = choose(&t, b->positives[b->positive_begin[i] + p]);
+    for (int32_t round = 0; ok && round < l->s.rounds; round++) ok = pass_messages(&t, round);
+    if (ok) ok = choose_sums(&t);
+    if (ok) {
+        a.claim = claim_of(&t);
+        if (l->s.joined) {
+            fgi_scored *s = &w->scored;
+            double last = INFINITY;
+            for (int64_t k = positives; k < s->n; k++) last = s->z[k] < last ? s->z[k] : last;
+            s->n_rest = l->s.rest == FGI_REST_OMIT ? 0 : b->labels - s->n;
+            s->rest = l->s.rest == FGI_REST_LAST && last < INFINITY ? last : 0;
+            a.value = fgi_loss_evaluate(l->s.loss, l->s.mu, s);
+        } else {
+            a.value = mean_of_blocks(&t);
+        }
+    } else {
+        w->failed = 1;
+        w->scored.n = 0;
+    }
+    for (int64_t k = 0; k < w->n_found; k++) {
+        w->sum[w->found[k]] = 0;
+        w->state[w->found[k]] = UNKNOWN;
+    }
+    return a;
+}

@@ -1,0 +1,208 @@
+/* learn/losses/evaluate.c - cross-entropy, smoothed margin and triplet loss of a list of scores. */
+#include <string.h>
+#include "learn/losses/losses.h"
+
+int fgi_scored_reserve(fgi_scored *s, int64_t n) {
+    if (n <= s->capacity) return 1;
+    const int64_t capacity = n + n / 2 + 16;
+    int32_t *labels = realloc(s->labels, (size_t)capacity * sizeof *labels);
+    if (labels) s->labels = labels;
+    double *z = realloc(s->z, (size_t)capacity * sizeof *z);
+    if (z) s->z = z;
+    double *weight = realloc(s->weight, (size_t)capacity * sizeof *weight);
+    if (weight) s->weight = weight;
+    free(s->g);
+    free(s->work);
+    s->g = fgi_alloc(capacity, sizeof *s->g);
+    s->work = fgi_alloc(2 * capacity, sizeof *s->work);
+    if (!labels || !z || !weight || !s->g || !s->work) return 0;
+    s->capacity = capacity;
+    return 1;
+}
+
+void fgi_scored_free(fgi_scored *s) {
+    free(s->labels);
+    free(s->z);
+    free(s->g);
+    free(s->weight);
+    free(s->work);
+}
+
+static double entropy(fgi_scored *s) {
+    double top = s->n_rest ? s->rest : -INFINITY, sum, total = 0, value = 0;
+    for (int64_t k = 0; k < s->n; k++)
+        if (s->z[k] > top) top = s->z[k];
+    sum = s->n_rest ? (double)s->n_rest * exp(s->rest - top) : 0;
+    for (int64_t k = 0; k < s->n; k++) sum += s->g[k] = exp(s->z[k] - top);
+    for (int64_t k = 0; k < s->n_positives; k++) total += s->weight[k];
+    const double log_sum = top + log(sum);
+    for (int64_t k = 0; k < s->n; k++) s->g[k] *= total / sum;
+    for (int64_t k = 0; k < s->n_positives; k++) {
+        s->g[k] -= s->weight[k];
+        value += s->weight[k] * (log_sum - s->z[k]);
+    }
+    return value;
+}
+
+static double triplet(fgi_scored *s) {
+    double value = 0, lowest = INFINITY;
+    memset(s->g, 0, (size_t)s->n * sizeof *s->g);
+    for (int64_t k = 0; k < s->n_positives; k++)
+        if (s->z[k] < lowest) lowest = s->z[k];
+    for (int64_t j = s->n_positives; j < s->n; j++) {
+        if (!(s->z[j] + 1 > lowest)) continue;
+        for (int64_t k = 0; k < s->n_positives; k++) {
+            const double over = s->z[j] - s->z[k] + 1;
+            if (!(over > 0)) continue;
+            value += s->weight[k] * over;
+            s->g[j] += s->weight[k];
+            s->g[k] -= s->weight[k];
+        }
+    }
+    for (int64_t k = 0; s->n_rest && k < s->n_positives; k++) {
+        const double over = s->rest - s->z[k] + 1;
+        if (!(over > 0)) continue;
+        value += s->weight[k] * over * (double)s->n_rest;
+        s->g[k] -= s->weight[k] * (double)s->n_rest;
+    }
+    return value;
+}
+
+/* ---- smoothed margin -------------------------------------------------------------------------------------------- */
+
+static int descending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* A side of the projection: values that may be positive in it, descending; `n_more` further ones equal `more`. */
+typedef struct side {
+    double *v;
+    int64_t n;
+    double more;
+    int64_t n_more;
+    double top;
+} side;
+
+/* Only values within 1 of the largest can be positive: the sums are at most 1. */
+static void side_filter(side *s) {
+    s->top = s->n_more ? s->more : -INFINITY;
+    for (int64_t k = 0; k < s->n; k++)
+        if (s->v[k] > s->top) s->top = s->v[k];
+    int64_t kept = 0;
+    for (int64_t k = 0; k < s->n; k++)
+        if (s->v[k] > s->top - 1) s->v[kept++] = s->v[k];
+    s->n = kept;
+    if (!(s->more > s->top - 1)) s->n_more = 0;
+    qsort(s->v, (size_t)s->n, sizeof *s->v, descending);
+}
+
+/* sum over the side of (v - t)_+ */
+static double above(const side *s, double t) {
+    double sum = s->n_more && s->more > t ? (double)s->n_more * (s->more - t) : 0;
+    for (int64_t k = 0; k < s->n && s->v[k] > t; k++) sum += s->v[k] - t;
+    return sum;
+}
+
+/* The t at which that is 1. */
+static double simplex_threshold(const side *s) {
+    double sum = 0, count = 0;
+    int pending = s->n_more > 0;
+    for (int64_t k = 0; k < s->n || pending;) {
+        double next;
+        if (pending && (k == s->n || s->more >= s->v[k])) next = s->more;
+        else next = s->v[k];
+        if (count > 0 && (sum - 1) / count >= next) break;
+        if (pending && next == s->more) {
+            sum += (double)s->n_more * s->more;
+            count += (double)s->n_more;
+            pending = 0;
+        } else {
+            sum += next;
+            count++;
+            k++;
+        }
+    }
+    return (sum - 1) / count;
+}
+
+/* t with sum over u of (u - t)_+ = sum over v of (v + t)_+, between `low` and `high`: the difference falls in t and is
+ * linear between breakpoints, which halving the interval soon leaves behind; then it is solved there. */
+static double balance(const side *u, const side *v, double low, double high) {
+    for (int step = 0; step < 200 && high - low > 0; step++) {
+        const double t = 0.5 * (low + high), excess = above(u, t) - above(v, -t);
+        if (t <= low || t >= high) break;
+        if (excess > 0) low = t;
+        else high = t;
+        const double at_low = above(u, low) - above(v, -low), at_high = above(u, high) - above(v, -high);
+        if (at_low == at_high) break;
+        const double cut = low + (high - low) * at_low / (at_low - at_high);
+        const double there = above(u, cut) - above(v, -cut);
+        if (fabs(there) <= 1e-15) return cut;
+        if (there > 0 && cut > low) low = cut;
+        else if (there < 0 && cut < high) high = cut;
+    }
+    return 0.5 * (low + high);
+}
+
+/* Negatives against positives: u = (z + 1)/mu and v = -z/mu are projected onto { alpha, beta >= 0, the sums equal and
+ * at most 1 }; the gradient is alpha on the negatives and -beta on the positives. */
+static double margin(fgi_scored *s, double mu) {
+    side u = {.v = s->work, .n = s->n - s->n_positives, .more = (s->rest + 1) / mu, .n_more = s->n_rest};
+    side v = {.v = s->work + s->capacity, .n = s->n_positives};
+    for (int64_t k = 0; k < u.n; k++) u.v[k] = (s->z[s->n_positives + k] + 1) / mu;
+    for (int64_t k = 0; k < v.n; k++) v.v[k] = -s->z[k] / mu;
+    memset(s->g, 0, (size_t)s->n * sizeof *s->g);
+    if (u.n + u.n_more == 0 || v.n == 0) return 0;
+    side_filter(&u);
+    side_filter(&v);
+    if (u.top + v.top <= 0) return 0;
+    double t = simplex_threshold(&u), r = simplex_threshold(&v);
+    if (!(t > -r)) { /* less than 1 on each side */
+        t = balance(&u, &v, t, -r);
+        r = -t;
+    }
+    double value = 0;
+    for (int64_t k = 0; k < s->n_positives; k++) {
+        const double beta = -s->z[k] / mu - r;
+        if (!(beta > 0)) continue;
+        s->g[k] = -beta;
+        value += -beta * s->z[k] - 0.5 * mu * beta * beta;
+    }
+    for (int64_t k = s->n_positives; k < s->n; k++) {
+        const double alpha = (s->z[k] + 1) / mu - t;
+        if (!(alpha > 0)) continue;
+        s->g[k] = alpha;
+        value += alpha * (s->z[k] + 1) - 0.5 * mu * alpha * alpha;
+    }
+    const double rest = (s->rest + 1) / mu - t;
+    if (s->n_rest && rest > 0) value += (double)s->n_rest * (rest * (s->rest + 1) - 0.5 * mu * rest * rest);
+    return value;
+}
+
+double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *s) {
+    if (loss == FGI_LOSS_MARGIN) return margin(s, mu);
+    return loss == FGI_LOSS_TRIPLET ? triplet(s) : entropy(s);
+}
+
+fgi_rc fgi_loss_of_scores(const fgi_loss_settings *s, int64_t n, const double *scores, int64_t n_positives,
+    const int32_t *positives, const double *weights, double *value, double *gradient, fgi_error *err) {
+    fgi_scored l = {0};
+    if (!fgi_scored_reserve(&l, n)) {
+        fgi_scored_free(&l);
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    for (int64_t k = 0; k < n_positives; k++) {
+        l.weight[k] = weights ? weights[k] : 1;
+        fgi_scored_add(&l, positives[k], scores[positives[k]]);
+    }
+    l.n_positives = n_positives;
+    for (int64_t k = 0, p = 0; k < n; k++) {
+        if (p < n_positives && positives[p] == k) p++;
+        else fgi_scored_add(&l, (int32_t)k, scores[k]);
+    }
+    *value = fgi_loss_evaluate(s->loss, s->mu, &l);
+    for (int64_t k = 0; gradient && k < n; k++) gradient[l.labels[k]] = l.g[k];
+    fgi_scored_free(&l);
+    return FGI_OK;
+}

@@ -1,0 +1,489 @@
+/* learn/losses/losses.c - losses of a batch: from all scores, from a sample, from a search. */
+#include "learn/losses/losses.h"
+#include <string.h>
+
+void fgi_loss_defaults(fgi_loss_settings *s) {
+    *s = (fgi_loss_settings){.loss = FGI_LOSS_ENTROPY,
+        .method = FGI_LOSS_EXACT,
+        .mu = 1,
+        .want = 100,
+        .rest = FGI_REST_OMIT,
+        .blocks = 4,
+        .rounds = 1,
+        .joined = 1,
+        .threads = 1};
+}
+
+void fgi_loss_blocks(int32_t d, int32_t blocks, int32_t *begin) {
+    for (int32_t j = 0; j <= blocks; j++) begin[j] = (int32_t)((int64_t)d * j / blocks);
+}
+
+/* ---- creation --------------------------------------------------------------------------------------------------- */
+
+static void scratch_free(fgi_loss_scratch *w) {
+    fgi_scored_free(&w->scored);
+    fgi_scored_free(&w->block);
+    free(w->sum);
+    free(w->state);
+    free(w->found);
+    free(w->part);
+    free(w->mix);
+    free(w->ranked);
+    free(w->labels);
+    free(w->values);
+}
+
+void fgi_losses_free(fgi_losses *l) {
+    if (!l) return;
+    for (int32_t t = 0; l->scratch && t < l->threads; t++) scratch_free(&l->scratch[t]);
+    fgi_pool_free(l->pool);
+    free(l->scratch);
+    free(l->begin);
+    free(l->labels);
+    free(l->values);
+    free(l->owner);
+    free(l->at);
+    free(l->size);
+    free(l->found_labels);
+    free(l->found_values);
+    free(l->proven);
+    free(l->sample);
+    free(l->sample_rows);
+    free(l->mark);
+    free(l);
+}
+
+static fgi_rc check_settings(const fgi_loss_settings *s, fgi_error *err) {
+    const char *wrong = s->loss < 0 || s->loss > FGI_LOSS_TRIPLET ? "there is no such loss"
+        : s->method < 0 || s->method > FGI_LOSS_DECOMPOSED        ? "there is no such method"
+        : !(s->mu > 0) || !isfinite(s->mu)                        ? "mu must be positive"
+        : s->want < 1                                             ? "want must be at least 1"
+        : s->probes < 0                                           ? "probes must not be negative"
+        : s->rest < 0 || s->rest > FGI_REST_LAST                  ? "there is no such rest"
+        : s->blocks < 1                                           ? "blocks must be at least 1"
+        : s->rounds < 1                                           ? "rounds must be at least 1"
+        : s->keep < 0                                             ? "keep must not be negative"
+        : !(s->threshold >= 0)                                    ? "threshold must not be negative"
+        : s->threads < 1                                          ? "threads must be at least 1"
+                                                                  : NULL;
+    return wrong ? fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s", wrong) : FGI_OK;
+}
+
+fgi_rc fgi_losses_create(const fgi_loss_settings *s, fgi_losses **out, fgi_error *err) {
+    fgi_rc rc = check_settings(s, err);
+    if (rc) return rc;
+    fgi_losses *l = fgi_calloc(1, sizeof *l);
+    if (!l) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    l->s = *s;
+    l->kernels = fgi_kernels_get();
+    l->pool = fgi_pool_create(s->threads);
+    l->threads = l->pool ? s->threads : 1;
+    l->rng.state = s->seed;
+    l->scratch = fgi_calloc(l->threads, sizeof *l->scratch);
+    if (!l->scratch) {
+        fgi_losses_free(l);
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    *out = l;
+    return FGI_OK;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+/* *array gets room for n items; what it held is lost. 0: out of memory. */
+static int renew(void *array, int64_t n, size_t size) {
+    void **a = array;
+    free(*a);
+    *a = fgi_alloc(n, size);
+    return *a != NULL;
+}
+
+static int reserve(fgi_losses *l, const fgi_loss_batch *b, int64_t searches) {
+    int ok = 1;
+    if (b->n >= l->n_capacity) {
+        l->n_capacity = 0;
+        ok = renew(&l->begin, b->n + 1, sizeof *l->begin) && renew(&l->owner, b->n, sizeof *l->owner) &&
+            renew(&l->at, b->n, sizeof *l->at) && renew(&l->size, b->n, sizeof *l->size);
+        if (ok) l->n_capacity = b->n + 1;
+    }
+    if (ok && b->n * searches * l->s.want > l->found_capacity) {
+        const int64_t n = b->n * searches * l->s.want;
+        l->found_capacity = 0;
+        ok = renew(&l->found_labels, n, sizeof *l->found_labels) &&
+            renew(&l->found_values, n, sizeof *l->found_values) && renew(&l->proven, n, 1);
+        if (ok) l->found_capacity = n;
+    }
+    if (ok && b->labels > l->label_capacity) {
+        l->label_capacity = 0;
+        free(l->mark);
+        l->mark = fgi_calloc(b->labels, sizeof *l->mark);
+        l->epoch = 0;
+        ok = l->mark != NULL;
+        for (int32_t t = 0; ok && l->s.method == FGI_LOSS_DECOMPOSED && t < l->threads; t++) {
+            fgi_loss_scratch *w = &l->scratch[t];
+            free(w->sum);
+            free(w->state);
+            w->sum = fgi_calloc(b->labels, sizeof *w->sum);
+            w->state = fgi_calloc(b->labels, 1);
+            ok = w->sum && w->state;
+        }
+        if (ok) l->label_capacity = b->labels;
+    }
+    return ok;
+}
+
+/* ---- one sample ------------------------------------------------------------------------------------------------- */
+
+int fgi_is_positive(const fgi_loss_batch *b, int64_t i, int32_t label) {
+    int64_t low = b->positive_begin[i], high = b->positive_begin[i + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (b->positives[middle] < label) low = middle + 1;
+        else high = middle;
+    }
+    return low < b->positive_begin[i + 1] && b->positives[low] == label;
+}
+
+static double score_of(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, int32_t label) {
+    float score;
+    if (b->scores) return b->scores[i * b->labels + label];
+    l->kernels->dots(b->rows + (int64_t)label * b->d, 1, b->d, b->d, b->x + i * b->d, &score);
+    return score;
+}
+
+void fgi_scored_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
+    fgi_scored *s = &w->scored;
+    s->n = s->n_rest = 0;
+    s->n_positives = b->positive_begin[i + 1] - b->positive_begin[i];
+    s->rest = 0;
+    if (!fgi_scored_reserve(s, s->n_positives)) {
+        w->failed = 1;
+        s->n_positives = 0;
+        return;
+    }
+    for (int64_t p = b->positive_begin[i]; p < b->positive_begin[i + 1]; p++) {
+        s->weight[s->n] = b->weights ? b->weights[p] : 1;
+        fgi_scored_add(s, b->positives[p], score_of(l, b, i, b->positives[p]));
+    }
+    w->touched += s->n_positives;
+}
+
+/* All scores are there; those that cannot have a gradient are left out. */
+static fgi_loss_answer exact(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
+    fgi_scored *s = &w->scored;
+    const float *z = b->scores + i * b->labels;
+    float least = -INFINITY;
+    if (l->s.loss == FGI_LOSS_TRIPLET) {
+        least = INFINITY;
+        for (int64_t k = 0; k < s->n; k++)
+            if ((float)s->z[k] < least) least = (float)s->z[k];
+        least -= 1.0f;
+    } else if (l->s.loss == FGI_LOSS_MARGIN) { /* within mu of the best negative: the rest is projected to 0 */
+        int64_t p = b->positive_begin[i], begin = 0;
+        for (; p <= b->positive_begin[i + 1]; p++) {
+            const int64_t end = p < b->positive_begin[i + 1] ? b->positives[p] : b->labels;
+            for (int64_t k = begin; k < end; k++) least = z[k] > least ? z[k] : least;
+            begin = end + 1;
+        }
+        least -= (float)(l->s.mu * (1 + 1e-6)) + 1e-6f * fabsf(least);
+    }
+    for (int64_t k = 0; k < b->labels; k++) {
+        if (z[k] < least || fgi_is_positive(b, i, (int32_t)k)) continue;
+        if (s->n == s->capacity && !fgi_scored_reserve(s, s->n + 1)) {
+            w->failed = 1;
+            break;
+        }
+        fgi_scored_add(s, (int32_t)k, z[k]);
+    }
+    w->touched += b->labels;
+    return (fgi_loss_answer){fgi_loss_evaluate(l->s.loss, l->s.mu, s), FGI_VALUE_EXACT};
+}
+
+static fgi_loss_answer sampled(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
+    fgi_scored *s = &w->scored;
+    const int32_t m = l->s.want;
+    if (!fgi_scored_reserve(s, s->n + m) || !fgi_scored_reserve(&w->block, m)) {
+        w->failed = 1;
+        return (fgi_loss_answer){0, FGI_VALUE_NEITHER};
+    }
+    float *score = (float *)w->block.work;
+    l->kernels->dots(l->sample_rows, m, b->d, b->d, b->x + i * b->d, score);
+    w->touched += m;
+    for (int32_t k = 0; k < m; k++)
+        if (!fgi_is_positive(b, i, l->sample[k])) fgi_scored_add(s, l->sample[k], score[k]);
+    const int64_t drawn = s->n - s->n_positives, negatives = b->labels - s->n_positives;
+    if (drawn == negatives) return (fgi_loss_answer){fgi_loss_evaluate(l->s.loss, l->s.mu, s), FGI_VALUE_EXACT};
+    if (l->s.loss == FGI_LOSS_ENTROPY && drawn > 0) { /* each stands for so many */
+        const double shift = log((double)negatives / (double)drawn);
+        for (int64_t k = s->n_positives; k < s->n; k++) s->z[k] += shift;
+    }
+    const double value = fgi_loss_evaluate(l->s.loss, l->s.mu, s);
+    return (fgi_loss_answer){value, l->s.loss == FGI_LOSS_ENTROPY ? FGI_VALUE_NEITHER : FGI_VALUE_LOWER};
+}
+
+/* Whether labels with scores up to `last` would change neither value nor gradient. */
+static int settled(const fgi_losses *l, const fgi_scored *s, double last) {
+    if (l->s.loss == FGI_LOSS_ENTROPY) return 0;
+    double lowest = INFINITY, weakest = INFINITY;
+    for (int64_t k = 0; k < s->n_positives; k++)
+        if (s->z[k] < lowest) lowest = s->z[k];
+    if (l->s.loss == FGI_LOSS_TRIPLET) return last - lowest + 1 <= 0;
+    for (int64_t k = s->n_positives; k < s->n; k++)
+        if (s->g[k] == 0 && s->z[k] < weakest) weakest = s->z[k];
+    return weakest < INFINITY && last <= weakest; /* a negative at least as good was projected to 0 */
+}
+
+static fgi_loss_answer searched(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
+    fgi_scored *s = &w->scored;
+    const int32_t want = l->s.want, *labels = l->found_labels + i * want;
+    const double *values = l->found_values + i * want;
+    if (!fgi_scored_reserve(s, s->n + want)) {
+        w->failed = 1;
+        return (fgi_loss_answer){0, FGI_VALUE_NEITHER};
+    }
+    double last = INFINITY;
+    for (int32_t k = 0; k < want && labels[k] >= 0; k++) {
+        fgi_scored_add(s, labels[k], values[k]);
+        if (values[k] < last) last = values[k];
+    }
+    const int64_t left = b->labels - s->n;
+    if (l->s.rest != FGI_REST_OMIT) {
+        s->n_rest = left;
+        s->rest = l->s.rest == FGI_REST_ZERO ? 0 : last;
+    }
+    fgi_loss_answer a = {fgi_loss_evaluate(l->s.loss, l->s.mu, s), FGI_VALUE_NEITHER};
+    if (left == 0) a.claim = FGI_VALUE_EXACT;
+    else if (l->s.rest == FGI_REST_OMIT)
+        a.claim = l->proven[i] && settled(l, s, last) ? FGI_VALUE_EXACT : FGI_VALUE_LOWER;
+    else if (l->s.rest == FGI_REST_LAST && l->proven[i]) a.claim = FGI_VALUE_UPPER;
+    return a;
+}
+
+/* ---- a batch ---------------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+    fgi_losses *l;
+    const fgi_loss_batch *b;
+    double *values;
+    int32_t *claims;
+} run;
+
+/* The non-zero gradients, labels ascending, into the thread's list. */
+static void keep_gradient(fgi_losses *l, int64_t i, int worker) {
+    fgi_loss_scratch *w = &l->scratch[worker];
+    const fgi_scored *s = &w->scored;
+    if (w->n + s->n > w->capacity) {
+        const int64_t capacity = 2 * (w->n + s->n) + 64;
+        int32_t *labels = realloc(w->labels, (size_t)capacity * sizeof *labels);
+        if (labels) w->labels = labels;
+        float *values = realloc(w->values, (size_t)capacity * sizeof *values);
+        if (values) w->values = values;
+        if (!labels || !values) {
+            w->failed = 1;
+            l->size[i] = 0;
+            return;
+        }
+        w->capacity = capacity;
+    }
+    l->owner[i] = worker;
+    l->at[i] = w->n;
+    for (int64_t k = 0; k < s->n; k++) {
+        if (s->g[k] == 0) continue;
+        w->labels[w->n] = s->labels[k];
+        w->values[w->n++] = (float)s->g[k];
+    }
+    l->size[i] = w->n - l->at[i];
+}
+
+static void work(void *context, int64_t begin, int64_t end, int worker) {
+    const run *r = context;
+    fgi_losses *l = r->l;
+    fgi_loss_scratch *w = &l->scratch[worker];
+    for (int64_t i = begin; i < end; i++) {
+        fgi_loss_answer a;
+        fgi_scored_positives(l, r->b, i, w);
+        if (l->s.method == FGI_LOSS_EXACT) a = exact(l, r->b, i, w);
+        else if (l->s.method == FGI_LOSS_SAMPLED) a = sampled(l, r->b, i, w);
+        else if (l->s.method == FGI_LOSS_SEARCH) a = searched(l, r->b, i, w);
+        else a = fgi_loss_decomposed(l, r->b, i, w);
+        r->values[i] = a.value;
+        r->claims[i] = a.claim;
+        keep_gradient(l, i, worker);
+    }
+}
+
+static int collect(fgi_losses *l, int64_t n) {
+    l->n = n;
+    l->begin[0] = 0;
+    for (int64_t i = 0; i < n; i++) l->begin[i + 1] = l->begin[i] + l->size[i];
+    if (l->begin[n] > l->entries_capacity) {
+        l->entries_capacity = 0;
+        if (!renew(&l->labels, 2 * l->begin[n], sizeof *l->labels) ||
+            !renew(&l->values, 2 * l->begin[n], sizeof *l->values))
+            return 0;
+        l->entries_capacity = 2 * l->begin[n];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const fgi_loss_scratch *w = &l->scratch[l->owner[i]];
+        if (l->size[i] == 0) continue;
+        memcpy(l->labels + l->begin[i], w->labels + l->at[i], (size_t)l->size[i] * sizeof *l->labels);
+        memcpy(l->values + l->begin[i], w->values + l->at[i], (size_t)l->size[i] * sizeof *l->values);
+    }
+    return 1;
+}
+
+/* A sample without replacement, by Floyd's method, marked in l->mark; shared by the batch, so that its rows are read
+ * once. */
+static int draw(fgi_losses *l, const fgi_loss_batch *b) {
+    const int64_t m = l->s.want;
+    if (m > l->sample_capacity) {
+        l->sample_capacity = 0;
+        if (!renew(&l->sample, m, sizeof *l->sample)) return 0;
+        l->sample_capacity = m;
+    }
+    if (m * b->d > l->sample_floats) {
+        l->sample_floats = 0;
+        if (!renew(&l->sample_rows, m * b->d, sizeof *l->sample_rows)) return 0;
+        l->sample_floats = m * b->d;
+    }
+    if (++l->epoch == 0) {
+        memset(l->mark, 0, (size_t)l->label_capacity * sizeof *l->mark);
+        l->epoch = 1;
+    }
+    for (int64_t k = 0, top = b->labels - m; k < m; k++, top++) {
+        int64_t label = fgi_rng_below(&l->rng, top + 1);
+        if (l->mark[label] == l->epoch) label = top;
+        l->mark[label] = l->epoch;
+        l->sample[k] = (int32_t)label;
+        memcpy(l->sample_rows + k * b->d, b->rows + label * b->d, (size_t)b->d * sizeof *b->rows);
+    }
+    return 1;
+}
+
+static fgi_rc search(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
+    int32_t begin[2] = {0, b->d}, *cuts = begin;
+    const int decomposed = l->s.method == FGI_LOSS_DECOMPOSED, blocks = decomposed ? l->s.blocks : 1;
+    if (decomposed) {
+        cuts = fgi_alloc(blocks + 1, sizeof *cuts);
+        if (!cuts) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        fgi_loss_blocks(b->d, blocks, cuts);
+    }
+    fgi_rc rc = FGI_OK;
+    for (int j = 0; !rc && j < blocks; j++) {
+        const fgi_search_query q = {.n = b->n,
+            .stride = b->d,
+            .x = b->x + cuts[j],
+            .want = l->s.want,
+            .probes = l->s.probes,
+            .unordered = 1,
+            .excluded_begin = b->positive_begin,
+            .excluded_labels = b->positives};
+        const int64_t at = (int64_t)j * b->n;
+        rc = fgi_search_run(
+            b->indexes[j], &q, l->found_labels + at * q.want, l->found_values + at * q.want, l->proven + at, err);
+    }
+    if (decomposed) free(cuts);
+    return rc;
+}
+
+static fgi_rc check_batch(const fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
+    if (l->s.method == FGI_LOSS_DECOMPOSED && l->s.blocks > b->d)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%d blocks of %d columns", (int)l->s.blocks, (int)b->d);
+    if (l->s.method != FGI_LOSS_EXACT && l->s.want > b->labels)
+        return fgi_fail(
+            err, FGI_BAD_ARGUMENT, -1, "%d labels are wanted of %lld", (int)l->s.want, (long long)b->labels);
+    for (int64_t i = 0; i < b->n; i++) {
+        const int64_t begin = b->positive_begin[i], end = b->positive_begin[i + 1];
+        if (end <= begin || end - begin >= b->labels)
+            return fgi_fail(err, FGI_BAD_MODEL, i, "sample %lld needs a positive and a negative label", (long long)i);
+        for (int64_t k = begin; k < end; k++)
+            if (b->positives[k] < 0 || b->positives[k] >= b->labels ||
+                (k > begin && b->positives[k] <= b->positives[k - 1]))
+                return fgi_fail(err, FGI_BAD_MODEL, i, "the labels of sample %lld must be ascending and below %lld",
+                    (long long)i, (long long)b->labels);
+    }
+    return FGI_OK;
+}
+
+fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, int32_t *claims, fgi_error *err) {
+    fgi_rc rc = check_batch(l, b, err);
+    if (rc) return rc;
+    const int searches = l->s.method == FGI_LOSS_SEARCH ? 1 : l->s.method == FGI_LOSS_DECOMPOSED ? l->s.blocks : 0;
+    run r = {l, b, values, claims};
+    if (!reserve(l, b, searches) || (l->s.method == FGI_LOSS_SAMPLED && !draw(l, b)))
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (searches) rc = search(l, b, err);
+    if (rc) return rc;
+    for (int32_t t = 0; t < l->threads; t++) {
+        l->scratch[t].n = l->scratch[t].touched = 0;
+        l->scratch[t].failed = 0;
+    }
+    fgi_pool_run(l->pool, b->n, 1, work, &r);
+    int ok = 1;
+    for (int32_t t = 0; t < l->threads; t++) {
+        ok = ok && !l->scratch[t].failed;
+        l->touched += l->scratch[t].touched;
+    }
+    if (!ok || !collect(l, b->n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return FGI_OK;
+}
+
+int64_t fgi_losses_gradient(const fgi_losses *l, const int64_t **begin, const int32_t **labels, const float **values) {
+    *begin = l->begin;
+    *labels = l->labels;
+    *values = l->values;
+    return l->n ? l->begin[l->n] : 0;
+}
+
+int64_t fgi_losses_touched(const fgi_losses *l) { return l->touched; }
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+typedef struct backward {
+    const fgi_losses *l;
+    const fgi_loss_batch *b;
+    float *x_gradient;
+} backward;
+
+static void through_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const backward *c = context;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        float *to = c->x_gradient + i * c->b->d;
+        memset(to, 0, (size_t)c->b->d * sizeof *to);
+        for (int64_t e = c->l->begin[i]; e < c->l->begin[i + 1]; e++) {
+            const float g = c->l->values[e], *row = c->b->rows + (int64_t)c->l->labels[e] * c->b->d;
+            for (int32_t k = 0; k < c->b->d; k++) to[k] += g * row[k];
+        }
+    }
+}
+
+static int ascending(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t fgi_losses_step(
+    fgi_losses *l, const fgi_loss_batch *b, float *rows, double step, float *x_gradient, int32_t *changed) {
+    backward c = {l, b, x_gradient};
+    if (x_gradient) fgi_pool_run(l->pool, l->n, 1, through_rows, &c);
+    if (++l->epoch == 0) {
+        memset(l->mark, 0, (size_t)l->label_capacity * sizeof *l->mark);
+        l->epoch = 1;
+    }
+    int64_t n = 0;
+    for (int64_t i = 0; i < l->n; i++) {
+        const float *x = b->x + i * b->d;
+        for (int64_t e = l->begin[i]; e < l->begin[i + 1]; e++) {
+            const int32_t label = l->labels[e];
+            const float g = (float)(step * l->values[e]);
+            float *row = rows + (int64_t)label * b->d;
+            for (int32_t k = 0; k < b->d; k++) row[k] -= g * x[k];
+            if (l->mark[label] == l->epoch) continue;
+            l->mark[label] = l->epoch;
+            changed[n++] = label;
+        }
+    }
+    qsort(changed, (size_t)n, sizeof *changed, ascending);
+    return n;
+}

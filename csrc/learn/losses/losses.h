@@ -1,0 +1,90 @@
+/* learn/losses/losses.h - what the losses' files share; see fginfer_losses.h. */
+#ifndef FGI_LOSSES_H
+#define FGI_LOSSES_H
+#include "base/kernels.h"
+#include "base/pool.h"
+#include "base/util.h"
+#include "fginfer_losses.h"
+#include "oracle/top.h"
+
+/* Some labels' scores, the positives first, and what stands for all others. */
+typedef struct fgi_scored {
+    int64_t n, n_positives, capacity;
+    int32_t *labels;
+    double *z, *g;
+    double *weight; /* of the positives */
+    double rest;    /* the score of `n_rest` labels that are not listed, all of them negative */
+    int64_t n_rest;
+    double *work; /* 2 x capacity */
+} fgi_scored;
+
+int fgi_scored_reserve(fgi_scored *s, int64_t n); /* keeps what is there; 0: out of memory */
+void fgi_scored_free(fgi_scored *s);
+static inline void fgi_scored_add(fgi_scored *s, int32_t label, double z) {
+    s->labels[s->n] = label;
+    s->z[s->n++] = z;
+}
+
+/* The loss at these scores; s->g gets its gradient. */
+double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *s);
+
+/* A thread's working memory. */
+typedef struct fgi_loss_scratch {
+    fgi_scored scored, block;
+    float *sum;     /* per label: sum of the blocks' scores found; 0 between samples */
+    uint8_t *state; /* per label: what is known of it; 0 between samples */
+    int32_t *found; /* labels with a state */
+    int64_t n_found, found_capacity;
+    double *part; /* union: scores by block */
+    float *mix;   /* union: how far the messages have gone */
+    int64_t part_capacity;
+    fgi_ranked_label *ranked; /* candidates by sum */
+    int64_t ranked_capacity;
+    /* gradients of the samples this thread has worked on */
+    int32_t *labels;
+    float *values;
+    int64_t n, capacity;
+    int64_t touched;
+    int failed;
+} fgi_loss_scratch;
+
+struct fgi_losses {
+    fgi_loss_settings s;
+    const fgi_kernels *kernels;
+    fgi_pool *pool;
+    int32_t threads;
+    fgi_loss_scratch *scratch;
+    /* of the last batch */
+    int64_t *begin;
+    int32_t *labels;
+    float *values;
+    int64_t n, n_capacity, entries, entries_capacity;
+    int32_t *owner; /* per sample: the thread, and where in its gradients */
+    int64_t *at, *size;
+    /* searches */
+    int32_t *found_labels;
+    double *found_values;
+    uint8_t *proven;
+    int64_t found_capacity;
+    /* the sample */
+    fgi_rng rng;
+    int32_t *sample;
+    float *sample_rows;
+    int64_t sample_capacity, sample_floats;
+    /* steps */
+    uint32_t *mark;
+    uint32_t epoch;
+    int64_t label_capacity;
+    int64_t touched;
+};
+
+/* One sample by one of the methods: w->scored is left with scores and gradient; the value and its claim. */
+typedef struct fgi_loss_answer {
+    double value;
+    int32_t claim;
+} fgi_loss_answer;
+void fgi_scored_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
+int fgi_is_positive(const fgi_loss_batch *b, int64_t i, int32_t label);
+fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
+
+#endif

@@ -1,0 +1,82 @@
+"""Pictures of results, with matplotlib (extra `plots`): what was known when, how the gap closed, labels of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fginfer.errors import SettingsError
+from fginfer.result import Result
+
+__all__ = ["plot_gap", "plot_labels", "plot_trace"]
+
+
+def _axes(axes: Any) -> Any:
+    if axes is not None:
+        return axes
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise SettingsError('plots need matplotlib: pip install "fginfer[plots]"') from None
+    return plt.subplots()[1]
+
+
+def _named(results: Result | Mapping[str, Result]) -> dict[str, Result]:
+    return {results.method: results} if isinstance(results, Result) else dict(results)
+
+
+def plot_trace(results: Result | Mapping[str, Result], axes: Any = None) -> Any:
+    """Scores (solid) and bounds (dashed) over time, of one result or of several by name; returns the axes.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import fginfer
+    >>> result = fginfer.solve(fginfer.FactorGraph([2, 2]))
+    >>> plot_trace(result).get_xlabel()
+    'seconds'
+    """
+    axes = _axes(axes)
+    for k, (name, result) in enumerate(_named(results).items()):
+        for which, style in (("score", "-"), ("bound", "--")):
+            points = [(p.seconds, getattr(p, which)) for p in result.trace if getattr(p, which) is not None]
+            if not points:
+                continue
+            points.append((max(result.seconds, points[-1][0]), points[-1][1]))
+            seconds, values = zip(*points, strict=True)
+            axes.step(seconds, values, where="post", ls=style, color=f"C{k}", label=f"{name}: {which}")
+    axes.set(xlabel="seconds", ylabel="score and bound")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend()
+    return axes
+
+
+def plot_gap(results: Result | Mapping[str, Result], axes: Any = None) -> Any:
+    """The distance between bound and score over time, on logarithmic axes; returns the axes."""
+    axes = _axes(axes)
+    for name, result in _named(results).items():
+        points = [(p.seconds, p.bound - p.score) for p in result.trace if p.bound is not None and p.score is not None]
+        positive = [(max(t, 1e-6), gap) for t, gap in points if gap > 0]
+        if positive:
+            seconds, gaps = zip(*positive, strict=True)
+            axes.step(seconds, gaps, where="post", label=name)
+    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="bound - score")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend()
+    return axes
+
+
+def plot_labels(labels: Result | ArrayLike, shape: tuple[int, int], axes: Any = None, **imshow: Any) -> Any:
+    """Labels of a grid of variables as an image; returns the axes. Other arguments go to matplotlib's imshow."""
+    if isinstance(labels, Result):
+        if labels.labels is None:
+            raise SettingsError("the result has no labeling to show")
+        labels = labels.labels
+    x = np.asarray(labels)
+    if x.size != shape[0] * shape[1]:
+        raise SettingsError(f"{x.size} labels do not fill a grid of {shape[0]} x {shape[1]}")
+    axes = _axes(axes)
+    axes.imshow(x.reshape(shape), **{"interpolation": "nearest", **imshow})
+    axes.set(xticks=[], yticks=[])
+    return axes
