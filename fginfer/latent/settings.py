@@ -1,0 +1,30 @@
+"""Checks of the estimators' settings, before any data is looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fginfer.errors import SettingsError
+from fginfer.learn.data.inputs import is_number
+
+
+def check_number(
+    estimator: Any, name: str, *, whole: bool = False, least: float | None = None, none: bool = False
+) -> None:
+    """A finite number of at least `least`, or a positive one (least=None)."""
+    value = getattr(estimator, name)
+    if none and value is None:
+        return
+    kind = "whole number" if whole else "number"
+    if not is_number(value, whole) or not np.isfinite(value):
+        raise SettingsError(f"{name} must be a {kind}{' or None' if none else ''}, not {value!r}")
+    if value <= 0 if least is None else value < least:
+        raise SettingsError(f"{name} must be {'positive' if least is None else f'at least {least}'}, not {value!r}")
+
+
+def check_choice(estimator: Any, name: str, choices: Any) -> None:
+    value = getattr(estimator, name)
+    if value not in choices:
+        raise SettingsError(f"{name} must be one of {', '.join(map(str, choices))}, not {value!r}")
