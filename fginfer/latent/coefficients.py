@@ -47,33 +47,47 @@ def newton(loss: Loss, c: Reals, lam: Reals, tol: float = 1e-6, max_steps: int =
 def _newton_step(
     loss: Loss, c: Reals, value: float, slope: Reals, hessian: Reals, lam: Reals
 ) -> tuple[Reals, float] | None:
-    """Coefficients at zero that want to be negative stay; the others take a Newton step, shortened until it falls."""
-    free = (c > 0) | (slope < 0)
-    curvature = hessian[np.ix_(free, free)]
-    ridge = 1e-10 * max(float(np.trace(curvature)) / max(1, int(free.sum())), 1e-300)
-    direction = np.zeros_like(c)
-    direction[free] = -np.linalg.solve(curvature + ridge * np.eye(len(curvature)), slope[free])
-    # A coefficient that the full step would carry below zero pulls the others along the wrong way: it is taken to zero,
-    # and the rest solved again. Twice is enough in practice; the line search answers for the rest.
-    for _ in range(2):
-        gone = free & (c + direction <= 0)
-        if not gone.any() or gone.sum() == free.sum():
-            break
-        rest = free & ~gone
-        direction[gone] = -c[gone]
-        right = slope[rest] + hessian[np.ix_(rest, gone)] @ direction[gone]
-        direction[rest] = -np.linalg.solve(hessian[np.ix_(rest, rest)] + ridge * np.eye(int(rest.sum())), right)
+    """Towards the minimum of the quadratic model over c >= 0, as far as the value falls."""
+    direction = _minimise_model(c, slope, hessian) - c
+    expected = float(slope @ direction)
     length = 1.0
-    for _ in range(30):
-        trial = np.maximum(c + length * direction, 0.0)
-        expected = float(slope @ (trial - c))
+    for _ in range(30 if expected < 0 else 0):
+        trial = c + length * direction  # between two points that are >= 0; exact zeros at full length
         reached = loss.value(trial) + float(lam @ trial)
-        if expected < 0 and reached <= value + 1e-4 * expected:
+        if reached <= value + 1e-4 * length * expected:
             return trial, reached
         length /= 2
-    trial = np.maximum(c - slope / max(float(hessian.diagonal().sum()), 1e-300), 0.0)  # a plain gradient step
+    trial = np.maximum(c - slope / max(float(np.trace(hessian)), 1e-300), 0.0)  # a plain gradient step
     reached = loss.value(trial) + float(lam @ trial)
     return (trial, reached) if reached < value else None
+
+
+def _minimise_model(c: Reals, slope: Reals, hessian: Reals) -> Reals:
+    """argmin over x >= 0 of slope.(x - c) + (x - c)'H(x - c) / 2, by block pivoting (Portugal, Judice, Vicente 1994):
+    guess which x are positive, solve for them, exchange those that came out on the wrong side. Ends early with the
+    last guess, cut off at zero: it is a direction for a line search."""
+    k = len(c)
+    matrix = hessian + 1e-10 * max(float(np.trace(hessian)) / k, 1e-300) * np.eye(k)
+    linear = slope - matrix @ c
+    free = (c > 0) | (slope < 0)
+    x = np.zeros(k)
+    fewest, patience = k + 1, 3
+    for _ in range(4 * k + 10):
+        x[:] = 0.0
+        x[free] = -np.linalg.solve(matrix[np.ix_(free, free)], linear[free])
+        dual = matrix @ x + linear
+        wrong = np.where(free, x < 0, dual < -1e-9 * np.abs(linear))
+        count = int(wrong.sum())
+        if count == 0:
+            break
+        if count < fewest:
+            fewest, patience = count, 3
+        elif patience > 0:
+            patience -= 1
+        else:  # exchanging all of them has gone in circles: one at a time cannot
+            wrong[: int(np.flatnonzero(wrong)[-1])] = False
+        free ^= wrong
+    return np.maximum(x, 0.0)
 
 
 def proximal(loss: Loss, c: Reals, lam: Reals, tol: float = 1e-6, max_steps: int = 2000) -> tuple[Reals, float]:

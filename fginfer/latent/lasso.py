@@ -26,7 +26,7 @@ Bits = NDArray[np.uint8]
 
 
 class _Fit(NamedTuple):
-    """One value of size_power. `stable`: the search converged, and its columns were best for its features as they were."""
+    """One value of size_power. `stable`: the search converged, and refinement left its columns alone."""
 
     error: float
     Z: Bits
@@ -187,10 +187,8 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _fit_once(self, X: Reals, settings: GreedySettings, wanted: int | str) -> _Fit:
-        if not isinstance(
-            wanted, str
-        ):  # many more atoms than that: the relaxation is not tight, and will not become so
-            settings = replace(settings, max_atoms=6 * wanted + 60)
+        if not isinstance(wanted, str):  # with many more atoms the relaxation is not tight, and will not become so
+            settings = replace(settings, max_atoms=10 * wanted + 150)
         loss, run, order = self._atoms(X, settings)
         if wanted == "lam":
             lengths = np.linalg.norm(loss.weights(run.c), axis=1)
