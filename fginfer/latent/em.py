@@ -155,8 +155,8 @@ def restarts(
 
 
 def held_out_likelihood(known: Reals, held: Reals, unit: float) -> float:
-    """Mean log-likelihood of held-out samples, from (N, patterns) squared errors: shares of the patterns and the variance
-    of the noise are those most likely for the known samples. More components than there are only cost."""
+    """Mean log-likelihood of held-out samples, from (N, patterns) squared errors: shares of the patterns and the
+    variance of the noise are those most likely for the known samples. More components than there are only cost."""
     shares = np.full(known.shape[1], 1.0 / known.shape[1])
     floor = 1e-12 * unit + 1e-300
     variance = max(float(known.min(1).mean()), floor)

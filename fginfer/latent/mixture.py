@@ -222,8 +222,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         scores = []
         for k in range(1, most + 1):
             weights = self._search(X[kept], y[kept], k, settings).weights[None]
-            parts = (Mixture(X[rows], y[rows], k, self.generalized).errors(weights)[0] for rows in (kept, held))
-            scores.append(held_out_likelihood(*parts, float((y * y).mean())))
+            known, new = (Mixture(X[rows], y[rows], k, self.generalized).errors(weights)[0] for rows in (kept, held))
+            scores.append(held_out_likelihood(known, new, float((y * y).mean())))
         return 1 + int(np.flatnonzero(np.array(scores) >= max(scores) - 0.01)[0])
 
     # ---- features of the kernel
