@@ -121,7 +121,7 @@ class BPMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Sets ``components_`` (K, features), ``assignments_`` (rows, K), ``error_``, the squared error, and ``n_iter_``, the
+        """Sets ``components_`` (K, features), ``assignments_`` (rows, K), ``error_`` (squared) and ``n_iter_``, the
         number of starts."""
         for name in ("n_components", "n_init", "max_iter"):
             check_number(self, name, whole=True, least=1)

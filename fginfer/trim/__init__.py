@@ -1,0 +1,9 @@
+"""Trimming trained networks: layerwise l1 by proximal quasi-Newton steps, from the weights they have.
+
+:func:`trim` works on a :class:`Network` of this package and on any ``torch.nn.Module``.
+"""
+
+from fginfer.trim.deep import LayerReport, Trimmed, TrimReport, magnitude_prune, trim
+from fginfer.trim.network import Network
+
+__all__ = ["LayerReport", "Network", "TrimReport", "Trimmed", "magnitude_prune", "trim"]

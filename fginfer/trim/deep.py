@@ -1,0 +1,256 @@
+"""Trimming a trained network: layer after layer, min lambda |W|_1 + loss from the trained weights.
+
+Any descent method keeps the loss within eps for lambda <= eps / |W|_1; a stationary point has few non-zeros, whatever
+lambda is (at most one for each label of a sample with a non-zero derivative of the loss, where the Jacobian is in
+general position), so what matters is an optimiser that reaches one: proximal quasi-Newton (Yen, "Sublinear-time
+learning and inference for high-dimensional models", 2018, section 2.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core import clock
+from fginfer.core.optimise import METHODS, Optimiser, minimise
+from fginfer.errors import SettingsError
+from fginfer.trim.network import Network, check_samples
+
+logger = logging.getLogger("fginfer")
+Reals = NDArray[np.float64]
+
+
+class Layer(Protocol):
+    """The loss of the network by the weights of one layer, flat."""
+
+    def value(self, w: Reals) -> float: ...
+    def gradient(self, w: Reals, where: NDArray[np.int64] | None) -> Reals: ...
+
+
+class Trimmable(Protocol):
+    """A network as the trimming sees it: named layers of weights, each with its loss."""
+
+    def names(self) -> list[str]: ...
+    def get(self, name: str) -> Reals: ...
+    def put(self, name: str, weights: Reals) -> None: ...
+    def layer(self, name: str) -> Layer: ...
+    def measure(self) -> tuple[float, float]:
+        """Loss and accuracy."""
+        ...
+
+
+class LayerReport(NamedTuple):
+    """One layer: how many weights, how many of them not zero before and after, and the lambda used last."""
+
+    name: str
+    size: int
+    before: int
+    after: int
+    lam: float
+    objective_before: float
+    objective_after: float
+
+
+@dataclass(frozen=True)
+class TrimReport:
+    """What was trimmed, and what it cost: loss and accuracy on the samples given."""
+
+    layers: list[LayerReport]
+    loss_before: float
+    loss_after: float
+    accuracy_before: float
+    accuracy_after: float
+    seconds: float
+
+    @property
+    def nonzeros(self) -> int:
+        return sum(row.after for row in self.layers)
+
+    @property
+    def size(self) -> int:
+        return sum(row.size for row in self.layers)
+
+    def __str__(self) -> str:
+        lines = [f"{'layer':<16}{'weights':>10}{'before':>10}{'after':>10}{'kept':>9}{'lambda':>11}"]
+        for row in self.layers:
+            share = row.after / row.size
+            lines.append(f"{row.name:<16}{row.size:>10}{row.before:>10}{row.after:>10}{share:>9.2%}{row.lam:>11.2e}")
+        lines.append(f"loss {self.loss_before:.5g} -> {self.loss_after:.5g}")
+        lines.append(f"accuracy {self.accuracy_before:.4f} -> {self.accuracy_after:.4f}, {self.seconds:.1f} s")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """A trimmed copy, masks of the weights that are left (by layer name), and the report."""
+
+    network: Any
+    masks: dict[str, NDArray[np.bool_]]
+    report: TrimReport
+
+
+class _Dense:
+    """A Network as Trimmable; its layers are called "0", "1", ..."""
+
+    def __init__(self, network: Network, X: Any, y: Any) -> None:
+        self.network = network.copy()
+        self.X, self.y = check_samples(X, y, network.sizes)
+
+    def names(self) -> list[str]:
+        return [str(j) for j in range(len(self.network.weights))]
+
+    def get(self, name: str) -> Reals:
+        return self.network.weights[int(name)]
+
+    def put(self, name: str, weights: Reals) -> None:
+        self.network.weights[int(name)] = weights.reshape(self.network.weights[int(name)].shape).copy()
+
+    def layer(self, name: str) -> Layer:
+        return self.network.layer(int(name), self.X, self.y)
+
+    def measure(self) -> tuple[float, float]:
+        return self.network.loss_value(self.X, self.y), self.network.accuracy(self.X, self.y)
+
+
+def trim(
+    network: Any,
+    X: Any,
+    y: Any,
+    *,
+    eps: float | None = None,
+    lam: float | None = None,
+    target: float | None = None,
+    layers: Sequence[str] | None = None,
+    method: str = "proxqn",
+    tol: float = 1e-3,
+    max_iter: int = 100,
+    sweeps: int = 1,
+    growth: float = 2.0,
+    seed: int = 0,
+    loss: Any = None,
+    time_limit: float | None = None,
+) -> Trimmed:
+    """A copy of `network` with few non-zero weights, trained on (X, y) from the weights it has.
+
+    network  a :class:`Network`, or a torch.nn.Module (`loss`: a function of outputs and y, cross-entropy if None)
+    eps      the loss one is willing to lose: lambda of a layer is eps / (number of layers) / |W|_1
+    lam      or lambda itself
+    target   or the fraction of weights to keep (below 1) or their number, in all layers together: lambda starts at
+             eps=0.01 and is multiplied by `growth` after every sweep until no more are left
+    layers   names of the layers to trim, in this order; None: all. For a Network these are "0", "1", ..., for a module
+             the names of its parameters with two or more dimensions
+    method   "proxqn"; "owlqn" and "proxgrad" to compare
+    tol, max_iter  of the optimiser, for each layer; sweeps: times that all layers are gone through
+
+    The objective of every layer falls or stays; biases are left alone (fine-tune with the masks afterwards).
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 10)); y = (X[:, 0] - X[:, 1] > 0).astype(int)
+    >>> net = Network([10, 20, 2], seed=1).fit(X, y, epochs=20)
+    >>> small = trim(net, X, y, target=0.2)
+    >>> small.report.nonzeros <= 48, small.network.accuracy(X, y) > 0.95
+    (True, True)
+    """
+    model = as_trimmable(network, X, y, loss)
+    names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth)
+    begin = clock.now()
+    deadline = np.inf if time_limit is None else begin + time_limit
+    before, start = model.measure(), {name: model.get(name).copy() for name in names}
+    rows: dict[str, LayerReport] = {}
+    total = sum(w.size for w in start.values())
+    wanted = None if target is None else int(target * total) if target < 1 else int(target)
+    allowed = 0.01 if eps is None else eps
+    sweep = 0
+    while sweep < (60 if wanted is not None else sweeps) and clock.now() < deadline:
+        for name in names:
+            weight = float(np.abs(start[name]).sum())
+            lam_now = allowed / len(names) / max(weight, 1e-300) if lam is None else lam
+            if wanted is not None:
+                lam_now *= growth**sweep
+            rows[name] = _trim_layer(model, name, lam_now, start[name], method, tol, max_iter, seed, deadline)
+        sweep += 1
+        if wanted is not None and sum(np.count_nonzero(model.get(n)) for n in names) <= wanted:
+            break
+    after = model.measure()
+    report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
+    return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]
+
+
+def _trim_layer(
+    model: Trimmable, name: str, lam: float, start: Reals, method: str, tol: float, max_iter: int, seed: int,
+    deadline: float,
+) -> LayerReport:  # fmt: skip
+    layer, weights = model.layer(name), model.get(name)
+    flat = weights.ravel().astype(np.float64)
+    before = layer.value(flat) + lam * float(np.abs(flat).sum())
+
+    def late(_: Optimiser) -> bool:
+        return clock.now() >= deadline
+
+    found, info = minimise(
+        layer.value, layer.gradient, flat.size, lam, start=flat, method=method, tol=tol, max_iter=max_iter, seed=seed,
+        callback=late,
+    )  # fmt: skip
+    after = layer.value(found) + lam * float(np.abs(found).sum())
+    if after <= before:  # always, up to rounding
+        model.put(name, found)
+    else:
+        found, after = flat, before
+    left = int(np.count_nonzero(found))
+    logger.info("layer %s: lambda %.3g, %d of %d weights left, %s", name, lam, left, flat.size, info.status)
+    return LayerReport(name, start.size, int(np.count_nonzero(start)), left, lam, before, after)
+
+
+def as_trimmable(network: Any, X: Any, y: Any, loss: Any = None) -> Trimmable:
+    """The view of a network that trimming works on; a copy of its weights."""
+    if isinstance(network, Network):
+        if loss is not None:
+            raise SettingsError("a Network has its loss: Network(sizes, loss=...)")
+        return _Dense(network, X, y)
+    from fginfer.trim.torch_module import TorchNetwork, is_module
+
+    if is_module(network):
+        return TorchNetwork(network, X, y, loss)
+    raise SettingsError(f"network must be a fginfer.trim.Network or a torch.nn.Module, not {type(network).__name__}")
+
+
+def _check(
+    model: Trimmable, eps: Any, lam: Any, target: Any, layers: Any, method: str, tol: float, max_iter: int, sweeps: int,
+    growth: float,
+) -> list[str]:  # fmt: skip
+    if sum(v is not None for v in (eps, lam, target)) != 1:
+        raise SettingsError("give one of eps (loss to lose), lam, or target (weights to keep)")
+    for name, value in (("eps", eps), ("lam", lam), ("target", target), ("tol", tol), ("max_iter", max_iter)):
+        if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < np.inf):
+            raise SettingsError(f"{name} must be a positive number, not {value!r}")
+    if sweeps < 1 or not growth > 1:
+        raise SettingsError("sweeps must be at least 1, and growth above 1")
+    if method not in METHODS:
+        raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    known = model.names()
+    names = known if layers is None else [str(name) for name in layers]
+    for name in names:
+        if name not in known:
+            raise SettingsError(f"there is no layer {name!r}; layers are {', '.join(known)}")
+    if not names or len(set(names)) < len(names):
+        raise SettingsError("layers must be names, each once, and at least one")
+    return names
+
+
+def magnitude_prune(network: Network, keep: int) -> tuple[Network, list[NDArray[np.bool_]]]:
+    """A baseline: the `keep` weights of largest magnitude, each layer measured by its own root mean square."""
+    if keep < 0:
+        raise SettingsError(f"keep must not be negative, not {keep}")
+    out = network.copy()
+    sizes = np.concatenate([np.abs(w).ravel() / max(np.sqrt((w * w).mean()), 1e-300) for w in out.weights])
+    cut = np.inf if keep == 0 else -np.sort(-sizes)[min(keep, len(sizes)) - 1]
+    masks = []
+    for j, w in enumerate(out.weights):
+        masks.append(np.abs(w) / max(np.sqrt((w * w).mean()), 1e-300) >= cut)
+        out.weights[j] = w * masks[-1]
+    return out, masks

@@ -1,0 +1,217 @@
+"""A small network of dense layers with ReLU between them, in numpy: enough to train, trim and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.errors import DataError, SettingsError
+
+Reals = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Loss = Callable[[Reals, Ints], tuple[float, Reals]]
+
+
+def softmax_loss(scores: Reals, y: Ints) -> tuple[float, Reals]:
+    """Mean cross-entropy and its gradient. Every label of every sample has a non-zero derivative."""
+    rows = np.arange(len(y))
+    shifted = scores - scores.max(1, keepdims=True)
+    parts = np.exp(shifted)
+    total = parts.sum(1)
+    value = float((np.log(total) - shifted[rows, y]).mean())
+    parts /= total[:, None]
+    parts[rows, y] -= 1.0
+    return value, parts / len(y)
+
+
+def margin_loss(scores: Reals, y: Ints, smoothing: float = 0.5) -> tuple[float, Reals]:
+    """Mean smoothed maximum margin, max over a of <a, 1 + z_k - z_y> - smoothing/2 |a|^2, a >= 0 over the wrong labels
+    with sum at most 1. Most labels have no derivative: only those that come near the right one."""
+    rows = np.arange(len(y))
+    margins = 1.0 + scores - scores[rows, y][:, None]
+    margins[rows, y] = -np.inf
+    shares = _project(margins / smoothing)
+    margins[rows, y] = 0.0
+    value = float(((shares * margins).sum(1) - smoothing / 2 * (shares * shares).sum(1)).mean())
+    gradient = shares
+    gradient[rows, y] = -shares.sum(1)
+    return value, gradient / len(y)
+
+
+def _project(v: Reals) -> Reals:
+    """Each row onto { a >= 0, sum a <= 1 }; -inf gives 0."""
+    positive = np.maximum(v, 0.0)
+    over = np.flatnonzero(positive.sum(1) > 1.0)
+    if over.size:
+        part = -np.sort(-v[over], axis=1)
+        finite = np.where(np.isfinite(part), part, 0.0)
+        sums = np.cumsum(finite, axis=1) - 1.0
+        counts = np.arange(1, v.shape[1] + 1)
+        last = (np.isfinite(part) & (part * counts > sums)).sum(1) - 1
+        cut = sums[np.arange(len(over)), last] / (last + 1)
+        positive[over] = np.maximum(v[over] - cut[:, None], 0.0)
+    return positive
+
+
+LOSSES: dict[str, Loss] = {"softmax": softmax_loss, "margin": margin_loss}
+
+
+class Network:
+    """x -> relu(x W_1 + b_1) -> ... -> x W_J + b_J, whose entries are the scores of the labels.
+
+    sizes : inputs, hidden layers ..., labels. loss : "softmax" or "margin".
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 5)); y = (X[:, 0] > 0).astype(int)
+    >>> net = Network([5, 16, 2], seed=0).fit(X, y, epochs=30, rate=0.01)
+    >>> net.accuracy(X, y) > 0.95
+    True
+    """
+
+    def __init__(self, sizes: Sequence[int], loss: str = "softmax", seed: int = 0) -> None:
+        if len(sizes) < 2 or min(sizes) < 1:
+            raise SettingsError(f"sizes must be at least inputs and labels, all positive, not {list(sizes)}")
+        if loss not in LOSSES:
+            raise SettingsError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
+        rng = np.random.default_rng(seed)
+        self.sizes, self.loss, self.seed = list(sizes), loss, seed
+        self.weights: list[Reals] = [rng.standard_normal((a, b)) * np.sqrt(2 / a) for a, b in pairwise(sizes)]
+        self.biases: list[Reals] = [np.zeros(b) for b in sizes[1:]]
+
+    def copy(self) -> Network:
+        other = Network(self.sizes, self.loss, self.seed)
+        other.weights = [w.copy() for w in self.weights]
+        other.biases = [b.copy() for b in self.biases]
+        return other
+
+    # ---- use
+
+    def scores(self, X: Any, start: int = 0) -> Reals:
+        """The last layer's outputs; `start`: X is the input of this layer."""
+        out: Reals = np.asarray(X, np.float64)
+        for j in range(start, len(self.weights)):
+            out = out @ self.weights[j] + self.biases[j]
+            if j + 1 < len(self.weights):
+                np.maximum(out, 0.0, out=out)
+        return out
+
+    def predict(self, X: Any) -> Ints:
+        return np.asarray(self.scores(X).argmax(1), np.int64)
+
+    def accuracy(self, X: Any, y: Any) -> float:
+        return float((self.predict(X) == np.asarray(y)).mean())
+
+    def loss_value(self, X: Any, y: Any) -> float:
+        return LOSSES[self.loss](self.scores(X), np.asarray(y, np.int64))[0]
+
+    @property
+    def nonzeros(self) -> list[int]:
+        return [int(np.count_nonzero(w)) for w in self.weights]
+
+    # ---- training
+
+    def gradients(self, X: Reals, y: Ints) -> tuple[float, list[Reals], list[Reals]]:
+        """(loss, derivatives by the weights, by the biases) on these samples."""
+        inputs = [X]
+        for j in range(len(self.weights) - 1):
+            inputs.append(np.maximum(inputs[j] @ self.weights[j] + self.biases[j], 0.0))
+        value, back = LOSSES[self.loss](inputs[-1] @ self.weights[-1] + self.biases[-1], y)
+        by_weight, by_bias = [], []
+        for j in range(len(self.weights) - 1, -1, -1):
+            by_weight.append(inputs[j].T @ back)
+            by_bias.append(back.sum(0))
+            if j:
+                back = (back @ self.weights[j].T) * (inputs[j] > 0)
+        return value, by_weight[::-1], by_bias[::-1]
+
+    def fit(
+        self, X: Any, y: Any, *, epochs: int = 20, batch: int = 128, rate: float = 1e-3, l1: float = 0.0,
+        masks: Sequence[NDArray[np.bool_]] | None = None, callback: Callable[[int], Any] | None = None,
+    ) -> Self:  # fmt: skip
+        """Adam. With `masks` only those weights move (fine-tuning of a trimmed network); `l1` adds l1 |W|_1."""
+        X, y = check_samples(X, y, self.sizes)
+        rng = np.random.default_rng(self.seed)
+        everything = self.weights + self.biases
+        first, second = [np.zeros_like(p) for p in everything], [np.zeros_like(p) for p in everything]
+        step = 0
+        for epoch in range(epochs):
+            order = rng.permutation(len(X))
+            for at in range(0, len(X), batch):
+                rows = order[at : at + batch]
+                _, by_weight, by_bias = self.gradients(X[rows], y[rows])
+                for j, g in enumerate(by_weight):
+                    if l1:
+                        g += l1 * np.sign(self.weights[j])
+                    if masks is not None:
+                        g *= masks[j]
+                step += 1
+                for p, g, m, v in zip(everything, by_weight + by_bias, first, second, strict=True):
+                    m += 0.1 * (g - m)
+                    v += 0.001 * (g * g - v)
+                    p -= rate * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+            if callback is not None and callback(epoch):
+                break
+        return self
+
+    def layer(self, j: int, X: Reals, y: Ints) -> DenseLayer:
+        """The loss as a function of the weights of layer j alone."""
+        return DenseLayer(self, j, X, y)
+
+
+class DenseLayer:
+    """Loss of a network by the weights of one layer. What the layers before it make of the samples is computed once."""
+
+    def __init__(self, network: Network, j: int, X: Reals, y: Ints) -> None:
+        self.network, self.j, self.y = network.copy(), j, y
+        inputs = X
+        for k in range(j):
+            inputs = np.maximum(inputs @ network.weights[k] + network.biases[k], 0.0)
+        self.inputs = inputs
+        self.shape = network.weights[j].shape
+        self._gradient: Reals | None = None
+        self._back: Reals | None = None
+
+    def value(self, w: Reals) -> float:
+        net, j = self.network, self.j
+        outputs = [self.inputs @ w.reshape(self.shape) + net.biases[j]]
+        for k in range(j + 1, len(net.weights)):
+            outputs.append(np.maximum(outputs[-1], 0.0) @ net.weights[k] + net.biases[k])
+        value, back = LOSSES[net.loss](outputs[-1], self.y)
+        for k in range(len(net.weights) - 1, j, -1):
+            back = (back @ net.weights[k].T) * (outputs[k - 1 - j] > 0)
+        self._back, self._gradient = back, None
+        return value
+
+    def gradient(self, w: Reals, where: NDArray[np.int64] | None) -> Reals:
+        """At the point of the last value; a small set is read off its own columns only."""
+        assert self._back is not None
+        rows, columns = self.shape
+        if self._gradient is None and where is not None and len(where) < rows * columns // 20:
+            i, k = where // columns, where % columns
+            used_i, at_i = np.unique(i, return_inverse=True)
+            used_k, at_k = np.unique(k, return_inverse=True)
+            if len(used_i) * len(used_k) < rows * columns // 2:
+                return np.asarray((self.inputs[:, used_i].T @ self._back[:, used_k])[at_i, at_k], np.float64)
+        if self._gradient is None:
+            self._gradient = (self.inputs.T @ self._back).ravel()
+        return self._gradient if where is None else self._gradient[where]
+
+    def support(self) -> int:
+        """Labels of samples with a non-zero derivative of the loss: N k_S of the theory."""
+        scores = self.network.scores(self.inputs, self.j)
+        return int(np.count_nonzero(LOSSES[self.network.loss](scores, self.y)[1]))
+
+
+def check_samples(X: Any, y: Any, sizes: Sequence[int]) -> tuple[Reals, Ints]:
+    X, y = np.asarray(X, np.float64), np.asarray(y)
+    if X.ndim != 2 or X.shape[1] != sizes[0] or len(X) == 0:
+        raise DataError(f"X must be rows of {sizes[0]} inputs, not of the shape {X.shape}")
+    if not np.isfinite(X).all():
+        raise DataError("X has entries that are NaN or infinite")
+    if y.shape != (len(X),) or y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= sizes[-1]:
+        raise DataError(f"y must be {len(X)} labels from 0 to {sizes[-1] - 1}")
+    return X, y.astype(np.int64)

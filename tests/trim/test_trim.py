@@ -1,0 +1,168 @@
+"""Trimming: gradients, descent, the promise on the loss, the bound on the non-zeros, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fginfer.core.optimise import minimise
+from fginfer.errors import DataError, SettingsError
+from fginfer.trim import Network, magnitude_prune, trim
+from fginfer.trim.network import LOSSES, margin_loss
+
+
+def problem(seed: int = 0, n: int = 200, d: int = 8, k: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, (X[:, :k] + 0.3 * rng.standard_normal((n, k))).argmax(1)
+
+
+def trained(loss: str = "softmax", seed: int = 0) -> tuple[Network, np.ndarray, np.ndarray]:
+    X, y = problem(seed)
+    return Network([8, 16, 12, 4], loss, seed).fit(X, y, epochs=30), X, y
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(LOSSES)))
+@settings(max_examples=20, deadline=None)
+def test_losses_against_finite_differences(seed, name):
+    rng = np.random.default_rng(seed)
+    scores, y = rng.standard_normal((5, 6)), rng.integers(0, 6, 5)
+    gradient = LOSSES[name](scores, y)[1]
+    for _ in range(6):
+        i, k = rng.integers(5), rng.integers(6)
+        step = np.zeros_like(scores)
+        step[i, k] = 1e-6
+        slope = (LOSSES[name](scores + step, y)[0] - LOSSES[name](scores - step, y)[0]) / 2e-6
+        assert slope == pytest.approx(gradient[i, k], abs=1e-6)
+
+
+def test_the_margin_loss_is_sparse_and_close_to_the_hinge():
+    rng = np.random.default_rng(0)
+    scores, y = 3 * rng.standard_normal((50, 10)), rng.integers(0, 10, 50)
+    value, gradient = margin_loss(scores, y, 1e-4)
+    margins = 1 + scores - scores[np.arange(50), y][:, None]
+    margins[np.arange(50), y] = 0
+    assert value == pytest.approx(np.maximum(margins, 0).max(1).mean(), abs=1e-3)
+    assert np.count_nonzero(gradient) < 0.3 * gradient.size
+    assert np.allclose(gradient.sum(1), 0)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("j", [0, 1, 2])
+def test_layers_against_finite_differences_and_the_whole_network(loss, j):
+    net, X, y = trained(loss)
+    layer = net.layer(j, X, y)
+    w = net.weights[j].ravel()
+    assert layer.value(w) == pytest.approx(net.loss_value(X, y), rel=1e-12)
+    gradient = layer.gradient(w, None).copy()
+    assert np.allclose(gradient, net.gradients(X, y)[1][j].ravel(), atol=1e-12)
+    few = np.array([1, 5, 17])
+    layer.value(w)
+    assert np.allclose(layer.gradient(w, few), gradient[few], atol=1e-14)
+    rng = np.random.default_rng(1)
+    for k in rng.choice(w.size, 8, replace=False):
+        step = np.zeros(w.size)
+        step[k] = 1e-6
+        slope = (layer.value(w + step) - layer.value(w - step)) / 2e-6
+        assert slope == pytest.approx(gradient[k], abs=1e-5)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_every_layer_falls_and_the_loss_stays_within_eps(loss):
+    net, X, y = trained(loss)
+    small = trim(net, X, y, eps=0.05)
+    report = small.report
+    assert all(row.objective_after <= row.objective_before for row in report.layers)
+    assert report.loss_after <= report.loss_before + 0.05 * (1 + 1e-9)
+    assert report.nonzeros < report.size
+    assert report.loss_after == pytest.approx(small.network.loss_value(X, y))
+    assert [row.after for row in report.layers] == small.network.nonzeros
+    for name, mask in small.masks.items():
+        assert (mask == (small.network.weights[int(name)] != 0)).all()
+    assert net.nonzeros == [128, 192, 48]  # the one given is untouched
+    assert "accuracy" in str(report)
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1e-2])
+def test_theorem_7_a_stationary_layer_has_few_nonzeros(lam):
+    """At most one for each sample and label with a derivative of the margin loss. The last layer, where the scores are
+    linear in the weights: before a ReLU the theorem asks for a point away from its kinks."""
+    X, y = problem(3, 20, 30, 3)
+    net = Network([30, 60, 3], "margin", 1).fit(X, y, epochs=40)
+    layer = net.layer(1, X, y)
+    w, info = minimise(layer.value, layer.gradient, 180, lam, start=net.weights[1].ravel(), tol=1e-8, max_iter=5000)
+    net.weights[1] = w.reshape(60, 3)
+    support = net.layer(1, X, y).support()
+    assert info.status in ("converged", "stalled")
+    assert 0 < np.count_nonzero(w) <= support <= 60
+
+
+def test_targets_are_met():
+    net, X, y = trained()
+    for target in (0.3, 60):
+        small = trim(net, X, y, target=target)
+        assert small.report.nonzeros <= (0.3 * 368 if target == 0.3 else 60)
+
+
+def test_single_layers_and_lambda_zero_out():
+    net, X, y = trained()
+    small = trim(net, X, y, lam=1e6, layers=["1"])
+    assert small.network.nonzeros == [128, 0, 48]
+    assert list(small.masks) == ["1"]
+
+
+def test_seeds_reproduce():
+    net, X, y = trained()
+    a, b = (trim(net, X, y, eps=0.05, seed=2) for _ in range(2))
+    assert all((p == q).all() for p, q in zip(a.network.weights, b.network.weights, strict=True))
+
+
+def test_fine_tuning_keeps_the_masks_and_pruning_the_largest():
+    net, X, y = trained()
+    small, masks = magnitude_prune(net, 100)
+    assert sum(small.nonzeros) == 100
+    small.fit(X, y, epochs=3, masks=masks)
+    assert all((w[~m] == 0).all() for w, m in zip(small.weights, masks, strict=True))
+    assert sum(magnitude_prune(net, 0)[0].nonzeros) == 0
+
+
+@pytest.mark.parametrize("method", ["owlqn", "proxgrad"])
+def test_other_optimisers_descend_too(method):
+    net, X, y = trained()
+    report = trim(net, X, y, eps=0.05, method=method, max_iter=20).report
+    assert all(row.objective_after <= row.objective_before for row in report.layers)
+
+
+def test_time_limit_and_biases():
+    net, X, y = trained()
+    small = trim(net, X, y, target=1, time_limit=0.01)
+    assert all((a == b).all() for a, b in zip(small.network.biases, net.biases, strict=True))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"eps": 0.1, "lam": 1.0}, {"eps": 0}, {"eps": -1}, {"lam": np.nan}, {"target": 0},
+        {"eps": 1, "layers": ["7"]}, {"eps": 1, "layers": []}, {"eps": 1, "layers": ["0", "0"]},
+        {"eps": 1, "method": "sgd"}, {"eps": 1, "sweeps": 0}, {"eps": 1, "growth": 1.0}, {"eps": 1, "loss": abs},
+    ],
+)  # fmt: skip
+def test_bad_settings(options):
+    net, X, y = trained()
+    with pytest.raises(SettingsError):
+        trim(net, X, y, **options)
+
+
+def test_bad_data():
+    net, X, y = trained()
+    for bad_X, bad_y in ((X[:, :3], y), (X * np.nan, y), (X, y[:5]), (X, y + 10), (X, y.astype(float)), (X[:0], y[:0])):
+        with pytest.raises(DataError):
+            trim(net, bad_X, bad_y, eps=0.1)
+    with pytest.raises(SettingsError, match="Module"):
+        trim(object(), X, y, eps=0.1)
+    with pytest.raises(SettingsError):
+        Network([3])
+    with pytest.raises(SettingsError):
+        Network([3, 2], loss="hinge")
