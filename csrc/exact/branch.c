@@ -29,6 +29,7 @@ typedef struct frame {
     int forward;
     int iterations;      /* of dual ascent, since the last change by hand */
     double bound_before; /* at the start of the current iteration */
+    double best, cutoff; /* what is to be beaten, and so by the bounds of the sweep under way: see cutoff() */
     int decoded;
 } frame;
 
@@ -251,13 +252,17 @@ static fgi_rc step(fgi_solver *s) {
     branch *b = s->state;
     frame *f = &b->stack[b->depth - 1];
     fgi_problem *p = f->problem;
-    if (p->bound <= cutoff(s, p) || p->bound == -INFINITY) {
+    if (f->var == 0 || f->best != fgi_solver_best(s)) { /* an update costs little more than finding out */
+        f->best = fgi_solver_best(s);
+        f->cutoff = cutoff(s, p);
+    }
+    if (p->bound <= f->cutoff || p->bound == -INFINITY) {
         close_top(s);
         return FGI_OK;
     }
     if (p->n > 0) {
         int32_t var = f->forward ? f->var : p->n - 1 - f->var;
-        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, cutoff(s, p), b->scratch) < 0) {
+        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, f->cutoff, b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
             b->work += p->work;
             close_top(s);
