@@ -76,8 +76,10 @@ static double cutoff(const fgi_solver *s, const fgi_problem *p) {
 static void leave(fgi_solver *s, double bound) {
     branch *b = s->state;
     const double best = fgi_solver_best(s);
-    if (counts_in_steps(s) && bound < fgi_lattice_least(&b->lattice, best))
-        bound = fgi_smaller(bound, fgi_larger(best, s->above) + 2 * b->lattice.error);
+    if (counts_in_steps(s) && bound < fgi_lattice_least(&b->lattice, best)) {
+        const double off = b->lattice.error > 0 ? 2 * b->lattice.error + 0x1p-52 * fabs(best) : 0;
+        bound = fgi_smaller(bound, fgi_larger(best, s->above) + off);
+    }
     b->left = fgi_larger(b->left, bound);
 }
 

@@ -101,7 +101,9 @@ static void add_to_bound(fgi_problem *p, double x) {
 
 double fgi_problem_error(const fgi_problem *p) {
     const double terms = p->magnitude + (double)p->n_slots * fgi_larger(p->largest[0], p->largest[1]);
-    return p->error + 0x1p-53 * (double)(p->additions + p->sweeps) * terms;
+    /* The bound itself is the nearest double, and so is its sum with this. */
+    const double nearest = 0x1p-52 * (p->bound > -INFINITY ? fabs(p->bound) : 0);
+    return p->error + 0x1p-53 * (double)(p->additions + p->sweeps) * terms + nearest;
 }
 
 /* bound = constant + all maxima; -INFINITY if a factor or variable has nothing left. */
