@@ -5,7 +5,7 @@ from fginfer import oracles
 from fginfer.condition import Conditioned
 from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
-from fginfer.formats import read, write
+from fginfer.formats import read, read_evidence, read_solution, write, write_solution
 from fginfer.graph import Factor, FactorGraph
 from fginfer.methods import available_methods
 from fginfer.result import Progress, Result, TracePoint
@@ -34,7 +34,14 @@ __all__ = [
     "available_methods",
     "oracles",
     "read",
+    "read_evidence",
+    "read_solution",
     "solve",
     "solve_many",
     "write",
+    "write_solution",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

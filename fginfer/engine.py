@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from fginfer.core.model import Model
 from fginfer.core.solver import NativeSolver, check_native_settings, native_settings
 from fginfer.errors import SolverError
 from fginfer.graph import FactorGraph
-from fginfer.result import Marginals, Progress, Result, Trace, known
+from fginfer.result import Marginals, Progress, Result, Status, Trace, known
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class NativeEngine:
         i, settings = self.info, self.settings
         return Result(
             settings.method,
-            self.status if status is None else status,
+            cast(Status, self.status if status is None else status),
             self.labels(),
             known(i.score),
             i.bound if i.bound < inf else None,

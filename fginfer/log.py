@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, NamedTuple
 
 from fginfer.core.door import cpu_path
 from fginfer.result import Progress, Result
@@ -32,6 +33,21 @@ def number(x: float | None, width: int = 16) -> str:
     if x is None:
         return f"{'-':>{width}}"
     return f"{x:>{width}.4f}" if abs(x) < 10 ** (width - 7) else f"{x:>{width}.6e}"
+
+
+@contextmanager
+def shown(stream: IO[str] | None = None) -> Iterator[None]:
+    """The log goes to stderr (or the stream given) for as long as this lasts, whatever logging is set to."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 class Columns(NamedTuple):

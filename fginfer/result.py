@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple, overload
+from os import PathLike
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fginfer.core.solver import EVENT
+from fginfer.errors import FormatError, MissingFileError
+from fginfer.html import html_table
+
+Status = Literal[
+    "running",
+    "optimal",
+    "gap_reached",
+    "converged",
+    "time_limit",
+    "iteration_limit",
+    "interrupted",
+    "infeasible",
+    "failed",
+]
 
 
 class TracePoint(NamedTuple):
@@ -101,7 +120,7 @@ class Result:
     """
 
     method: str
-    status: str
+    status: Status
     labels: NDArray[np.int32] | None
     score: float | None
     bound: float | None
@@ -129,10 +148,80 @@ class Result:
         """
         return relative_gap(self.score, self.bound, self.unit)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, for JSON: what the command line prints with --json. Arrays of the dual are left out."""
+        return {
+            "method": self.method,
+            "status": self.status,
+            "labels": None if self.labels is None else self.labels.tolist(),
+            "score": self.score,
+            "bound": None if self.bound is None or self.bound == -inf else self.bound,
+            "gap": self.gap,
+            "unit": self.unit,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "setup_seconds": self.setup_seconds,
+            "threads": self.threads,
+            "seed": self.seed,
+            "trace": [list(point) for point in self.trace],
+            "statistics": {k: known(float(v)) for k, v in self.statistics.items()},
+        }
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes all of it, messages and marginals too, as a .npz archive that `load` reads."""
+        events = [(p.seconds, _or(p.score, -inf), _or(p.bound, inf), 0) for p in self.trace]
+        arrays: dict[str, Any] = {"trace": np.array(events, EVENT)}
+        if self.labels is not None:
+            arrays["labels"] = self.labels
+        if self.messages is not None:
+            arrays["messages"] = self.messages
+        if self.marginals is not None:
+            arrays["marginals"] = np.concatenate([np.zeros(0), *self.marginals])
+            arrays["marginal_sizes"] = np.array([len(x) for x in self.marginals], np.int32)
+        header = {k: v for k, v in self.to_dict().items() if k not in ("labels", "trace", "gap")}
+        header["bound"] = None if self.bound is None else repr(self.bound)
+        header["statistics"] = {k: repr(float(v)) for k, v in self.statistics.items()}
+        with open(path, "wb") as stream:
+            np.savez(stream, result=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Result:
+        """A result written by `save`."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                header = json.loads(archive["result"].tobytes())
+                arrays = {name: archive[name] for name in archive.files if name != "result"}
+            marginals = None
+            if "marginals" in arrays:
+                marginals = Marginals(arrays["marginals"], arrays["marginal_sizes"])
+            header["bound"] = None if header["bound"] is None else float(header["bound"])
+            header["statistics"] = {k: float(v) for k, v in header["statistics"].items()}
+            trace = Trace(arrays["trace"].astype(EVENT, casting="no"))
+            return cls(
+                labels=arrays.get("labels"),
+                messages=arrays.get("messages"),
+                marginals=marginals,
+                trace=trace,
+                **header,
+            )
+        except FileNotFoundError:
+            raise MissingFileError("there is no such file", str(path)) from None
+        except (KeyError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise FormatError(f"not a saved result ({type(error).__name__})", str(path)) from error
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, object] = {"status": self.status, "score": self.score, "bound": self.bound, "gap": self.gap}
+        rows |= {"method": self.method, "seconds": f"{self.seconds:.3f}"}
+        return html_table("Result", rows)
+
     @property
     def is_optimal(self) -> bool:
         """Whether the labeling is proven to be the best: the status is optimal."""
         return self.status == "optimal"
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 def known(value: float) -> float | None:

@@ -5,28 +5,32 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from os import PathLike
 from threading import Event
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fginfer.cluster import cluster_map
+from fginfer.condition import Conditioned
 from fginfer.core import clock
 from fginfer.core.door import VERSION
 from fginfer.crew import Crew
 from fginfer.errors import SettingsError
+from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
-from fginfer.log import RunLog, logger, model_line, start_line
+from fginfer.log import RunLog, logger, model_line, shown, start_line
 from fginfer.result import Progress, Result
-from fginfer.solver import Callback, Solver
+from fginfer.solver import Callback, Solver, check_seconds
 
 
 def solve(
-    graph: FactorGraph,
+    graph: FactorGraph | str | PathLike[str],
     method: str | None = None,
     *,
+    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
     time_limit: float | None = None,
     gap: float = 1e-6,
     seed: int = 0,
@@ -37,11 +41,14 @@ def solve(
     callback: Callback | None = None,
     trace: bool = True,
     dual: bool = True,
+    verbose: bool = False,
     **options: Any,
 ) -> Result:
     """The best labeling found, with an upper bound on the optimum.
 
+    graph           a FactorGraph, or the name of a model file
     method          a name of fginfer.available_methods(); None chooses
+    evidence        variables that are known, {variable: label} or a UAI evidence file; labels are of all variables
     time_limit      seconds, set-up included; None: until done
     gap             stop when max(0, bound - score) / max(|score|, unit) is at most this; unit: see Result
     seed, threads   the answer depends on the seed, never on the number of threads
@@ -50,6 +57,7 @@ def solve(
     warm_start      an earlier Result, or a labeling
     callback        called with a Progress some twenty times a second; a true return value ends the run
     trace, dual     False leaves out the trace, or marginals and messages (they take memory on large models)
+    verbose         prints the log of the run to stderr
     options         of the method, for instance rho or damping
 
     >>> from fginfer import FactorGraph, Potts
@@ -59,29 +67,93 @@ def solve(
 
     Limits return the best so far with a status that says so; they never raise. A method that fails after it has found a
     labeling gives a RuntimeWarning and the status "failed". Ctrl-C raises KeyboardInterrupt: use a Solver to keep what
-    was found until then. `logging.basicConfig(level="INFO")` shows a log of the run.
+    was found until then. `logging.basicConfig(level="INFO")` shows the log of every run.
     """
     start = clock.now()
-    if time_limit is not None and not time_limit >= 0:
-        raise SettingsError(f"time_limit must be >= 0, not {time_limit}")
-    solver = Solver(
+    time_limit = check_seconds("time_limit", time_limit)
+    if verbose:
+        with shown():
+            return solve(
+                graph,
+                method,
+                evidence=evidence,
+                time_limit=time_limit,
+                gap=gap,
+                seed=seed,
+                threads=threads,
+                max_iterations=max_iterations,
+                cutoff=cutoff,
+                warm_start=warm_start,
+                callback=callback,
+                trace=trace,
+                dual=dual,
+                **options,
+            )
+    graph, given = _model(graph, evidence)
+    result = _solve(
         graph,
         method,
+        start,
+        time_limit,
+        callback,
+        trace,
+        dual,
         gap=gap,
         seed=seed,
         threads=threads,
         max_iterations=max_iterations,
         cutoff=cutoff,
-        warm_start=warm_start,
-        start_time=start,
+        warm_start=_restricted(warm_start, given),
         **options,
+    )
+    return result if given is None else given.expand_result(result)
+
+
+def _model(
+    graph: FactorGraph | str | PathLike[str], evidence: Mapping[int, int] | str | PathLike[str] | None
+) -> tuple[FactorGraph, Conditioned | None]:
+    """The graph to be solved; with evidence the smaller one, and the way back."""
+    if isinstance(graph, str | PathLike):
+        graph = read(graph)
+    if not isinstance(graph, FactorGraph):
+        raise SettingsError(f"solve takes a FactorGraph or the name of a model file, not {type(graph).__name__}")
+    if evidence is None:
+        return graph, None
+    observed = read_evidence(evidence, graph) if isinstance(evidence, str | PathLike) else evidence
+    given = graph.condition(observed)
+    return given.graph, given
+
+
+def _restricted(start: Result | ArrayLike | None, given: Conditioned | None) -> Result | ArrayLike | None:
+    """A warm start of the whole graph, for the variables that are free."""
+    if start is None or given is None:
+        return start
+    labels = start.labels if isinstance(start, Result) else start
+    return None if labels is None else given.reduce(labels)
+
+
+def _solve(
+    graph: FactorGraph,
+    method: str | None,
+    start: float,
+    time_limit: float | None,
+    callback: Callback | None,
+    trace: bool,
+    dual: bool,
+    **settings: Any,
+) -> Result:
+    solver = Solver(
+        graph,
+        method,
+        start_time=start,
+        **settings,
     )
     left = None if time_limit is None else max(0.0, time_limit - (clock.now() - start))
     if not logger.isEnabledFor(logging.INFO):
         _run(solver, left, callback)
         return solver.result(trace, dual)
     log = RunLog()
-    logger.info(start_line(VERSION, solver.settings.method, threads, seed))
+    logger.info(start_line(VERSION, solver.settings.method, solver.settings.threads, solver.settings.seed))
     logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
     _run(solver, left, log.before(callback))
     result = solver.result(trace, dual)

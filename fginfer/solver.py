@@ -6,9 +6,10 @@ import dataclasses
 import os
 from collections.abc import Callable
 from math import inf
+from numbers import Real
 from threading import RLock
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
@@ -17,10 +18,19 @@ from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.methods import default_method, make_engine
-from fginfer.result import Progress, Result
+from fginfer.result import Progress, Result, Status
 
 SLICE = 0.03  # seconds of work between two looks at signals, limits and callbacks
 Callback = Callable[[Progress], object]
+
+
+def check_seconds(name: str, value: float | None) -> float | None:
+    """A number of seconds, 0 or more; None is no limit."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:
+        raise SettingsError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
+    return float(value)
 
 
 class Solver:
@@ -76,6 +86,16 @@ class Solver:
         if warm_start is not None:
             self.warm_start(warm_start)
 
+    def __repr__(self) -> str:
+        state = "closed" if self._engine is None else self._status
+        return f"<Solver: {self.settings.method} on {self.graph!r}, {state}>"
+
+    def __reduce__(self) -> Any:
+        """A copy elsewhere starts from the labels and messages found so far; its trace and iterations start anew."""
+        result = self.result(trace=False)
+        known = dataclasses.replace(result, marginals=None)
+        return _restore, (self.graph, dataclasses.replace(self.settings, start_time=-1.0), known)
+
     def __enter__(self) -> Solver:
         return self
 
@@ -101,8 +121,7 @@ class Solver:
         KeyboardInterrupt, after which `result()` still has the best labeling and bound; so it has after an exception
         that is not the callback's, with the status "failed".
         """
-        if seconds is not None and not seconds >= 0:
-            raise SettingsError(f"seconds must be >= 0, not {seconds}")
+        seconds = check_seconds("seconds", seconds)
         if iterations is not None and iterations < 0:
             raise SettingsError(f"iterations must be >= 0, not {iterations}")
         began = clock.now()
@@ -186,7 +205,7 @@ class Solver:
                 return native
             result: Result = engine.result()
             return dataclasses.replace(
-                result, status=status, seconds=self._seconds, trace=result.trace if trace else ()
+                result, status=cast(Status, status), seconds=self._seconds, trace=result.trace if trace else ()
             )
 
     # -- what it is told ---------------------------------------------------------------------------------------
@@ -218,3 +237,18 @@ class Solver:
             self._opened().update(self.graph)
             self._status = "running"
             self._seconds = clock.now() - began
+
+
+def _restore(graph: FactorGraph, settings: Settings, known: Result) -> Solver:
+    s = settings
+    return Solver(
+        graph,
+        s.method,
+        gap=s.gap,
+        seed=s.seed,
+        threads=s.threads,
+        max_iterations=s.max_iterations,
+        cutoff=s.cutoff,
+        warm_start=known,
+        **s.options,
+    )

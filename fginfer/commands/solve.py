@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
             result = _solve(args, method, graph, evidence, start, None if args.quiet else terminal)
         if args.out is not None and result.labels is not None:
             try:
-                write_solution(args.out, result.labels)
+                write_solution(result.labels, args.out)
             except FormatError as error:
                 unwritten = error
     if unwritten is not None:

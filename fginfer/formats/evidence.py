@@ -37,7 +37,7 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, in
     return evidence
 
 
-def write_evidence(path: str | PathLike[str], evidence: dict[int, int]) -> None:
+def write_evidence(evidence: dict[int, int], path: str | PathLike[str]) -> None:
     """Writes evidence in the layout `k v x v x ...`."""
     pairs = "".join(f" {variable} {label}" for variable, label in sorted(evidence.items()))
     with write_atomically(Path(path)) as stream:
@@ -71,7 +71,7 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
     return labels
 
 
-def write_solution(path: str | PathLike[str], labels: ArrayLike) -> None:
+def write_solution(labels: ArrayLike, path: str | PathLike[str]) -> None:
     """Writes labels as a UAI solution file: `MPE`, then the number of variables and their labels."""
     x = np.asarray(labels)
     if x.ndim != 1 or (x.size and not np.issubdtype(x.dtype, np.integer)):

@@ -153,7 +153,7 @@ class MapOracle:
         labels, messages = self._last.get(example), self._messages.get(example)
         if labels is None or messages is None:
             return labels
-        return Result("", "", labels, None, None, 0, 0.0, 0.0, 1, 0, messages=messages)
+        return Result("", "running", labels, None, None, 0, 0.0, 0.0, 1, 0, messages=messages)
 
     def _keep_messages(self, example: int, messages: Reals | None) -> None:
         if messages is None or (example not in self._messages and self._kept + messages.nbytes > self.keep_bytes):

@@ -26,7 +26,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from math import fsum, inf, ldexp
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from fginfer.graph import FactorGraph
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
 from fginfer.portfolio.part import PASS_TOO_LONG, PartState, is_large
-from fginfer.result import Progress, Result, known
+from fginfer.result import Progress, Result, Status, known
 
 log = logging.getLogger("fginfer")
 T = TypeVar("T")
@@ -326,7 +326,7 @@ class AutoEngine:
         labels = now.labels if now.wanted else None
         return Result(
             self.settings.method,
-            self._status,
+            cast(Status, self._status),
             labels,
             None if labels is None else self._given.score(labels),
             self._scaled(now.bound) if now.bound < inf else None,

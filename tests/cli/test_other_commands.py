@@ -71,8 +71,8 @@ def test_check_scores_and_lists_violations(tmp_path, capsys):
     graph.add_factor([0, 1], [[-np.inf, 1.0], [0.5, 0.0]])
     graph.add_factor([0, 1, 2], np.arange(8.0))
     write(graph, tmp_path / "m.npz")
-    write_solution(tmp_path / "good.MPE", [1, 0, 1])
-    write_solution(tmp_path / "bad.MPE", [0, 0, 1])
+    write_solution([1, 0, 1], tmp_path / "good.MPE")
+    write_solution([0, 0, 1], tmp_path / "bad.MPE")
     code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "good.MPE")
     assert code == 0
     assert "score   5.75" in out

@@ -62,7 +62,7 @@ def test_wrong_evidence(tmp_path: Path, graph: FactorGraph, text: str, line: int
 
 
 def test_evidence_round_trip(tmp_path: Path, graph: FactorGraph) -> None:
-    write_evidence(tmp_path / "m.evid.gz", {2: 1, 0: 0})
+    write_evidence({2: 1, 0: 0}, tmp_path / "m.evid.gz")
     assert read_evidence(tmp_path / "m.evid.gz", graph) == {0: 0, 2: 1}
 
 
@@ -95,8 +95,8 @@ def test_wrong_solutions(tmp_path: Path, graph: FactorGraph, text: str, token: s
 
 
 def test_solution_round_trip(tmp_path: Path, graph: FactorGraph) -> None:
-    write_solution(tmp_path / "m.MPE", np.array([0, 2, 1]))
+    write_solution(np.array([0, 2, 1]), tmp_path / "m.MPE")
     assert (tmp_path / "m.MPE").read_text() == "MPE\n3 0 2 1\n"
     assert read_solution(tmp_path / "m.MPE", graph).tolist() == [0, 2, 1]
     with pytest.raises(ModelError):
-        write_solution(tmp_path / "m.MPE", [0.5])
+        write_solution([0.5], tmp_path / "m.MPE")

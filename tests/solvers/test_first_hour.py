@@ -1,0 +1,104 @@
+"""What people try in their first hour: files, evidence, a log, saved results, settings of the wrong type."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import fginfer
+from fginfer import FactorGraph, FormatError, Potts, Result, SettingsError, Solver, solve
+
+
+@pytest.fixture
+def graph() -> FactorGraph:
+    rng = np.random.default_rng(3)
+    return FactorGraph.grid((3, 4), rng.normal(size=(3, 4, 3)), Potts(0, -0.7))
+
+
+def test_a_file_and_an_evidence_file(graph: FactorGraph, tmp_path) -> None:
+    fginfer.write(graph, tmp_path / "m.uai")
+    (tmp_path / "m.evid").write_text("2 0 2 5 1\n")
+    by_dict = solve(graph, evidence={0: 2, 5: 1})
+    by_file = solve(str(tmp_path / "m.uai"), evidence=tmp_path / "m.evid")
+    assert by_dict.labels is not None
+    assert by_dict.labels[[0, 5]].tolist() == [2, 1]
+    assert graph.score(by_dict.labels) == pytest.approx(by_dict.score)
+    assert np.array_equal(by_file.labels, by_dict.labels)
+    best = max(graph.score(x) for x in _with(graph, {0: 2, 5: 1}))
+    assert by_dict.score == pytest.approx(best)
+    again = solve(graph, "icm", evidence={0: 2, 5: 1}, warm_start=by_dict, max_iterations=0)
+    assert again.score == pytest.approx(best)
+
+
+def _with(graph: FactorGraph, evidence: dict[int, int]):
+    given = graph.condition(evidence)
+    for _ in range(300):
+        yield given.expand(np.random.default_rng(_).integers(0, 3, len(given.free)))
+    yield given.expand(solve(given.graph, "bnb").labels)
+
+
+def test_verbose_prints_and_leaves_logging_alone(graph: FactorGraph, capsys) -> None:
+    solve(graph, verbose=True)
+    assert "scores are maximised" in capsys.readouterr().err
+    solve(graph)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("time_limit", ["5", -1, True, float("nan"), [1]])
+def test_limits_of_the_wrong_kind(graph: FactorGraph, time_limit) -> None:
+    with pytest.raises(SettingsError, match="time_limit must be a number of seconds"):
+        solve(graph, time_limit=time_limit)
+
+
+def test_what_is_not_a_graph() -> None:
+    with pytest.raises(SettingsError, match="takes a FactorGraph or the name of a model file, not ndarray"):
+        solve(np.zeros((2, 2)))
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        solve("missing.uai")
+
+
+@pytest.mark.parametrize("method", ["gdmm", "auto", "icm"])
+def test_results_are_saved_and_loaded(graph: FactorGraph, tmp_path, method: str) -> None:
+    result = solve(graph, method)
+    result.save(tmp_path / "r.npz")
+    back = Result.load(tmp_path / "r.npz")
+    assert json.loads(json.dumps(back.to_dict(), allow_nan=False)) == json.loads(json.dumps(result.to_dict()))
+    assert np.array_equal(back.labels, result.labels)
+    assert (back.marginals is None) == (result.marginals is None)
+    for a, b in zip(back.marginals or (), result.marginals or (), strict=True):
+        assert np.array_equal(a, b)
+    assert (back.messages is None and result.messages is None) or np.array_equal(back.messages, result.messages)
+    assert "status" in back._repr_html_()
+
+
+def test_infeasible_results_come_back(tmp_path) -> None:
+    hard = FactorGraph([2])
+    hard.add_factor([0], [-np.inf, -np.inf])
+    result = solve(hard)
+    result.save(tmp_path / "r.npz")
+    assert (Result.load(tmp_path / "r.npz").status, Result.load(tmp_path / "r.npz").bound) == ("infeasible", -np.inf)
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    with pytest.raises(FormatError, match="not a saved result"):
+        Result.load(tmp_path / "bad.npz")
+    with pytest.raises(FileNotFoundError):
+        Result.load(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("method", ["trws", "auto"])
+def test_solvers_pickle_with_what_they_have_found(graph: FactorGraph, method: str) -> None:
+    solver = Solver(graph, method)
+    solver.run(iterations=3)
+    copy = pickle.loads(pickle.dumps(solver))
+    assert copy.result().score >= solver.result().score
+    assert copy.run() != "running"
+    assert copy.result().score == pytest.approx(solve(graph, "bnb").score)
+    assert repr(solver).startswith(f"<Solver: {method} on <FactorGraph: 12 variables")
+
+
+def test_the_package_shows_its_public_names() -> None:
+    assert set(dir(fginfer)) == {*fginfer.__all__, "__version__"}
+    for name in fginfer.__all__:
+        assert hasattr(fginfer, name)
