@@ -332,7 +332,7 @@ def generate(folder: Path, names: list[str] | None = None) -> dict[str, dict[str
         assert abs(again.score(labels) - optimum) <= 1e-9 * max(1.0, abs(optimum))
         entry: dict[str, Any] = {"about": model.about, "optimum": again.score(labels), "proof": proof, "labels": labels}
         if model.evidence:
-            fginfer.formats.write_evidence(folder / f"{name}.evid", model.evidence)
+            fginfer.formats.write_evidence(model.evidence, folder / f"{name}.evid")
             entry["evidence"] = f"{name}.evid"
         known[name] = entry
         print(f"{name:18s} {again!r:64s} optimum {optimum:12.6f}  {proof}", flush=True)
