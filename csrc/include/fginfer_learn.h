@@ -160,7 +160,9 @@ const double *fgi_learn_gaps(const fgi_learner *L);
 
 typedef struct fgi_gdmm_settings {
     double C;
-    double rho;         /* penalty; 0 chooses 1 / C */
+    double block_C;     /* C of the proximal subproblems; 0: chosen by the features, >= C: none */
+    double rho;         /* penalty, on the scale of C; 0 chooses 1 / C */
+    int32_t fixed_rho;  /* keep rho; 0: it is balanced */
     double eta;         /* multiplier step in units of the classical one; 0 never steps: soft constraints (soft-bcfw) */
     int32_t partitions; /* unigram oracles look at one of so many parts of the labels, drawn at random; 1: all */
     int32_t brute_force; /* pairwise oracles scan the table instead of walking sorted lists */
@@ -191,16 +193,30 @@ void fgi_gdmm_free(fgi_gdmm *g);
  * examples: b has the examples b * away and on. The deadline then also cuts a block short; the next pass must go on
  * with it. */
 fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
+/* After every pass; a proximal point may move, and the weights with it. */
+fgi_rc fgi_gdmm_end_pass(fgi_gdmm *g, fgi_error *err);
 /*
- * Certificates from factorwise oracles over all examples. relaxed: 1/2 |w|^2 + C times an upper bound on the LP-relaxed
- * losses (so on the exact ones). dual: the dual value of a consistent point made from the iterate (or on the way to it
- * from the truth), a lower bound on the relaxed optimum. infeasibility: largest |M alpha_f - alpha_j| / C.
+ * Upper bounds on the LP-relaxed losses (so on the exact ones) of examples[*next .. m) at w (NULL: at the iterate),
+ * from factorwise oracles and the iterate's multipliers; where there are cycles these are improved for the occasion.
+ * Stops at the deadline after at least one; w is borrowed until *next = m or the next pass. 1/2 |w|^2 + C * their sum
+ * bounds the objective.
  */
-fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
-/* The first of these for other weights, with the multipliers of the iterate. w is borrowed, and changed only while this
- * runs. */
-fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *err);
+fgi_rc fgi_gdmm_losses(fgi_gdmm *g, double *w, const int32_t *examples, int64_t m, int64_t *next, double deadline,
+    double *loss, fgi_error *err);
+/*
+ * dual: value of a consistent point made from the iterate (or on the way to it from the truth): a lower bound on the
+ * relaxed optimum. infeasibility: largest |M alpha_f - alpha_j| / C of the iterate. *done = 0: the deadline came first.
+ */
+fgi_rc fgi_gdmm_dual(fgi_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
 void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info);
+/* rho and the residuals that balance it, for checkpoints. */
+enum { FGI_PENALTY_SIZE = 6 };
+void fgi_gdmm_get_penalty(const fgi_gdmm *g, double *state);
+void fgi_gdmm_set_penalty(fgi_gdmm *g, const double *state);
+/* The proximal point of a learner under gdmm, of `dimension` doubles (NULL: none), and how far w is from it. */
+double *fgi_learn_center(fgi_learner *L);
+void fgi_learn_center_state(const fgi_learner *L, double *distance, int32_t *passes);
+void fgi_learn_set_center_state(fgi_learner *L, double distance, int32_t passes);
 /* State for checkpoints: sizes[4] = labels of supports, values, states, losses; then the arrays of those sizes. */
 void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes);
 void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, double *values, int32_t *state_size,
@@ -228,8 +244,13 @@ fgi_rc fgi_gdmm_sets_create(
 void fgi_gdmm_sets_free(fgi_gdmm_sets *g);
 fgi_rc fgi_gdmm_sets_pass(
     fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
-fgi_rc fgi_gdmm_sets_measure(fgi_gdmm_sets *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err);
-fgi_rc fgi_gdmm_sets_relaxed_at(fgi_gdmm_sets *g, double *w, double *relaxed, fgi_error *err);
+fgi_rc fgi_gdmm_sets_end_pass(fgi_gdmm_sets *g, fgi_error *err);
+fgi_rc fgi_gdmm_sets_losses(fgi_gdmm_sets *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
+    double deadline, double *loss, fgi_error *err);
+fgi_rc fgi_gdmm_sets_dual(
+    fgi_gdmm_sets *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
+void fgi_gdmm_sets_get_penalty(const fgi_gdmm_sets *g, double *state);
+void fgi_gdmm_sets_set_penalty(fgi_gdmm_sets *g, const double *state);
 void fgi_gdmm_sets_get_info(
     const fgi_gdmm_sets *g, fgi_gdmm_info *info); /* active_labels, active_states: per example */
 /* sizes: labels and pairs of each example; pairs have two labels and four values (Y and three multipliers). */

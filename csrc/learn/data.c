@@ -242,7 +242,8 @@ void fgi_learn_free(fgi_learner *L) {
         for (int32_t k = 0; k < L->sets[i].count; k++) free(L->sets[i].answers[k]);
         free(L->sets[i].answers);
     }
-    free(L->w), free(L->row_bound), free(L->sum), free(L->dense), free(L->sets), free(L->gaps), free(L->dual_loss);
+    free(L->w), free(L->proximal.center), free(L->row_bound), free(L->sum), free(L->dense), free(L->sets),
+        free(L->gaps), free(L->dual_loss);
     free(L->label_sum), free(L->label_list), free(L->scratch), free(L->forest);
     free(L->index), free(L->compact), free(L->batch_labels), free(L->batch_end), free(L->batch_value);
     free(L);

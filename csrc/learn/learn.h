@@ -32,6 +32,14 @@ typedef struct fgi_learn_scratch {
     int failed; /* an allocation failed in a worker */
 } fgi_learn_scratch;
 
+/* Proximal points (learn/proximal.c): `center` is where w is without the duals; NULL: at 0, as C is small. */
+typedef struct fgi_proximal {
+    double share; /* C of the blocks / C of the problem */
+    double *center;
+    double distance; /* of w from the last point, after the last pass */
+    int32_t passes;  /* since then */
+} fgi_proximal;
+
 struct fgi_learner {
     fgi_learn_data data;
     fgi_learn_kernels kernels;
@@ -43,6 +51,7 @@ struct fgi_learner {
     int bounded;       /* row_bound holds for the weights that are being decoded */
     int tracked;       /* row_bound holds for w, and is kept so by fgi_learn_apply */
     fgi_learn_state state;
+    fgi_proximal proximal;
     double average; /* gdmm: what `sum` gets of every change of a weight; 0: no averages */
     fgi_working_set *sets;
     double *gaps, *dual_loss; /* per example: last block gap; C * sum alpha * loss */
@@ -104,6 +113,21 @@ static inline void fgi_learn_shift(fgi_learner *L, int64_t at, double x) {
  * *are_forests becomes 0 if one has a cycle. */
 fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err);
 fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, int *are_forests);
+
+/* learn/proximal.c */
+/* *block_C: the C with which the blocks are to work (wanted, or 0: chosen by the features; C: no detour). */
+fgi_rc fgi_proximal_start(fgi_learner *L, double C, double wanted, double *block_C);
+int fgi_proximal_end_pass(fgi_learner *L); /* whether w was moved */
+
+/* Residuals of a splitting, summed over the visits of a few passes. */
+typedef struct fgi_residuals {
+    double apart, marginals; /* squares of M alpha_f - alpha_j, and of the alpha_j they are measured against */
+    double moved, messages;  /* squares of the changes of alpha_j, and of lambda: both are times rho */
+    double passes;
+} fgi_residuals;
+
+/* learn/balance.c: after a pass, the factor by which rho should change. */
+double fgi_residuals_balance(fgi_residuals *r);
 
 /* learn/psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact,
  * n_index. */

@@ -189,6 +189,22 @@ class Learner:
         out["weights"], out["averages"] = self.weights.copy(), self.averages.copy()
         return out
 
+    def _center(self) -> Reals:
+        start = lib.fgi_learn_center(self._handle)
+        return np.zeros(0) if start == ffi.NULL else self._vector(start)
+
+    def export_center(self) -> dict[str, NDArray[Any]]:
+        """The proximal point of gdmm."""
+        distance, passes = ffi.new("double *"), ffi.new("int32_t *")
+        lib.fgi_learn_center_state(self._handle, distance, passes)
+        return {"center": self._center().copy(), "center_state": np.array([distance[0], passes[0]])}
+
+    def restore_center(self, saved: dict[str, NDArray[Any]]) -> None:
+        center = self._center()
+        center[:] = fits("center", saved["center"], len(center))
+        distance, passes = (float(x) for x in fits("center_state", saved["center_state"], 2))
+        lib.fgi_learn_set_center_state(self._handle, distance, int(passes))
+
     def restore(self, saved: dict[str, NDArray[Any]]) -> None:
         """The reverse of :meth:`export`, on a fresh learner."""
         count, n = len(saved["example"]), self.data.n_examples

@@ -42,7 +42,7 @@ def test_conll_from_file_to_file(tmp_path, capsys):
     write_conll(tmp_path / "train.txt")
     write_conll(tmp_path / "test.txt", seed=1)
     model = tmp_path / "m.npz"
-    code, out, log = run(capsys, "train", tmp_path / "train.txt", "--output", model, "--json")
+    code, out, log = run(capsys, "train", tmp_path / "train.txt", "--output", model, "--json", "--max-iter", "200")
     assert code == 0
     assert json.loads(out)["status"] == "converged"
     assert "primal" in log

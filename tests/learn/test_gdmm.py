@@ -293,6 +293,6 @@ def test_the_bound_at_other_weights_is_one(kind):
     before = solver.learner.weights.copy()
     for w in (before.copy(), solver.averaged(), rng.normal(size=len(before))):
         exact = 0.5 * w @ w + 0.5 * sum(max(v - g @ w) for g, v in P.planes(data))
-        assert solver._relaxed(w) >= exact - 1e-9
-    assert solver._relaxed(before.copy()) == pytest.approx(solver.certificate()[0])
+        assert solver.relaxed(w) >= exact - 1e-9
+    assert solver.relaxed(before.copy()) == pytest.approx(solver.certificate()[0])
     assert np.array_equal(solver.learner.weights, before)

@@ -229,7 +229,7 @@ static fgi_rc pair_entries(fgi_gdmm *g, fgi_away_step *s, int64_t edge, int32_t 
 /* An entry of the direction d = sign * (vertex - now), in the coordinate of a label. */
 static double along(
     const fgi_gdmm *g, const fgi_away_step *s, int32_t truth, int32_t state, int32_t label, double now) {
-    return s->sign * (g->s.C * ((label == truth) - (label == state)) - now);
+    return s->sign * (g->C * ((label == truth) - (label == state)) - now);
 }
 
 static fgi_rc walk_token(fgi_gdmm *g, fgi_away_step *s, int64_t token, int32_t y) {
@@ -248,7 +248,7 @@ static fgi_rc walk_token(fgi_gdmm *g, fgi_away_step *s, int64_t token, int32_t y
 static double beta_along(
     const fgi_gdmm *g, const fgi_away_step *s, const fgi_edge_block *e, int32_t at, const int32_t *y) {
     const int here = e->state[2 * at] == y[0] && e->state[2 * at + 1] == y[1];
-    return s->sign * ((here ? g->s.C : 0.0) - e->beta[at]);
+    return s->sign * ((here ? g->C : 0.0) - e->beta[at]);
 }
 
 static fgi_rc walk_edge(fgi_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y) {
@@ -289,7 +289,7 @@ static void move_betas(fgi_gdmm *g, fgi_away_step *s, fgi_edge_block *e, const i
     int32_t n = 0;
     for (int32_t at = 0; at < e->n; at++) {
         const double beta = e->beta[at] + s->size * beta_along(g, s, e, at, y);
-        if (beta <= 1e-14 * g->s.C) continue;
+        if (beta <= 1e-14 * g->C) continue;
         e->state[2 * n] = e->state[2 * at], e->state[2 * n + 1] = e->state[2 * at + 1];
         e->beta[n++] = beta;
     }
@@ -345,8 +345,8 @@ static int choose(fgi_gdmm *g, fgi_away_step *s) {
     s->chosen = greedy ? a->n : least;
     s->sign = greedy ? 1.0 : -1.0;
     s->most = greedy ? 1.0 : c / (1 - c);
-    s->descent = s->sign * g->s.C * (s->slope[s->chosen] - mean); /* -<grad, d> */
-    return s->descent > 1e-15 * g->s.C;
+    s->descent = s->sign * g->C * (s->slope[s->chosen] - mean); /* -<grad, d> */
+    return s->descent > 1e-15 * g->C;
 }
 
 /* All factors are through: on to the next phase. */

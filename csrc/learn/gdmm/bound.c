@@ -7,6 +7,9 @@
  * coupling is consistent, so -G there is a true lower bound whatever the iterate's infeasibility. */
 #include "learn/gdmm/gdmm.h"
 
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
+
+/* The bound that the messages of the iterate give. */
 static fgi_rc relaxed_loss(fgi_gdmm *g, int32_t i, double *loss) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
@@ -64,10 +67,10 @@ static fgi_rc couple(fgi_gdmm *g, int32_t i, int64_t edge) {
     const fgi_support *side[2] = {&g->tokens[first + e->u], &g->tokens[first + e->v]};
     const int32_t z[2] = {d->truth[first + e->u], d->truth[first + e->v]};
     if (!fgi_gdmm_reserve(g, side[0]->n > side[1]->n ? side[0]->n : side[1]->n)) return FGI_NO_MEMORY;
-    double *left[2] = {g->mass, g->gain}, own = g->s.C;
+    double *left[2] = {g->mass, g->gain}, own = g->C;
     for (int s = 0; s < 2; s++)
         for (int32_t at = 0; at < side[s]->n; at++)
-            left[s][at] = (side[s]->label[at] == z[s] ? g->s.C : 0.0) - side[s]->value[at];
+            left[s][at] = (side[s]->label[at] == z[s] ? g->C : 0.0) - side[s]->value[at];
     for (int32_t s = 0; s <= e->n; s++) {
         int32_t a = s < e->n ? e->state[2 * s] : z[0], b = s < e->n ? e->state[2 * s + 1] : z[1];
         int32_t p = fgi_support_find(side[0], a), q = fgi_support_find(side[1], b);
@@ -92,12 +95,15 @@ static fgi_rc couple(fgi_gdmm *g, int32_t i, int64_t edge) {
     return FGI_OK;
 }
 
-/* Sum of squares of the pairwise weights in L->dense, which go back to zero; the unary weights are those of the
- * iterate. */
+/* |w(alpha)|^2 of the dual point on the scale of the blocks: its unary weights are those of the iterate, the pairwise
+ * ones are in L->dense, which goes back to zero. */
 static double squared_norm(fgi_gdmm *g) {
+    const double *center = g->L->proximal.center;
     fgi_sum sum = {0};
-    for (int64_t k = 0; k < g->L->unary; k++)
-        if (g->L->w[k] != 0.0) fgi_sum_add(&sum, g->L->w[k] * g->L->w[k]);
+    for (int64_t k = 0; k < g->L->unary; k++) {
+        const double x = center ? g->L->w[k] - center[k] : g->L->w[k];
+        if (x != 0.0) fgi_sum_add(&sum, x * x);
+    }
     for (int64_t k = g->L->unary; k < g->L->dimension; k++)
         if (g->L->dense[k] != 0.0) {
             fgi_sum_add(&sum, g->L->dense[k] * g->L->dense[k]);
@@ -116,69 +122,84 @@ static double unary_loss(const fgi_gdmm *g, int64_t token) {
     return d->token_weight ? sum * d->token_weight[token] : sum;
 }
 
-fgi_rc fgi_gdmm_measure(fgi_gdmm *g, double *relaxed, double *dual, double *infeasibility, fgi_error *err) {
+fgi_rc fgi_gdmm_dual(fgi_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err) {
     const fgi_learn_data *d = &g->L->data;
-    const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
-    fgi_sum loss = {0}, norm = {0}, gain = {0};
+    const double scale = g->s.C / g->C;
+    fgi_sum gain = {0};
     double worst = 0;
     fgi_rc rc = FGI_OK;
-    for (int32_t i = 0; rc == FGI_OK && i < d->n_examples; i++) {
-        double part = 0;
-        rc = relaxed_loss(g, i, &part);
-        fgi_sum_add(&loss, part);
+    *done = 1;
+    for (int32_t i = 0; rc == FGI_OK && *done && i < d->n_examples; i++) {
         for (int64_t e = fgi_gdmm_edge_begin(g, i); rc == FGI_OK && g->n_edges && e < fgi_gdmm_edge_begin(g, i + 1);
              e++)
             rc = couple(g, i, e);
+        for (int64_t t = d->token_begin[i]; t < d->token_begin[i + 1]; t++) {
+            fgi_sum_add(&gain, unary_loss(g, t));
+            for (int32_t k = 0; k < g->tokens[t].degree; k++)
+                for (int32_t at = 0; at < g->tokens[t].n; at++)
+                    worst = fmax(worst, fabs(fgi_support_row(&g->tokens[t], 1 + 2 * k)[at] - g->tokens[t].value[at]));
+        }
+        if ((i & 31) == 31) *done = fgi_clock() < deadline;
     }
-    for (int64_t t = 0; t < g->n_tokens; t++) {
-        fgi_sum_add(&gain, unary_loss(g, t));
-        for (int32_t k = 0; k < g->tokens[t].degree; k++)
-            for (int32_t at = 0; at < g->tokens[t].n; at++)
-                worst = fmax(worst, fabs(fgi_support_row(&g->tokens[t], 1 + 2 * k)[at] - g->tokens[t].value[at]));
-    }
-    for (int64_t k = 0; k < g->L->dimension; k++)
-        if (g->L->w[k] != 0.0) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
-    g->squared_norm = fgi_sum_value(&norm); /* rounding of the running value ends here */
-    *dual = fgi_learn_dual_toward(fgi_sum_value(&gain), squared_norm(g));
-    *relaxed = 0.5 * g->squared_norm + g->s.C * fgi_sum_value(&loss);
-    *infeasibility = worst / g->s.C;
-    g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
-    g->unary_products = calls[4];
+    const double square = squared_norm(g); /* in any case: it clears L->dense */
+    *dual = fgi_learn_dual_toward(scale * fgi_sum_value(&gain), scale * scale * square);
+    *infeasibility = worst / g->C;
     return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }
 
-static fgi_rc relaxed_at(fgi_gdmm *g, double *relaxed) {
-    fgi_sum loss = {0}, norm = {0};
+/* ---- losses at other weights ------------------------------------------------------------------------------------- */
+
+void fgi_gdmm_drop_guest(fgi_gdmm *g) {
+    for (int64_t f = 0; g->guest_tables && f < g->n_tables; f++) fgi_updatable_free(g->guest_tables[f]);
+    free(g->guest_tables);
+    g->guest_tables = NULL;
+    g->guest = NULL;
+}
+
+/* Exchanges the weights of the learner and the sorted tables, both of which the oracles read. */
+static void exchange(fgi_gdmm *g) {
+    double *w = g->L->w;
+    fgi_updatable **tables = g->tables;
+    g->L->w = g->guest, g->guest = w;
+    g->tables = g->guest_tables, g->guest_tables = tables;
+}
+
+static fgi_rc invite(fgi_gdmm *g, double *w) {
     fgi_rc rc = FGI_OK;
-    for (int32_t i = 0; rc == FGI_OK && i < g->L->data.n_examples; i++) {
-        double part = 0;
-        rc = relaxed_loss(g, i, &part);
-        fgi_sum_add(&loss, part);
-    }
-    for (int64_t k = 0; k < g->L->dimension; k++) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
-    *relaxed = 0.5 * fgi_sum_value(&norm) + g->s.C * fgi_sum_value(&loss);
+    fgi_gdmm_drop_guest(g);
+    if (!(g->guest_tables = fgi_calloc(g->n_tables, sizeof *g->guest_tables))) return FGI_NO_MEMORY;
+    g->guest = w;
+    for (int64_t f = 0; rc == FGI_OK && f < g->n_tables; f++)
+        if (g->tables[f])
+            rc = fgi_updatable_create(g->L->data.n_labels, g->L->data.n_labels, NULL, &g->guest_tables[f], NULL);
+    if (rc != FGI_OK) return rc;
+    exchange(g);
+    rc = fgi_gdmm_fill_tables(g);
+    exchange(g);
     return rc;
 }
 
-/* The oracles read the weights of the learner and the sorted tables: both are exchanged for a while. */
-fgi_rc fgi_gdmm_relaxed_at(fgi_gdmm *g, double *w, double *relaxed, fgi_error *err) {
-    fgi_learner *L = g->L;
-    double *own = L->w;
-    fgi_updatable **tables = g->tables;
+fgi_rc fgi_gdmm_losses(fgi_gdmm *g, double *w, const int32_t *examples, int64_t m, int64_t *next, double deadline,
+    double *loss, fgi_error *err) {
     const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
-    fgi_rc rc = FGI_OK;
-    L->w = w;
-    g->tables = fgi_calloc(g->n_tables, sizeof *g->tables);
-    if (!g->tables) rc = FGI_NO_MEMORY;
-    for (int64_t f = 0; rc == FGI_OK && f < g->n_tables; f++)
-        if (tables[f]) rc = fgi_updatable_create(L->data.n_labels, L->data.n_labels, NULL, &g->tables[f], NULL);
-    if (rc == FGI_OK) rc = fgi_gdmm_fill_tables(g);
-    if (rc == FGI_OK) rc = relaxed_at(g, relaxed);
-    for (int64_t f = 0; g->tables && f < g->n_tables; f++) fgi_updatable_free(g->tables[f]);
-    free(g->tables);
-    g->tables = tables;
-    L->w = own;
+    fgi_rc rc = w && (*next == 0 || g->guest != w) ? invite(g, w) : FGI_OK;
+    if (rc == FGI_OK && w) exchange(g);
+    while (rc == FGI_OK && *next < m) {
+        const int32_t i = examples[*next];
+        if (i < 0 || i >= g->L->data.n_examples) rc = FGI_BAD_ARGUMENT;
+        else {
+            double part = 0;
+            rc = relaxed_loss(g, i, &part);
+            if (rc == FGI_OK) rc = fgi_gdmm_polish(g, i, &part);
+            loss[*next] = part;
+            ++*next;
+        }
+        if (fgi_clock() >= deadline) break;
+    }
+    if (w && g->guest_tables && g->L->w == w) exchange(g);
+    if (rc != FGI_OK || *next >= m) fgi_gdmm_drop_guest(g);
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
     g->unary_products = calls[4];
+    if (rc == FGI_BAD_ARGUMENT) return fgi_fail(err, rc, *next, "there is no example %d", (int)examples[*next]);
     return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
 }

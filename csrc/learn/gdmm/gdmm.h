@@ -56,6 +56,7 @@ typedef struct fgi_gdmm_worker {
 struct fgi_gdmm {
     fgi_learner *L;
     fgi_gdmm_settings s;
+    double C; /* of the blocks: s.C, or that of the proximal subproblems */
     double rho;
     fgi_support *tokens;
     fgi_edge_block *edges;
@@ -70,8 +71,11 @@ struct fgi_gdmm {
     fgi_products *unigrams;   /* the learner's weights as a source */
     fgi_gdmm_worker *workers; /* one per thread of the learner */
     int n_workers;
+    double *guest; /* other weights that are being measured, and their tables */
+    fgi_updatable **guest_tables;
     fgi_rng rng;
     int64_t unary_calls, pair_calls, unary_touched, pair_touched, unary_products, bytes;
+    fgi_residuals residuals;
     double squared_norm;
     /* scratch */
     double *scores;      /* K */
@@ -101,6 +105,11 @@ fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g); /* sorted tables as the weights of the
 
 /* learn/gdmm/gdmm.c */
 void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token);
+
+/* learn/gdmm/bound.c, learn/gdmm/polish.c */
+void fgi_gdmm_drop_guest(fgi_gdmm *g);
+/* Lowers *loss, an upper bound on the relaxed loss of example i, by improving a copy of its messages. */
+fgi_rc fgi_gdmm_polish(fgi_gdmm *g, int32_t i, double *loss);
 
 /* learn/gdmm/away.c */
 int64_t fgi_away_width(const fgi_gdmm *g, int64_t block);   /* labels of a vertex */

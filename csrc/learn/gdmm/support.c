@@ -143,20 +143,21 @@ static fgi_rc fill(fgi_gdmm *g) {
 fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err) {
     *out = NULL;
     if (L->data.kind != FGI_LEARN_LABELS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes tokens with labels");
-    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || s->away < 0 || !isfinite(s->C) ||
-        !isfinite(s->rho) || !isfinite(s->eta))
+    if (!(s->C > 0) || !(s->block_C >= 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || s->away < 0 ||
+        !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho, eta and away not negative, partitions at least 1");
     fgi_gdmm *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
     g->s = *s;
-    g->rho = s->rho > 0 ? s->rho : 1.0 / s->C;
     g->rng.state = s->seed;
     g->n_workers = L->threads;
     g->n_tokens = L->data.token_begin[L->data.n_examples];
     g->n_edges = fgi_gdmm_edge_begin(g, (int32_t)L->data.n_examples);
-    fgi_rc rc = fill(g);
+    fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
+    g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C; /* of C rho: the shares of the blocks are its scale */
+    if (rc == FGI_OK) rc = fill(g);
     if (rc != FGI_OK) {
         fgi_gdmm_free(g);
         return fgi_fail(err, rc, -1, "out of memory");
@@ -172,6 +173,7 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     for (int64_t k = 0; g->tables && k < g->n_tables; k++) fgi_updatable_free(g->tables[k]);
     for (int side = 0; side < 2; side++)
         free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
+    fgi_gdmm_drop_guest(g);
     fgi_away_free(g);
     for (int t = 0; g->workers && t < g->n_workers; t++) {
         fgi_oracle_scratch_free(g->workers[t].oracle);

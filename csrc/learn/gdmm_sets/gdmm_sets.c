@@ -146,7 +146,7 @@ static int list_pairs(fgi_gdmm_sets *g, set_example *x) {
         for (int32_t b = a + 1; b < x->n; b++) {
             if (g->partner[x->label[b]]) continue;
             int wanted =
-                x->X[a] + x->X[b] > g->s.C || (x->X[a] > 0 && x->X[b] > 0 && *fgi_sets_weight(g, l, x->label[b]) > 0);
+                x->X[a] + x->X[b] > g->C || (x->X[a] > 0 && x->X[b] > 0 && *fgi_sets_weight(g, l, x->label[b]) > 0);
             if (wanted && !fgi_sets_add_pair(g, x, l, x->label[b], 0)) return 0;
         }
         for (int32_t k = 0; k < known; k++)
@@ -231,7 +231,7 @@ static fgi_rc joint_oracle(fgi_gdmm_sets *g, set_example *x) {
  * ---------------------------------------------------------------------------------------------------------- */
 
 static fgi_rc update_pair(fgi_gdmm_sets *g, set_pair *p) {
-    const double Xl = g->X[p->l], Xm = g->X[p->m], C = g->s.C;
+    const double Xl = g->X[p->l], Xm = g->X[p->m], C = g->C;
     const hinge_term terms[3] = {{1, p->Pl - Xl}, {1, p->Pm - Xm}, {-1, Xl + Xm - C + p->Q}};
     double *v = fgi_sets_weight(g, p->l, p->m), Y = minimise(p->Y, *v, 1.0, g->rho, terms, 3, C), change = Y - p->Y;
     if (change == 0) return FGI_OK;
@@ -248,11 +248,12 @@ static void update_label(fgi_gdmm_sets *g, int32_t i, set_example *x, int32_t at
         const set_pair *p = &x->pairs[k];
         if (p->l != l && p->m != l) continue;
         terms[n++] = (hinge_term){-1, p->Y + (p->l == l ? p->Pl : p->Pm)};
-        terms[n++] = (hinge_term){1, g->X[p->l == l ? p->m : p->l] - g->s.C - p->Y + p->Q};
+        terms[n++] = (hinge_term){1, g->X[p->l == l ? p->m : p->l] - g->C - p->Y + p->Q};
     }
-    double old = x->X[at], now = minimise(old, g->scores[l], g->norm[i], g->rho, terms, n, g->s.C), change = now - old;
+    double old = x->X[at], now = minimise(old, g->scores[l], g->norm[i], g->rho, terms, n, g->C), change = now - old;
     if (change == 0) return;
     x->X[at] = g->X[l] = now;
+    g->residuals.moved += 0.5 * n * change * change; /* of each of its pairs */
     g->scores[l] -= change * g->norm[i];
     for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
         fgi_learn_shift(g->L, (int64_t)d->feature[j] * d->n_labels + l, -change * (d->value ? d->value[j] : 1.0));
@@ -260,14 +261,21 @@ static void update_label(fgi_gdmm_sets *g, int32_t i, set_example *x, int32_t at
 
 /* Multipliers; then pairs and labels that are back at nothing leave the lists. */
 static void step_multipliers(fgi_gdmm_sets *g, set_example *x) {
-    const double C = g->s.C, eta = g->s.eta, tiny = 1e-14 * C;
+    const double C = g->C, eta = g->s.eta, tiny = 1e-14 * C;
     int32_t n = 0;
     for (int32_t k = 0; k < x->n_pairs; k++) {
         set_pair p = x->pairs[k];
         double Xl = g->X[p.l], Xm = g->X[p.m];
-        p.Pl = fmax(0, p.Pl + eta * (p.Y - Xl));
-        p.Pm = fmax(0, p.Pm + eta * (p.Y - Xm));
-        p.Q = fmax(0, p.Q + eta * (Xl + Xm - C - p.Y));
+        const double off[3] = {p.Y - Xl, p.Y - Xm, Xl + Xm - C - p.Y};
+        double *own[3] = {&p.Pl, &p.Pm, &p.Q};
+        for (int c = 0; c < 3; c++) {
+            const double before = *own[c];
+            *own[c] = fmax(0, before + eta * off[c]);
+            const double apart = eta > 0 ? (*own[c] - before) / eta : 0; /* slack is no disagreement */
+            g->residuals.apart += apart * apart;
+            g->residuals.messages += *own[c] * *own[c];
+        }
+        g->residuals.marginals += Xl * Xl + Xm * Xm + p.Y * p.Y;
         if (p.Y > 0 || p.Pl > tiny || p.Pm > tiny || p.Q > tiny || Xl + Xm > C) {
             x->pairs[n++] = p;
             g->listed[p.l] = g->listed[p.m] = 2;
@@ -321,6 +329,7 @@ static fgi_rc visit(fgi_gdmm_sets *g, int32_t i) {
 
 fgi_rc fgi_gdmm_sets_pass(
     fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
+    fgi_sets_drop_view(g);
     while (*next < m) {
         int32_t i = examples[*next];
         if (i < 0 || i >= g->L->data.n_examples)
@@ -331,4 +340,32 @@ fgi_rc fgi_gdmm_sets_pass(
         if (fgi_clock() >= deadline) break;
     }
     return FGI_OK;
+}
+
+/* The multipliers stay what they are. */
+static void change_rho(fgi_gdmm_sets *g, double factor) {
+    g->rho *= factor;
+    for (int64_t i = 0; i < g->n_examples; i++)
+        for (int32_t k = 0; k < g->examples[i].n_pairs; k++) {
+            set_pair *p = &g->examples[i].pairs[k];
+            p->Pl /= factor, p->Pm /= factor, p->Q /= factor;
+        }
+}
+
+fgi_rc fgi_gdmm_sets_end_pass(fgi_gdmm_sets *g, fgi_error *err) {
+    const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
+    if (factor != 1.0) change_rho(g, factor);
+    if (!fgi_proximal_end_pass(g->L) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
+    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+}
+
+void fgi_gdmm_sets_get_penalty(const fgi_gdmm_sets *g, double *state) {
+    const fgi_residuals *r = &g->residuals;
+    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes};
+    memcpy(state, now, sizeof now);
+}
+
+void fgi_gdmm_sets_set_penalty(fgi_gdmm_sets *g, const double *state) {
+    g->rho = state[0];
+    g->residuals = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
 }

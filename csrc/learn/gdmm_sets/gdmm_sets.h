@@ -18,9 +18,26 @@ typedef struct set_example {
     set_pair *pairs;
 } set_example;
 
+typedef struct pair_share {
+    int32_t l, m;
+    double v, share; /* v > 0: a, what l pays of v; v < 0: q */
+} pair_share;
+
+/* The pairs with weight, by label, for as long as losses are measured at `of`. */
+typedef struct sets_view {
+    const double *of;
+    int64_t *begin; /* L + 1 */
+    int32_t *other;
+    double *value;
+    double *positive;   /* L: sum of a label's positive pairs */
+    pair_share *shares; /* room for all pairs: those among the labels of one example that matter */
+    double *kept;       /* weights of its listed pairs */
+} sets_view;
+
 struct fgi_gdmm_sets {
     fgi_learner *L;
     fgi_gdmm_settings s;
+    double C; /* of the blocks: s.C, or that of the proximal subproblems */
     double rho;
     int32_t greedy;
     set_example *examples;
@@ -34,7 +51,9 @@ struct fgi_gdmm_sets {
     uint8_t *partner;        /* L: labels already paired with the one at hand; zero between calls */
     int32_t *message_label[2];
     double *message[2];
-    double *row_best;
+    sets_view view;
+    fgi_residuals residuals;
+    uint8_t *alive;         /* L: labels of the open example that may be on */
     fgi_products *unigrams; /* the learner's weights as a source */
     double *spurious;       /* L: cost of a label that is not true; NULL: 1 */
     int64_t *without;       /* L: labels that are listed */
@@ -53,5 +72,9 @@ void fgi_sets_close(fgi_gdmm_sets *g, int32_t i);
 /* The lists of an example; 0: out of memory. */
 int fgi_sets_insert(fgi_gdmm_sets *g, set_example *x, int32_t label, double X);
 int fgi_sets_add_pair(fgi_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y);
+fgi_rc fgi_sets_fill_table(fgi_gdmm_sets *g); /* the sorted table as the weights say */
+
+/* learn/gdmm_sets/bound.c */
+void fgi_sets_drop_view(fgi_gdmm_sets *g);
 
 #endif

@@ -64,6 +64,7 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     g->listed = fgi_calloc(n, 1);
     g->truth = fgi_calloc(n, 1);
     g->partner = fgi_calloc(n, 1);
+    g->alive = fgi_calloc(n, 1);
     g->message_label[0] = fgi_alloc(n, sizeof(int32_t));
     g->message_label[1] = fgi_alloc(n, sizeof(int32_t));
     g->message[0] = fgi_alloc(n, sizeof(double));
@@ -78,7 +79,7 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
         return FGI_NO_MEMORY;
     if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->partner ||
         !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle || !g->without ||
-        !g->found)
+        !g->found || !g->alive)
         return FGI_NO_MEMORY;
     if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) {
         fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, NULL, &g->table, NULL);
@@ -89,9 +90,9 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
         for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
             g->norm[i] += d->value ? d->value[j] * d->value[j] : 1.0;
         for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
-            if (!fgi_sets_insert(g, x, d->truth[a], g->s.C)) return FGI_NO_MEMORY;
+            if (!fgi_sets_insert(g, x, d->truth[a], g->C)) return FGI_NO_MEMORY;
             for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++)
-                if (!fgi_sets_add_pair(g, x, d->truth[a], d->truth[b], g->s.C)) return FGI_NO_MEMORY;
+                if (!fgi_sets_add_pair(g, x, d->truth[a], d->truth[b], g->C)) return FGI_NO_MEMORY;
         }
     }
     return FGI_OK;
@@ -102,8 +103,8 @@ fgi_rc fgi_gdmm_sets_create(
     *out = NULL;
     if (L->data.kind != FGI_LEARN_SETS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "this variant of gdmm takes label sets");
-    if (!(s->C > 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || s->partitions < 1 || !isfinite(s->C) ||
-        !isfinite(s->rho) || !isfinite(s->eta))
+    if (!(s->C > 0) || !(s->block_C >= 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || s->partitions < 1 ||
+        !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
             "C must be positive, rho and eta not negative, greedy and partitions at least 1");
     fgi_gdmm_sets *g = fgi_calloc(1, sizeof *g);
@@ -111,8 +112,9 @@ fgi_rc fgi_gdmm_sets_create(
     g->L = L;
     g->s = *s;
     g->greedy = greedy;
-    g->rho = s->rho > 0 ? s->rho : 1.0 / s->C;
-    fgi_rc rc = fill(g);
+    fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
+    g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C; /* of C rho: the shares of the blocks are its scale */
+    if (rc == FGI_OK) rc = fill(g);
     if (rc != FGI_OK) {
         fgi_gdmm_sets_free(g);
         return fgi_fail(err, rc, -1, "out of memory");
@@ -125,13 +127,14 @@ void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
     if (!g) return;
     for (int64_t i = 0; g->examples && i < g->n_examples; i++)
         free(g->examples[i].label), free(g->examples[i].X), free(g->examples[i].pairs);
+    fgi_sets_drop_view(g);
     fgi_updatable_free(g->table);
     fgi_oracle_scratch_free(g->oracle);
     fgi_products_free(g->unigrams);
     free(g->spurious), free(g->without), free(g->found);
     free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth),
         free(g->partner);
-    free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->row_best);
+    free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->alive);
     free(g);
 }
 
@@ -149,6 +152,18 @@ void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info) {
     info->active_labels /= (double)g->L->data.n_examples;
     info->active_states /= (double)g->L->data.n_examples;
     if (g->table) info->memory += fgi_updatable_memory(g->table);
+}
+
+fgi_rc fgi_sets_fill_table(fgi_gdmm_sets *g) {
+    const int32_t n = g->L->data.n_labels;
+    for (int32_t l = 0; g->table && l < n; l++)
+        for (int32_t m = l + 1; m < n; m++) {
+            const double *v = fgi_sets_weight(g, l, m);
+            if (*v == fgi_updatable_get(g->table, l, m)) continue;
+            fgi_rc rc = fgi_updatable_set(g->table, 1, &l, &m, v, NULL);
+            if (rc != FGI_OK) return rc;
+        }
+    return FGI_OK;
 }
 
 /* ---- checkpoints
@@ -198,12 +213,5 @@ fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    for (int32_t l = 0; g->table && l < n; l++)
-        for (int32_t m = l + 1; m < n; m++) {
-            fgi_rc rc = *fgi_sets_weight(g, l, m) == 0
-                ? FGI_OK
-                : fgi_updatable_set(g->table, 1, &l, &m, fgi_sets_weight(g, l, m), err);
-            if (rc != FGI_OK) return rc;
-        }
-    return FGI_OK;
+    return fgi_sets_fill_table(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }

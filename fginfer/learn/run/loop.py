@@ -24,7 +24,7 @@ SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoi
 class LearnPoint(NamedTuple):
     """State after some passes. primal, dual and gap are None where the solver has none or did not measure them.
 
-    gap = max(0, primal - dual) / max(1, |primal|). infeasibility is 0 except for gdmm and soft-bcfw: the largest
+    gap = max(0, primal - dual) / |primal|. infeasibility is 0 except for gdmm and soft-bcfw: the largest
     disagreement between a factor's marginals and those of its variables, relative to C (None: not measured).
     seconds, oracle_calls and entries_touched are those of training: measuring is not counted.
     """
@@ -39,6 +39,12 @@ class LearnPoint(NamedTuple):
     entries_touched: int
 
 
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal - dual) / |primal|, which does not depend on the scale of the loss; 0/0 is 0."""
+    excess = max(0.0, primal - dual)
+    return excess / abs(primal) if excess else 0.0
+
+
 @dataclass(frozen=True)
 class Measured:
     """primal and dual values as far as they are known."""
@@ -51,7 +57,7 @@ class Measured:
     def gap(self) -> float | None:
         if self.primal is None or self.dual is None:
             return None
-        return max(0.0, self.primal - self.dual) / max(1.0, abs(self.primal))
+        return relative_gap(self.primal, self.dual)
 
 
 class Solver(Protocol):
@@ -249,7 +255,7 @@ class _Run:
             raise SolverError(TOO_LARGE)
         if measured.primal is not None and measured.dual is not None:
             excess = measured.dual - measured.primal
-            if not excess <= 1e-6 * max(1.0, abs(measured.primal)):  # only rounding does that: nothing is claimed
+            if not excess <= 1e-6 * abs(measured.primal):  # only rounding does that: nothing is claimed
                 measured = replace(measured, dual=None)
         return self.record(measured)
 

@@ -188,7 +188,7 @@ class BlockSolver:
     def wants_certificate(self, tol: float) -> bool:
         state = self.learner.state
         if self.name == "bcfw":
-            return bool(state.gap_estimate <= 2 * tol * max(1.0, state.dual_loss - 0.5 * state.squared_norm))
+            return bool(state.gap_estimate <= 2 * tol * abs(state.dual_loss - 0.5 * state.squared_norm))
         if self.name == "dcd":
             return bool(np.max(self.learner.gaps) <= max(10 * self.options.threshold, tol))
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import fsum, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import Oracle, losses
-from fginfer.learn.run.loop import TOO_LARGE, Measured
+from fginfer.learn.run.interrupts import OutOfTime, look
+from fginfer.learn.run.loop import SLICE, TOO_LARGE, Measured
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class GdmmOptions:
 
     rho: float = 0.0
     eta: float | None = None
+    block_C: float = 0.0
     partitions: int = 1
     brute_force: bool = False
     primal: str = "auto"
@@ -57,7 +59,7 @@ class GdmmOptions:
         for name in ("block_size", "partitions", "greedy", "batch_size"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name, value in (("rho", self.rho), ("eta", self.step)):
+        for name, value in (("rho", self.rho), ("eta", self.step), ("block_C", self.block_C)):
             if not 0 <= value < np.inf:
                 raise SettingsError(f"{name} must be a number, 0 or more, not {value!r}")
 
@@ -80,13 +82,16 @@ class _Gdmm:
         if options.primal == "exact" and not learner.decodes:
             raise SettingsError("primal=exact: on problems with cycles gdmm minimises, and measures, a relaxation")
         s = ffi.new("fgi_gdmm_settings *")
-        s.C, s.rho, s.eta = C, options.rho, options.step
+        s.C, s.rho, s.eta, s.block_C = C, options.rho, options.step, options.block_C
+        s.fixed_rho = options.rho > 0
         if name == "soft-bcfw":
             s.eta = 0.0
         s.partitions, s.brute_force, s.seed, s.batch = options.partitions, options.brute_force, seed, options.batch_size
         wanted = learner.data.kind == 0 if options.averaging is None else options.averaging
         self._averaging = s.averaging = bool(wanted and options.variant == "block")
-        self._best: Reals | None = None
+        self._best: Reals | None = None  # of all weights measured so far
+        self._best_primal, self._best_dual = inf, 0.0
+        self._fresh = False  # whether the present weights are among them
         examples = learner.data.n_examples
         s.away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0
         self._visits = -(-examples // s.away) if s.away else examples
@@ -106,13 +111,14 @@ class _Gdmm:
     def advance(self, deadline: float) -> bool:
         if self._order is None:
             self._order, self._place = self._rng.permutation(self._visits).astype(np.int32), 0
-        self._best = None
+        self._fresh = False
         following = ffi.new("int64_t *", self._place)
         self._call("pass", pointer(self._order), len(self._order), following, deadline)
         self._place = int(following[0])
         if self._place < len(self._order):
             return False
         self._order = None
+        self._call("end_pass")
         return True
 
     @property
@@ -129,7 +135,7 @@ class _Gdmm:
 
     def weights(self) -> Reals:
         """The weights to predict with: the average, or what was best when measured."""
-        if self._best is not None:
+        if self._fresh and self._best is not None:
             return self._best
         return self.averaged() if self._averaging and self.learner.state.steps else self.learner.weights.copy()
 
@@ -137,11 +143,31 @@ class _Gdmm:
         info = self.info
         return int(info.unary_calls + info.pair_calls), int(info.unary_touched + info.pair_touched)
 
-    def certificate(self) -> tuple[float, float, float]:
+    def dual(self, deadline: float = inf) -> tuple[float, float]:
+        """(dual value of a consistent point, infeasibility of the iterate)."""
+        dual, infeasibility, done = ffi.new("double *"), ffi.new("double *"), ffi.new("int32_t *")
+        self._call("dual", deadline, dual, infeasibility, done)
+        if not done[0]:
+            raise OutOfTime
+        return float(dual[0]), float(infeasibility[0])
+
+    def relaxed(self, w: Reals | None = None, deadline: float = inf) -> float:
+        """An upper bound on the LP-relaxed objective at w (None: at the iterate)."""
+        examples, following = self.learner.everything, ffi.new("int64_t *", 0)
+        loss = np.zeros(len(examples))
+        while following[0] < len(examples):
+            slice_end = min(deadline, lib.fgi_clock() + SLICE)
+            self._call(
+                "losses", pointer(w), pointer(examples), len(examples), following, slice_end, pointer(loss)
+            )  # fmt: skip
+            if following[0] < len(examples):
+                look(deadline)
+        w = self.learner.weights if w is None else w
+        return 0.5 * float(w @ w) + self.C * fsum(loss)
+
+    def certificate(self, deadline: float = inf) -> tuple[float, float, float]:
         """(upper bound on the LP-relaxed objective, dual value of a consistent point, infeasibility)."""
-        relaxed, dual, infeasibility = (ffi.new("double *") for _ in range(3))
-        self._call("measure", relaxed, dual, infeasibility)
-        return float(relaxed[0]), float(dual[0]), float(infeasibility[0])
+        return self.relaxed(None, deadline), *self.dual(deadline)
 
     def wants_certificate(self, tol: float) -> bool:
         """The factorwise losses seen on the way estimate the objective; a look is cheap (about a pass) but not free."""
@@ -149,7 +175,7 @@ class _Gdmm:
         if not isfinite(info.squared_norm):
             raise SolverError(TOO_LARGE)
         previous, self._estimate = self._estimate, 0.5 * info.squared_norm + self.C * info.loss_estimate
-        return bool(abs(previous - self._estimate) <= 2 * tol * max(1.0, abs(self._estimate)))
+        return bool(abs(previous - self._estimate) <= 2 * tol * abs(self._estimate))
 
     def _exact(self) -> bool:
         """Whether the structured oracle is affordable: it reads at most a few hundred million table entries."""
@@ -167,24 +193,27 @@ class _Gdmm:
         return (2.0 + self._exact()) * (1 + self._averaging)
 
     def measure(self, deadline: float = inf) -> Measured:
-        primal, dual, infeasibility = self.certificate()
-        last, exact = self.learner.weights.copy(), self._exact()
-        found = [(self._primal(last, deadline) if exact else primal, last)]
+        """Of the best weights and the best dual point seen so far, the present ones among them."""
+        dual, infeasibility = self.dual(deadline)
+        found = [self.learner.weights.copy()]
         if self._averaging and self.learner.state.steps:
-            averaged = self.averaged()
-            found.append((self._primal(averaged, deadline) if exact else self._relaxed(averaged), averaged))
-        primal, self._best = min(found, key=lambda pair: pair[0])
-        return Measured(primal, dual, infeasibility)
+            found.append(self.averaged())
+        for w in found:
+            primal = self._primal(w, deadline) if self._exact() else self.relaxed(w, deadline)
+            if primal < self._best_primal:
+                self._best_primal, self._best = primal, w
+        self._best_dual = max(self._best_dual, dual)
+        self._fresh = True
+        return Measured(self._best_primal, self._best_dual, infeasibility)
 
     def _primal(self, w: Reals, deadline: float) -> float:
         return 0.5 * float(w @ w) + self.C * float(np.sum(losses(self.learner, None, w, deadline)))
 
-    def _relaxed(self, w: Reals) -> float:
-        relaxed = ffi.new("double *")
-        self._call("relaxed_at", pointer(w), relaxed)
-        return float(relaxed[0])
-
     # ---- checkpoints
+
+    def _penalty(self, verb: str, state: Reals) -> Reals:
+        getattr(lib, f"{self._core}_{verb}_penalty")(self._handle, pointer(state))
+        return state
 
     def _common(self) -> dict[str, Any]:
         info = self.info
@@ -200,12 +229,21 @@ class _Gdmm:
             "order": np.zeros(0, np.int32) if self._order is None else self._order,
             "place": np.array(self._place),
             "estimate": np.array(self._estimate),
+            "best": np.zeros(0) if self._best is None else self._best,
+            "bounds": np.array([self._best_primal, self._best_dual]),
+            "penalty": self._penalty("get", np.zeros(lib.FGI_PENALTY_SIZE)),
+            **self.learner.export_center(),
         }
 
     def _restore_common(self, saved: dict[str, Any]) -> None:
         self._rng.bit_generator.state = json.loads(str(saved["rng"]))
         self.learner.set_state(steps=int(saved["steps"]))
         self.learner.averages[:] = fits("averages", saved["averages"], self.learner.dimension) if self._averaging else 0
+        self.learner.restore_center(saved)
+        self._penalty("set", fits("penalty", saved["penalty"], lib.FGI_PENALTY_SIZE))
+        best = saved["best"]
+        self._best = fits("best", best, self.learner.dimension) if len(best) else None
+        self._best_primal, self._best_dual = (float(x) for x in fits("bounds", saved["bounds"], 2))
         order = saved["order"]
         self._order = fits("order", order, self._visits) if len(order) else None
         self._place, self._estimate = int(saved["place"]), float(saved["estimate"])

@@ -1,0 +1,81 @@
+/* learn/proximal.c - a large C by way of smaller ones.
+ *
+ * Block-coordinate steps need a number of passes that grows with C |x|^2. The proximal point method (R. T. Rockafellar,
+ * Monotone Operators and the Proximal Point Algorithm, 1976) goes from y to the minimiser of
+ *
+ *     1/2 |w|^2 + C sum_i H_i(w) + kappa/2 |w - y|^2,
+ *
+ * which, divided by 1 + kappa, is the same kind of problem with C' = C / (1 + kappa) and w = center + Phi alpha',
+ * center = kappa / (1 + kappa) y. The blocks work with C' and do not know of the center; alpha = (1 + kappa) alpha' is
+ * the dual point of the whole problem. A center is left for the present w as soon as w has nearly stopped moving away
+ * from it: a pass that adds less than a third to the distance, or the tenth pass (measured on 96 small problems at
+ * C = .1 to 100: smaller shares than a third and Nesterov's extrapolation both needed more passes). */
+#include "learn/learn.h"
+
+enum { MOST_PASSES = 10 };
+static const double GROWTH = 1.0 / 3.0;
+/* C' |x|^2, at which a handful of passes solves a subproblem. */
+static const double EASY = 6.0;
+
+static double squared(const double *value, int64_t begin, int64_t end) {
+    double sum = 0;
+    for (int64_t j = begin; j < end; j++) sum += value ? value[j] * value[j] : 1.0;
+    return sum;
+}
+
+/* Mean |phi|^2 of a token, or of an edge if that is larger. */
+static double mean_norm(const fgi_learner *L) {
+    const fgi_learn_data *d = &L->data;
+    const int64_t tokens = d->token_begin[d->n_examples];
+    double mean = squared(d->value, 0, d->row_begin[tokens]) / (double)tokens;
+    const int64_t edges = d->edges == FGI_EDGES_LIST ? d->edge_begin[d->n_examples] : tokens - d->n_examples;
+    if (d->kind != FGI_LEARN_LABELS || d->edges == FGI_EDGES_NONE || edges <= 0) return mean;
+    return fgi_larger(mean, d->edge_row ? squared(d->edge_value, 0, d->edge_row[edges]) / (double)edges : 1.0);
+}
+
+fgi_rc fgi_proximal_start(fgi_learner *L, double C, double wanted, double *block_C) {
+    const double norm = mean_norm(L), easy = wanted > 0 ? wanted : norm > 0 ? EASY / norm : C;
+    free(L->proximal.center);
+    L->proximal = (fgi_proximal){1.0, NULL, 0, 0};
+    *block_C = C;
+    if (easy >= (wanted > 0 ? C : 0.5 * C)) return FGI_OK; /* the detour would not pay */
+    *block_C = easy;
+    L->proximal.share = easy / C;
+    return (L->proximal.center = fgi_calloc(L->dimension, sizeof(double))) ? FGI_OK : FGI_NO_MEMORY;
+}
+
+int fgi_proximal_end_pass(fgi_learner *L) {
+    fgi_proximal *p = &L->proximal;
+    if (!p->center) return 0;
+    const double keep = 1.0 - p->share; /* kappa / (1 + kappa) */
+    double square = 0;
+    for (int64_t k = 0; k < L->dimension; k++) {
+        const double off = L->w[k] - p->center[k] / keep;
+        square += off * off;
+    }
+    const double before = p->distance;
+    p->distance = sqrt(square);
+    p->passes++;
+    if (p->distance > (1 + GROWTH) * before && p->passes < MOST_PASSES) return 0;
+    for (int64_t k = 0; k < L->dimension; k++) {
+        const double center = keep * L->w[k], change = center - p->center[k];
+        if (change == 0.0) continue;
+        p->center[k] = center;
+        fgi_learn_shift(L, k, change);
+    }
+    p->distance = 0;
+    p->passes = 0;
+    return 1;
+}
+
+double *fgi_learn_center(fgi_learner *L) { return L->proximal.center; }
+
+void fgi_learn_center_state(const fgi_learner *L, double *distance, int32_t *passes) {
+    *distance = L->proximal.distance;
+    *passes = L->proximal.passes;
+}
+
+void fgi_learn_set_center_state(fgi_learner *L, double distance, int32_t passes) {
+    L->proximal.distance = distance;
+    L->proximal.passes = passes;
+}
