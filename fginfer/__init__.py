@@ -7,6 +7,7 @@ from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read, read_evidence, read_solution, write, write_solution
 from fginfer.graph import Factor, FactorGraph
+from fginfer.marginals import Marginals, marginals
 from fginfer.methods import available_methods
 from fginfer.result import Progress, Result, TracePoint
 from fginfer.solve import solve, solve_many
@@ -21,6 +22,7 @@ __all__ = [
     "FactorGraph",
     "FginferError",
     "FormatError",
+    "Marginals",
     "ModelError",
     "Potts",
     "Progress",
@@ -32,6 +34,7 @@ __all__ = [
     "TableRef",
     "TracePoint",
     "available_methods",
+    "marginals",
     "oracles",
     "read",
     "read_evidence",

@@ -54,4 +54,10 @@ fgi_rc fgi_crf_curvature(fgi_crf *c, const double *w, const int64_t *set, int64_
 fgi_rc fgi_crf_marginals(
     fgi_crf *c, const double *w, double *log_z, double *truth_score, double *marginals, double *pairs, fgi_error *err);
 
+/* Stochastic gradient steps with the cumulative l1 penalty over examples[*next .. m), until past `deadline`
+ * (fgi_clock): a baseline. penalty: what each weight has received, zeros at first; *due: what is due in all, 0 at
+ * first. rate is that of this call. */
+fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const int32_t *examples, int64_t m,
+    int64_t *next, double rate, double l1, double deadline, fgi_error *err);
+
 #endif

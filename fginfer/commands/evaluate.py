@@ -30,5 +30,6 @@ def run(args: argparse.Namespace) -> int:
         print_json(measures)
     else:
         for name, value in measures.items():
-            print(f"{name:<12} {value}" if isinstance(value, int) else f"{name:<12} {100 * value:.2f} %")
+            plain = isinstance(value, int) or name == "log_likelihood"
+            print(f"{name:<14} {value:.10g}" if plain else f"{name:<14} {100 * value:.2f} %")
     return 0

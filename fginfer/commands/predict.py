@@ -15,13 +15,18 @@ def register(subparsers: Any) -> None:
         help="label a file with a trained model",
         description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight).",
         epilog="examples:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt\n"
-        "  fginfer predict tags.npz test.svm --json",
+        "  fginfer predict tags.npz test.svm --json\n  fginfer predict crf.npz test.txt --probabilities",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
     parser.add_argument("data", metavar="FILE", help="data as the training file, with or without labels, also .gz")
     parser.add_argument(
         "--output", "-o", metavar="F", help="where to write, as in -o out.txt (default: standard output)"
+    )
+    parser.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="crf: with the probability of each answer, and with --json of all labels",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object: a list of labels an example")
     parser.set_defaults(run=run)
@@ -32,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
 
     model = FileModel.load(args.model)
     given, answers = model.predict(args.data)
-    if args.json:
+    if args.probabilities:
+        text = with_probabilities(model, given, answers, args.json)
+    elif args.json:
         text = json.dumps({"answers": [list(map(str, labels)) for labels in answers]}) + "\n"
     elif model.format == "svmlight":
         text = "".join(",".join(labels) + "\n" for labels in answers)
@@ -47,3 +54,25 @@ def run(args: argparse.Namespace) -> int:
     else:
         Path(args.output).write_text(text, encoding="utf-8")
     return 0
+
+
+def with_probabilities(model: Any, given: list[Any], answers: list[Any], as_json: bool) -> str:
+    """Every token with its answer and the probability of that; as JSON the probabilities of all labels."""
+    marginals = model.probabilities(given)
+    place = {str(label): k for k, label in enumerate(model.svm.classes_)}
+    if as_json:
+        return json.dumps(
+            {
+                "answers": [list(map(str, labels)) for labels in answers],
+                "labels": list(place),
+                "probabilities": [[[round(float(p), 6) for p in row] for row in table] for table in marginals],
+            }
+        ) + "\n"  # fmt: skip
+    blocks = (
+        "".join(
+            f"{' '.join([*token, str(label)])} {row[place[str(label)]]:.4f}\n"
+            for token, label, row in zip(sentence, labels, table, strict=True)
+        )
+        for sentence, labels, table in zip(given, answers, marginals, strict=True)
+    )
+    return "\n".join(blocks)

@@ -18,6 +18,7 @@ EXAMPLE = """examples:
   fginfer train train.txt.gz --output chunker.npz --C 0.1
   fginfer train train.txt --output tagger.npz --templates templates.txt --affixes 3 --min-count 2
   fginfer train bibtex.svm --output tags.npz --solver gdmm --C 3 --max-iter 30 --option greedy=16
+  fginfer train train.txt.gz --output crf.npz --model crf --l1 1
   fginfer train big.txt --output big.npz --checkpoint big.ckpt --time-limit 3600
 
 exit codes: 0 trained (the log says how far), 2 stopped by Ctrl-C (the model has what was learned), 3 bad input
@@ -36,14 +37,22 @@ def register(subparsers: Any) -> None:
     add("data", metavar="FILE", help="training data, also .gz; .svm, .svmlight, .libsvm: label,label index:value ...")
     add("--output", "-o", metavar="F", required=True, help="the model file to write, as in --output chunker.npz")
     add("--format", choices=("conll", "svmlight"), help="of FILE, if its name does not tell, as in --format svmlight")
+    add(
+        "--model",
+        choices=("svm", "crf"),
+        default="svm",
+        help="large margin, or a conditional random field (CoNLL files)",
+    )
+    add("--l1", type=float, metavar="X", help="crf: weight of the l1 penalty, as in --l1 2 (default 1)")
+    add("--l2", type=float, metavar="X", help="crf: weight of the squared penalty, as in --l2 0.1 (default 0)")
     add("--solver", metavar="S", help="as in --solver cutting-plane (default bcfw; label sets with interactions: gdmm)")
-    add("--C", type=float, default=0.1, metavar="C", help="weight of the loss, as in --C 0.03 (default 0.1)")
-    add("--tol", type=float, default=1e-3, metavar="T", help="relative duality gap to stop at (default 1e-3)")
-    add("--max-iter", type=int, default=30, metavar="N", help="passes, as in --max-iter 100 (default 30)")
+    add("--C", type=float, metavar="C", help="svm: weight of the loss, as in --C 0.03 (default 0.1)")
+    add("--tol", type=float, metavar="T", help="gap to stop at (default 1e-3; crf: violation of optimality, 1e-4)")
+    add("--max-iter", type=int, metavar="N", help="passes, as in --max-iter 100 (default 30; crf: steps, 1000)")
     add("--time-limit", type=float, metavar="S", help="seconds of training, as in --time-limit 60 (default: none)")
     add("--seed", type=int, default=0, metavar="N", help="of the order of examples, as in --seed 7 (default 0)")
     add("--threads", type=int, default=1, metavar="N", help="of the oracles, as in --threads 2; same model (default 1)")
-    add("--batch-size", type=int, default=1, metavar="N", help="examples a step, which threads share (default 1)")
+    add("--batch-size", type=int, metavar="N", help="svm: examples a step, which threads share (default 1)")
     add("--templates", metavar="F", help="feature templates, one a line: 0[-1]|1[0] joins the word before and this tag")
     add("--min-count", type=int, default=1, metavar="N", help="leave out rarer features, as in --min-count 2")
     add(
@@ -72,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():
         raise SettingsError(f"{args.output}: a model cannot be written there")
-    settings: dict[str, Any] = {"solver": args.solver} if args.solver else {}
+    settings = settings_of(args)
     with Terminal():
         level = logger.level
         logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
@@ -80,9 +89,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             model = FileModel.train(
                 args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, args.zero_based,
-                **settings,
-                C=args.C, tol=args.tol, max_iter=args.max_iter, time_limit=args.time_limit, random_state=args.seed,
-                n_jobs=args.threads, batch_size=args.batch_size, pairwise=not args.no_pairwise,
+                args.model, **settings, time_limit=args.time_limit, random_state=args.seed,
+                n_jobs=args.threads, pairwise=not args.no_pairwise,
                 verbose=0 if args.quiet else 2, checkpoint=args.checkpoint,
                 checkpoint_interval=args.checkpoint_interval,
                 solver_options=dict(option(text) for text in args.option) or None,
@@ -98,13 +106,29 @@ def run(args: argparse.Namespace) -> int:
             "primal": svm.primal_, "dual": svm.dual_, "gap": svm.gap_, "infeasibility": last.infeasibility,
             "oracle_calls": last.oracle_calls, "entries_touched": last.entries_touched, "seconds": last.seconds,
             "labels": len(svm.classes_), "features": svm.n_features_in_, "weights": len(svm.weights_),
+            "nonzeros": int((svm.weights_ != 0).sum()),
         }  # fmt: skip
         print_json({**data, "trace": [p._asdict() for p in svm.trace_]} if args.trace else data)
     else:
         gap = "" if svm.gap_ is None else f", gap {svm.gap_:.1e}"
         status = svm.status_.replace("_", " ")
-        print(f"{args.output}: {status} after {last.passes} passes{gap}, {last.seconds:.2f} s")
+        size = f", {svm.n_nonzero_} of {len(svm.weights_)} weights" if args.model == "crf" else ""
+        print(f"{args.output}: {status} after {last.passes} passes{gap}{size}, {last.seconds:.2f} s")
     return STOPPED if svm.status_ == "interrupted" else 0
+
+
+def settings_of(args: argparse.Namespace) -> dict[str, Any]:
+    """What was said, and the defaults of the model for the rest; what it has no use for is an error."""
+    crf = args.model == "crf"
+    for name in ("C", "batch_size") if crf else ("l1", "l2"):
+        if getattr(args, name) is not None:
+            raise SettingsError(f"--{name.replace('_', '-')} is no setting of --model {args.model}")
+    if crf:
+        defaults = {"l1": 1.0, "l2": 0.0, "tol": 1e-4, "max_iter": 1000}
+    else:
+        defaults = {"C": 0.1, "tol": 1e-3, "max_iter": 30, "batch_size": 1}
+    settings = {name: value if getattr(args, name) is None else getattr(args, name) for name, value in defaults.items()}
+    return {**settings, "solver": args.solver} if args.solver else settings
 
 
 def templates_of(path: str | None) -> list[str] | None:

@@ -105,3 +105,18 @@ class CrfLoss:
             error,
         )
         return log_z, truth, out, pairs
+
+    def sgd(
+        self, w: Reals, penalty: Reals, due: float, order: NDArray[np.int32], start: int, rate: float, l1: float,
+        deadline: float,
+    ) -> tuple[int, float]:  # fmt: skip
+        """Stochastic steps over order[start:], which change `w` and `penalty` in place; (where it stopped, due)."""
+        following, owed, error = ffi.new("int64_t *", start), ffi.new("double *", due), new_error()
+        check(
+            lib.fgi_crf_sgd(
+                self._handle, pointer(self._weights(w)), pointer(self._weights(penalty)), owed, pointer(order),
+                len(order), following, rate, l1, deadline, error,
+            ),
+            error,
+        )  # fmt: skip
+        return int(following[0]), float(owed[0])

@@ -109,6 +109,8 @@ double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a
 
 /* learn/crf/sums.c: one example's sums. cells and messages are its own. */
 void crf_load_tables(fgi_crf *c, const double *w);
+/* table[pair] += x for the true pairs of example i; all of them, weighted, into pair_truth. */
+void crf_example_truth(const fgi_crf *c, int64_t i, double x, double *table);
 void crf_count_truth(fgi_crf *c);
 double crf_truth_score(const fgi_crf *c, const double *w, int64_t i, const double *cells);
 double crf_example_up(crf_worker *k, int64_t i, double *cells, double *messages, double *truth);

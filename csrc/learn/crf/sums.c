@@ -224,13 +224,16 @@ void crf_example_down(
     if (c->pseudo) neighbour_pairs(c, i, cells, pair_direct);
 }
 
-void crf_count_truth(fgi_crf *c) {
+void crf_example_truth(const fgi_crf *c, int64_t i, double x, double *table) {
     const fgi_learn_data *d = &c->data;
     int64_t first, u, v;
-    for (int64_t i = 0; i < d->n_examples; i++)
-        for (int64_t e = 0, edges = crf_edges(c, i, &first); e < edges; e++) {
-            crf_ends(c, first, e, &u, &v);
-            add_state(c, first + e, d->truth[d->token_begin[i] + u], d->truth[d->token_begin[i] + v],
-                c->weight ? c->weight[i] : 1.0, c->pair_truth);
-        }
+    for (int64_t e = 0, edges = crf_edges(c, i, &first); e < edges; e++) {
+        crf_ends(c, first, e, &u, &v);
+        add_state(c, first + e, d->truth[d->token_begin[i] + u], d->truth[d->token_begin[i] + v], x, table);
+    }
+}
+
+void crf_count_truth(fgi_crf *c) {
+    for (int64_t i = 0; i < c->data.n_examples; i++)
+        crf_example_truth(c, i, c->weight ? c->weight[i] : 1.0, c->pair_truth);
 }

@@ -15,6 +15,7 @@ from fginfer.core import clock
 from fginfer.core.crf import CrfLoss
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.base import StructuredEstimator
+from fginfer.learn.crf.sgd import SgdSolver
 from fginfer.learn.crf.solver import SOLVERS, CrfPoint, CrfSolver
 from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
@@ -32,7 +33,8 @@ class CrfEstimator(StructuredEstimator):
     ----------
     l1, l2 : weights of the penalties; the larger l1, the fewer features are left.
     solver : "proxqn" (proximal quasi-Newton on the features that matter), "owlqn" (OWL-QN; L-BFGS where l1 is 0),
-        "proxgrad" (accelerated proximal gradient). All reach the same objective.
+        "proxgrad" (accelerated proximal gradient): all reach the same objective. "sgd" (stochastic steps with the
+        cumulative penalty; chains and forests) runs `max_iter` passes and comes near it.
     tol : training ends when the largest violation of optimality is this fraction of what it was at the start.
     max_iter : steps. time_limit : seconds `fit` may take.
     fit_intercept : adds a feature that is always 1 (penalised as the others are).
@@ -105,8 +107,8 @@ class CrfEstimator(StructuredEstimator):
     # ---- settings and data
 
     def _check_settings(self) -> None:
-        if self.solver not in SOLVERS:
-            raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {self.solver!r}")
+        if self.solver not in (*SOLVERS, "sgd"):
+            raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, sgd, not {self.solver!r}")
         for name in ("l1", "l2", "memory"):
             value = getattr(self, name)
             if not is_number(value, whole=name == "memory") or not 0 <= value < np.inf:
@@ -221,9 +223,12 @@ class CrfEstimator(StructuredEstimator):
 
     def _fit_loss(self, data: Encoded, loss: CrfLoss, begin: float, start: Reals | None = None) -> Self:
         seed = seed_of(self.random_state)
-        solver = CrfSolver(
-            self.solver, loss, data, self.l1, self.l2, self.tol, seed, self.solver_options or {}, start
-        )  # fmt: skip
+        options = self.solver_options or {}
+        solver: Any
+        if self.solver == "sgd":
+            solver = SgdSolver(loss, data, self.l1, self.l2, seed, options)
+        else:
+            solver = CrfSolver(self.solver, loss, data, self.l1, self.l2, self.tol, seed, options, start)
         self._train(solver, Checkpoints(self, data, solver, None, seed), seed, begin)
         self.weights_ = solver.weights()
         self.history_: list[CrfPoint] = solver.history

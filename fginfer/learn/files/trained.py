@@ -1,4 +1,4 @@
-"""FileModel: a StructuredSVM together with what turns a file into its features; the model of the command line."""
+"""FileModel: a StructuredSVM or ChainCRF with what turns a file into its features; the model of the command line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.learn.crf import ChainCRF
 from fginfer.learn.data.features import WindowFeatures, default_templates
 from fginfer.learn.data.readers import Sentence, read_conll, read_svmlight
 from fginfer.learn.estimator import StructuredSVM
@@ -28,7 +29,7 @@ class FileModel:
     """CoNLL files: chains over window features, the last column is the label. svmlight files: multilabel."""
 
     def __init__(
-        self, format: str, svm: StructuredSVM, features: WindowFeatures | None, columns: int, zero_based: bool = False
+        self, format: str, svm: Any, features: WindowFeatures | None, columns: int, zero_based: bool = False
     ) -> None:
         self.format, self.svm, self.features, self.columns, self.zero_based = format, svm, features, columns, zero_based
 
@@ -43,15 +44,20 @@ class FileModel:
         min_count: int = 1,
         affixes: int = 0,
         zero_based: bool = False,
+        model: str = "svm",
         **settings: Any,
     ) -> FileModel:
-        """Reads a file and fits; `settings` are those of StructuredSVM. Ctrl-C gives what was learned until then, with
-        the status interrupted. The solver is bcfw, for label sets with interactions (which it cannot decode exactly)
+        """Reads a file and fits; `settings` are those of StructuredSVM, or with model="crf" of ChainCRF. Ctrl-C gives
+        what was learned until then, with the status interrupted. The solver is bcfw, for label sets with interactions (which it cannot decode exactly)
         gdmm, unless it is given."""
         format = format or guess_format(path)
         if format not in FORMATS:
             raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+        if model not in ("svm", "crf"):
+            raise SettingsError(f"model must be svm or crf, not {model!r}")
         if format == "svmlight":
+            if model == "crf":
+                raise SettingsError("a random field is trained on CoNLL files: tokens with one label each")
             if templates is not None or affixes:
                 raise SettingsError("templates and affixes make features of CoNLL files, an svmlight file has its own")
             X, labels = read_svmlight(path, zero_based=zero_based)
@@ -67,7 +73,8 @@ class FileModel:
         chosen = default_templates(columns) if templates is None else templates
         features = WindowFeatures(chosen, min_count, affixes).fit(_inputs(sentences, columns))
         X, offsets = features.transform(_inputs(sentences, columns))
-        svm = _fit(StructuredSVM(model="chain", **settings), X, _labels(sentences), offsets)
+        estimator = ChainCRF(**settings) if model == "crf" else StructuredSVM(model="chain", **settings)
+        svm = _fit(estimator, X, _labels(sentences), offsets)
         return cls(format, svm, features, columns)
 
     # ---- use
@@ -86,6 +93,13 @@ class FileModel:
             )
         X, offsets = self.features.transform(_inputs(sentences, self.columns))
         return sentences, np.split(self.svm.predict(X, offsets=offsets), offsets[1:-1])
+
+    def probabilities(self, sentences: list[Sentence]) -> list[NDArray[np.float64]]:
+        """P(label | sentence), (tokens, labels) of each sentence as :meth:`predict` gave them; random fields only."""
+        if not isinstance(self.svm, ChainCRF) or self.features is None:
+            raise SettingsError("only conditional random fields have probabilities: train with --model crf")
+        X, offsets = self.features.transform(_inputs(sentences, self.columns))
+        return np.split(self.svm.predict_proba(X, offsets=offsets), offsets[1:-1])
 
     def evaluate(self, path: str | os.PathLike[str]) -> dict[str, float]:
         """Accuracy and, for B-/I-/O labels, chunk F1; or micro-F1 and exact match of label sets."""
@@ -109,6 +123,12 @@ class FileModel:
         right = sum(a == b for z, y in zip(truth, answers, strict=True) for a, b in zip(z, y, strict=True))
         total = sum(map(len, truth))
         out: dict[str, float] = {"sentences": len(truth), "tokens": total, "accuracy": right / total}
+        if isinstance(self.svm, ChainCRF) and self.features is not None:
+            known = set(map(str, self.svm.classes_))
+            if all(label in known for labels in truth for label in labels):
+                X, offsets = self.features.transform(_inputs(given, self.columns))
+                flat = np.array([label for labels in truth for label in labels])
+                out["log_likelihood"] = float(self.svm.log_likelihood(X, flat, offsets).sum())
         if all(str(label) == "O" or str(label)[:2] in ("B-", "I-") for label in self.svm.classes_):
             out["chunk_f1"] = chunk_f1(truth, answers)
         return out
@@ -129,7 +149,8 @@ class FileModel:
         if "file_model" not in header:
             raise FormatError("this model was not made by `fginfer train`", str(path))
         try:
-            extra, svm = header["file_model"], StructuredSVM.unpack(header, arrays)
+            kind: Any = ChainCRF if header["kind"] == ChainCRF.kind else StructuredSVM
+            extra, svm = header["file_model"], kind.unpack(header, arrays)
             format, columns = extra["format"], extra["columns"]
             features = WindowFeatures.restore(extra["features"], arrays) if format == "conll" else None
             if format not in FORMATS or not isinstance(columns, int) or not isinstance(extra["zero_based"], bool):
@@ -141,7 +162,7 @@ class FileModel:
         return cls(format, svm, features, columns, extra["zero_based"])
 
 
-def _fit(svm: StructuredSVM, X: Any, y: Any, offsets: Any = None) -> StructuredSVM:
+def _fit(svm: Any, X: Any, y: Any, offsets: Any = None) -> Any:
     try:
         svm.fit(X, y, offsets)
     except KeyboardInterrupt:

@@ -345,3 +345,16 @@ def test_bad_data():
 @pytest.mark.parametrize("estimator", [HierarchicalCRF(), ChainCRF()])
 def test_scikit_learn_checks(estimator):
     check_estimator(estimator)
+
+
+def test_stochastic_steps_come_near_the_optimum(tmp_path):
+    X, y = chains(12, n=60)
+    best = ChainCRF(l1=0.5, tol=1e-7).fit(X, y).primal_
+    sgd = ChainCRF(l1=0.5, solver="sgd", max_iter=60, solver_options={"rate": 0.3}).fit(X, y)
+    assert best <= sgd.primal_ <= 1.02 * best
+    path = tmp_path / "run.npz"
+    for passes in (7, 60):
+        part = ChainCRF(l1=0.5, solver="sgd", max_iter=passes, solver_options={"rate": 0.3}, checkpoint=path).fit(X, y)
+    np.testing.assert_array_equal(part.weights_, sgd.weights_)
+    with pytest.raises(SettingsError, match="l2"):
+        ChainCRF(l1=0.5, l2=1.0, solver="sgd").fit(X, y)

@@ -1,0 +1,123 @@
+"""CRFsuite's models as text (``crfsuite dump``, ``pycrfsuite.Tagger.dump``), to and from a ChainCRF."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from fginfer.errors import DataError, FormatError
+from fginfer.learn.crf.estimators import ChainCRF
+
+_SECTION = re.compile(r"^(FILEHEADER|LABELS|ATTRIBUTES|TRANSITIONS|STATE_FEATURES) = \{$")
+_NAMED = re.compile(r"^\s*(\d+): (.*)$")
+_WEIGHT = re.compile(r"^\s*\((\d+)\) (.*): (\S+)$")
+
+
+def read_crfsuite(path: str | os.PathLike[str]) -> ChainCRF:
+    """A trained ChainCRF with the labels, features and weights of a dumped model. Its tokens are dicts or lists of the
+    same names that CRFsuite was given; what it predicts is what CRFsuite predicts."""
+    text = _read(path)
+    labels: list[str] = []
+    names: list[str] = []
+    pairs: list[tuple[str, str, float]] = []
+    states: list[tuple[str, str, float]] = []
+    section = ""
+    for number, line in enumerate(text, 1):
+        if found := _SECTION.match(line):
+            section = found.group(1)
+        elif line == "}":
+            section = ""
+        elif section in ("LABELS", "ATTRIBUTES"):
+            if not (named := _NAMED.match(line)):
+                raise FormatError("expected a number and a name", str(path), number, line.strip()[:60])
+            (labels if section == "LABELS" else names).append(named.group(2))
+        elif section in ("TRANSITIONS", "STATE_FEATURES"):
+            item = _weight(line, labels)
+            if item is None:
+                raise FormatError("expected (type) name --> label: weight", str(path), number, line.strip()[:60])
+            (pairs if section == "TRANSITIONS" else states).append(item)
+        elif line.strip() and not section:
+            raise FormatError("not a dumped CRFsuite model", str(path), number, line.strip()[:60])
+    if len(labels) < 2:
+        raise FormatError("the model has less than two labels", str(path))
+    return _build(path, labels, names, pairs, states)
+
+
+def _weight(line: str, labels: list[str]) -> tuple[str, str, float] | None:
+    """Names may have arrows and colons in them: the longest label that fits is the one."""
+    found = _WEIGHT.match(line)
+    if not found:
+        return None
+    try:
+        value = float(found.group(3))
+    except ValueError:
+        return None
+    text = found.group(2)
+    fitting = [label for label in labels if text.endswith(f" --> {label}")]
+    if not fitting or not np.isfinite(value):
+        return None
+    label = max(fitting, key=len)
+    return text[: len(text) - len(label) - 5], label, value
+
+
+def _build(
+    path: str | os.PathLike[str], labels: list[str], names: list[str],
+    pairs: list[tuple[str, str, float]], states: list[tuple[str, str, float]],
+) -> ChainCRF:  # fmt: skip
+    crf = ChainCRF(l1=0.0, fit_intercept=False)
+    crf.classes_ = np.unique(np.array(labels))
+    crf.feature_names_ = np.unique(np.array(names, dtype=str)) if names else np.array([], dtype=str)
+    label = {str(name): k for k, name in enumerate(crf.classes_)}
+    feature = {str(name): k for k, name in enumerate(crf.feature_names_)}
+    k = len(label)
+    unary, table = np.zeros((len(feature), k)), np.zeros((k, k))
+    try:
+        for name, to, value in states:
+            unary[feature[name], label[to]] = value
+        for name, to, value in pairs:
+            table[label[name], label[to]] = value
+    except KeyError as error:
+        raise FormatError(f"{error} is a weight's, but not in the lists of names", str(path)) from None
+    crf.weights_ = np.concatenate([unary.ravel(), table.ravel()])
+    crf.n_features_in_, crf.n_edge_features_, crf.edge_kind_, crf.label_lists_ = len(feature), 1, "", False
+    crf.status_, crf.n_iter_, crf.primal_, crf.dual_, crf.gap_ = "converted", 0, None, None, None
+    crf.trace_, crf.history_, crf._last_run = [], [], None
+    return crf
+
+
+def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
+    """Writes a trained ChainCRF as CRFsuite dumps its models. An intercept becomes the feature ``__BIAS__``."""
+    if crf.pairwise and crf.n_edge_features_ != 1:
+        raise DataError("CRFsuite has one table of transitions, this model has one for each type of edge")
+    names = list(map(str, crf.feature_names_ if crf.feature_names_ is not None else range(crf.n_features_in_)))
+    labels = list(map(str, crf.classes_.tolist()))
+    for name in (*names, *labels):
+        if "\n" in name or "\r" in name:
+            raise DataError(f"the name {name!r} has a line break, which a dumped model cannot hold")
+    unary, tables = crf._split(crf.weights_, crf._width())
+    if crf.fit_intercept:
+        names.append("__BIAS__")
+    table = tables[0] if len(tables) else np.zeros((len(labels), len(labels)))
+    used = np.flatnonzero(unary.any(1))
+    lines = ["FILEHEADER = {", "  magic: lCRF", "  size: 0", "  type: FOMC", "  version: 100"]
+    lines += [f"  num_features: {np.count_nonzero(unary) + np.count_nonzero(table)}", f"  num_labels: {len(labels)}"]
+    lines += [f"  num_attrs: {len(used)}", "}", "", "LABELS = {"]
+    lines += [f"  {k:5d}: {label}" for k, label in enumerate(labels)] + ["}", "", "ATTRIBUTES = {"]
+    lines += [f"  {k:5d}: {names[j]}" for k, j in enumerate(used)] + ["}", "", "TRANSITIONS = {"]
+    lines += [f"  (1) {labels[a]} --> {labels[b]}: {float(table[a, b])!r}" for a, b in np.argwhere(table)]
+    lines += ["}", "", "STATE_FEATURES = {"]
+    lines += [f"  (0) {names[j]} --> {labels[y]}: {float(unary[j, y])!r}" for j, y in np.argwhere(unary)]
+    lines += ["}", "", ""]
+    Path(path).write_text("\n".join(lines), encoding="utf-8")
+
+
+def _read(path: str | os.PathLike[str]) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8 text ({error.reason})", str(path)) from None
+    except OSError as error:
+        raise FormatError(error.strerror or str(error), str(path)) from None
