@@ -3,12 +3,12 @@
 usage: python bench/crf.py DATASETS [--part ocr conll pinyin hierarchy] [--l1 X] [--examples N] [--methods ...]
        [--crfsuite] [--limit SECONDS] [--threads N] [--plots FOLDER]
 
-DATASETS is a folder with ocr/ocr.npz, conll2000/, zh_pinyin/. Times are CPU seconds. For every method: seconds and passes
-to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective,
-non-zeros and what the model gets right on test data. CRFsuite (python-crfsuite) runs with c1 = l1, c2 = 0 and all states
-and transitions possible, so that its objective is the same. `--examples` takes the first N training examples, with l1
-scaled by the share. `--plots` writes relative objective difference and non-zeros against time and passes, and accuracy
-against time (Figures 1, 7 and 8 of Zhong et al. 2014).
+DATASETS is a folder with ocr/ocr.npz, conll2000/, zh_pinyin/. Times are CPU seconds. For every method: seconds and
+passes to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective,
+non-zeros and what the model gets right on test data. CRFsuite (python-crfsuite) runs with c1 = l1, c2 = 0 and all
+states and transitions possible, so that its objective is the same. `--examples` takes the first N training examples,
+with l1 scaled by the share. `--plots` writes relative objective difference and non-zeros against time and passes
+(Figures 1, 2 and 8 of Zhong et al. 2014).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import gzip
 import re
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -78,17 +79,6 @@ def f1(answers, y, begin):
 # ---- runs
 
 
-class Clock:
-    """CPU seconds of a run's steps, without what is measured between them."""
-
-    def __init__(self, test=None, every=0.0):
-        self.begin, self.out = time.process_time(), 0.0
-        self.points: list[tuple[float, float]] = []
-
-    def now(self):
-        return time.process_time() - self.begin - self.out
-
-
 def run_ours(method, make, train, limit):
     seconds: list[float] = []
     start = time.process_time()
@@ -110,7 +100,7 @@ def run_crfsuite(train, l1, limit, path="/tmp/bench.crfsuite"):
     trainer = pycrfsuite.Trainer(verbose=True)
     lines: list[tuple[float, str]] = []
     trainer.message = lambda text: lines.append((time.process_time() - start, text))
-    for b, e in zip(begin[:-1], begin[1:], strict=True):
+    for b, e in pairwise(begin):
         rows = [{names[j]: v for j, v in zip(X.indices[X.indptr[t] : X.indptr[t + 1]],
                  X.data[X.indptr[t] : X.indptr[t + 1]], strict=True)} for t in range(b, e)]  # fmt: skip
         trainer.append(pycrfsuite.ItemSequence(rows), [str(label) for label in y[b:e]])
@@ -148,14 +138,13 @@ def side_by_side(title, train, test, measure, l1, args, make):
             hit = next(((s, p) for s, p, f, _ in trace if f <= best * (1 + level)), None)
             reached[name, level] = hit
             cells.append("-" if hit is None else f"{hit[0]:.1f} s/{hit[1]}")
-        right = (
-            ""
-            if crf is None or test is None
-            else f"{measure(crf.predict(test[0], *test[2:]), test[1], test[2] if len(test) > 2 else None):.4f}"
-        )
+        right = ""
+        if crf is not None and test is not None:
+            begin = test[2] if len(test) > 2 else None
+            right = f"{measure(crf.predict(test[0], *test[2:]), test[1], begin):.4f}"
         last = trace[-1]
-        print(f"{name:<10}" + "".join(f"{cell:>16}" for cell in cells) + f"{last[2]:>16.4f}{last[3]:>10}{total:>8.1f}{right:>8}",
-              flush=True)  # fmt: skip
+        end = f"{last[2]:>16.4f}{last[3]:>10}{total:>8.1f}{right:>8}"
+        print(f"{name:<10}" + "".join(f"{cell:>16}" for cell in cells) + end, flush=True)
     for other in runs:
         if other != "proxqn" and reached.get(("proxqn", 1e-4)) and reached.get((other, 1e-4)):
             ratio = reached[other, 1e-4][0] / reached["proxqn", 1e-4][0]
@@ -248,7 +237,8 @@ def large_labels(args):
     start = time.process_time()
     crf.fit(Example(X, candidates=lists), y, begin)
     last = crf.history_[-1]
-    print(f"{crf.status_} after {last.steps} steps, {time.process_time() - start:.1f} s: objective {last.objective:.1f}, "
+    seconds = time.process_time() - start
+    print(f"{crf.status_} after {last.steps} steps, {seconds:.1f} s: objective {last.objective:.1f}, "
           f"{last.nonzeros} non-zeros, violation {last.violation:.1e}")  # fmt: skip
     test = [r for r in pinyin(folder, "dev", 2000) if all(s in known for s in r[0])]
     right = sum(len(c) for _, c in test)

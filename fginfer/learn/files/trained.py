@@ -48,8 +48,8 @@ class FileModel:
         **settings: Any,
     ) -> FileModel:
         """Reads a file and fits; `settings` are those of StructuredSVM, or with model="crf" of ChainCRF. Ctrl-C gives
-        what was learned until then, with the status interrupted. The solver is bcfw, for label sets with interactions (which it cannot decode exactly)
-        gdmm, unless it is given."""
+        what was learned until then, with the status interrupted. The solver is bcfw, for label sets with interactions
+        (which it cannot decode exactly) gdmm, unless it is given; that of random fields is proxqn."""
         format = format or guess_format(path)
         if format not in FORMATS:
             raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
