@@ -25,6 +25,14 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no formulation %d", s->formulation);
     if (!(s->rho >= 0) || isinf(s->rho))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rho must be finite and >= 0 (0: automatic)");
+    if (!(s->eta >= 0) || isinf(s->eta))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "eta must be finite and >= 0 (0: automatic)");
+    if (s->access < FGI_ACCESS_AUTO || s->access > FGI_ACCESS_DENSE)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no access %d", s->access);
+    if (s->sweep < FGI_CHOOSE || s->sweep > FGI_OFF || s->search < FGI_CHOOSE || s->search > FGI_OFF)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sweep and search are 0 (automatic), 1 (on) or 2 (off)");
+    if (s->sweep == FGI_ON && s->access == FGI_ACCESS_SORTED)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sweeps read whole tables: they need dense access");
     if (!(s->damping >= 0 && s->damping < 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "damping must be in [0, 1)");
     if (s->precision < 0 || s->precision > 2)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "precision must be 0, 1 or 2, not %d", s->precision);
@@ -100,7 +108,7 @@ int fgi_solver_done(fgi_solver *s) {
     else if (best > -INFINITY && i->bound - best <= fgi_solver_tolerance(s))
         i->status = wanted ? FGI_OPTIMAL : FGI_INFEASIBLE;
     else if (wanted && fgi_solver_gap(s) <= s->settings.gap) i->status = FGI_GAP_REACHED;
-    else if (s->settings.max_iterations >= 0 && i->iterations >= s->settings.max_iterations)
+    else if (s->settings.max_iterations >= 0 && i->iterations + i->sweeps >= s->settings.max_iterations)
         i->status = FGI_ITERATION_LIMIT;
     return i->status != FGI_RUNNING;
 }
@@ -109,7 +117,7 @@ fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_inf
     double now = fgi_clock();
     fgi_rc rc = s->failure;
     if (!rc && !fgi_solver_done(s)) {
-        int64_t limit = iterations < 0 ? INT64_MAX : s->info.iterations + iterations;
+        int64_t limit = iterations < 0 ? INT64_MAX : s->info.iterations + s->info.sweeps + iterations;
         if (s->settings.max_iterations >= 0 && s->settings.max_iterations < limit) limit = s->settings.max_iterations;
         rc = s->ops->run(s, seconds < 0 ? INFINITY : now + seconds, limit);
         if (!rc) rc = s->failure;
@@ -123,7 +131,7 @@ fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_inf
 static void record(fgi_solver *s, int merge) {
     fgi_info seen;
     export_info(s, &seen);
-    fgi_event e = {fgi_clock() - s->start_time, seen.score, seen.bound, seen.iterations};
+    fgi_event e = {fgi_clock() - s->start_time, seen.score, seen.bound, seen.iterations + seen.sweeps};
     if (merge && s->n_trace > 0 && s->trace[s->n_trace - 1].iteration == e.iteration) {
         s->trace[s->n_trace - 1] = e;
         return;
@@ -148,6 +156,7 @@ int fgi_solver_consider(fgi_solver *s, const int32_t *labels) {
     s->info.score = s->score = score;
     if (s->exponent) fgi_model_score(s->given, labels, &s->score, NULL);
     memcpy(s->best, labels, (size_t)s->model->s->n_vars * sizeof *labels);
+    s->info.found_by = s->finder;
     record(s, 0);
     return 1;
 }
@@ -183,7 +192,11 @@ fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err) {
     double score;
     fgi_rc rc = fgi_model_score(s->model, labels, &score, err); /* reports labels out of range */
     if (rc) return rc;
-    if (fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);
+    const int32_t finder = s->finder;
+    s->finder = FGI_FOUND_OUTSIDE;
+    const int better = fgi_solver_consider(s, labels);
+    s->finder = finder;
+    if (better && s->ops->offered) s->ops->offered(s);
     return s->failure;
 }
 
@@ -236,6 +249,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;
     s->info.iterations = 0;
+    s->info.sweeps = 0;
     s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(fresh);
     fgi_rc rc = s->ops->update(s);

@@ -12,7 +12,7 @@ typedef struct fgi_solver_ops {
     const char *name;
     /* Allocates s->state. Long set-up belongs into the first steps of run, where the deadline is watched. */
     fgi_rc (*create)(fgi_solver *s, fgi_error *err);
-    /* Works until fgi_clock() >= deadline or s->info.iterations >= iteration_limit (or s->info.status is set), and
+    /* Works until fgi_clock() >= deadline or s->info.iterations + s->info.sweeps >= iteration_limit (or s->info.status is set), and
      * returns. It may pause in the middle of an iteration and must look at the clock at least every few milliseconds.
      * At least one step of progress per call. It sets info.status to FGI_CONVERGED, FGI_OPTIMAL or FGI_INFEASIBLE where
      * that holds; gap and iteration limits are handled by fgi_solver_run and fgi_solver_done. */
@@ -41,6 +41,7 @@ struct fgi_solver {
     fgi_event *trace;
     int64_t n_trace, trace_capacity;
     fgi_pool *pool; /* NULL with one thread */
+    int32_t finder; /* fgi_finder of the labelings considered now */
     fgi_rc failure; /* an allocation failed while recording; run reports it */
     void *state;
 };

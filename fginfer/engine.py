@@ -83,6 +83,11 @@ class NativeEngine:
         """The fgi_info of the core."""
         return self.native.info
 
+    @property
+    def steps(self) -> int:
+        """Iterations, and sweeps before them: what limits count."""
+        return self.native.steps
+
     def run(self, seconds: float, iterations: int) -> str:
         try:
             self.native.run(seconds, iterations)
@@ -161,4 +166,6 @@ class NativeEngine:
             self.messages() if dual else None,
             self.native.statistics(),
             i.unit,
+            self.native.found_by,
+            self.native.access,
         )

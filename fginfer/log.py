@@ -95,7 +95,11 @@ def end_line(result: Result) -> str:
     shares = ", ".join(f"{name} {t:.2f}" for name, t in phases if t >= 0.005)
     where = f" ({shares})" if shares else ""
     count = "1 iteration" if result.iterations == 1 else f"{result.iterations} iterations"
-    return f"{result.status.replace('_', ' ')} · {count} · {seconds_text(result.seconds)}{where}"
+    if sweeps := int(s.get("sweeps", 0)):
+        count = f"{sweeps} sweep{'s' * (sweeps > 1)}, {count}"
+    ran = f" · {result.access} oracles" if result.access else ""
+    found = f" · labeling by {result.found_by}" if result.found_by else ""
+    return f"{result.status.replace('_', ' ')} · {count}{ran}{found} · {seconds_text(result.seconds)}{where}"
 
 
 _PHASES = ("oracle", "update", "bound", "decode")

@@ -117,6 +117,10 @@ class Result:
 
     `unit` is the model's own: the smallest, over all factors with two distinct finite scores, of the best minus the
     next distinct one; 0 if no factor has two.
+
+    gdmm says what ran and what found the labeling: `access` is "sorted" or "dense" (how its oracles read tables),
+    `found_by` is "sweep", "rounding", "local search", "search" or "offer"; sweeps before its iterations, which are not
+    counted among them, are in `statistics`.
     """
 
     method: str
@@ -134,6 +138,8 @@ class Result:
     messages: NDArray[np.float64] | None = field(default=None, repr=False)
     statistics: dict[str, float] = field(default_factory=dict, repr=False)
     unit: float = 0.0
+    found_by: str | None = None
+    access: str | None = None
 
     @property
     def energy(self) -> float | None:

@@ -179,7 +179,7 @@ class Solver:
 
     def _iterations(self) -> int:
         if self._native:
-            return int(self._opened().info.iterations)
+            return int(self._opened().steps)
         return int(self._opened().progress().iterations)
 
     # -- what it knows -----------------------------------------------------------------------------------------

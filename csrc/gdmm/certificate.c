@@ -40,6 +40,11 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
         w->messages[k] = (fgi_message){s->n, s->labels, s->mu};
         w->state[k] = st->cards[v.vars[k]];
     }
+    if (g->dense && v.arity == 2) {
+        fgi_argmax best;
+        gdmm_dense_argmax(g, w, &v, &best);
+        return best.state < 0 || best.value < -0.5 * GDMM_FORBIDDEN ? -INFINITY : best.value;
+    }
     const fgi_table_source table = {{&fgi_table_ops}, v, w->state, g->order[v.table]};
     const fgi_oracle_query query = {
         .source = &table.base, .messages = w->messages, .hint = gdmm_strongest(g, &v, &g->active[f])};
@@ -97,7 +102,7 @@ static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
         best = theta[g->rounded[i]];
     }
     for (int32_t k = 0; k < n; k++) w->mark[w->touched[k]] = 0;
-    if (g->solver->info.iterations == 0) g->rounded[i] = label;
+    if (gdmm_steps(g) == 0) g->rounded[i] = label;
     return best;
 }
 

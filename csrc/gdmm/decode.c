@@ -17,7 +17,7 @@ static const double SEARCH_PASSES = 1e4,
 /* Due when the rounding has changed, at geometrically spaced iterations and whenever less than a fifth of the work has
  * gone into labelings; and once more before the end. */
 int gdmm_decode_due(gdmm *g) {
-    int64_t t = g->solver->info.iterations;
+    int64_t t = gdmm_steps(g);
     if (t < g->next_decode && 4 * fgi_local_operations(g->local) > g->work) return 0;
     if (memcmp(g->rounded, g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) == 0) return 0;
     if (t >= g->next_decode) g->next_decode = t + t / 4 + 1;
@@ -31,7 +31,10 @@ int gdmm_decode_step(gdmm *g) {
         g->offered = 0;
         g->cursor = 1;
     }
-    if (!fgi_local_ascend(g->local, PIECE)) return 0;
+    if (g->solver->settings.search != FGI_OFF && !fgi_local_ascend(g->local, PIECE)) return 0;
+    const int moved =
+        memcmp(fgi_local_labels(g->local), g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) != 0;
+    g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : moved ? FGI_FOUND_BY_LOCAL : FGI_FOUND_BY_ROUNDING;
     if (fgi_local_violations(g->local) == 0) fgi_solver_consider(g->solver, fgi_local_labels(g->local));
     return 1;
 }
@@ -42,12 +45,12 @@ static double search_work(const gdmm *g) { return g->search ? (double)g->search-
 
 int gdmm_search_due(const gdmm *g) {
     const fgi_info *info = &g->solver->info;
-    if (g->model->s->n_vars == 0) return 0;
+    if (g->model->s->n_vars == 0 || g->solver->settings.search == FGI_OFF) return 0;
     if (g->converged)
         return search_work(g) < fmin(SEARCH_PATIENCE, SEARCH_PASSES * (double)g->pass_work) + 3 * g->search_improved;
     if (info->score > -INFINITY) { /* there is a labeling, and perhaps it needs no search */
         if (g->sweep && !g->swept) return 0;
-        if (!g->sweep && info->iterations < SEARCH_AFTER) return 0;
+        if (!g->sweep && gdmm_steps(g) < SEARCH_AFTER) return 0;
     }
     return search_work(g) < SEARCH_SHARE * (double)g->work;
 }
@@ -77,6 +80,7 @@ int gdmm_search_step(gdmm *g) {
     }
     if (g->search->info.bound == -INFINITY) fgi_solver_bound(outer, -INFINITY);
     if (g->search->info.iterations == moves && g->search->info.status == FGI_RUNNING) return 0;
+    outer->finder = FGI_FOUND_BY_SEARCH;
     if (g->search->info.score > outer->info.score && fgi_solver_consider(outer, g->search->best))
         g->search_improved = search_work(g);
     if (g->search->info.status != FGI_RUNNING) g->search_improved = -INFINITY; /* it has nothing more to try */

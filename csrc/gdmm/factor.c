@@ -147,7 +147,7 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
 
 /* The oracle where all labels of both variables have messages: nothing to skip, so a max-plus product over the table (a
  * linear pass for implicit tables) gives the best entry of every row, and the best row is then read for its column. */
-static void dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
+void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
     const double *delta = w->messages[0].values, *other = w->messages[1].values;
     for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
     fgi_view_maxplus(g->kernels, v, 1, w->candidate, w->value, w->sum);
@@ -180,7 +180,7 @@ int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
 
 static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_active *a, fgi_argmax *out) {
     if (g->dense && v->arity == 2) {
-        dense_argmax(g, w, v, out);
+        gdmm_dense_argmax(g, w, v, out);
         return FGI_OK;
     }
     for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
@@ -213,6 +213,7 @@ void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t f = begin; f < end; f++) {
         if (g->is_pair[f]) {
             update_pair(g, f);
+            w->closed_forms++;
         } else {
             fgi_rc rc = update_factor(g, w, f);
             if (rc) w->rc = rc;

@@ -43,6 +43,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     g->model = solver->model;
     g->kernels = fgi_kernels_get();
     g->relaxation = 1.5;
+    g->eta = solver->settings.eta > 0 ? solver->settings.eta : 1.0;
     g->last_bound = g->sweep_bound = INFINITY;
     fgi_rc rc = gdmm_allocate(g, err);
     if (!rc && !(g->propagation = gdmm_propagation_create(g))) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -87,7 +88,7 @@ static void enter(gdmm *g, gdmm_stage stage) {
  * alone: early on they mean that it is too large for anything to move, not convergence, and the multipliers go on
  * growing. */
 static void adapt_penalty(gdmm *g) {
-    int64_t t = g->solver->info.iterations;
+    int64_t t = gdmm_steps(g);
     if (t < g->next_adapt) return;
     g->next_adapt = t + ADAPT_EVERY + t / 20;
     if (g->primal > RHO_BALANCE * RHO_SLACK * g->dual && g->dual > 0) g->rho *= RHO_STEP;
@@ -114,21 +115,28 @@ static void finish_iteration(gdmm *g) {
 
 static void collect_statistics(gdmm *g) {
     fgi_info *info = &g->solver->info;
-    int64_t active = 0, calls = 0, touched = 0;
+    int64_t active = 0, calls = 0, touched = 0, scans = 0, closed = 0;
     for (int64_t f = 0; f < g->model->s->n_factors; f++) active += g->is_pair[f] ? 4 : g->active[f].n;
     for (int k = 0; k < g->n_workers; k++) {
         const fgi_oracle_work work = fgi_oracle_scratch_work(g->workers[k].oracle);
         calls += work.calls + g->workers[k].calls;
         touched += work.touched + g->workers[k].scanned;
+        scans += work.scans + g->workers[k].calls;
+        closed += g->workers[k].closed_forms;
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
     info->oracle_calls = calls;
     info->entries_touched = touched + g->sweep_entries;
+    info->scans = scans;
+    info->sweep_entries = g->sweep_entries;
+    info->closed_forms = closed;
+    info->local_operations = g->local ? fgi_local_operations(g->local) : 0;
+    info->search_operations = g->search ? g->search->info.entries_touched : 0;
 }
 
 /* What comes after a complete stage: certificate, labeling and search when they are due, else the next iteration. */
 static gdmm_stage next_stage(gdmm *g) {
-    int64_t t = g->solver->info.iterations;
+    int64_t t = gdmm_steps(g);
     if (g->stage == GDMM_PREPARE && !g->sweep) return GDMM_BOUND;
     if (g->stage == GDMM_VARIABLES && t >= g->next_bound) {
         g->next_bound = t + BOUND_EVERY;
@@ -147,7 +155,7 @@ static void take_bound(gdmm *g, double bound) {
     fgi_solver_bound(g->solver, bound);
     g->last_bound = bound;
     /* Residuals vanish in the first iterations after a start from labels, too: that is no convergence. */
-    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && info->iterations - g->swept_at > 2 * BOUND_EVERY)
+    if (g->primal < CONVERGED && g->dual < CONVERGED && stalled && gdmm_steps(g) - g->swept_at > 2 * BOUND_EVERY)
         g->converged = 1;
 }
 
@@ -159,9 +167,9 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     g->work += g->pass_work;
     memcpy(g->rounded, gdmm_sweep_labels(g->sweep), (size_t)g->model->s->n_vars * sizeof *g->rounded);
     if (!gdmm_sweep_forward(g->sweep)) return next_stage(g); /* the backward half is next */
-    info->iterations++;
-    if (info->iterations == 1) g->sweep_first = g->sweep_bound = bound;
-    if (info->iterations % SWEEP_WINDOW != 0) return GDMM_SWEEP;
+    info->sweeps++;
+    if (info->sweeps == 1) g->sweep_first = g->sweep_bound = bound;
+    if (info->sweeps % SWEEP_WINDOW != 0) return GDMM_SWEEP;
     double gained = g->sweep_bound - bound, gap = info->score > -INFINITY ? bound - info->score : INFINITY;
     g->sweep_bound = bound;
     if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > 1e-9 * (fabs(bound) + info->unit))
@@ -169,7 +177,7 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     gdmm_sweep_store(g, g->sweep);
     g->solver->failure = gdmm_start_from_labels(g);
     g->swept = 1;
-    g->swept_at = info->iterations;
+    g->swept_at = gdmm_steps(g);
     return GDMM_FACTORS;
 }
 
@@ -254,7 +262,7 @@ static fgi_rc gdmm_run(fgi_solver *solver, double deadline, int64_t iteration_li
     do {
         step(g);
         rc = worker_failure(g);
-    } while (!rc && !fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    } while (!rc && !fgi_solver_done(solver) && gdmm_steps(g) < iteration_limit && fgi_clock() < deadline);
     if (g->stage > GDMM_PREPARE) collect_statistics(g);
     return rc;
 }

@@ -51,6 +51,7 @@ typedef struct gdmm_worker {
     int32_t *touched;
     uint8_t *mark;          /* all zero between variables */
     int64_t calls, scanned; /* of the dense oracle */
+    int64_t closed_forms;   /* binary factors updated without an oracle */
     fgi_rc rc;
     int infeasible;
 } gdmm_worker;
@@ -95,8 +96,8 @@ typedef struct gdmm {
     int warm;      /* multipliers come from an earlier run */
     double *given; /* messages from the caller, until the set-up is complete */
     gdmm_propagation *propagation;
-    double rho, relaxation;
-    double scale;        /* mean range of the factors' scores */
+    double rho, relaxation, eta; /* eta: multiplier step in units of rho */
+    double scale;                /* mean range of the factors' scores */
     double primal, dual; /* residuals of the last iteration, root mean square per edge; dual relative to scale */
 
     double *partial;      /* per block of variables: primal and dual residual */
@@ -124,6 +125,9 @@ typedef struct gdmm {
     gdmm_worker *workers;
     int n_workers;
 } gdmm;
+
+/* Sweeps and iterations: what schedules and limits count. */
+static inline int64_t gdmm_steps(const gdmm *g) { return g->solver->info.iterations + g->solver->info.sweeps; }
 
 static inline int64_t gdmm_degree(const gdmm *g, int64_t i) {
     return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i];
@@ -160,6 +164,8 @@ void gdmm_restart(gdmm *g); /* back to the preparation, with the multipliers as 
 /* The active state with the largest share, as a flat index: the oracle's hint, which sharpens its first bounds. -1:
  * none. */
 int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a);
+/* The dense oracle, where every label of both variables has a message. */
+void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out);
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
 void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
 

@@ -153,13 +153,16 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     const int64_t labels = st->unary_begin[st->n_vars];
     g->n_slots = fgi_factor_begin(st, st->n_factors);
     int64_t states = 0, slot_labels = 0;
-    for (int64_t f = 0; f < st->n_factors && states <= DENSE_STATES; f++) {
+    for (int64_t f = 0; f < st->n_factors; f++) {
         fgi_view v = fgi_factor_view(g->model, f);
         states += fgi_view_states(g->model, &v);
     }
     for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
     g->dense = g->solver->settings.formulation != FGI_FORMULATION_TABLES && states <= DENSE_STATES &&
         slot_labels <= DENSE_LABELS;
+    if (g->solver->settings.access != FGI_ACCESS_AUTO) g->dense = g->solver->settings.access == FGI_ACCESS_DENSE;
+    else if (g->solver->settings.sweep == FGI_ON) g->dense = 1;
+    g->solver->info.access = g->dense ? FGI_ACCESS_DENSE : FGI_ACCESS_SORTED;
     /* Scans cost their states, oracles with sorted access next to nothing. */
     g->piece =
         GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));
@@ -349,7 +352,8 @@ int gdmm_prepare_step(gdmm *g) {
                 g->solver->failure = gdmm_apply_messages(g);
                 g->warm = 1;
             }
-            if (g->dense && !(g->sweep = gdmm_sweep_create(g))) g->solver->failure = FGI_NO_MEMORY;
+            if (g->dense && g->solver->settings.sweep != FGI_OFF && !(g->sweep = gdmm_sweep_create(g)))
+                g->solver->failure = FGI_NO_MEMORY;
             if (g->sweep) {
                 g->solver->info.memory += gdmm_sweep_memory(g);
                 gdmm_sweep_load(g, g->sweep);

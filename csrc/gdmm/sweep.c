@@ -98,7 +98,7 @@ int64_t gdmm_sweep_memory(const gdmm *g) {
 }
 
 static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
-    const int64_t t = g->solver->info.iterations;
+    const int64_t t = gdmm_steps(g);
     s->forward = forward;
     s->decode = forward && (t < 8 || t % 4 == 0);
     s->node = 0;

@@ -1,7 +1,7 @@
 /* gdmm/variable.c - the variable pass of Algorithm 8 and the multiplier step after it, in one visit per variable:
  *
  *     x_i  = P_simplex( [ theta_i / rho + sum_f (m_if + mu_if / rho) ] / |d(i)| )       (3.27, mu divided by |d(i)|)
- *     mu_if += rho (m_if - x_i)                                                          (3.32, eta = rho)
+ *     mu_if += rho (m_if - x_i)                                                          (3.32, eta = rho unless set)
  *
  * with the over-relaxed m_if = relaxation * M_if y_f + (1 - relaxation) * x_i(old). The projection is over the labels
  * that have a message, and the best label by score alone that has none (3.30). */
@@ -59,7 +59,7 @@ static void insert_label(gdmm_worker *w, int32_t n, int32_t label) {
 
 /* Multiplier step on one slot; w->value holds the new x by label. Adds |m - x|^2 to *primal. */
 static int update_slot(const gdmm *g, const gdmm_worker *w, gdmm_slot *s, int32_t n, int32_t support, double *primal) {
-    const double rho = g->rho, relax = g->relaxation;
+    const double step = g->eta * g->rho, relax = g->relaxation;
     if (s->capacity > 0 || s->n == 0) { /* sparse: the support of x must be listed */
         int32_t found = 0;
         for (int32_t e = 0; e < s->n; e++) found += w->mark[s->labels[e]] && w->value[s->labels[e]] > 0;
@@ -76,7 +76,7 @@ static int update_slot(const gdmm *g, const gdmm_worker *w, gdmm_slot *s, int32_
         int32_t a = s->labels[e];
         double x = w->mark[a] ? w->value[a] : 0, m = s->m[e], mu = s->mu[e];
         sum += (m - x) * (m - x);
-        if (w->mark[a]) mu += rho * (relax * m + (1 - relax) * s->x[e] - x);
+        if (w->mark[a]) mu += step * (relax * m + (1 - relax) * s->x[e] - x);
         if (s->capacity > 0) {
             if (mu == 0 && m == 0 && x == 0) continue;
             s->labels[kept] = a;

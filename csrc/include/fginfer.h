@@ -185,6 +185,15 @@ typedef enum fgi_formulation {
     FGI_FORMULATION_BINARY = 2  /* one number, for very many binary pairwise factors of which few are ever touched */
 } fgi_formulation;
 
+/* gdmm: how the oracle of a table with many entries finds its best state. */
+typedef enum fgi_table_access {
+    FGI_ACCESS_AUTO = 0,   /* by the measured cost of an iteration, see csrc/gdmm/setup.c */
+    FGI_ACCESS_SORTED = 1, /* messages stay sparse, tables are searched in sorted order */
+    FGI_ACCESS_DENSE = 2   /* messages on all labels, tables are read whole */
+} fgi_table_access;
+
+typedef enum fgi_switch { FGI_CHOOSE = 0, FGI_ON = 1, FGI_OFF = 2 } fgi_switch;
+
 typedef struct fgi_settings {
     int32_t method;  /* fgi_method */
     int32_t threads; /* >= 1; results do not depend on it */
@@ -196,6 +205,10 @@ typedef struct fgi_settings {
     /* gdmm */
     int32_t formulation; /* fgi_formulation */
     double rho;          /* initial penalty; 0 chooses from the data */
+    double eta;          /* multiplier step, in units of rho; 0 counts as the classical 1 */
+    int32_t access;      /* fgi_table_access */
+    int32_t sweep;  /* fgi_switch: sweeps of dual coordinate ascent before the iterations; they need dense access */
+    int32_t search; /* fgi_switch: local and primal search; off: labelings by rounding only */
     /* bp */
     double damping; /* 0 <= damping < 1 */
     /* trws and bp: 0 chooses (single where it is safe), 1 double, 2 single; the bound is always double */
@@ -224,14 +237,33 @@ typedef struct fgi_info {
     double seconds_bound;
     double seconds_decode;
     int64_t memory; /* bytes held by the solver, without the model */
+    /* gdmm: what ran, each counted apart */
+    int32_t access;            /* fgi_table_access that was chosen; 0 elsewhere */
+    int32_t found_by;          /* fgi_finder of the best labeling */
+    int64_t sweeps;            /* of dual coordinate ascent; no iterations, but limits count them, too */
+    int64_t scans;             /* oracle calls that looked at every state */
+    int64_t sweep_entries;     /* table entries read by sweeps: a part of entries_touched */
+    int64_t closed_forms;      /* updates of binary factors without an oracle */
+    int64_t local_operations;  /* of the local search behind roundings */
+    int64_t search_operations; /* of the primal search */
 } fgi_info;
+
+/* What found a labeling. */
+typedef enum fgi_finder {
+    FGI_FOUND_BY_METHOD = 0,   /* the method has one way only */
+    FGI_FOUND_OUTSIDE = 1,     /* it was offered */
+    FGI_FOUND_BY_SWEEP = 2,    /* rounding of a sweep, and local search */
+    FGI_FOUND_BY_ROUNDING = 3, /* rounding of the iterates alone */
+    FGI_FOUND_BY_LOCAL = 4,    /* local search from such a rounding */
+    FGI_FOUND_BY_SEARCH = 5    /* primal search */
+} fgi_finder;
 
 /* One event per improvement of score or bound, at most one per iteration for the bound. */
 typedef struct fgi_event {
     double seconds;
     double score;
     double bound;
-    int64_t iteration;
+    int64_t iteration; /* sweeps counted, too */
 } fgi_event;
 
 typedef struct fgi_solver fgi_solver;

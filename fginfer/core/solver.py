@@ -46,6 +46,12 @@ STATISTICS = (
     "seconds_bound",
     "seconds_decode",
     "memory",
+    "sweeps",
+    "scans",
+    "sweep_entries",
+    "closed_forms",
+    "local_operations",
+    "search_operations",
 )
 
 _MOST_METHODS = 64
@@ -56,7 +62,18 @@ _CHOICES: dict[str, dict[str, int]] = {
         "tables": lib.FGI_FORMULATION_TABLES,
         "binary": lib.FGI_FORMULATION_BINARY,
     },
+    "access": {"auto": lib.FGI_ACCESS_AUTO, "sorted": lib.FGI_ACCESS_SORTED, "dense": lib.FGI_ACCESS_DENSE},
+    "sweep": {"auto": lib.FGI_CHOOSE, "on": lib.FGI_ON, "off": lib.FGI_OFF},
+    "search": {"auto": lib.FGI_CHOOSE, "on": lib.FGI_ON, "off": lib.FGI_OFF},
     "precision": {"auto": 0, "double": 1, "single": 2},
+}
+_ACCESS = {lib.FGI_ACCESS_SORTED: "sorted", lib.FGI_ACCESS_DENSE: "dense"}
+_FINDERS = {
+    lib.FGI_FOUND_OUTSIDE: "offer",
+    lib.FGI_FOUND_BY_SWEEP: "sweep",
+    lib.FGI_FOUND_BY_ROUNDING: "rounding",
+    lib.FGI_FOUND_BY_LOCAL: "local search",
+    lib.FGI_FOUND_BY_SEARCH: "search",
 }
 _ALGORITHMS = {0: "auto", 8: "tables", 9: "binary"}  # what version 0.1 called formulations
 # Fields of fgi_settings that are nobody's option.
@@ -139,6 +156,22 @@ class NativeSolver:
     @property
     def status(self) -> str:
         return STATUSES[int(self.info.status)]
+
+    @property
+    def steps(self) -> int:
+        """Iterations, and sweeps before them: what limits count."""
+        return int(self.info.iterations + self.info.sweeps)
+
+    @property
+    def access(self) -> str | None:
+        """gdmm: "sorted" or "dense", how its oracles read tables."""
+        return _ACCESS.get(int(self.info.access))
+
+    @property
+    def found_by(self) -> str | None:
+        """What found the best labeling, where a method has several ways: "offer", "sweep", "rounding", "local search",
+        "search"."""
+        return _FINDERS.get(int(self.info.found_by))
 
     def run(self, seconds: float, iterations: int) -> None:
         """Works for about so long, or so many iterations (negative: no such limit), whichever ends first."""

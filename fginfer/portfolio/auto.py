@@ -115,8 +115,8 @@ class AutoEngine:
         engine = proof.engine
         if self._known.labels is not None:
             engine.offer(self._known.labels)
-        while engine.status == "running" and engine.info.iterations < TINY_ITERATIONS:
-            engine.run(self._left(), TINY_ITERATIONS - engine.info.iterations)
+        while engine.status == "running" and engine.steps < TINY_ITERATIONS:
+            engine.run(self._left(), TINY_ITERATIONS - engine.steps)
             if engine.status == "running":
                 yield
         labels = engine.labels()
@@ -142,7 +142,7 @@ class AutoEngine:
             self._known.tighten(first.bound)
             if first.engine.status == "infeasible":
                 self._finish_infeasible(first.bound)
-            if first.engine.info.iterations > 0 or first.engine.status != "running":
+            if first.engine.steps > 0 or first.engine.status != "running":
                 return
             yield
 

@@ -50,21 +50,20 @@ class Member:
 
     def work_off(self, deadline: float) -> None:
         """Works until nothing is owed (True below), the method is done, or the deadline passes."""
-        info = self.engine.info
         while self.running and (self.owed > 0 or self._chunk_end is not None):
             left = deadline - clock.now()
             if left <= 0:
                 return
             if self._chunk_end is None:
-                self._chunk_end = info.iterations + self._chunk_size
+                self._chunk_end = self.engine.steps + self._chunk_size
                 self._chunk_work = self.work
             try:
-                self.status = self.engine.run(left, self._chunk_end - info.iterations)
+                self.status = self.engine.run(left, self._chunk_end - self.engine.steps)
             except (SolverError, MemoryError) as error:  # the others go on, and what it has found stays
                 log.warning("%s leaves: %s", self.name, error)
                 self.status, self.error = "failed", error
                 return
-            if self.running and info.iterations < self._chunk_end:
+            if self.running and self.engine.steps < self._chunk_end:
                 return  # out of time in the middle of a chunk, which goes on next time
             used = self.work - self._chunk_work
             self.owed -= used
@@ -75,7 +74,7 @@ class Member:
     @property
     def work(self) -> float:
         """Done so far."""
-        return float(self.engine.info.entries_touched + ITERATION_WORK * self.engine.info.iterations)
+        return float(self.engine.info.entries_touched + ITERATION_WORK * self.engine.steps)
 
     @property
     def busy(self) -> bool:
