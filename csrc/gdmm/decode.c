@@ -27,11 +27,16 @@ int gdmm_decode_due(gdmm *g) {
 int gdmm_decode_step(gdmm *g) {
     if (g->cursor == 0) {
         memcpy(g->labels, g->offered ? g->solver->best : g->rounded, (size_t)g->model->s->n_vars * sizeof *g->labels);
-        fgi_local_assign(g->local, g->labels);
         g->offered = 0;
+        if (g->solver->settings.search == FGI_OFF) {
+            g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : FGI_FOUND_BY_ROUNDING;
+            fgi_solver_consider(g->solver, g->labels);
+            return 1;
+        }
+        fgi_local_assign(g->local, g->labels);
         g->cursor = 1;
     }
-    if (g->solver->settings.search != FGI_OFF && !fgi_local_ascend(g->local, PIECE)) return 0;
+    if (!fgi_local_ascend(g->local, PIECE)) return 0;
     const int moved =
         memcmp(fgi_local_labels(g->local), g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) != 0;
     g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : moved ? FGI_FOUND_BY_LOCAL : FGI_FOUND_BY_ROUNDING;

@@ -19,12 +19,14 @@ static const double RHO_STEP = 1.5, RHO_BALANCE = 10,
                     RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
 
 /* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided. */
-static const int64_t MANY_FACTORS = 500000;
+static const int64_t MANY_FACTORS = 100000;
+static const int64_t MANY_EACH = 20; /* factors per variable: on sparse graphs other methods are as good */
 
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     const int32_t formulation = solver->settings.formulation;
     if (formulation == FGI_FORMULATION_BINARY ||
-        (formulation == FGI_FORMULATION_AUTO && solver->model->s->n_factors >= MANY_FACTORS)) {
+        (formulation == FGI_FORMULATION_AUTO && solver->model->s->n_factors >= MANY_FACTORS &&
+            solver->model->s->n_factors >= MANY_EACH * solver->model->s->n_vars)) {
         if (gdmm_binary_fits(solver->model)) {
             solver->ops = &fgi_gdmm_binary_ops;
             return solver->ops->create(solver, err);

@@ -29,6 +29,7 @@ FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so l
 LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000
+MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: gdmm touches few of them
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 MOVED = 0.02  # ... by this fraction of the gap ...
@@ -188,4 +189,7 @@ class PartState:
 
 def is_large(model: Model, states: float) -> bool:
     """Would a sweep over all tables take too long?"""
-    return states > LARGE_STATES or model.n_factors > MANY_FACTORS
+    if states > LARGE_STATES or model.n_factors > MANY_FACTORS:
+        return True
+    binary = states == 4 * model.n_factors and model.n_factors > MANY_BINARY
+    return binary and model.n_factors > BINARY_DEGREE * len(model.cards)

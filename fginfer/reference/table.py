@@ -34,6 +34,9 @@ class ReferenceTable:
             for sorted_list in (self._whole, self._row[a], self._col[b]):
                 sorted_list.add((-theta, a, b))
 
+    def __getitem__(self, state: tuple[int, int]) -> float:
+        return float(self._values[state])
+
     def set(self, a: int, b: int, value: float) -> None:
         old = float(self._values[a, b])
         if old > -inf:

@@ -1,0 +1,98 @@
+"""gdmm as a user sees it: settings for what runs, and a result that says what did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fginfer
+
+
+def chain_of(k: int, n: int = 12, seed: int = 0) -> fginfer.FactorGraph:
+    """One shared table, all of whose states are possible."""
+    rng = np.random.default_rng(seed)
+    edges = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    return fginfer.FactorGraph.from_arrays(
+        [k] * n, rng.normal(size=(n, k)), edges, np.zeros(n - 1, np.int32), [rng.normal(size=(k, k))]
+    )
+
+
+def test_access_sweep_and_search_are_settings():
+    graph = chain_of(40)
+    best = fginfer.solve(graph, "trws").score
+    runs = {
+        (access, sweep, search): fginfer.solve(
+            graph, "gdmm", access=access, sweep=sweep, search=search, gap=1e-5, max_iterations=3000
+        )
+        for access in ("sorted", "dense")
+        for sweep in ("auto", "off")
+        for search in ("auto", "off")
+    }
+    for (access, sweep, search), r in runs.items():
+        s = r.statistics
+        assert r.access == access
+        assert r.bound >= best - 1e-6
+        assert (s["sweeps"] > 0) == (access == "dense" and sweep == "auto")
+        assert (s["sweep_entries"] > 0) == (s["sweeps"] > 0)
+        assert (s["scans"] == s["oracle_calls"]) == (access == "dense")
+        if search == "off":
+            assert s["search_operations"] == 0
+            assert s["local_operations"] == 0
+            assert r.found_by == ("sweep" if s["sweeps"] else "rounding")
+        assert r.score == pytest.approx(best)
+    with pytest.raises(fginfer.SettingsError, match="dense access"):
+        fginfer.solve(graph, "gdmm", access="sorted", sweep="on")
+    with pytest.raises(fginfer.SettingsError, match="one of auto, sorted, dense"):
+        fginfer.solve(graph, "gdmm", access="fast")
+
+
+def test_access_is_chosen_by_cost():
+    """Large shared tables are searched, tables of their own and small ones are read whole."""
+    assert fginfer.solve(chain_of(1200, n=400), "gdmm", max_iterations=1).access == "sorted"
+    assert fginfer.solve(chain_of(50, n=400), "gdmm", max_iterations=1).access == "dense"
+    rng = np.random.default_rng(0)
+    own = fginfer.FactorGraph([800] * 3)
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        own.add_factor([i, j], rng.normal(size=(800, 800)))
+    assert fginfer.solve(own, "gdmm", max_iterations=1).access == "dense"
+
+
+def test_sweeps_are_no_iterations_but_limits_count_them():
+    r = fginfer.solve(chain_of(30, seed=3), "gdmm", access="dense", gap=0.0, max_iterations=4)
+    assert r.statistics["sweeps"] + r.iterations <= 4
+    assert r.iterations < 4
+
+
+@pytest.mark.parametrize("eta", [0.1, 0.5, 1.2])
+def test_eta_is_a_setting(eta: float):
+    graph = chain_of(8, n=5, seed=1)
+    best = fginfer.solve(graph, "trws").score
+    r = fginfer.solve(graph, "gdmm", access="sorted", eta=eta, gap=1e-4, max_iterations=5000)
+    assert r.bound >= best - 1e-6
+    assert r.gap <= 1e-4
+    with pytest.raises(fginfer.SettingsError):
+        fginfer.solve(graph, "gdmm", eta=-1.0)
+
+
+@pytest.mark.parametrize(("share", "strength"), [(0.002, 0.03), (0.05, 0.03), (0.2, 0.5)])
+def test_crowded_models_go_on_by_sweeps(share: float, strength: float):
+    """Where many factors matter, sequential message passing takes over from the multipliers and only gains."""
+    n, rng = 120, np.random.default_rng(1)
+    i, j = np.triu_indices(n, 1)
+    t = -np.abs(rng.normal(0, strength, len(i)))
+    up = rng.random(len(i)) < share
+    t[up] = np.abs(rng.normal(0, 1, int(up.sum())))
+    graph = fginfer.FactorGraph.from_arrays(
+        [2] * n,
+        np.column_stack([np.zeros(n), rng.normal(-2, 1, n)]),
+        np.column_stack([i, j]),
+        (t < 0).astype(np.int32),
+        np.array([[[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, -1.0]]]),
+        np.abs(t),
+    )
+    plain = fginfer.solve(graph, "trws", max_iterations=2000)
+    full = fginfer.solve(graph, "gdmm", formulation="binary", max_iterations=4000)
+    pure = fginfer.solve(graph, "gdmm", formulation="binary", sweep="off", max_iterations=400)
+    assert pure.statistics["sweeps"] == 0
+    assert full.bound <= plain.bound + 1e-3 * abs(plain.bound)
+    assert full.bound >= max(r.score for r in (plain, full, pure))
