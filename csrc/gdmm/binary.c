@@ -589,15 +589,16 @@ static fgi_rc sweep(fgi_solver *solver, binary *b) {
         free(mu);
         if (!rc && info->score > -INFINITY) rc = fgi_solver_offer(b->sweep, solver->best, NULL);
     }
-    if (!rc) rc = fgi_solver_run(b->sweep, SWEEP_SLICE, 1, NULL);
+    fgi_info seen;
+    if (!rc) rc = fgi_solver_run(b->sweep, SWEEP_SLICE, 1, &seen);
     if (rc) return rc;
-    info->sweeps = b->sweep->info.iterations;
-    info->sweep_entries = b->sweep->info.entries_touched;
+    info->sweeps = seen.iterations;
+    info->sweep_entries = seen.entries_touched;
     info->entries_touched = b->n_links + info->sweep_entries;
     solver->finder = FGI_FOUND_BY_SWEEP;
-    if (b->sweep->info.score > info->score) fgi_solver_consider(solver, b->sweep->best);
-    fgi_solver_bound(solver, b->sweep->info.bound);
-    if (b->sweep->info.status == FGI_CONVERGED) info->status = FGI_CONVERGED;
+    if (seen.score > info->score) fgi_solver_consider(solver, b->sweep->best);
+    fgi_solver_bound(solver, seen.bound);
+    if (seen.status == FGI_CONVERGED) info->status = FGI_CONVERGED;
     return FGI_OK;
 }
 
