@@ -12,10 +12,10 @@ typedef struct fgi_solver_ops {
     const char *name;
     /* Allocates s->state. Long set-up belongs into the first steps of run, where the deadline is watched. */
     fgi_rc (*create)(fgi_solver *s, fgi_error *err);
-    /* Works until fgi_clock() >= deadline or s->info.iterations + s->info.sweeps >= iteration_limit (or s->info.status is set), and
-     * returns. It may pause in the middle of an iteration and must look at the clock at least every few milliseconds.
-     * At least one step of progress per call. It sets info.status to FGI_CONVERGED, FGI_OPTIMAL or FGI_INFEASIBLE where
-     * that holds; gap and iteration limits are handled by fgi_solver_run and fgi_solver_done. */
+    /* Works until fgi_clock() >= deadline or s->info.iterations + s->info.sweeps >= iteration_limit (or s->info.status
+     * is set), and returns. It may pause in the middle of an iteration and must look at the clock at least every few
+     * milliseconds. At least one step of progress per call. It sets info.status to FGI_CONVERGED, FGI_OPTIMAL or
+     * FGI_INFEASIBLE where that holds; gap and iteration limits are handled by fgi_solver_run and fgi_solver_done. */
     fgi_rc (*run)(fgi_solver *s, double deadline, int64_t iteration_limit);
     void (*destroy)(fgi_solver *s);
     /* The rest may be NULL. */

@@ -32,8 +32,8 @@ enum {
 };
 static const double RELAXATION = 1.5, CONVERGED = 1e-6;
 /* Where more than this part of the factors is touched, and the bound has gained less than this part of the gap in a
- * window of certificates, sequential message passing over all factors goes on from the multipliers: its sweeps still gain
- * where the iterations crawl (bench/binary.py, 0.05 to 5 % positive pairs). */
+ * window of certificates, sequential message passing over all factors goes on from the multipliers: its sweeps still
+ * gain where the iterations crawl (bench/binary.py, 0.05 to 5 % positive pairs). */
 static const double MOST_TOUCHED = 0.05, WINDOW_GAIN = 0.02;
 enum { WINDOW = 5 };
 static const double SWEEP_SLICE = 0.005; /* seconds between two looks at the clock */
@@ -554,7 +554,7 @@ static int set_up(fgi_solver *solver, binary *b) {
     }
 }
 
-/* ---- taking turns with sweeps over all factors ---------------------------------------------------------------------- */
+/* ---- handing over to sweeps over all factors ------------------------------------------------------------------ */
 
 /* Our multipliers for every label of every factor: what is not active has its charge. */
 static double *all_messages(const binary *b) {

@@ -4,11 +4,11 @@
 #include "gdmm/gdmm.h"
 
 /*
- * Sorted or dense: by what closing nine tenths of the way to the best bound costs, in table entries read whole (0.4 ns).
- * Measured on bench/sorted_oracles.py (flow, rewired matching, random complete models; K = 50 to 2000): dense sweeps need
- * about five, both directions of each factor; sorted iterations need some hundred, of 10 to 20 us a factor whatever its
- * size, after the linear pass over each *table* that makes the lists. So tables of their own are read whole, and shared
- * ones are searched from about 700 x 700 entries on. Implicit tables cost their labels.
+ * Sorted or dense: by what closing nine tenths of the way to the best bound costs, in table entries read whole (0.4
+ * ns). Measured on bench/sorted_oracles.py (flow, rewired matching, random complete models; K = 50 to 2000): dense
+ * sweeps need about five, both directions of each factor; sorted iterations need some hundred, of 10 to 20 us a factor
+ * whatever its size, after the linear pass over each *table* that makes the lists. So tables of their own are read
+ * whole, and shared ones are searched from about 700 x 700 entries on. Implicit tables cost their labels.
  */
 static const double DENSE_READS = 10, ORDER_READS = 35, SORTED_READS = 5e6;
 static const int64_t DENSE_LABELS = 20000000; /* of all messages: more would not fit */
