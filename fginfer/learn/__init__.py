@@ -16,6 +16,7 @@ except ImportError as error:  # say what to do, and keep the cause
 
 from fginfer.learn.crf import ChainCRF, CrfPath, GraphCRF, HierarchicalCRF, crf_path
 from fginfer.learn.data.examples import Choices, Example
+from fginfer.learn.embedding.classifier import EmbeddingClassifier
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.kernel import KernelStructuredSVM
 from fginfer.learn.learner import Learner
@@ -26,6 +27,7 @@ __all__ = [
     "ChainCRF",
     "Choices",
     "CrfPath",
+    "EmbeddingClassifier",
     "Example",
     "GraphCRF",
     "HierarchicalCRF",

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from fginfer.errors import FginferError, FormatError, SettingsError
-from fginfer.learn.data.examples import Encoded
 from fginfer.learn.files import storage
 from fginfer.learn.oracle import Oracle
 from fginfer.learn.run.loop import Progress
 
-# Settings that make a run what it is; limits and tolerances may change between its parts.
+# Settings that make a run what it is (an estimator may list its own as `run_settings`); limits and tolerances may
+# change between its parts.
 _SETTINGS = ("model", "solver", "C", "fit_intercept", "pairwise", "batch_size", "solver_options")
 
 
 class Checkpoints:
     """Restores a run when there is something to restore; `progress` says what it has behind it."""
 
-    def __init__(self, estimator: Any, data: Encoded, solver: Any, oracle: Oracle | None, seed: int) -> None:
+    def __init__(self, estimator: Any, data: Any, solver: Any, oracle: Oracle | None, seed: int) -> None:
         self.path, self.solver, self.progress = estimator.checkpoint, solver, Progress()
         self.oracle: Any = oracle
         self._mark = ""

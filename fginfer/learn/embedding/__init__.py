@@ -1,0 +1,1 @@
+"""Learners of embeddings with many labels: EmbeddingClassifier and SkipGram."""
