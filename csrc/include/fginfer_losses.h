@@ -27,7 +27,10 @@ typedef enum fgi_loss_method {
 typedef enum fgi_loss_rest {
     FGI_REST_OMIT = 0, /* as if there were no such labels: a lower bound */
     FGI_REST_ZERO = 1, /* 0, as in the paper: no bound */
-    FGI_REST_LAST = 2  /* the lowest score found: an upper bound if the search was exact */
+    FGI_REST_LAST = 2, /* the lowest score found: an upper bound if the search was exact */
+    /* mean + variance / 2 of their scores, so that their exponentials have the right sum if the scores are normally
+     * distributed; from `total` and `square`, in O(d^2): no bound */
+    FGI_REST_MOMENTS = 3
 } fgi_loss_rest;
 /* What a value is, compared with the loss at all scores. */
 typedef enum fgi_loss_claim {
@@ -64,8 +67,10 @@ typedef struct fgi_loss_batch {
     const float *rows; /* labels x d */
     const float *x;    /* n x d */
     const int64_t *positive_begin;
-    const int32_t *positives;   /* ascending for each sample, at least one, and one label that is none */
-    const double *weights;      /* of the positives; NULL: 1 */
+    const int32_t *positives; /* ascending for each sample, one at least; and a label that is none, but for entropy */
+    const double *weights;    /* of the positives; NULL: 1 */
+    const float *total;       /* FGI_REST_MOMENTS: the sum of the rows (d), and of row row' (d x d) */
+    const float *square;
     const float *scores;        /* exact: n x labels; else NULL */
     fgi_search *const *indexes; /* search: one over the rows; decomposed: one for each block of columns; else NULL */
 } fgi_loss_batch;
@@ -80,8 +85,10 @@ void fgi_losses_free(fgi_losses *l);
 fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, int32_t *claims, fgi_error *err);
 /* The gradients of the last batch: n + 1 offsets, labels (the positives first) and values, without zeros. */
 int64_t fgi_losses_gradient(const fgi_losses *l, const int64_t **begin, const int32_t **labels, const float **values);
+/* And the gradient of every label that was not looked at, for each sample: 0 with FGI_REST_OMIT. */
+const double *fgi_losses_rest(const fgi_losses *l);
 int64_t fgi_losses_touched(const fgi_losses *l); /* scores computed since creation, besides those of the indexes */
-/* One step of gradient descent with the gradients of the last batch: x_gradient (n x d; NULL: not wanted) gets their
+/* One step of gradient descent with the gradients listed for the last batch: x_gradient (n x d; NULL: not wanted) gets their
  * products with the rows as they were, then rows -= step * gradient' x. changed gets the rows' labels, ascending (as
  * many as there are gradient entries at most); returns how many. */
 int64_t fgi_losses_step(

@@ -21,6 +21,7 @@ static void scratch_clear(fgi_search_scratch *w) {
     free(w->key);
     free(w->heap);
     free(w->visited);
+    free(w->sieve);
     for (int q = 0; q < FGI_SEARCH_GROUP; q++) fgi_top_free(&w->top[q]);
     memset(w, 0, sizeof *w);
 }
@@ -40,9 +41,10 @@ int fgi_search_scratch_fit(fgi_search *s) {
             w->key = fgi_alloc(s->clusters, sizeof *w->key);
             w->heap = fgi_alloc(s->clusters, sizeof *w->heap);
             w->visited = fgi_alloc(s->clusters, 1);
+            w->sieve = fgi_alloc(FGI_SEARCH_GROUP * FGI_SEARCH_SIEVE, sizeof *w->sieve);
         }
         for (int q = 1; q < 4; q++) w->centre[q] = w->centre[0] + (int64_t)q * s->clusters;
-        if (!w->x || !w->centre[0] || !w->bound || !w->key || !w->heap || !w->visited) return 0;
+        if (!w->x || !w->centre[0] || !w->bound || !w->key || !w->heap || !w->visited || !w->sieve) return 0;
     }
     return 1;
 }

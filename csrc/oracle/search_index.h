@@ -18,7 +18,10 @@ typedef struct fgi_cell {
     double along_sum, away_sum;
 } fgi_cell;
 
-enum { FGI_SEARCH_GROUP = 16 }; /* queries that share a dense scan: a cluster's rows are read from memory once */
+enum {
+    FGI_SEARCH_GROUP = 16, /* queries that share a dense scan: a cluster's rows are read from memory once */
+    FGI_SEARCH_SIEVE = 64  /* words of a query's sieve, see search_query.c */
+};
 
 /* Working memory of one thread. */
 typedef struct fgi_search_scratch {
@@ -29,6 +32,7 @@ typedef struct fgi_search_scratch {
     int32_t *heap;      /* clusters by descending key */
     uint8_t *visited;
     fgi_top top[FGI_SEARCH_GROUP];
+    uint64_t *sieve; /* a group's */
     int64_t touched;
 } fgi_search_scratch;
 

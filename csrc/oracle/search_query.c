@@ -20,6 +20,8 @@ typedef struct one_query {
     int32_t n_excluded;
     const int32_t *excluded;
     int32_t want;
+    uint64_t
+        *sieve; /* bits of the labels with a message or an exclusion, by their lowest digits; few others hit them */
 } one_query;
 
 typedef struct batch {
@@ -50,6 +52,10 @@ static int listed(const int32_t *labels, int32_t n, int32_t label) {
 /* Labels with a message or an exclusion are not taken on the way: the former have been offered before. */
 static void offer(const one_query *o, fgi_top *top, double value, int32_t label) {
     if (value < top->floor) return;
+    if (!(o->sieve[label / 64 % FGI_SEARCH_SIEVE] >> label % 64 & 1)) {
+        fgi_top_insert(top, value, label);
+        return;
+    }
     if (o->message->n && listed(o->message->labels, o->message->n, label)) return;
     if (o->n_excluded && listed(o->excluded, o->n_excluded, label)) return;
     fgi_top_insert(top, value, label);
@@ -204,6 +210,8 @@ static void answer(const batch *b, int64_t i, fgi_top *top, int proven) {
     if (b->proven) b->proven[i] = (uint8_t)proven;
 }
 
+static void mark(uint64_t *sieve, int32_t label) { sieve[label / 64 % FGI_SEARCH_SIEVE] |= (uint64_t)1 << label % 64; }
+
 static one_query load(const batch *b, int64_t i, fgi_search_scratch *w, int place, fgi_message *message) {
     const fgi_search *s = b->s;
     const fgi_search_query *q = b->q;
@@ -220,6 +228,10 @@ static one_query load(const batch *b, int64_t i, fgi_search_scratch *w, int plac
         o.n_excluded = (int32_t)(q->excluded_begin[i + 1] - q->excluded_begin[i]);
         o.excluded = q->excluded_labels + q->excluded_begin[i];
     }
+    o.sieve = w->sieve + place * FGI_SEARCH_SIEVE;
+    memset(o.sieve, 0, FGI_SEARCH_SIEVE * sizeof *o.sieve);
+    for (int32_t k = 0; k < message->n; k++) mark(o.sieve, message->labels[k]);
+    for (int32_t k = 0; k < o.n_excluded; k++) mark(o.sieve, o.excluded[k]);
     return o;
 }
 

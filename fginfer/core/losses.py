@@ -19,7 +19,12 @@ METHODS = {
     "search": lib.FGI_LOSS_SEARCH,
     "decomposed": lib.FGI_LOSS_DECOMPOSED,
 }
-RESTS = {"omit": lib.FGI_REST_OMIT, "zero": lib.FGI_REST_ZERO, "last": lib.FGI_REST_LAST}
+RESTS = {
+    "omit": lib.FGI_REST_OMIT,
+    "zero": lib.FGI_REST_ZERO,
+    "last": lib.FGI_REST_LAST,
+    "moments": lib.FGI_REST_MOMENTS,
+}
 CLAIMS = {
     lib.FGI_VALUE_EXACT: "exact",
     lib.FGI_VALUE_UPPER: "upper bound",
@@ -68,14 +73,16 @@ class Batch:
         weights: NDArray[np.float64] | None,
         scores: Floats | None,
         indexes: Sequence[SearchHandle],
+        moments: tuple[Floats, Floats] | None = None,
     ) -> None:
         self.struct = ffi.new("fgi_loss_batch *")
         handles = ffi.new("fgi_search *[]", [index.pointer for index in indexes])
-        self.keep = (rows, x, begin, positives, weights, scores, indexes, handles)
+        self.keep = (rows, x, begin, positives, weights, scores, indexes, handles, moments)
         b = self.struct
         b.n, b.labels, b.d = len(x), len(rows), rows.shape[1]
         b.rows, b.x, b.scores = pointer(rows), pointer(x), pointer(scores)
         b.positive_begin, b.positives, b.weights = pointer(begin), pointer(positives), pointer(weights)
+        b.total, b.square = (pointer(m) for m in moments or (None, None))
         b.indexes = handles if indexes else ffi.NULL
 
 
@@ -109,6 +116,10 @@ class LossHandle:
             borrowed(self._handle, labels[0], n, np.int32).copy(),
             borrowed(self._handle, values[0], n, np.float32).copy(),
         )
+
+    def rest(self) -> NDArray[np.float64]:
+        """The gradient of every label that was not looked at, one number a sample."""
+        return borrowed(self._handle, lib.fgi_losses_rest(self._handle), self._n, np.float64).copy()
 
     def touched(self) -> int:
         return int(lib.fgi_losses_touched(self._handle))

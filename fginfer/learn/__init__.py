@@ -17,6 +17,7 @@ except ImportError as error:  # say what to do, and keep the cause
 from fginfer.learn.crf import ChainCRF, CrfPath, GraphCRF, HierarchicalCRF, crf_path
 from fginfer.learn.data.examples import Choices, Example
 from fginfer.learn.embedding.classifier import EmbeddingClassifier
+from fginfer.learn.embedding.skipgram import SkipGram
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.kernel import KernelStructuredSVM
 from fginfer.learn.learner import Learner
@@ -37,6 +38,7 @@ __all__ = [
     "MapOracle",
     "MatchingOracle",
     "Oracle",
+    "SkipGram",
     "StructuredSVM",
     "crf_path",
 ]

@@ -39,12 +39,14 @@ NAMES = ("cross-entropy", "margin", "triplet", "nca")
 @dataclass(frozen=True)
 class Evaluation:
     """A batch: values; what each of them is ("exact", "upper bound", "lower bound" or "neither" of the loss at all
-    scores); the gradient with respect to the scores, (samples, labels); and how many inner products it took."""
+    scores); the gradient with respect to the scores, (samples, labels); how many inner products it took; and the
+    gradient of each label that was not looked at, where `rest` gives these a score."""
 
     values: NDArray[np.float64]
     claims: list[str]
     gradient: sp.csr_matrix
     touched: int
+    rest: NDArray[np.float64]
 
 
 def loss_of_scores(
@@ -102,7 +104,8 @@ class EmbeddingLoss:
     probes : clusters that a search visits; None searches exactly (and falls back to scans where that does not pay).
     clusters : of every index; None takes as many as `queries` allows: rows / clusters <= queries, clusters <= queries.
     rest : what labels stand for that were not looked at: "omit" (nothing: a lower bound), "zero" (score 0, as in the
-        paper), "last" (the lowest score found: an upper bound if the search is exact).
+        paper), "last" (the lowest score found: an upper bound if the search is exact), "moments" (one with which their
+        exponentials add up as those of normally distributed scores would: mean + variance / 2).
     blocks, rounds : of Algorithm 11. threshold : gradients of a block above it get messages; None is 0, and 1e-4 for
         cross-entropy. keep : besides, so many labels with the largest sums of block scores are scored exactly; None is
         half of `queries`. finish : "union", the loss at the exact scores of all these labels, or "blocks", the mean of
@@ -162,6 +165,8 @@ class EmbeddingLoss:
                 clusters = max(1, min(self.queries, -(-len(rows) // self.queries)))
             pieces = [self._table[:, a:b] for a, b in zip(self._cuts[:-1], self._cuts[1:], strict=True)]
             self.indexes = [SearchIndex(p, clusters=clusters, n_jobs=n_jobs, seed=seed) for p in pieces]
+        self._rest, self._changed = rest, 0
+        self._moments: tuple[Floats, Floats] | None = None
         self._batch: Batch | None = None
         self._x: Floats | None = None
 
@@ -175,8 +180,17 @@ class EmbeddingLoss:
         given = np.hstack([x, np.ones((len(x), 1), np.float32)]) if self.loss == "nca" else x
         scores = given @ self._table.T if self.method == "exact" else None
         handles = [index.handle for index in self.indexes]
-        self._batch = Batch(self._table, given, begin, positives, weights, scores, handles)
+        self._batch = Batch(self._table, given, begin, positives, weights, scores, handles, self._row_moments())
         return self._handle.run(self._batch)
+
+    def _row_moments(self) -> tuple[Floats, Floats] | None:
+        """Sums of the rows and of their products, made anew when a tenth of the rows has changed."""
+        if self._rest != "moments":
+            return None
+        if self._moments is None or self._changed > len(self.rows) / 10:
+            self._moments = (self._table.sum(0, dtype=np.float64).astype(np.float32), self._table.T @ self._table)
+            self._changed = 0
+        return self._moments
 
     def evaluate(self, x: ArrayLike, positives: Sequence[Any], weights: Sequence[Any] | None = None) -> Evaluation:
         """Values and gradients of samples x, (samples, columns), each with a list of positive labels."""
@@ -184,12 +198,16 @@ class EmbeddingLoss:
         begin, flat, q = flat_positives(positives, len(given), len(self.rows), weights)
         before = self.touched
         values, claims = self.values(given, begin, flat, q)
-        return Evaluation(values, [CLAIMS[int(c)] for c in claims], self.gradient(), self.touched - before)
+        return Evaluation(values, [CLAIMS[int(c)] for c in claims], self.gradient(), self.touched - before, self.rest())
 
     def gradient(self) -> sp.csr_matrix:
         """Of the last evaluation, with respect to the scores."""
         begin, labels, values = self._handle.gradient()
         return sp.csr_matrix((values, labels, begin), shape=(len(begin) - 1, len(self.rows)))
+
+    def rest(self) -> NDArray[np.float64]:
+        """Of the last evaluation: the gradient of each label that was not looked at, one number a sample."""
+        return self._handle.rest()
 
     @property
     def touched(self) -> int:
@@ -199,8 +217,8 @@ class EmbeddingLoss:
     # ---- steps
 
     def step(self, size: float, x_gradient: bool = False) -> tuple[NDArray[np.int32], Floats | None]:
-        """rows -= size * the gradient of the last evaluation, summed over its samples, and the indexes follow. The
-        labels that changed, and, when asked, the gradients of the samples' losses with respect to x."""
+        """rows -= size * the gradient of the last evaluation, summed over its samples (labels looked at only), and the
+        indexes follow. The labels that changed, and, when asked, the gradients with respect to x."""
         if self._batch is None or self._x is None:
             raise SettingsError("there is nothing evaluated yet")
         if self.loss == "nca":
@@ -229,6 +247,7 @@ class EmbeddingLoss:
         self._reindex(which)
 
     def _reindex(self, labels: NDArray[np.int32]) -> None:
+        self._changed += len(labels)
         for index, a, b in zip(self.indexes, self._cuts[:-1], self._cuts[1:], strict=bool(self.indexes)):
             index.handle.refresh(labels, self._table[:, a:b])
 

@@ -152,7 +152,7 @@ static double mean_of_blocks(task *t) {
     fgi_loss_scratch *w = t->w;
     fgi_scored *s = &w->scored;
     const int64_t chosen = s->n;
-    double value = 0;
+    double value = 0, rest = 0;
     double *total = fgi_calloc(chosen + w->n_found, sizeof *total);
     if (!total || !fgi_scored_reserve(&w->block, chosen + w->n_found)) {
         free(total);
@@ -163,6 +163,7 @@ static double mean_of_blocks(task *t) {
         if (w->state[w->found[k]] == FOUND) w->sum[w->found[k]] = (float)next++; /* exact: fewer than 2^24 */
     for (int32_t j = 0; j < t->blocks; j++) {
         value += block_loss(t, j) / t->blocks;
+        rest += w->block.rest_g / t->blocks;
         for (int64_t k = 0; k < w->block.n; k++)
             total[k < chosen ? k : (int64_t)w->sum[w->block.labels[k]]] += w->block.g[k] / t->blocks;
     }
@@ -170,6 +171,7 @@ static double mean_of_blocks(task *t) {
     for (int64_t k = 0; !w->failed && k < w->n_found; k++)
         if (w->state[w->found[k]] == FOUND) fgi_scored_add(s, w->found[k], 0);
     for (int64_t k = 0; !w->failed && k < s->n; k++) s->g[k] = total[k];
+    s->rest_g = rest;
     free(total);
     return value;
 }
@@ -199,8 +201,7 @@ fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int6
             fgi_scored *s = &w->scored;
             double last = INFINITY;
             for (int64_t k = positives; k < s->n; k++) last = s->z[k] < last ? s->z[k] : last;
-            s->n_rest = l->s.rest == FGI_REST_OMIT ? 0 : b->labels - s->n;
-            s->rest = l->s.rest == FGI_REST_LAST && last < INFINITY ? last : 0;
+            fgi_scored_rest(l, b, i, last, w);
             a.value = fgi_loss_evaluate(l->s.loss, l->s.mu, s);
         } else {
             a.value = mean_of_blocks(&t);

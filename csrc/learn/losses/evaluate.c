@@ -37,6 +37,7 @@ static double entropy(fgi_scored *s) {
     for (int64_t k = 0; k < s->n_positives; k++) total += s->weight[k];
     const double log_sum = top + log(sum);
     for (int64_t k = 0; k < s->n; k++) s->g[k] *= total / sum;
+    if (s->n_rest) s->rest_g = total * exp(s->rest - top) / sum;
     for (int64_t k = 0; k < s->n_positives; k++) {
         s->g[k] -= s->weight[k];
         value += s->weight[k] * (log_sum - s->z[k]);
@@ -64,6 +65,7 @@ static double triplet(fgi_scored *s) {
         if (!(over > 0)) continue;
         value += s->weight[k] * over * (double)s->n_rest;
         s->g[k] -= s->weight[k] * (double)s->n_rest;
+        s->rest_g += s->weight[k];
     }
     return value;
 }
@@ -176,11 +178,15 @@ static double margin(fgi_scored *s, double mu) {
         value += alpha * (s->z[k] + 1) - 0.5 * mu * alpha * alpha;
     }
     const double rest = (s->rest + 1) / mu - t;
-    if (s->n_rest && rest > 0) value += (double)s->n_rest * (rest * (s->rest + 1) - 0.5 * mu * rest * rest);
+    if (s->n_rest && rest > 0) {
+        value += (double)s->n_rest * (rest * (s->rest + 1) - 0.5 * mu * rest * rest);
+        s->rest_g = rest;
+    }
     return value;
 }
 
 double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *s) {
+    s->rest_g = 0;
     if (loss == FGI_LOSS_MARGIN) return margin(s, mu);
     return loss == FGI_LOSS_TRIPLET ? triplet(s) : entropy(s);
 }

@@ -44,6 +44,7 @@ void fgi_losses_free(fgi_losses *l) {
     free(l->owner);
     free(l->at);
     free(l->size);
+    free(l->rest);
     free(l->found_labels);
     free(l->found_values);
     free(l->proven);
@@ -59,7 +60,7 @@ static fgi_rc check_settings(const fgi_loss_settings *s, fgi_error *err) {
         : !(s->mu > 0) || !isfinite(s->mu)                        ? "mu must be positive"
         : s->want < 1                                             ? "want must be at least 1"
         : s->probes < 0                                           ? "probes must not be negative"
-        : s->rest < 0 || s->rest > FGI_REST_LAST                  ? "there is no such rest"
+        : s->rest < 0 || s->rest > FGI_REST_MOMENTS               ? "there is no such rest"
         : s->blocks < 1                                           ? "blocks must be at least 1"
         : s->rounds < 1                                           ? "rounds must be at least 1"
         : s->keep < 0                                             ? "keep must not be negative"
@@ -103,7 +104,8 @@ static int reserve(fgi_losses *l, const fgi_loss_batch *b, int64_t searches) {
     if (b->n >= l->n_capacity) {
         l->n_capacity = 0;
         ok = renew(&l->begin, b->n + 1, sizeof *l->begin) && renew(&l->owner, b->n, sizeof *l->owner) &&
-            renew(&l->at, b->n, sizeof *l->at) && renew(&l->size, b->n, sizeof *l->size);
+            renew(&l->at, b->n, sizeof *l->at) && renew(&l->size, b->n, sizeof *l->size) &&
+            renew(&l->rest, b->n, sizeof *l->rest);
         if (ok) l->n_capacity = b->n + 1;
     }
     if (ok && b->n * searches * l->s.want > l->found_capacity) {
@@ -233,6 +235,33 @@ static int settled(const fgi_losses *l, const fgi_scored *s, double last) {
     return weakest < INFINITY && last <= weakest; /* a negative at least as good was projected to 0 */
 }
 
+/* Mean and variance of the scores not listed, from the moments of all. */
+static double by_moments(const fgi_loss_batch *b, int64_t i, const fgi_scored *s) {
+    const float *x = b->x + i * b->d;
+    double sum = 0, squares = 0;
+    for (int32_t a = 0; a < b->d; a++) {
+        double along = 0;
+        for (int32_t c = 0; c < b->d; c++) along += (double)b->square[(int64_t)a * b->d + c] * x[c];
+        squares += along * x[a];
+        sum += (double)b->total[a] * x[a];
+    }
+    for (int64_t k = 0; k < s->n; k++) {
+        sum -= s->z[k];
+        squares -= s->z[k] * s->z[k];
+    }
+    const double n = (double)(b->labels - s->n), mean = sum / n, variance = squares / n - mean * mean;
+    return mean + (variance > 0 ? variance / 2 : 0);
+}
+
+void fgi_scored_rest(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, double last, fgi_loss_scratch *w) {
+    fgi_scored *s = &w->scored;
+    s->n_rest = l->s.rest == FGI_REST_OMIT ? 0 : b->labels - s->n;
+    s->rest = 0;
+    if (!s->n_rest) return;
+    if (l->s.rest == FGI_REST_LAST && last < INFINITY) s->rest = last;
+    if (l->s.rest == FGI_REST_MOMENTS) s->rest = by_moments(b, i, s);
+}
+
 static fgi_loss_answer searched(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
     fgi_scored *s = &w->scored;
     const int32_t want = l->s.want, *labels = l->found_labels + i * want;
@@ -247,10 +276,7 @@ static fgi_loss_answer searched(fgi_losses *l, const fgi_loss_batch *b, int64_t 
         if (values[k] < last) last = values[k];
     }
     const int64_t left = b->labels - s->n;
-    if (l->s.rest != FGI_REST_OMIT) {
-        s->n_rest = left;
-        s->rest = l->s.rest == FGI_REST_ZERO ? 0 : last;
-    }
+    fgi_scored_rest(l, b, i, last, w);
     fgi_loss_answer a = {fgi_loss_evaluate(l->s.loss, l->s.mu, s), FGI_VALUE_NEITHER};
     if (left == 0) a.claim = FGI_VALUE_EXACT;
     else if (l->s.rest == FGI_REST_OMIT)
@@ -308,6 +334,7 @@ static void work(void *context, int64_t begin, int64_t end, int worker) {
         else a = fgi_loss_decomposed(l, r->b, i, w);
         r->values[i] = a.value;
         r->claims[i] = a.claim;
+        l->rest[i] = w->scored.rest_g;
         keep_gradient(l, i, worker);
     }
 }
@@ -392,9 +419,11 @@ static fgi_rc check_batch(const fgi_losses *l, const fgi_loss_batch *b, fgi_erro
     if (l->s.method != FGI_LOSS_EXACT && l->s.want > b->labels)
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "%d labels are wanted of %lld", (int)l->s.want, (long long)b->labels);
+    if (l->s.rest == FGI_REST_MOMENTS && (!b->total || !b->square))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the moments of the rows are missing");
     for (int64_t i = 0; i < b->n; i++) {
         const int64_t begin = b->positive_begin[i], end = b->positive_begin[i + 1];
-        if (end <= begin || end - begin >= b->labels)
+        if (end <= begin || end - begin > b->labels - (l->s.loss != FGI_LOSS_ENTROPY))
             return fgi_fail(err, FGI_BAD_MODEL, i, "sample %lld needs a positive and a negative label", (long long)i);
         for (int64_t k = begin; k < end; k++)
             if (b->positives[k] < 0 || b->positives[k] >= b->labels ||
@@ -434,6 +463,8 @@ int64_t fgi_losses_gradient(const fgi_losses *l, const int64_t **begin, const in
     *values = l->values;
     return l->n ? l->begin[l->n] : 0;
 }
+
+const double *fgi_losses_rest(const fgi_losses *l) { return l->rest; }
 
 int64_t fgi_losses_touched(const fgi_losses *l) { return l->touched; }
 

@@ -15,7 +15,8 @@ typedef struct fgi_scored {
     double *weight; /* of the positives */
     double rest;    /* the score of `n_rest` labels that are not listed, all of them negative */
     int64_t n_rest;
-    double *work; /* 2 x capacity */
+    double rest_g; /* and the gradient of each of them */
+    double *work;  /* 2 x capacity */
 } fgi_scored;
 
 int fgi_scored_reserve(fgi_scored *s, int64_t n); /* keeps what is there; 0: out of memory */
@@ -61,6 +62,7 @@ struct fgi_losses {
     int64_t n, n_capacity, entries, entries_capacity;
     int32_t *owner; /* per sample: the thread, and where in its gradients */
     int64_t *at, *size;
+    double *rest; /* gradients of labels that are not listed */
     /* searches */
     int32_t *found_labels;
     double *found_values;
@@ -84,6 +86,8 @@ typedef struct fgi_loss_answer {
     int32_t claim;
 } fgi_loss_answer;
 void fgi_scored_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
+/* The score that stands for all labels not in w->scored; `last`: the lowest found. */
+void fgi_scored_rest(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, double last, fgi_loss_scratch *w);
 int fgi_is_positive(const fgi_loss_batch *b, int64_t i, int32_t label);
 fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
 

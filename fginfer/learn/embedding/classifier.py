@@ -55,8 +55,8 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     After `fit`: ``rows_`` (labels, width), ``hidden_`` (features, hidden) or None, ``classes_``, ``objective_``,
     ``status_`` (iteration_limit, time_limit, stopped, interrupted), ``trace_``, ``n_iter_``; ``threshold_`` of
-    multilabel models: the score above which a label is predicted, set so that training samples get as many labels
-    as they have.
+    multilabel models: labels are predicted whose score, less the best score, is not below it; set so that training
+    samples get as many labels as they have.
     """
 
     run_settings = (
@@ -229,13 +229,13 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Samples(X, begin, labels.astype(np.int32), len(self.classes_))
 
     def _threshold(self, solver: EmbeddingSgd) -> float:
-        """The score above which measured training samples have as many labels as they should."""
+        """The relative score from which measured training samples have as many labels as they should."""
         which = solver._subset
         wanted = int((solver.data.begin[which + 1] - solver.data.begin[which]).sum())
         best = np.full(0, -np.inf, np.float32)
         for at in range(0, len(which), max(1, CHUNK // len(self.rows_))):
             part = which[at : at + max(1, CHUNK // len(self.rows_))]
-            scores = np.concatenate([best, self._scores(solver.inputs(part)[1]).ravel()])
+            scores = np.concatenate([best, self._relative(solver.inputs(part)[1]).ravel()])
             best = np.partition(scores, -min(wanted, len(scores)))[-min(wanted, len(scores)) :]
         return float(best.min())
 
@@ -251,6 +251,12 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return x @ self.rows_.T
         products: Floats = 2 * (x @ self.rows_.T) - np.square(self.rows_).sum(1) - np.square(x).sum(1, keepdims=True)
         return products
+
+    def _relative(self, x: Floats) -> Floats:
+        """Scores less the best of the row: the losses do not see a shift of all scores, nor may a threshold."""
+        scores = self._scores(x)
+        out: Floats = scores - scores.max(1, keepdims=True)
+        return out
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Scores, (rows, labels); for two classes the difference."""
@@ -275,12 +281,12 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[found.labels], found.values
 
     def predict(self, X: Any) -> Any:
-        """Labels; multilabel: in the form of the training labels, those that score above ``threshold_``."""
+        """Labels; multilabel: in the form of the training labels, the best, and those within ``threshold_`` of it."""
         if self.task == "multiclass":
             return self.top(X, 1)[0][:, 0]
         x, parts = self.embed(X), []
         for at in range(0, len(x), max(1, CHUNK // len(self.rows_))):
-            scores = self._scores(x[at : at + max(1, CHUNK // len(self.rows_))])
+            scores = self._relative(x[at : at + max(1, CHUNK // len(self.rows_))])
             parts.append(sp.csr_matrix(scores >= (self.threshold_ or 0.0)))
         on = sp.vstack(parts).tocsr() if parts else sp.csr_matrix((0, len(self.classes_)))
         if self.label_lists_:
