@@ -88,9 +88,9 @@ int64_t fgi_losses_gradient(const fgi_losses *l, const int64_t **begin, const in
 /* And the gradient of every label that was not looked at, for each sample: 0 with FGI_REST_OMIT. */
 const double *fgi_losses_rest(const fgi_losses *l);
 int64_t fgi_losses_touched(const fgi_losses *l); /* scores computed since creation, besides those of the indexes */
-/* One step of gradient descent with the gradients listed for the last batch: x_gradient (n x d; NULL: not wanted) gets their
- * products with the rows as they were, then rows -= step * gradient' x. changed gets the rows' labels, ascending (as
- * many as there are gradient entries at most); returns how many. */
+/* One step of gradient descent with the gradients listed for the last batch: x_gradient (n x d; NULL: not wanted) gets
+ * their products with the rows as they were, then rows -= step * gradient' x. changed gets the rows' labels, ascending
+ * (as many as there are gradient entries at most); returns how many. */
 int64_t fgi_losses_step(
     fgi_losses *l, const fgi_loss_batch *b, float *rows, double step, float *x_gradient, int32_t *changed);
 
