@@ -72,9 +72,10 @@ static double cutoff(const fgi_solver *s, const fgi_problem *p) {
     return best + tolerance - error;
 }
 
-/* A part of the search space is done with: no labeling in it is above `bound`, which includes rounding. */
-static void leave(fgi_solver *s, double bound) {
+/* A part of the node is done with: no labeling in it is above `bound`, up to the node's error. */
+static void leave(fgi_solver *s, const fgi_problem *p, double bound) {
     branch *b = s->state;
+    bound += fgi_problem_error(p) + 0x1p-52 * fabs(bound);
     const double best = fgi_solver_best(s);
     if (counts_in_steps(s) && bound < fgi_lattice_least(&b->lattice, best)) {
         const double off = b->lattice.error > 0 ? 2 * b->lattice.error + 0x1p-52 * fabs(best) : 0;
@@ -113,7 +114,7 @@ static void close_top(fgi_solver *s) {
     const branch *b = s->state;
     const fgi_problem *p = b->stack[b->depth - 1].problem;
     const double bound = fgi_larger(p->bound, p->removed); /* labels that went in the update that closed it, too */
-    if (bound > -INFINITY) leave(s, bound + fgi_problem_error(p));
+    if (bound > -INFINITY) leave(s, p, bound);
     pop(s);
 }
 
@@ -214,6 +215,8 @@ static fgi_rc split(fgi_solver *s) {
     if (var < 0) { /* one labeling left */
         offer(s, p);
         fgi_solver_consider(s, b->current); /* itself, whatever ascent has made of it */
+        double score, above;                /* two labelings may have one score, and differ in what was rounded off */
+        if (!fgi_model_score_above(s->model, b->current, &score, &above, NULL)) b->left = fgi_larger(b->left, above);
         pop(s);
         return FGI_OK;
     }
@@ -270,7 +273,7 @@ static fgi_rc step(fgi_solver *s) {
             close_top(s);
             return FGI_OK;
         }
-        if (p->removed > -INFINITY) leave(s, p->removed + fgi_problem_error(p));
+        if (p->removed > -INFINITY) leave(s, p, p->removed);
         p->removed = -INFINITY;
         b->work += p->work;
         p->work = 0;

@@ -38,13 +38,24 @@ static int divide_all(divisor *d, const double *v, int64_t n, double weight) {
     return d->step >= 0;
 }
 
+/* What the product is off by. */
+static double product_error(double a, double b) { return fabs(fma(a, b, -(a * b))); }
+
+/* How far the cost of a score is from a whole number of steps, all rounding included. */
+static double off_step(double step, double best, double score, double weight) {
+    const double difference = best - score, back = best - difference;
+    const double lost = (best - (difference + back)) + (back - score); /* exactly what the difference lacks */
+    const double cost = weight * difference, steps = rint(cost / step);
+    return fabs(fma(-step, steps, cost)) + weight * fabs(lost) + product_error(weight, difference) +
+        product_error(weight, best) + product_error(weight, score);
+}
+
 /* The largest distance of a cost from a whole number of steps. */
 static double deviation(double step, const double *v, int64_t n, double weight) {
     const double best = maximum(v, n);
     double most = 0;
     for (int64_t k = 0; k < n; k++)
-        if (v[k] > -INFINITY)
-            most = fgi_larger(most, fabs(weight * (best - v[k]) - step * rint(weight * (best - v[k]) / step)));
+        if (v[k] > -INFINITY) most = fgi_larger(most, off_step(step, best, v[k], weight));
     return most;
 }
 

@@ -193,6 +193,23 @@ def test_bounds_are_above_optima_that_cancel(method: str) -> None:
         check(graph, solve(graph, method, max_iterations=30, gap=0), exact_optimum(graph))
 
 
+@pytest.mark.parametrize("method", ["auto", "bnb"])
+def test_what_a_rounded_score_hides(method: str) -> None:
+    """Penalties that every labeling pays: the optimum is not a double, and its nearest one is no bound."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([2] * 4)
+        for scope in ([0], [1], [0, 1], [1, 2], [2, 3], [0, 1, 3], [1, 3]):
+            shape = graph.cards[scope].tolist()
+            graph.add_factor(scope, np.where(rng.random(shape) < 0.5, -(10.0 ** (seed % 30)), rng.normal(size=shape)))
+        best = exact_optimum(graph)
+        assert best is not None
+        check(graph, solve(graph, method, gap=0), best)
+        at_it = solve(graph, method, gap=0, cutoff=float(best))
+        assert at_it.bound is not None
+        assert at_it.bound >= best
+
+
 def test_sums_that_could_overflow_are_refused() -> None:
     graph = FactorGraph([2, 2, 2])
     graph.add_factor([0, 1], np.full((2, 2), -1e308))
