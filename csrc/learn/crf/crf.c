@@ -127,15 +127,37 @@ static void add_token(const job *j, int64_t t, double x, const int32_t *columns,
     else c->kernels->axpy(width, x, own, out);
 }
 
+/* The hot loop of most gradients: a few columns of one feature, over its entries from i on. */
+static void add_columns(const job *j, int64_t i, int64_t end, const int32_t *columns, int64_t n, double *out) {
+    const fgi_crf *c = j->c;
+    const int64_t width = c->columns;
+    const double *cells = c->span_cells - j->from * width, *value = c->column_value;
+    const int32_t *token = c->column_token;
+    while (end > i && token[end - 1] >= j->to) end--;
+    for (int64_t k = 0; k < n; k++) {
+        const double *column = cells + columns[k];
+        double sum = 0;
+        if (value)
+            for (int64_t e = i; e < end; e++) sum += value[e] * column[token[e] * width];
+        else
+            for (int64_t e = i; e < end; e++) sum += column[token[e] * width];
+        out[k] += sum;
+    }
+}
+
 /* out[i] += sum over the feature's tokens in the span, for its columns (NULL: all). */
 static void add_feature(const job *j, int64_t f, const int32_t *columns, int64_t n, double *out, double *row) {
     const fgi_crf *c = j->c;
     int64_t i = c->column_begin[f];
     const int64_t end = c->column_begin[f + 1];
-    while (i < end && c->column_token[i] < j->from) i++;
+    if (j->from > 0) i = crf_first_entry(c, i, end, j->from);
     if (i == end || c->column_token[i] >= j->to) return;
     const int picked = columns && (3 * n > c->columns || c->cell); /* all columns, then those that are wanted */
     if (picked) memset(row, 0, (size_t)c->columns * sizeof(double));
+    if (columns && !picked && !j->square) {
+        add_columns(j, i, end, columns, n, out);
+        return;
+    }
     for (; i < end && c->column_token[i] < j->to; i++)
         add_token(j, c->column_token[i], c->column_value ? c->column_value[i] : 1.0, picked ? NULL : columns, n,
             picked ? row : out);

@@ -107,6 +107,9 @@ void crf_fill_scores(const fgi_crf *c, const double *w, int64_t first, int64_t l
 /* The score of a pair of labels on an edge. */
 double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a, int64_t b);
 
+/* The first of a feature's entries lo .. hi that is of this token or a later one. */
+int64_t crf_first_entry(const fgi_crf *c, int64_t lo, int64_t hi, int64_t token);
+
 /* learn/crf/sums.c: one example's sums. cells and messages are its own. */
 void crf_load_tables(fgi_crf *c, const double *w);
 /* table[pair] += x for the true pairs of example i; all of them, weighted, into pair_truth. */

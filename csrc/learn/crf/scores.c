@@ -36,10 +36,10 @@ static void by_rows(const fgi_crf *c, const double *w, int64_t first, int64_t la
     }
 }
 
-static int64_t first_from(const int32_t *list, int64_t lo, int64_t hi, int64_t token) {
+int64_t crf_first_entry(const fgi_crf *c, int64_t lo, int64_t hi, int64_t token) {
     while (lo < hi) {
         const int64_t mid = (lo + hi) / 2;
-        if (list[mid] < token) lo = mid + 1;
+        if (c->column_token[mid] < token) lo = mid + 1;
         else hi = mid;
     }
     return lo;
@@ -47,12 +47,22 @@ static int64_t first_from(const int32_t *list, int64_t lo, int64_t hi, int64_t t
 
 static void by_features(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
     const crf_pattern *p = &c->support;
+    const int64_t width = c->columns;
+    const int32_t *token = c->column_token;
+    cells -= first * width;
     for (int64_t k = 0; k < p->n_features; k++) {
-        const int64_t end = c->column_begin[p->features[k] + 1];
-        for (int64_t i = first_from(c->column_token, c->column_begin[p->features[k]], end, first);
-             i < end && c->column_token[i] < last; i++)
-            add_feature(c, p, k, w, c->column_value ? c->column_value[i] : 1.0,
-                cells + (c->column_token[i] - first) * c->columns);
+        const int64_t end = c->column_begin[p->features[k] + 1], b = p->begin[k], n = p->begin[k + 1] - b;
+        int64_t i = crf_first_entry(c, c->column_begin[p->features[k]], end, first);
+        const double *row = w + p->features[k] * width;
+        if (2 * n > width || c->column_value) {
+            for (; i < end && token[i] < last; i++)
+                add_feature(c, p, k, w, c->column_value ? c->column_value[i] : 1.0, cells + token[i] * width);
+            continue;
+        }
+        for (; i < end && token[i] < last; i++) {
+            double *own = cells + token[i] * width;
+            for (int64_t a = b; a < b + n; a++) own[p->columns[a]] += row[p->columns[a]];
+        }
     }
 }
 
