@@ -1,4 +1,4 @@
-"""How the work of GDMM grows with the number of labels K, on two generators (tables of K x K entries: 4e3 ... 1.7e7).
+"""How the work of GDMM grows with the number of labels K, on several generators, the unfavourable ones included.
 
     python bench/growth.py [--most 4096] [--iterations 100] [--seeds 1]
 
@@ -8,6 +8,12 @@ matching   graph matching on a random geometric graph with K nodes: the variable
 alignment  a hexagonal template of 19 points is to be found among K points in a square of area K, where it is, displaced
            a little; score of a pair -min(| |a-b| - d_ij |, t), one table for each of the template's distances; the
            unary score is minus the difference of two noisy descriptors.
+
+crowded    a template in a *fixed* unit square: the more labels, the more of them fit nearly as well, so active sets and
+           walks grow with K: what limits it is the number of near ties, not the sorted access
+flow       bench/gdmm_models.py's displacement field on a grid, two shared tables: near ties between neighbouring moves
+complete   random scores on every pair of six variables, tables of their own: the relaxation is loose, active sets and
+           messages grow with the iterations, and no order of the entries tells much about the best state
 
 Algorithm 8 with sparse messages is asked for (left to itself, gdmm reads small tables whole). For every K: entries
 touched per oracle call (walks, bounds, sorts and the certificate's calls all counted) and CPU seconds per iteration,
@@ -20,6 +26,7 @@ import argparse
 import time
 
 import numpy as np
+from gdmm_models import complete, flow
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial import cKDTree
@@ -80,9 +87,26 @@ def alignment(k: int, seed: int = 0, noise: float = 0.1) -> fginfer.FactorGraph:
     return fginfer.FactorGraph.from_arrays([k] * len(template), unary, every, table_ids, tables)
 
 
+def crowded(k: int, seed: int = 0) -> fginfer.FactorGraph:
+    """alignment in a unit square, whatever the number of labels."""
+    rng = np.random.default_rng([seed, k])
+    template = rng.random((12, 2)) / 2
+    labels = rng.random((k, 2))
+    places = rng.choice(k, len(template), replace=False)
+    labels[places] = template + 0.25 + rng.normal(0, 0.005, template.shape)
+    between = np.linalg.norm(labels[:, None] - labels[None], axis=2)
+    apart = np.linalg.norm(template[:, None] - template[None], axis=2)
+    edges = np.array([(i, (i + step) % 12) for i in range(12) for step in (1, 2)])
+    lengths = apart[edges[:, 0], edges[:, 1]]
+    ids = np.searchsorted(np.quantile(lengths, [0.33, 0.67]), lengths)
+    tables = [-np.minimum(np.abs(between - lengths[ids == t].mean()), 0.1) for t in range(3)]
+    unary = -0.1 * rng.random((12, k))
+    return fginfer.FactorGraph.from_arrays([k] * 12, unary, edges, ids, tables)
+
+
 def measure(graph: fginfer.FactorGraph, iterations: int) -> dict[str, float]:
     """One run. The first iteration carries the set-up and the first labelings, so it is timed apart."""
-    with fginfer.Solver(graph, "gdmm", gap=1e-6, formulation="tables") as solver:
+    with fginfer.Solver(graph, "gdmm", gap=1e-6, access="sorted", search="off") as solver:
         start = time.process_time()
         solver.run(iterations=1)
         setup = time.process_time() - start
@@ -113,12 +137,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
     sizes = [options.least << s for s in range(20) if options.least << s <= options.most]
-    for make in (matching, alignment):
+    for make in (matching, alignment, crowded, flow, complete):
         columns = "entries   touched/call   CPU s/iteration   set-up s   active/factor       gap  iter"
         print(f"{make.__name__:>12}: K    {columns}")
         touched, seconds = [], []
-        for k in sizes:
-            runs = [measure(make(k, seed), options.iterations) for seed in range(options.seeds)]
+        for k in (k for k in sizes if make is not complete or k <= 1024):  # 15 tables of their own
+            runs = [measure(make(k, seed=seed), options.iterations) for seed in range(options.seeds)]
             r = {name: float(np.mean([x[name] for x in runs])) for name in runs[0]}
             touched.append(r["touched"])
             seconds.append(r["seconds"])
@@ -127,8 +151,9 @@ def main() -> None:
                 f" {r['active']:>15.2f} {r['gap']:>9.1e} {r['iterations']:>6.0f}",
                 flush=True,
             )
-        if len(sizes) > 1:
-            e, f = exponent(sizes, touched), exponent(sizes, seconds)
+        if len(touched) > 1:
+            done = sizes[: len(touched)]
+            e, f = exponent(done, touched), exponent(done, seconds)
             print(f"{'exponents':>14}: touched/call K^{e:.2f}, time K^{f:.2f}\n")
 
 

@@ -2,7 +2,7 @@
 
     python bench/sorted_oracles.py [--facebook DIR] [--pinyin DIR] [--only flow,complete] [--seconds 20]
 
-For every model: seconds to close 90 % of the way from D(0), the bound of every part by itself, to the best bound that
+For every model: CPU seconds to close 90 % of the way from D(0), the bound of every part by itself, to the best bound that
 any of the runs reaches, and the ratio to `sorted` (above 1: sorted is faster). `bare` is the sorted run without search
 (labelings by rounding only); sweeps never run with sorted access. `chosen` is gdmm left to itself, with what it chose.
 Then the final bounds and scores, and the entries touched by sorted oracles for each call.
@@ -11,6 +11,7 @@ Then the final bounds and scores, and the entries touched by sorted oracles for 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -67,7 +68,7 @@ def main() -> None:
         }
         best = min(r.bound for r in found.values() if r.bound is not None)
         target = start - 0.9 * (start - best)
-        times = {run: seconds_to(r, target) for run, r in found.items()}
+        times = {run: speed[run] * seconds_to(r, target) for run, r in found.items()}
         print(f"{name}: {graph.n_variables} variables, {graph.n_factors} factors; D(0) {start:.4f}, best {best:.4f}")
         for run, r in found.items():
             s, calls = r.statistics, max(1.0, r.statistics.get("oracle_calls", 0))
