@@ -3,9 +3,9 @@
     python bench/sorted_oracles.py [--facebook DIR] [--pinyin DIR] [--only flow,complete] [--seconds 20]
 
 For every model: CPU seconds to close 90 % of the way from D(0), the bound of every part by itself, to the best bound
-that any of the runs reaches, and the ratio to `sorted` (above 1: sorted is faster). `bare` is the sorted run without search
-(labelings by rounding only); sweeps never run with sorted access. `chosen` is gdmm left to itself, with what it chose.
-Then the final bounds and scores, and the entries touched by sorted oracles for each call.
+that any of the runs reaches, and the ratio to `sorted` (above 1: sorted is faster). `bare` is the sorted run without
+search (labelings by rounding only); sweeps never run with sorted access. `chosen` is gdmm left to itself, with what it
+chose. Then the final bounds and scores, and the entries touched by sorted oracles for each call.
 """
 
 from __future__ import annotations
