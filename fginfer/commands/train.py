@@ -29,14 +29,22 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "train",
         help="learn a model from labelled data",
-        description="Learns from a CoNLL file (last column: the label) or an svmlight file with several labels a line.",
+        description="Learns from a CoNLL file (last column: the label), a CoNLL-U file (words to UPOS) or an svmlight "
+        "file (one label a line: multiclass; several: label sets).",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("data", metavar="FILE", help="training data, also .gz; .svm, .svmlight, .libsvm: label,label index:value ...")
     add("--output", "-o", metavar="F", required=True, help="the model file to write, as in --output chunker.npz")
-    add("--format", choices=("conll", "svmlight"), help="of FILE, if its name does not tell, as in --format svmlight")
+    add(
+        "--format",
+        choices=("conll", "conllu", "svmlight"),
+        help="of FILE, if its name does not tell, as in --format svmlight",
+    )
+    add("--label-column", metavar="N", help="the label: a number from 0, -1 the last, or a name as in CoNLL-U: XPOS")
+    add("--feature-columns", metavar="N,N", help="columns to learn from, as in FORM,LEMMA (default: all but the label)")
+    add("--task", choices=("tag", "multiclass", "multilabel"), help="what FILE is about, if it does not tell")
     add(
         "--model",
         choices=("svm", "crf"),
@@ -89,7 +97,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             model = FileModel.train(
                 args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, args.zero_based,
-                args.model, **settings, time_limit=args.time_limit, random_state=args.seed,
+                args.model,
+                args.label_column, args.feature_columns.split(",") if args.feature_columns else None, args.task,
+                **settings, time_limit=args.time_limit, random_state=args.seed,
                 n_jobs=args.threads, pairwise=not args.no_pairwise,
                 verbose=0 if args.quiet else 2, checkpoint=args.checkpoint,
                 checkpoint_interval=args.checkpoint_interval,
@@ -102,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
     svm, last = model.svm, model.svm.trace_[-1]
     if args.json:
         data = {
-            "model": args.output, "solver": svm.solver, "status": svm.status_, "passes": last.passes,
+            "model": args.output, "solver": getattr(svm, "solver_", svm.solver), "status": svm.status_,
+            "passes": last.passes,
             "primal": svm.primal_, "dual": svm.dual_, "gap": svm.gap_, "infeasibility": last.infeasibility,
             "oracle_calls": last.oracle_calls, "entries_touched": last.entries_touched, "seconds": last.seconds,
             "labels": len(svm.classes_), "features": svm.n_features_in_, "weights": len(svm.weights_),

@@ -16,15 +16,20 @@ except ImportError as error:  # say what to do, and keep the cause
 
 from fginfer.learn.crf import ChainCRF, CrfPath, GraphCRF, HierarchicalCRF, crf_path
 from fginfer.learn.data.examples import Choices, Example
+from fginfer.learn.data.features import WindowFeatures
+from fginfer.learn.data.parsing import ArcFeatures
+from fginfer.learn.data.readers import read_conll, read_conllu, read_svmlight
 from fginfer.learn.embedding.classifier import EmbeddingClassifier
 from fginfer.learn.embedding.skipgram import SkipGram
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.kernel import KernelStructuredSVM
 from fginfer.learn.learner import Learner
+from fginfer.learn.metrics import chunk_f1, exact_match, micro_f1
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.run.loop import LearnPoint
 
 __all__ = [
+    "ArcFeatures",
     "ChainCRF",
     "Choices",
     "CrfPath",
@@ -40,5 +45,12 @@ __all__ = [
     "Oracle",
     "SkipGram",
     "StructuredSVM",
+    "WindowFeatures",
+    "chunk_f1",
     "crf_path",
+    "exact_match",
+    "micro_f1",
+    "read_conll",
+    "read_conllu",
+    "read_svmlight",
 ]

@@ -32,7 +32,7 @@ from fginfer.learn.learner import Answers, Learner
 from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
-from fginfer.learn.solvers.registry import make_oracle, make_solver
+from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver
 
 # What model files keep of a fit, besides weights_ and classes_.
 _SAVED = (
@@ -53,7 +53,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         model: str = "chain",
-        solver: str = "bcfw",
+        solver: str = "auto",
         C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 100,
@@ -138,7 +138,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         oracle = make_oracle(self.oracle, self.model, learner)
         getattr(oracle, "check", lambda _: None)(data)
         options = {"batch_size": self.batch_size, **(self.solver_options or {})}
-        solver = make_solver(self.solver, learner, oracle, self.C, seed, options)
+        self.solver_ = choose_solver(self.solver, self.model, self.pairwise)
+        solver = make_solver(self.solver_, learner, oracle, self.C, seed, options)
         self._train(solver, Checkpoints(self, data, solver, oracle, seed), seed, begin)
         self.classes_, self.n_features_in_ = classes, n_features
         self.n_edge_features_, self.edge_kind_ = data.n_edge_features, data.edge_kind
@@ -154,7 +155,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Runs the solver, on from where `run` has restored it."""
         limits = Limits(self.tol, self.max_iter, self.time_limit, self.eval_every, self.checkpoint_interval)
         with shown(self.verbose):
-            log_start(self.solver, solver.learner, seed)
+            log_start(getattr(self, "solver_", self.solver), solver.learner, seed)
             self.status_, self.trace_ = drive(
                 solver, limits, self.verbose, self.callback, run.save, run.progress, begin
             )  # fmt: skip
@@ -298,6 +299,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(model, f"{name}_", header[name])
         model.weights_, model.classes_ = arrays["weights"], arrays["classes"]
         model.trace_, model._last_run = [], None
+        model.solver_ = choose_solver(model.solver, model.model, model.pairwise)
         model._unpack_more(arrays)
         check_fitted_shapes(model, model._width())
         return model

@@ -21,7 +21,9 @@ class StructuredSVM(StructuredEstimator):
     model : "chain", "graph", "multilabel" or "multiclass"; or tokens that choose among their own alternatives:
         "choices" (freely), "matching" (each alternative once), "parse" (projective dependency trees).
         :mod:`fginfer.learn.data.examples` says what X and y look like.
-    solver : "bcfw", "gdmm", "fw", "cutting-plane", "ssg", "soft-bcfw" (hinge loss); "dcd" (squared hinge);
+    solver : "auto" (gdmm for label sets with interactions, else bcfw; ``solver_`` says which); "bcfw", "gdmm", "fw",
+        "cutting-plane", "ssg" (hinge loss); "soft-bcfw" (gdmm without multipliers, an approximation that the papers
+        compare with: it has no gap to close, and is not for use); "dcd" (squared hinge);
         "perceptron", "mira" (no objective, no gap).
     C : weight of the loss. The loss of an answer counts wrong labels, or sums ``loss[truth][answer]``.
     tol : relative duality gap at which training ends. max_iter : passes. time_limit : seconds `fit` may take.

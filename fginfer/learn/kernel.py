@@ -56,7 +56,7 @@ class KernelStructuredSVM(StructuredEstimator):
         model: str = "chain",
         kernel: str | Kernel = "rbf",
         gamma: float | None = None,
-        solver: str = "bcfw",
+        solver: str = "auto",
         C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 100,

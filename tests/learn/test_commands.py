@@ -264,3 +264,66 @@ def test_damaged_models_of_files(folder, tmp_path, capsys):
         storage.write(tmp_path / "m.npz", header, {**arrays, name: np.zeros((2, 2))})
         code, _, error = run(capsys, "predict", tmp_path / "m.npz", folder / "two.txt")
         assert code == 3, name
+
+
+def write_conllu(path, n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    words = {"DET": ["the", "a"], "NOUN": ["cat", "dog", "tree"], "VERB": ["sat", "ran"]}
+    with open(path, "w") as file:
+        for _ in range(n):
+            file.write("# text = something\n")
+            for k, tag in enumerate(("DET", "NOUN", "VERB")):
+                word = rng.choice(words[tag])
+                file.write("\t".join([str(k + 1), word, word, tag, tag[0], "_", "0", "x", "_", f"M={k}"]) + "\n")
+            file.write("\n")
+
+
+@pytest.mark.parametrize(("more", "label"), [((), 3), (("--label-column", "XPOS", "--feature-columns", "1,UPOS"), 4)])
+def test_a_treebank_is_tagged_by_its_words(tmp_path, capsys, more, label):
+    write_conllu(tmp_path / "a.conllu")
+    write_conllu(tmp_path / "b.conllu", seed=1)
+    code, _, _ = run(capsys, "train", tmp_path / "a.conllu", "--output", tmp_path / "m.npz", "--quiet", *more)
+    assert code == 0
+    code, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "b.conllu", "--json")
+    assert json.loads(out)["accuracy"] == 1.0
+    _, out, _ = run(capsys, "predict", tmp_path / "m.npz", tmp_path / "b.conllu", "--json")
+    tags = {3: ["DET", "NOUN", "VERB"], 4: ["D", "N", "V"]}[label]
+    assert json.loads(out)["answers"][0] == tags
+
+
+def test_the_label_may_be_any_column(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("N cat\nV ran\n\nN dog\nV sat\n\n" * 10)
+    assert run(capsys, "train", tmp_path / "a.txt", "-o", tmp_path / "m.npz", "--label-column", "0", "--quiet")[0] == 0
+    code, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "a.txt", "--json")
+    assert code == 0
+    assert json.loads(out)["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--label-column", "7"), "no column '7'"), (("--label-column", "tag"), "no column 'tag'"),
+        (("--feature-columns", "2"), "the label is none of them"), (("--task", "multilabel"), "does not go with"),
+    ],
+)  # fmt: skip
+def test_columns_that_are_not_there(tmp_path, capsys, more, message):
+    write_conll(tmp_path / "a.txt")
+    code, _, err = run(capsys, "train", tmp_path / "a.txt", "-o", tmp_path / "m.npz", "--quiet", *more)
+    assert code == 3
+    assert message in err
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_one_label_a_line_is_multiclass(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    with open(tmp_path / "a.svm", "w") as file:
+        for x in rng.normal(size=(80, 3)):
+            file.write(f"c{x.argmax()} " + " ".join(f"{k + 1}:{v:.4f}" for k, v in enumerate(x)) + "\n")
+    command = ("train", tmp_path / "a.svm", "-o", tmp_path / "m.npz", "--C", "10", "--quiet", "--max-iter", "100")
+    assert run(capsys, *command)[0] == 0
+    _, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "a.svm", "--json")
+    assert json.loads(out)["accuracy"] > 0.95
+    assert set(json.loads(out)) == {"examples", "accuracy"}
+    assert run(capsys, *command, "--task", "multilabel")[0] == 0
+    _, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "a.svm", "--json")
+    assert "micro_f1" in json.loads(out)

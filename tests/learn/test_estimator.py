@@ -423,3 +423,32 @@ def test_bad_settings_are_refused(settings, Estimator):
     X, y = words(3)
     with pytest.raises(SettingsError):
         Estimator(**settings).fit(X, y)
+
+
+def test_auto_chooses_what_can_measure_itself():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4))
+    Y = (X @ rng.normal(size=(4, 3)) > 0).astype(int)
+    sets = StructuredSVM(model="multilabel", max_iter=30).fit(X, Y)
+    assert sets.solver_ == "gdmm"
+    assert sets.gap_ is not None
+    assert StructuredSVM(model="multilabel", pairwise=False, max_iter=3).fit(X, Y).solver_ == "bcfw"
+    assert StructuredSVM(model="multiclass", max_iter=3).fit(X, Y[:, 0]).solver_ == "bcfw"
+
+
+def test_graphs_come_as_tuples_and_never_without_edges():
+    rng = np.random.default_rng(1)
+    edges = [(0, 1), (1, 2), (2, 0)]
+    plain = [rng.normal(size=(3, 2)) for _ in range(6)]
+    y = [(x[:, 0] > 0).astype(int) for x in plain]
+    settings = {"model": "graph", "C": 0.1, "random_state": 0, "max_iter": 5}
+    pairs = StructuredSVM(**settings).fit([(x, edges) for x in plain], y)
+    named = StructuredSVM(**settings).fit([Example(x, edges=edges) for x in plain], y)
+    assert np.array_equal(pairs.weights_, named.weights_)
+    features = rng.normal(size=(3, 2))
+    with_features = StructuredSVM(**settings).fit([(x, edges, features) for x in plain], y)
+    assert with_features.pairwise_.shape[0] == 2
+    with pytest.raises(DataError, match="needs its edges"):
+        StructuredSVM(**settings).fit(plain, y)
+    with pytest.raises(DataError, match="needs its edges"):
+        pairs.predict(plain)

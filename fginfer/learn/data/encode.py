@@ -61,6 +61,8 @@ def encode(
         raise DataError("graphs are a list of Example objects with edges, or one Example with offsets")
     elif model == "chain" and offsets is None and not d.is_listed(X, None):
         warn("X is one table without offsets: every row is a sequence of its own", UserWarning, stacklevel=4)
+    if model == "graph" and d.is_listed(X, offsets):
+        X = [d.as_graph(x, i, pairwise) for i, x in enumerate(X)]
     _check_parts(model, [X] if isinstance(X, d.Example) else X if d.is_listed(X, offsets) else ())
     rows, begin, examples = d.stack_features(X, offsets, n_features, model == "chain")
     if intercept:

@@ -6,8 +6,8 @@ Accepted inputs, by model:
 * ``"multilabel"``: X is (n, d), y is an (n, L) indicator matrix (dense or sparse) or a list of n collections of labels.
 * ``"chain"``: X is a list of (T_i, d) arrays (dense or CSR) and y a list of T_i labels each; or one concatenated
   (T, d) array, one concatenated y, and ``offsets`` with n + 1 entries.
-* ``"graph"``: X is a list of :class:`Example` with edges; or one Example with the tokens of all graphs (edges hold
-  their places in it), one concatenated y, and ``offsets``.
+* ``"graph"``: X is a list of :class:`Example` with edges, or of tuples (features, edges[, edge_features]);
+  or one Example with the tokens of all graphs (edges hold their places in it), one concatenated y, and ``offsets``.
 * ``"choices"``, ``"matching"``, ``"parse"``: X is a list of :class:`Choices`; or one, with ``offsets`` of its tokens.
 
 Wherever an array of features may stand, an Example may, too: with candidate lists, weights, edge types.
@@ -84,6 +84,21 @@ class Encoded:
     @property
     def n_examples(self) -> int:
         return len(self.token_begin) - 1
+
+
+def as_graph(x: Any, i: int, pairwise: bool = True) -> Any:
+    """An Example, also from a tuple (features, edges) or (features, edges, edge_features); features alone have no
+    edges, which only a model without pairwise weights can do without."""
+    if isinstance(x, Example):
+        return x
+    if isinstance(x, tuple) and len(x) in (2, 3):
+        return Example(x[0], edges=x[1], edge_features=x[2] if len(x) == 3 else None)
+    if pairwise:
+        raise DataError(
+            f"example {i}: a graph needs its edges: an Example with edges, or a tuple (features, edges) or (features, "
+            "edges, edge_features); for independent tokens set pairwise=False"
+        )
+    return Example(x)
 
 
 # ---- features

@@ -32,8 +32,8 @@ def check_settings(estimator: Any) -> None:
     e = estimator
     if e.model not in e.models:
         raise SettingsError(f"model must be one of {', '.join(e.models)}, not {e.model!r}")
-    if e.solver not in SOLVERS:
-        raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {e.solver!r}")
+    if e.solver != "auto" and e.solver not in SOLVERS:
+        raise SettingsError(f"solver must be auto or one of {', '.join(SOLVERS)}, not {e.solver!r}")
     if e.oracle is not None and not callable(getattr(e.oracle, "answer", None)):
         raise SettingsError(f"an oracle has a method answer(learner, weights, example, loss), {e.oracle!r} has none")
     check_common_settings(e)

@@ -12,26 +12,57 @@ from numpy.typing import NDArray
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
 from fginfer.learn.crf import ChainCRF
 from fginfer.learn.data.features import WindowFeatures, default_templates
-from fginfer.learn.data.readers import Sentence, read_conll, read_svmlight
+from fginfer.learn.data.readers import Sentence, read_conll, read_conllu, read_svmlight
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.files import storage
 from fginfer.learn.metrics import chunk_f1, exact_match, micro_f1
 
-FORMATS = ("conll", "svmlight")
+FORMATS = ("conll", "conllu", "svmlight")
+TASKS = ("tag", "multiclass", "multilabel")
+CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
 def guess_format(path: str | os.PathLike[str]) -> str:
     name = str(path).removesuffix(".gz")
+    if name.endswith(".conllu"):
+        return "conllu"
     return "svmlight" if name.endswith((".svm", ".svmlight", ".libsvm")) else "conll"
 
 
+def column(given: str | int, width: int, format: str) -> int:
+    """A column by its number (from 0, or from -1 at the end) or, in CoNLL-U, by its name."""
+    if format == "conllu" and isinstance(given, str) and given.upper() in CONLLU:
+        return CONLLU.index(given.upper())
+    try:
+        number = int(given)
+    except ValueError:
+        number = width
+    if not -width <= number < width:
+        names = f", or one of {', '.join(CONLLU)}" if format == "conllu" else ""
+        raise SettingsError(f"there is no column {given!r}: columns are numbers from 0 to {width - 1}{names}")
+    return number % width
+
+
 class FileModel:
-    """CoNLL files: chains over window features, the last column is the label. svmlight files: multilabel."""
+    """CoNLL files: chains over window features; the label is the last column (CoNLL-U: UPOS, from the words) unless
+    other columns are given. svmlight files: one label a line is multiclass, else multilabel.
+
+    columns: of an svmlight file its features, of others those in a line besides the label; label: its column (None: the
+    last); inputs: columns that features are made of (None: all others)."""
 
     def __init__(
-        self, format: str, svm: Any, features: WindowFeatures | None, columns: int, zero_based: bool = False
+        self,
+        format: str,
+        svm: Any,
+        features: WindowFeatures | None,
+        columns: int,
+        zero_based: bool = False,
+        label: int | None = None,
+        inputs: Sequence[int] | None = None,
     ) -> None:
         self.format, self.svm, self.features, self.columns, self.zero_based = format, svm, features, columns, zero_based
+        self.label = columns if label is None else label
+        self.inputs = [c for c in range(columns + 1) if c != self.label] if inputs is None else list(inputs)
 
     # ---- training
 
@@ -45,12 +76,18 @@ class FileModel:
         affixes: int = 0,
         zero_based: bool = False,
         model: str = "svm",
+        label_column: str | int | None = None,
+        feature_columns: Sequence[str | int] | None = None,
+        task: str | None = None,
         **settings: Any,
     ) -> FileModel:
         """Reads a file and fits; `settings` are those of StructuredSVM, or with model="crf" of ChainCRF. Ctrl-C gives
-        what was learned until then, with the status interrupted. The solver is bcfw, for label sets with interactions
-        (which it cannot decode exactly) gdmm, unless it is given; that of random fields is proxqn."""
+        what was learned until then, with the status interrupted."""
         format = format or guess_format(path)
+        if task is not None and task not in TASKS:
+            raise SettingsError(f"task must be one of {', '.join(TASKS)}, not {task!r}")
+        if task is not None and (task == "tag") == (format == "svmlight"):
+            raise SettingsError(f"the task {task} does not go with a {format} file")
         if format not in FORMATS:
             raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
         if model not in ("svm", "crf"):
@@ -60,22 +97,38 @@ class FileModel:
                 raise SettingsError("a random field is trained on CoNLL files: tokens with one label each")
             if templates is not None or affixes:
                 raise SettingsError("templates and affixes make features of CoNLL files, an svmlight file has its own")
+            if label_column is not None or feature_columns is not None:
+                raise SettingsError("an svmlight file has no columns to choose from")
             X, labels = read_svmlight(path, zero_based=zero_based)
-            solver = "gdmm" if settings.get("pairwise", True) else "bcfw"
-            svm = _fit(StructuredSVM(**{"model": "multilabel", "solver": solver, **settings}), X, labels)
+            single = all(len(row) == 1 for row in labels)
+            if task == "multiclass" and not single:
+                raise FormatError("a multiclass file has one label in every line", str(path))
+            if task == "multiclass" or (task is None and single):
+                y = np.array([row[0] for row in labels])
+                svm = _fit(StructuredSVM(model="multiclass", **settings), X, y)
+            else:
+                svm = _fit(StructuredSVM(model="multilabel", **settings), X, labels)
             return cls(format, svm, None, X.shape[1], zero_based)
         if zero_based:
             raise SettingsError("only svmlight files have indices that begin at 0 or 1")
-        sentences = read_conll(path)
-        columns = len(sentences[0][0]) - 1
-        if columns < 1:
+        sentences = _read(path, format)
+        width = len(sentences[0][0])
+        if width < 2:
             raise FormatError("a training file needs a label in the last of at least two columns", str(path))
-        chosen = default_templates(columns) if templates is None else templates
-        features = WindowFeatures(chosen, min_count, affixes).fit(_inputs(sentences, columns))
-        X, offsets = features.transform(_inputs(sentences, columns))
+        usual: tuple[Any, Any] = ("UPOS", ["FORM"]) if format == "conllu" else (-1, None)
+        label = column(usual[0] if label_column is None else label_column, width, format)
+        wanted = usual[1] if feature_columns is None else feature_columns
+        inputs = (
+            [c for c in range(width) if c != label] if wanted is None else [column(c, width, format) for c in wanted]
+        )
+        if label in inputs or not inputs or len(set(inputs)) != len(inputs):
+            raise SettingsError("feature columns are one or more different columns, the label is none of them")
+        chosen = default_templates(len(inputs)) if templates is None else templates
+        features = WindowFeatures(chosen, min_count, affixes).fit(_inputs(sentences, inputs))
+        X, offsets = features.transform(_inputs(sentences, inputs))
         estimator = ChainCRF(**settings) if model == "crf" else StructuredSVM(model="chain", **settings)
-        svm = _fit(estimator, X, _labels(sentences), offsets)
-        return cls(format, svm, features, columns)
+        svm = _fit(estimator, X, _labels(sentences, label), offsets)
+        return cls(format, svm, features, width - 1, label=label, inputs=inputs)
 
     # ---- use
 
@@ -83,22 +136,25 @@ class FileModel:
         """(what was read, answers): sentences and their labels, or label lists of the file and of the model."""
         if self.format == "svmlight":
             X, labels = read_svmlight(path, self.columns, self.zero_based)
-            return labels, [list(map(str, answer)) for answer in self.svm.predict(X)]
+            answers = self.svm.predict(X)
+            if self.svm.model == "multiclass":
+                return labels, [[str(answer)] for answer in answers]
+            return labels, [list(map(str, answer)) for answer in answers]
         assert self.features is not None
-        sentences = read_conll(path)
-        if len(sentences[0][0]) not in (self.columns, self.columns + 1):
-            found = len(sentences[0][0])
+        sentences = _read(path, self.format)
+        found = len(sentences[0][0])
+        if found != self.columns + 1 and (found != self.columns or self.label != self.columns):
             raise FormatError(
                 f"the model needs {self.columns} columns, and the label if there is one, not {found}", str(path)
             )
-        X, offsets = self.features.transform(_inputs(sentences, self.columns))
+        X, offsets = self.features.transform(_inputs(sentences, self.inputs))
         return sentences, np.split(self.svm.predict(X, offsets=offsets), offsets[1:-1])
 
     def probabilities(self, sentences: list[Sentence]) -> list[NDArray[np.float64]]:
         """P(label | sentence), (tokens, labels) of each sentence as :meth:`predict` gave them; random fields only."""
         if not isinstance(self.svm, ChainCRF) or self.features is None:
             raise SettingsError("only conditional random fields have probabilities: train with --model crf")
-        X, offsets = self.features.transform(_inputs(sentences, self.columns))
+        X, offsets = self.features.transform(_inputs(sentences, self.inputs))
         return np.split(self.svm.predict_proba(X, offsets=offsets), offsets[1:-1])
 
     def evaluate(self, path: str | os.PathLike[str]) -> dict[str, float]:
@@ -116,17 +172,19 @@ class FileModel:
                 return out
 
             z, y = matrix(given), matrix(answers)
+            if self.svm.model == "multiclass":
+                return {"examples": len(given), "accuracy": exact_match(z, y)}
             return {"examples": len(given), "micro_f1": micro_f1(z, y), "exact_match": exact_match(z, y)}
         if len(given[0][0]) <= self.columns:
             raise FormatError("the file has no label column to compare with", str(path))
-        truth = [[token[-1] for token in sentence] for sentence in given]
+        truth = [[token[self.label] for token in sentence] for sentence in given]
         right = sum(a == b for z, y in zip(truth, answers, strict=True) for a, b in zip(z, y, strict=True))
         total = sum(map(len, truth))
         out: dict[str, float] = {"sentences": len(truth), "tokens": total, "accuracy": right / total}
         if isinstance(self.svm, ChainCRF) and self.features is not None:
             known = set(map(str, self.svm.classes_))
             if all(label in known for labels in truth for label in labels):
-                X, offsets = self.features.transform(_inputs(given, self.columns))
+                X, offsets = self.features.transform(_inputs(given, self.inputs))
                 flat = np.array([label for labels in truth for label in labels])
                 out["log_likelihood"] = float(self.svm.log_likelihood(X, flat, offsets).sum())
         if all(str(label) == "O" or str(label)[:2] in ("B-", "I-") for label in self.svm.classes_):
@@ -138,6 +196,8 @@ class FileModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         header, arrays = self.svm.pack()
         extra: dict[str, Any] = {"format": self.format, "columns": self.columns, "zero_based": self.zero_based}
+        if self.features is not None:
+            extra["label"], extra["inputs"] = self.label, self.inputs
         if self.features is not None:
             extra["features"], more = self.features.export()
             arrays = {**arrays, **more}
@@ -152,14 +212,18 @@ class FileModel:
             kind: Any = ChainCRF if header["kind"] == ChainCRF.kind else StructuredSVM
             extra, svm = header["file_model"], kind.unpack(header, arrays)
             format, columns = extra["format"], extra["columns"]
-            features = WindowFeatures.restore(extra["features"], arrays) if format == "conll" else None
+            features = WindowFeatures.restore(extra["features"], arrays) if format != "svmlight" else None
+            label, inputs = extra.get("label"), extra.get("inputs")  # older files have none
+            for number in [*([] if label is None else [label]), *(inputs or ())]:
+                if not isinstance(number, int) or not 0 <= number <= columns:
+                    raise DataError("there is no such column")
             if format not in FORMATS or not isinstance(columns, int) or not isinstance(extra["zero_based"], bool):
                 raise DataError("unknown kind of file")
             if svm.n_features_in_ != (columns if features is None else features.n_features):
                 raise DataError("its features are not those it was trained with")
         except (KeyError, TypeError, ValueError, FginferError) as error:
             raise FormatError(f"not a model of `fginfer train` ({error})", str(path)) from None
-        return cls(format, svm, features, columns, extra["zero_based"])
+        return cls(format, svm, features, columns, extra["zero_based"], label, inputs)
 
 
 def _fit(svm: Any, X: Any, y: Any, offsets: Any = None) -> Any:
@@ -171,9 +235,13 @@ def _fit(svm: Any, X: Any, y: Any, offsets: Any = None) -> Any:
     return svm
 
 
-def _inputs(sentences: list[Sentence], columns: int) -> list[Sentence]:
-    return [[token[:columns] for token in sentence] for sentence in sentences]
+def _read(path: str | os.PathLike[str], format: str) -> list[Sentence]:
+    return read_conllu(path) if format == "conllu" else read_conll(path)
 
 
-def _labels(sentences: list[Sentence]) -> NDArray[Any]:
-    return np.array([token[-1] for sentence in sentences for token in sentence])
+def _inputs(sentences: list[Sentence], columns: Sequence[int]) -> list[Sentence]:
+    return [[[token[c] for c in columns] for token in sentence] for sentence in sentences]
+
+
+def _labels(sentences: list[Sentence], label: int) -> NDArray[Any]:
+    return np.array([token[label] for sentence in sentences for token in sentence])

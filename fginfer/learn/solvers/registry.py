@@ -20,6 +20,14 @@ BLOCK = ("bcfw", "dcd", "perceptron", "mira", "ssg")
 SOLVERS = ("gdmm", *BLOCK, "fw", "cutting-plane", "soft-bcfw")
 
 
+def choose_solver(name: str, model: str, pairwise: bool) -> str:
+    """What "auto" stands for: bcfw, which asks for best answers; gdmm where those are hard to find and it needs none,
+    for label sets with interactions."""
+    if name != "auto":
+        return name
+    return "gdmm" if model == "multilabel" and pairwise else "bcfw"
+
+
 def make_oracle(oracle: Oracle | None, model: str, learner: Learner) -> Oracle | None:
     """The user's oracle, or one that fits the problem; None when the core decodes it."""
     if oracle is not None:

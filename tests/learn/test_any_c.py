@@ -1,0 +1,80 @@
+"""gdmm at a large C: proximal points and a balanced penalty close the gap, bounds hold, runs go on where they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fginfer.learn.data.examples import Encoded
+from fginfer.learn.learner import Learner
+from fginfer.learn.run.loop import Limits, drive, relative_gap
+from fginfer.learn.solvers.registry import make_solver
+
+
+def rings(n=10, tokens=5, labels=3, features=4, seed=0):
+    """Rings whose labels no weights explain."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, labels, n * tokens)
+    x = rng.normal(size=(labels, features))[y] + rng.normal(size=(n * tokens, features))
+    begin = np.arange(n + 1, dtype=np.int64) * tokens
+    data = Encoded(0, 2, begin, sp.csr_matrix(x), labels, y.astype(np.int32))
+    data.edge_begin = begin.copy()
+    data.edge_u = np.tile(np.arange(tokens, dtype=np.int32), n)
+    data.edge_v = np.tile(np.roll(np.arange(tokens, dtype=np.int32), -1), n)
+    return data
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
+def test_the_gap_closes_at_any_C(C):
+    solver = make_solver("gdmm", Learner(rings()), None, C, 0, {})
+    status, trace = drive(solver, Limits(tol=1e-3, max_iter=1000))
+    assert status == "converged"
+    assert trace[-1].gap == relative_gap(trace[-1].primal, trace[-1].dual) <= 1e-3
+    assert solver.relaxed(solver.weights()) == pytest.approx(trace[-1].primal, rel=1e-3)
+
+
+def test_the_same_optimum_as_bcfw_at_a_large_C():
+    data = rings()
+    data.edges, data.edge_begin, data.edge_u, data.edge_v = 1, None, None, None
+    values = []
+    for name in ("gdmm", "bcfw"):
+        _, trace = drive(make_solver(name, Learner(data), None, 10.0, 0, {}), Limits(tol=1e-3, max_iter=3000))
+        values.append(trace[-1].primal)
+    assert values[0] == pytest.approx(values[1], rel=2e-3)
+
+
+def test_bounds_never_cross_and_the_best_is_kept():
+    solver, primal, dual = make_solver("gdmm", Learner(rings()), None, 30.0, 0, {}), np.inf, 0.0
+    for _ in range(30):
+        solver.advance(np.inf)
+        point = solver.measure()
+        assert point.dual <= point.primal
+        assert point.primal <= primal
+        assert point.dual >= dual
+        primal, dual = point.primal, point.dual
+
+
+def test_a_run_with_proximal_points_goes_on_exactly():
+    solvers = [make_solver("gdmm", Learner(rings()), None, 30.0, 0, {}) for _ in "ab"]
+    for _ in range(8):
+        solvers[0].advance(np.inf)
+    solvers[1].restore(solvers[0].export())
+    for solver in solvers:
+        for _ in range(8):
+            solver.advance(np.inf)
+    assert np.array_equal(solvers[0].learner.weights, solvers[1].learner.weights)
+    assert solvers[0].measure() == solvers[1].measure()
+
+
+def test_the_scale_of_the_features_does_not_matter():
+    """x times 4 and C over 16 is the same problem up to the scale of its tables: it takes about as many passes."""
+    passes = []
+    for scale in (1.0, 4.0):
+        data = rings()
+        data.rows = data.rows * scale
+        data.edge_rows = sp.csr_matrix(np.full((data.edge_begin[-1], 1), scale))
+        _, trace = drive(make_solver("gdmm", Learner(data), None, 20.0 / scale**2, 0, {}), Limits(1e-3, 1000))
+        assert trace[-1].gap <= 1e-3
+        passes.append(trace[-1].passes)
+    assert passes[0] == pytest.approx(passes[1], rel=0.2)
