@@ -113,8 +113,8 @@ void fgi_walk_reals(fgi_walk *v, double *a, int64_t n) {
         v->failed = 1;
         return;
     }
-    if (v->mode == FGI_WALK_WRITE) memcpy(v->reals + v->at_real, a, (size_t)n * sizeof *a);
-    if (v->mode == FGI_WALK_READ) memcpy(a, v->reals + v->at_real, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_WALK_WRITE) memcpy(v->reals + v->at_real, a, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_WALK_READ) memcpy(a, v->reals + v->at_real, (size_t)n * sizeof *a);
     v->at_real += n;
 }
 
@@ -123,8 +123,8 @@ void fgi_walk_ints(fgi_walk *v, int64_t *a, int64_t n) {
         v->failed = 1;
         return;
     }
-    if (v->mode == FGI_WALK_WRITE) memcpy(v->ints + v->at_int, a, (size_t)n * sizeof *a);
-    if (v->mode == FGI_WALK_READ) memcpy(a, v->ints + v->at_int, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_WALK_WRITE) memcpy(v->ints + v->at_int, a, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_WALK_READ) memcpy(a, v->ints + v->at_int, (size_t)n * sizeof *a);
     v->at_int += n;
 }
 
