@@ -92,6 +92,22 @@ static int pass(fgi_solver *solver, psdd *s, double deadline) {
     return 1;
 }
 
+/* What the rounding of the bound is relative to. The shares of a unary score add up to it, and the multipliers of a
+ * variable to 0, only up to rounding, that of every step so far. */
+static double bound_magnitude(const fgi_solver *solver, const fgi_dual_state *d) {
+    const fgi_structure *st = solver->model->s;
+    double unaries = 0;
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        double largest = 0;
+        for (int64_t k = st->unary_begin[i]; k < st->unary_begin[i + 1]; k++)
+            if (d->theta[k] > -INFINITY) largest = fgi_larger(largest, fabs(d->theta[k]));
+        unaries += largest;
+    }
+    const double steps = 2.0 + (double)solver->info.iterations;
+    return d->progress.magnitude + d->progress.model_magnitude + 2 * unaries +
+        steps * fgi_dual_multipliers(d, solver->model);
+}
+
 static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     psdd *s = solver->state;
     fgi_dual_state *d = &s->d;
@@ -104,9 +120,8 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
                 return FGI_OK;
             }
             fgi_dual_decode(d, solver);
-            fgi_solver_bound(solver,
-                fgi_safe_bound(solver->model, fgi_sum_value(&d->progress.bound),
-                    d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model)));
+            fgi_solver_bound(
+                solver, fgi_safe_bound(solver->model, fgi_sum_value(&d->progress.bound), bound_magnitude(solver, d)));
             s->updating = 1;
             s->disagreements = 0;
         }

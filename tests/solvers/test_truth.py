@@ -193,6 +193,19 @@ def test_bounds_are_above_optima_that_cancel(method: str) -> None:
         check(graph, solve(graph, method, max_iterations=30, gap=0), exact_optimum(graph))
 
 
+@pytest.mark.parametrize("method", ["psdd", "ad3", "slabs"])
+def test_unary_penalties_that_must_be_paid(method: str) -> None:
+    """Methods that share unary scores out among factors: the shares add up to them only up to rounding."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([2] * 4)
+        for i in range(4):
+            graph.add_factor([i], -(10.0 ** rng.uniform(0, 15, 2)))
+            for j in range(i):
+                graph.add_factor([i, j], rng.normal(size=(2, 2)))
+        check(graph, solve(graph, method, gap=0, max_iterations=40), exact_optimum(graph))
+
+
 @pytest.mark.parametrize("method", ["auto", "bnb"])
 def test_what_a_rounded_score_hides(method: str) -> None:
     """Penalties that every labeling pays: the optimum is not a double, and its nearest one is no bound."""
