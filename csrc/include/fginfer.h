@@ -137,6 +137,7 @@ fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err);
 fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err);
 /* End of the file: its model, which takes over the reader's tables. given_factors counts factors of every arity. */
 fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_error *err);
+int64_t fgi_uai_held(const fgi_uai *r); /* bytes: what a careful caller limits */
 void fgi_uai_free(fgi_uai *r);
 
 /*

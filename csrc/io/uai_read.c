@@ -360,6 +360,15 @@ fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err) {
     return FGI_OK;
 }
 
+int64_t fgi_uai_held(const fgi_uai *r) {
+    const fgi_distinct *d = &r->tables;
+    const int64_t fours = r->cards.capacity + r->scope.capacity + r->stamp.capacity + r->factor_table.capacity +
+        d->arity.capacity + d->dims.capacity + d->n_slots;
+    const int64_t eights = r->scope_begin.capacity + r->unary.capacity + r->unary_begin.capacity + d->values.capacity +
+        d->values_begin.capacity + d->dims_begin.capacity + d->hash.capacity;
+    return 4 * fours + 8 * eights;
+}
+
 void fgi_uai_free(fgi_uai *r) {
     if (!r) return;
     pool *all[] = {&r->cards, &r->scope_begin, &r->scope, &r->stamp, &r->factor_table, &r->unary, &r->unary_begin};

@@ -20,6 +20,11 @@ class UaiReader:
         """The first n bytes of the piece come next."""
         check(lib.fgi_uai_feed(self._handle, ffi.from_buffer(piece), n, self._error), self._error, self._path)
 
+    @property
+    def held(self) -> int:
+        """Bytes that the reader holds."""
+        return int(lib.fgi_uai_held(self._handle))
+
     def finish(self) -> tuple[Model, int]:
         """The model, and how many factors the file gave (those over one variable and none are folded)."""
         model, given = ffi.new("fgi_model **"), ffi.new("int64_t *")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fginfer.errors import FormatError, ModelError
+from fginfer.formats.budget import Budget
 from fginfer.formats.cfn import read_cfn, write_cfn
 from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
 from fginfer.formats.npz import read_npz, write_npz
@@ -26,7 +27,7 @@ class Format(NamedTuple):
     """A file format: its extensions, and how to read and write it."""
 
     extensions: tuple[str, ...]
-    read: Callable[[Path], FactorGraph]
+    read: Callable[[Path, Budget], FactorGraph]
     write: Callable[[FactorGraph, Path], None]
     has_cutoff: bool = False
 
@@ -36,7 +37,7 @@ FORMATS: dict[str, Format] = {
     "bayes": Format((), read_uai, lambda graph, path: write_uai(graph, path, bayes=True)),
     "lg": Format(
         (".lg",),
-        lambda path: read_uai(path, log_values=True),
+        lambda path, budget: read_uai(path, budget, log_values=True),
         lambda graph, path: write_uai(graph, path, log_values=True),
     ),
     "opengm": Format((".h5", ".hdf5"), read_opengm, write_opengm),
@@ -60,15 +61,22 @@ def _format_of(path: Path, name: str | None) -> Format:
 
 
 def read(
-    path: str | PathLike[str], evidence: str | PathLike[str] | None = None, format: str | None = None
+    path: str | PathLike[str],
+    evidence: str | PathLike[str] | None = None,
+    format: str | None = None,
+    *,
+    max_memory: float | None = None,
 ) -> FactorGraph:
     """Reads a model; the extension (before .gz, .xz or .bz2) or `format` says how.
 
     With a UAI `evidence` file the result is the reduced graph over the variables that were not observed. (To keep the
     original variables, read the model without it and give `read_evidence(path, graph)` to `graph.condition`.)
+
+    `max_memory` is what the model may take, in bytes; by default half of the machine's memory, at most 8 GiB, and less
+    for what a file of a few bytes can ask for.
     """
     file = Path(path)
-    graph = _format_of(file, format).read(file)
+    graph = _format_of(file, format).read(file, Budget(file, max_memory))
     if evidence is None:
         return graph
     return graph.condition(read_evidence(evidence, graph)).graph

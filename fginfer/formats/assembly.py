@@ -16,9 +16,6 @@ from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
 
 _KINDS = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
 
-# Tables that a file describes without listing them are expanded up to this many entries (2 GB).
-MOST_EXPANDED = 2**28
-
 
 class Stored(NamedTuple):
     """A table of an Assembly, seen as it is or transposed."""

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors, Function
+from fginfer.formats.assembly import Assembly, Factors, Function
+from fginfer.formats.budget import Budget
 from fginfer.formats.costs import ARITHMETIC, arithmetic
 from fginfer.formats.streams import open_binary, split_compression, write_atomically
 from fginfer.graph import FactorGraph
@@ -103,8 +104,10 @@ class _Scanner:
 
 
 class _Reader:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, budget: Budget) -> None:
         self.scan = _Scanner(path)
+        self.budget = budget
+        budget.fail = self.scan.fail
         self.names: dict[str, int] = {}
         self.labels: list[dict[str, int] | None] = []
         self.cards: list[int] = []
@@ -121,8 +124,7 @@ class _Reader:
         self.problem()
         scan.keyword("variables")
         self.variables()
-        if sum(self.cards) > MOST_EXPANDED:
-            scan.fail(f"{sum(self.cards)} labels in all cannot be meant")
+        self.budget.take_unlisted(8.0 * sum(self.cards), f"{sum(self.cards)} labels in all")
         self.assembly = Assembly(np.array(self.cards, np.int32))
         scan.keyword("functions")
         scan.opening("the functions")
@@ -234,8 +236,12 @@ class _Reader:
         if len(set(variables)) < len(variables):
             scan.fail(f"function {f} names a variable twice")
         shape = tuple(self.cards[v] for v in variables)
-        if math.prod(shape) > MOST_EXPANDED:
-            scan.fail(f"function {f} would need a table of {math.prod(shape)} entries")
+        size = math.prod(shape)
+        listed = scan.ahead == "costs"  # then its entries come one by one, and are counted when they are there
+        if listed:
+            self.budget.hold(8.0 * size, f"function {f}, a table of {size} entries,")
+        else:
+            self.budget.take_unlisted(8.0 * size, f"function {f}, a table of {size} entries,")
         default: float | None = None
         if scan.keyword("type"):
             self.keep(name, variables, self.by_formula(f, shape))
@@ -301,10 +307,10 @@ def _finite(costs: NDArray[np.float64], best: Callable[[NDArray[np.float64]], An
     return float(best(finite)) if finite.size else 0.0
 
 
-def read_cfn(path: Path) -> FactorGraph:
+def read_cfn(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a .cfn file."""
     try:
-        return _Reader(path).read()
+        return _Reader(path, Budget(path) if budget is None else budget).read()
     except ModelError as error:
         raise FormatError(str(error), str(path)) from None
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.streams import open_binary, split_compression, write_atomically
+from fginfer.formats.budget import Budget
+from fginfer.formats.streams import open_binary, read_whole, split_compression, write_atomically
 from fginfer.graph import FactorGraph
 
 _VERSION, _WITH_CUTOFF = 1, 2  # a version that does not know cutoffs must not read a model that has one
@@ -50,12 +51,13 @@ def write_npz(graph: FactorGraph, path: Path) -> None:
             stream.write(whole.getbuffer())
 
 
-def read_npz(path: Path) -> FactorGraph:
+def read_npz(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a model written by `write_npz`."""
+    budget = Budget(path) if budget is None else budget
     with open_binary(path) as stream:
-        source = io.BytesIO(stream.read()) if split_compression(path)[1] else stream
+        source = io.BytesIO(read_whole(stream, budget)) if split_compression(path)[1] else stream
         try:
-            arrays, given, cutoff = _load(path, source, mapped=source is stream)
+            arrays, given, cutoff = _load(path, source, source is stream, budget)
             graph = FactorGraph.from_model_arrays(arrays, given)
             graph.cutoff = cutoff
             return graph
@@ -71,12 +73,12 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _load(path: Path, source: Any, mapped: bool) -> tuple[ModelArrays, int, float]:
+def _load(path: Path, source: Any, mapped: bool, budget: Budget) -> tuple[ModelArrays, int, float]:
     with zipfile.ZipFile(source) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if "fginfer" not in members:
             raise FormatError("not a model of fginfer: the archive has no member 'fginfer'", str(path))
-        load = _Loader(path, archive, members, mapped)
+        load = _Loader(path, archive, members, mapped, budget)
         version = int(load("fginfer"))
         if version not in (_VERSION, _WITH_CUTOFF):
             raise FormatError(f"version {version} of the format; this fginfer reads up to {_WITH_CUTOFF}", str(path))
@@ -90,8 +92,10 @@ def _load(path: Path, source: Any, mapped: bool) -> tuple[ModelArrays, int, floa
 
 
 class _Loader:
-    def __init__(self, path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], mapped: bool) -> None:
-        self.path, self.archive, self.members, self.mapped = path, archive, members, mapped
+    def __init__(
+        self, path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], mapped: bool, budget: Budget
+    ) -> None:
+        self.path, self.archive, self.members, self.mapped, self.budget = path, archive, members, mapped, budget
 
     def __call__(self, name: str) -> NDArray[Any]:
         """One member, as an array over the file itself where that is possible."""
@@ -116,7 +120,9 @@ class _Loader:
                 member_bytes = np.memmap(self.path, np.uint8, "r", self._offset(info), info.file_size)
                 if zlib.crc32(member_bytes.data) != info.CRC:  # as zipfile checks what it reads
                     raise FormatError(f"member {name!r} is damaged: its check sum is wrong", str(self.path))
+                self.budget.take(size, f"member {name!r}")  # the model copies it
                 return member_bytes[header:].view(dtype).reshape(shape)
+            self.budget.take_unlisted(2.0 * size, f"member {name!r}")
             return np.frombuffer(member.read(), dtype).reshape(shape)
 
     def _offset(self, info: zipfile.ZipInfo) -> int:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors, Function
-from fginfer.formats.streams import open_binary, split_compression, write_atomically
+from fginfer.formats.assembly import Assembly, Factors, Function
+from fginfer.formats.budget import Budget
+from fginfer.formats.streams import open_binary, read_whole, split_compression, write_atomically
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff
 
@@ -74,8 +75,9 @@ class _Function:
 
 
 class _Reader:
-    def __init__(self, path: Path, group: Any) -> None:
+    def __init__(self, path: Path, group: Any, budget: Budget) -> None:
         self.path = path
+        self.budget = budget
         self.group = group
 
     def fail(self, message: str) -> NoReturn:
@@ -90,6 +92,7 @@ class _Reader:
             self.fail(f"dataset {name!r} does not hold numbers")
         if dataset.size * dataset.dtype.itemsize > 4096 * dataset.id.get_storage_size() + 2**20:
             self.fail(f"dataset {name!r} announces {dataset.size} numbers, far more than the file holds")
+        self.budget.take_unlisted(2.0 * dataset.size * 8, f"dataset {name!r}, {dataset.size} numbers,")
         return np.asarray(dataset[()]).reshape(-1).astype(dtype)
 
     def indices(self, name: str) -> list[int]:
@@ -109,8 +112,7 @@ class _Reader:
             self.fail(f"the header announces {n_variables} variables, there are {len(cards)} numbers of states")
         if len(cards) and (cards.min() < 1 or cards.max() > 2**31 - 1):
             self.fail("a variable needs between 1 and 2^31-1 labels")
-        if cards.sum() > MOST_EXPANDED:
-            self.fail(f"{cards.sum()} labels in all cannot be meant")
+        self.budget.take_unlisted(8.0 * float(cards.sum()), f"{cards.sum()} labels")
         self.cards: list[int] = cards.tolist()
         self.assembly = Assembly(cards.astype(np.int32))
         types = [(header[5 + 2 * t], header[6 + 2 * t]) for t in range(n_types)]
@@ -183,8 +185,8 @@ class _Reader:
             )
             if len(function.shape) == 2 and implicit is not None:
                 return self.assembly.implicit(implicit)
-            if math.prod(function.shape) > MOST_EXPANDED:
-                self.fail(f"a function of type {function.type} would need {math.prod(function.shape)} entries")
+            size = math.prod(function.shape)
+            self.budget.take_unlisted(8.0 * size, f"a function of type {function.type} with {size} entries")
             scores = 0.0 - _expanded(function, energies)
         return self.assembly.function(scores)
 
@@ -215,11 +217,12 @@ def _expanded(function: _Function, energies: NDArray[np.float64]) -> NDArray[np.
     return energies_of_pairs
 
 
-def read_opengm(path: Path) -> FactorGraph:
+def read_opengm(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads an OpenGM model, from the group `gm` or from the only group that holds one."""
     h5py = _h5py()
+    budget = Budget(path) if budget is None else budget
     with open_binary(path) as stream:  # says what is wrong if there is no such file
-        source = io.BytesIO(stream.read()) if split_compression(path)[1] else str(path)
+        source = io.BytesIO(read_whole(stream, budget)) if split_compression(path)[1] else str(path)
     try:
         with h5py.File(source, "r") as file:
             named = _inside(path, file, "gm")
@@ -230,7 +233,7 @@ def read_opengm(path: Path) -> FactorGraph:
                 raise FormatError(
                     f"there are {len(groups)} OpenGM models in this file, none of them called 'gm'", str(path)
                 )
-            return _Reader(path, group).read()
+            return _Reader(path, group, budget).read()
     except ModelError as error:
         raise FormatError(str(error), str(path)) from None
     except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:  # what h5py has for damaged files

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fginfer.errors import FormatError, MissingFileError
+from fginfer.formats.budget import Budget
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
@@ -24,6 +25,15 @@ def split_compression(path: Path) -> tuple[Path, str]:
     """The path without its compression suffix, and that suffix ("" if there is none)."""
     suffix = path.suffix.lower()
     return (path.with_suffix(""), suffix) if suffix in _OPENERS else (path, "")
+
+
+def read_whole(stream: Any, budget: Budget) -> bytes:
+    """All that is left of a stream, piece by piece: a small compressed file must not unpack to all of the memory."""
+    pieces = []
+    while piece := stream.read(1 << 20):
+        budget.take_unlisted(len(piece), "the unpacked file")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 @contextmanager

@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from fginfer.core.uai import UaiReader, uai_text
+from fginfer.formats.budget import Budget
 from fginfer.formats.streams import open_binary, write_atomically
 from fginfer.graph import FactorGraph
 
 _PIECE = 1 << 20
 
 
-def read_uai(path: Path, log_values: bool = False) -> FactorGraph:
+def read_uai(path: Path, budget: Budget | None = None, log_values: bool = False) -> FactorGraph:
     """Reads a UAI file; with `log_values` its entries are scores instead of potentials."""
     reader, piece = UaiReader(str(path), log_values), bytearray(_PIECE)
+    budget = Budget(path) if budget is None else budget
     with open_binary(path) as stream:
         while n := stream.readinto(piece):
             reader.feed(piece, n)
+            budget.hold(reader.held, "the model")
     return FactorGraph.from_model(*reader.finish())
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import MOST_EXPANDED, Assembly, Factors, Function
+from fginfer.formats.assembly import Assembly, Factors, Function
+from fginfer.formats.budget import Budget
 from fginfer.formats.costs import ARITHMETIC, arithmetic
 from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.formats.tokens import Tokens
@@ -29,8 +30,10 @@ _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 
 
 class _Reader:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, budget: Budget) -> None:
         self.tokens = Tokens(path)
+        self.budget = budget
+        budget.fail = self.tokens.fail
         self.shared: list[tuple[tuple[int, ...], Function, int]] = []  # shape, scores, largest cost allowed
         self.most = 0  # no total is larger, but for what is forbidden
 
@@ -42,12 +45,9 @@ class _Reader:
         functions = tokens.integer("the number of cost functions", 0)
         self.top = tokens.integer("the upper bound", 0)
         cards = []
-        total = 0
         for i in range(n):
             size = tokens.integer(f"the domain size of variable {i}", 1, min(largest, 2**31 - 1))
-            total += size
-            if total > MOST_EXPANDED:
-                tokens.fail(f"{total} labels in {i + 1} variables cannot be meant")
+            self.budget.take_unlisted(8.0 * size, f"variable {i} with {size} labels")
             cards.append(size)
         self.cards = cards
         self.assembly = Assembly(np.array(cards, np.int32))
@@ -94,8 +94,7 @@ class _Reader:
 
     def tuples(self, f: int, shape: tuple[int, ...], default: int, count: int) -> NDArray[np.float64]:
         size = math.prod(shape)
-        if size > MOST_EXPANDED:
-            self.tokens.fail(f"cost function {f} would need a table of {size} entries")
+        self.budget.take_unlisted(8.0 * size, f"cost function {f}, a table of {size} entries,")
         width = len(shape) + 1
         numbers = self.tokens.integers(count * width, f"{count} tuples of cost function {f}")
         rows = numbers.reshape(count, width)
@@ -119,17 +118,17 @@ class _Reader:
         keyword = self.tokens.next(f"the keyword of cost function {f}")
         if keyword not in ARITHMETIC or len(shape) != 2:
             self.tokens.fail(f"cost function {f} is a global one of a kind that is not supported")
-        if math.prod(shape) > MOST_EXPANDED:
-            self.tokens.fail(f"cost function {f} would need a table of {math.prod(shape)} entries")
+        size = math.prod(shape)
+        self.budget.take_unlisted(8.0 * size, f"cost function {f}, a table of {size} entries,")
         what = f"a parameter of cost function {f}"
         parameters = [float(self.tokens.integer(what, -(2**62))) for _ in range(ARITHMETIC[keyword])]
         return arithmetic(keyword, parameters, (shape[0], shape[1]), float(self.top))
 
 
-def read_wcsp(path: Path) -> FactorGraph:
+def read_wcsp(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a .wcsp file."""
     try:
-        return _Reader(path).read()
+        return _Reader(path, Budget(path) if budget is None else budget).read()
     except ModelError as error:
         raise FormatError(str(error), str(path)) from None
 

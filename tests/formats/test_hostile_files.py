@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
+
 import h5py
 import numpy as np
 import pytest
 
-from fginfer import FactorGraph, FormatError, Potts, read, write
+from fginfer import FactorGraph, FormatError, Potts, SettingsError, read, write
 
 
 @pytest.fixture
@@ -67,4 +70,64 @@ def test_one_long_token_takes_no_more_room_than_it_has(tmp_path):
     many = "0 0 1\n" * 20_000
     path.write_text(f"x 2 2 1 10\n2 2\n2 0 1 0 20001\n{many}0 0 {'1' * 200_000}\n")
     with pytest.raises(FormatError, match=r"whole numbers below 10\^18"):
+        read(path)
+
+
+SMALL_AND_GREEDY = {
+    "table.wcsp": "x 2 16384 1 10\n16384 16384\n2 0 1 0 0\n",
+    "formula.wcsp": "x 2 16384 1 10\n16384 16384\n2 0 1 -1 >= 0 0\n",
+    "labels.wcsp": "x 1 268435455 0 10\n268435455\n",
+    "default.cfn": '{{x "<5"} {a: 16384, b: 16384} {f: {scope: [a b], defaultcost: 0, costs: []}}}',
+    "labels.cfn": '{{x "<5"} {a: 268435455} {}}',
+}
+
+
+@pytest.mark.parametrize("name", SMALL_AND_GREEDY)
+def test_a_few_bytes_do_not_cost_gigabytes(tmp_path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(SMALL_AND_GREEDY[name])
+    tracemalloc.start()
+    with pytest.raises(
+        FormatError, match=r"GB, more than a file like this may; read\(\.\.\., max_memory=\d+\) allows it"
+    ):
+        read(path)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_archives_that_unpack_to_gigabytes(tmp_path) -> None:
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, fginfer=1, constant=0.0, given_factors=0, cards=np.ones(50_000_000, np.int32))
+    with pytest.raises(FormatError, match="would take"):
+        read(path, max_memory=1e8)
+    hdf = tmp_path / "bomb.h5"
+    with h5py.File(hdf, "w") as file:
+        group = file.create_group("gm")
+        group.create_dataset("header", data=np.array([2, 0, 1, 0, 0, 1], np.uint64))
+        group.create_dataset("numbers-of-states", data=np.ones(40_000_000, np.uint8), compression="gzip", chunks=True)
+    with pytest.raises(FormatError, match="would take"):
+        read(hdf)
+    packed = tmp_path / "bomb.npz.gz"
+    with gzip.open(packed, "wb") as stream:
+        for _ in range(300):
+            stream.write(bytes(1 << 20))
+    with pytest.raises(FormatError, match="the unpacked file would take"):
+        read(packed)
+
+
+def test_the_limit_is_the_users(tmp_path) -> None:
+    path = tmp_path / "m.wcsp"
+    path.write_text("x 2 4000 1 10\n4000 4000\n2 0 1 3 1\n5 6 0\n")
+    assert read(path).score([5, 6]) == 0.0
+    with pytest.raises(FormatError, match=r"would take 0\.13 GB"):
+        read(path, max_memory=1e8)
+    for wrong in (0, -1, "1GB", True):
+        with pytest.raises(SettingsError, match="max_memory must be a number of bytes"):
+            read(path, max_memory=wrong)
+
+
+def test_lonely_variables_of_uai_files(tmp_path) -> None:
+    path = tmp_path / "m.uai"
+    path.write_text("MARKOV 1 200000000 0\n")
+    with pytest.raises(FormatError, match="200000000 labels; that cannot be meant"):
         read(path)

@@ -1,0 +1,75 @@
+"""Budget: the memory that reading one file may take. A few bytes must not cost a machine its memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from numbers import Real
+from pathlib import Path
+from typing import NoReturn
+
+from fginfer.errors import FormatError, SettingsError
+
+GIB = 1 << 30
+MOST = 8 * GIB  # by default never more than this, ...
+SHARE = 0.5  # ... nor than this share of the machine's memory
+UNLISTED, PER_BYTE = 256 << 20, 1000  # what a file describes without listing: so many bytes, or so many a byte of it
+
+
+def _machine() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # not everywhere
+        return float(MOST)
+
+
+class Budget:
+    """Counts what a reader allocates; FormatError before the limit is passed.
+
+    `max_memory` in bytes; None: half of the machine's memory, 8 GiB at most, and for tables that a file describes
+    without listing their entries (default costs, formulas, compressed archives) no more than its size makes plausible.
+    A reader that knows line and token sets `fail`, which raises the error there.
+    """
+
+    def __init__(self, path: Path, max_memory: float | None = None) -> None:
+        if max_memory is not None and (
+            isinstance(max_memory, bool) or not isinstance(max_memory, Real) or not max_memory > 0
+        ):
+            raise SettingsError(f"max_memory must be a number of bytes above 0, not {max_memory!r}")
+        self.path = path
+        self._given = max_memory is not None
+        self.most = float(max_memory) if max_memory is not None else min(MOST, SHARE * _machine())
+        self._taken = 0.0
+        self._unlisted = 0.0
+        self.fail: Callable[[str], NoReturn] = self._fail
+
+    def take(self, size: float, what: str) -> None:
+        """`size` more bytes are about to be allocated for `what`."""
+        self._taken += size
+        self.hold(self._taken, what)
+
+    def hold(self, size: float, what: str) -> None:
+        """`size` bytes are held in all."""
+        if size > self.most:
+            self._refuse(size, what)
+
+    def take_unlisted(self, size: float, what: str) -> None:
+        """The same for what a few bytes of the file can ask for."""
+        self.take(size, what)
+        self._unlisted += size
+        if not self._given and self._unlisted > max(UNLISTED, PER_BYTE * _size(self.path)):
+            self._refuse(self._unlisted, what)
+
+    def _refuse(self, size: float, what: str) -> NoReturn:
+        allowed = f"read(..., max_memory={int(size * 1.1) + 1}) allows it"
+        self.fail(f"{what} would take {size / 1e9:.2f} GB, more than a file like this may; {allowed}")
+
+    def _fail(self, message: str) -> NoReturn:
+        raise FormatError(message, str(self.path))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
