@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from fginfer.commands import extreme
 from fginfer.commands.common import print_json
 
 
@@ -12,7 +13,8 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="compare a trained model with labelled data",
-        description="Accuracy and chunk F1 on a CoNLL file; micro-F1 and exact match on an svmlight file.",
+        description="Accuracy and chunk F1 on a CoNLL file; micro-F1 and exact match on an svmlight file; P@k,"
+        " nDCG@k, PSP@k and F1 of models with very many labels.",
         epilog="examples:\n  fginfer evaluate chunker.npz test.txt.gz\n  fginfer evaluate tags.npz test.svm --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -23,7 +25,11 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from fginfer.extreme.trained import is_extreme
     from fginfer.learn.files.trained import FileModel
+
+    if is_extreme(args.model):
+        return extreme.evaluate(args)
 
     measures = FileModel.load(args.model).evaluate(args.data)
     if args.json:

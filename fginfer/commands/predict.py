@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fginfer.commands import extreme
+
 
 def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
@@ -15,7 +17,8 @@ def register(subparsers: Any) -> None:
         help="label a file with a trained model",
         description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight).",
         epilog="examples:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt\n"
-        "  fginfer predict tags.npz test.svm --json\n  fginfer predict crf.npz test.txt --probabilities",
+        "  fginfer predict tags.npz test.svm --json\n  fginfer predict crf.npz test.txt --probabilities\n"
+        "  fginfer predict big.fgx test.svm --top-k 10",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
@@ -28,13 +31,18 @@ def register(subparsers: Any) -> None:
         action="store_true",
         help="crf: with the probability of each answer, and with --json of all labels",
     )
+    parser.add_argument("--top-k", type=int, default=5, metavar="K", help="of very many labels: the best K (default 5)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of such models, as in --threads 2")
     parser.add_argument("--json", action="store_true", help="one JSON object: a list of labels an example")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from fginfer.extreme.trained import is_extreme
     from fginfer.learn.files.trained import FileModel
 
+    if is_extreme(args.model):
+        return extreme.predict(args)
     model = FileModel.load(args.model)
     given, answers = model.predict(args.data)
     if args.probabilities:

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from fginfer.commands import extreme
 from fginfer.commands.common import option, print_json
 from fginfer.commands.solve import STOPPED
 from fginfer.errors import FormatError, SettingsError
@@ -19,6 +20,7 @@ EXAMPLE = """examples:
   fginfer train train.txt --output tagger.npz --templates templates.txt --affixes 3 --min-count 2
   fginfer train bibtex.svm --output tags.npz --solver gdmm --C 3 --max-iter 30 --option greedy=16
   fginfer train train.txt.gz --output crf.npz --model crf --l1 1
+  fginfer train big.svm --output big.fgx --model extreme --threads 4 --memory 4000
   fginfer train big.txt --output big.npz --checkpoint big.ckpt --time-limit 3600
 
 exit codes: 0 trained (the log says how far), 2 stopped by Ctrl-C (the model has what was learned), 3 bad input
@@ -47,9 +49,9 @@ def register(subparsers: Any) -> None:
     add("--task", choices=("tag", "multiclass", "multilabel"), help="what FILE is about, if it does not tell")
     add(
         "--model",
-        choices=("svm", "crf"),
+        choices=("svm", "crf", "extreme"),
         default="svm",
-        help="large margin, or a conditional random field (CoNLL files)",
+        help="large margin, a conditional random field (CoNLL files), or very many labels (svmlight, XMLRepo)",
     )
     add("--l1", type=float, metavar="X", help="crf: weight of the l1 penalty, as in --l1 2 (default 1)")
     add("--l2", type=float, metavar="X", help="crf: weight of the squared penalty, as in --l2 0.1 (default 0)")
@@ -75,6 +77,7 @@ def register(subparsers: Any) -> None:
     add("--checkpoint", metavar="F", help="continue from and save to this file, as in --checkpoint run.ckpt")
     add("--checkpoint-interval", type=float, default=60.0, metavar="S", help="seconds between two saves (default 60)")
     add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the solver, as in --option rho=0.1")
+    extreme.add_arguments(add)
     add("--json", action="store_true", help="print one JSON object instead of a line")
     add("--trace", action="store_true", help="with --json: every measured point")
     add("--quiet", action="store_true", help="no log")
@@ -89,12 +92,14 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():
         raise SettingsError(f"{args.output}: a model cannot be written there")
-    settings = settings_of(args)
+    settings = {} if args.model == "extreme" else settings_of(args)
     with Terminal():
         level = logger.level
         logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
         old = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's stop is a Ctrl-C
         try:
+            if args.model == "extreme":
+                return extreme.train(args)
             model = FileModel.train(
                 args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, args.zero_based,
                 args.model,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, Protocol
 from uuid import uuid4
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from fginfer.core.extreme import Columns, ExtremeData, Ints, PpdTrainer
 from fginfer.errors import SettingsError, SolverError
 
+MOST_LOSSES = 20  # of workers, after which a cluster is given up
 MOST_LABELS = 512  # in a chunk: results come in often enough to be saved and shown
 
 
@@ -139,7 +141,7 @@ class Dask:
         self._client: Any = scheduler
         if isinstance(scheduler, str):
             try:
-                self._client = distributed.Client(scheduler, timeout=10, set_as_default=False)
+                self._client = distributed.Client(scheduler, timeout=5, set_as_default=False)
             except (OSError, ValueError, TimeoutError) as error:
                 raise SettingsError(
                     f"no Dask scheduler answers at {scheduler!r} ({error}); start one with `dask scheduler`"
@@ -157,28 +159,39 @@ class Dask:
             open_parts[self._submit(part, len(parts) - at)] = part
         losses = 0
         try:
-            done = self._distributed.as_completed(list(open_parts))
             while open_parts:
-                try:
-                    future = next(done)
-                except StopIteration:
-                    break
-                part = open_parts.pop(future)
-                if future.status == "finished":
-                    yield future.result()
-                else:  # all copies of the data went with their workers, or a chunk saw too many of them die
-                    losses += 1
-                    if losses > 10:
-                        raise SolverError(f"workers are lost again and again: {future.exception()}")
-                    self._scattered = self._client.scatter(self._data, broadcast=True, hash=False)
-                    again = self._submit(part, 0)
-                    open_parts[again] = part
-                    done.add(again)
-                if stop():
-                    return
+                # A result that is lost before it was fetched is computed again: then its future comes once more.
+                for future in self._distributed.as_completed(list(open_parts), loop=self._client.loop):
+                    if future.status == "finished":
+                        columns = self._fetched(future)
+                        if columns is not None:
+                            del open_parts[future]
+                            yield columns
+                    elif future.status != "pending":
+                        losses += 1
+                        if losses > MOST_LOSSES:
+                            raise SolverError("workers of the cluster are lost again and again")
+                        part = open_parts.pop(future)
+                        if future.status == "error" and not self._is_loss(future.exception()):
+                            raise future.exception()
+                        # All copies of the data went with their workers, or a chunk saw too many of them die.
+                        self._scattered = self._client.scatter(self._data, broadcast=True, hash=False)
+                        open_parts[self._submit(part, 0)] = part
+                    if stop():
+                        return
         finally:
             with suppress(Exception):
                 self._client.cancel(list(open_parts))
+
+    def _fetched(self, future: Any) -> Columns | None:
+        try:
+            columns: Columns = future.result()
+        except (OSError, CancelledError):
+            return None
+        return columns
+
+    def _is_loss(self, error: Any) -> bool:
+        return isinstance(error, (OSError, CancelledError, self._distributed.scheduler.KilledWorker))
 
     def _submit(self, part: Ints, priority: int) -> Any:
         return self._client.submit(

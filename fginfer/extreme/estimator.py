@@ -37,8 +37,8 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         cluster; "pd-sparse" all labels together with the separation ranking loss (Yen et al., 2016).
     C : weight of the loss. lam : of the l1 term; larger ones give fewer weights. For rows of unit length 0 to 0.1.
     loss : of ppd-sparse: "squared_hinge" or "hinge".
-    intercept : of ppd-sparse: "fixed" at -1, where rows that share nothing with a label cost nothing; "shifted" is
-        learned around -1; "learned" around 0; "none".
+    intercept : of ppd-sparse: "shifted" is learned, regularised towards -1, where rows that share nothing with a label
+        cost nothing; "learned" is regularised towards 0, as in the paper; "fixed" stays at -1; "none" at 0.
     positive_weight : of ppd-sparse: factor on C for rows that have the label.
     unit_rows : rows are scaled to unit length, in training and prediction.
     tol : relative duality gap (ppd-sparse: of every label). max_iter : passes (ppd-sparse: searches a label).
@@ -66,10 +66,10 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         solver: str = "ppd-sparse",
-        C: float = 0.3,
-        lam: float = 0.02,
+        C: float = 0.4,
+        lam: float = 0.03,
         loss: str = "squared_hinge",
-        intercept: str = "fixed",
+        intercept: str = "shifted",
         positive_weight: float = 1.0,
         unit_rows: bool = True,
         tol: float = 0.03,

@@ -20,8 +20,8 @@ from fginfer.learn.data.inputs import seed_of, threads_of
 from fginfer.log import logger
 
 # For rows of unit length; other rows scale them (see `grid`).
-C_GRID = {"ppd-sparse": (0.1, 0.3, 1.0), "pd-sparse": (0.3, 1.0, 3.0)}
-LAMBDA_GRID = (0.0, 0.01, 0.02, 0.05, 0.1)
+C_GRID = {"ppd-sparse": (0.2, 0.4, 1.0), "pd-sparse": (0.3, 1.0, 3.0)}
+LAMBDA_GRID = (0.0, 0.01, 0.03, 0.05, 0.1)
 PATIENCE = 2  # passes without a better held-out P@1 after which pd-sparse stops
 
 
@@ -52,7 +52,7 @@ class ExtremeClassifierCV(ExtremeClassifier):
         held_out: float = 0.15,
         refine: bool = True,
         loss: str = "squared_hinge",
-        intercept: str = "fixed",
+        intercept: str = "shifted",
         positive_weight: float = 1.0,
         unit_rows: bool = True,
         tol: float = 0.03,

@@ -241,8 +241,8 @@ def test_the_search_chooses_on_held_out_rows(solver):
 
 def test_the_grid_fits_the_scale_of_the_rows():
     X, y = random_problem(8, n=200, d=60, k=8, density=0.3)
-    one = ExtremeClassifierCV(unit_rows=False).fit(X, y)
-    ten = ExtremeClassifierCV(unit_rows=False).fit(X * 8, y)
+    one = ExtremeClassifierCV(intercept="fixed", unit_rows=False).fit(X, y)
+    ten = ExtremeClassifierCV(intercept="fixed", unit_rows=False).fit(X * 8, y)
     assert pytest.approx(one.C_) == ten.C_ * 64
     assert ten.lam_ * 8 == pytest.approx(one.lam_)
     for a, b in zip(one.results_, ten.results_, strict=True):
