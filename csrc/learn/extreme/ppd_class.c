@@ -401,12 +401,16 @@ static fgi_rc iterate(ppd_run *r) {
     ppd_work *w = r->w;
     fgi_ppd_info *info = &r->out->info;
     fgi_rc rc = FGI_OK;
-    double goal = 0.1;
+    int only_exact = 0;
+    double goal = 0.1, last_gap = INFINITY;
     descend_epochs(r, goal);
     while (info->searches < s->max_outer && !stopped(r)) {
         const double l1 = l1_norm(w);
-        int exact = search(r, 0, l1);
+        int exact = search(r, only_exact, l1);
         measure(r, l1);
+        /* Where sampling noise hides further progress, only exact searches help. */
+        only_exact = only_exact || (!exact && info->primal - info->dual > 0.5 * last_gap);
+        last_gap = info->primal - info->dual;
         if (!exact && info->primal - info->dual <= s->tol * info->primal) { /* so it seems: an exact search decides */
             exact = search(r, 1, l1);
             measure(r, l1);
