@@ -109,7 +109,9 @@ fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score,
 fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err);
 int64_t fgi_model_memory(const fgi_model *m); /* bytes held, shared parts included */
 double fgi_model_constant(const fgi_model *m);
-double fgi_model_states(const fgi_model *m); /* states of all factors: the entries there would be without sharing */
+double fgi_model_states(const fgi_model *m);    /* states of all factors: the entries there would be without sharing */
+double fgi_model_pass_work(const fgi_model *m); /* entries that a sweep reads: of an implicit table one per label */
+void fgi_model_unary_labels(const fgi_model *m, int32_t *labels); /* the best labels by the unaries alone */
 
 /*
  * The model's own unit u: the smallest, over all factors (the unary scores of a variable are one) with two distinct

@@ -569,3 +569,21 @@ double fgi_model_states(const fgi_model *m) {
     }
     return states;
 }
+
+double fgi_model_pass_work(const fgi_model *m) {
+    double work = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(m, f);
+        work += v.kind == FGI_DENSE ? (double)fgi_view_states(m, &v) : (double)v.rows + v.cols;
+    }
+    return work;
+}
+
+void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) {
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        const double *u = fgi_unary(m, i);
+        labels[i] = 0;
+        for (int32_t a = 1; a < m->s->cards[i]; a++)
+            if (u[a] > u[labels[i]]) labels[i] = a;
+    }
+}

@@ -43,6 +43,17 @@ class Model:
         return float(lib.fgi_model_states(self.handle))
 
     @property
+    def pass_work(self) -> float:
+        """What a sweep over all factors reads: the states of dense tables, the labels of implicit ones."""
+        return float(lib.fgi_model_pass_work(self.handle))
+
+    def unary_labels(self) -> NDArray[np.int32]:
+        """The best labels by the unaries alone: the labeling that costs nothing."""
+        labels = np.zeros(self.n_variables, np.int32)
+        lib.fgi_model_unary_labels(self.handle, pointer(labels))
+        return labels
+
+    @property
     def entries(self) -> int:
         """Entries of the dense tables, shared ones once."""
         return int(lib.fgi_model_entries(self.handle))

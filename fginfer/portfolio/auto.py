@@ -40,7 +40,7 @@ from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
-from fginfer.portfolio.part import PASS_TOO_LONG, PartState, is_large
+from fginfer.portfolio.part import PartState, Size
 from fginfer.result import Progress, Result, Status, known
 
 log = logging.getLogger("fginfer")
@@ -84,8 +84,8 @@ class AutoEngine:
         self._parts: list[PartState] = []
         self._divided = False  # into parts; none may be left of it
         self._presolved: Presolved | None = None
-        self._states = self._model.states
-        self._small = self._states < SMALL_STATES  # nothing on it takes long
+        self._size = Size(self._model)
+        self._small = self._model.states < SMALL_STATES  # nothing on it takes long
         self._steps = self._policy()
 
     # -- the policy --------------------------------------------------------------------------------------------
@@ -130,8 +130,11 @@ class AutoEngine:
         self._settle()
 
     def _first_labeling(self) -> Iterator[None]:
-        if self._states <= TINY_STATES:
+        if self._model.states <= TINY_STATES:
             yield from self._at_once()
+            return
+        if self._size.is_huge:
+            self._known.improve(self._model.unary_labels())
             return
         first = Member(self._model, "icm", self._own)
         while True:
@@ -148,14 +151,14 @@ class AutoEngine:
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
-        if self._states > PASS_TOO_LONG or is_large(self._model, self._states):
+        if not self._size.is_small:
             return
         proof = PartState(self._model, None, self._own, self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
-        yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * self._states))
+        yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * self._size.pass_work))
         self._combine()
 
     def _presolve_model(self) -> Presolved | None:
@@ -170,6 +173,13 @@ class AutoEngine:
 
     def _reduce(self) -> Iterator[None]:
         model, presolved = self._model, None
+        if self._size.is_huge:
+            self._parts, self._divided = [PartState(model, None, self._own, self._memory)], True
+            yield from self.aside(self._parts[0].prepare)
+            if self._known.labels is not None:
+                self._parts[0].offer(self._known.labels, self._known.score)
+            self._setup_seconds = self._known.seconds()
+            return
         if self._presolve:
             presolved = yield from self.aside(self._presolve_model)
         if presolved is not None:
@@ -273,8 +283,10 @@ class AutoEngine:
                 known.points += [(t, score, bound) for t, score, bound, _ in member.events().tolist()]
         found = [p.best() for p in self._parts]
         labels = [x for x, _, _ in found if x is not None]
-        if len(labels) == len(found) and self._constant + sum(score for _, score, _ in found) > known.score:
-            known.improve(self._expand(labels))
+        score = self._constant + sum(score for _, score, _ in found)
+        if len(labels) == len(found) and score > known.score:
+            whole = len(self._parts) == 1 and self._parts[0].model is self._model  # then its score is that of the model
+            known.improve(self._expand(labels), score if whole else None)
         bounds = [self._constant, *(bound for _, _, bound in found)]
         if max(bounds) < inf:
             known.tighten(fsum(bounds) + self._error + 2.0**-52 * fsum(map(abs, bounds)))
@@ -312,10 +324,15 @@ class AutoEngine:
         return now
 
     def progress(self) -> Progress:
-        now = self._now()
-        score, bound = self._scaled(now.score) if now.wanted else -inf, self._scaled(now.bound)
-        unit = self._scaled(now.unit)
-        return Progress(now.seconds(), self._iterations, known(score), known(bound), unit=unit)
+        """Without the labels, which would have to be copied, expanded and scored each time."""
+        score, bound = self._known.score, self._known.bound
+        if self._status == "running" and self._divided:
+            found = [p.best(labels=False) for p in self._parts]
+            score = max(score, self._constant + sum(x for _, x, _ in found))
+            bound = max(score, min(bound, self._constant + sum(x for _, _, x in found)))
+        score = self._scaled(score) if score > self._known.cutoff else -inf
+        unit = self._scaled(self._known.unit)
+        return Progress(self._known.seconds(), self._iterations, known(score), known(self._scaled(bound)), unit=unit)
 
     def _scaled(self, score: float) -> float:
         """In the unit of the model as given."""

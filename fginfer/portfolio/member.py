@@ -28,8 +28,8 @@ ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
 class Member:
     """One method at work on one part. `owe` adds work, `work_off` does it until a deadline and can be called again."""
 
-    def __init__(self, model: Model, method: str, settings: Settings, share: float = 1.0) -> None:
-        own = Settings(method, settings.gap, settings.seed, 1, None, settings.cutoff, settings.start_time)
+    def __init__(self, model: Model, method: str, settings: Settings, share: float = 1.0, threads: int = 1) -> None:
+        own = Settings(method, settings.gap, settings.seed, threads, None, settings.cutoff, settings.start_time)
         self.name = method
         self.share = share
         self.engine = NativeEngine(model, own)
@@ -77,6 +77,10 @@ class Member:
         return float(self.engine.info.entries_touched + ITERATION_WORK * self.engine.steps)
 
     @property
+    def iterations(self) -> int:
+        return int(self.engine.info.iterations)
+
+    @property
     def busy(self) -> bool:
         """Work is owed, or a chunk is unfinished."""
         return self.running and (self.owed > 0 or self._chunk_end is not None)
@@ -112,7 +116,7 @@ class EliminationMember:
     It ends once the work granted covers what was estimated, so that the round of its end does not depend on the clock.
     """
 
-    name = "elimination"
+    name, iterations = "elimination", 0
     error: Exception | None = None
 
     def __init__(self, model: Model, elimination: Elimination, settings: Settings, share: float = 1.0) -> None:

@@ -26,10 +26,12 @@ NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap th
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
-LARGE_STATES = 1.5e8  # states of all factors: beyond this, sweeps over tables are too slow
+LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
+FEW_LABELS = 8  # ... there are so few labels that they are quick
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
-MANY_FACTORS = 1_000_000
-MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: gdmm touches few of them
+MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
+DENSE_BINARY = 100  # factors a variable: so many are left to gdmm, which does not visit all of them
+LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 MOVED = 0.02  # ... by this fraction of the gap ...
@@ -40,6 +42,29 @@ SLABS_SHARE = 0.2  # ... with this one: their first iterations bring most of it,
 def work_of_round(number: int) -> float:
     """Rounds are counted from 1 and double up to the longest. Runs may have any number of them."""
     return min(FIRST_ROUND * 2.0 ** min(number - 1, 64), LONGEST_ROUND)
+
+
+class Size:
+    """How large a model is, and which relaxation that calls for."""
+
+    def __init__(self, model: Model) -> None:
+        self.pass_work = model.pass_work
+        cards, factors = model.cards, model.n_factors
+        self._most_labels = int(cards.max(initial=1))
+        self._dense_binary = self._most_labels == 2 and factors > DENSE_BINARY * len(cards)
+        self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
+
+    @property
+    def is_small(self) -> bool:
+        """A proof is worth a try before anything else."""
+        return not self.is_huge and self.pass_work <= PASS_TOO_LONG
+
+    @property
+    def relaxation(self) -> str:
+        """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
+        if self.is_huge and (self._dense_binary or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS)):
+            return "gdmm"
+        return "bnb" if self.is_small else "trws"
 
 
 class PartState:
@@ -58,7 +83,7 @@ class PartState:
         self._memory = memory
         self._round = 0
         self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
-        self._states = 0.0
+        self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
         self._helped = False  # slabs or gdmm have been asked to join
 
     @property
@@ -69,19 +94,20 @@ class PartState:
 
     def prepare(self) -> None:
         """Chooses the first members."""
-        self._states = self.model.states
         if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
             return
-        if is_large(self.model, self._states):
-            self.join("gdmm")
-        else:
-            self.join("trws" if self._states > PASS_TOO_LONG else "bnb")
+        size = Size(self.model)
+        if size.is_huge:  # one member, with all threads and most of the memory
+            self.join(size.relaxation, threads=self.settings.threads)
+            self._search_is_due = LATE_SEARCH
+            return
+        self.join(size.relaxation)
         self.join("search")
 
-    def join(self, method: str, share: float = 1.0) -> None:
+    def join(self, method: str, share: float = 1.0, threads: int = 1) -> None:
         """A new member, unless the method cannot take the model."""
         try:
-            self.members.append(Member(self.model, method, self.settings, share))
+            self.members.append(Member(self.model, method, self.settings, share, threads))
         except (SolverError, MemoryError) as error:
             log.debug("%s does not join: %s", method, error)
 
@@ -128,14 +154,14 @@ class PartState:
         self._collect()
         self._exchange()
 
-    def best(self) -> tuple[NDArray[np.int32] | None, float, float]:
+    def best(self, labels: bool = True) -> tuple[NDArray[np.int32] | None, float, float]:
         """Labels, score and bound, with what the members have found in a round that is not over."""
-        labels, score, bound = self.labels, self.score, self.bound
+        found, score, bound = self.labels, self.score, self.bound
         for member in self.members:
             if member.score > score:
-                labels, score = member.labels(), member.score
+                found, score = member.labels() if labels else None, member.score
             bound = min(bound, member.bound)
-        return labels, score, bound
+        return found, score, bound
 
     def _collect(self) -> None:
         """The end of a round: takes the members' labelings and bounds."""
@@ -165,6 +191,11 @@ class PartState:
         if errors and not self.members and self.running:
             raise errors[0]
         self._share_labels()
+        relaxation = self.members[0] if self.members else None
+        if self._search_is_due and (relaxation is None or relaxation.iterations >= self._search_is_due):
+            self._search_is_due = 0
+            self.join("search")
+            self._share_labels()
         for member in list(self.members):
             if not isinstance(member, Member):
                 continue
@@ -185,11 +216,3 @@ class PartState:
                 member.share = NEAR_SHARE if near else 1.0
         if not self.members and self.running:
             self.status = "converged"
-
-
-def is_large(model: Model, states: float) -> bool:
-    """Would a sweep over all tables take too long?"""
-    if states > LARGE_STATES or model.n_factors > MANY_FACTORS:
-        return True
-    binary = states == 4 * model.n_factors and model.n_factors > MANY_BINARY
-    return binary and model.n_factors > BINARY_DEGREE * len(model.cards)

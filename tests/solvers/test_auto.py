@@ -52,7 +52,7 @@ def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pyt
     assert solve(graph, gap=0.0).score == pytest.approx(known.score)
     assert solve(graph, gap=0.0, presolve=False).score == pytest.approx(known.score)
     monkeypatch.setattr(part, "ELIMINATION_ROUND", 1)
-    monkeypatch.setattr(part, "LARGE_STATES", 10.0)  # gdmm and search instead of a proof; elimination has the last word
+    monkeypatch.setattr(part, "LONG_PASS", 10.0)  # huge: one relaxation, then a search; elimination ends it
     result = solve(graph, gap=0.0, presolve=False)
     assert result.status == "optimal"
     assert result.score == pytest.approx(known.score)
