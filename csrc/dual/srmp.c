@@ -20,6 +20,7 @@
  * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
 #include <string.h>
 #include "dual/progress.h"
+#include "primal/first.h"
 #include "solver.h"
 #include "dual/trws.h"
 
@@ -49,6 +50,7 @@ typedef struct srmp {
     const double **g;
     struct axis *axes; /* max_arity, for the decoder */
     int32_t *labels;
+    fgi_first *first;
     stage stage;
     int collect_all; /* in the first sweep after a warm start: nothing is known about the factors */
     int64_t node;    /* next node of the stage, counted from its start */
@@ -275,10 +277,14 @@ static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_li
     srmp *s = solver->state;
     const fgi_model *m = solver->model;
     if (s->stage == BUILD) {
-        if (!build(m, s, deadline)) return FGI_OK;
+        if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
+        if (solver->info.status != FGI_RUNNING || !build(m, s, deadline)) return FGI_OK;
         begin_sweep(s, FORWARD, m->s->constant);
     }
     do {
+        if (s->stage == FORWARD && s->node == 0 && !fgi_first_labeling(&s->first, solver, s->labels, deadline))
+            return FGI_OK;
+        if (fgi_solver_done(solver)) return FGI_OK;
         if (!sweep(m, s, &solver->info, deadline)) return FGI_OK;
         if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
             fgi_solver_bound(solver, -INFINITY);
@@ -336,6 +342,7 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
 
 static void srmp_destroy(fgi_solver *solver) {
     srmp *s = solver->state;
+    fgi_first_free(s->first);
     free(s->links);
     free(s->mu_begin);
     free(s->mu);

@@ -30,6 +30,7 @@
  * Several threads share a sweep, see dual/trws_threads.c: same results. */
 #include <string.h>
 #include "dual/progress.h"
+#include "primal/first.h"
 #include "solver.h"
 #include "dual/trws.h"
 #include "dual/trws_state.h"
@@ -517,12 +518,18 @@ static void end_sweep(fgi_solver *solver, trws *s) {
 static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     trws *s = solver->state;
     const fgi_model *m = solver->model;
-    if (s->stage == COUNT && !count_edges(m, s, deadline)) return FGI_OK;
+    if (s->stage == COUNT) {
+        if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
+        if (solver->info.status != FGI_RUNNING || !count_edges(m, s, deadline)) return FGI_OK;
+    }
     if (s->stage == BUILD) {
         if (!build_edges(m, s, deadline)) return FGI_OK;
         begin_iteration(solver, s);
     }
     do {
+        if (s->stage == FORWARD && s->node == 0 && !fgi_first_labeling(&s->first, solver, s->labels, deadline))
+            return FGI_OK;
+        if (fgi_solver_done(solver)) return FGI_OK;
         if (s->stage == ROUND) {
             if (!round_tables(m, s, deadline)) return FGI_OK;
             begin_sweep(solver, s, FORWARD, s->rounded != NULL);
@@ -598,6 +605,7 @@ static void trws_destroy(fgi_solver *solver) {
     free(s->band_of);
     free(s->few);
     fgi_trws_team_free(s->team);
+    fgi_first_free(s->first);
     free(s->rounded);
     free(s->h_f32);
     free(s->out_f32);

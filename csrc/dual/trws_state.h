@@ -56,6 +56,7 @@ struct fgi_trws {
     double *messages;
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
     int32_t *labels;
+    struct fgi_first *first;
     double *bands;    /* of the implicit tables; NULL: there are none */
     int32_t *band_of; /* table: its band */
     int64_t n_bands;

@@ -30,7 +30,7 @@ LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unle
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
-DENSE_BINARY = 100  # factors a variable: so many are left to gdmm, which does not visit all of them
+DENSE = 100  # factors a variable
 LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
@@ -51,7 +51,7 @@ class Size:
         self.pass_work = model.pass_work
         cards, factors = model.cards, model.n_factors
         self._most_labels = int(cards.max(initial=1))
-        self._dense_binary = self._most_labels == 2 and factors > DENSE_BINARY * len(cards)
+        self._is_dense = factors > DENSE * len(cards)
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
 
     @property
@@ -62,9 +62,15 @@ class Size:
     @property
     def relaxation(self) -> str:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
-        if self.is_huge and (self._dense_binary or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS)):
+        if self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS:
             return "gdmm"
         return "bnb" if self.is_small else "trws"
+
+    @property
+    def search_is_due(self) -> int:
+        """Iterations of the relaxation of a huge model after which a search pays. In dense graphs its labelings are
+        poor from the first to the last."""
+        return 1 if self._is_dense else LATE_SEARCH
 
 
 class PartState:
@@ -99,7 +105,7 @@ class PartState:
         size = Size(self.model)
         if size.is_huge:  # one member, with all threads and most of the memory
             self.join(size.relaxation, threads=self.settings.threads)
-            self._search_is_due = LATE_SEARCH
+            self._search_is_due = size.search_is_due
             return
         self.join(size.relaxation)
         self.join("search")

@@ -162,5 +162,30 @@ def test_a_large_model_keeps_its_limit(method: str) -> None:
 
 def test_gdmm_on_sparse_graphs_activates_in_linear_time() -> None:
     """Every variable on and few factors each: what is done per variable must not grow with their number."""
-    result = solve(sparse(20_000, 60_000), "gdmm", algorithm=9, gap=1e-3, max_iterations=400)
+    result = solve(sparse(20_000, 60_000), "gdmm", formulation="binary", gap=1e-3, max_iterations=400)
     assert result.status == "gap_reached"
+
+
+@pytest.mark.parametrize("arity", [2, 3])
+def test_trws_has_a_labeling_before_its_first_sweep(arity: int) -> None:
+    """Also where hard constraints forbid what the unaries say, and so little time is left that nothing is swept."""
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([3] * 60)
+    for i in range(60):
+        graph.add_factor([i], rng.normal(size=3))
+    for i in range(60 - arity):
+        table = np.zeros((3,) * arity)
+        table[(0,) * arity] = table[(1,) * arity] = table[(2,) * arity] = -np.inf
+        graph.add_factor(list(range(i, i + arity)), table)
+    result = Solver(graph, "trws")
+    result.run(seconds=1e-9)
+    found = result.result()
+    assert found.iterations == 0
+    assert found.score == graph.score(found.labels) > -np.inf
+
+
+def test_trws_that_finds_a_contradiction_says_so() -> None:
+    graph = FactorGraph([2, 2, 2])
+    for pair in ([0, 1], [1, 2], [0, 2]):
+        graph.add_factor(pair, [[-np.inf, 0.0], [0.0, -np.inf]])  # an odd cycle: no relaxation sees it
+    assert solve(graph, "trws").status == "infeasible"
