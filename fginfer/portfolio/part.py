@@ -30,7 +30,7 @@ LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unle
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
-DENSE = 100  # factors a variable
+MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: gdmm touches few of them
 LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
@@ -51,18 +51,22 @@ class Size:
         self.pass_work = model.pass_work
         cards, factors = model.cards, model.n_factors
         self._most_labels = int(cards.max(initial=1))
-        self._is_dense = factors > DENSE * len(cards)
+        self._dense_binary = (
+            self._most_labels == 2
+            and self.pass_work == 4 * factors
+            and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
+        )
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
 
     @property
     def is_small(self) -> bool:
         """A proof is worth a try before anything else."""
-        return not self.is_huge and self.pass_work <= PASS_TOO_LONG
+        return not self.is_huge and not self._dense_binary and self.pass_work <= PASS_TOO_LONG
 
     @property
     def relaxation(self) -> str:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
-        if self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS:
+        if self._dense_binary or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
             return "gdmm"
         return "bnb" if self.is_small else "trws"
 
@@ -70,7 +74,7 @@ class Size:
     def search_is_due(self) -> int:
         """Iterations of the relaxation of a huge model after which a search pays. In dense graphs its labelings are
         poor from the first to the last."""
-        return 1 if self._is_dense else LATE_SEARCH
+        return 1 if self._dense_binary else LATE_SEARCH
 
 
 class PartState:
