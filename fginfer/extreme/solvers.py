@@ -45,7 +45,7 @@ class Sparsities:
         return calls, touched
 
     def points(self, trace: list[LearnPoint]) -> list[ExtremePoint]:
-        return [ExtremePoint(*p, *self._seen[p.oracle_calls, p.entries_touched]) for p in trace]
+        return [ExtremePoint(*p[:8], *self._seen[p.oracle_calls, p.entries_touched]) for p in trace]
 
 
 class Ppd:

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
-from fginfer.learn.run.loop import Limits, drive, relative_gap
+from fginfer.learn.run.interrupts import OutOfTime
+from fginfer.learn.run.loop import Limits, Measured, drive, relative_gap
 from fginfer.learn.solvers.registry import make_solver
 
 
@@ -78,3 +79,23 @@ def test_the_scale_of_the_features_does_not_matter():
         assert trace[-1].gap <= 1e-3
         passes.append(trace[-1].passes)
     assert passes[0] == pytest.approx(passes[1], rel=0.2)
+
+
+def test_measuring_takes_a_share_of_the_time_and_a_sample_says_so():
+    rng = np.random.default_rng(0)
+    n, labels = 2000, 60
+    sets = [np.sort(rng.choice(labels, 6, replace=False)) for _ in range(n)]
+    ends = np.arange(n + 1, dtype=np.int64) * 6
+    rows = sp.csr_matrix(rng.normal(size=(n, 8)))
+    data = Encoded(2, 1, np.arange(n + 1, dtype=np.int64), rows, labels, np.concatenate(sets).astype(np.int32), ends)
+    solver = make_solver("gdmm", Learner(data), None, 1.0, 0, {})
+    solver.advance(np.inf)
+    estimate, share = solver._relaxed(None, 0.0)  # the deadline has passed: one example is measured
+    whole = solver.measure()
+    assert whole.sampled == 1.0
+    assert whole.gap is not None
+    assert 0 < share < 1
+    assert np.isfinite(estimate)
+    assert Measured(estimate, 0.0, 0.0, share).gap is None
+    with pytest.raises(OutOfTime):
+        solver.relaxed(None, 0.0)

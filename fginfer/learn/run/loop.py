@@ -18,6 +18,7 @@ from fginfer.learn.run.interrupts import Interrupts, OutOfTime
 from fginfer.log import logger, seconds_text, thousands
 
 TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
+MEASURING = 0.05  # share of a time limit that measuring may take
 SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoints
 
 
@@ -26,7 +27,8 @@ class LearnPoint(NamedTuple):
 
     gap = max(0, primal - dual) / |primal|. infeasibility is 0 except for gdmm and soft-bcfw: the largest
     disagreement between a factor's marginals and those of its variables, relative to C (None: not measured).
-    seconds, oracle_calls and entries_touched are those of training: measuring is not counted.
+    seconds, oracle_calls and entries_touched are those of training: measuring is not counted. sampled: the share of the
+    examples that primal was measured on; below 1 it is an estimate from a sample, and there is no gap.
     """
 
     passes: int
@@ -37,6 +39,7 @@ class LearnPoint(NamedTuple):
     infeasibility: float | None
     oracle_calls: int
     entries_touched: int
+    sampled: float = 1.0
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -52,10 +55,11 @@ class Measured:
     primal: float | None = None
     dual: float | None = None
     infeasibility: float | None = 0.0
+    sampled: float = 1.0
 
     @property
     def gap(self) -> float | None:
-        if self.primal is None or self.dual is None:
+        if self.primal is None or self.dual is None or self.sampled < 1:
             return None
         return relative_gap(self.primal, self.dual)
 
@@ -168,6 +172,8 @@ class _Run:
         self.unmeasured = Measured(infeasibility=0.0 if getattr(solver, "feasible", True) else None)
         self._fresh = False  # whether the last point tells of the present weights
         self._measuring: float | None = None  # seconds the last measurement took
+        self._measured = 0.0  # seconds of all
+        self._samples = bool(getattr(solver, "samples", False))  # whether it can measure in any time
 
     def loop(self, interrupts: Interrupts) -> str:
         last_save = time.monotonic()
@@ -238,22 +244,30 @@ class _Run:
     def _reserve(self) -> float:
         """Time kept for the last measurement, if it is small against the whole."""
         limit, cost = self.limits.time_limit, 1.5 * self._cost()
+        if limit is not None and self._samples:
+            return min(cost, MEASURING * limit)
         return cost if limit is not None and cost <= 0.4 * limit else 0.0
 
     def _measure(self, extra: float = 0.0) -> Measured:
         """What the solver measures, unless that would take longer than there is time."""
-        now, deadline = clock.now(), self.deadline + extra
-        if self._cost() and now + self._cost() > deadline:
+        now, deadline, limit = clock.now(), self.deadline + extra, self.limits.time_limit
+        if self._samples and limit is not None:  # a fixed share of the time, and of all time so far but at the end
+            deadline = min(deadline, now + MEASURING * limit)
+            if not extra and self._measured + min(self._cost(), MEASURING * limit) > MEASURING * (now - self.begin):
+                return self.record(self.unmeasured)
+        elif self._cost() and now + self._cost() > deadline:
             return self.record(self.unmeasured)
         try:
             measured = self.solver.measure(deadline)
         except OutOfTime:
             return self.record(self.unmeasured)
+        finally:
+            self._measured += clock.now() - now
         self._measuring = clock.now() - now if self.solver.measuring else 0.0
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
             raise SolverError(TOO_LARGE)
-        if measured.primal is not None and measured.dual is not None:
+        if measured.primal is not None and measured.dual is not None and measured.sampled == 1:
             excess = measured.dual - measured.primal
             if not excess <= 1e-6 * abs(measured.primal):  # only rounding does that: nothing is claimed
                 measured = replace(measured, dual=None)
@@ -263,7 +277,8 @@ class _Run:
         calls, touched = self.solver.counters()
         self.done = replace(self.done, gap=m.gap)
         point = LearnPoint(
-            self.done.passes, self.done.seconds, m.primal, m.dual, m.gap, m.infeasibility, calls, touched
+            self.done.passes, self.done.seconds, m.primal, m.dual, m.gap, m.infeasibility, calls, touched,
+            m.sampled,
         )  # fmt: skip
         if not self.trace:
             logger.info(_COLUMNS)
@@ -299,8 +314,9 @@ def _log(point: LearnPoint) -> None:
     def number(x: float | None, form: str) -> str:
         return "-" if x is None else format(x, form)
 
+    primal = ("~" if point.sampled < 1 else "") + number(point.primal, ".6g")
     logger.info(
-        f"{point.passes:>6}{number(point.primal, '.6g'):>15}{number(point.dual, '.6g'):>15}"
+        f"{point.passes:>6}{primal:>15}{number(point.dual, '.6g'):>15}"
         f"{number(point.gap, '.1e'):>10}{number(point.infeasibility, '.1e'):>10}{point.oracle_calls:>14}"
         f"{point.entries_touched:>12}{point.seconds:>9.2f}s"
     )

@@ -74,6 +74,7 @@ class _Gdmm:
 
     _core = ""
     feasible = False
+    samples = True
 
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
@@ -152,18 +153,27 @@ class _Gdmm:
         return float(dual[0]), float(infeasibility[0])
 
     def relaxed(self, w: Reals | None = None, deadline: float = inf) -> float:
-        """An upper bound on the LP-relaxed objective at w (None: at the iterate)."""
-        examples, following = self.learner.everything, ffi.new("int64_t *", 0)
-        loss = np.zeros(len(examples))
+        """An upper bound on the LP-relaxed objective at w (None: at the iterate); OutOfTime at the deadline."""
+        primal, share = self._relaxed(w, deadline)
+        if share < 1:
+            raise OutOfTime
+        return primal
+
+    def _relaxed(self, w: Reals | None, deadline: float) -> tuple[float, float]:
+        """The bound, or when the deadline comes first an estimate of it; the share of the examples it was made from."""
+        examples = np.random.default_rng(0).permutation(self.learner.everything)  # any beginning is a fair sample
+        following, loss = ffi.new("int64_t *", 0), np.zeros(len(examples))
         while following[0] < len(examples):
             slice_end = min(deadline, lib.fgi_clock() + SLICE)
             self._call(
                 "losses", pointer(w), pointer(examples), len(examples), following, slice_end, pointer(loss)
             )  # fmt: skip
             if following[0] < len(examples):
-                look(deadline)
-        w = self.learner.weights if w is None else w
-        return 0.5 * float(w @ w) + self.C * fsum(loss)
+                look(inf)
+                if lib.fgi_clock() >= deadline:
+                    break
+        w, share = self.learner.weights if w is None else w, following[0] / len(examples)
+        return 0.5 * float(w @ w) + self.C * fsum(loss) / share, share
 
     def certificate(self, deadline: float = inf) -> tuple[float, float, float]:
         """(upper bound on the LP-relaxed objective, dual value of a consistent point, infeasibility)."""
@@ -195,14 +205,18 @@ class _Gdmm:
     def measure(self, deadline: float = inf) -> Measured:
         """Of the best weights and the best dual point seen so far, the present ones among them."""
         dual, infeasibility = self.dual(deadline)
+        self._best_dual = max(self._best_dual, dual)
         found = [self.learner.weights.copy()]
         if self._averaging and self.learner.state.steps:
             found.append(self.averaged())
         for w in found:
-            primal = self._primal(w, deadline) if self._exact() else self.relaxed(w, deadline)
+            primal, share = (self._primal(w, deadline), 1.0) if self._exact() else self._relaxed(w, deadline)
+            if share < 1 and self._best_primal == inf:
+                return Measured(primal, self._best_dual, infeasibility, share)
+            if share < 1:
+                raise OutOfTime
             if primal < self._best_primal:
                 self._best_primal, self._best = primal, w
-        self._best_dual = max(self._best_dual, dual)
         self._fresh = True
         return Measured(self._best_primal, self._best_dual, infeasibility)
 
