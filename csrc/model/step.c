@@ -96,6 +96,7 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
         error += deviation(step, values, n, v.weight);
     }
     const double value = fgi_sum_value(&origin);
+    if (origin.carry != 0) error += 0x1p-52 * fabs(value); /* the origin is rounded, too */
     return isfinite(value) && error < MOST_ERROR * step ? (fgi_lattice){step, value, error} : none;
 }
 
