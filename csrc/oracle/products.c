@@ -72,6 +72,12 @@ void fgi_products_attach(fgi_products *p, fgi_search_index *index) {
     p->index = index;
 }
 
+void fgi_products_sizes(const fgi_products *p, int32_t *labels, int64_t *features, double *scale) {
+    *labels = p->n_labels;
+    *features = p->n_features;
+    *scale = p->scale;
+}
+
 void fgi_products_borrow(fgi_products *p, const double *weights) { p->dense = weights; }
 
 void fgi_products_free(fgi_products *p) {

@@ -51,5 +51,6 @@ typedef struct fgi_search_ops {
  * fgi_oracle_query.approximate, by FGI_BY_SIZE; without `approximate` an answer that `rest` does not prove is found by
  * a scan. Whoever changes weights rebuilds it or takes it away. */
 void fgi_products_attach(fgi_products *p, fgi_search_index *index);
+void fgi_products_sizes(const fgi_products *p, int32_t *labels, int64_t *features, double *scale);
 
 #endif

@@ -166,6 +166,12 @@ class Products:
         error = new_error()
         check(lib.fgi_products_scale(self._handle, factor, error), error, bad_argument=ModelError)
 
+    def index(self, clusters: int, probes: int, threads: int, seed: int) -> None:
+        settings, error = ffi.new("fgi_search_settings *"), new_error()
+        lib.fgi_search_defaults(settings)
+        settings.clusters, settings.threads, settings.seed = clusters, threads, seed
+        check(lib.fgi_products_index(self._handle, settings, probes, error), error)
+
     def get(self, label: int, feature: int) -> float:
         return float(lib.fgi_products_get(self._handle, label, feature))
 

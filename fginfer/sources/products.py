@@ -63,6 +63,12 @@ class InnerProducts(Source):
         """All scores <w, x> times factor >= 0, at no cost. A dense array stays as it is; the factor is kept apart."""
         self._handle.scale(factor)
 
+    def index(self, *, clusters: int = 0, probes: int | None = None, seed: int = 0) -> None:
+        """Puts a search index (see :mod:`fginfer.search`) under the weights as they are now: questions with
+        ``path="search"`` are answered from few of many labels, and scanned where that proves nothing. After a change of
+        the weights call it again. For dense features."""
+        self._handle.index(clusters, 0 if probes is None else probes, 1, seed)
+
     def __getitem__(self, at: tuple[int, int]) -> float:
         label, feature = at
         if not (0 <= label < self.n_labels and 0 <= feature < self.n_features):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer.errors import ModelError, SettingsError
-from fginfer.oracles import BackendIndex, SearchIndex
+from fginfer.oracles import BackendIndex, InnerProducts, SearchIndex
 
 
 def plain(rows: np.ndarray, x: np.ndarray, k: int, message: dict[int, float], excluded: list[int]) -> list[int]:
@@ -255,3 +255,29 @@ def test_back_ends_tell_their_recall_and_what_is_missing(monkeypatch: pytest.Mon
         monkeypatch.setitem(__import__("sys").modules, module, None)
         with pytest.raises(SettingsError, match=f"{module} is not installed"):
             BackendIndex(rows, name)
+
+
+@pytest.mark.parametrize("by_feature", [False, True])
+def test_an_index_under_the_inner_product_source(by_feature: bool) -> None:
+    """The one oracle call, by search: the answers of its scan bit for bit, from few labels."""
+    rows = gaussian(6000, 12, groups=150).astype(np.float64)
+    weights = np.ascontiguousarray(rows.T) if by_feature else rows
+    source = InnerProducts(weights, by_feature=by_feature, threads=2)
+    source.scale(0.5)
+    source.index()
+    x = rows[::200] + 0.1 * gaussian(30, 12, 5)
+    scanned = source.ask(x, n_best=3, path="scan")
+    before = source.work
+    found = source.ask(x, n_best=3, path="search")
+    assert (found.states == scanned.states).all()
+    assert (found.values == scanned.values).all()
+    assert source.work["scans"] == before["scans"]
+    assert source.argmax(x[0], {int(found.states[0, 0]): 100.0}).state == (int(found.states[0, 1]),)
+    weights[...] = weights[..., ::-1].copy()
+    source.index(probes=2)
+    again = source.ask(x, n_best=3, path="search")  # not proven, so scanned
+    assert (again.states == source.ask(x, n_best=3, path="scan").states).all()
+    with pytest.raises(SettingsError):
+        source.index(clusters=-1)
+    with pytest.raises(SettingsError):
+        source.index(probes=-1)

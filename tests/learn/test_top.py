@@ -1,0 +1,25 @@
+"""The best labels of multiclass models by search: those of decision_function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fginfer.errors import FginferError
+from fginfer.learn import StructuredSVM
+from fginfer.learn.top import TopLabels
+
+
+def test_the_best_labels_are_those_of_the_decision_function() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 60
+    X = rng.standard_normal((60, 8))[y] + 0.3 * rng.standard_normal((300, 8))
+    model = StructuredSVM(model="multiclass", C=1.0, max_iter=5).fit(X, y)
+    labels, scores = TopLabels(model, n_jobs=2)(X, 4)
+    expected = np.sort(model.decision_function(X), axis=1)[:, ::-1][:, :4]
+    assert np.allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    assert (labels[:, 0] == model.predict(X)).mean() > 0.99
+    with pytest.raises(FginferError):
+        TopLabels(model)(X, 61)
+    with pytest.raises(FginferError):
+        TopLabels(model)(X[:, :3], 2)
