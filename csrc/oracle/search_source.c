@@ -1,5 +1,5 @@
-/* oracle/search_source.c - a search index under an inner-product source (see oracle/source.h): it proposes labels, and a
- * bound on all others; the source scores them in double precision. */
+/* oracle/search_source.c - a search index under an inner-product source (see oracle/source.h): it proposes labels, and
+ * a bound on all others; the source scores them in double precision. */
 #include <pthread.h>
 #include "base/util.h"
 #include "fginfer_search.h"
