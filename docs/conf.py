@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,35 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 
-def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Absolute values are written |x| in docstrings; reStructuredText would look for a substitution."""
-    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|") for line in lines]
+ARGUMENT = re.compile(r"([a-z_][\w, ]*?) {2,}(\S.*)")
+
+
+def list_arguments(lines: list[str]) -> list[str]:
+    """Arguments written in two columns become a list of fields; what is indented under one belongs to it."""
+    out: list[str] = []
+    inside = False
+    for line in lines:
+        found = ARGUMENT.fullmatch(line)
+        if found is not None and (inside or not out or not out[-1].strip()):
+            out.append(f":{found[1]}: {found[2]}")
+            inside = True
+        elif inside and line.startswith("  "):
+            out.append("    " + line.strip())
+        else:
+            inside = False
+            out.append(line)
+    return out
+
+
+def escape_marks(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Docstrings write |x| and coef_, in which reStructuredText would look for links; those of others have :ref:."""
+    lines[:] = list_arguments(lines)
+    for k, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")) or "``" in line:
+            continue
+        line = re.sub(r":(?:ref|class|func|term):`([^<`]*)(?:<[^`]*>)?`", r"\1", line)
+        lines[k] = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", line).replace("|", r"\|")
 
 
 def setup(app: Any) -> None:
-    app.connect("autodoc-process-docstring", escape_bars, priority=400)
+    app.connect("autodoc-process-docstring", escape_marks, priority=400)

@@ -29,7 +29,7 @@ def check_seconds(name: str, value: float | None) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:
-        raise SettingsError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
+        raise SettingsError(f"{name} must be a number of seconds >= 0, not {value!r}")
     return float(value)
 
 
