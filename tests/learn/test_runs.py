@@ -296,7 +296,9 @@ def test_damaged_checkpoints(tmp_path):
     X, y = words()
     path, good = tmp_path / "c.npz", tmp_path / "good.npz"
     settings = {"C": 0.2, "max_iter": 3, "tol": 0.0}
-    for name in ("bcfw", "gdmm", "cutting-plane"):
+    afw = {"variant": "afw", "block_size": 3}
+    for name, options in (("bcfw", {}), ("gdmm", {}), ("gdmm", afw), ("cutting-plane", {})):
+        settings["solver_options"] = options
         good.unlink(missing_ok=True)
         StructuredSVM(solver=name, checkpoint=good, **settings).fit(X, y)
         whole, (header, arrays) = good.read_bytes(), storage.read(good)
@@ -312,6 +314,7 @@ def test_damaged_checkpoints(tmp_path):
         storage.write(path, {**header, "progress": 3}, arrays)
         with pytest.raises(FormatError):
             StructuredSVM(solver=name, checkpoint=path, **settings).fit(X, y)
+    settings["solver_options"] = None
     StructuredSVM(max_iter=1).fit(X, y).save(path)
     with pytest.raises(FormatError, match="no checkpoint"):
         StructuredSVM(checkpoint=path, **settings).fit(X, y)

@@ -8,6 +8,7 @@ from math import fsum, inf, isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import DataError, SettingsError, SolverError
@@ -323,6 +324,26 @@ class GdmmTokens(_Gdmm):
         lib.fgi_gdmm_export_step(self._handle, *(pointer(a) for a in step.values()))
         return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices, **step}
 
+    def _saved_step(self, saved: dict[str, Any], counts: Ints) -> list[NDArray[Any]]:
+        """The step under way, its arrays as large as the core will take them to be."""
+        place = fits("step_place", saved["step_place"], 4, np.int64)
+        values = saved["step_values"]
+        if values.shape != (5,) or values.dtype != np.float64:
+            raise DataError("step_values does not fit the data")
+        slopes = greedy = 0
+        if place[0] != 0:  # a step is under way
+            if place[1] >= self._visits:
+                raise DataError("step_place does not fit the data")
+            width = ffi.new("int64_t *")
+            lib.fgi_gdmm_away_size(self._handle, int(place[1]), width)
+            slopes, greedy = int(counts[place[1]]) + 1, int(width[0])
+        return [
+            place,
+            np.ascontiguousarray(values),
+            fits("step_slopes", saved["step_slopes"], slopes, np.float64),
+            fits("step_greedy", saved["step_greedy"], greedy, np.int32),
+        ]
+
     def restore(self, saved: dict[str, Any]) -> None:
         data = self.learner.data
         labels, states = saved["support_size"], saved["state_size"]
@@ -344,8 +365,7 @@ class GdmmTokens(_Gdmm):
             vertices = [counts, fits("vertex_weights", saved["vertex_weights"], counts.sum())]
             vertices += [fits("vertices", saved["vertices"], labels)]
             self._call("import_away", *(pointer(a) for a in vertices))
-            step = [np.ascontiguousarray(saved[f"step_{name}"]) for name in ("place", "values", "slopes", "greedy")]
-            self._call("import_step", *(pointer(a) for a in step))
+            self._call("import_step", *(pointer(a) for a in self._saved_step(saved, counts)))
         self._restore_common(saved)
 
 
