@@ -72,6 +72,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint_interval: float = 60.0,
         warm_start: bool = False,
         solver_options: dict[str, Any] | None = None,
+        class_weight: Any = None,
     ) -> None:
         self.model = model
         self.solver = solver
@@ -93,6 +94,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.checkpoint_interval = checkpoint_interval
         self.warm_start = warm_start
         self.solver_options = solver_options
+        self.class_weight = class_weight
 
     # ---- what a subclass says
 
@@ -102,6 +104,9 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         """The features of the training as the solver is to see them."""
         raise NotImplementedError
+
+    def _weigh(self, data: Encoded, classes: NDArray[Any], sample_weight: ArrayLike | None) -> None:
+        """Puts weights of examples and classes into the training data."""
 
     def _keep(self, weights: Reals) -> Reals:
         """From the solver's weights to ``weights_``; the end of a fit."""
@@ -123,6 +128,9 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Ctrl-C raises KeyboardInterrupt (a caller's loop must stop), after which the model has what was learned until
         then, and ``status_`` is "interrupted".
         """
+        return self._fit(X, y, offsets)
+
+    def _fit(self, X: Any, y: Any, offsets: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         begin = clock.now()
         self._check_settings()
         seed = seed_of(self.random_state)
@@ -134,11 +142,12 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"y has one class only: {classes[0]!r}; a classifier needs at least 2 classes")
         n_features = data.rows.shape[1]
         data.rows = self._learn_rows(data.rows)
+        self.solver_ = choose_solver(self.solver, self.model, self.pairwise)
+        self._weigh(data, classes, sample_weight)
         learner = Learner(data, threads_of(self.n_jobs))
         oracle = make_oracle(self.oracle, self.model, learner)
         getattr(oracle, "check", lambda _: None)(data)
         options = {"batch_size": self.batch_size, **(self.solver_options or {})}
-        self.solver_ = choose_solver(self.solver, self.model, self.pairwise)
         solver = make_solver(self.solver_, learner, oracle, self.C, seed, options)
         self._train(solver, Checkpoints(self, data, solver, oracle, seed), seed, begin)
         self.classes_, self.n_features_in_ = classes, n_features
@@ -250,7 +259,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model without pickle. Callbacks, oracles and other Python objects are not saved."""
+        """Writes the fitted model without pickle. Callbacks, oracles, class weights in a dict and other Python
+        objects are not saved."""
         storage.write(path, *self.pack())
 
     @classmethod
@@ -273,7 +283,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters = {}
         for name, value in self.get_params().items():
             with suppress(TypeError):  # Python objects do not go into model files
-                if name not in ("callback", "oracle", "loss", "checkpoint"):
+                skipped = name in ("callback", "oracle", "loss", "checkpoint")
+                if not skipped and not (name == "class_weight" and isinstance(value, dict)):
                     parameters[name] = storage.plain(value)
         header = {
             "kind": self.kind, "parameters": parameters,

@@ -21,7 +21,16 @@ BOTH = pytest.mark.parametrize("Estimator", [StructuredSVM, KernelStructuredSVM]
 
 # Checks of scikit-learn that the estimators do not take, with the reason. Graphs and choices are not tables, so that
 # none of the checks can be run on them; for label sets see below.
-EXCLUDED: dict[str, str] = {}
+_TO_TOLERANCE = "compares to 1e-7 what is trained to `tol`; test_weights.py compares with copies at a small one"
+EXCLUDED: dict[str, str] = {
+    "check_sample_weight_equivalence_on_dense_data": _TO_TOLERANCE,
+    "check_sample_weight_equivalence_on_sparse_data": _TO_TOLERANCE,
+}
+
+
+# Weights of 1000 and 0.0001: in chains they weigh losses, not whole hinges, which leaves the scores to be pushed apart;
+# and gdmm, whose steps fit the average example, does not converge in 1000 passes (and says so).
+EXTREME = {"check_class_weight_classifiers": "a ratio of 1e7 between classes"}
 
 
 def words(n=30, seed=0, labels=("noun", "verb", "det")):
@@ -37,7 +46,8 @@ def words(n=30, seed=0, labels=("noun", "verb", "det")):
 )
 @BOTH
 def test_scikit_learn_checks(settings, Estimator):
-    check_estimator(Estimator(max_iter=200, **settings), expected_failed_checks=EXCLUDED)
+    excluded = EXCLUDED if settings == {"model": "multiclass"} else {**EXCLUDED, **EXTREME}
+    check_estimator(Estimator(max_iter=200, **settings), expected_failed_checks=excluded)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -45,7 +55,9 @@ def test_scikit_learn_checks(settings, Estimator):
     ("Estimator", "solver"), [(StructuredSVM, "bcfw"), (StructuredSVM, "gdmm"), (KernelStructuredSVM, "bcfw")]
 )
 def test_scikit_learn_checks_of_label_sets(Estimator, solver):
-    """Only those fail that hand `fit` one label an example, which is no label set; the others all pass."""
+    """Only those fail that hand `fit` one label an example, which is no label set, or weights that label sets (with
+    interactions) do not take; the others all pass."""
+    refused = ("label sets are a matrix", "class_weight belongs to", "sample_weight needs pairwise=False")
     model = Estimator(model="multilabel", solver=solver, max_iter=200)
     results = check_estimator(model, on_fail=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
@@ -53,7 +65,7 @@ def test_scikit_learn_checks_of_label_sets(Estimator, solver):
         chain = [error]
         while chain[-1].__cause__ is not None or chain[-1].__context__ is not None:
             chain.append(chain[-1].__cause__ or chain[-1].__context__)
-        assert any("label sets are a matrix" in str(e) for e in chain), name
+        assert any(text in str(e) for e in chain for text in refused), name
     assert {r["check_name"] for r in results if "multilabel" in r["check_name"]}.isdisjoint(failed)
     assert "check_classifier_multioutput" not in failed
 
