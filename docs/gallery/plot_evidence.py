@@ -36,7 +36,7 @@ for text, evidence in {"nothing": {}, "grass is wet": {2: 1}, "wet, no sprinkler
     print(f"seen: {text:18}", dict(zip(names, labels.tolist(), strict=True)), f"p = {probability:.3f}")
 
 # %%
-figure, axis = plt.subplots(figsize=(5, 2.2))
+figure, axis = plt.subplots(figsize=(7, 2.4))
 axis.imshow(np.array([labels for labels, _ in explanations.values()]), cmap="Blues", vmax=1.5)
 axis.set(xticks=range(4), xticklabels=names, yticks=range(3), yticklabels=list(explanations))
 axis.set_title("most probable explanation")
