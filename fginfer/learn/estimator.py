@@ -20,9 +20,10 @@ from fginfer.learn.data.weights import (
     weigh_examples,
     weigh_tokens,
 )
+from fginfer.learn.inspection import TopWeights
 
 
-class StructuredSVM(StructuredEstimator):
+class StructuredSVM(TopWeights, StructuredEstimator):
     """Minimises 1/2 |w|^2 + C * sum over examples of the structured hinge loss.
 
     Parameters

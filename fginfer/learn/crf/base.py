@@ -21,12 +21,13 @@ from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
 from fginfer.learn.data.inputs import check_common_settings, check_dense_input, is_number, seed_of, threads_of
 from fginfer.learn.data.tokens import TokenDicts, are_token_dicts
+from fginfer.learn.inspection import TopWeights
 from fginfer.learn.learner import _specify
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint
 
 
-class CrfEstimator(StructuredEstimator):
+class CrfEstimator(TopWeights, StructuredEstimator):
     """Minimises l1 |w|_1 + l2/2 |w|^2 - sum over examples of log P(y | x).
 
     Parameters
@@ -256,22 +257,6 @@ class CrfEstimator(StructuredEstimator):
     def n_nonzero_(self) -> int:
         check_is_fitted(self, "weights_")
         return int(np.count_nonzero(self.weights_))
-
-    def top_features(self, n: int = 10, feature_names: Any = None) -> dict[Any, list[tuple[Any, float]]]:
-        """The features of the largest weights, by absolute value, of every label: {label: [(feature, weight), ...]}."""
-        names = self.feature_names_ if feature_names is None else feature_names
-        if names is not None and len(names) != self.n_features_in_:
-            raise DataError(f"there are {self.n_features_in_} features and {len(names)} names")
-        out: dict[Any, list[tuple[Any, float]]] = {}
-        coef = self.coef_
-        for k, label in enumerate(self.classes_):
-            row = coef.getrow(k)
-            order = np.lexsort((row.indices, -np.abs(row.data)))[:n]
-            out[label.item()] = [
-                (int(j) if names is None else str(names[j]), float(x))
-                for j, x in zip(row.indices[order], row.data[order], strict=True)
-            ]
-        return out
 
     # ---- probabilities
 
