@@ -21,19 +21,21 @@
  *   OWLQN     Andrew and Gao, Scalable training of l1-regularized log-linear models, ICML 2007; with l1 = 0 this is
  *             L-BFGS. Always the whole gradient.
  *   PROXGRAD  accelerated proximal gradient (Beck and Teboulle 2009) with restarts (O'Donoghue and Candes 2015).
+ *   BCD       blockwise coordinate descent with line search (Tseng and Yun 2009): a baseline, gradients of one of at
+ *             most 32 blocks of consecutive coordinates at a time.
  */
 #ifndef FGINFER_OPTIMISE_H
 #define FGINFER_OPTIMISE_H
 #include "fginfer.h"
 
-typedef enum fgi_optimise_method { FGI_PROXQN = 0, FGI_OWLQN = 1, FGI_PROXGRAD = 2 } fgi_optimise_method;
+typedef enum fgi_optimise_method { FGI_PROXQN = 0, FGI_OWLQN = 1, FGI_PROXGRAD = 2, FGI_BCD = 3 } fgi_optimise_method;
 
 typedef enum fgi_ask { FGI_ASK_NOTHING = 0, FGI_ASK_VALUE = 1, FGI_ASK_GRADIENT = 2, FGI_ASK_CURVATURE = 3 } fgi_ask;
 
 typedef struct fgi_optimise_settings {
     int32_t method;    /* fgi_optimise_method */
     int32_t memory;    /* pairs that L-BFGS keeps; 1 to 100, the paper has 10 */
-    int32_t max_inner; /* proxqn: most passes of coordinate descent over the working set; >= 1, the paper has 10 */
+    int32_t max_inner; /* proxqn: most passes over the working set, the paper has 10; bcd: steps in a block; >= 1 */
     int32_t shrink;    /* proxqn: 0 works on all coordinates always */
     int32_t
         curvature;  /* proxqn: 1 asks, once an epoch, for second derivatives to begin the model with; 0: all the same */

@@ -44,7 +44,7 @@ int fgi_look_at_all(fgi_optimiser *o) {
 }
 
 static fgi_rc check_settings(const fgi_optimise_settings *s, fgi_error *err) {
-    if (s->method < FGI_PROXQN || s->method > FGI_PROXGRAD)
+    if (s->method < FGI_PROXQN || s->method > FGI_BCD)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method of optimisation");
     if (s->memory < 1 || s->memory > 100) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "memory must be 1 to 100 pairs");
     if (s->max_inner < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "max_inner must be at least 1");
@@ -69,7 +69,7 @@ fgi_rc fgi_optimiser_create(
     o->d = dimension;
     o->rng.state = s->seed;
     o->info.objective = o->info.loss = INFINITY;
-    static const fgi_optimise_ops *const ops[] = {&fgi_proxqn_ops, &fgi_owlqn_ops, &fgi_proxgrad_ops};
+    static const fgi_optimise_ops *const ops[] = {&fgi_proxqn_ops, &fgi_owlqn_ops, &fgi_proxgrad_ops, &fgi_bcd_ops};
     o->ops = ops[s->method];
     o->w = fgi_calloc(dimension, sizeof(double));
     o->whole = fgi_calloc(dimension, sizeof(double));

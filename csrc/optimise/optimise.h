@@ -26,7 +26,7 @@ typedef struct fgi_optimise_ops {
     fgi_rc (*walk)(fgi_optimiser *o, fgi_walk *v);
     void (*free)(fgi_optimiser *o);
 } fgi_optimise_ops;
-extern const fgi_optimise_ops fgi_proxqn_ops, fgi_owlqn_ops, fgi_proxgrad_ops;
+extern const fgi_optimise_ops fgi_proxqn_ops, fgi_owlqn_ops, fgi_proxgrad_ops, fgi_bcd_ops;
 
 struct fgi_optimiser {
     fgi_optimise_settings s;

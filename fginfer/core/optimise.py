@@ -17,7 +17,7 @@ from fginfer.core.door import borrowed, check, ffi, lib, new_error, pointer
 from fginfer.errors import DataError, SettingsError
 
 Reals = NDArray[np.float64]
-METHODS = {"proxqn": lib.FGI_PROXQN, "owlqn": lib.FGI_OWLQN, "proxgrad": lib.FGI_PROXGRAD}
+METHODS = {"proxqn": lib.FGI_PROXQN, "owlqn": lib.FGI_OWLQN, "proxgrad": lib.FGI_PROXGRAD, "bcd": lib.FGI_BCD}
 _STATUS = {lib.FGI_RUNNING: "running", lib.FGI_OPTIMAL: "converged", lib.FGI_CONVERGED: "stalled"}
 
 
@@ -58,7 +58,8 @@ class OptimiserInfo:
 class Optimiser:
     """Minimises l1 |w|_1 + l2/2 |w|^2 + loss(w), by questions and answers.
 
-    method : "proxqn" (few gradients on all coordinates, sparse iterates), "owlqn" (with l1=0: L-BFGS), "proxgrad".
+    method : "proxqn" (few gradients on all coordinates, sparse iterates), "owlqn" (with l1=0: L-BFGS), "proxgrad",
+        "bcd" (blockwise coordinate descent, a baseline).
     tol : ends when the largest violation of optimality is this fraction of the first one.
     curvature : also asks for (estimates of) second derivatives, once an epoch; they make a better model (proxqn).
     samples : terms of the loss, about; the more there are, the sooner a coordinate at zero is left alone (proxqn).

@@ -61,7 +61,7 @@ static int run(int method) {
 }
 
 int main(void) {
-    for (int method = FGI_PROXQN; method <= FGI_PROXGRAD; method++)
+    for (int method = FGI_PROXQN; method <= FGI_BCD; method++)
         if (run(method)) return 1;
     fgi_optimiser_free(NULL);
     return 0;

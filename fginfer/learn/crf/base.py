@@ -34,8 +34,9 @@ class CrfEstimator(TopWeights, StructuredEstimator):
     ----------
     l1, l2 : weights of the penalties; the larger l1, the fewer features are left.
     solver : "proxqn" (proximal quasi-Newton on the features that matter), "owlqn" (OWL-QN; L-BFGS where l1 is 0),
-        "proxgrad" (accelerated proximal gradient): all reach the same objective. "sgd" (stochastic steps with the
-        cumulative penalty; chains and forests) runs `max_iter` passes and comes near it.
+        "proxgrad" (accelerated proximal gradient), "bcd" (blockwise coordinate descent with line search, a
+        baseline): all reach the same objective. "sgd" (stochastic steps with the cumulative penalty; chains and
+        forests) runs `max_iter` passes and comes near it.
     tol : training ends when the largest violation of optimality is this fraction of what it was at the start.
     max_iter : steps. time_limit : seconds `fit` may take.
     fit_intercept : adds a feature that is always 1 (penalised as the others are).

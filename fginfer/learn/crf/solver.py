@@ -17,12 +17,13 @@ from fginfer.errors import SettingsError
 from fginfer.learn.data.examples import Encoded, Reals
 from fginfer.learn.run.loop import Measured
 
-SOLVERS = ("proxqn", "owlqn", "proxgrad")
+SOLVERS = ("proxqn", "owlqn", "proxgrad", "bcd")
 
 
 @dataclass
 class OptimiserOptions:
-    """memory : pairs of L-BFGS. max_inner : passes of coordinate descent (proxqn). shrink : work on the coordinates
+    """memory : pairs of L-BFGS. max_inner : passes of coordinate descent (proxqn), steps in a
+    block (bcd). shrink : work on the coordinates
     that matter (proxqn). curvature : begin the model of proxqn with second derivatives."""
 
     memory: int = 10

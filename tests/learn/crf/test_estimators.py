@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from fginfer.errors import DataError, FormatError, SettingsError, SolverError
 from fginfer.learn import ChainCRF, Example, GraphCRF, HierarchicalCRF, crf_path
 from fginfer.learn.crf.hierarchy import read_taxonomy
+from fginfer.learn.crf.solver import SOLVERS
 
 WORDS = {"D": ["the", "a"], "N": ["dog", "cat", "run"], "V": ["runs", "sees", "run"]}
 
@@ -83,10 +84,7 @@ def test_the_objective_is_what_it_says():
 
 def test_solvers_agree():
     X, y = chains(1)
-    values = [
-        ChainCRF(l1=1.0, solver=solver, tol=1e-7, max_iter=10_000).fit(X, y).primal_
-        for solver in ("proxqn", "owlqn", "proxgrad")
-    ]
+    values = [ChainCRF(l1=1.0, solver=solver, tol=1e-7, max_iter=10_000).fit(X, y).primal_ for solver in SOLVERS]
     assert max(values) - min(values) <= 1e-8 * values[0]
 
 
@@ -159,7 +157,7 @@ def test_weights_of_examples_count_them():
 # ---- runs
 
 
-@pytest.mark.parametrize("solver", ["proxqn", "owlqn", "proxgrad"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_resumed_is_unbroken(tmp_path, solver):
     X, y = chains(8, n=40)
     settings = {"l1": 0.4, "solver": solver, "tol": 1e-6, "max_iter": 60}
