@@ -1,14 +1,19 @@
 """Trimming a 128-512-512-26 network on OCR letters, beside magnitude pruning, proximal gradient and Adam + l1.
 
     python bench/trim.py FOLDER [--train 4000] [--epochs 20] [--hidden 512,512] [--targets 0.1,0.03] [--out FOLDER]
+    python bench/trim.py --digits [--targets 0.1,0.03]
 
-FOLDER holds ocr/ocr.npz. Prints non-zeros and accuracy on the test letters, and the seconds of each.
+FOLDER holds ocr/ocr.npz. Prints non-zeros and accuracy on the test letters, and the seconds of each. With --digits a
+small convolutional torch.nn.Module on scikit-learn's digits instead, which needs no folder but torch.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import importlib.util
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +63,83 @@ def compare(
     return rows
 
 
+def print_row(target: float, name: str, size: int, accuracy: float, seconds: float) -> None:
+    print(f"target {target:<6g} {name:<22} {size:>8} weights  accuracy {accuracy:.4f}  {seconds:.1f} s", flush=True)
+
+
+def digits_rows(
+    targets: Sequence[float], max_iter: int, seed: int = 0
+) -> Iterator[tuple[float, tuple[str, int, float, float]]]:
+    """Two convolutions and a dense layer; (target, (method, non-zeros, test accuracy, seconds))."""
+    import torch
+    from sklearn.datasets import load_digits
+
+    torch.manual_seed(seed)
+    images, labels = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    X = torch.as_tensor(images[order].reshape(-1, 1, 8, 8) / 16, dtype=torch.float32)
+    y = torch.as_tensor(labels[order])
+    X, Xt, y, yt = X[:1200], X[1200:], y[:1200], y[1200:]
+
+    def fit(module: Any, epochs: int, rate: float, masks: dict[str, Any] | None = None) -> Any:
+        """Adam; with masks only those weights move."""
+        module.train()
+        masks = {} if masks is None else {name: torch.as_tensor(mask) for name, mask in masks.items()}
+        optimiser = torch.optim.Adam(module.parameters(), rate)
+        for _ in range(epochs):
+            for rows in torch.randperm(len(y)).split(64):
+                optimiser.zero_grad()
+                torch.nn.functional.cross_entropy(module(X[rows]), y[rows]).backward()
+                for name, mask in masks.items():
+                    module.get_parameter(name).grad.mul_(mask)
+                optimiser.step()
+        return module.eval()
+
+    def row(name: str, module: Any, begin: float) -> tuple[str, int, float, float]:
+        size = sum(int(torch.count_nonzero(p)) for p in module.parameters() if p.dim() >= 2)
+        with torch.no_grad():
+            accuracy = float((module(Xt).argmax(1) == yt).double().mean())
+        return name, size, accuracy, time.perf_counter() - begin
+
+    begin = time.perf_counter()
+    net = fit(
+        torch.nn.Sequential(
+            torch.nn.Conv2d(1, 16, 3), torch.nn.ReLU(), torch.nn.Conv2d(16, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+            torch.nn.Linear(512, 10),
+        ), 15, 2e-3,
+    )  # fmt: skip
+    trained = row("trained", net, begin)
+    for target in targets:
+        yield target, trained
+        begin = time.perf_counter()
+        small = trim(net, X, y, target=target, max_iter=max_iter, tol=1e-2, growth=4.0)
+        yield target, row("trim", small.network, begin)
+        yield target, row("trim, fine-tuned", fit(copy.deepcopy(small.network), 20, 1e-3, small.masks), begin)
+        begin = time.perf_counter()
+        pruned, masks = prune_module(net, list(small.masks), small.report.nonzeros)
+        yield target, row("magnitude", pruned, begin)
+        yield target, row("magnitude, fine-tuned", fit(pruned, 20, 1e-3, masks), begin)
+
+
+def prune_module(module: Any, names: Sequence[str], keep: int) -> tuple[Any, dict[str, Any]]:
+    """magnitude_prune for a module: the largest weights, each layer measured by its own root mean square."""
+    import torch
+
+    out, masks = copy.deepcopy(module), {}
+    with torch.no_grad():
+        parts = {name: out.get_parameter(name) for name in names}
+        sizes = {name: p.abs() / p.square().mean().sqrt() for name, p in parts.items()}
+        cut = torch.cat([s.ravel() for s in sizes.values()]).topk(keep).values[-1]
+        for name, p in parts.items():
+            masks[name] = sizes[name] >= cut
+            p.mul_(masks[name])
+    return out, masks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--digits", action="store_true", help="a convolutional torch module on scikit-learn's digits")
     parser.add_argument("--train", type=int, default=4000)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--hidden", default="512,512")
@@ -69,6 +148,15 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=30)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    targets = [float(t) for t in args.targets.split(",")]
+    if args.digits:
+        if importlib.util.find_spec("torch") is None:
+            parser.error("--digits needs torch: pip install fginfer[torch,learn]")
+        for target, row in digits_rows(targets, args.iterations):
+            print_row(target, *row)
+        return
+    if args.folder is None:
+        parser.error("give the FOLDER with ocr/ocr.npz, or --digits")
     X, y, Xt, yt = load(args.folder, args.train)
     hidden = tuple(int(h) for h in args.hidden.split(","))
     begin = time.perf_counter()
@@ -77,12 +165,9 @@ def main() -> None:
         f"trained on {len(X)} letters in {time.perf_counter() - begin:.1f} s; {sum(net.nonzeros)} weights", flush=True
     )
     points: dict[str, list[tuple[int, float]]] = {}
-    for target in (float(t) for t in args.targets.split(",")):
+    for target in targets:
         for name, size, accuracy, seconds in compare(X, y, Xt, yt, hidden, target, net, args.iterations):
-            print(
-                f"target {target:<6g} {name:<22} {size:>8} weights  accuracy {accuracy:.4f}  {seconds:.1f} s",
-                flush=True,
-            )
+            print_row(target, name, size, accuracy, seconds)
             points.setdefault(name, []).append((size, accuracy))
     if args.out is not None:
         plot(points, args.out / "trim.png")

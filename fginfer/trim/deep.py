@@ -40,7 +40,7 @@ class Trimmable(Protocol):
     def put(self, name: str, weights: Reals) -> None: ...
     def layer(self, name: str) -> Layer: ...
     def measure(self) -> tuple[float, float]:
-        """Loss and accuracy."""
+        """Loss and accuracy (NaN where y are no labels)."""
         ...
 
 
@@ -147,6 +147,7 @@ def trim(
     method   "proxqn"; "owlqn" and "proxgrad" to compare
     tol, max_iter  of the optimiser, for each layer; sweeps: times that all layers are gone through
 
+    A module is copied and comes back in evaluation mode; frozen parameters are left alone, and `loss` must be a mean.
     The objective of every layer falls or stays; biases are left alone (fine-tune with the masks afterwards).
 
     >>> rng = np.random.default_rng(0)
@@ -166,7 +167,7 @@ def trim(
     wanted = None if target is None else int(target * total) if target < 1 else int(target)
     allowed = 0.01 if eps is None else eps
     sweep = 0
-    while sweep < (60 if wanted is not None else sweeps) and clock.now() < deadline:
+    while sweep < (60 if wanted is not None else sweeps) and (sweep == 0 or clock.now() < deadline):
         for name in names:
             weight = float(np.abs(start[name]).sum())
             lam_now = allowed / len(names) / max(weight, 1e-300) if lam is None else lam

@@ -23,7 +23,10 @@ def is_module(network: Any) -> bool:
 
 
 class TorchNetwork:
-    """A copy of a module in evaluation mode (dropout off, running statistics of batch normalisation fixed)."""
+    """A copy of a module in evaluation mode (dropout off, running statistics of batch normalisation fixed).
+
+    Parameters that are frozen (requires_grad false) stay as they are. An array X takes the type of the weights; a
+    tensor of integers stays one, for modules that begin with an embedding."""
 
     def __init__(self, module: Any, X: Any, y: Any, loss: Callable[[Any, Any], Any] | None = None) -> None:
         import torch
@@ -31,39 +34,67 @@ class TorchNetwork:
         self.torch = torch
         self.network = copy.deepcopy(module)
         self.network.eval()
-        reference = next(iter(self.network.parameters()), None)
-        if reference is None:
-            raise SettingsError("the module has no parameters")
-        self.X = torch.as_tensor(np.asarray(X) if not isinstance(X, torch.Tensor) else X).to(reference)
-        self.y = torch.as_tensor(np.asarray(y) if not isinstance(y, torch.Tensor) else y).to(reference.device)
-        if len(self.X) == 0 or len(self.X) != len(self.y):
-            raise DataError(f"X and y must have the same positive number of samples, not {len(self.X)}, {len(self.y)}")
-        if not bool(torch.isfinite(self.X).all()):
-            raise DataError("X has entries that are NaN or infinite")
+        self._parameters = {n: p for n, p in self.network.named_parameters() if p.dim() >= 2 and p.requires_grad}
+        if not self._parameters:
+            raise SettingsError(
+                "the module has no parameter with two or more dimensions that may change: if it is frozen, "
+                "call module.requires_grad_(True)"
+            )
+        reference = next(iter(self._parameters.values()))
+        given_whole = isinstance(X, torch.Tensor) and not X.is_floating_point()
+        self.X = X.to(reference.device) if given_whole else torch.as_tensor(X).to(reference)
+        labels = torch.as_tensor(y)
+        self.y = labels.to(reference) if labels.is_floating_point() else labels.to(reference.device).long()
+        if self.X.dim() == 0 or self.y.dim() == 0 or len(self.X) == 0 or len(self.X) != len(self.y):
+            shapes = f"{tuple(self.X.shape)}, {tuple(self.y.shape)}"
+            raise DataError(f"X and y must have the same positive number of samples, not the shapes {shapes}")
+        for name, values in (("X", self.X), ("y", self.y)):
+            if not bool(torch.isfinite(values).all()):
+                raise DataError(f"{name} has entries that are NaN or infinite")
         self.loss = torch.nn.functional.cross_entropy if loss is None else loss
-        self._parameters = {n: p for n, p in self.network.named_parameters() if p.dim() >= 2}
+        self._try_one(default_loss=loss is None)
+
+    def _try_one(self, default_loss: bool) -> None:
+        """One sample through module and loss, so that what does not fit is told before any work."""
+        with self.torch.no_grad():
+            try:
+                outputs = self.network(self.X[:1])
+            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                raise DataError(f"the module does not take a sample of X: {error}") from error
+            if default_loss and not self.y.is_floating_point():
+                count = int(outputs.shape[1]) if outputs.dim() >= 2 else 0
+                if int(self.y.min()) < 0 or int(self.y.max()) >= count:
+                    raise DataError(f"y must be labels from 0 to {count - 1}, as many as the module has outputs")
+            try:
+                value = self.loss(outputs, self.y[:1])
+            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                raise DataError(f"the loss does not take the outputs of the module and y: {error}") from error
+        if not isinstance(value, self.torch.Tensor) or value.dim() != 0:
+            raise SettingsError("loss must return a tensor with one number, the mean over the samples it is given")
 
     def names(self) -> list[str]:
         return list(self._parameters)
 
     def get(self, name: str) -> Reals:
-        return np.asarray(self._parameters[name].detach().cpu().numpy(), np.float64)
+        """A copy: numpy would share the memory of a float64 parameter, and `put` would change it."""
+        return np.array(self._parameters[name].detach().cpu().double().numpy(), np.float64)
 
     def put(self, name: str, weights: Reals) -> None:
         p = self._parameters[name]
         with self.torch.no_grad():
-            p.copy_(self.torch.as_tensor(weights.reshape(tuple(p.shape))).to(p))
+            p.copy_(self.torch.as_tensor(np.array(weights).reshape(tuple(p.shape))).to(p))
 
     def layer(self, name: str) -> TorchLayer:
         return TorchLayer(self, name)
 
     def measure(self) -> tuple[float, float]:
-        value, right = 0.0, 0
+        value, right = 0.0, 0.0
         with self.torch.no_grad():
             for X, y, share in self.chunks():
                 outputs = self.network(X)
                 value += share * float(self.loss(outputs, y))
-                right += int((outputs.argmax(1) == y).sum()) if outputs.dim() == 2 and y.dim() == 1 else 0
+                labels = outputs.dim() == 2 and y.dim() == 1 and not y.is_floating_point()
+                right += int((outputs.argmax(1) == y).sum()) if labels else np.nan  # a regression has no accuracy
         return value, right / len(self.X)
 
     def chunks(self) -> Any:
@@ -87,12 +118,18 @@ class TorchLayer:
         kept = owner.get(self.name)
         owner.put(self.name, w)
         total, gradient = 0.0, np.zeros(w.size)
-        for X, y, share in owner.chunks():
-            loss = owner.loss(owner.network(X), y)
-            total += share * float(loss)
-            (part,) = owner.torch.autograd.grad(loss, parameter)
-            gradient += share * part.detach().cpu().numpy().astype(np.float64).ravel()
-        owner.put(self.name, kept)
+        try:
+            with owner.torch.enable_grad():  # the caller may be inside a no_grad()
+                for X, y, share in owner.chunks():
+                    loss = owner.loss(owner.network(X), y)
+                    total += share * float(loss.detach())
+                    part = (
+                        owner.torch.autograd.grad(loss, parameter, allow_unused=True)[0] if loss.requires_grad else None
+                    )
+                    if part is not None:  # None: the outputs do not depend on this parameter
+                        gradient += share * part.detach().cpu().double().numpy().ravel()
+        finally:
+            owner.put(self.name, kept)
         self._gradient = gradient
         return total
 
