@@ -1,6 +1,6 @@
 """Trimming trained networks: layerwise l1 by proximal quasi-Newton steps, from the weights they have.
 
-:func:`trim` works on a :class:`Network` of this package and on any ``torch.nn.Module``.
+:func:`trim` works on a :class:`Network` of this package and on any ``torch.nn.Module`` (extra ``torch``).
 """
 
 from fginfer.trim.deep import LayerReport, Trimmed, TrimReport, magnitude_prune, trim
