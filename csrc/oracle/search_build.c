@@ -6,7 +6,7 @@
 #include "oracle/search_index.h"
 
 enum {
-    SAMPLE = 40, /* rows per cluster that k-means looks at: more did not change recall by a point */
+    SAMPLE = 40, /* rows per cluster that k-means looks at: a choice, not tuned */
     GRAIN = 64   /* rows a thread takes at a time */
 };
 

@@ -9,7 +9,8 @@
 #include "oracle/search_index.h"
 
 /* Shares of all rows. A query that has seen LOOKED of them decides whether to go on: below SCAN of them still to come
- * it does. One row alone costs about what three cost in a scan that shares them among four queries. */
+ * it does. Both are choices, not tuned: a row of its own costs more than one in a scan that four queries share, so
+ * going on pays only while few rows are to come. Answers do not depend on them. */
 static const double LOOKED = 0.04, SCAN = 0.25;
 enum { RETRY = 16 }; /* where bounds did not help, one query in so many tries them again */
 

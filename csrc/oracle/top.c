@@ -3,7 +3,7 @@
 #include <math.h>
 #include "base/util.h"
 
-enum { FEW = 32 }; /* up to here insertion into a sorted list beats a buffer */
+enum { FEW = 32 }; /* up to here a sorted list, beyond it a buffer; where exactly was not measured */
 
 static int before(fgi_ranked_label a, fgi_ranked_label b) {
     return a.value > b.value || (a.value == b.value && a.label < b.label);

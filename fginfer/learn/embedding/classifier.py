@@ -49,8 +49,10 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     eta0 : step size; eta0 / (1 + t) after t epochs, for every sample of a batch.
     batch_size : samples whose gradients are found at the same weights. max_iter : epochs.
     sampled_epochs : "search" and "decomposed" begin with so many epochs by sampling: early scores tell nothing.
-    alpha : weight decay. time_limit : seconds `fit` may take. eval_every : measure the objective (mean exact loss of
-        up to 1000 training samples) every so many epochs, 0 only at the end.
+    alpha : weight decay, in every batch, of the rows of the labels that its samples have; other rows and the hidden
+        layer do not decay, so this is not an l2 term of the objective.
+    time_limit : seconds `fit` may take. eval_every : measure the objective (mean exact loss of up to 1000 training
+        samples) every so many epochs, 0 only at the end.
     n_jobs, random_state, verbose, callback, checkpoint, checkpoint_interval, warm_start : as in StructuredSVM.
 
     After `fit`: ``rows_`` (labels, width), ``hidden_`` (features, hidden) or None, ``classes_``, ``objective_``,

@@ -108,7 +108,7 @@ class EmbeddingSgd:
             width = self.hidden.shape[1]
             features, small = compressed(given)
             self.hidden[features] -= np.float32(size) * (small.T @ (back[:, :width] * (x[:, :width] > 0)))
-        if self.s.alpha:  # weight decay of the rows that were touched least: those of the batch's own labels
+        if self.s.alpha:  # only the rows of the batch's own labels decay: to shrink all of them would touch every row
             own = np.unique(labels)
             self.rows[own] *= np.float32(1 - size * self.s.alpha)
             if self._loss is not None:
