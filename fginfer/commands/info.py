@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 from fginfer.commands.common import add_model, conditioned, load, print_json
 from fginfer.log import thousands
@@ -17,8 +18,9 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "info",
         help="sizes and properties of a model",
-        description="Prints sizes, histograms, components and what makes the model easy or hard.",
-        epilog="example:\n  fginfer info grid.uai.gz",
+        description="Prints sizes, histograms, components and what makes the model easy or hard; of a model that was"
+        " learned its kind, labels, features, solver and weights.",
+        epilog="examples:\n  fginfer info grid.uai.gz\n  fginfer info chunker.npz --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
@@ -27,6 +29,16 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.format is None and args.evidence is None and is_zipfile(args.model):
+        from fginfer.learn.files.describe import describe, is_learned
+
+        if is_learned(args.model):
+            learned = describe(args.model)
+            if args.json:
+                print_json(learned)
+            else:
+                print("\n".join(learned_lines(Path(args.model).name, learned)))
+            return 0
     graph, evidence = load(args)
     given = conditioned(graph, evidence)
     description = (graph if given is None else given.graph).describe()
@@ -60,3 +72,17 @@ def lines(name: str, d: Description) -> list[str]:
         f"  binary           {yes[d.binary]}" + (f"; submodular: {yes[d.submodular]}" if d.binary else ""),
         f"  memory           {d.memory / 2**20:.1f} MB",
     ]
+
+
+def learned_lines(name: str, d: dict[str, Any]) -> list[str]:
+    """A learned model for people: a line a fact, without those that are not known."""
+    facts = {k: v for k, v in d.items() if v is not None and k not in ("first_labels", "parameters", "sampled")}
+    if "labels" in d:
+        rest = ", ..." if d["labels"] > len(d["first_labels"]) else ""
+        facts["labels"] = f"{d['labels']}: {', '.join(map(str, d['first_labels']))}{rest}"
+        facts["feature_names"] = "yes" if d["feature_names"] else "no"
+        facts["nonzeros"] = f"{d['nonzeros']} ({d['nonzeros'] / max(1, d['weights']):.2%})"
+        if d["sampled"] < 1 and "primal" in facts:
+            facts["primal"] = f"about {d['primal']:.6g}, from a sample of {d['sampled']:.1%} of the examples"
+    shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in facts.items()}
+    return [name, *(f"  {k.replace('_', ' '):<16} {v}" for k, v in shown.items())]

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, Self
+from warnings import warn
 
 import numpy as np
 import scipy.sparse as sp
@@ -171,6 +172,12 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = self.trace_[-1]
         self.n_iter_ = max(1, last.passes)
         self.primal_, self.dual_, self.gap_ = last.primal, last.dual, last.gap
+        self.sampled_ = last.sampled
+        if last.primal is not None and last.sampled < 1:
+            warn(
+                f"primal_ is an estimate from {last.sampled:.1%} of the examples: there was no time to measure all"
+                " (sampled_ is that share, gap_ is None)", UserWarning, stacklevel=4,
+            )  # fmt: skip
         keeps = self.status_ != "interrupted" or signal.getsignal(signal.SIGINT) is signal.default_int_handler
         self._last_run = run.state() if self.warm_start and keeps else None  # never what was left half-way
 
@@ -289,6 +296,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         header = {
             "kind": self.kind, "parameters": parameters,
             **{name: storage.plain(getattr(self, f"{name}_")) for name in _SAVED},
+            "sampled": float(getattr(self, "sampled_", 1.0)),
         }  # fmt: skip
         arrays = {"weights": self.weights_, "classes": self.classes_}
         if self.loss is not None:
@@ -308,6 +316,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model._check_settings()
         for name in _SAVED:
             setattr(model, f"{name}_", header[name])
+        model.sampled_ = float(header.get("sampled", 1.0))  # older files have none
         model.weights_, model.classes_ = arrays["weights"], arrays["classes"]
         model.trace_, model._last_run = [], None
         model.solver_ = choose_solver(model.solver, model.model, model.pairwise)

@@ -56,7 +56,8 @@ class StructuredSVM(TopWeights, StructuredEstimator):
 
     After `fit`: ``weights_`` (all parameters), ``coef_`` (labels x features), ``intercept_``, ``pairwise_`` (tables),
     ``classes_``, ``trace_`` (a list of LearnPoint), ``status_`` (converged, iteration_limit, time_limit, stopped,
-    interrupted), ``n_iter_``, and ``primal_``, ``dual_``, ``gap_`` (None where they are not known).
+    interrupted), ``n_iter_``, and ``primal_``, ``dual_``, ``gap_`` (None where they are not known),
+    and ``sampled_``: the share of the examples that ``primal_`` was measured on; below 1 it is an estimate.
     """
 
     kind: ClassVar[str] = "linear"
