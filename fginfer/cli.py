@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from traceback import format_exc
 from typing import Any, NoReturn
 
@@ -100,8 +101,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _main(argv)
 
 
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answers the shell that asks for completions (argcomplete sets the variable); costs nothing otherwise."""
+    if "_ARGCOMPLETE" in os.environ and find_spec("argcomplete") is not None:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+
+
 def _main(argv: Sequence[str] | None) -> int:
     parser = make_parser()
+    _complete(parser)
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # after --help, --version or wrong usage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import subprocess
 import sys
 
@@ -151,3 +152,16 @@ def test_the_library_logs_when_asked(caplog):
         solve(graph, "icm", max_iterations=3)
     assert "2 variables, 3 factors" in caplog.text
     assert "iteration limit · 3 iterations" in caplog.text
+
+
+def test_shells_can_ask_for_completions(tmp_path):
+    answers = tmp_path / "answers"
+    variables = {
+        "_ARGCOMPLETE": "1",
+        "COMP_LINE": "fginfer con",
+        "COMP_POINT": "11",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answers),
+    }
+    run = [sys.executable, "-m", "fginfer"]
+    subprocess.run(run, env={**os.environ, **variables}, timeout=60, check=False, capture_output=True)
+    assert "convert" in answers.read_text()
