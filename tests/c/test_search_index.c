@@ -411,7 +411,7 @@ static int run_methods(fgi_rng *rng, fgi_loss_settings *set, fgi_loss_batch *b, 
     b->scores = NULL;
     for (int k = 0; k < 3; k++) {
         set->want = wants[k] < b->labels ? wants[k] : (int32_t)b->labels;
-        for (set->rest = FGI_REST_OMIT; set->rest <= FGI_REST_LAST; set->rest++) {
+        for (set->rest = FGI_REST_OMIT; set->rest <= FGI_REST_MOMENTS; set->rest++) {
             b->indexes = whole;
             set->method = FGI_LOSS_SEARCH;
             if (run_method(rng, set, b, exact)) return 1;
@@ -438,7 +438,11 @@ static int test_batch(fgi_rng *rng, int round) {
     b.d = 2 + (int32_t)fgi_rng_below(rng, 12);
     float *rows = draw_many(rng, b.labels * b.d, 0), *x = draw_many(rng, b.n * b.d, 0);
     float *scores = fgi_alloc(b.n * b.labels, sizeof *scores);
-    REQUIRE(rows && x && scores);
+    float *total = fgi_calloc(b.d, sizeof *total), *square = fgi_calloc(b.d * b.d, sizeof *square);
+    REQUIRE(rows && x && scores && total && square);
+    for (int64_t k = 0; k < b.labels * b.d; k++) total[k % b.d] += rows[k];
+    for (int64_t k = 0; k < b.labels * b.d * b.d; k++)
+        square[k % (b.d * b.d)] += rows[k / b.d] * rows[k / b.d / b.d * b.d + k % b.d];
     for (int64_t i = 0; i < b.n; i++) {
         fgi_dots_scalar(rows, b.labels, b.d, b.d, x + i * b.d, scores + i * b.labels);
         begin[i + 1] = draw_labels(rng, b.labels - 1, 2 + fgi_rng_below(rng, 8), positives, begin[i]);
@@ -446,6 +450,8 @@ static int test_batch(fgi_rng *rng, int round) {
     }
     b.rows = rows;
     b.x = x;
+    b.total = total;
+    b.square = square;
     b.positive_begin = begin;
     b.positives = positives;
     fgi_loss_defaults(&set);
@@ -472,6 +478,8 @@ static int test_batch(fgi_rng *rng, int round) {
     free(rows);
     free(x);
     free(scores);
+    free(total);
+    free(square);
     return 0;
 }
 
