@@ -128,9 +128,15 @@ def side_by_side(title, train, test, measure, l1, args, make):
     runs = {}
     for method in args.methods:
         runs[method] = run_ours(method, make, train, args.limit)
+        print(f"{method} ran for {runs[method][2]:.1f} s", flush=True)  # a run broken off later has said something
     if args.crfsuite:
         runs["crfsuite"] = run_crfsuite(train, l1, args.crfsuite)
-    best = min(trace[-1][2] for trace, _, _ in runs.values() if trace)
+    for name in [name for name, (trace, _, _) in runs.items() if not trace]:
+        print(f"{name}: no step within the limit")
+        del runs[name]
+    if not runs:
+        return
+    best = min(trace[-1][2] for trace, _, _ in runs.values())
     print(f"best objective {best:.6f}")
     print(f"{'method':<10}" + "".join(f"{f'{level:g}':>16}" for level in LEVELS) + f"{'objective':>16}{'nonzeros':>10}"
           f"{'all s':>8}{'test':>8}")  # fmt: skip
@@ -183,6 +189,8 @@ def chains(title, load, l1, args):
     if args.examples:
         l1 *= args.examples / (len(train[2]) - 1)
         train = train[0][: train[2][args.examples]], train[1][: train[2][args.examples]], train[2][: args.examples + 1]
+        seen = np.flatnonzero(np.bincount(train[0].indices, minlength=train[0].shape[1]))  # CRFsuite has no others
+        train, test = (train[0][:, seen], *train[1:]), (test[0][:, seen], *test[1:])
     options = {"memory": args.memory, "max_inner": args.max_inner}
 
     def make(method):
