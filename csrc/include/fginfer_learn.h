@@ -158,7 +158,7 @@ const double *fgi_learn_gaps(const fgi_learner *L);
  * pairwise blocks of LABELS problems, any graph. No structured oracle is called; on graphs with cycles the loss is its
  * LP relaxation. */
 
-typedef struct fgi_gdmm_settings {
+typedef struct fgi_learn_gdmm_settings {
     double C;
     double block_C;     /* C of the proximal subproblems; 0: chosen by the features, >= C: none */
     double rho;         /* penalty, on the scale of C; 0 chooses 1 / C */
@@ -171,9 +171,9 @@ typedef struct fgi_gdmm_settings {
         batch; /* unigram oracles of so many examples run at the same weights, shared by the threads; 0 and 1: none */
     int32_t averaging; /* keep the sum for weighted averages over the visits (not with away) */
     int32_t away;      /* > 0: away-step Frank-Wolfe (Algorithm 2) over blocks of so many examples; 0: Algorithm 4 */
-} fgi_gdmm_settings;
+} fgi_learn_gdmm_settings;
 
-typedef struct fgi_gdmm_info {
+typedef struct fgi_learn_gdmm_info {
     int64_t unary_calls, pair_calls;     /* oracle calls */
     int64_t unary_touched, pair_touched; /* label scores and table entries read by them */
     double active_labels, active_states; /* mean size of the active sets, tokens and edges */
@@ -182,82 +182,86 @@ typedef struct fgi_gdmm_info {
     double rho;
     int64_t memory;         /* bytes held by messages, active sets and sorted lists */
     int64_t unary_products; /* multiplications of the unigrams' inner products: labels times features */
-} fgi_gdmm_info;
+} fgi_learn_gdmm_info;
 
-typedef struct fgi_gdmm fgi_gdmm;
+typedef struct fgi_learn_gdmm fgi_learn_gdmm;
 
-/* The learner keeps the weights; it must outlive the gdmm (fgi_gdmm_free alone may come later). */
-fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err);
-void fgi_gdmm_free(fgi_gdmm *g);
+/* The learner keeps the weights; it must outlive the gdmm (fgi_learn_gdmm_free alone may come later). */
+fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, fgi_learn_gdmm **out, fgi_error *err);
+void fgi_learn_gdmm_free(fgi_learn_gdmm *g);
 /* Visits examples[*next .. m): every block of an example once, then its multipliers. With away > 0 these are blocks of
  * examples: b has the examples b * away and on. The deadline then also cuts a block short; the next pass must go on
  * with it. */
-fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
+fgi_rc fgi_learn_gdmm_pass(
+    fgi_learn_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
 /* After every pass; a proximal point may move, and the weights with it. */
-fgi_rc fgi_gdmm_end_pass(fgi_gdmm *g, fgi_error *err);
+fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err);
 /*
  * Upper bounds on the LP-relaxed losses (so on the exact ones) of examples[*next .. m) at w (NULL: at the iterate),
  * from factorwise oracles and the iterate's multipliers; where there are cycles these are improved for the occasion.
  * Stops at the deadline after at least one; w is borrowed until *next = m or the next pass. 1/2 |w|^2 + C * their sum
  * bounds the objective.
  */
-fgi_rc fgi_gdmm_losses(fgi_gdmm *g, double *w, const int32_t *examples, int64_t m, int64_t *next, double deadline,
-    double *loss, fgi_error *err);
+fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
+    double deadline, double *loss, fgi_error *err);
 /*
  * dual: value of a consistent point made from the iterate (or on the way to it from the truth): a lower bound on the
  * relaxed optimum. infeasibility: largest |M alpha_f - alpha_j| / C of the iterate. *done = 0: the deadline came first.
  */
-fgi_rc fgi_gdmm_dual(fgi_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
-void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info);
+fgi_rc fgi_learn_gdmm_dual(
+    fgi_learn_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
+void fgi_learn_gdmm_get_info(const fgi_learn_gdmm *g, fgi_learn_gdmm_info *info);
 /* rho and the residuals that balance it, for checkpoints. */
 enum { FGI_PENALTY_SIZE = 6 };
-void fgi_gdmm_get_penalty(const fgi_gdmm *g, double *state);
-void fgi_gdmm_set_penalty(fgi_gdmm *g, const double *state);
+void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state);
+void fgi_learn_gdmm_set_penalty(fgi_learn_gdmm *g, const double *state);
 /* The proximal point of a learner under gdmm, of `dimension` doubles (NULL: none), and how far w is from it. */
 double *fgi_learn_center(fgi_learner *L);
 void fgi_learn_center_state(const fgi_learner *L, double *distance, int32_t *passes);
 void fgi_learn_set_center_state(fgi_learner *L, double distance, int32_t passes);
 /* State for checkpoints: sizes[4] = labels of supports, values, states, losses; then the arrays of those sizes. */
-void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes);
-void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, double *values, int32_t *state_size,
-    int32_t *states, double *betas, double *losses, uint64_t *rng);
-fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
-    const int32_t *state_size, const int32_t *states, const double *betas, const double *losses, uint64_t rng,
-    const int64_t *work, fgi_error *err); /* work: calls, entries and products, as in the info */
+void fgi_learn_gdmm_export_size(const fgi_learn_gdmm *g, int64_t *sizes);
+void fgi_learn_gdmm_export(const fgi_learn_gdmm *g, int32_t *support_size, int32_t *labels, double *values,
+    int32_t *state_size, int32_t *states, double *betas, double *losses, uint64_t *rng);
+fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, const int32_t *labels,
+    const double *values, const int32_t *state_size, const int32_t *states, const double *betas, const double *losses,
+    uint64_t rng, const int64_t *work, fgi_error *err); /* work: calls, entries and products, as in the info */
 /* Algorithm 2 has more state, the vertices of each block: their number (and labels of each), weights and labels. */
-int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width);
-void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices);
-fgi_rc fgi_gdmm_import_away(
-    fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err);
+int64_t fgi_learn_gdmm_away_size(const fgi_learn_gdmm *g, int64_t block, int64_t *width);
+void fgi_learn_gdmm_export_away(const fgi_learn_gdmm *g, double *weights, int32_t *vertices);
+fgi_rc fgi_learn_gdmm_import_away(
+    fgi_learn_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err);
 /* ... and the step that a deadline cut short, if any: 4 whole numbers, 5 reals, and the arrays of the sizes returned.
  * It is imported last. */
-int64_t fgi_gdmm_step_size(const fgi_gdmm *g, int64_t *width); /* slopes; width: labels of the greedy vertex */
-void fgi_gdmm_export_step(const fgi_gdmm *g, int64_t *place, double *values, double *slopes, int32_t *greedy);
-fgi_rc fgi_gdmm_import_step(fgi_gdmm *g, const int64_t *place, const double *values, const double *slopes,
+int64_t fgi_learn_gdmm_step_size(
+    const fgi_learn_gdmm *g, int64_t *width); /* slopes; width: labels of the greedy vertex */
+void fgi_learn_gdmm_export_step(
+    const fgi_learn_gdmm *g, int64_t *place, double *values, double *slopes, int32_t *greedy);
+fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const double *values, const double *slopes,
     const int32_t *greedy, fgi_error *err);
 
 /* The same for label sets with pairwise interactions (Algorithm 1 with Algorithm 3). greedy: how many labels a visit
  * may add. */
-typedef struct fgi_gdmm_sets fgi_gdmm_sets;
-fgi_rc fgi_gdmm_sets_create(
-    fgi_learner *L, const fgi_gdmm_settings *s, int32_t greedy, fgi_gdmm_sets **out, fgi_error *err);
-void fgi_gdmm_sets_free(fgi_gdmm_sets *g);
-fgi_rc fgi_gdmm_sets_pass(
-    fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
-fgi_rc fgi_gdmm_sets_end_pass(fgi_gdmm_sets *g, fgi_error *err);
-fgi_rc fgi_gdmm_sets_losses(fgi_gdmm_sets *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
+typedef struct fgi_learn_gdmm_sets fgi_learn_gdmm_sets;
+fgi_rc fgi_learn_gdmm_sets_create(
+    fgi_learner *L, const fgi_learn_gdmm_settings *s, int32_t greedy, fgi_learn_gdmm_sets **out, fgi_error *err);
+void fgi_learn_gdmm_sets_free(fgi_learn_gdmm_sets *g);
+fgi_rc fgi_learn_gdmm_sets_pass(
+    fgi_learn_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);
+fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err);
+fgi_rc fgi_learn_gdmm_sets_losses(fgi_learn_gdmm_sets *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
     double deadline, double *loss, fgi_error *err);
-fgi_rc fgi_gdmm_sets_dual(
-    fgi_gdmm_sets *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
-void fgi_gdmm_sets_get_penalty(const fgi_gdmm_sets *g, double *state);
-void fgi_gdmm_sets_set_penalty(fgi_gdmm_sets *g, const double *state);
-void fgi_gdmm_sets_get_info(
-    const fgi_gdmm_sets *g, fgi_gdmm_info *info); /* active_labels, active_states: per example */
+fgi_rc fgi_learn_gdmm_sets_dual(
+    fgi_learn_gdmm_sets *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
+void fgi_learn_gdmm_sets_get_penalty(const fgi_learn_gdmm_sets *g, double *state);
+void fgi_learn_gdmm_sets_set_penalty(fgi_learn_gdmm_sets *g, const double *state);
+void fgi_learn_gdmm_sets_get_info(
+    const fgi_learn_gdmm_sets *g, fgi_learn_gdmm_info *info); /* active_labels, active_states: per example */
 /* sizes: labels and pairs of each example; pairs have two labels and four values (Y and three multipliers). */
-void fgi_gdmm_sets_export_size(const fgi_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs);
-void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X, int32_t *pair_labels,
-    double *pair_values, double *losses);
-fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X,
+void fgi_learn_gdmm_sets_export_size(const fgi_learn_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs);
+void fgi_learn_gdmm_sets_export(const fgi_learn_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X,
+    int32_t *pair_labels, double *pair_values, double *losses);
+fgi_rc fgi_learn_gdmm_sets_import(fgi_learn_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X,
     const int32_t *pair_labels, const double *pair_values, const double *losses, const int64_t *work, fgi_error *err);
 
 #endif

@@ -18,20 +18,20 @@ typedef struct span { /* examples, tokens and edges of a block */
     int64_t token, token_end, edge, edge_end;
 } span;
 
-static span span_of(const fgi_gdmm *g, int64_t block) {
+static span span_of(const fgi_learn_gdmm *g, int64_t block) {
     const fgi_learn_data *d = &g->L->data;
     int64_t first = block * g->s.away, end = first + g->s.away;
     if (end > d->n_examples) end = d->n_examples;
     return (span){(int32_t)first, (int32_t)end, d->token_begin[first], d->token_begin[end],
-        fgi_gdmm_edge_begin(g, (int32_t)first), fgi_gdmm_edge_begin(g, (int32_t)end)};
+        fgi_learn_gdmm_edge_begin(g, (int32_t)first), fgi_learn_gdmm_edge_begin(g, (int32_t)end)};
 }
 
-int64_t fgi_away_width(const fgi_gdmm *g, int64_t block) {
+int64_t fgi_away_width(const fgi_learn_gdmm *g, int64_t block) {
     span r = span_of(g, block);
     return r.token_end - r.token + 2 * (r.edge_end - r.edge);
 }
 
-int64_t fgi_away_factors(const fgi_gdmm *g, int64_t block) {
+int64_t fgi_away_factors(const fgi_learn_gdmm *g, int64_t block) {
     span r = span_of(g, block);
     return r.token_end - r.token + r.edge_end - r.edge;
 }
@@ -39,7 +39,7 @@ int64_t fgi_away_factors(const fgi_gdmm *g, int64_t block) {
 /* ---- vertices ---------------------------------------------------------------------------------------------------- */
 
 /* A further vertex of weight 0, which takes `labels` over. */
-int fgi_away_add(fgi_gdmm *g, int64_t block, int32_t *labels) {
+int fgi_away_add(fgi_learn_gdmm *g, int64_t block, int32_t *labels) {
     fgi_away *a = &g->away[block];
     if (a->n == a->capacity) {
         const int32_t capacity = 2 * a->n + 1;
@@ -57,7 +57,7 @@ int fgi_away_add(fgi_gdmm *g, int64_t block, int32_t *labels) {
     return 1;
 }
 
-static void drop(fgi_gdmm *g, int64_t block, int32_t v) {
+static void drop(fgi_learn_gdmm *g, int64_t block, int32_t v) {
     fgi_away *a = &g->away[block];
     g->bytes -= fgi_away_width(g, block) * (int64_t)sizeof **a->vertex;
     free(a->vertex[v]);
@@ -66,12 +66,12 @@ static void drop(fgi_gdmm *g, int64_t block, int32_t v) {
     a->weight[v] = a->weight[a->n];
 }
 
-void fgi_away_clear(fgi_gdmm *g, int64_t block) {
+void fgi_away_clear(fgi_learn_gdmm *g, int64_t block) {
     while (g->away[block].n) drop(g, block, g->away[block].n - 1);
 }
 
 /* alpha = 0 is the vertex of all truths. */
-fgi_rc fgi_away_start(fgi_gdmm *g) {
+fgi_rc fgi_away_start(fgi_learn_gdmm *g) {
     const int32_t *truth = g->L->data.truth;
     g->n_away = (g->L->data.n_examples + (int64_t)g->s.away - 1) / g->s.away;
     if (!(g->away = fgi_calloc(g->n_away, sizeof *g->away))) return FGI_NO_MEMORY;
@@ -86,7 +86,7 @@ fgi_rc fgi_away_start(fgi_gdmm *g) {
         }
         for (int64_t t = r.token; t < r.token_end; t++) *y++ = truth[t];
         for (int32_t i = r.first; i < r.end && g->n_edges; i++)
-            for (int64_t e = fgi_gdmm_edge_begin(g, i); e < fgi_gdmm_edge_begin(g, i + 1); e++) {
+            for (int64_t e = fgi_learn_gdmm_edge_begin(g, i); e < fgi_learn_gdmm_edge_begin(g, i + 1); e++) {
                 *y++ = truth[g->L->data.token_begin[i] + g->edges[e].u];
                 *y++ = truth[g->L->data.token_begin[i] + g->edges[e].v];
             }
@@ -96,7 +96,7 @@ fgi_rc fgi_away_start(fgi_gdmm *g) {
 }
 
 /* The learner may be gone by now. */
-void fgi_away_free(fgi_gdmm *g) {
+void fgi_away_free(fgi_learn_gdmm *g) {
     for (int64_t k = 0; g->away && k < g->n_away; k++) {
         for (int32_t v = 0; v < g->away[k].n; v++) free(g->away[k].vertex[v]);
         free(g->away[k].vertex), free(g->away[k].weight);
@@ -105,7 +105,7 @@ void fgi_away_free(fgi_gdmm *g) {
 }
 
 /* (14): c_v of all vertices, the chosen one being moved to or away from. Those that vanish go. */
-static fgi_rc move_weights(fgi_gdmm *g, fgi_away_step *s) {
+static fgi_rc move_weights(fgi_learn_gdmm *g, fgi_away_step *s) {
     fgi_away *a = &g->away[s->block];
     const size_t size = (size_t)fgi_away_width(g, s->block) * sizeof **a->vertex;
     const int dropped =
@@ -139,11 +139,11 @@ typedef struct factor {
     int64_t first;       /* token of the example */
 } factor;
 
-static int64_t factor_begin(const fgi_gdmm *g, int32_t i, int edges) {
-    return edges ? fgi_gdmm_edge_begin(g, i) : g->L->data.token_begin[i];
+static int64_t factor_begin(const fgi_learn_gdmm *g, int32_t i, int edges) {
+    return edges ? fgi_learn_gdmm_edge_begin(g, i) : g->L->data.token_begin[i];
 }
 
-static factor factor_at(const fgi_gdmm *g, fgi_away_step *s, const span *r) {
+static factor factor_at(const fgi_learn_gdmm *g, fgi_away_step *s, const span *r) {
     const int64_t tokens = r->token_end - r->token, rest = s->at - tokens;
     const int edges = rest >= 0;
     const int64_t number = edges ? r->edge + rest : r->token + s->at;
@@ -156,14 +156,14 @@ static factor factor_at(const fgi_gdmm *g, fgi_away_step *s, const span *r) {
 }
 
 /* SLOPES: the greedy state, and what the factor adds to all slopes. */
-static fgi_rc add_slopes(fgi_gdmm *g, fgi_away_step *s, const factor *f) {
+static fgi_rc add_slopes(fgi_learn_gdmm *g, fgi_away_step *s, const factor *f) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_away *a = &g->away[s->block];
     int32_t *greedy = s->greedy + f->place;
     if (f->token >= 0) {
         double value;
         const int32_t z = d->truth[f->token],
-                      best = fgi_gdmm_unary_argmax(g, f->token, &value); /* leaves gradients of all in use */
+                      best = fgi_learn_gdmm_unary_argmax(g, f->token, &value); /* leaves gradients of all in use */
         const double truth = g->scores[z];
         *greedy = best >= 0 && value > truth ? best : z;
         for (int32_t v = 0; v < a->n; v++) s->slope[v] += g->scores[a->vertex[v][f->place]] - truth;
@@ -173,22 +173,23 @@ static fgi_rc add_slopes(fgi_gdmm *g, fgi_away_step *s, const factor *f) {
     const fgi_edge_block *e = &g->edges[f->edge];
     const int32_t k = d->n_labels, zu = d->truth[f->first + e->u], zv = d->truth[f->first + e->v];
     fgi_argmax found;
-    fgi_rc rc = fgi_gdmm_pair_argmax(g, f->example, f->edge, &found);
+    fgi_rc rc = fgi_learn_gdmm_pair_argmax(g, f->example, f->edge, &found);
     if (rc != FGI_OK) return rc;
-    const double truth = fgi_gdmm_pair_gradient(g, f->example, f->edge, zu, zv);
+    const double truth = fgi_learn_gdmm_pair_gradient(g, f->example, f->edge, zu, zv);
     const int wrong = found.state >= 0 && found.value > truth;
     greedy[0] = wrong ? (int32_t)(found.state / k) : zu;
     greedy[1] = wrong ? (int32_t)(found.state % k) : zv;
     for (int32_t v = 0; v < a->n; v++) {
         const int32_t *y = a->vertex[v] + f->place;
-        if (y[0] != zu || y[1] != zv) s->slope[v] += fgi_gdmm_pair_gradient(g, f->example, f->edge, y[0], y[1]) - truth;
+        if (y[0] != zu || y[1] != zv)
+            s->slope[v] += fgi_learn_gdmm_pair_gradient(g, f->example, f->edge, y[0], y[1]) - truth;
     }
     if (wrong) s->slope[a->n] += found.value - truth, g->loss[f->example] += found.value - truth;
     return FGI_OK;
 }
 
 /* GATHER, first: labels and states of the direction are put where alpha has none, so that one index serves both. */
-static fgi_rc make_room(fgi_gdmm *g, const factor *f, const int32_t *y) {
+static fgi_rc make_room(fgi_learn_gdmm *g, const factor *f, const int32_t *y) {
     const int32_t *truth = g->L->data.truth + f->first;
     if (f->token >= 0) return fgi_support_insert(g, &g->tokens[f->token], *y) < 0 ? FGI_NO_MEMORY : FGI_OK;
     fgi_edge_block *e = &g->edges[f->edge];
@@ -206,17 +207,17 @@ static fgi_rc make_room(fgi_gdmm *g, const factor *f, const int32_t *y) {
 
 /* An entry x of Phi_f^T d_f. The sum over all factors is in s->dense from GATHER to COMMIT:
  * |Phi^T d|^2 = sum_f <d_f, Phi_f (Phi^T d)>. */
-static fgi_rc entry(fgi_gdmm *g, fgi_away_step *s, int64_t at, double x) {
+static fgi_rc entry(fgi_learn_gdmm *g, fgi_away_step *s, int64_t at, double x) {
     if (s->phase == FGI_AWAY_GATHER) s->dense[at] += x;
     else if (s->phase == FGI_AWAY_MEASURE) s->sum += x * s->dense[at];
     else {
         s->dense[at] = 0.0;
-        return fgi_gdmm_add_weight(g, at, s->size * x);
+        return fgi_learn_gdmm_add_weight(g, at, s->size * x);
     }
     return FGI_OK;
 }
 
-static fgi_rc pair_entries(fgi_gdmm *g, fgi_away_step *s, int64_t edge, int32_t a, int32_t b, double x) {
+static fgi_rc pair_entries(fgi_learn_gdmm *g, fgi_away_step *s, int64_t edge, int32_t a, int32_t b, double x) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t n = d->n_labels, at = g->L->unary + a * n + b;
     fgi_rc rc = FGI_OK;
@@ -228,11 +229,11 @@ static fgi_rc pair_entries(fgi_gdmm *g, fgi_away_step *s, int64_t edge, int32_t 
 
 /* An entry of the direction d = sign * (vertex - now), in the coordinate of a label. */
 static double along(
-    const fgi_gdmm *g, const fgi_away_step *s, int32_t truth, int32_t state, int32_t label, double now) {
+    const fgi_learn_gdmm *g, const fgi_away_step *s, int32_t truth, int32_t state, int32_t label, double now) {
     return s->sign * (g->C * ((label == truth) - (label == state)) - now);
 }
 
-static fgi_rc walk_token(fgi_gdmm *g, fgi_away_step *s, int64_t token, int32_t y) {
+static fgi_rc walk_token(fgi_learn_gdmm *g, fgi_away_step *s, int64_t token, int32_t y) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_support *t = &g->tokens[token];
     fgi_rc rc = FGI_OK;
@@ -246,12 +247,12 @@ static fgi_rc walk_token(fgi_gdmm *g, fgi_away_step *s, int64_t token, int32_t y
 }
 
 static double beta_along(
-    const fgi_gdmm *g, const fgi_away_step *s, const fgi_edge_block *e, int32_t at, const int32_t *y) {
+    const fgi_learn_gdmm *g, const fgi_away_step *s, const fgi_edge_block *e, int32_t at, const int32_t *y) {
     const int here = e->state[2 * at] == y[0] && e->state[2 * at + 1] == y[1];
     return s->sign * ((here ? g->C : 0.0) - e->beta[at]);
 }
 
-static fgi_rc walk_edge(fgi_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y) {
+static fgi_rc walk_edge(fgi_learn_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y) {
     const int32_t *truth = g->L->data.truth + f->first;
     fgi_edge_block *e = &g->edges[f->edge];
     fgi_rc rc = FGI_OK;
@@ -267,7 +268,7 @@ static fgi_rc walk_edge(fgi_gdmm *g, fgi_away_step *s, const factor *f, const in
 
 /* MEASURE: adds rho |M_jf d_f - d_j|^2 of both tokens of an edge; COMMIT: M_jf alpha_f moves. */
 static void walk_marginals(
-    fgi_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y, const int32_t *vertex, const span *r) {
+    fgi_learn_gdmm *g, fgi_away_step *s, const factor *f, const int32_t *y, const int32_t *vertex, const span *r) {
     const fgi_edge_block *e = &g->edges[f->edge];
     for (int side = 0; side < 2; side++) {
         const int64_t token = f->first + (side ? e->v : e->u);
@@ -285,7 +286,7 @@ static void walk_marginals(
     }
 }
 
-static void move_betas(fgi_gdmm *g, fgi_away_step *s, fgi_edge_block *e, const int32_t *y) {
+static void move_betas(fgi_learn_gdmm *g, fgi_away_step *s, fgi_edge_block *e, const int32_t *y) {
     int32_t n = 0;
     for (int32_t at = 0; at < e->n; at++) {
         const double beta = e->beta[at] + s->size * beta_along(g, s, e, at, y);
@@ -296,12 +297,12 @@ static void move_betas(fgi_gdmm *g, fgi_away_step *s, fgi_edge_block *e, const i
     e->n = n;
 }
 
-static fgi_rc visit_factor(fgi_gdmm *g, fgi_away_step *s, const span *r) {
+static fgi_rc visit_factor(fgi_learn_gdmm *g, fgi_away_step *s, const span *r) {
     const factor f = factor_at(g, s, r);
     const fgi_away *a = &g->away[s->block];
     if (s->phase == FGI_AWAY_SLOPES) return add_slopes(g, s, &f);
     if (s->phase == FGI_AWAY_MULTIPLIERS) {
-        fgi_gdmm_step_multipliers(g, f.token);
+        fgi_learn_gdmm_step_multipliers(g, f.token);
         return FGI_OK;
     }
     const int32_t *vertex = s->chosen < a->n ? a->vertex[s->chosen] : s->greedy, *y = vertex + f.place;
@@ -316,7 +317,7 @@ static fgi_rc visit_factor(fgi_gdmm *g, fgi_away_step *s, const span *r) {
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-static fgi_rc begin_step(fgi_gdmm *g, fgi_away_step *s, int64_t block) {
+static fgi_rc begin_step(fgi_learn_gdmm *g, fgi_away_step *s, int64_t block) {
     const span r = span_of(g, block);
     const int32_t n = g->away[block].n + 1;
     double *slope = realloc(s->slope, (size_t)n * sizeof *slope);
@@ -332,7 +333,7 @@ static fgi_rc begin_step(fgi_gdmm *g, fgi_away_step *s, int64_t block) {
 }
 
 /* Towards the greedy vertex or away from the worst, whichever falls more steeply; 0: neither does. */
-static int choose(fgi_gdmm *g, fgi_away_step *s) {
+static int choose(fgi_learn_gdmm *g, fgi_away_step *s) {
     const fgi_away *a = &g->away[s->block];
     double mean = 0;
     int32_t least = 0;
@@ -350,7 +351,7 @@ static int choose(fgi_gdmm *g, fgi_away_step *s) {
 }
 
 /* All factors are through: on to the next phase. */
-static fgi_rc next_phase(fgi_gdmm *g, fgi_away_step *s) {
+static fgi_rc next_phase(fgi_learn_gdmm *g, fgi_away_step *s) {
     s->at = 0;
     switch (s->phase) {
     case FGI_AWAY_SLOPES: s->phase = choose(g, s) ? FGI_AWAY_GATHER : FGI_AWAY_MULTIPLIERS; break;
@@ -373,7 +374,7 @@ static fgi_rc next_phase(fgi_gdmm *g, fgi_away_step *s) {
     return FGI_OK;
 }
 
-fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block, double deadline) {
+fgi_rc fgi_away_visit(fgi_learn_gdmm *g, int64_t block, double deadline) {
     fgi_away_step *s = &g->step;
     const span r = span_of(g, block);
     fgi_rc rc = s->phase == FGI_AWAY_IDLE ? begin_step(g, s, block) : s->block == block ? FGI_OK : FGI_BAD_ARGUMENT;
@@ -390,7 +391,7 @@ fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block, double deadline) {
 }
 
 /* After a checkpoint was read: Phi^T d as far as it was. */
-fgi_rc fgi_away_gather(fgi_gdmm *g) {
+fgi_rc fgi_away_gather(fgi_learn_gdmm *g) {
     fgi_away_step *s = &g->step;
     if (s->phase != FGI_AWAY_GATHER && s->phase != FGI_AWAY_MEASURE) return FGI_OK;
     const span r = span_of(g, s->block);

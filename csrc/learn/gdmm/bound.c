@@ -10,26 +10,26 @@
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /* The bound that the messages of the iterate give. */
-static fgi_rc relaxed_loss(fgi_gdmm *g, int32_t i, double *loss) {
+static fgi_rc relaxed_loss(fgi_learn_gdmm *g, int32_t i, double *loss) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
     for (int64_t t = first; t < end; t++) {
         double value = -INFINITY;
         int32_t parts = g->s.partitions;
         g->s.partitions = 1;
-        fgi_gdmm_unary_argmax(g, t, &value);
+        fgi_learn_gdmm_unary_argmax(g, t, &value);
         g->s.partitions = parts;
         double excess = value - g->scores[d->truth[t]];
         if (excess > 0) *loss += excess;
     }
-    for (int64_t e = fgi_gdmm_edge_begin(g, i); g->n_edges && e < fgi_gdmm_edge_begin(g, i + 1); e++) {
+    for (int64_t e = fgi_learn_gdmm_edge_begin(g, i); g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1); e++) {
         const fgi_edge_block *b = &g->edges[e];
         const fgi_support *u = &g->tokens[first + b->u], *v = &g->tokens[first + b->v];
         const int32_t zu = d->truth[first + b->u], zv = d->truth[first + b->v];
         fgi_argmax found;
-        fgi_rc rc = fgi_gdmm_pair_argmax(g, i, e, &found);
+        fgi_rc rc = fgi_learn_gdmm_pair_argmax(g, i, e, &found);
         if (rc != FGI_OK) return rc;
-        double truth = fgi_gdmm_pair_weight(g, e, zu, zv) +
+        double truth = fgi_learn_gdmm_pair_weight(g, e, zu, zv) +
             g->rho *
                 (fgi_support_message(u, b->ku, fgi_support_find(u, zu)) +
                     fgi_support_message(v, b->kv, fgi_support_find(v, zv)));
@@ -41,7 +41,7 @@ static fgi_rc relaxed_loss(fgi_gdmm *g, int32_t i, double *loss) {
 /* ---- the dual point ---------------------------------------------------------------------------------------------- */
 
 /* Adds `mass` (times C) of the state (a, b) of an edge to the pairwise weights under construction in L->dense. */
-static void put(fgi_gdmm *g, int64_t edge, int32_t zu, int32_t zv, int32_t a, int32_t b, double mass) {
+static void put(fgi_learn_gdmm *g, int64_t edge, int32_t zu, int32_t zv, int32_t a, int32_t b, double mass) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t k = d->n_labels, right = (int64_t)zu * k + zv, wrong = (int64_t)a * k + b;
     if (wrong == right || mass <= 0) return;
@@ -60,13 +60,13 @@ static void put(fgi_gdmm *g, int64_t edge, int32_t zu, int32_t zv, int32_t a, in
 
 /* A coupling of the shares of u and v: the edge's own states, cut down to what both sides have, then the rest paired
  * off in order of the labels. left[side] holds the shares (times C) that are still to be placed. */
-static fgi_rc couple(fgi_gdmm *g, int32_t i, int64_t edge) {
+static fgi_rc couple(fgi_learn_gdmm *g, int32_t i, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_edge_block *e = &g->edges[edge];
     const int64_t first = d->token_begin[i];
     const fgi_support *side[2] = {&g->tokens[first + e->u], &g->tokens[first + e->v]};
     const int32_t z[2] = {d->truth[first + e->u], d->truth[first + e->v]};
-    if (!fgi_gdmm_reserve(g, side[0]->n > side[1]->n ? side[0]->n : side[1]->n)) return FGI_NO_MEMORY;
+    if (!fgi_learn_gdmm_reserve(g, side[0]->n > side[1]->n ? side[0]->n : side[1]->n)) return FGI_NO_MEMORY;
     double *left[2] = {g->mass, g->gain}, own = g->C;
     for (int s = 0; s < 2; s++)
         for (int32_t at = 0; at < side[s]->n; at++)
@@ -97,7 +97,7 @@ static fgi_rc couple(fgi_gdmm *g, int32_t i, int64_t edge) {
 
 /* |w(alpha)|^2 of the dual point on the scale of the blocks: its unary weights are those of the iterate, the pairwise
  * ones are in L->dense, which goes back to zero. */
-static double squared_norm(fgi_gdmm *g) {
+static double squared_norm(fgi_learn_gdmm *g) {
     const double *center = g->L->proximal.center;
     fgi_sum sum = {0};
     for (int64_t k = 0; k < g->L->unary; k++) {
@@ -112,7 +112,7 @@ static double squared_norm(fgi_gdmm *g) {
     return fgi_sum_value(&sum);
 }
 
-static double unary_loss(const fgi_gdmm *g, int64_t token) {
+static double unary_loss(const fgi_learn_gdmm *g, int64_t token) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_support *t = &g->tokens[token];
     const int32_t z = d->truth[token];
@@ -122,7 +122,8 @@ static double unary_loss(const fgi_gdmm *g, int64_t token) {
     return d->token_weight ? sum * d->token_weight[token] : sum;
 }
 
-fgi_rc fgi_gdmm_dual(fgi_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_dual(
+    fgi_learn_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err) {
     const fgi_learn_data *d = &g->L->data;
     const double scale = g->s.C / g->C;
     fgi_sum gain = {0};
@@ -130,8 +131,8 @@ fgi_rc fgi_gdmm_dual(fgi_gdmm *g, double deadline, double *dual, double *infeasi
     fgi_rc rc = FGI_OK;
     *done = 1;
     for (int32_t i = 0; rc == FGI_OK && *done && i < d->n_examples; i++) {
-        for (int64_t e = fgi_gdmm_edge_begin(g, i); rc == FGI_OK && g->n_edges && e < fgi_gdmm_edge_begin(g, i + 1);
-             e++)
+        for (int64_t e = fgi_learn_gdmm_edge_begin(g, i);
+             rc == FGI_OK && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1); e++)
             rc = couple(g, i, e);
         for (int64_t t = d->token_begin[i]; t < d->token_begin[i + 1]; t++) {
             fgi_sum_add(&gain, unary_loss(g, t));
@@ -149,7 +150,7 @@ fgi_rc fgi_gdmm_dual(fgi_gdmm *g, double deadline, double *dual, double *infeasi
 
 /* ---- losses at other weights ------------------------------------------------------------------------------------- */
 
-void fgi_gdmm_drop_guest(fgi_gdmm *g) {
+void fgi_learn_gdmm_drop_guest(fgi_learn_gdmm *g) {
     for (int64_t f = 0; g->guest_tables && f < g->n_tables; f++) fgi_updatable_free(g->guest_tables[f]);
     free(g->guest_tables);
     g->guest_tables = NULL;
@@ -157,16 +158,16 @@ void fgi_gdmm_drop_guest(fgi_gdmm *g) {
 }
 
 /* Exchanges the weights of the learner and the sorted tables, both of which the oracles read. */
-static void exchange(fgi_gdmm *g) {
+static void exchange(fgi_learn_gdmm *g) {
     double *w = g->L->w;
     fgi_updatable **tables = g->tables;
     g->L->w = g->guest, g->guest = w;
     g->tables = g->guest_tables, g->guest_tables = tables;
 }
 
-static fgi_rc invite(fgi_gdmm *g, double *w) {
+static fgi_rc invite(fgi_learn_gdmm *g, double *w) {
     fgi_rc rc = FGI_OK;
-    fgi_gdmm_drop_guest(g);
+    fgi_learn_gdmm_drop_guest(g);
     if (!(g->guest_tables = fgi_calloc(g->n_tables, sizeof *g->guest_tables))) return FGI_NO_MEMORY;
     g->guest = w;
     for (int64_t f = 0; rc == FGI_OK && f < g->n_tables; f++)
@@ -174,13 +175,13 @@ static fgi_rc invite(fgi_gdmm *g, double *w) {
             rc = fgi_updatable_create(g->L->data.n_labels, g->L->data.n_labels, NULL, &g->guest_tables[f], NULL);
     if (rc != FGI_OK) return rc;
     exchange(g);
-    rc = fgi_gdmm_fill_tables(g);
+    rc = fgi_learn_gdmm_fill_tables(g);
     exchange(g);
     return rc;
 }
 
-fgi_rc fgi_gdmm_losses(fgi_gdmm *g, double *w, const int32_t *examples, int64_t m, int64_t *next, double deadline,
-    double *loss, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
+    double deadline, double *loss, fgi_error *err) {
     const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
     fgi_rc rc = w && (*next == 0 || g->guest != w) ? invite(g, w) : FGI_OK;
     if (rc == FGI_OK && w) exchange(g);
@@ -190,14 +191,14 @@ fgi_rc fgi_gdmm_losses(fgi_gdmm *g, double *w, const int32_t *examples, int64_t 
         else {
             double part = 0;
             rc = relaxed_loss(g, i, &part);
-            if (rc == FGI_OK) rc = fgi_gdmm_polish(g, i, &part);
+            if (rc == FGI_OK) rc = fgi_learn_gdmm_polish(g, i, &part);
             loss[*next] = part;
             ++*next;
         }
         if (fgi_clock() >= deadline) break;
     }
     if (w && g->guest_tables && g->L->w == w) exchange(g);
-    if (rc != FGI_OK || *next >= m) fgi_gdmm_drop_guest(g);
+    if (rc != FGI_OK || *next >= m) fgi_learn_gdmm_drop_guest(g);
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
     g->unary_products = calls[4];
     if (rc == FGI_BAD_ARGUMENT) return fgi_fail(err, rc, *next, "there is no example %d", (int)examples[*next]);

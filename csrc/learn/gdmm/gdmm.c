@@ -13,7 +13,7 @@
 /* ---- unigram block ----------------------------------------------------------------------------------------------- */
 
 /* Gradients of the labels of the support alone, into g->scores. */
-static void active_gradients(fgi_gdmm *g, int64_t token) {
+static void active_gradients(fgi_learn_gdmm *g, int64_t token) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_support *t = &g->tokens[token];
     const int32_t z = d->truth[token];
@@ -29,15 +29,16 @@ static void active_gradients(fgi_gdmm *g, int64_t token) {
 }
 
 /* The label to add, if any: none on a further round, which stays on the active set. */
-static int32_t greedy_label(fgi_gdmm *g, int64_t token, int further, double *value) {
+static int32_t greedy_label(fgi_learn_gdmm *g, int64_t token, int further, double *value) {
     if (!further)
-        return g->proposal ? fgi_gdmm_unary_proposed(g, token, value) : fgi_gdmm_unary_argmax(g, token, value);
+        return g->proposal ? fgi_learn_gdmm_unary_proposed(g, token, value)
+                           : fgi_learn_gdmm_unary_argmax(g, token, value);
     active_gradients(g, token);
     return -1;
 }
 
 /* *loss: gradient of the best label seen minus that of the truth, this block's share of the factorwise hinge loss. */
-static fgi_rc visit_token(fgi_gdmm *g, int64_t token, int further, double *loss) {
+static fgi_rc visit_token(fgi_learn_gdmm *g, int64_t token, int further, double *loss) {
     const fgi_learn_data *d = &g->L->data;
     fgi_support *t = &g->tokens[token];
     const int32_t z = d->truth[token];
@@ -47,7 +48,7 @@ static fgi_rc visit_token(fgi_gdmm *g, int64_t token, int further, double *loss)
     if (best >= 0 && value - g->scores[z] > *loss) *loss = value - g->scores[z];
     if (Q == 0) return FGI_OK; /* no features and no edges: nothing to learn */
     int32_t n = t->n, place = best >= 0 ? fgi_support_find(t, best) : 0;
-    if (!fgi_gdmm_reserve(g, n + 1)) return FGI_NO_MEMORY;
+    if (!fgi_learn_gdmm_reserve(g, n + 1)) return FGI_NO_MEMORY;
     for (int32_t at = 0; at < n; at++)
         g->mass[at] = ((t->label[at] == z ? C : 0.0) - t->value[at]) / C + g->scores[t->label[at]] / (Q * C);
     if (place < 0) g->mass[n++] = g->scores[best] / (Q * C);
@@ -96,8 +97,8 @@ static inline void labels_of(const edge_visit *x, const fgi_edge_block *e, int32
 
 /* Pairwise steps on (25) with the true Hessian: along e_up - e_down it is 2 |phi|^2 + 2 rho (labels in which they
  * differ). g->mass holds the shares times C, g->gain the gradients. */
-static void solve_edge(fgi_gdmm *g, const edge_visit *x, const fgi_edge_block *e) {
-    const double norm = fgi_gdmm_edge_norm(g, x->edge);
+static void solve_edge(fgi_learn_gdmm *g, const edge_visit *x, const fgi_edge_block *e) {
+    const double norm = fgi_learn_gdmm_edge_norm(g, x->edge);
     double first = 0;
     for (int32_t step = 0; step < 4 * e->n + 8; step++) {
         int32_t up = 0, down = -1, a, b, c, f;
@@ -125,37 +126,38 @@ static void solve_edge(fgi_gdmm *g, const edge_visit *x, const fgi_edge_block *e
 }
 
 /* M_jf alpha_f changes by x at a label. */
-static int shift_marginal(fgi_gdmm *g, fgi_support *t, int32_t k, int32_t label, double x) {
+static int shift_marginal(fgi_learn_gdmm *g, fgi_support *t, int32_t k, int32_t label, double x) {
     int32_t at = fgi_support_find(t, label);
     if (at < 0 && (at = fgi_support_insert(g, t, label)) < 0) return 0;
     fgi_support_row(t, 1 + 2 * k)[at] += x;
     return 1;
 }
 
-static fgi_rc move_state(fgi_gdmm *g, const edge_visit *x, const fgi_edge_block *e, int32_t s, double beta_change) {
+static fgi_rc move_state(
+    fgi_learn_gdmm *g, const edge_visit *x, const fgi_edge_block *e, int32_t s, double beta_change) {
     int32_t a, b;
     labels_of(x, e, s, &a, &b);
     if (!shift_marginal(g, x->u, e->ku, a, -beta_change) || !shift_marginal(g, x->v, e->kv, b, -beta_change))
         return FGI_NO_MEMORY;
-    return fgi_gdmm_add_pair(g, x->edge, a, b, -beta_change);
+    return fgi_learn_gdmm_add_pair(g, x->edge, a, b, -beta_change);
 }
 
-static fgi_rc visit_edge(fgi_gdmm *g, int32_t i, int64_t edge, int further, double *loss) {
+static fgi_rc visit_edge(fgi_learn_gdmm *g, int32_t i, int64_t edge, int further, double *loss) {
     const fgi_learn_data *d = &g->L->data;
     fgi_edge_block *e = &g->edges[edge];
     const int64_t first = d->token_begin[i], k = d->n_labels;
     edge_visit x = {
         &g->tokens[first + e->u], &g->tokens[first + e->v], d->truth[first + e->u], d->truth[first + e->v], edge};
     fgi_argmax found = {-1, -INFINITY};
-    fgi_rc rc = further ? FGI_OK : fgi_gdmm_pair_argmax(g, i, edge, &found);
+    fgi_rc rc = further ? FGI_OK : fgi_learn_gdmm_pair_argmax(g, i, edge, &found);
     if (rc != FGI_OK) return rc;
-    if (!fgi_gdmm_reserve(g, e->n + 2) || !fgi_edge_reserve(g, e, e->n + 1)) return FGI_NO_MEMORY;
-    const double truth = fgi_gdmm_pair_gradient(g, i, edge, x.zu, x.zv);
+    if (!fgi_learn_gdmm_reserve(g, e->n + 2) || !fgi_edge_reserve(g, e, e->n + 1)) return FGI_NO_MEMORY;
+    const double truth = fgi_learn_gdmm_pair_gradient(g, i, edge, x.zu, x.zv);
     double left = g->C, least = INFINITY;
     int known = found.state < 0;
     for (int32_t s = 0; s < e->n; s++) {
         g->mass[s] = e->beta[s];
-        g->gain[s] = fgi_gdmm_pair_gradient(g, i, edge, e->state[2 * s], e->state[2 * s + 1]);
+        g->gain[s] = fgi_learn_gdmm_pair_gradient(g, i, edge, e->state[2 * s], e->state[2 * s + 1]);
         left -= e->beta[s];
         if (g->gain[s] < least) least = g->gain[s];
         known |= e->state[2 * s] * k + e->state[2 * s + 1] == found.state;
@@ -194,7 +196,7 @@ static fgi_rc visit_edge(fgi_gdmm *g, int32_t i, int64_t edge, int further, doub
 /* ---- multipliers ------------------------------------------------------------------------------------------------- */
 
 /* (13), and labels that no longer matter leave the support. */
-void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token) {
+void fgi_learn_gdmm_step_multipliers(fgi_learn_gdmm *g, int64_t token) {
     fgi_support *t = &g->tokens[token];
     const int32_t z = g->L->data.truth[token], rows = 1 + 2 * t->degree;
     int32_t n = 0;
@@ -218,7 +220,7 @@ void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token) {
 }
 
 /* Every block once, then the multipliers. */
-static fgi_rc visit_blocks(fgi_gdmm *g, int32_t i, int further, double *total) {
+static fgi_rc visit_blocks(fgi_learn_gdmm *g, int32_t i, int further, double *total) {
     const int64_t first = g->L->data.token_begin[i], end = g->L->data.token_begin[i + 1];
     fgi_rc rc = FGI_OK;
     for (int64_t t = first; rc == FGI_OK && t < end; t++) {
@@ -226,12 +228,13 @@ static fgi_rc visit_blocks(fgi_gdmm *g, int32_t i, int further, double *total) {
         rc = visit_token(g, t, further, &loss);
         *total += loss;
     }
-    for (int64_t e = fgi_gdmm_edge_begin(g, i); rc == FGI_OK && g->n_edges && e < fgi_gdmm_edge_begin(g, i + 1); e++) {
+    for (int64_t e = fgi_learn_gdmm_edge_begin(g, i);
+         rc == FGI_OK && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1); e++) {
         double loss = 0;
         rc = visit_edge(g, i, e, further, &loss);
         *total += loss;
     }
-    for (int64_t t = first; rc == FGI_OK && t < end; t++) fgi_gdmm_step_multipliers(g, t);
+    for (int64_t t = first; rc == FGI_OK && t < end; t++) fgi_learn_gdmm_step_multipliers(g, t);
     return rc;
 }
 
@@ -240,7 +243,7 @@ static fgi_rc visit_blocks(fgi_gdmm *g, int32_t i, int further, double *total) {
  * bench/learning_any_c.py three more reach a gap of 1e-3 in 1000 passes, and all take half as many). */
 enum { FURTHER_ROUNDS = 2 };
 
-static fgi_rc visit_example(fgi_gdmm *g, int32_t i) {
+static fgi_rc visit_example(fgi_learn_gdmm *g, int32_t i) {
     const int rounds = g->L->proximal.center && g->n_edges ? FURTHER_ROUNDS : 0;
     double unused = 0;
     g->loss[i] = 0;
@@ -251,16 +254,17 @@ static fgi_rc visit_example(fgi_gdmm *g, int32_t i) {
 }
 
 /* Algorithm 4 on a batch: stops between batches only, so that they do not depend on the clock. */
-static fgi_rc visit_batch(fgi_gdmm *g, const int32_t *examples, int64_t n) {
+static fgi_rc visit_batch(fgi_learn_gdmm *g, const int32_t *examples, int64_t n) {
     fgi_rc rc = FGI_OK;
-    if (g->proposal) fgi_gdmm_propose(g, examples, n);
+    if (g->proposal) fgi_learn_gdmm_propose(g, examples, n);
     for (int64_t k = 0; rc == FGI_OK && k < n; k++) rc = visit_example(g, examples[k]);
     return rc;
 }
 
-fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_pass(
+    fgi_learn_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
     const int64_t known = g->away ? g->n_away : g->L->data.n_examples;
-    fgi_gdmm_drop_guest(g);
+    fgi_learn_gdmm_drop_guest(g);
     while (*next < m) {
         int64_t n = g->proposal ? g->s.batch : 1;
         if (n > m - *next) n = m - *next;
@@ -278,7 +282,7 @@ fgi_rc fgi_gdmm_pass(fgi_gdmm *g, const int32_t *examples, int64_t m, int64_t *n
 }
 
 /* The multipliers rho lambda stay what they are. */
-static void change_rho(fgi_gdmm *g, double factor) {
+static void change_rho(fgi_learn_gdmm *g, double factor) {
     g->rho *= factor;
     for (int64_t j = 0; j < g->n_tokens; j++) {
         const fgi_support *t = &g->tokens[j];
@@ -287,20 +291,20 @@ static void change_rho(fgi_gdmm *g, double factor) {
     }
 }
 
-fgi_rc fgi_gdmm_end_pass(fgi_gdmm *g, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
-    if (!fgi_proximal_end_pass(g->L) || fgi_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
+    if (!fgi_proximal_end_pass(g->L) || fgi_learn_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
     return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
-void fgi_gdmm_get_penalty(const fgi_gdmm *g, double *state) {
+void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state) {
     const fgi_residuals *r = &g->residuals;
     const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes};
     memcpy(state, now, sizeof now);
 }
 
-void fgi_gdmm_set_penalty(fgi_gdmm *g, const double *state) {
+void fgi_learn_gdmm_set_penalty(fgi_learn_gdmm *g, const double *state) {
     g->rho = state[0];
     g->residuals = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
 }

@@ -47,15 +47,15 @@ typedef struct fgi_away_step {
 } fgi_away_step;
 
 /* What a thread needs to ask. */
-typedef struct fgi_gdmm_worker {
+typedef struct fgi_learn_gdmm_worker {
     fgi_oracle_scratch *oracle;
     int32_t *label; /* K: messages of one token */
     double *value;
-} fgi_gdmm_worker;
+} fgi_learn_gdmm_worker;
 
-struct fgi_gdmm {
+struct fgi_learn_gdmm {
     fgi_learner *L;
-    fgi_gdmm_settings s;
+    fgi_learn_gdmm_settings s;
     double C; /* of the blocks: s.C, or that of the proximal subproblems */
     double rho;
     fgi_support *tokens;
@@ -68,8 +68,8 @@ struct fgi_gdmm {
     double *loss;           /* per example: factorwise hinge losses at its last visit */
     fgi_updatable **tables; /* one per pairwise feature; NULL when scanned */
     int64_t n_tables;
-    fgi_products *unigrams;   /* the learner's weights as a source */
-    fgi_gdmm_worker *workers; /* one per thread of the learner */
+    fgi_products *unigrams;         /* the learner's weights as a source */
+    fgi_learn_gdmm_worker *workers; /* one per thread of the learner */
     int n_workers;
     double *guest; /* other weights that are being measured, and their tables */
     fgi_updatable **guest_tables;
@@ -96,43 +96,45 @@ static inline double fgi_support_message(const fgi_support *t, int32_t k, int32_
 }
 
 /* learn/gdmm/support.c */
-int32_t fgi_support_find(const fgi_support *t, int32_t label);          /* position, or -1 */
-int32_t fgi_support_insert(fgi_gdmm *g, fgi_support *t, int32_t label); /* position, or -1 out of memory */
-int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n);
-int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n); /* room in mass and gain */
-int64_t fgi_gdmm_edge_begin(const fgi_gdmm *g, int32_t i);
-fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g); /* sorted tables as the weights of the learner say */
+int32_t fgi_support_find(const fgi_support *t, int32_t label);                /* position, or -1 */
+int32_t fgi_support_insert(fgi_learn_gdmm *g, fgi_support *t, int32_t label); /* position, or -1 out of memory */
+int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n);
+int fgi_learn_gdmm_reserve(fgi_learn_gdmm *g, int32_t n); /* room in mass and gain */
+int64_t fgi_learn_gdmm_edge_begin(const fgi_learn_gdmm *g, int32_t i);
+fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g); /* sorted tables as the weights of the learner say */
 
 /* learn/gdmm/gdmm.c */
-void fgi_gdmm_step_multipliers(fgi_gdmm *g, int64_t token);
+void fgi_learn_gdmm_step_multipliers(fgi_learn_gdmm *g, int64_t token);
 
 /* learn/gdmm/bound.c, learn/gdmm/polish.c */
-void fgi_gdmm_drop_guest(fgi_gdmm *g);
+void fgi_learn_gdmm_drop_guest(fgi_learn_gdmm *g);
 /* Lowers *loss, an upper bound on the relaxed loss of example i, by improving a copy of its messages. */
-fgi_rc fgi_gdmm_polish(fgi_gdmm *g, int32_t i, double *loss);
+fgi_rc fgi_learn_gdmm_polish(fgi_learn_gdmm *g, int32_t i, double *loss);
 
 /* learn/gdmm/away.c */
-int64_t fgi_away_width(const fgi_gdmm *g, int64_t block);   /* labels of a vertex */
-int64_t fgi_away_factors(const fgi_gdmm *g, int64_t block); /* tokens and edges */
-int fgi_away_add(fgi_gdmm *g, int64_t block, int32_t *labels);
-void fgi_away_clear(fgi_gdmm *g, int64_t block);
-fgi_rc fgi_away_start(fgi_gdmm *g);
-void fgi_away_free(fgi_gdmm *g);
-fgi_rc fgi_away_visit(fgi_gdmm *g, int64_t block, double deadline); /* done when g->step is idle again */
-fgi_rc fgi_away_gather(fgi_gdmm *g);
+int64_t fgi_away_width(const fgi_learn_gdmm *g, int64_t block);   /* labels of a vertex */
+int64_t fgi_away_factors(const fgi_learn_gdmm *g, int64_t block); /* tokens and edges */
+int fgi_away_add(fgi_learn_gdmm *g, int64_t block, int32_t *labels);
+void fgi_away_clear(fgi_learn_gdmm *g, int64_t block);
+fgi_rc fgi_away_start(fgi_learn_gdmm *g);
+void fgi_away_free(fgi_learn_gdmm *g);
+fgi_rc fgi_away_visit(fgi_learn_gdmm *g, int64_t block, double deadline); /* done when g->step is idle again */
+fgi_rc fgi_away_gather(fgi_learn_gdmm *g);
 
 /* learn/gdmm/oracle.c: the FMOs. */
 /* Best wrong label looked at, or -1; leaves its gradient, and those of the support's labels, in g->scores. */
-int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value);
+int32_t fgi_learn_gdmm_unary_argmax(fgi_learn_gdmm *g, int64_t token, double *value);
 /* The same in two parts: labels are chosen at the weights of now, by all threads, for all tokens of some examples; the
  * gradients are those at the time of the visit. */
-void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n);
-int32_t fgi_gdmm_unary_proposed(fgi_gdmm *g, int64_t token, double *value);
-fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
-double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
-double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b);
-double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge);    /* |phi_f|^2 */
-fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x); /* w[at] += x; at counts unary, then pairwise weights */
-fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double x); /* w += x * phi_f(a, b) */
+void fgi_learn_gdmm_propose(fgi_learn_gdmm *g, const int32_t *examples, int64_t n);
+int32_t fgi_learn_gdmm_unary_proposed(fgi_learn_gdmm *g, int64_t token, double *value);
+fgi_rc fgi_learn_gdmm_pair_argmax(fgi_learn_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
+double fgi_learn_gdmm_pair_weight(const fgi_learn_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
+double fgi_learn_gdmm_pair_gradient(const fgi_learn_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b);
+double fgi_learn_gdmm_edge_norm(const fgi_learn_gdmm *g, int64_t edge); /* |phi_f|^2 */
+fgi_rc fgi_learn_gdmm_add_weight(
+    fgi_learn_gdmm *g, int64_t at, double x); /* w[at] += x; at counts unary, then pairwise weights */
+fgi_rc fgi_learn_gdmm_add_pair(
+    fgi_learn_gdmm *g, int64_t edge, int32_t a, int32_t b, double x); /* w += x * phi_f(a, b) */
 
 #endif

@@ -9,7 +9,7 @@
 /* ---- unigrams -------------------------------------------------------------------------------------------------- */
 
 /* The question about a token: its features, its loss (cost_z(y), or 1, times the token's weight) as the start. */
-static fgi_features features_of(const fgi_gdmm *g, int64_t token) {
+static fgi_features features_of(const fgi_learn_gdmm *g, int64_t token) {
     const fgi_learn_data *d = &g->L->data;
     const double weight = d->token_weight ? d->token_weight[token] : 1.0;
     return (fgi_features){.n = d->row_begin[token + 1] - d->row_begin[token],
@@ -20,14 +20,14 @@ static fgi_features features_of(const fgi_gdmm *g, int64_t token) {
         .start_weight = weight};
 }
 
-static double rho_messages(const fgi_gdmm *g, const fgi_support *t, int32_t at) {
+static double rho_messages(const fgi_learn_gdmm *g, const fgi_support *t, int32_t at) {
     double sum = 0;
     for (int32_t e = 0; e < t->degree; e++) sum += fgi_support_message(t, e, at);
     return g->rho * sum;
 }
 
 /* A label's gradient alone: for the support. The truth has no loss. */
-static double score_one(const fgi_gdmm *g, int64_t token, int32_t y, int32_t at) {
+static double score_one(const fgi_learn_gdmm *g, int64_t token, int32_t y, int32_t at) {
     fgi_features x = features_of(g, token);
     if (y == g->L->data.truth[token]) x.start = NULL, x.constant = 0.0;
     const double s = fgi_products_score(fgi_products_source(g->unigrams), &x, y);
@@ -35,19 +35,19 @@ static double score_one(const fgi_gdmm *g, int64_t token, int32_t y, int32_t at)
 }
 
 /* The labels a call looks at: all, or one part of them; candidate lists are looked at whole. */
-static int32_t count_parts(const fgi_gdmm *g) {
+static int32_t count_parts(const fgi_learn_gdmm *g) {
     const int32_t n = g->L->data.n_labels;
     return g->s.partitions < n ? g->s.partitions : n;
 }
 
-static int32_t draw_part(fgi_gdmm *g) {
+static int32_t draw_part(fgi_learn_gdmm *g) {
     const int32_t parts = count_parts(g);
     return parts > 1 && !g->L->data.choice_begin ? (int32_t)fgi_rng_below(&g->rng, parts) : 0;
 }
 
 /* Best wrong label of a part, or of the candidates; its gradient, and those of all that were looked at, are left in s.
  */
-static int32_t best_label(const fgi_gdmm *g, int64_t token, int32_t part, fgi_gdmm_worker *w, double *s) {
+static int32_t best_label(const fgi_learn_gdmm *g, int64_t token, int32_t part, fgi_learn_gdmm_worker *w, double *s) {
     const fgi_support *t = &g->tokens[token];
     const int64_t z = g->L->data.truth[token];
     fgi_message m = {0, w->label, w->value};
@@ -74,11 +74,11 @@ static int32_t best_label(const fgi_gdmm *g, int64_t token, int32_t part, fgi_gd
     return (int32_t)best.state;
 }
 
-static int32_t part_begin(const fgi_gdmm *g, int32_t part) {
+static int32_t part_begin(const fgi_learn_gdmm *g, int32_t part) {
     return (int32_t)((int64_t)g->L->data.n_labels * part / count_parts(g));
 }
 
-static void count_unary(fgi_gdmm *g, int64_t token, int32_t part) {
+static void count_unary(fgi_learn_gdmm *g, int64_t token, int32_t part) {
     const int32_t *list, n = fgi_learn_allowed(g->L, token, &list);
     const int64_t labels = list ? n : part_begin(g, part + 1) - part_begin(g, part);
     g->unary_calls++;
@@ -86,7 +86,7 @@ static void count_unary(fgi_gdmm *g, int64_t token, int32_t part) {
     g->unary_products += labels * (g->L->data.row_begin[token + 1] - g->L->data.row_begin[token]);
 }
 
-int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value) {
+int32_t fgi_learn_gdmm_unary_argmax(fgi_learn_gdmm *g, int64_t token, double *value) {
     const fgi_support *t = &g->tokens[token];
     const int32_t part = draw_part(g), begin = part_begin(g, part), end = part_begin(g, part + 1);
     fgi_products_borrow(g->unigrams, g->L->w);
@@ -102,20 +102,20 @@ int32_t fgi_gdmm_unary_argmax(fgi_gdmm *g, int64_t token, double *value) {
 /* ---- unigrams of a batch, by all threads ------------------------------------------------------------------------- */
 
 typedef struct proposal_job {
-    const fgi_gdmm *g;
+    const fgi_learn_gdmm *g;
     const int32_t *examples;
 } proposal_job;
 
 static void propose(void *context, int64_t begin, int64_t end, int worker) {
     const proposal_job *job = context;
-    const fgi_gdmm *g = job->g;
+    const fgi_learn_gdmm *g = job->g;
     const int64_t *first = g->L->data.token_begin;
     for (int64_t k = begin; k < end; k++)
         for (int64_t t = first[job->examples[k]]; t < first[job->examples[k] + 1]; t++)
             g->proposal[t] = best_label(g, t, g->proposal[t], &g->workers[worker], g->L->scratch[worker].scores);
 }
 
-void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
+void fgi_learn_gdmm_propose(fgi_learn_gdmm *g, const int32_t *examples, int64_t n) {
     const int64_t *first = g->L->data.token_begin;
     for (int64_t k = 0; k < n; k++)
         for (int64_t t = first[examples[k]]; t < first[examples[k] + 1]; t++) {
@@ -127,7 +127,7 @@ void fgi_gdmm_propose(fgi_gdmm *g, const int32_t *examples, int64_t n) {
     fgi_pool_run(g->L->pool, n, 1, propose, &job);
 }
 
-int32_t fgi_gdmm_unary_proposed(fgi_gdmm *g, int64_t token, double *value) {
+int32_t fgi_learn_gdmm_unary_proposed(fgi_learn_gdmm *g, int64_t token, double *value) {
     const fgi_support *t = &g->tokens[token];
     const int32_t best = g->proposal[token];
     fgi_products_borrow(g->unigrams, g->L->w);
@@ -149,7 +149,7 @@ static int64_t single_feature(const fgi_learn_data *d, int64_t edge, double *x) 
     return *x > 0 ? d->edge_feature[b] : -1;
 }
 
-double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t b) {
+double fgi_learn_gdmm_pair_weight(const fgi_learn_gdmm *g, int64_t edge, int32_t a, int32_t b) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t k = d->n_labels, at = (int64_t)a * k + b;
     if (!d->edge_row) return g->L->w[g->L->unary + at];
@@ -159,16 +159,16 @@ double fgi_gdmm_pair_weight(const fgi_gdmm *g, int64_t edge, int32_t a, int32_t 
     return sum;
 }
 
-double fgi_gdmm_pair_gradient(const fgi_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b) {
+double fgi_learn_gdmm_pair_gradient(const fgi_learn_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b) {
     const fgi_edge_block *e = &g->edges[edge];
     const fgi_support *u = &g->tokens[g->L->data.token_begin[i] + e->u],
                       *v = &g->tokens[g->L->data.token_begin[i] + e->v];
     int32_t p = fgi_support_find(u, a), q = fgi_support_find(v, b);
     double m = (p >= 0 ? fgi_support_message(u, e->ku, p) : 0.0) + (q >= 0 ? fgi_support_message(v, e->kv, q) : 0.0);
-    return fgi_gdmm_pair_weight(g, edge, a, b) + g->rho * m;
+    return fgi_learn_gdmm_pair_weight(g, edge, a, b) + g->rho * m;
 }
 
-double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge) {
+double fgi_learn_gdmm_edge_norm(const fgi_learn_gdmm *g, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     if (!d->edge_row) return 1.0;
     double sum = 0;
@@ -177,7 +177,7 @@ double fgi_gdmm_edge_norm(const fgi_gdmm *g, int64_t edge) {
     return sum;
 }
 
-fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x) {
+fgi_rc fgi_learn_gdmm_add_weight(fgi_learn_gdmm *g, int64_t at, double x) {
     const int64_t k = g->L->data.n_labels, pair = at - g->L->unary;
     const double *w = g->L->w + at;
     g->squared_norm += x * (2 * *w + x);
@@ -187,18 +187,18 @@ fgi_rc fgi_gdmm_add_weight(fgi_gdmm *g, int64_t at, double x) {
     return fgi_updatable_set(g->tables[pair / (k * k)], 1, &a, &b, w, NULL);
 }
 
-fgi_rc fgi_gdmm_add_pair(fgi_gdmm *g, int64_t edge, int32_t a, int32_t b, double x) {
+fgi_rc fgi_learn_gdmm_add_pair(fgi_learn_gdmm *g, int64_t edge, int32_t a, int32_t b, double x) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t k = d->n_labels, at = g->L->unary + a * k + b;
-    if (!d->edge_row) return fgi_gdmm_add_weight(g, at, x);
+    if (!d->edge_row) return fgi_learn_gdmm_add_weight(g, at, x);
     fgi_rc rc = FGI_OK;
     for (int64_t j = d->edge_row[edge]; rc == FGI_OK && j < d->edge_row[edge + 1]; j++)
-        rc = fgi_gdmm_add_weight(g, at + d->edge_feature[j] * k * k, d->edge_value ? x * d->edge_value[j] : x);
+        rc = fgi_learn_gdmm_add_weight(g, at + d->edge_feature[j] * k * k, d->edge_value ? x * d->edge_value[j] : x);
     return rc;
 }
 
 /* Messages of one side as the oracle wants them: -rho m, non-zero ones only, divided by the edge's feature value. */
-static fgi_message collect(fgi_gdmm *g, const fgi_support *t, int32_t k, int side, double scale) {
+static fgi_message collect(fgi_learn_gdmm *g, const fgi_support *t, int32_t k, int side, double scale) {
     fgi_message m = {0, g->message_label[side], g->message_value[side]};
     for (int32_t at = 0; at < t->n; at++) {
         double x = -g->rho * fgi_support_message(t, k, at) / scale;
@@ -221,7 +221,7 @@ static double at_label(const fgi_message *m, int32_t y) {
 
 /* Candidate lists: their product is looked at. */
 static void scan_candidates(
-    fgi_gdmm *g, int64_t edge, int64_t u, int64_t v, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
+    fgi_learn_gdmm *g, int64_t edge, int64_t u, int64_t v, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
     const int32_t *from, *to, k = g->L->data.n_labels;
     int32_t n = fgi_learn_allowed(g->L, u, &from), l = fgi_learn_allowed(g->L, v, &to);
     *out = (fgi_argmax){-1, -INFINITY};
@@ -230,7 +230,7 @@ static void scan_candidates(
         double mu = at_label(&m[0], from[c]);
         for (int32_t e = 0; e < l; e++) {
             int64_t state = (int64_t)from[c] * k + to[e];
-            double x = (fgi_gdmm_pair_weight(g, edge, from[c], to[e]) - mu) - g->row_best[e];
+            double x = (fgi_learn_gdmm_pair_weight(g, edge, from[c], to[e]) - mu) - g->row_best[e];
             if (state != excluded && x > out->value) *out = (fgi_argmax){state, x};
         }
     }
@@ -239,7 +239,7 @@ static void scan_candidates(
 
 /* The whole table, at the speed of memory: row maxima by the max-plus kernel, then the best row. The true entry is
  * hidden. */
-static void scan_table(fgi_gdmm *g, double *T, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
+static void scan_table(fgi_learn_gdmm *g, double *T, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
     const int64_t k = g->L->data.n_labels;
     const double hidden = T[excluded];
     T[excluded] = -INFINITY;
@@ -264,7 +264,7 @@ static void scan_table(fgi_gdmm *g, double *T, const fgi_message *m, int64_t exc
 }
 
 /* An edge with several features: its table is added up, then scanned. */
-static double *sum_tables(fgi_gdmm *g, int64_t edge) {
+static double *sum_tables(fgi_learn_gdmm *g, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t square = (int64_t)d->n_labels * d->n_labels;
     for (int64_t k = 0; k < square; k++) g->table[k] = 0;
@@ -274,7 +274,7 @@ static double *sum_tables(fgi_gdmm *g, int64_t edge) {
     return g->table;
 }
 
-fgi_rc fgi_gdmm_pair_argmax(fgi_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out) {
+fgi_rc fgi_learn_gdmm_pair_argmax(fgi_learn_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out) {
     const fgi_learn_data *d = &g->L->data;
     const fgi_edge_block *e = &g->edges[edge];
     const int64_t first = d->token_begin[i], k = d->n_labels;

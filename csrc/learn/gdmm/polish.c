@@ -69,7 +69,7 @@ static int32_t place_of(const fgi_learner *L, int64_t token, int32_t label) {
 }
 
 /* Takes the messages of the iterate over: theta(a) -= rho m(a) for every edge of the token, which has it instead. */
-static void take_messages(const fgi_gdmm *g, polish *p) {
+static void take_messages(const fgi_learn_gdmm *g, polish *p) {
     for (int64_t e = 0; e < p->n_edges; e++) {
         const fgi_edge_block *b = &g->edges[p->edge + e];
         for (int side = 0; side < 2; side++) {
@@ -86,21 +86,21 @@ static void take_messages(const fgi_gdmm *g, polish *p) {
     }
 }
 
-static double truth_score(const fgi_gdmm *g, const polish *p) {
+static double truth_score(const fgi_learn_gdmm *g, const polish *p) {
     const fgi_learn_data *d = &p->L->data;
     double sum = 0;
     for (int64_t t = p->first; t < d->token_begin[p->example + 1]; t++)
         sum += p->theta[(t - p->first) * p->k + place_of(p->L, t, d->truth[t])];
     for (int64_t e = p->edge; e < p->edge + p->n_edges; e++)
-        sum += fgi_gdmm_pair_weight(g, e, d->truth[p->first + g->edges[e].u], d->truth[p->first + g->edges[e].v]);
+        sum += fgi_learn_gdmm_pair_weight(g, e, d->truth[p->first + g->edges[e].u], d->truth[p->first + g->edges[e].v]);
     return sum;
 }
 
-fgi_rc fgi_gdmm_polish(fgi_gdmm *g, int32_t i, double *loss) {
+fgi_rc fgi_learn_gdmm_polish(fgi_learn_gdmm *g, int32_t i, double *loss) {
     fgi_learner *L = g->L;
     const int64_t k = L->data.n_labels, tokens = fgi_learn_tokens(L, i);
-    polish p = {L, i, L->data.token_begin[i], fgi_gdmm_edge_begin(g, i), 0, k, NULL, NULL, NULL, NULL};
-    p.n_edges = g->n_edges ? fgi_gdmm_edge_begin(g, i + 1) - p.edge : 0;
+    polish p = {L, i, L->data.token_begin[i], fgi_learn_gdmm_edge_begin(g, i), 0, k, NULL, NULL, NULL, NULL};
+    p.n_edges = g->n_edges ? fgi_learn_gdmm_edge_begin(g, i + 1) - p.edge : 0;
     if (!p.n_edges || *loss <= 0 || k > MOST_LABELS) return FGI_OK;
     fgi_learn_scratch *s = &L->scratch[0];
     p.mine = fgi_calloc(2 * k * p.n_edges + 2 * k, sizeof(double));

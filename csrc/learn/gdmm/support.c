@@ -12,7 +12,7 @@ int32_t fgi_support_find(const fgi_support *t, int32_t label) {
     return lo < t->n && t->label[lo] == label ? lo : -1;
 }
 
-static int reserve_support(fgi_gdmm *g, fgi_support *t, int32_t n) {
+static int reserve_support(fgi_learn_gdmm *g, fgi_support *t, int32_t n) {
     if (n <= t->capacity) return 1;
     int32_t capacity = t->capacity < 2 ? 4 : 2 * t->capacity, rows = 1 + 2 * t->degree;
     if (capacity < n) capacity = n;
@@ -33,7 +33,7 @@ static int reserve_support(fgi_gdmm *g, fgi_support *t, int32_t n) {
     return 1;
 }
 
-int32_t fgi_support_insert(fgi_gdmm *g, fgi_support *t, int32_t label) {
+int32_t fgi_support_insert(fgi_learn_gdmm *g, fgi_support *t, int32_t label) {
     int32_t at = 0, rows = 1 + 2 * t->degree;
     while (at < t->n && t->label[at] < label) at++;
     if (at < t->n && t->label[at] == label) return at;
@@ -50,7 +50,7 @@ int32_t fgi_support_insert(fgi_gdmm *g, fgi_support *t, int32_t label) {
     return at;
 }
 
-int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n) {
+int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n) {
     if (n <= e->capacity) return 1;
     int32_t capacity = e->capacity < 2 ? 2 : 2 * e->capacity;
     if (capacity < n) capacity = n;
@@ -64,7 +64,7 @@ int fgi_edge_reserve(fgi_gdmm *g, fgi_edge_block *e, int32_t n) {
     return 1;
 }
 
-int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n) {
+int fgi_learn_gdmm_reserve(fgi_learn_gdmm *g, int32_t n) {
     if (n <= g->mass_capacity) return 1;
     int32_t capacity = 2 * n + 16;
     double *mass = realloc(g->mass, (size_t)capacity * sizeof *mass);
@@ -76,18 +76,18 @@ int fgi_gdmm_reserve(fgi_gdmm *g, int32_t n) {
     return 1;
 }
 
-int64_t fgi_gdmm_edge_begin(const fgi_gdmm *g, int32_t i) {
+int64_t fgi_learn_gdmm_edge_begin(const fgi_learn_gdmm *g, int32_t i) {
     const fgi_learn_data *d = &g->L->data;
     return d->edges == FGI_EDGES_NONE ? 0 : d->edges == FGI_EDGES_CHAIN ? d->token_begin[i] - i : d->edge_begin[i];
 }
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
 
-static void place_edges(fgi_gdmm *g) {
+static void place_edges(fgi_learn_gdmm *g) {
     const fgi_learn_data *d = &g->L->data;
     for (int32_t i = 0; i < d->n_examples && g->n_edges; i++) {
         fgi_support *tokens = g->tokens + d->token_begin[i];
-        for (int64_t e = fgi_gdmm_edge_begin(g, i), first = e; e < fgi_gdmm_edge_begin(g, i + 1); e++) {
+        for (int64_t e = fgi_learn_gdmm_edge_begin(g, i), first = e; e < fgi_learn_gdmm_edge_begin(g, i + 1); e++) {
             fgi_edge_block *b = &g->edges[e];
             b->u = d->edges == FGI_EDGES_CHAIN ? (int32_t)(e - first) : d->edge_u[e];
             b->v = d->edges == FGI_EDGES_CHAIN ? b->u + 1 : d->edge_v[e];
@@ -97,7 +97,7 @@ static void place_edges(fgi_gdmm *g) {
     }
 }
 
-static fgi_rc fill(fgi_gdmm *g) {
+static fgi_rc fill(fgi_learn_gdmm *g) {
     const fgi_learn_data *d = &g->L->data;
     int64_t k = d->n_labels, n_tables = g->n_tables = g->n_edges ? d->n_edge_features : 0;
     g->tokens = fgi_calloc(g->n_tokens, sizeof *g->tokens);
@@ -109,7 +109,7 @@ static fgi_rc fill(fgi_gdmm *g) {
     g->row_best = fgi_alloc(k, sizeof(double));
     g->workers = fgi_calloc(g->n_workers, sizeof *g->workers);
     for (int t = 0; g->workers && t < g->n_workers; t++) {
-        g->workers[t] = (fgi_gdmm_worker){fgi_oracle_scratch_create(t == 0 ? (int32_t)k : 1, 2),
+        g->workers[t] = (fgi_learn_gdmm_worker){fgi_oracle_scratch_create(t == 0 ? (int32_t)k : 1, 2),
             fgi_alloc(k, sizeof(int32_t)), fgi_alloc(k, sizeof(double))};
         if (!g->workers[t].oracle || !g->workers[t].label || !g->workers[t].value) return FGI_NO_MEMORY;
     }
@@ -140,40 +140,40 @@ static fgi_rc fill(fgi_gdmm *g) {
     return g->s.away ? fgi_away_start(g) : FGI_OK;
 }
 
-fgi_rc fgi_gdmm_create(fgi_learner *L, const fgi_gdmm_settings *s, fgi_gdmm **out, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, fgi_learn_gdmm **out, fgi_error *err) {
     *out = NULL;
     if (L->data.kind != FGI_LEARN_LABELS) return fgi_fail(err, FGI_UNSUPPORTED, -1, "gdmm takes tokens with labels");
     if (!(s->C > 0) || !(s->block_C >= 0) || !(s->rho >= 0) || !(s->eta >= 0) || s->partitions < 1 || s->away < 0 ||
         !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho, eta and away not negative, partitions at least 1");
-    fgi_gdmm *g = fgi_calloc(1, sizeof *g);
+    fgi_learn_gdmm *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
     g->s = *s;
     g->rng.state = s->seed;
     g->n_workers = L->threads;
     g->n_tokens = L->data.token_begin[L->data.n_examples];
-    g->n_edges = fgi_gdmm_edge_begin(g, (int32_t)L->data.n_examples);
+    g->n_edges = fgi_learn_gdmm_edge_begin(g, (int32_t)L->data.n_examples);
     fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
     g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C; /* of C rho: the shares of the blocks are its scale */
     if (rc == FGI_OK) rc = fill(g);
     if (rc != FGI_OK) {
-        fgi_gdmm_free(g);
+        fgi_learn_gdmm_free(g);
         return fgi_fail(err, rc, -1, "out of memory");
     }
     *out = g;
     return FGI_OK;
 }
 
-void fgi_gdmm_free(fgi_gdmm *g) {
+void fgi_learn_gdmm_free(fgi_learn_gdmm *g) {
     if (!g) return;
     for (int64_t t = 0; g->tokens && t < g->n_tokens; t++) free(g->tokens[t].label), free(g->tokens[t].value);
     for (int64_t e = 0; g->edges && e < g->n_edges; e++) free(g->edges[e].state), free(g->edges[e].beta);
     for (int64_t k = 0; g->tables && k < g->n_tables; k++) fgi_updatable_free(g->tables[k]);
     for (int side = 0; side < 2; side++)
         free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
-    fgi_gdmm_drop_guest(g);
+    fgi_learn_gdmm_drop_guest(g);
     fgi_away_free(g);
     for (int t = 0; g->workers && t < g->n_workers; t++) {
         fgi_oracle_scratch_free(g->workers[t].oracle);
@@ -187,8 +187,8 @@ void fgi_gdmm_free(fgi_gdmm *g) {
     free(g);
 }
 
-void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
-    *info = (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho,
+void fgi_learn_gdmm_get_info(const fgi_learn_gdmm *g, fgi_learn_gdmm_info *info) {
+    *info = (fgi_learn_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho,
         g->bytes, g->unary_products};
     fgi_sum norm = {0}; /* made anew, so that a resumed run has the same bits */
     for (int64_t k = 0; k < g->L->dimension; k++)
@@ -206,7 +206,7 @@ void fgi_gdmm_get_info(const fgi_gdmm *g, fgi_gdmm_info *info) {
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------ */
 
-void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes) {
+void fgi_learn_gdmm_export_size(const fgi_learn_gdmm *g, int64_t *sizes) {
     sizes[0] = sizes[1] = sizes[2] = 0;
     for (int64_t t = 0; t < g->n_tokens; t++) {
         sizes[0] += g->tokens[t].n;
@@ -216,8 +216,8 @@ void fgi_gdmm_export_size(const fgi_gdmm *g, int64_t *sizes) {
     sizes[3] = g->L->data.n_examples;
 }
 
-void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, double *values, int32_t *state_size,
-    int32_t *states, double *betas, double *losses, uint64_t *rng) {
+void fgi_learn_gdmm_export(const fgi_learn_gdmm *g, int32_t *support_size, int32_t *labels, double *values,
+    int32_t *state_size, int32_t *states, double *betas, double *losses, uint64_t *rng) {
     for (int64_t j = 0; j < g->n_tokens; j++) {
         const fgi_support *t = &g->tokens[j];
         *support_size++ = t->n;
@@ -239,7 +239,7 @@ void fgi_gdmm_export(const fgi_gdmm *g, int32_t *support_size, int32_t *labels, 
     *rng = g->rng.state;
 }
 
-fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g) {
+fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g) {
     const int32_t k = g->L->data.n_labels;
     for (int64_t f = 0; f < g->n_tables; f++) {
         if (!g->tables[f]) continue;
@@ -255,9 +255,9 @@ fgi_rc fgi_gdmm_fill_tables(fgi_gdmm *g) {
     return FGI_OK;
 }
 
-fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *labels, const double *values,
-    const int32_t *state_size, const int32_t *states, const double *betas, const double *losses, uint64_t rng,
-    const int64_t *work, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, const int32_t *labels,
+    const double *values, const int32_t *state_size, const int32_t *states, const double *betas, const double *losses,
+    uint64_t rng, const int64_t *work, fgi_error *err) {
     const int32_t k = g->L->data.n_labels;
     for (int64_t j = 0; j < g->n_tokens; j++) {
         fgi_support *t = &g->tokens[j];
@@ -291,16 +291,16 @@ fgi_rc fgi_gdmm_import(fgi_gdmm *g, const int32_t *support_size, const int32_t *
     g->rng.state = rng;
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    return fgi_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_learn_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
 /* Vertices of Algorithm 2: how many each block has, then their weights, then their labels. */
-int64_t fgi_gdmm_away_size(const fgi_gdmm *g, int64_t block, int64_t *width) {
+int64_t fgi_learn_gdmm_away_size(const fgi_learn_gdmm *g, int64_t block, int64_t *width) {
     *width = fgi_away_width(g, block);
     return g->away[block].n;
 }
 
-void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices) {
+void fgi_learn_gdmm_export_away(const fgi_learn_gdmm *g, double *weights, int32_t *vertices) {
     for (int64_t block = 0; block < g->n_away; block++) {
         const fgi_away *a = &g->away[block];
         const int64_t width = fgi_away_width(g, block);
@@ -311,7 +311,8 @@ void fgi_gdmm_export_away(const fgi_gdmm *g, double *weights, int32_t *vertices)
     }
 }
 
-static fgi_rc copy_vertex(const fgi_gdmm *g, int64_t block, const int32_t *labels, int32_t **copy, fgi_error *err) {
+static fgi_rc copy_vertex(
+    const fgi_learn_gdmm *g, int64_t block, const int32_t *labels, int32_t **copy, fgi_error *err) {
     const int64_t width = fgi_away_width(g, block);
     for (int64_t at = 0; at < width; at++)
         if (labels[at] < 0 || labels[at] >= g->L->data.n_labels)
@@ -321,8 +322,8 @@ static fgi_rc copy_vertex(const fgi_gdmm *g, int64_t block, const int32_t *label
     return FGI_OK;
 }
 
-fgi_rc fgi_gdmm_import_away(
-    fgi_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_import_away(
+    fgi_learn_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err) {
     for (int64_t block = 0; block < g->n_away; block++) {
         if (counts[block] < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
         fgi_away_clear(g, block);
@@ -341,16 +342,17 @@ fgi_rc fgi_gdmm_import_away(
     return FGI_OK;
 }
 
-int64_t fgi_gdmm_step_size(const fgi_gdmm *g, int64_t *width) {
+int64_t fgi_learn_gdmm_step_size(const fgi_learn_gdmm *g, int64_t *width) {
     const int idle = g->step.phase == FGI_AWAY_IDLE;
     *width = idle ? 0 : fgi_away_width(g, g->step.block);
     return idle ? 0 : g->away[g->step.block].n + 1;
 }
 
-void fgi_gdmm_export_step(const fgi_gdmm *g, int64_t *place, double *values, double *slopes, int32_t *greedy) {
+void fgi_learn_gdmm_export_step(
+    const fgi_learn_gdmm *g, int64_t *place, double *values, double *slopes, int32_t *greedy) {
     const fgi_away_step *s = &g->step;
     int64_t width;
-    const int64_t n = fgi_gdmm_step_size(g, &width);
+    const int64_t n = fgi_learn_gdmm_step_size(g, &width);
     const double kept[5] = {s->sign, s->descent, s->most, s->sum, s->size};
     place[0] = s->phase, place[1] = s->block, place[2] = s->at, place[3] = s->chosen;
     for (int k = 0; k < 5; k++) values[k] = n ? kept[k] : 0.0;
@@ -359,7 +361,7 @@ void fgi_gdmm_export_step(const fgi_gdmm *g, int64_t *place, double *values, dou
         greedy[at] = s->greedy ? s->greedy[at] : 0; /* after COMMIT it may have been taken over */
 }
 
-fgi_rc fgi_gdmm_import_step(fgi_gdmm *g, const int64_t *place, const double *values, const double *slopes,
+fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const double *values, const double *slopes,
     const int32_t *greedy, fgi_error *err) {
     fgi_away_step *s = &g->step;
     if (place[0] == FGI_AWAY_IDLE) return FGI_OK;

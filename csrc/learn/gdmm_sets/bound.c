@@ -18,13 +18,13 @@ static double inside(double x, double hi) { return x < 0 ? 0 : x > hi ? hi : x; 
 
 /* ---- the pairs with weight --------------------------------------------------------------------------------------- */
 
-void fgi_sets_drop_view(fgi_gdmm_sets *g) {
+void fgi_sets_drop_view(fgi_learn_gdmm_sets *g) {
     sets_view *v = &g->view;
     free(v->begin), free(v->other), free(v->value), free(v->positive), free(v->shares), free(v->kept);
     *v = (sets_view){0};
 }
 
-static int make_view(fgi_gdmm_sets *g, double *w) {
+static int make_view(fgi_learn_gdmm_sets *g, double *w) {
     const int32_t n = g->L->data.n_labels;
     const int paired = g->L->data.edges != FGI_EDGES_NONE;
     const double *table = w + g->L->unary;
@@ -59,7 +59,7 @@ static int make_view(fgi_gdmm_sets *g, double *w) {
 }
 
 /* Labels that may be on in a best set of the open example, marked in g->alive and listed; the pairs among them. */
-static int32_t survivors(fgi_gdmm_sets *g, int64_t *n_shares) {
+static int32_t survivors(fgi_learn_gdmm_sets *g, int64_t *n_shares) {
     sets_view *v = &g->view;
     int32_t n = 0, *list = g->message_label[0];
     for (int32_t l = 0; l < g->L->data.n_labels; l++) {
@@ -91,7 +91,8 @@ static int32_t survivors(fgi_gdmm_sets *g, int64_t *n_shares) {
 
 /* With the multipliers of the listed pairs; of the others with v > 0, a label that is off pays for all of it (the one
  * with more to spare, when both are off). u: scores of switching labels on, charges included. */
-static double bound_by_multipliers(fgi_gdmm_sets *g, const set_example *x, int32_t n, int64_t n_shares, double *u) {
+static double bound_by_multipliers(
+    fgi_learn_gdmm_sets *g, const set_example *x, int32_t n, int64_t n_shares, double *u) {
     double total = 0;
     for (int32_t k = 0; k < x->n_pairs; k++) {
         const set_pair *p = &x->pairs[k];
@@ -131,7 +132,7 @@ static void improve(pair_share *p, double *u) {
     else u[p->l] -= p->share, u[p->m] -= p->share;
 }
 
-static double bound_by_shares(fgi_gdmm_sets *g, int32_t n, int64_t n_shares, double *u) {
+static double bound_by_shares(fgi_learn_gdmm_sets *g, int32_t n, int64_t n_shares, double *u) {
     pair_share *shares = g->view.shares;
     double best = INFINITY;
     for (int64_t k = 0; k < n_shares; k++) { /* start: who is off pays, by what they have to spare */
@@ -153,7 +154,7 @@ static double bound_by_shares(fgi_gdmm_sets *g, int32_t n, int64_t n_shares, dou
 }
 
 /* Upper bound on the relaxed loss of the example that is open. */
-static double bound_loss(fgi_gdmm_sets *g, int32_t i) {
+static double bound_loss(fgi_learn_gdmm_sets *g, int32_t i) {
     const fgi_learn_data *d = &g->L->data;
     int64_t n_shares;
     const int32_t n = survivors(g, &n_shares);
@@ -172,7 +173,7 @@ static double bound_loss(fgi_gdmm_sets *g, int32_t i) {
     return positive(total + fgi_learn_missed_all(d, i) - truth);
 }
 
-fgi_rc fgi_gdmm_sets_losses(fgi_gdmm_sets *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
+fgi_rc fgi_learn_gdmm_sets_losses(fgi_learn_gdmm_sets *g, double *w, const int32_t *examples, int64_t m, int64_t *next,
     double deadline, double *loss, fgi_error *err) {
     fgi_learner *L = g->L;
     const int64_t calls = g->unary_calls, touched = g->unary_touched, products = g->unary_products;
@@ -207,7 +208,7 @@ static void link_pairs(const set_example *x, int32_t *head, int32_t *link) {
 
 /* The consistent point: Y put into its interval. Adds C t t - Y to the pairwise weights under construction in L->dense.
  */
-static void consistent_pairs(fgi_gdmm_sets *g, int32_t i, int32_t *link, double *worst) {
+static void consistent_pairs(fgi_learn_gdmm_sets *g, int32_t i, int32_t *link, double *worst) {
     const fgi_learn_data *d = &g->L->data;
     const set_example *x = &g->examples[i];
     const double C = g->C;
@@ -228,7 +229,7 @@ static void consistent_pairs(fgi_gdmm_sets *g, int32_t i, int32_t *link, double 
 
 /* |w(alpha)|^2 on the scale of the blocks: the unary weights are those of the iterate, the others in L->dense, which
  * goes back to zero. */
-static double squared_norm(fgi_gdmm_sets *g) {
+static double squared_norm(fgi_learn_gdmm_sets *g) {
     const fgi_learner *L = g->L;
     fgi_sum sum = {0};
     for (int64_t k = 0; k < L->dimension; k++) {
@@ -239,8 +240,8 @@ static double squared_norm(fgi_gdmm_sets *g) {
     return fgi_sum_value(&sum);
 }
 
-fgi_rc fgi_gdmm_sets_dual(
-    fgi_gdmm_sets *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_sets_dual(
+    fgi_learn_gdmm_sets *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err) {
     const fgi_learn_data *d = &g->L->data;
     const double scale = g->s.C / g->C;
     int64_t most = 1;

@@ -58,7 +58,7 @@ static int has_pair(const set_example *x, int32_t l, int32_t m) {
 
 /* The question about example i: switching a label on costs its loss; the true labels get it back, and what missing them
  * would cost, through the message. */
-static fgi_features features_of(const fgi_gdmm_sets *g, int32_t i) {
+static fgi_features features_of(const fgi_learn_gdmm_sets *g, int32_t i) {
     const fgi_learn_data *d = &g->L->data;
     const double weight = d->token_weight ? d->token_weight[i] : 1.0;
     return (fgi_features){.n = d->row_begin[i + 1] - d->row_begin[i],
@@ -73,7 +73,7 @@ static fgi_features features_of(const fgi_gdmm_sets *g, int32_t i) {
 /* Labels that are neither in the part nor listed: out of reach in this visit. */
 static const double NEVER = 1e150;
 
-static void score_listed(fgi_gdmm_sets *g, int32_t i, const fgi_features *x, const fgi_message *m) {
+static void score_listed(fgi_learn_gdmm_sets *g, int32_t i, const fgi_features *x, const fgi_message *m) {
     const set_example *e = &g->examples[i];
     for (int32_t k = 0, at = 0; k < e->n; k++) {
         const int32_t l = e->label[k];
@@ -86,7 +86,7 @@ static void score_listed(fgi_gdmm_sets *g, int32_t i, const fgi_features *x, con
     }
 }
 
-fgi_rc fgi_sets_open(fgi_gdmm_sets *g, int32_t i, int32_t part, int32_t parts) {
+fgi_rc fgi_sets_open(fgi_learn_gdmm_sets *g, int32_t i, int32_t part, int32_t parts) {
     const fgi_learn_data *d = &g->L->data;
     const set_example *e = &g->examples[i];
     fgi_message m = {0, g->message_label[0], g->message[0]};
@@ -122,7 +122,7 @@ fgi_rc fgi_sets_open(fgi_gdmm_sets *g, int32_t i, int32_t part, int32_t parts) {
     return rc;
 }
 
-void fgi_sets_close(fgi_gdmm_sets *g, int32_t i) {
+void fgi_sets_close(fgi_learn_gdmm_sets *g, int32_t i) {
     const fgi_learn_data *d = &g->L->data;
     const set_example *x = &g->examples[i];
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) g->truth[d->truth[a]] = 0;
@@ -130,7 +130,7 @@ void fgi_sets_close(fgi_gdmm_sets *g, int32_t i) {
 }
 
 /* The best few labels that are not listed and have a positive gradient, as fgi_sets_open found them. */
-static int list_labels(fgi_gdmm_sets *g, set_example *x) {
+static int list_labels(fgi_learn_gdmm_sets *g, set_example *x) {
     for (int32_t k = 0; k < g->greedy && g->found[k].state >= 0 && g->found[k].value > 0; k++) {
         if (!fgi_sets_insert(g, x, (int32_t)g->found[k].state, 0)) return 0;
         g->listed[g->found[k].state] = 1;
@@ -138,7 +138,7 @@ static int list_labels(fgi_gdmm_sets *g, set_example *x) {
     return 1;
 }
 
-static int list_pairs(fgi_gdmm_sets *g, set_example *x) {
+static int list_pairs(fgi_learn_gdmm_sets *g, set_example *x) {
     for (int32_t a = 0; a < x->n; a++) {
         const int32_t l = x->label[a], known = x->n_pairs; /* pairs that this row adds are not asked for again */
         for (int32_t k = 0; k < known; k++)
@@ -157,14 +157,14 @@ static int list_pairs(fgi_gdmm_sets *g, set_example *x) {
 }
 
 /* Does a label count as on in part: then its own score is no obstacle to a pair. */
-static inline int on(const fgi_gdmm_sets *g, int32_t l) { return g->X[l] > 0; }
+static inline int on(const fgi_learn_gdmm_sets *g, int32_t l) { return g->X[l] > 0; }
 /* What a label holds against a pair; a label that gains by itself is the unigram oracle's business. */
-static inline double obstacle(const fgi_gdmm_sets *g, int32_t l) {
+static inline double obstacle(const fgi_learn_gdmm_sets *g, int32_t l) {
     return on(g, l) || g->scores[l] > 0 ? 0.0 : -g->scores[l];
 }
 
 /* The joint FMO by looking at all pairs: the reference, and the brute force of the papers. */
-static void scan_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
+static void scan_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     double *against = g->message[0];
     *out = (fgi_argmax){-1, -INFINITY};
@@ -181,7 +181,7 @@ static void scan_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
 
 /* The same on the sorted table: once without the rows that are on, once without the columns. Pairs of two labels that
  * are on are listed already; the lower triangle is empty and never better than nothing. */
-static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
+static fgi_rc walk_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
     fgi_rc rc = FGI_OK;
@@ -211,7 +211,7 @@ static fgi_rc walk_pairs(fgi_gdmm_sets *g, fgi_argmax *out) {
     return rc;
 }
 
-static fgi_rc joint_oracle(fgi_gdmm_sets *g, set_example *x) {
+static fgi_rc joint_oracle(fgi_learn_gdmm_sets *g, set_example *x) {
     const int32_t n = g->L->data.n_labels;
     fgi_argmax found;
     fgi_rc rc = FGI_OK;
@@ -230,7 +230,7 @@ static fgi_rc joint_oracle(fgi_gdmm_sets *g, set_example *x) {
 /* ---- blocks
  * ---------------------------------------------------------------------------------------------------------- */
 
-static fgi_rc update_pair(fgi_gdmm_sets *g, set_pair *p) {
+static fgi_rc update_pair(fgi_learn_gdmm_sets *g, set_pair *p) {
     const double Xl = g->X[p->l], Xm = g->X[p->m], C = g->C;
     const hinge_term terms[3] = {{1, p->Pl - Xl}, {1, p->Pm - Xm}, {-1, Xl + Xm - C + p->Q}};
     double *v = fgi_sets_weight(g, p->l, p->m), Y = minimise(p->Y, *v, 1.0, g->rho, terms, 3, C), change = Y - p->Y;
@@ -240,7 +240,7 @@ static fgi_rc update_pair(fgi_gdmm_sets *g, set_pair *p) {
     return g->table ? fgi_updatable_set(g->table, 1, &p->l, &p->m, v, NULL) : FGI_OK;
 }
 
-static void update_label(fgi_gdmm_sets *g, int32_t i, set_example *x, int32_t at, hinge_term *terms) {
+static void update_label(fgi_learn_gdmm_sets *g, int32_t i, set_example *x, int32_t at, hinge_term *terms) {
     const fgi_learn_data *d = &g->L->data;
     const int32_t l = x->label[at];
     int32_t n = 0;
@@ -260,7 +260,7 @@ static void update_label(fgi_gdmm_sets *g, int32_t i, set_example *x, int32_t at
 }
 
 /* Multipliers; then pairs and labels that are back at nothing leave the lists. */
-static void step_multipliers(fgi_gdmm_sets *g, set_example *x) {
+static void step_multipliers(fgi_learn_gdmm_sets *g, set_example *x) {
     const double C = g->C, eta = g->s.eta, tiny = 1e-14 * C;
     int32_t n = 0;
     for (int32_t k = 0; k < x->n_pairs; k++) {
@@ -291,18 +291,18 @@ static void step_multipliers(fgi_gdmm_sets *g, set_example *x) {
     x->n = n;
 }
 
-static int32_t count_parts(const fgi_gdmm_sets *g) {
+static int32_t count_parts(const fgi_learn_gdmm_sets *g) {
     return g->s.partitions < g->L->data.n_labels ? g->s.partitions : g->L->data.n_labels;
 }
 
 /* Which part of the labels a visit looks at: drawn by the number of the visit, so that a resumed run goes on the same.
  */
-static int32_t draw_part(const fgi_gdmm_sets *g) {
+static int32_t draw_part(const fgi_learn_gdmm_sets *g) {
     fgi_rng rng = {g->s.seed ^ ((uint64_t)g->L->state.steps * 0xD1B54A32D192ED03u)};
     return count_parts(g) > 1 ? (int32_t)fgi_rng_below(&rng, count_parts(g)) : 0;
 }
 
-static fgi_rc visit(fgi_gdmm_sets *g, int32_t i) {
+static fgi_rc visit(fgi_learn_gdmm_sets *g, int32_t i) {
     set_example *x = &g->examples[i];
     fgi_learn_begin_visit(g->L, g->s.averaging);
     fgi_rc rc = fgi_sets_open(g, i, draw_part(g), count_parts(g));
@@ -327,8 +327,8 @@ static fgi_rc visit(fgi_gdmm_sets *g, int32_t i) {
     return rc;
 }
 
-fgi_rc fgi_gdmm_sets_pass(
-    fgi_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_sets_pass(
+    fgi_learn_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
     fgi_sets_drop_view(g);
     while (*next < m) {
         int32_t i = examples[*next];
@@ -343,7 +343,7 @@ fgi_rc fgi_gdmm_sets_pass(
 }
 
 /* The multipliers stay what they are. */
-static void change_rho(fgi_gdmm_sets *g, double factor) {
+static void change_rho(fgi_learn_gdmm_sets *g, double factor) {
     g->rho *= factor;
     for (int64_t i = 0; i < g->n_examples; i++)
         for (int32_t k = 0; k < g->examples[i].n_pairs; k++) {
@@ -352,20 +352,20 @@ static void change_rho(fgi_gdmm_sets *g, double factor) {
         }
 }
 
-fgi_rc fgi_gdmm_sets_end_pass(fgi_gdmm_sets *g, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
     if (!fgi_proximal_end_pass(g->L) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
     return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
-void fgi_gdmm_sets_get_penalty(const fgi_gdmm_sets *g, double *state) {
+void fgi_learn_gdmm_sets_get_penalty(const fgi_learn_gdmm_sets *g, double *state) {
     const fgi_residuals *r = &g->residuals;
     const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes};
     memcpy(state, now, sizeof now);
 }
 
-void fgi_gdmm_sets_set_penalty(fgi_gdmm_sets *g, const double *state) {
+void fgi_learn_gdmm_sets_set_penalty(fgi_learn_gdmm_sets *g, const double *state) {
     g->rho = state[0];
     g->residuals = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
 }

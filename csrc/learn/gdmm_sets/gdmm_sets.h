@@ -34,9 +34,9 @@ typedef struct sets_view {
     double *kept;       /* weights of its listed pairs */
 } sets_view;
 
-struct fgi_gdmm_sets {
+struct fgi_learn_gdmm_sets {
     fgi_learner *L;
-    fgi_gdmm_settings s;
+    fgi_learn_gdmm_settings s;
     double C; /* of the blocks: s.C, or that of the proximal subproblems */
     double rho;
     int32_t greedy;
@@ -61,20 +61,20 @@ struct fgi_gdmm_sets {
     int64_t unary_calls, pair_calls, unary_touched, pair_touched, unary_products, bytes;
 };
 
-static inline double *fgi_sets_weight(const fgi_gdmm_sets *g, int32_t l, int32_t m) {
+static inline double *fgi_sets_weight(const fgi_learn_gdmm_sets *g, int32_t l, int32_t m) {
     return g->L->w + g->L->unary + (int64_t)l * g->L->data.n_labels + m;
 }
 
 /* Scores, truth, masses of example i in g->scores, truth, X, listed, and the best labels that are not listed in
  * g->found; and back to nothing. Of several parts of the labels, only one and the listed labels are scored. */
-fgi_rc fgi_sets_open(fgi_gdmm_sets *g, int32_t i, int32_t part, int32_t parts);
-void fgi_sets_close(fgi_gdmm_sets *g, int32_t i);
+fgi_rc fgi_sets_open(fgi_learn_gdmm_sets *g, int32_t i, int32_t part, int32_t parts);
+void fgi_sets_close(fgi_learn_gdmm_sets *g, int32_t i);
 /* The lists of an example; 0: out of memory. */
-int fgi_sets_insert(fgi_gdmm_sets *g, set_example *x, int32_t label, double X);
-int fgi_sets_add_pair(fgi_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y);
-fgi_rc fgi_sets_fill_table(fgi_gdmm_sets *g); /* the sorted table as the weights say */
+int fgi_sets_insert(fgi_learn_gdmm_sets *g, set_example *x, int32_t label, double X);
+int fgi_sets_add_pair(fgi_learn_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y);
+fgi_rc fgi_sets_fill_table(fgi_learn_gdmm_sets *g); /* the sorted table as the weights say */
 
 /* learn/gdmm_sets/bound.c */
-void fgi_sets_drop_view(fgi_gdmm_sets *g);
+void fgi_sets_drop_view(fgi_learn_gdmm_sets *g);
 
 #endif

@@ -15,7 +15,7 @@ static int32_t find_label(const set_example *x, int32_t label) {
     return lo;
 }
 
-int fgi_sets_insert(fgi_gdmm_sets *g, set_example *x, int32_t label, double X) {
+int fgi_sets_insert(fgi_learn_gdmm_sets *g, set_example *x, int32_t label, double X) {
     int32_t at = find_label(x, label);
     if (at < x->n && x->label[at] == label) return 1;
     if (x->n == x->capacity) {
@@ -36,7 +36,7 @@ int fgi_sets_insert(fgi_gdmm_sets *g, set_example *x, int32_t label, double X) {
     return 1;
 }
 
-int fgi_sets_add_pair(fgi_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y) {
+int fgi_sets_add_pair(fgi_learn_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y) {
     if (x->n_pairs == x->pair_capacity) {
         int32_t capacity = x->pair_capacity ? 2 * x->pair_capacity : 4;
         set_pair *pairs = realloc(x->pairs, (size_t)capacity * sizeof *pairs);
@@ -52,7 +52,7 @@ int fgi_sets_add_pair(fgi_gdmm_sets *g, set_example *x, int32_t l, int32_t m, do
 /* ---- life
  * ------------------------------------------------------------------------------------------------------------ */
 
-static fgi_rc fill(fgi_gdmm_sets *g) {
+static fgi_rc fill(fgi_learn_gdmm_sets *g) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t n = d->n_labels;
     g->n_examples = d->n_examples;
@@ -98,8 +98,8 @@ static fgi_rc fill(fgi_gdmm_sets *g) {
     return FGI_OK;
 }
 
-fgi_rc fgi_gdmm_sets_create(
-    fgi_learner *L, const fgi_gdmm_settings *s, int32_t greedy, fgi_gdmm_sets **out, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_sets_create(
+    fgi_learner *L, const fgi_learn_gdmm_settings *s, int32_t greedy, fgi_learn_gdmm_sets **out, fgi_error *err) {
     *out = NULL;
     if (L->data.kind != FGI_LEARN_SETS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "this variant of gdmm takes label sets");
@@ -107,7 +107,7 @@ fgi_rc fgi_gdmm_sets_create(
         !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
             "C must be positive, rho and eta not negative, greedy and partitions at least 1");
-    fgi_gdmm_sets *g = fgi_calloc(1, sizeof *g);
+    fgi_learn_gdmm_sets *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
     g->s = *s;
@@ -116,14 +116,14 @@ fgi_rc fgi_gdmm_sets_create(
     g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C; /* of C rho: the shares of the blocks are its scale */
     if (rc == FGI_OK) rc = fill(g);
     if (rc != FGI_OK) {
-        fgi_gdmm_sets_free(g);
+        fgi_learn_gdmm_sets_free(g);
         return fgi_fail(err, rc, -1, "out of memory");
     }
     *out = g;
     return FGI_OK;
 }
 
-void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
+void fgi_learn_gdmm_sets_free(fgi_learn_gdmm_sets *g) {
     if (!g) return;
     for (int64_t i = 0; g->examples && i < g->n_examples; i++)
         free(g->examples[i].label), free(g->examples[i].X), free(g->examples[i].pairs);
@@ -138,8 +138,8 @@ void fgi_gdmm_sets_free(fgi_gdmm_sets *g) {
     free(g);
 }
 
-void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info) {
-    *info = (fgi_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho,
+void fgi_learn_gdmm_sets_get_info(const fgi_learn_gdmm_sets *g, fgi_learn_gdmm_info *info) {
+    *info = (fgi_learn_gdmm_info){g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, 0, 0, 0, 0, g->rho,
         g->bytes, g->unary_products};
     fgi_sum norm = {0};
     for (int64_t k = 0; k < g->L->dimension; k++) fgi_sum_add(&norm, g->L->w[k] * g->L->w[k]);
@@ -154,7 +154,7 @@ void fgi_gdmm_sets_get_info(const fgi_gdmm_sets *g, fgi_gdmm_info *info) {
     if (g->table) info->memory += fgi_updatable_memory(g->table);
 }
 
-fgi_rc fgi_sets_fill_table(fgi_gdmm_sets *g) {
+fgi_rc fgi_sets_fill_table(fgi_learn_gdmm_sets *g) {
     const int32_t n = g->L->data.n_labels;
     for (int32_t l = 0; g->table && l < n; l++)
         for (int32_t m = l + 1; m < n; m++) {
@@ -169,14 +169,14 @@ fgi_rc fgi_sets_fill_table(fgi_gdmm_sets *g) {
 /* ---- checkpoints
  * ------------------------------------------------------------------------------------------------------ */
 
-void fgi_gdmm_sets_export_size(const fgi_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs) {
+void fgi_learn_gdmm_sets_export_size(const fgi_learn_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs) {
     *n_labels = *n_pairs = 0;
     for (int32_t i = 0; i < g->L->data.n_examples; i++)
         *n_labels += g->examples[i].n, *n_pairs += g->examples[i].n_pairs;
 }
 
-void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X, int32_t *pair_labels,
-    double *pair_values, double *losses) {
+void fgi_learn_gdmm_sets_export(const fgi_learn_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X,
+    int32_t *pair_labels, double *pair_values, double *losses) {
     for (int32_t i = 0; i < g->L->data.n_examples; i++) {
         const set_example *x = &g->examples[i];
         *sizes++ = x->n;
@@ -191,7 +191,7 @@ void fgi_gdmm_sets_export(const fgi_gdmm_sets *g, int32_t *sizes, int32_t *label
     memcpy(losses, g->loss, (size_t)g->L->data.n_examples * sizeof *losses);
 }
 
-fgi_rc fgi_gdmm_sets_import(fgi_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X,
+fgi_rc fgi_learn_gdmm_sets_import(fgi_learn_gdmm_sets *g, const int32_t *sizes, const int32_t *labels, const double *X,
     const int32_t *pair_labels, const double *pair_values, const double *losses, const int64_t *work, fgi_error *err) {
     const int32_t n = g->L->data.n_labels;
     for (int32_t i = 0; i < g->L->data.n_examples; i++, sizes += 2) {

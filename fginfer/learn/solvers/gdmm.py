@@ -83,7 +83,7 @@ class _Gdmm:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
         if options.primal == "exact" and not learner.decodes:
             raise SettingsError("primal=exact: on problems with cycles gdmm minimises, and measures, a relaxation")
-        s = ffi.new("fgi_gdmm_settings *")
+        s = ffi.new("fgi_learn_gdmm_settings *")
         s.C, s.rho, s.eta, s.block_C = C, options.rho, options.step, options.block_C
         s.fixed_rho = options.rho > 0
         if name == "soft-bcfw":
@@ -125,7 +125,7 @@ class _Gdmm:
 
     @property
     def info(self) -> Any:
-        info = ffi.new("fgi_gdmm_info *")
+        info = ffi.new("fgi_learn_gdmm_info *")
         getattr(lib, f"{self._core}_get_info")(self._handle, info)
         return info
 
@@ -269,12 +269,12 @@ class _Gdmm:
 class GdmmTokens(_Gdmm):
     """Algorithm 1 with Algorithm 4 or 2 of Yen et al. 2016: chains, trees and graphs of tokens with labels."""
 
-    _core = "fgi_gdmm"
+    _core = "fgi_learn_gdmm"
 
     def _create(self, settings: Any) -> Any:
-        out, error = ffi.new("fgi_gdmm **"), new_error()
-        check(lib.fgi_gdmm_create(self.learner._handle, settings, out, error), error)
-        return ffi.gc(out[0], lib.fgi_gdmm_free)
+        out, error = ffi.new("fgi_learn_gdmm **"), new_error()
+        check(lib.fgi_learn_gdmm_create(self.learner._handle, settings, out, error), error)
+        return ffi.gc(out[0], lib.fgi_learn_gdmm_free)
 
     def _edges(self) -> int:
         data = self.learner.data
@@ -295,7 +295,7 @@ class GdmmTokens(_Gdmm):
 
     def export(self) -> dict[str, Any]:
         sizes = np.zeros(4, np.int64)
-        lib.fgi_gdmm_export_size(self._handle, pointer(sizes))
+        lib.fgi_learn_gdmm_export_size(self._handle, pointer(sizes))
         data = self.learner.data
         n_edges = self._edges()
         arrays: dict[str, Any] = {
@@ -304,7 +304,7 @@ class GdmmTokens(_Gdmm):
             "states": np.zeros(2 * sizes[2], np.int32), "betas": np.zeros(sizes[2]), "losses": np.zeros(sizes[3]),
         }  # fmt: skip
         rng = ffi.new("uint64_t *")
-        lib.fgi_gdmm_export(self._handle, *(pointer(a) for a in arrays.values()), rng)
+        lib.fgi_learn_gdmm_export(self._handle, *(pointer(a) for a in arrays.values()), rng)
         if self.options.variant == "afw":
             arrays.update(self._export_vertices())
         return {**arrays, "core_rng": np.array(rng[0], np.uint64), **self._common()}
@@ -312,16 +312,16 @@ class GdmmTokens(_Gdmm):
     def _export_vertices(self) -> dict[str, Any]:
         counts, labels, width = np.zeros(self._visits, np.int32), 0, ffi.new("int64_t *")
         for block in range(self._visits):
-            counts[block] = lib.fgi_gdmm_away_size(self._handle, block, width)
+            counts[block] = lib.fgi_learn_gdmm_away_size(self._handle, block, width)
             labels += int(counts[block]) * int(width[0])
         weights, vertices = np.zeros(counts.sum()), np.zeros(labels, np.int32)
-        lib.fgi_gdmm_export_away(self._handle, pointer(weights), pointer(vertices))
-        slopes = np.zeros(lib.fgi_gdmm_step_size(self._handle, width))
+        lib.fgi_learn_gdmm_export_away(self._handle, pointer(weights), pointer(vertices))
+        slopes = np.zeros(lib.fgi_learn_gdmm_step_size(self._handle, width))
         step = {
             "step_place": np.zeros(4, np.int64), "step_values": np.zeros(5), "step_slopes": slopes,
             "step_greedy": np.zeros(int(width[0]), np.int32),
         }  # fmt: skip
-        lib.fgi_gdmm_export_step(self._handle, *(pointer(a) for a in step.values()))
+        lib.fgi_learn_gdmm_export_step(self._handle, *(pointer(a) for a in step.values()))
         return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices, **step}
 
     def _saved_step(self, saved: dict[str, Any], counts: Ints) -> list[NDArray[Any]]:
@@ -335,7 +335,7 @@ class GdmmTokens(_Gdmm):
             if place[1] >= self._visits:
                 raise DataError("step_place does not fit the data")
             width = ffi.new("int64_t *")
-            lib.fgi_gdmm_away_size(self._handle, int(place[1]), width)
+            lib.fgi_learn_gdmm_away_size(self._handle, int(place[1]), width)
             slopes, greedy = int(counts[place[1]]) + 1, int(width[0])
         return [
             place,
@@ -360,7 +360,7 @@ class GdmmTokens(_Gdmm):
             counts, width = fits("vertex_counts", saved["vertex_counts"], self._visits), ffi.new("int64_t *")
             labels = 0
             for block in range(self._visits):
-                lib.fgi_gdmm_away_size(self._handle, block, width)
+                lib.fgi_learn_gdmm_away_size(self._handle, block, width)
                 labels += int(counts[block]) * int(width[0])
             vertices = [counts, fits("vertex_weights", saved["vertex_weights"], counts.sum())]
             vertices += [fits("vertices", saved["vertices"], labels)]
@@ -372,25 +372,25 @@ class GdmmTokens(_Gdmm):
 class GdmmSets(_Gdmm):
     """Algorithm 1 with Algorithm 3: label sets with pairwise interactions."""
 
-    _core = "fgi_gdmm_sets"
+    _core = "fgi_learn_gdmm_sets"
 
     def _create(self, settings: Any) -> Any:
         if self.options.variant != "block":
             raise SettingsError("label sets are trained with variant block (Algorithm 3) only")
-        out, error = ffi.new("fgi_gdmm_sets **"), new_error()
-        check(lib.fgi_gdmm_sets_create(self.learner._handle, settings, self.options.greedy, out, error), error)
-        return ffi.gc(out[0], lib.fgi_gdmm_sets_free)
+        out, error = ffi.new("fgi_learn_gdmm_sets **"), new_error()
+        check(lib.fgi_learn_gdmm_sets_create(self.learner._handle, settings, self.options.greedy, out, error), error)
+        return ffi.gc(out[0], lib.fgi_learn_gdmm_sets_free)
 
     def export(self) -> dict[str, Any]:
         n, m = ffi.new("int64_t *"), ffi.new("int64_t *")
-        lib.fgi_gdmm_sets_export_size(self._handle, n, m)
+        lib.fgi_learn_gdmm_sets_export_size(self._handle, n, m)
         examples = self.learner.data.n_examples
         arrays: dict[str, Any] = {
             "sizes": np.zeros(2 * examples, np.int32), "labels": np.zeros(n[0], np.int32), "X": np.zeros(n[0]),
             "pair_labels": np.zeros(2 * m[0], np.int32), "pair_values": np.zeros(4 * m[0]),
             "losses": np.zeros(examples),
         }  # fmt: skip
-        lib.fgi_gdmm_sets_export(self._handle, *(pointer(a) for a in arrays.values()))
+        lib.fgi_learn_gdmm_sets_export(self._handle, *(pointer(a) for a in arrays.values()))
         return {**arrays, **self._common()}
 
     def restore(self, saved: dict[str, Any]) -> None:
