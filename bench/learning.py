@@ -18,6 +18,7 @@ from learning_multilabel import bench_multilabel
 from learning_pinyin import bench_pinyin
 from learning_runs import choose_C, draw, last_rows, run, show, timed
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.metrics import chunk_f1
@@ -31,7 +32,9 @@ def bench_viterbi() -> None:
     rng = np.random.default_rng(0)
     for k, length, n in ((26, 20, 400), (128, 20, 100), (1000, 20, 5), (4424, 6, 1)):
         rows = sp.csr_matrix(np.ones((n * length, 1)))
-        data = Encoded(0, 1, np.arange(n + 1, dtype=np.int64) * length, rows, k, np.zeros(n * length, np.int32))
+        data = Encoded(
+            Kind.LABELS, Edges.CHAIN, np.arange(n + 1, dtype=np.int64) * length, rows, k, np.zeros(n * length, np.int32)
+        )
         learner = Learner(data)
         learner.weights[:] = rng.normal(size=learner.dimension)
         solver = make_solver("perceptron", learner, None, 1.0, 0, {"brute_force": True})  # one decode an example

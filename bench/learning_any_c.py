@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fginfer.commands.common import option
+from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.run.loop import Limits, drive
@@ -62,7 +63,7 @@ def problem(shape: str, seed: int, n: int = 20, labels: int = 4, features: int =
         rows.append(mean[y] + 1.5 * rng.normal(size=(tokens, features)))
     x = np.hstack([np.concatenate(rows), np.ones((n * tokens, 1))])
     begin = np.arange(n + 1, dtype=np.int64) * tokens
-    data = Encoded(0, 2, begin, sp.csr_matrix(x), labels, np.concatenate(truth).astype(np.int32))
+    data = Encoded(Kind.LABELS, Edges.LIST, begin, sp.csr_matrix(x), labels, np.concatenate(truth).astype(np.int32))
     data.edge_begin = np.arange(n + 1, dtype=np.int64) * len(edges)
     u, v = np.array(edges, np.int32).T
     data.edge_u, data.edge_v = np.tile(u, n), np.tile(v, n)

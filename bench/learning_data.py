@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, add_intercept
 from fginfer.learn.data.features import CHUNKING, WindowFeatures
@@ -30,7 +31,7 @@ def subset(data: Encoded, examples: Any) -> Encoded:
     parts = [np.arange(data.token_begin[i], data.token_begin[i + 1]) for i in examples]
     index = np.concatenate(parts)
     begin = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
-    out = Encoded(0, data.edges, begin, data.rows[index], data.n_labels, data.truth[index])
+    out = Encoded(Kind.LABELS, data.edges, begin, data.rows[index], data.n_labels, data.truth[index])
     if data.choice_begin is not None:
         lists = [data.choice[data.choice_begin[t] : data.choice_begin[t + 1]] for t in index]
         set_candidates(out, lists)
@@ -46,7 +47,7 @@ def ocr(folder: Path) -> Task:
     """Fold 0 to train, the others to test; pixels and a bias."""
     file = np.load(folder / "ocr" / "ocr.npz")
     rows = add_intercept(sp.csr_matrix(file["X"].astype(float)))
-    data = Encoded(0, 1, file["offsets"].astype(np.int64), rows, 26, file["y"].astype(np.int32))
+    data = Encoded(Kind.LABELS, Edges.CHAIN, file["offsets"].astype(np.int64), rows, 26, file["y"].astype(np.int32))
     small, rest = np.flatnonzero(file["folds"] == 0), np.flatnonzero(file["folds"] != 0)
     return Task(subset(data, small), subset(data, rest), np.arange(26))
 
@@ -87,7 +88,11 @@ def pinyin(folder: Path) -> Task:
         entries = (np.concatenate(row), np.concatenate(column))
         rows = sp.csr_matrix((np.ones(len(entries[0])), entries), shape=(n, 3 * width))
         truth = np.array([characters.get(c, -1) for _, text in data for c in text])
-        return Encoded(0, 1, begin, rows, len(characters), np.maximum(truth, 0).astype(np.int32)), ids, truth
+        return (
+            Encoded(Kind.LABELS, Edges.CHAIN, begin, rows, len(characters), np.maximum(truth, 0).astype(np.int32)),
+            ids,
+            truth,
+        )
 
     a, ids, truth = encoded(train)
     seen: list[set[int]] = [set() for _ in range(len(syllables) + 1)]

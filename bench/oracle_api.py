@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.solvers.registry import make_solver
@@ -41,7 +42,7 @@ def grid(rng: np.random.Generator, k: int, side: int, features: int) -> tuple[An
 def encode(graphs: list[tuple[Any, Any, Any]], k: int) -> Encoded:
     begin = np.cumsum([0] + [len(X) for X, _, _ in graphs]).astype(np.int64)
     rows = sp.csr_matrix(np.concatenate([X for X, _, _ in graphs]))
-    data = Encoded(0, 2, begin, rows, k, np.concatenate([t for _, t, _ in graphs]).astype(np.int32))
+    data = Encoded(Kind.LABELS, Edges.LIST, begin, rows, k, np.concatenate([t for _, t, _ in graphs]).astype(np.int32))
     data.edge_begin = np.cumsum([0] + [len(e) for _, _, e in graphs]).astype(np.int64)
     flat = np.concatenate([e for _, _, e in graphs]).astype(np.int32)
     data.edge_u, data.edge_v = flat[:, 0].copy(), flat[:, 1].copy()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.learn import filled
 from fginfer.core.optimise import Optimiser
 from fginfer.errors import DataError
 
@@ -15,7 +17,7 @@ Reals = NDArray[np.float64]
 
 
 class CrfLoss:
-    """`spec` is an fgi_learn_data, `keep` what it points to; both live as long as this. Not thread-safe.
+    """`data` has the fields of an fgi_learn_data. Not thread-safe.
 
     parent : of the inner nodes of a taxonomy and then of the labels, -1 for none (None: no taxonomy).
     weight : of the examples. pseudo : pseudo-likelihood. memory : bytes for marginals that wait for their gradient.
@@ -23,8 +25,7 @@ class CrfLoss:
 
     def __init__(
         self,
-        spec: Any,
-        keep: Any,
+        data: Mapping[str, Any],
         *,
         threads: int = 1,
         parent: NDArray[np.int32] | None = None,
@@ -32,7 +33,8 @@ class CrfLoss:
         pseudo: bool = False,
         memory: int = 1 << 30,
     ) -> None:
-        self._spec, self._keep = spec, keep
+        self._spec, self._keep = filled("fgi_learn_data", data)
+        spec = self._spec
         self.n_examples, self.threads = int(spec.n_examples), threads
         s = ffi.new("fgi_crf_settings *")
         s.threads, s.pseudo, s.memory = threads, pseudo, memory

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fginfer.core import clock
+from fginfer.core.learn import Kind
 from fginfer.errors import DataError, FginferError, FormatError, SolverError
 from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
 from fginfer.learn.data.examples import Encoded, Reals, is_listed
@@ -255,7 +256,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         error."""
         data, weights = self._encode(X, y, offsets, reachable=False)
         truth, begin = data.truth, data.truth_begin
-        if data.kind == 0 and data.choice_begin is not None and data.choice is not None:
+        if data.kind == Kind.LABELS and data.choice_begin is not None and data.choice is not None:
             data.truth = data.choice[data.choice_begin[:-1]]
         answers = self._decode(data, weights)[1]
         if begin is None:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from fginfer.core import clock
+from fginfer.core.learn import Edges, Kind
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.learn.data.examples import Encoded, Ints, Reals
@@ -96,10 +97,12 @@ def losses(learner: Learner, oracle: Oracle | None, weights: Reals, deadline: fl
 def edges_of(data: Encoded, example: int) -> tuple[Any, Any]:
     """(pairs of tokens, rows of pairwise features or None) of one example."""
     length = int(data.token_begin[example + 1] - data.token_begin[example])
-    if data.edges == 1:
+    if data.edges == Edges.CHAIN:
         begin, count = int(data.token_begin[example]) - example, length - 1
         pairs = np.column_stack([np.arange(count), np.arange(1, length)])
-    elif data.edges == 2 and data.edge_begin is not None and data.edge_u is not None and data.edge_v is not None:
+    elif (
+        data.edges == Edges.LIST and data.edge_begin is not None and data.edge_u is not None and data.edge_v is not None
+    ):
         begin, count = int(data.edge_begin[example]), int(data.edge_begin[example + 1] - data.edge_begin[example])
         pairs = np.column_stack([data.edge_u[begin : begin + count], data.edge_v[begin : begin + count]])
     else:
@@ -147,7 +150,7 @@ class MapOracle:
         self._keep_messages(example, result.messages)
         bound = inf if result.bound is None else result.bound
         self.slack = max(0.0, bound - result.score) if result.status != "optimal" else 0.0
-        return labels if learner.data.kind == 0 else np.flatnonzero(labels).astype(np.int32)
+        return labels if learner.data.kind == Kind.LABELS else np.flatnonzero(labels).astype(np.int32)
 
     def _start(self, example: int) -> Result | Ints | None:
         labels, messages = self._last.get(example), self._messages.get(example)
@@ -168,7 +171,7 @@ class MapOracle:
             return graph
         graph = self.graph(learner, weights, example, loss)
         size = graph.model.memory
-        if learner.data.kind == 0 and self._kept + size <= self.keep_bytes:
+        if learner.data.kind == Kind.LABELS and self._kept + size <= self.keep_bytes:
             self._graphs[example] = graph
             self._kept += size
         return graph
@@ -205,7 +208,7 @@ class MapOracle:
 
     def check(self, data: Encoded) -> None:
         """Refuses what it cannot decode."""
-        if data.kind == 1:
+        if data.kind == Kind.CHOICES:
             raise DataError("the MAP engine decodes tokens with labels and label sets, not choices")
 
     def graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
@@ -213,8 +216,9 @@ class MapOracle:
         set is a binary variable for each label."""
         data, k = learner.data, learner.data.n_labels
         scores = self._scores(learner, weights, example, loss)
-        if data.kind == 2:
-            table = weights[k * data.rows.shape[1] :].reshape(-1, k, k)[0] if data.edges else np.zeros((k, k))
+        if data.kind == Kind.SETS:
+            free = data.edges == Edges.NONE
+            table = np.zeros((k, k)) if free else weights[k * data.rows.shape[1] :].reshape(-1, k, k)[0]
             u, v = np.nonzero(np.triu(table, 1))
             on = np.column_stack([np.zeros(k), scores[0]])
             both: dict[str, Any] = {"tables": [np.diag([0.0, 1.0])], "weights": table[u, v]} if len(u) else {}
@@ -234,7 +238,7 @@ class MapOracle:
         """Token scores, -inf for labels that are no candidates."""
         data = learner.data
         scores: Reals = learner.token_scores(weights, example, loss)
-        if data.choice_begin is None or data.choice is None or data.kind != 0:
+        if data.choice_begin is None or data.choice is None or data.kind != Kind.LABELS:
             return scores
         first = data.token_begin[example]  # packed to the left: spread them out
         spread = np.full(scores.shape, -np.inf)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 
 
@@ -15,7 +16,7 @@ def random_labels(rng, n=4, labels=3, features=3, edges=1, most=4, candidates=Fa
     lengths = rng.integers(1, most + 1, n)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = sp.csr_matrix(rng.integers(-2, 3, (begin[-1], features)).astype(float))
-    data = Encoded(0, edges, begin, rows, labels, rng.integers(0, labels, begin[-1]).astype(np.int32))
+    data = Encoded(Kind.LABELS, edges, begin, rows, labels, rng.integers(0, labels, begin[-1]).astype(np.int32))
     if candidates:
         lists = [np.unique(np.append(rng.integers(0, labels, 2), data.truth[t])) for t in range(begin[-1])]
         data.choice_begin = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int64)
@@ -47,7 +48,15 @@ def random_sets(rng, n=4, labels=3, features=3, pairwise=False, weighted=False):
     rows = sp.csr_matrix(rng.integers(-2, 3, (n, features)).astype(float))
     sets = [np.flatnonzero(rng.random(labels) < 0.4) for _ in range(n)]
     ends = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
-    data = Encoded(2, int(pairwise), begin, rows, labels, np.concatenate(sets).astype(np.int32), ends)
+    data = Encoded(
+        Kind.SETS,
+        Edges.CHAIN if pairwise else Edges.NONE,
+        begin,
+        rows,
+        labels,
+        np.concatenate(sets).astype(np.int32),
+        ends,
+    )
     if weighted:
         data.token_weight = rng.integers(0, 4, n).astype(float)
         data.cost = rng.integers(0, 4, (labels, 2)).astype(float)
@@ -62,7 +71,7 @@ def random_parses(rng, n=3, features=4, most=4):
     choice_begin = np.concatenate([[0], np.cumsum(choices)]).astype(np.int64)
     rows = sp.csr_matrix(rng.integers(-2, 3, (choice_begin[-1], features)).astype(float))
     truth = np.concatenate([trees(length)[0] for length in lengths]).astype(np.int32)
-    return Encoded(1, 0, begin, rows, 0, truth, choice_begin=choice_begin, projective=True)
+    return Encoded(Kind.CHOICES, Edges.NONE, begin, rows, 0, truth, choice_begin=choice_begin, projective=True)
 
 
 def trees(n):
@@ -88,13 +97,13 @@ def trees(n):
 def answers(data, i):
     """Every answer to example i."""
     first, last = data.token_begin[i], data.token_begin[i + 1]
-    if data.kind == 2:
+    if data.kind == Kind.SETS:
         return [
             np.array(s, np.int32)
             for r in range(data.n_labels + 1)
             for s in itertools.combinations(range(data.n_labels), r)
         ]
-    if data.kind == 1:
+    if data.kind == Kind.CHOICES:
         return trees(int(last - first))
     allowed = [
         range(data.n_labels)
@@ -109,10 +118,10 @@ def joint_features(data, i, y):
     """phi_i(y) as a dense vector, written straight from the definition in fginfer_learn.h."""
     d, k, first = data.rows.shape[1], data.n_labels, data.token_begin[i]
     x = data.rows.toarray()
-    if data.kind == 1:
+    if data.kind == Kind.CHOICES:
         return sum(x[data.choice_begin[first + t] + c] for t, c in enumerate(y))
     unary, tables = np.zeros((d, k)), np.zeros((data.n_edge_features if data.edges else 0, k, k))
-    if data.kind == 2:
+    if data.kind == Kind.SETS:
         for a in y:
             unary[:, a] += x[i]
             for b in y:
@@ -121,9 +130,9 @@ def joint_features(data, i, y):
         return np.concatenate([unary.ravel(), tables.ravel()])
     for t, a in enumerate(y):
         unary[:, a] += x[first + t]
-    if data.edges == 1:
+    if data.edges == Edges.CHAIN:
         pairs, base = [(t, t + 1) for t in range(len(y) - 1)], first - i
-    elif data.edges == 2:
+    elif data.edges == Edges.LIST:
         b, e = data.edge_begin[i], data.edge_begin[i + 1]
         pairs, base = list(zip(data.edge_u[b:e], data.edge_v[b:e], strict=True)), b
     else:
@@ -135,14 +144,14 @@ def joint_features(data, i, y):
 
 
 def truth_of(data, i):
-    if data.kind == 2:
+    if data.kind == Kind.SETS:
         return data.truth[data.truth_begin[i] : data.truth_begin[i + 1]]
     return data.truth[data.token_begin[i] : data.token_begin[i + 1]]
 
 
 def loss_of(data, i, y):
     z = truth_of(data, i)
-    if data.kind == 2:
+    if data.kind == Kind.SETS:
         cost = np.ones((data.n_labels, 2)) if data.cost is None else data.cost
         wrong = sum(cost[a, 0] for a in set(z.tolist()) - set(y.tolist())) + sum(
             cost[a, 1] for a in set(y.tolist()) - set(z.tolist())
@@ -150,7 +159,9 @@ def loss_of(data, i, y):
         return wrong * (1.0 if data.token_weight is None else data.token_weight[i])
     weight = np.ones(len(y)) if data.token_weight is None else data.token_weight[data.token_begin[i] :][: len(y)]
     cost = np.ones((max(data.n_labels, 1),) * 2) if data.cost is None else data.cost
-    return sum(w * (cost[a, b] if data.kind == 0 else 1.0) for w, a, b in zip(weight, z, y, strict=True) if a != b)
+    return sum(
+        w * (cost[a, b] if data.kind == Kind.LABELS else 1.0) for w, a, b in zip(weight, z, y, strict=True) if a != b
+    )
 
 
 def planes(data):

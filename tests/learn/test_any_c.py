@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.run.interrupts import OutOfTime
@@ -19,7 +20,7 @@ def rings(n=10, tokens=5, labels=3, features=4, seed=0):
     y = rng.integers(0, labels, n * tokens)
     x = rng.normal(size=(labels, features))[y] + rng.normal(size=(n * tokens, features))
     begin = np.arange(n + 1, dtype=np.int64) * tokens
-    data = Encoded(0, 2, begin, sp.csr_matrix(x), labels, y.astype(np.int32))
+    data = Encoded(Kind.LABELS, Edges.LIST, begin, sp.csr_matrix(x), labels, y.astype(np.int32))
     data.edge_begin = begin.copy()
     data.edge_u = np.tile(np.arange(tokens, dtype=np.int32), n)
     data.edge_v = np.tile(np.roll(np.arange(tokens, dtype=np.int32), -1), n)
@@ -37,7 +38,7 @@ def test_the_gap_closes_at_any_C(C):
 
 def test_the_same_optimum_as_bcfw_at_a_large_C():
     data = rings()
-    data.edges, data.edge_begin, data.edge_u, data.edge_v = 1, None, None, None
+    data.edges, data.edge_begin, data.edge_u, data.edge_v = Edges.CHAIN, None, None, None
     values = []
     for name in ("gdmm", "bcfw"):
         _, trace = drive(make_solver(name, Learner(data), None, 10.0, 0, {}), Limits(tol=1e-3, max_iter=3000))
@@ -87,7 +88,15 @@ def test_measuring_takes_a_share_of_the_time_and_a_sample_says_so():
     sets = [np.sort(rng.choice(labels, 6, replace=False)) for _ in range(n)]
     ends = np.arange(n + 1, dtype=np.int64) * 6
     rows = sp.csr_matrix(rng.normal(size=(n, 8)))
-    data = Encoded(2, 1, np.arange(n + 1, dtype=np.int64), rows, labels, np.concatenate(sets).astype(np.int32), ends)
+    data = Encoded(
+        Kind.SETS,
+        Edges.CHAIN,
+        np.arange(n + 1, dtype=np.int64),
+        rows,
+        labels,
+        np.concatenate(sets).astype(np.int32),
+        ends,
+    )
     solver = make_solver("gdmm", Learner(data), None, 1.0, 0, {})
     solver.advance(np.inf)
     estimate, share = solver._relaxed(None, 0.0)  # the deadline has passed: one example is measured

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fginfer.core.learn import Edges
 from fginfer.errors import FginferError
 from fginfer.learn.learner import Answers, Learner
 
@@ -81,7 +82,7 @@ def test_a_cycle_is_not_decoded_in_the_core():
     data = P.random_labels(np.random.default_rng(0), n=1, most=3, edges=0)
     data.token_begin = np.array([0, 3], np.int64)
     data.rows, data.truth = sp.csr_matrix(np.ones((3, 2))), np.zeros(3, np.int32)
-    data.edges, data.edge_begin = 2, np.array([0, 3], np.int64)
+    data.edges, data.edge_begin = Edges.LIST, np.array([0, 3], np.int64)
     data.edge_u, data.edge_v = np.array([0, 1, 2], np.int32), np.array([1, 2, 0], np.int32)
     learner = Learner(data)
     assert not learner.decodes

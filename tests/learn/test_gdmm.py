@@ -9,6 +9,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
+from fginfer.core.learn import Edges
 from fginfer.errors import FginferError
 from fginfer.learn.learner import Learner
 from fginfer.learn.run.loop import Limits, drive
@@ -87,7 +88,7 @@ def cyclic(rng, n=4, tokens=3):
     data.rows = sp.csr_matrix(rng.integers(-2, 3, (n * tokens, 2)).astype(float))
     data.truth = rng.integers(0, 2, n * tokens).astype(np.int32)
     pairs = np.array(list(itertools.combinations(range(tokens), 2)), np.int32)
-    data.edges, data.edge_begin = 2, np.arange(n + 1, dtype=np.int64) * len(pairs)
+    data.edges, data.edge_begin = Edges.LIST, np.arange(n + 1, dtype=np.int64) * len(pairs)
     data.edge_u, data.edge_v = (np.tile(pairs[:, s], n).astype(np.int32) for s in (0, 1))
     return data
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fginfer.core.learn import Kind
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn import Example, KernelStructuredSVM, StructuredSVM
 from fginfer.learn.data.encode import encode
@@ -49,7 +50,7 @@ def dual_optimum(data, gram, C):
     """max sum a loss - 1/2 |sum a psi|^2 over a >= 0 that add up to at most C in each example, every answer a variable,
     the inner products of psi taken by the kernel; by HiGHS."""
     k, n = data.n_labels, len(gram)
-    identity = P.Encoded(0, data.edges, data.token_begin, sp.identity(n, format="csr"), k, data.truth)
+    identity = P.Encoded(Kind.LABELS, data.edges, data.token_begin, sp.identity(n, format="csr"), k, data.truth)
     psi = np.vstack([planes for planes, _ in P.planes(identity)])  # tokens x labels, then transitions
     loss = np.concatenate([losses for _, losses in P.planes(identity)])
     owner = np.repeat(np.arange(data.n_examples), [len(losses) for _, losses in P.planes(identity)])

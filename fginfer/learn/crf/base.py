@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fginfer.core import clock
 from fginfer.core.crf import CrfLoss
+from fginfer.core.learn import Edges
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.base import StructuredEstimator
 from fginfer.learn.crf.sgd import SgdSolver
@@ -22,7 +23,7 @@ from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
 from fginfer.learn.data.inputs import check_common_settings, check_dense_input, is_number, seed_of, threads_of
 from fginfer.learn.data.tokens import TokenDicts, are_token_dicts
 from fginfer.learn.inspection import TopWeights
-from fginfer.learn.learner import _specify
+from fginfer.learn.learner import fields_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint
 
@@ -176,9 +177,8 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         return None
 
     def _make_loss(self, data: Encoded, classes: NDArray[Any], weight: Reals | None = None) -> CrfLoss:
-        spec, keep = _specify(data)
         return CrfLoss(
-            spec, keep, threads=threads_of(self.n_jobs), weight=weight, memory=int(self.memory),
+            fields_of(data), threads=threads_of(self.n_jobs), weight=weight, memory=int(self.memory),
             parent=self._taxonomy(classes), pseudo=self._pseudo(data),
         )  # fmt: skip
 
@@ -270,7 +270,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         if self._pseudo(data) and y is None:
             raise SolverError("a graph has cycles: its marginals are not known exactly; predict() decodes it")
         edges = 0
-        if pairs and data.edges:
+        if pairs and data.edges != Edges.NONE:
             edges = int(data.token_begin[-1]) - data.n_examples if data.edge_begin is None else len(data.edge_u)  # type: ignore[arg-type]
         loss = self._make_loss(data, self.classes_)
         log_z, truth, cells, both = loss.marginals(weights, edges=edges)

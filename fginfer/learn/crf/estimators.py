@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from fginfer.core.crf import CrfLoss
+from fginfer.core.learn import Edges
 from fginfer.errors import SettingsError
 from fginfer.learn.crf.base import CrfEstimator
 from fginfer.learn.crf.nbest import best_sequences
@@ -49,7 +50,7 @@ class ChainCRF(CrfEstimator):
         for i in range(data.n_examples):
             b, e = int(data.token_begin[i]), int(data.token_begin[i + 1])
             edges = range(b - i, e - i - 1)
-            if not data.edges:
+            if data.edges == Edges.NONE:
                 pairs = [np.zeros((k, k)) for _ in edges]
             elif data.edge_rows is None:
                 pairs = [tables[0]] * len(edges)

@@ -9,6 +9,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data import examples as d
 from fginfer.learn.data.labels import (
@@ -27,6 +28,7 @@ from fginfer.learn.data.parsing import is_projective
 TOKEN_MODELS = ("chain", "graph", "multiclass")
 CHOICE_MODELS = ("choices", "matching", "parse")
 MODELS = (*TOKEN_MODELS, "multilabel", *CHOICE_MODELS)
+EDGES = {"multiclass": Edges.NONE, "chain": Edges.CHAIN, "graph": Edges.LIST}
 
 
 def encode(
@@ -79,13 +81,13 @@ def encode(
             classes = candidate_classes(lists, np.unique(flat))
     if classes is None:
         raise DataError("training requires y to be passed, but the target y is None")
-    kinds = {"multiclass": 0, "chain": 1, "graph": 2}
-    out = d.Encoded(0, kinds[model] if pairwise else 0, begin, rows, len(classes), np.zeros(begin[-1], np.int32))
+    edges = EDGES[model] if pairwise else Edges.NONE
+    out = d.Encoded(Kind.LABELS, edges, begin, rows, len(classes), np.zeros(begin[-1], np.int32))
     out.choice_begin, out.choice = encode_candidates(lists, begin, classes)
     out.token_weight = weight
-    if out.edges == 2:
+    if out.edges == Edges.LIST:
         out.edge_begin, out.edge_u, out.edge_v = d.encode_edges(examples, begin)
-    if out.edges:
+    if out.edges != Edges.NONE:
         counts = np.diff(begin) - 1 if out.edge_begin is None else np.diff(out.edge_begin)
         out.edge_kind, out.n_edge_features, out.edge_rows = d.encode_edge_features(
             examples, counts, edge_kind, n_edge_features
@@ -119,7 +121,7 @@ def _choices(
 ) -> tuple[d.Encoded, NDArray[Any]]:
     rows, begin, choice_begin, weight = d.encode_choices(X, offsets, n_features)
     counts = np.diff(choice_begin)
-    out = d.Encoded(1, 0, begin, rows, 0, np.zeros(begin[-1], np.int32), choice_begin=choice_begin)
+    out = d.Encoded(Kind.CHOICES, Edges.NONE, begin, rows, 0, np.zeros(begin[-1], np.int32), choice_begin=choice_begin)
     out.projective, out.token_weight = model == "parse", weight
     if out.projective and (counts != np.repeat(np.diff(begin), np.diff(begin)) + 1).any():
         raise DataError("in a parse of n tokens each needs n + 1 alternatives: the root and every token")
@@ -159,7 +161,8 @@ def _sets(
     if len(classes) == 0:
         raise DataError("y has no columns: there are no labels")
     truth, truth_begin = encode_sets(sets, classes)
-    return d.Encoded(2, 1 if pairwise else 0, begin, rows, len(classes), truth, truth_begin), classes
+    edges = Edges.CHAIN if pairwise else Edges.NONE
+    return d.Encoded(Kind.SETS, edges, begin, rows, len(classes), truth, truth_begin), classes
 
 
 def check_cost(cost: ArrayLike | None, n: int, model: str) -> d.Reals | None:

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fginfer.core.learn import Edges, Kind
+from fginfer.core.learn import Ints as Ints
+from fginfer.core.learn import Longs as Longs
+from fginfer.core.learn import Reals as Reals
 from fginfer.errors import DataError
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Choices:
 class Encoded:
     """Everything the core needs (fgi_learn_data). edge_kind: what edge_rows were made of ("", "types", "features")."""
 
-    kind: int  # 0 labels, 1 choices, 2 sets
-    edges: int  # 0 none, 1 chain, 2 list
+    kind: Kind
+    edges: Edges
     token_begin: Longs
     rows: sp.csr_matrix
     n_labels: int

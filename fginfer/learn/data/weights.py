@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.learn import Edges, Kind
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Encoded, Reals
 
@@ -70,13 +71,17 @@ def weigh_examples(data: Encoded, weight: Reals) -> None:
 
     The hinge is the largest of loss + score - score of the truth, and scores are linear in the features: it becomes
     `weight` times as large when the losses and the features are, and its argmax stays."""
-    if data.kind == 2 and data.edges:
+    if data.kind == Kind.SETS and data.edges != Edges.NONE:
         raise SettingsError("sample_weight needs pairwise=False for label sets: interactions have no features to weigh")
     tokens = np.repeat(weight, np.diff(data.token_begin))
     weigh_tokens(data, tokens)
-    lines = tokens if data.choice_begin is None or data.kind == 0 else np.repeat(tokens, np.diff(data.choice_begin))
+    lines = (
+        tokens
+        if data.choice_begin is None or data.kind == Kind.LABELS
+        else np.repeat(tokens, np.diff(data.choice_begin))
+    )
     data.rows = sp.csr_matrix(sp.diags(lines) @ data.rows)
-    if data.edges:
+    if data.edges != Edges.NONE:
         counts = np.diff(data.token_begin) - 1 if data.edge_begin is None else np.diff(data.edge_begin)
         edges = np.repeat(weight, counts)
         plain = sp.csr_matrix(np.ones((len(edges), 1))) if data.edge_rows is None else data.edge_rows

@@ -1,4 +1,4 @@
-"""Solvers that visit one example at a time: bcfw, dcd (light, ssvm, cpd), perceptron, mira, ssg; inner loops in C."""
+"""What solvers share that visit one example at a time (bcfw, dcd, perceptron, mira, ssg); the inner loops are in C."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from fginfer.core import clock
+from fginfer.core.learn import PassSettings, Update
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits
-from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode, losses
+from fginfer.learn.oracle import CHUNK, Oracle, decode, losses
 from fginfer.learn.run.loop import TOO_LARGE, Measured
 
 
@@ -50,47 +51,66 @@ class BlockOptions:
 class BlockSolver:
     """Passes over shuffled examples. A pass is a list of stages: ("oracle", order) or ("cached", order)."""
 
+    update: Update  # what the core does with an answer
+    measuring = 0.0  # what a measurement costs, in passes
+    dual_C: float | None = None  # the C of the dual's sums, where it is not the solver's
+
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: BlockOptions
     ) -> None:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
         self._rng = np.random.default_rng(seed)
-        whole = name == "dcd" and options.variant == "cpd"
-        batch = learner.data.n_examples if whole else min(options.batch_size, learner.data.n_examples)
-        keep = name != "dcd" and options.averaging
-        self._settings = learner.settings(
-            name, C, keep, options.max_answers, batch, options.threshold, options.brute_force
-        )
+        self._settings = PassSettings(
+            self.update, C, self._averages(), options.max_answers, min(self._batch(), learner.data.n_examples),
+            options.threshold, options.brute_force,
+        )  # fmt: skip
         self._stages: list[tuple[bool, Ints]] = []
         self._place = 0
         self._pending: list[Ints] = []  # answers found for the batch at _place, and how many have been used
         self._used = 0
-        self.measuring = {"bcfw": 1.0 + options.averaging, "dcd": 1.0, "ssg": 1.0}.get(name, 0.0)
         self._measuring = np.zeros(2, np.int64)  # oracle calls and entries spent on measuring
         self._progress = np.zeros(3)
         self._best: Reals | None = None
 
-    # ---- the pass
+    # ---- what a solver has of its own
+
+    def _averages(self) -> bool:
+        """Whether the core keeps the sums of averages."""
+        return self.options.averaging
+
+    def _batch(self) -> int:
+        """Answers found at the same weights."""
+        return self.options.batch_size
 
     def _plan(self) -> list[tuple[bool, Ints]]:
-        n, options = self.learner.data.n_examples, self.options
+        """The stages of a pass."""
+        return [(False, self._shuffled())]
 
-        def shuffled() -> Ints:
-            return self._rng.permutation(n).astype(np.int32)
+    def _again(self) -> bool:
+        """Whether another pass over the kept answers is worth it."""
+        return False
 
-        if self.name == "bcfw" and options.gap_sampling and np.isfinite(self.learner.gaps).all():
-            weight = self.learner.gaps + 1e-3 * self.learner.gaps.mean() + 1e-300
-            oracle = self._rng.choice(n, n, p=weight / weight.sum()).astype(np.int32)
-        else:
-            oracle = shuffled()
-        cached = options.cached_passes
-        if cached is None and self.name == "dcd":
-            cached = {"light": 0, "ssvm": 5, "cpd": 10}[options.variant]
-        after = [(True, shuffled()) for _ in range(cached or 0)] if self.name in ("bcfw", "dcd") else []
-        # cpd finds all answers at one w (one batch), then re-optimises; ssvm re-optimises first (Algorithm 3)
-        return (
-            [*after, (False, oracle)] if self.name == "dcd" and options.variant == "ssvm" else [(False, oracle), *after]
-        )
+    def _factor(self) -> float:
+        """How much the loss counts when an answer is asked for; as fgi_learn_loss_factor."""
+        return 1.0
+
+    def _average(self, k: int) -> Reals:
+        """The average of the iterates after k >= 1 steps."""
+        raise NotImplementedError
+
+    def _loss_sum(self, losses: Reals) -> float:
+        return float(np.sum(losses))
+
+    def wants_certificate(self, tol: float) -> bool:
+        return False
+
+    def measure(self, deadline: float = inf) -> Measured:
+        return Measured()
+
+    # ---- the pass
+
+    def _shuffled(self) -> Ints:
+        return self._rng.permutation(self.learner.data.n_examples).astype(np.int32)
 
     def advance(self, deadline: float) -> bool:
         if not self._stages:
@@ -106,10 +126,10 @@ class BlockSolver:
                 return False
             self._stages, self._place = self._stages[1:], 0
             if self._again():
-                self._stages.append((True, self._rng.permutation(len(order)).astype(np.int32)))
+                self._stages.append((True, self._shuffled()))
             if clock.now() >= deadline and self._stages:
                 return False
-        self.learner.refresh(1.0 if self.name == "dcd" else self.C)
+        self.learner.refresh(self.C if self.dual_C is None else self.dual_C)
         if not isfinite(self.learner.state.squared_norm):
             raise SolverError(TOO_LARGE)
         return True
@@ -118,26 +138,12 @@ class BlockSolver:
         state = self.learner.state
         return float(state.dual_loss - 0.5 * state.squared_norm)
 
-    def _again(self) -> bool:
-        """bcfw, unless told otherwise: another pass over the kept answers while it raises the dual by half of what the
-        oracle pass did. _progress: dual after the last stage, gain of the oracle pass, cached passes done."""
-        if self.name != "bcfw" or self.options.cached_passes is not None:
-            return False
-        before, gain, done = self._progress
-        now = self._dual()
-        self._progress = np.array([now, gain if done else now - before, done + 1])
-        if self.learner.state.steps < 3 * self.learner.data.n_examples:
-            return False  # early on every oracle call teaches more
-        return bool(done < 10 and (done == 0 or now - before > 0.5 * gain))
-
     def _ask(self, order: Ints, deadline: float) -> None:
         """As run_pass, with a look at the clock after every answer of a Python oracle, or some of a large batch."""
-        learner, batch = self.learner, int(self._settings.batch)
+        learner, batch = self.learner, self._settings.batch
         while self._place < len(order):
             examples = order[self._place : self._place + batch]
-            factor = 0.0 if self.name == "perceptron" else 1.0
-            if self.name == "ssg" and learner.state.steps:  # as fgi_learn_loss_factor
-                factor = learner.state.steps / (learner.data.n_examples * self.C)
+            factor = self._factor()
             while len(self._pending) < len(examples) and self._used == 0:
                 few = examples[len(self._pending) : len(self._pending) + (CHUNK if self.oracle is None else 1)]
                 self._pending += decode(learner, self.oracle, learner.weights, factor, few).split()
@@ -156,20 +162,9 @@ class BlockSolver:
     # ---- what comes out
 
     def averaged(self) -> Reals:
-        """The (weighted) average of the iterates; see csrc/learn_bcfw.c and csrc/learn_online.c."""
-        k, learner = self.learner.state.steps, self.learner
-        out: Reals = learner.weights.copy()
-        if k == 0 or self.name == "dcd" or (not self.options.averaging and self.name != "ssg"):
-            return out
-        if self.name == "bcfw":
-            out -= learner.averages * (2.0 / (k * (k + 1.0)))
-        elif self.name == "ssg" and not self.options.averaging:
-            out *= learner.data.n_examples * self.C / k
-        elif self.name == "ssg":
-            out = (k * out - learner.averages) * (2.0 * learner.data.n_examples * self.C / (k * (k + 1.0)))
-        else:
-            out -= learner.averages / k
-        return out
+        """The (weighted) average of the iterates, where the solver has one."""
+        k = self.learner.state.steps
+        return self._average(k) if k else self.learner.weights.copy()
 
     def weights(self) -> Reals:
         """The weights to predict with: the average, or what was best when measured."""
@@ -183,33 +178,7 @@ class BlockSolver:
             after = self.learner.state
             calls, entries = before.oracle_calls, before.entries_touched
             self._measuring += (after.oracle_calls - calls, after.entries_touched - entries)
-        return 0.5 * float(weights @ weights) + self.C * float(np.sum(loss**2 if self.name == "dcd" else loss))
-
-    def wants_certificate(self, tol: float) -> bool:
-        state = self.learner.state
-        if self.name == "bcfw":
-            return bool(state.gap_estimate <= 2 * tol * abs(state.dual_loss - 0.5 * state.squared_norm))
-        if self.name == "dcd":
-            return bool(np.max(self.learner.gaps) <= max(10 * self.options.threshold, tol))
-        return False
-
-    def measure(self, deadline: float = inf) -> Measured:
-        averaged = self.averaged()
-        if self.name in ("perceptron", "mira"):
-            return Measured()
-        if not certifies(self.learner, self.oracle):  # losses may be larger than those seen; the dual is a bound anyway
-            return Measured(None, self._dual() if self.name == "bcfw" else None)
-        if self.name == "ssg":
-            self._best = averaged
-            return Measured(_finite(self.primal(averaged, deadline)))
-        state, last = self.learner.state, self.learner.weights.copy()
-        if self.name == "dcd":
-            self._best = last
-            dual = state.dual_loss - 0.5 * state.squared_norm - state.dual_square / (4 * self.C)
-            return Measured(_finite(self.primal(last, deadline)), dual)
-        candidates = [(self.primal(w, deadline), w) for w in ((last, averaged) if self.options.averaging else (last,))]
-        primal, self._best = min(candidates, key=lambda pair: pair[0])
-        return Measured(_finite(primal), state.dual_loss - 0.5 * state.squared_norm)
+        return 0.5 * float(weights @ weights) + self.C * self._loss_sum(loss)
 
     def counters(self) -> tuple[int, int]:
         state = self.learner.state
@@ -248,6 +217,6 @@ class BlockSolver:
             raise DataError("its place does not fit the data")
 
 
-def _finite(primal: float) -> float | None:
+def finite(primal: float) -> float | None:
     """An oracle without a bound on its answers gives no upper bound on the objective."""
     return None if primal == inf else primal

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core import clock
+from fginfer.core.learn import Edges, Kind
+from fginfer.core.learn_gdmm import (
+    PENALTY_SIZE,
+    GdmmHandle,
+    GdmmInfo,
+    GdmmSetsHandle,
+    GdmmSettings,
+    GdmmTokensHandle,
+)
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits
@@ -71,11 +80,11 @@ class GdmmOptions:
 
 
 class _Gdmm:
-    """What the two variants share: shuffled passes and measuring. `_core` prefixes the C functions."""
+    """What the two kinds of data share: shuffled passes and measuring."""
 
-    _core = ""
     feasible = False
     samples = True
+    _core: GdmmHandle
 
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
@@ -83,54 +92,46 @@ class _Gdmm:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
         if options.primal == "exact" and not learner.decodes:
             raise SettingsError("primal=exact: on problems with cycles gdmm minimises, and measures, a relaxation")
-        s = ffi.new("fgi_learn_gdmm_settings *")
-        s.C, s.rho, s.eta, s.block_C = C, options.rho, options.step, options.block_C
-        s.fixed_rho = options.rho > 0
-        if name == "soft-bcfw":
-            s.eta = 0.0
-        s.partitions, s.brute_force, s.seed, s.batch = options.partitions, options.brute_force, seed, options.batch_size
-        wanted = learner.data.kind == 0 if options.averaging is None else options.averaging
-        self._averaging = s.averaging = bool(wanted and options.variant == "block")
+        wanted = learner.data.kind == Kind.LABELS if options.averaging is None else options.averaging
+        self._averaging = bool(wanted and options.variant == "block")
         self._best: Reals | None = None  # of all weights measured so far
         self._best_primal, self._best_dual = inf, 0.0
         self._fresh = False  # whether the present weights are among them
         examples = learner.data.n_examples
-        s.away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0
-        self._visits = -(-examples // s.away) if s.away else examples
-        self._handle = self._create(s)
+        away = min(options.block_size, max(examples, 1)) if options.variant == "afw" else 0
+        self._visits = -(-examples // away) if away else examples
+        self._settings = GdmmSettings(
+            C=C, block_C=options.block_C, rho=options.rho, fixed_rho=options.rho > 0, eta=self._eta(options),
+            partitions=options.partitions, brute_force=options.brute_force, seed=seed, batch=options.batch_size,
+            averaging=self._averaging, away=away,
+        )  # fmt: skip
         self._rng = np.random.default_rng(seed)
         self._order: Ints | None = None
         self._place = 0
         self._estimate = np.inf
 
-    def _create(self, settings: Any) -> Any:
-        raise AssertionError("a variant creates its own core")
-
-    def _call(self, function: str, *arguments: Any) -> None:
-        error = new_error()
-        check(getattr(lib, f"{self._core}_{function}")(self._handle, *arguments, error), error)
+    @staticmethod
+    def _eta(options: GdmmOptions) -> float:
+        """The multipliers' step."""
+        return options.step
 
     def advance(self, deadline: float) -> bool:
         if self._order is None:
             self._order, self._place = self._rng.permutation(self._visits).astype(np.int32), 0
         self._fresh = False
-        following = ffi.new("int64_t *", self._place)
-        self._call("pass", pointer(self._order), len(self._order), following, deadline)
-        self._place = int(following[0])
+        self._place = self._core.run_pass(self._order, self._place, deadline)
         if self._place < len(self._order):
             return False
         self._order = None
-        self._call("end_pass")
+        self._core.end_pass()
         return True
 
     @property
-    def info(self) -> Any:
-        info = ffi.new("fgi_learn_gdmm_info *")
-        getattr(lib, f"{self._core}_get_info")(self._handle, info)
-        return info
+    def info(self) -> GdmmInfo:
+        return self._core.info
 
     def averaged(self) -> Reals:
-        """The weighted average of the iterates; see fgi_learn_begin_visit in csrc/learn.h."""
+        """The weighted average of the iterates; see fgi_learn_begin_visit in csrc/learn/learn.h."""
         k, learner = self.learner.state.steps, self.learner
         out: Reals = learner.weights - learner.averages * (2.0 / (k * (k + 1.0)))
         return out
@@ -147,11 +148,10 @@ class _Gdmm:
 
     def dual(self, deadline: float = inf) -> tuple[float, float]:
         """(dual value of a consistent point, infeasibility of the iterate)."""
-        dual, infeasibility, done = ffi.new("double *"), ffi.new("double *"), ffi.new("int32_t *")
-        self._call("dual", deadline, dual, infeasibility, done)
-        if not done[0]:
+        found = self._core.dual(deadline)
+        if found is None:
             raise OutOfTime
-        return float(dual[0]), float(infeasibility[0])
+        return found
 
     def relaxed(self, w: Reals | None = None, deadline: float = inf) -> float:
         """An upper bound on the LP-relaxed objective at w (None: at the iterate); OutOfTime at the deadline."""
@@ -163,17 +163,14 @@ class _Gdmm:
     def _relaxed(self, w: Reals | None, deadline: float) -> tuple[float, float]:
         """The bound, or when the deadline comes first an estimate of it; the share of the examples it was made from."""
         examples = np.random.default_rng(0).permutation(self.learner.everything)  # any beginning is a fair sample
-        following, loss = ffi.new("int64_t *", 0), np.zeros(len(examples))
-        while following[0] < len(examples):
-            slice_end = min(deadline, lib.fgi_clock() + SLICE)
-            self._call(
-                "losses", pointer(w), pointer(examples), len(examples), following, slice_end, pointer(loss)
-            )  # fmt: skip
-            if following[0] < len(examples):
+        done, loss = 0, np.zeros(len(examples))
+        while done < len(examples):
+            done = self._core.losses(w, examples, done, min(deadline, clock.now() + SLICE), loss)
+            if done < len(examples):
                 look(inf)
-                if lib.fgi_clock() >= deadline:
+                if clock.now() >= deadline:
                     break
-        w, share = self.learner.weights if w is None else w, following[0] / len(examples)
+        w, share = self.learner.weights if w is None else w, done / len(examples)
         return 0.5 * float(w @ w) + self.C * fsum(loss) / share, share
 
     def certificate(self, deadline: float = inf) -> tuple[float, float, float]:
@@ -195,7 +192,7 @@ class _Gdmm:
         data = self.learner.data
         if not self.learner.decodes:
             return False
-        if data.choice_begin is not None or data.edges == 0:
+        if data.choice_begin is not None or data.edges == Edges.NONE:
             return True
         return float(data.token_begin[-1]) * data.n_labels**2 <= 5e8
 
@@ -226,10 +223,6 @@ class _Gdmm:
 
     # ---- checkpoints
 
-    def _penalty(self, verb: str, state: Reals) -> Reals:
-        getattr(lib, f"{self._core}_{verb}_penalty")(self._handle, pointer(state))
-        return state
-
     def _common(self) -> dict[str, Any]:
         info = self.info
         return {
@@ -246,7 +239,7 @@ class _Gdmm:
             "estimate": np.array(self._estimate),
             "best": np.zeros(0) if self._best is None else self._best,
             "bounds": np.array([self._best_primal, self._best_dual]),
-            "penalty": self._penalty("get", np.zeros(lib.FGI_PENALTY_SIZE)),
+            "penalty": self._core.penalty,
             **self.learner.export_center(),
         }
 
@@ -255,7 +248,7 @@ class _Gdmm:
         self.learner.set_state(steps=int(saved["steps"]))
         self.learner.averages[:] = fits("averages", saved["averages"], self.learner.dimension) if self._averaging else 0
         self.learner.restore_center(saved)
-        self._penalty("set", fits("penalty", saved["penalty"], lib.FGI_PENALTY_SIZE))
+        self._core.penalty = fits("penalty", saved["penalty"], PENALTY_SIZE)
         best = saved["best"]
         self._best = fits("best", best, self.learner.dimension) if len(best) else None
         self._best_primal, self._best_dual = (float(x) for x in fits("bounds", saved["bounds"], 2))
@@ -266,26 +259,33 @@ class _Gdmm:
             raise DataError("its place does not fit the data")
 
 
+def _work(saved: dict[str, Any]) -> NDArray[np.int64]:
+    """The counters; older checkpoints have no products."""
+    work = saved["work"]
+    return fits("work", np.append(work, 0) if len(work) == 4 else work, 5)
+
+
 class GdmmTokens(_Gdmm):
     """Algorithm 1 with Algorithm 4 or 2 of Yen et al. 2016: chains, trees and graphs of tokens with labels."""
 
-    _core = "fgi_learn_gdmm"
+    _core: GdmmTokensHandle
 
-    def _create(self, settings: Any) -> Any:
-        out, error = ffi.new("fgi_learn_gdmm **"), new_error()
-        check(lib.fgi_learn_gdmm_create(self.learner._handle, settings, out, error), error)
-        return ffi.gc(out[0], lib.fgi_learn_gdmm_free)
+    def __init__(
+        self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
+    ) -> None:
+        super().__init__(name, learner, oracle, C, seed, options)
+        self._core = GdmmTokensHandle(learner, self._settings)
 
     def _edges(self) -> int:
         data = self.learner.data
-        if data.edges == 2 and data.edge_begin is not None:
+        if data.edges == Edges.LIST and data.edge_begin is not None:
             return int(data.edge_begin[-1])
-        return int(data.token_begin[-1]) - data.n_examples if data.edges == 1 else 0
+        return int(data.token_begin[-1]) - data.n_examples if data.edges == Edges.CHAIN else 0
 
     def _degrees(self) -> Any:
         """Edges of each token."""
         data, degree = self.learner.data, np.zeros(self.learner.data.token_begin[-1], np.int64)
-        if data.edges == 1:
+        if data.edges == Edges.CHAIN:
             degree += 2
             np.subtract.at(degree, np.concatenate([data.token_begin[:-1], data.token_begin[1:] - 1]), 1)
         elif data.edge_begin is not None and data.edge_u is not None and data.edge_v is not None:
@@ -294,35 +294,10 @@ class GdmmTokens(_Gdmm):
         return degree
 
     def export(self) -> dict[str, Any]:
-        sizes = np.zeros(4, np.int64)
-        lib.fgi_learn_gdmm_export_size(self._handle, pointer(sizes))
-        data = self.learner.data
-        n_edges = self._edges()
-        arrays: dict[str, Any] = {
-            "support_size": np.zeros(data.token_begin[-1], np.int32), "labels": np.zeros(sizes[0], np.int32),
-            "values": np.zeros(sizes[1]), "state_size": np.zeros(n_edges, np.int32),
-            "states": np.zeros(2 * sizes[2], np.int32), "betas": np.zeros(sizes[2]), "losses": np.zeros(sizes[3]),
-        }  # fmt: skip
-        rng = ffi.new("uint64_t *")
-        lib.fgi_learn_gdmm_export(self._handle, *(pointer(a) for a in arrays.values()), rng)
+        arrays, rng = self._core.export(int(self.learner.data.token_begin[-1]), self._edges())
         if self.options.variant == "afw":
-            arrays.update(self._export_vertices())
-        return {**arrays, "core_rng": np.array(rng[0], np.uint64), **self._common()}
-
-    def _export_vertices(self) -> dict[str, Any]:
-        counts, labels, width = np.zeros(self._visits, np.int32), 0, ffi.new("int64_t *")
-        for block in range(self._visits):
-            counts[block] = lib.fgi_learn_gdmm_away_size(self._handle, block, width)
-            labels += int(counts[block]) * int(width[0])
-        weights, vertices = np.zeros(counts.sum()), np.zeros(labels, np.int32)
-        lib.fgi_learn_gdmm_export_away(self._handle, pointer(weights), pointer(vertices))
-        slopes = np.zeros(lib.fgi_learn_gdmm_step_size(self._handle, width))
-        step = {
-            "step_place": np.zeros(4, np.int64), "step_values": np.zeros(5), "step_slopes": slopes,
-            "step_greedy": np.zeros(int(width[0]), np.int32),
-        }  # fmt: skip
-        lib.fgi_learn_gdmm_export_step(self._handle, *(pointer(a) for a in step.values()))
-        return {"vertex_counts": counts, "vertex_weights": weights, "vertices": vertices, **step}
+            arrays.update(**self._core.export_vertices(self._visits), **self._core.export_step())
+        return {**arrays, "core_rng": np.array(rng, np.uint64), **self._common()}
 
     def _saved_step(self, saved: dict[str, Any], counts: Ints) -> list[NDArray[Any]]:
         """The step under way, its arrays as large as the core will take them to be."""
@@ -334,9 +309,7 @@ class GdmmTokens(_Gdmm):
         if place[0] != 0:  # a step is under way
             if place[1] >= self._visits:
                 raise DataError("step_place does not fit the data")
-            width = ffi.new("int64_t *")
-            lib.fgi_learn_gdmm_away_size(self._handle, int(place[1]), width)
-            slopes, greedy = int(counts[place[1]]) + 1, int(width[0])
+            slopes, greedy = int(counts[place[1]]) + 1, self._core.vertices(int(place[1]))[1]
         return [
             place,
             np.ascontiguousarray(values),
@@ -353,45 +326,35 @@ class GdmmTokens(_Gdmm):
         arrays += [fits("values", saved["values"], labels @ (1 + 2 * self._degrees())), states]
         arrays += [fits("states", saved["states"], 2 * states.sum()), fits("betas", saved["betas"], states.sum())]
         arrays += [fits("losses", saved["losses"], data.n_examples)]
-        work = fits("work", np.append(saved["work"], 0)[:5] if len(saved["work"]) == 4 else saved["work"], 5)
         self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
-        self._call("import", *(pointer(a) for a in arrays), int(saved["core_rng"]), pointer(work))
+        self._core.restore(arrays, int(saved["core_rng"]), _work(saved))
         if self.options.variant == "afw":
-            counts, width = fits("vertex_counts", saved["vertex_counts"], self._visits), ffi.new("int64_t *")
-            labels = 0
-            for block in range(self._visits):
-                lib.fgi_learn_gdmm_away_size(self._handle, block, width)
-                labels += int(counts[block]) * int(width[0])
-            vertices = [counts, fits("vertex_weights", saved["vertex_weights"], counts.sum())]
-            vertices += [fits("vertices", saved["vertices"], labels)]
-            self._call("import_away", *(pointer(a) for a in vertices))
-            self._call("import_step", *(pointer(a) for a in self._saved_step(saved, counts)))
+            counts = fits("vertex_counts", saved["vertex_counts"], self._visits)
+            size = sum(int(n) * self._core.vertices(block)[1] for block, n in enumerate(counts))
+            self._core.restore_vertices(
+                counts,
+                fits("vertex_weights", saved["vertex_weights"], counts.sum()),
+                fits("vertices", saved["vertices"], size),
+            )
+            self._core.restore_step(self._saved_step(saved, counts))
         self._restore_common(saved)
 
 
 class GdmmSets(_Gdmm):
     """Algorithm 1 with Algorithm 3: label sets with pairwise interactions."""
 
-    _core = "fgi_learn_gdmm_sets"
+    _core: GdmmSetsHandle
 
-    def _create(self, settings: Any) -> Any:
-        if self.options.variant != "block":
+    def __init__(
+        self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: GdmmOptions
+    ) -> None:
+        super().__init__(name, learner, oracle, C, seed, options)
+        if options.variant != "block":
             raise SettingsError("label sets are trained with variant block (Algorithm 3) only")
-        out, error = ffi.new("fgi_learn_gdmm_sets **"), new_error()
-        check(lib.fgi_learn_gdmm_sets_create(self.learner._handle, settings, self.options.greedy, out, error), error)
-        return ffi.gc(out[0], lib.fgi_learn_gdmm_sets_free)
+        self._core = GdmmSetsHandle(learner, self._settings, options.greedy)
 
     def export(self) -> dict[str, Any]:
-        n, m = ffi.new("int64_t *"), ffi.new("int64_t *")
-        lib.fgi_learn_gdmm_sets_export_size(self._handle, n, m)
-        examples = self.learner.data.n_examples
-        arrays: dict[str, Any] = {
-            "sizes": np.zeros(2 * examples, np.int32), "labels": np.zeros(n[0], np.int32), "X": np.zeros(n[0]),
-            "pair_labels": np.zeros(2 * m[0], np.int32), "pair_values": np.zeros(4 * m[0]),
-            "losses": np.zeros(examples),
-        }  # fmt: skip
-        lib.fgi_learn_gdmm_sets_export(self._handle, *(pointer(a) for a in arrays.values()))
-        return {**arrays, **self._common()}
+        return {**self._core.export(self.learner.data.n_examples), **self._common()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         sizes = fits("sizes", saved["sizes"], 2 * self.learner.data.n_examples)
@@ -400,7 +363,22 @@ class GdmmSets(_Gdmm):
         arrays += [fits("pair_labels", saved["pair_labels"], 2 * pairs)]
         arrays += [fits("pair_values", saved["pair_values"], 4 * pairs)]
         arrays += [fits("losses", saved["losses"], self.learner.data.n_examples)]
-        work = fits("work", np.append(saved["work"], 0)[:5] if len(saved["work"]) == 4 else saved["work"], 5)
         self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
-        self._call("import", *(pointer(a) for a in arrays), pointer(work))
+        self._core.restore(arrays, _work(saved))
         self._restore_common(saved)
+
+
+class _Soft:
+    """soft-bcfw: disagreement is penalised, multipliers never step."""
+
+    @staticmethod
+    def _eta(options: GdmmOptions) -> float:
+        return 0.0
+
+
+class SoftTokens(_Soft, GdmmTokens):
+    """soft-bcfw of tokens."""
+
+
+class SoftSets(_Soft, GdmmSets):
+    """soft-bcfw of label sets."""

@@ -9,15 +9,24 @@ from typing import Any
 
 import numpy as np
 
+from fginfer.core.learn import Kind
 from fginfer.errors import SettingsError
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.solvers.batch import CuttingPlane, FrankWolfe
-from fginfer.learn.solvers.block import BlockOptions, BlockSolver
-from fginfer.learn.solvers.gdmm import GdmmOptions, GdmmSets, GdmmTokens
+from fginfer.learn.solvers.bcfw import Bcfw
+from fginfer.learn.solvers.block import BlockOptions
+from fginfer.learn.solvers.dcd import Dcd
+from fginfer.learn.solvers.gdmm import GdmmOptions, GdmmSets, GdmmTokens, SoftSets, SoftTokens
+from fginfer.learn.solvers.online import Mira, Perceptron, Ssg
 
-BLOCK = ("bcfw", "dcd", "perceptron", "mira", "ssg")
-SOLVERS = ("gdmm", *BLOCK, "fw", "cutting-plane", "soft-bcfw")
+BLOCK = {"bcfw": Bcfw, "dcd": Dcd, "perceptron": Perceptron, "mira": Mira, "ssg": Ssg}
+GDMM: dict[str, dict[int, Any]] = {
+    "gdmm": {Kind.LABELS: GdmmTokens, Kind.SETS: GdmmSets},
+    "soft-bcfw": {Kind.LABELS: SoftTokens, Kind.SETS: SoftSets},
+}
+BATCH = {"fw": FrankWolfe, "cutting-plane": CuttingPlane}
+SOLVERS = ("gdmm", *BLOCK, *BATCH, "soft-bcfw")
 
 
 def choose_solver(name: str, model: str, pairwise: bool) -> str:
@@ -46,17 +55,17 @@ def make_solver(
     if name not in SOLVERS:
         raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, not {name!r}")
     if name in BLOCK:
-        return BlockSolver(name, learner, oracle, C, seed, build(BlockOptions, options, name))
-    if name in ("gdmm", "soft-bcfw"):
-        if learner.data.kind == 1:
-            others = ", ".join(other for other in SOLVERS if other not in ("gdmm", "soft-bcfw"))
+        return BLOCK[name](name, learner, oracle, C, seed, build(BlockOptions, options, name))
+    if name in GDMM:
+        kind = GDMM[name].get(learner.data.kind)
+        if kind is None:
+            others = ", ".join((*BLOCK, *BATCH))
             raise SettingsError(f"{name} takes tokens with labels and label sets; choices are trained with {others}")
-        kind = GdmmSets if learner.data.kind == 2 else GdmmTokens
         return kind(name, learner, oracle, C, seed, build(GdmmOptions, options, name))
     rest = {k: v for k, v in options.items() if k != "batch_size"}
     if rest:
         raise SettingsError(f"{name} has no option {', '.join(sorted(rest))}")
-    return (FrankWolfe if name == "fw" else CuttingPlane)(learner, oracle, C)
+    return BATCH[name](learner, oracle, C)
 
 
 def build(kind: Any, options: dict[str, Any], solver: str) -> Any:

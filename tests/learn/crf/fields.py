@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fginfer.core.crf import CrfLoss
+from fginfer.core.learn import Edges
 from fginfer.learn import Example
 from fginfer.learn.data.encode import encode
-from fginfer.learn.learner import _specify
+from fginfer.learn.learner import fields_of
 
 
 def random_data(seed, model="chain", labels=3, n=5, candidates=False, types=0, features=0, cycles=False):
@@ -40,7 +41,7 @@ def random_data(seed, model="chain", labels=3, n=5, candidates=False, types=0, f
 
 
 def make_loss(data, **settings):
-    return CrfLoss(*_specify(data), **settings)
+    return CrfLoss(fields_of(data), **settings)
 
 
 def parts(data, w, i):
@@ -49,9 +50,9 @@ def parts(data, w, i):
     unary, tables = w[: width * k].reshape(width, k), w[width * k :].reshape(-1, k, k)
     b, e = data.token_begin[i], data.token_begin[i + 1]
     pairs, first = [], 0
-    if data.edges == 1:
+    if data.edges == Edges.CHAIN:
         pairs, first = [(t, t + 1) for t in range(e - b - 1)], b - i
-    elif data.edges == 2:
+    elif data.edges == Edges.LIST:
         first = data.edge_begin[i]
         pairs = [(data.edge_u[j], data.edge_v[j]) for j in range(first, data.edge_begin[i + 1])]
     edges = []

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
+from fginfer.core.learn import Edges
 from fginfer.core.optimise import METHODS, Optimiser
 from fginfer.errors import DataError, ModelError, SettingsError, SolverError
 from fginfer.learn.data.encode import encode
@@ -94,7 +95,7 @@ def test_a_taxonomy_sums_over_paths():
 
 def test_curvatures_are_second_derivatives_of_tokens_alone():
     data = random_data(1, n=8)
-    data.edges = 0
+    data.edges = Edges.NONE
     loss = make_loss(data)
     w = np.random.default_rng(1).standard_normal(loss.dimension)
     q = Optimiser(loss.dimension, 0.0, curvature=True, start=w)
