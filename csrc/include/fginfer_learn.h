@@ -9,7 +9,7 @@
  * An *answer* y is a short list of integers: labels of the tokens (FGI_LEARN_LABELS), chosen alternatives
  * (FGI_LEARN_CHOICES) or the set of labels that are on, ascending (FGI_LEARN_SETS).
  *
- * Weights are one dense vector:
+ * Weights are one vector, dense or (fgi_learn_vector) with its unary part by rows of features:
  *   LABELS   w[f * K + y]  for feature f and label y, then, per pairwise feature g, a K x K table at
  *                          d*K + g*K*K + a*K + b
  *   CHOICES  w[f]
@@ -59,7 +59,18 @@ typedef struct fgi_learn_data {
     const double *token_weight; /* loss weight of a token; NULL: 1 */
     const double *cost; /* LABELS: K x K, cost[truth][answer], zero diagonal; SETS: K x 2, of missing a label and of
                            one too many; NULL: 0/1 */
+    int32_t sparse;     /* LABELS: the learner keeps its unary weights by rows, made when first touched, instead of
+                           dense: for passes and decoding of what is here, not for gdmm */
 } fgi_learn_data;
+
+/* Weights to decode with. Of a dense vector the rest is not looked at. */
+typedef struct fgi_learn_vector {
+    const double *dense;        /* all weights; NULL: as follows */
+    const int64_t *begin, *end; /* n_features: row f is begin[f] .. end[f] of label and value */
+    const int32_t *label;       /* ascending in a row; a row with all labels is read as a dense one */
+    const double *value;
+    const double *pairs; /* the weights after the unary ones */
+} fgi_learn_vector;
 
 typedef struct fgi_learner fgi_learner;
 
@@ -71,9 +82,16 @@ int64_t fgi_learn_dimension(const fgi_learner *L);
  * here). */
 int fgi_learn_decodes(const fgi_learner *L);
 /* The learner's own vectors of `dimension` doubles: the iterate, and the sum from which averages are made. Who writes
- * to them calls fgi_learn_set_state or fgi_learn_refresh before the next pass. */
+ * to them calls fgi_learn_set_state or fgi_learn_refresh before the next pass. Of a sparse learner: the weights after
+ * the unary ones, of which there are dimension - n_features * K. */
 double *fgi_learn_weights(fgi_learner *L);
 double *fgi_learn_averages(fgi_learner *L);
+/* Sparse learners: how many unary weights there are, and copies of them (begin: n_features + 1). */
+int64_t fgi_learn_rows_size(const fgi_learner *L);
+void fgi_learn_rows_export(const fgi_learner *L, int64_t *begin, int32_t *label, double *weight, double *average);
+/* The reverse, on a fresh learner; labels ascend in every row. */
+fgi_rc fgi_learn_rows_import(fgi_learner *L, const int64_t *begin, const int32_t *label, const double *weight,
+    const double *average, fgi_error *err);
 
 typedef struct fgi_learn_state {
     int64_t steps; /* block updates done: the k of weighted averages */
@@ -96,23 +114,23 @@ void fgi_learn_refresh(fgi_learner *L, double C);
 /* Answers: for each of m examples, in parallel, argmax of <w, phi> + loss_factor * loss. Written one after the other
  * into `answers` (room for answer_size integers), ends in answer_end[m], score of the answer including the loss in
  * value[m] (NULL: not wanted). */
-fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
+fgi_rc fgi_learn_decode(fgi_learner *L, const fgi_learn_vector *w, double loss_factor, const int32_t *examples,
+    int64_t m, int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
 int64_t fgi_learn_answer_size(const fgi_learner *L, const int32_t *examples, int64_t m);
 /* <w, phi_i(answer)>, loss_i(answer). */
-fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length,
-    double *score, double *loss, fgi_error *err);
+fgi_rc fgi_learn_score(fgi_learner *L, const fgi_learn_vector *w, int32_t example, const int32_t *answer,
+    int32_t length, double *score, double *loss, fgi_error *err);
 /* loss_i - <w, psi_i> of m answers as written by fgi_learn_decode: at the argmax, the structured hinge losses H_i(w).
  */
-fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples, int64_t m, const int32_t *answers,
-    const int64_t *answer_end, double *hinge, fgi_error *err);
+fgi_rc fgi_learn_hinges(fgi_learner *L, const fgi_learn_vector *w, const int32_t *examples, int64_t m,
+    const int32_t *answers, const int64_t *answer_end, double *hinge, fgi_error *err);
 /* plane += weight * psi_i(answer) for m examples with answers as written by fgi_learn_decode; *loss += weight * losses.
  */
 fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, const int32_t *answers,
     const int64_t *answer_end, double weight, double *plane, double *loss, fgi_error *err);
 /* Token scores of one example under w, (tokens) x K, or one per alternative; for decoding outside the core. */
 fgi_rc fgi_learn_token_scores(
-    fgi_learner *L, const double *w, int32_t example, double loss_factor, double *scores, fgi_error *err);
+    fgi_learner *L, const fgi_learn_vector *w, int32_t example, double loss_factor, double *scores, fgi_error *err);
 
 typedef enum fgi_learn_method {
     FGI_LEARN_BCFW = 0,

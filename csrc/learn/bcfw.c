@@ -32,7 +32,7 @@ static fgi_rc shed_smallest(fgi_learner *L, const fgi_learn_settings *s, int32_t
         if (set->answers[k]->alpha < set->answers[least]->alpha) least = k;
     fgi_answer *a = set->answers[least];
     fgi_learn_term term = {a->labels, a->length, -s->C * a->alpha};
-    fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
+    fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
     if (rc != FGI_OK) return rc;
     double dot, norm;
     fgi_learn_products(L, &dot, &norm);
@@ -51,7 +51,7 @@ static fgi_rc toward(
     for (int32_t k = 0; k < set->count; k++)
         terms[n++] = (fgi_learn_term){set->answers[k]->labels, set->answers[k]->length, -s->C * set->answers[k]->alpha};
     if (labels) terms[n++] = (fgi_learn_term){labels, length, s->C};
-    fgi_rc rc = fgi_learn_psi(L, i, terms, n);
+    fgi_rc rc = fgi_learn_psi_own(L, i, terms, n);
     if (terms != few) free(terms);
     if (rc != FGI_OK) return rc;
     double dot, norm, loss = labels ? s->C * fgi_learn_loss(L, i, labels, length) : 0.0;
@@ -78,7 +78,7 @@ static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     for (int32_t k = 0; k < set->count; k++) {
         fgi_answer *a = set->answers[k];
         fgi_learn_term term = {a->labels, a->length, 1.0};
-        fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
+        fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
         if (rc != FGI_OK) return rc;
         double dot, norm;
         fgi_learn_products(L, &dot, &norm);
@@ -93,7 +93,7 @@ static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     int32_t n = 0;
     if (best) terms[n++] = (fgi_learn_term){best->labels, best->length, s->C};
     if (worst) terms[n++] = (fgi_learn_term){worst->labels, worst->length, -s->C};
-    fgi_rc rc = fgi_learn_psi(L, i, terms, n);
+    fgi_rc rc = fgi_learn_psi_own(L, i, terms, n);
     if (rc != FGI_OK) return rc;
     double dot, norm;
     fgi_learn_products(L, &dot, &norm);

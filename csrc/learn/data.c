@@ -101,6 +101,8 @@ fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err) {
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown kind of problem");
     if (d->n_examples < 1 || d->n_examples > INT32_MAX)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "there must be at least one example");
+    if (d->sparse && d->kind != FGI_LEARN_LABELS)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "only weights of tokens with labels are kept by rows");
     if (d->n_features < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "negative number of features");
     if (d->kind != FGI_LEARN_CHOICES && d->n_labels < 1)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be at least one label");
@@ -205,17 +207,19 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
     rc = measure(L) ? FGI_OK : FGI_NO_MEMORY;
     if (rc == FGI_OK) {
         int64_t n = data->n_examples, k = data->n_labels ? data->n_labels : 1;
-        L->w = fgi_calloc(L->dimension, sizeof(double));
-        L->sum = fgi_calloc(L->dimension, sizeof(double));
-        L->dense = fgi_calloc(L->dimension, sizeof(double));
+        const int64_t size = data->sparse ? L->dimension - L->unary : L->dimension;
+        L->w = fgi_calloc(size, sizeof(double));
+        L->sum = fgi_calloc(size, sizeof(double));
+        L->dense = fgi_calloc(data->sparse ? 1 : size, sizeof(double)); /* sparse: a hash table instead */
+        if (data->sparse) L->rows = fgi_rows_create(data->n_features, data->n_labels);
         L->sets = fgi_calloc(n, sizeof *L->sets);
         L->gaps = fgi_calloc(n, sizeof(double));
         L->dual_loss = fgi_calloc(n, sizeof(double));
         L->label_sum = fgi_calloc(k, sizeof(double));
         L->label_list = fgi_alloc(2 * k + 4, sizeof(int32_t));
         L->scratch = fgi_calloc(threads, sizeof *L->scratch);
-        if (!L->w || !L->sum || !L->dense || !L->sets || !L->gaps || !L->dual_loss || !L->label_sum || !L->label_list ||
-            !L->scratch)
+        if (!L->w || !L->sum || !L->dense || (data->sparse && !L->rows) || !L->sets || !L->gaps || !L->dual_loss ||
+            !L->label_sum || !L->label_list || !L->scratch)
             rc = FGI_NO_MEMORY;
         for (int64_t i = 0; rc == FGI_OK && i < n; i++) L->gaps[i] = INFINITY;
     }
@@ -245,6 +249,7 @@ void fgi_learn_free(fgi_learner *L) {
     free(L->w), free(L->proximal.center), free(L->row_bound), free(L->sum), free(L->dense), free(L->sets),
         free(L->gaps), free(L->dual_loss);
     free(L->label_sum), free(L->label_list), free(L->scratch), free(L->forest);
+    fgi_rows_free(L->rows), free(L->slot), free(L->slot_of), free(L->place);
     free(L->index), free(L->compact), free(L->batch_labels), free(L->batch_end), free(L->batch_value);
     free(L);
 }
@@ -273,7 +278,10 @@ int64_t fgi_learn_count(fgi_learner *L, int64_t calls) { return L->state.oracle_
 void fgi_learn_refresh(fgi_learner *L, double C) {
     fgi_sum norm = {0}, loss = {0}, square = {0}, gap = {0};
     L->tracked = 0; /* bounds only grow while they are tracked: take them anew */
-    for (int64_t k = 0; k < L->dimension; k++)
+    for (int64_t f = 0; L->rows && f < L->rows->n; f++)
+        for (int64_t k = L->rows->begin[f]; k < L->rows->end[f]; k++)
+            if (L->rows->w[k] != 0) fgi_sum_add(&norm, L->rows->w[k] * L->rows->w[k]);
+    for (int64_t k = 0, n = L->rows ? L->dimension - L->unary : L->dimension; k < n; k++)
         if (L->w[k] != 0) fgi_sum_add(&norm, L->w[k] * L->w[k]);
     for (int64_t i = 0; i < L->data.n_examples; i++) {
         double part = 0, total = 0;

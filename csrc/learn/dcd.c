@@ -14,7 +14,7 @@ static double total_alpha(const fgi_working_set *set) {
 /* Algorithm 1 for one answer; *violation is the gradient before the step. */
 static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i, fgi_answer *a) {
     fgi_learn_term term = {a->labels, a->length, 1.0};
-    fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
+    fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
     if (rc != FGI_OK) return rc;
     double dot, norm, sum = total_alpha(&L->sets[i]);
     fgi_learn_products(L, &dot, &norm);
@@ -40,7 +40,7 @@ fgi_rc fgi_learn_update_dcd(
         fgi_answer *a = fgi_learn_find_answer(L, i, labels, length);
         double loss = a ? a->loss : fgi_learn_loss(L, i, labels, length), dot, norm;
         fgi_learn_term term = {labels, length, 1.0};
-        if ((rc = fgi_learn_psi(L, i, &term, 1)) != FGI_OK) return rc;
+        if ((rc = fgi_learn_psi_own(L, i, &term, 1)) != FGI_OK) return rc;
         fgi_learn_products(L, &dot, &norm);
         double violation = loss - dot - total_alpha(set) / (2 * s->C);
         L->gaps[i] = violation > 0 ? violation : 0;

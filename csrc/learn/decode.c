@@ -35,22 +35,40 @@ void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
 
 /* ---- scores --------------------------------------------------------------------------------------------------- */
 
+/* out[k] += x * (weights of a feature), which are those of the labels in a list, ascending. */
+static void add_sparse(
+    const fgi_learn_vector *w, int64_t feature, double x, const int32_t *list, int32_t n, double *out) {
+    const int64_t b = w->begin[feature], e = w->end[feature];
+    if (!list)
+        for (int64_t k = b; k < e; k++) out[w->label[k]] += x * w->value[k];
+    else
+        for (int64_t k = b, c = 0; k < e && c < n; k++) {
+            while (c < n && list[c] < w->label[k]) c++;
+            if (c < n && list[c] == w->label[k]) out[c] += x * w->value[k];
+        }
+}
+
 /* out[k] = <w, features of the row> for all labels, or for the listed ones. */
 static void row_scores(
-    const fgi_learner *L, const double *w, int64_t row, const int32_t *list, int32_t n, double *out) {
+    const fgi_learner *L, const fgi_learn_vector *w, int64_t row, const int32_t *list, int32_t n, double *out) {
     const fgi_learn_data *d = &L->data;
     int64_t k = d->n_labels;
     for (int32_t c = 0; c < n; c++) out[c] = 0;
     for (int64_t j = d->row_begin[row]; j < d->row_begin[row + 1]; j++) {
-        const double *column = w + d->feature[j] * k;
-        double x = d->value ? d->value[j] : 1.0;
-        if (!list) L->kernels.axpy(n, x, column, out);
+        const int64_t f = d->feature[j];
+        const double x = d->value ? d->value[j] : 1.0;
+        const double *column = w->dense    ? w->dense + f * k
+            : w->end[f] - w->begin[f] == k ? w->value + w->begin[f]
+                                           : NULL;
+        if (!column) add_sparse(w, f, x, list, n, out);
+        else if (!list) L->kernels.axpy(n, x, column, out);
         else
             for (int32_t c = 0; c < n; c++) out[c] += x * column[list[c]];
     }
 }
 
-static void label_scores(const fgi_learner *L, const double *w, double loss_factor, int64_t token, double *out) {
+static void label_scores(
+    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int64_t token, double *out) {
     const fgi_learn_data *d = &L->data;
     const int32_t *list;
     int32_t n = fgi_learn_allowed(L, token, &list), z = d->truth[token];
@@ -63,7 +81,7 @@ static void label_scores(const fgi_learner *L, const double *w, double loss_fact
     }
 }
 
-static void set_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, double *out) {
+static void set_scores(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, double *out) {
     const fgi_learn_data *d = &L->data;
     row_scores(L, w, i, NULL, d->n_labels, out);
     for (int32_t l = 0; l < d->n_labels; l++)
@@ -74,14 +92,15 @@ static void set_scores(const fgi_learner *L, const double *w, double loss_factor
     }
 }
 
-static void choice_scores(const fgi_learner *L, const double *w, double loss_factor, int64_t token, double *out) {
+static void choice_scores(
+    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int64_t token, double *out) {
     const fgi_learn_data *d = &L->data;
     int64_t b = d->choice_begin[token], n = d->choice_begin[token + 1] - b;
     double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
     for (int64_t c = 0; c < n; c++) {
         double sum = 0;
         for (int64_t j = d->row_begin[b + c]; j < d->row_begin[b + c + 1]; j++)
-            sum += d->value ? d->value[j] * w[d->feature[j]] : w[d->feature[j]];
+            sum += d->value ? d->value[j] * w->dense[d->feature[j]] : w->dense[d->feature[j]];
         out[c] = sum + (c == d->truth[token] ? 0.0 : weight);
     }
 }
@@ -89,7 +108,8 @@ static void choice_scores(const fgi_learner *L, const double *w, double loss_fac
 /* Scores of all tokens of example i: rows of K for labels (candidates packed to the left), packed rows for choices. For
  * sets the score of a label is the difference between on and off, loss included; the constant loss of the true set is
  * left out. */
-void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s) {
+void fgi_learn_fill_scores(
+    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
     double *out = s->scores;
@@ -110,16 +130,16 @@ void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_fa
     }
 }
 
-int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s,
-    int32_t *answer, double *value) {
+int32_t fgi_learn_decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
+    fgi_learn_scratch *s, int32_t *answer, double *value) {
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
     double total = 0;
     fgi_learn_fill_scores(L, w, loss_factor, i, s);
-    if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w, i, s, answer);
+    if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w->pairs, i, s, answer);
     else if (d->kind == FGI_LEARN_SETS) {
         int32_t n;
-        total = fgi_learn_decode_set(L, w, s, answer, &n);
+        total = fgi_learn_decode_set(L, w->pairs, s, answer, &n);
         if (value) *value = total + loss_factor * fgi_learn_missed_all(d, i);
         return n;
     } else if (d->projective) total = fgi_learn_parse(L, i, s, answer);
@@ -151,7 +171,7 @@ int64_t fgi_learn_answer_size(const fgi_learner *L, const int32_t *examples, int
 
 typedef struct batch {
     const fgi_learner *L;
-    const double *w;
+    const fgi_learn_vector *w;
     double loss_factor;
     const int32_t *examples;
     int32_t *answers;
@@ -169,8 +189,8 @@ static void decode_range(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
-fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+fgi_rc fgi_learn_decode_batch(fgi_learner *L, const fgi_learn_vector *w, double loss_factor, const int32_t *examples,
+    int64_t m, int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
     if (!L->decodes && L->data.kind != FGI_LEARN_SETS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "this graph has cycles: it is decoded outside the learning core");
     for (int64_t k = 0; k < m; k++)
@@ -195,24 +215,23 @@ fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_facto
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_decode(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
-    fgi_learn_bound_rows(L, w);
+fgi_rc fgi_learn_decode(fgi_learner *L, const fgi_learn_vector *w, double loss_factor, const int32_t *examples,
+    int64_t m, int32_t *answers, int64_t *answer_end, double *value, fgi_error *err) {
+    fgi_learn_bound_rows(L, w->pairs);
     fgi_rc rc = fgi_learn_decode_batch(L, w, loss_factor, examples, m, answers, answer_end, value, err);
     L->bounded = 0;
     return rc;
 }
 
-fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const int32_t *answer, int32_t length,
-    double *score, double *loss, fgi_error *err) {
+fgi_rc fgi_learn_score(fgi_learner *L, const fgi_learn_vector *w, int32_t example, const int32_t *answer,
+    int32_t length, double *score, double *loss, fgi_error *err) {
     const fgi_learn_data *d = &L->data;
     fgi_rc rc = fgi_learn_check_answer(L, example, answer, length, err);
     if (rc != FGI_OK) return rc;
     *loss = fgi_learn_loss(L, example, answer, length);
     fgi_learn_term term = {answer, length, 1.0};
     if ((rc = fgi_learn_psi(L, example, &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
-    double against = 0; /* <w, phi(truth) - phi(answer)> */
-    for (int64_t k = 0; k < L->n_index; k++) against += w[L->index[k]] * L->compact[k];
+    const double against = fgi_learn_dot(L, w); /* <w, phi(truth) - phi(answer)> */
     fgi_learn_scratch *s = &L->scratch[0];
     fgi_learn_fill_scores(L, w, 0.0, example, s);
     double truth = 0;
@@ -223,7 +242,7 @@ fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const i
         for (int64_t a = 0; a < n; a++) {
             truth += row[on[a]];
             for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < n; b++)
-                truth += w[L->unary + (int64_t)on[a] * d->n_labels + on[b]];
+                truth += w->pairs[(int64_t)on[a] * d->n_labels + on[b]];
         }
     } else {
         int64_t first = d->token_begin[example];
@@ -248,15 +267,15 @@ fgi_rc fgi_learn_score(fgi_learner *L, const double *w, int32_t example, const i
             int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e],
                     v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
             truth += fgi_learn_edge_table(
-                L, w, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
+                L, w->pairs, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
         }
     }
     *score = truth - against;
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples, int64_t m, const int32_t *answers,
-    const int64_t *answer_end, double *hinge, fgi_error *err) {
+fgi_rc fgi_learn_hinges(fgi_learner *L, const fgi_learn_vector *w, const int32_t *examples, int64_t m,
+    const int32_t *answers, const int64_t *answer_end, double *hinge, fgi_error *err) {
     for (int64_t k = 0, at = 0; k < m; at = answer_end[k++]) {
         fgi_learn_term term = {answers + at, (int32_t)(answer_end[k] - at), 1.0};
         fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
@@ -264,9 +283,7 @@ fgi_rc fgi_learn_hinges(fgi_learner *L, const double *w, const int32_t *examples
         hinge[k] = 0;
         if (fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
         if ((rc = fgi_learn_psi(L, examples[k], &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
-        double dot = 0;
-        for (int64_t j = 0; j < L->n_index; j++) dot += w[L->index[j]] * L->compact[j];
-        hinge[k] = fgi_learn_loss(L, examples[k], term.labels, term.length) - dot;
+        hinge[k] = fgi_learn_loss(L, examples[k], term.labels, term.length) - fgi_learn_dot(L, w);
     }
     return FGI_OK;
 }
@@ -289,7 +306,7 @@ fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, con
 }
 
 fgi_rc fgi_learn_token_scores(
-    fgi_learner *L, const double *w, int32_t example, double loss_factor, double *scores, fgi_error *err) {
+    fgi_learner *L, const fgi_learn_vector *w, int32_t example, double loss_factor, double *scores, fgi_error *err) {
     if (example < 0 || example >= L->data.n_examples)
         return fgi_fail(err, FGI_BAD_ARGUMENT, example, "there is no example %d", (int)example);
     fgi_learn_fill_scores(L, w, loss_factor, example, &L->scratch[0]);

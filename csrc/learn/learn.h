@@ -4,6 +4,7 @@
 #include "fginfer_learn.h"
 #include "base/pool.h"
 #include "base/util.h"
+#include "learn/rows.h"
 #include "learn/viterbi.h"
 
 /* An answer kept for one example: a corner of its dual simplex. */
@@ -46,7 +47,8 @@ struct fgi_learner {
     int64_t dimension, unary;     /* weights in all; weights before the pairwise tables */
     int64_t max_tokens, max_rows; /* of one example */
     int decodes;
-    double *w, *sum;
+    double *w, *sum;   /* sparse: without the unary part, which is in rows */
+    fgi_rows *rows;    /* NULL: w and sum are whole */
     double *row_bound; /* K: no entry of a row of the transition table is larger; NULL: tables too small to bother */
     int bounded;       /* row_bound holds for the weights that are being decoded */
     int tracked;       /* row_bound holds for w, and is kept so by fgi_learn_apply */
@@ -62,6 +64,11 @@ struct fgi_learner {
     int64_t *index;
     double *compact;
     int64_t n_index, capacity;
+    /* ... of a sparse learner: instead of dense values a hash table of places in the vector, counted from 1; where in
+     * the table each of them is; and (fgi_learn_psi_own) where its weight is in rows */
+    int32_t *slot, *slot_of;
+    int64_t slots;
+    int64_t *place;
     double *label_sum; /* K: coefficients of one token */
     int32_t *label_list;
     int threads;
@@ -137,6 +144,8 @@ typedef struct fgi_learn_term {
     double weight;
 } fgi_learn_term;
 fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms);
+/* The same for the products and steps that follow, in the learner's own weights. */
+fgi_rc fgi_learn_psi_own(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms);
 double fgi_learn_loss(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
 int fgi_learn_is_truth(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length);
 fgi_rc fgi_learn_check_answer(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length, fgi_error *err);
@@ -152,18 +161,30 @@ static inline int fgi_learn_prunes(const fgi_learn_data *d) {
     return d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && !d->edge_row && !d->choice_begin &&
         d->n_labels >= 96;
 }
-/* Bounds of the rows of w's transition table, for the decodes that follow. */
-void fgi_learn_bound_rows(fgi_learner *L, const double *w);
-const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s);
-fgi_rc fgi_learn_decode_batch(fgi_learner *L, const double *w, double loss_factor, const int32_t *examples, int64_t m,
-    int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
-double fgi_learn_decode_forest(const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer);
-void fgi_learn_fill_scores(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s);
-int32_t fgi_learn_decode_one(const fgi_learner *L, const double *w, double loss_factor, int32_t i, fgi_learn_scratch *s,
-    int32_t *answer, double *value);
+/* A dense vector, and the learner's own, which is good until the next update. */
+static inline fgi_learn_vector fgi_learn_whole(const fgi_learner *L, const double *w) {
+    return (fgi_learn_vector){w, NULL, NULL, NULL, NULL, w + L->unary};
+}
+static inline fgi_learn_vector fgi_learn_own(const fgi_learner *L) {
+    if (!L->rows) return fgi_learn_whole(L, L->w);
+    return (fgi_learn_vector){NULL, L->rows->begin, L->rows->end, L->rows->label, L->rows->w, L->w};
+}
+/* <w, the sparse vector just made>. */
+double fgi_learn_dot(const fgi_learner *L, const fgi_learn_vector *w);
+/* Bounds of the rows of a transition table, for the decodes that follow. */
+void fgi_learn_bound_rows(fgi_learner *L, const double *pairs);
+const double *fgi_learn_edge_table(const fgi_learner *L, const double *pairs, int64_t edge, fgi_learn_scratch *s);
+fgi_rc fgi_learn_decode_batch(fgi_learner *L, const fgi_learn_vector *w, double loss_factor, const int32_t *examples,
+    int64_t m, int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
+double fgi_learn_decode_forest(
+    const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *s, int32_t *answer);
+void fgi_learn_fill_scores(
+    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *s);
+int32_t fgi_learn_decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
+    fgi_learn_scratch *s, int32_t *answer, double *value);
 double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
 double fgi_learn_decode_set(
-    const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
+    const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
 fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s);
 void fgi_learn_scratch_clear(fgi_learn_scratch *s);
 int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i);

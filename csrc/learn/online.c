@@ -11,7 +11,7 @@ fgi_rc fgi_learn_update_online(
     L->state.steps++;
     if (fgi_learn_is_truth(L, i, labels, length)) return FGI_OK;
     fgi_learn_term term = {labels, length, 1.0};
-    fgi_rc rc = fgi_learn_psi(L, i, &term, 1);
+    fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
     if (rc != FGI_OK) return rc;
     double dot, norm, step = 1.0;
     fgi_learn_products(L, &dot, &norm);

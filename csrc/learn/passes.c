@@ -44,7 +44,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
     fgi_rc rc = check_settings(s, err);
     if (rc == FGI_OK && L->row_bound &&
         !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
-        if (!L->tracked) fgi_learn_bound_rows(L, L->w);
+        if (!L->tracked) fgi_learn_bound_rows(L, fgi_learn_own(L).pairs);
         L->bounded = L->tracked = 1;
     }
     while (rc == FGI_OK && *next < m) {
@@ -56,8 +56,9 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
         if (rc == FGI_OK && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n))
             rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
         if (rc != FGI_OK) break;
+        const fgi_learn_vector w = fgi_learn_own(L);
         rc = fgi_learn_decode_batch(
-            L, L->w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
+            L, &w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
         for (int64_t k = 0, at = 0; rc == FGI_OK && k < n; at = L->batch_end[k++])
             if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK)
                 fgi_fail(err, rc, -1, "out of memory");

@@ -3,6 +3,34 @@
 #include <string.h>
 #include "learn/learn.h"
 
+/* Where the index is in the table, or the free slot where it belongs. */
+static inline int64_t slot_for(const fgi_learner *L, int64_t index) {
+    int64_t at = (int64_t)(((uint64_t)index * 0x9E3779B97F4A7C15u) >> 20) & (L->slots - 1);
+    while (L->slot[at] && L->index[L->slot[at] - 1] != index) at = (at + 1) & (L->slots - 1);
+    return at;
+}
+
+/* A hash table of twice `capacity` slots at least, with what is in the vector. */
+static int grow_table(fgi_learner *L, int64_t capacity) {
+    int64_t slots = 1024;
+    while (slots < 2 * capacity) slots *= 2;
+    int32_t *slot = fgi_calloc(slots, sizeof *slot), *of = realloc(L->slot_of, (size_t)capacity * sizeof *of);
+    if (of) L->slot_of = of;
+    int64_t *place = realloc(L->place, (size_t)capacity * sizeof *place);
+    if (place) L->place = place;
+    if (!slot || !of || !place || capacity > INT32_MAX) {
+        free(slot);
+        return 0;
+    }
+    free(L->slot);
+    L->slot = slot, L->slots = slots;
+    for (int64_t k = 0; k < L->n_index; k++) {
+        L->slot_of[k] = (int32_t)slot_for(L, L->index[k]);
+        L->slot[L->slot_of[k]] = (int32_t)k + 1;
+    }
+    return 1;
+}
+
 /* Room for `more` further indices. */
 static int reserve(fgi_learner *L, int64_t more) {
     if (L->n_index + more <= L->capacity) return 1;
@@ -11,7 +39,7 @@ static int reserve(fgi_learner *L, int64_t more) {
     if (index) L->index = index;
     double *compact = realloc(L->compact, (size_t)capacity * sizeof *compact);
     if (compact) L->compact = compact;
-    if (!index || !compact) return 0;
+    if (!index || !compact || (L->rows && !grow_table(L, capacity))) return 0;
     L->capacity = capacity;
     return 1;
 }
@@ -19,6 +47,17 @@ static int reserve(fgi_learner *L, int64_t more) {
 /* An index is listed when its value leaves zero; one that returns to zero and leaves again is listed twice, which
  * compress() survives because it clears each value as it reads it. */
 static inline void add(fgi_learner *L, int64_t index, double x) {
+    if (L->rows) {
+        const int64_t at = slot_for(L, index);
+        if (!L->slot[at]) {
+            L->index[L->n_index] = index;
+            L->compact[L->n_index] = 0.0;
+            L->slot_of[L->n_index] = (int32_t)at;
+            L->slot[at] = (int32_t)++L->n_index;
+        }
+        L->compact[L->slot[at] - 1] += x;
+        return;
+    }
     if (L->dense[index] == 0.0) L->index[L->n_index++] = index;
     L->dense[index] += x;
 }
@@ -27,9 +66,10 @@ static void compress(fgi_learner *L) {
     int64_t n = 0;
     for (int64_t k = 0; k < L->n_index; k++) {
         int64_t j = L->index[k];
-        double x = L->dense[j];
+        double x = L->rows ? L->compact[k] : L->dense[j];
+        if (L->rows) L->slot[L->slot_of[k]] = 0;
         if (x == 0.0) continue;
-        L->dense[j] = 0.0;
+        if (!L->rows) L->dense[j] = 0.0;
         L->index[n] = j;
         L->compact[n++] = x;
     }
@@ -171,26 +211,74 @@ fgi_rc fgi_learn_psi(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int
     return ok ? FGI_OK : FGI_NO_MEMORY;
 }
 
+fgi_rc fgi_learn_psi_own(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int32_t n_terms) {
+    fgi_rc rc = fgi_learn_psi(L, i, terms, n_terms);
+    if (rc || !L->rows) return rc;
+    const int32_t labels = L->data.n_labels;
+    for (int64_t k = 0; k < L->n_index; k++) /* first all of them: making one moves others */
+        if (L->index[k] < L->unary &&
+            fgi_rows_place(L->rows, L->index[k] / labels, (int32_t)(L->index[k] % labels)) < 0)
+            return FGI_NO_MEMORY;
+    for (int64_t k = 0; k < L->n_index; k++)
+        L->place[k] =
+            L->index[k] < L->unary ? fgi_rows_find(L->rows, L->index[k] / labels, (int32_t)(L->index[k] % labels)) : -1;
+    return FGI_OK;
+}
+
+/* The learner's own weight, or its sum, of entry k of the vector just made. */
+static inline double *own_entry(const fgi_learner *L, double *whole, double *unary, int64_t k) {
+    if (!L->rows) return whole + L->index[k];
+    return L->place[k] < 0 ? whole + (L->index[k] - L->unary) : unary + L->place[k];
+}
+static inline double *own_weight(const fgi_learner *L, int64_t k) {
+    return own_entry(L, L->w, L->rows ? L->rows->w : NULL, k);
+}
+
 void fgi_learn_products(const fgi_learner *L, double *dot, double *norm) {
     double d = 0, n = 0;
     for (int64_t k = 0; k < L->n_index; k++) {
         double x = L->compact[k];
-        d += x * L->w[L->index[k]];
+        d += x * *own_weight(L, k);
         n += x * x;
     }
     *dot = d;
     *norm = n;
 }
 
+double fgi_learn_dot(const fgi_learner *L, const fgi_learn_vector *w) {
+    const int64_t labels = L->data.n_labels;
+    double dot = 0;
+    for (int64_t k = 0; k < L->n_index; k++) {
+        const int64_t at = L->index[k];
+        double x = 0;
+        if (w->dense) x = w->dense[at];
+        else if (at >= L->unary) x = w->pairs[at - L->unary];
+        else {
+            const int32_t label = (int32_t)(at % labels);
+            int64_t low = w->begin[at / labels], high = w->end[at / labels];
+            const int64_t end = high;
+            while (low < high) {
+                const int64_t middle = low + (high - low) / 2;
+                if (w->label[middle] < label) low = middle + 1;
+                else high = middle;
+            }
+            if (low < end && w->label[low] == label) x = w->value[low];
+        }
+        dot += x * L->compact[k];
+    }
+    return dot;
+}
+
 void fgi_learn_apply(fgi_learner *L, double step, double factor) {
-    for (int64_t k = 0; k < L->n_index; k++) L->w[L->index[k]] += step * L->compact[k];
+    for (int64_t k = 0; k < L->n_index; k++) *own_weight(L, k) += step * L->compact[k];
     for (int64_t k = 0; L->tracked && k < L->n_index; k++) {
         int64_t at = L->index[k] - L->unary;
-        if (at >= 0 && L->w[L->index[k]] > L->row_bound[at / L->data.n_labels])
-            L->row_bound[at / L->data.n_labels] = L->w[L->index[k]];
+        if (at >= 0 && *own_weight(L, k) > L->row_bound[at / L->data.n_labels])
+            L->row_bound[at / L->data.n_labels] = *own_weight(L, k);
     }
     if (factor == 0.0) return;
-    for (int64_t k = 0; k < L->n_index; k++) L->sum[L->index[k]] += step * factor * L->compact[k];
+    for (int64_t k = 0; k < L->n_index; k++)
+        *own_entry(L, L->sum, L->rows ? L->rows->sum : NULL, k) += step * factor * L->compact[k];
 }
 
 double fgi_learn_loss(const fgi_learner *L, int32_t i, const int32_t *labels, int32_t length) {

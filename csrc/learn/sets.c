@@ -7,23 +7,23 @@
 #include "learn/learn.h"
 
 /* gain[m] changes by sign * v(l, m) for all m: label l was switched. */
-static void switch_label(const fgi_learner *L, const double *w, int32_t l, double sign, double *gain) {
+static void switch_label(const fgi_learner *L, const double *pairs, int32_t l, double sign, double *gain) {
     const int64_t n = L->data.n_labels;
-    const double *v = w + L->unary;
+    const double *v = pairs;
     for (int64_t m = 0; m < l; m++) gain[m] += sign * v[m * n + l];
     for (int64_t m = l + 1; m < n; m++) gain[m] += sign * v[l * n + m];
 }
 
 /* From the set `on`; returns the score of the local maximum, which is left in `on`. */
 static double climb(
-    const fgi_learner *L, const double *w, const double *scores, uint8_t *on, double *gain, int64_t *touched) {
+    const fgi_learner *L, const double *pairs, const double *scores, uint8_t *on, double *gain, int64_t *touched) {
     const int32_t n = L->data.n_labels;
     double total = 0;
     memcpy(gain, scores, (size_t)n * sizeof *gain);
     for (int32_t l = 0; l < n; l++)
         if (on[l]) {
             total += gain[l];
-            switch_label(L, w, l, 1.0, gain);
+            switch_label(L, pairs, l, 1.0, gain);
         }
     for (int32_t step = 0; step < 4 * n; step++) {
         int32_t best = -1;
@@ -36,13 +36,13 @@ static double climb(
         if (best < 0) break;
         on[best] = !on[best];
         total += most;
-        switch_label(L, w, best, on[best] ? 1.0 : -1.0, gain);
+        switch_label(L, pairs, best, on[best] ? 1.0 : -1.0, gain);
     }
     return total;
 }
 
 double fgi_learn_decode_set(
-    const fgi_learner *L, const double *w, fgi_learn_scratch *s, int32_t *answer, int32_t *length) {
+    const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length) {
     const int32_t n = L->data.n_labels;
     double value = 0;
     *length = 0;
@@ -53,8 +53,8 @@ double fgi_learn_decode_set(
     }
     uint8_t *on = s->on, *other = s->on + n;
     for (int32_t l = 0; l < n; l++) on[l] = 0, other[l] = s->scores[l] > 0;
-    value = climb(L, w, s->scores, on, s->best, &s->touched);
-    double second = climb(L, w, s->scores, other, s->best, &s->touched);
+    value = climb(L, pairs, s->scores, on, s->best, &s->touched);
+    double second = climb(L, pairs, s->scores, other, s->best, &s->touched);
     if (second > value) value = second, on = other;
     for (int32_t l = 0; l < n; l++)
         if (on[l]) answer[(*length)++] = l;

@@ -15,14 +15,13 @@ static inline fgi_forest_node node_at(const fgi_learner *L, int32_t i, int64_t p
 }
 
 /* The pairwise table of an edge, in full label coordinates; made in s->table when the edge has features. */
-const double *fgi_learn_edge_table(const fgi_learner *L, const double *w, int64_t edge, fgi_learn_scratch *s) {
+const double *fgi_learn_edge_table(const fgi_learner *L, const double *pairs, int64_t edge, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
     int64_t square = (int64_t)d->n_labels * d->n_labels;
-    if (!d->edge_row) return w + L->unary;
+    if (!d->edge_row) return pairs;
     memset(s->table, 0, (size_t)square * sizeof(double));
     for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        L->kernels.axpy(
-            square, d->edge_value ? d->edge_value[j] : 1.0, w + L->unary + d->edge_feature[j] * square, s->table);
+        L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0, pairs + d->edge_feature[j] * square, s->table);
     return s->table;
 }
 
@@ -34,11 +33,11 @@ typedef struct edge_view { /* entry (a, b) of a child's label a and its parent's
 } edge_view;
 
 static edge_view view_edge(
-    const fgi_learner *L, const double *w, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
+    const fgi_learner *L, const double *pairs, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i];
     int64_t edge = d->edges == FGI_EDGES_CHAIN ? first - i + node.edge : d->edge_begin[i] + node.edge;
-    edge_view v = {fgi_learn_edge_table(L, w, edge, s), d->n_labels, 1, NULL, NULL, 0, 0};
+    edge_view v = {fgi_learn_edge_table(L, pairs, edge, s), d->n_labels, 1, NULL, NULL, 0, 0};
     if (node.transposed) v.row = 1, v.column = d->n_labels;
     v.n_from = fgi_learn_allowed(L, first + node.token, &v.from);
     v.n_to = fgi_learn_allowed(L, first + node.parent, &v.to);
@@ -49,11 +48,11 @@ static inline double entry(const edge_view *v, int32_t a, int32_t b) {
     return v->T[(v->from ? v->from[a] : a) * v->row + (v->to ? v->to[b] : b) * v->column];
 }
 
-void fgi_learn_bound_rows(fgi_learner *L, const double *w) {
+void fgi_learn_bound_rows(fgi_learner *L, const double *pairs) {
     const int64_t k = L->data.n_labels;
     if (!L->row_bound) return;
     const fgi_kernels *kernels = fgi_kernels_get();
-    for (int64_t a = 0; a < k; a++) L->row_bound[a] = kernels->max(w + L->unary + a * k, k);
+    for (int64_t a = 0; a < k; a++) L->row_bound[a] = kernels->max(pairs + a * k, k);
     L->bounded = 1;
     L->tracked = 0;
 }
@@ -125,13 +124,13 @@ static int32_t best_child(const fgi_learner *L, const edge_view *v, const double
 
 /* Leaves to roots, then back: the label of a child is recomputed for the one label its parent took. */
 double fgi_learn_decode_forest(
-    const fgi_learner *L, const double *w, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
+    const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *s, int32_t *answer) {
     int64_t tokens = fgi_learn_tokens(L, i), k = L->data.n_labels;
     double value = 0;
     for (int64_t p = 0; p < tokens; p++) {
         fgi_forest_node node = node_at(L, i, p);
         if (node.parent < 0) continue;
-        edge_view v = view_edge(L, w, i, node, s);
+        edge_view v = view_edge(L, pairs, i, node, s);
         send(L, &v, s->scores + node.token * k, s->scores + node.parent * k, s);
     }
     for (int64_t p = tokens - 1; p >= 0; p--) {
@@ -143,7 +142,7 @@ double fgi_learn_decode_forest(
             best = (int32_t)fgi_argmax_of(own, n);
             value += own[best];
         } else {
-            edge_view v = view_edge(L, w, i, node, s);
+            edge_view v = view_edge(L, pairs, i, node, s);
             best = best_child(L, &v, own, answer[node.parent]);
         }
         answer[node.token] = best; /* position in the candidate list; turned into a label below */

@@ -8,6 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fginfer.commands import extreme
 from fginfer.commands.common import option, print_json
 from fginfer.commands.solve import STOPPED
@@ -88,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from fginfer.learn.files.trained import (
         FileModel,  # scikit-learn takes a second to import; other commands need not wait
     )
+    from fginfer.learn.row_weights import values_of
 
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():
@@ -122,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
             "primal": svm.primal_, "dual": svm.dual_, "gap": svm.gap_, "infeasibility": last.infeasibility,
             "oracle_calls": last.oracle_calls, "entries_touched": last.entries_touched, "seconds": last.seconds,
             "labels": len(svm.classes_), "features": svm.n_features_in_, "weights": len(svm.weights_),
-            "nonzeros": int((svm.weights_ != 0).sum()),
+            "nonzeros": int(np.count_nonzero(values_of(svm.weights_))),
         }  # fmt: skip
         print_json({**data, "trace": [p._asdict() for p in svm.trace_]} if args.trace else data)
     else:

@@ -15,6 +15,7 @@ from fginfer.core.door import check, ffi, lib, new_error, pointer
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Reals = NDArray[np.float64]
+Vector = Mapping[str, NDArray[Any]]  # the fields of fgi_learn_vector
 
 
 class Kind(IntEnum):
@@ -104,8 +105,10 @@ class LearnerHandle:
         self.handle = ffi.gc(out[0], lib.fgi_learn_free)
         self.dimension = int(lib.fgi_learn_dimension(self.handle))
         self.decodes = bool(lib.fgi_learn_decodes(self.handle))
-        self.weights = self._vector(lib.fgi_learn_weights(self.handle), self.dimension)
-        self.averages = self._vector(lib.fgi_learn_averages(self.handle), self.dimension)
+        self.n_unary = 0 if self._spec.kind == Kind.CHOICES else int(self._spec.n_features * self._spec.n_labels)
+        size = self.dimension - self.n_unary if self._spec.sparse else self.dimension
+        self.dense_weights = self._vector(lib.fgi_learn_weights(self.handle), size)  # sparse: the unary ones are rows
+        self.dense_averages = self._vector(lib.fgi_learn_averages(self.handle), size)
 
     def _vector(self, start: Any, n: int) -> Reals:
         """A view of memory that the learner owns: never hand it out without copying."""
@@ -140,21 +143,36 @@ class LearnerHandle:
     def refresh(self, C: float) -> None:
         lib.fgi_learn_refresh(self.handle, C)
 
-    def best_answers(self, weights: Reals, loss: float, examples: Ints) -> tuple[Ints, Longs, Reals]:
+    def rows(self) -> tuple[Longs, Ints, Reals, Reals]:
+        """Of a sparse learner: where the row of each feature begins; labels, weights and averages."""
+        n = int(lib.fgi_learn_rows_size(self.handle))
+        out = np.zeros(self._spec.n_features + 1, np.int64), np.zeros(n, np.int32), np.zeros(n), np.zeros(n)
+        lib.fgi_learn_rows_export(self.handle, *(pointer(a) for a in out))
+        return out
+
+    def set_rows(self, begin: Longs, labels: Ints, weights: Reals, averages: Reals) -> None:
+        """The reverse of :meth:`rows`, on a fresh learner."""
+        error = new_error()
+        arrays = (begin, labels, weights, averages)
+        check(lib.fgi_learn_rows_import(self.handle, *(pointer(a) for a in arrays), error), error)
+
+    def best_answers(self, weights: Vector, loss: float, examples: Ints) -> tuple[Ints, Longs, Reals]:
         """(labels of all answers, where each ends, their values)."""
         room, n = lib.fgi_learn_answer_size(self.handle, pointer(examples), len(examples)), len(examples)
         labels, end, value, error = np.zeros(room, np.int32), np.zeros(n, np.int64), np.zeros(n), new_error()
+        given, _keep = filled("fgi_learn_vector", weights)
         rc = lib.fgi_learn_decode(
-            self.handle, pointer(weights), loss, pointer(examples), n, pointer(labels), pointer(end), pointer(value),
+            self.handle, given, loss, pointer(examples), n, pointer(labels), pointer(end), pointer(value),
             error,
         )  # fmt: skip
         check(rc, error)
         return labels, end, value
 
-    def hinges_of(self, weights: Reals, labels: Ints, end: Longs, examples: Ints) -> Reals:
+    def hinges_of(self, weights: Vector, labels: Ints, end: Longs, examples: Ints) -> Reals:
         out, error = np.zeros(len(examples)), new_error()
+        given, _keep = filled("fgi_learn_vector", weights)
         rc = lib.fgi_learn_hinges(
-            self.handle, pointer(weights), pointer(examples), len(examples), pointer(labels), pointer(end),
+            self.handle, given, pointer(examples), len(examples), pointer(labels), pointer(end),
             pointer(out), error,
         )  # fmt: skip
         check(rc, error)
@@ -169,17 +187,16 @@ class LearnerHandle:
         check(rc, error)
         return float(loss[0])
 
-    def score_of(self, weights: Reals, example: int, answer: Ints) -> tuple[float, float]:
+    def score_of(self, weights: Vector, example: int, answer: Ints) -> tuple[float, float]:
         score, loss, error = ffi.new("double *"), ffi.new("double *"), new_error()
-        rc = lib.fgi_learn_score(
-            self.handle, pointer(weights), example, pointer(answer), len(answer), score, loss, error
-        )
+        given, _keep = filled("fgi_learn_vector", weights)
+        rc = lib.fgi_learn_score(self.handle, given, example, pointer(answer), len(answer), score, loss, error)
         check(rc, error)
         return float(score[0]), float(loss[0])
 
-    def fill_token_scores(self, weights: Reals, example: int, loss: float, out: Reals) -> None:
-        error = new_error()
-        check(lib.fgi_learn_token_scores(self.handle, pointer(weights), example, loss, pointer(out), error), error)
+    def fill_token_scores(self, weights: Vector, example: int, loss: float, out: Reals) -> None:
+        (given, _keep), error = filled("fgi_learn_vector", weights), new_error()
+        check(lib.fgi_learn_token_scores(self.handle, given, example, loss, pointer(out), error), error)
 
     def run_pass(self, settings: PassSettings, order: Ints, start: int, deadline: float, cached: bool = False) -> int:
         """Works through order[start:] until `deadline` (clock.now); returns where it stopped."""

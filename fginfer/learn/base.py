@@ -32,9 +32,10 @@ from fginfer.learn.data.labels import labels_are_listed
 from fginfer.learn.files import storage
 from fginfer.learn.learner import Answers, Learner
 from fginfer.learn.oracle import Oracle, decode
+from fginfer.learn.row_weights import RowWeights, Weights, from_nonzeros, nonzeros, split, values_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
-from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver
+from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver, wants_rows
 
 # What model files keep of a fit, besides weights_ and classes_.
 _SAVED = (
@@ -42,12 +43,22 @@ _SAVED = (
 )  # fmt: skip
 
 
+def pack_weights(weights: Weights) -> dict[str, NDArray[Any]]:
+    """All weights, or where that is shorter the places and values of those that are not zero."""
+    if not isinstance(weights, RowWeights) and 2 * np.count_nonzero(weights) > len(weights):
+        return {"weights": weights}
+    where, values = nonzeros(weights)
+    return {"where": where, "values": values, "size": np.array([len(weights)])}
+
+
 class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, which differ in how they score the labels of single tokens."""
 
     models: ClassVar[tuple[str, ...]] = MODELS
     kind: ClassVar[str]  # of the model files
+    sparse_weights: ClassVar[bool] = False  # whether weights may be kept by rows
 
+    weights_: Any  # an array, or RowWeights
     classes_: NDArray[Any]
     n_features_in_: int
     n_edge_features_: int
@@ -110,11 +121,11 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _weigh(self, data: Encoded, classes: NDArray[Any], sample_weight: ArrayLike | None) -> None:
         """Puts weights of examples and classes into the training data."""
 
-    def _keep(self, weights: Reals) -> Reals:
+    def _keep(self, weights: Any) -> Any:
         """From the solver's weights to ``weights_``; the end of a fit."""
         return weights
 
-    def _apply(self, data: Encoded) -> Reals:
+    def _apply(self, data: Encoded) -> Any:
         """Puts features of new data into its rows as the learner is to see them, and gives the weights for these."""
         raise NotImplementedError
 
@@ -146,17 +157,18 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data.rows = self._learn_rows(data.rows)
         self.solver_ = choose_solver(self.solver, self.model, self.pairwise)
         self._weigh(data, classes, sample_weight)
-        learner = Learner(data, threads_of(self.n_jobs))
+        options = {"batch_size": self.batch_size, **(self.solver_options or {})}
+        sparse = self.sparse_weights and wants_rows(self.solver_, data, self.oracle, options)
+        learner = Learner(data, threads_of(self.n_jobs), sparse)
         oracle = make_oracle(self.oracle, self.model, learner)
         getattr(oracle, "check", lambda _: None)(data)
-        options = {"batch_size": self.batch_size, **(self.solver_options or {})}
         solver = make_solver(self.solver_, learner, oracle, self.C, seed, options)
         self._train(solver, Checkpoints(self, data, solver, oracle, seed), seed, begin)
         self.classes_, self.n_features_in_ = classes, n_features
         self.n_edge_features_, self.edge_kind_ = data.n_edge_features, data.edge_kind
         self.label_lists_ = self.model == "multilabel" and labels_are_listed(y)
-        self.weights_: Reals = self._keep(solver.weights().copy())
-        if not np.isfinite(self.weights_).all():
+        self.weights_ = self._keep(solver.weights().copy())
+        if not np.isfinite(values_of(self.weights_)).all():
             raise SolverError(TOO_LARGE)
         if self.status_ == "interrupted":
             raise KeyboardInterrupt
@@ -184,12 +196,11 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- what was learned
 
-    def _split(self, weights: Reals, width: int) -> tuple[Reals, Reals]:
-        """Unary weights (width x labels) and pairwise tables (features x labels x labels)."""
+    def _split(self, weights: Weights, width: int) -> tuple[Any, Reals]:
+        """Unary weights (width x labels), CSR if kept by rows, and pairwise tables (features x labels x labels)."""
         if self.model in CHOICE_MODELS:  # one weight a feature
-            return weights.reshape(-1, 1), np.zeros((0, 1, 1))
-        k = len(self.classes_)
-        return weights[: k * width].reshape(width, k), weights[k * width :].reshape(-1, k, k)
+            return np.asarray(weights).reshape(-1, 1), np.zeros((0, 1, 1))
+        return split(weights, width, len(self.classes_))
 
     @property
     def pairwise_(self) -> Reals:
@@ -199,7 +210,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- prediction
 
-    def _encode(self, X: Any, y: Any, offsets: ArrayLike | None, reachable: bool = True) -> tuple[Encoded, Reals]:
+    def _encode(self, X: Any, y: Any, offsets: ArrayLike | None, reachable: bool = True) -> tuple[Encoded, Any]:
         """New data with the classes and features of the training, and the weights for it."""
         check_is_fitted(self, "weights_")
         X, _ = check_dense_input(self, X, None, fitting=False)
@@ -210,8 +221,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         return data, self._apply(data)
 
-    def _decode(self, data: Encoded, weights: Reals, loss: float = 0.0) -> tuple[Learner, Answers]:
-        learner = Learner(data, threads_of(self.n_jobs))
+    def _decode(self, data: Encoded, weights: Weights, loss: float = 0.0) -> tuple[Learner, Answers]:
+        learner = Learner(data, threads_of(self.n_jobs), isinstance(weights, RowWeights))
         oracle = make_oracle(self.oracle, self.model, learner)
         return learner, decode(learner, oracle, weights, loss)
 
@@ -237,7 +248,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scores of the single labels, (rows, labels), or of the alternatives; for two classes of a table the
         difference. Multilabel: what switching a label on gains, given the other labels of the answer."""
         data, weights = self._encode(X, None, offsets)
-        scores: Reals = np.asarray(data.rows @ self._split(weights, data.rows.shape[1])[0])
+        product = data.rows @ self._split(weights, data.rows.shape[1])[0]
+        scores: Reals = product.toarray() if sp.issparse(product) else np.asarray(product)
         if self.model in CHOICE_MODELS:
             assert data.choice_begin is not None
             cuts = data.choice_begin[data.token_begin[1:-1]]
@@ -299,7 +311,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **{name: storage.plain(getattr(self, f"{name}_")) for name in _SAVED},
             "sampled": float(getattr(self, "sampled_", 1.0)),
         }  # fmt: skip
-        arrays = {"weights": self.weights_, "classes": self.classes_}
+        arrays = {"classes": self.classes_, **pack_weights(self.weights_)}
         if self.loss is not None:
             arrays["loss"] = np.asarray(self.loss, np.float64)
         return header, arrays
@@ -318,12 +330,24 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in _SAVED:
             setattr(model, f"{name}_", header[name])
         model.sampled_ = float(header.get("sampled", 1.0))  # older files have none
-        model.weights_, model.classes_ = arrays["weights"], arrays["classes"]
+        model.classes_ = arrays["classes"]
+        model.weights_ = model._unpack_weights(arrays)
         model.trace_, model._last_run = [], None
         model.solver_ = choose_solver(model.solver, model.model, model.pairwise)
         model._unpack_more(arrays)
         check_fitted_shapes(model, model._width())
         return model
+
+    def _unpack_weights(self, arrays: dict[str, NDArray[Any]]) -> Weights:
+        """Files have all weights, or the places and values of those that are not zero."""
+        if "weights" in arrays:
+            return arrays["weights"]
+        size, k = int(arrays["size"][0]), 0 if self.model in CHOICE_MODELS else len(self.classes_)
+        tables = 0 if not self.pairwise or self.model == "multiclass" else self.n_edge_features_
+        pairs = k * k * (1 if self.model == "multilabel" else tables)
+        if not 0 <= pairs <= size < 2**48 or (k and (size - pairs) % k):
+            raise DataError("its weights are damaged")
+        return from_nonzeros(arrays["where"], arrays["values"], size, k, pairs)
 
     def _unpack_more(self, arrays: dict[str, NDArray[Any]]) -> None:
         """What only this kind of model has."""

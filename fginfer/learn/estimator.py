@@ -61,6 +61,7 @@ class StructuredSVM(TopWeights, StructuredEstimator):
     """
 
     kind: ClassVar[str] = "linear"
+    sparse_weights: ClassVar[bool] = True
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -96,7 +97,7 @@ class StructuredSVM(TopWeights, StructuredEstimator):
     def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         return add_intercept(rows) if self._has_intercept() else rows
 
-    def _apply(self, data: Encoded) -> Reals:
+    def _apply(self, data: Encoded) -> Any:
         data.rows = self._learn_rows(data.rows)
         return self.weights_
 
@@ -104,14 +105,14 @@ class StructuredSVM(TopWeights, StructuredEstimator):
         return self.n_features_in_ + self._has_intercept()
 
     @property
-    def coef_(self) -> Reals:
-        """(labels, features)."""
+    def coef_(self) -> Any:
+        """(labels, features); a sparse matrix where weights are kept by rows."""
         check_is_fitted(self, "weights_")
-        out: Reals = self._split(self.weights_, self._width())[0][: self.n_features_in_].T
-        return out
+        return self._split(self.weights_, self._width())[0][: self.n_features_in_].T
 
     @property
     def intercept_(self) -> Reals:
         check_is_fitted(self, "weights_")
         unary = self._split(self.weights_, self._width())[0]
-        return unary[-1].copy() if self._has_intercept() else np.zeros(unary.shape[1])
+        last = unary[-1].toarray()[0] if sp.issparse(unary) else unary[-1].copy()
+        return last if self._has_intercept() else np.zeros(unary.shape[1])

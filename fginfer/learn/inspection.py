@@ -35,7 +35,7 @@ class TopWeights:
         if names is not None and len(names) != self.n_features_in_:
             raise DataError(f"there are {self.n_features_in_} features and {len(names)} names")
         labels = ["choice"] if self.model in CHOICE_MODELS else list(getattr(self, "nodes_", self.classes_.tolist()))
-        coef = self.coef_
+        coef = self.coef_.tocsr() if sp.issparse(self.coef_) else self.coef_
         out: dict[Any, list[tuple[Any, float]]] = {}
         for k, label in enumerate(labels):
             row = sp.csr_matrix(coef[k])

@@ -148,7 +148,8 @@ class KernelStructuredSVM(StructuredEstimator):
     def dual_coef_(self) -> Reals:
         """(tokens, labels)."""
         check_is_fitted(self, "weights_")
-        return self._split(self.weights_, self._width())[0]
+        out: Reals = self._split(self.weights_, self._width())[0]
+        return out
 
     # ---- files
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.learn import Kind, LearnerHandle
+from fginfer.core.learn import Kind, LearnerHandle, Vector
 from fginfer.errors import DataError
 from fginfer.learn.data.examples import Encoded, Ints, Longs, Reals
+from fginfer.learn.row_weights import RowWeights, Weights
+
+_ROW_PARTS = {"row_label": np.int32, "row_weights": np.float64, "row_averages": np.float64}
 
 
 @dataclass(frozen=True)
@@ -27,29 +31,57 @@ class Answers:
 
 
 class Learner(LearnerHandle):
-    """Weights, working sets and decoders for one data set. Not thread-safe: one learner, one thread at a time."""
+    """Weights, working sets and decoders for one data set. Not thread-safe: one learner, one thread at a time.
 
-    def __init__(self, data: Encoded, threads: int = 1) -> None:
-        super().__init__(fields_of(data), threads)
-        self.data = data
+    sparse: tokens with labels only; the weights of features are kept by rows that are made when first touched."""
+
+    def __init__(self, data: Encoded, threads: int = 1, sparse: bool = False) -> None:
+        super().__init__({**fields_of(data), "sparse": sparse}, threads)
+        self.data, self.sparse = data, sparse
         self.threads = threads
         self.everything = np.arange(data.n_examples, dtype=np.int32)
 
-    def _checked(self, weights: Any) -> Reals:
+    @property
+    def weights(self) -> Any:
+        """The iterate: a view of it, or (sparse) a copy."""
+        return self.blend(lambda w, _: w) if self.sparse else self.dense_weights
+
+    @property
+    def averages(self) -> Any:
+        """The sum from which averages are made."""
+        return self.blend(lambda _, sums: sums) if self.sparse else self.dense_averages
+
+    def blend(self, make: Callable[[Any, Any], Any]) -> Any:
+        """New weights from the iterate and the sums, number by number."""
+        if not self.sparse:
+            return make(self.dense_weights.copy(), self.dense_averages)
+        begin, label, unary, sums = self.rows()
+        mixed = make(np.concatenate([unary, self.dense_weights]), np.concatenate([sums, self.dense_averages]))
+        return RowWeights(begin, label, mixed, self.data.n_labels)
+
+    def _checked(self, weights: Any) -> Vector:
         """Weights as the core reads them: it trusts their number."""
-        vector: Reals = np.ascontiguousarray(weights, np.float64)
+        vector = weights if isinstance(weights, RowWeights) else np.ascontiguousarray(weights, np.float64)
         if vector.shape != (self.dimension,):
             raise DataError(f"there are {self.dimension} weights, the vector has the shape {vector.shape}")
-        return vector
+        if not isinstance(vector, RowWeights):
+            return {"dense": vector, "pairs": vector[self.n_unary :]}
+        if vector.n_labels != self.data.n_labels:
+            raise DataError(f"there are {self.data.n_labels} labels, the weights are for {vector.n_labels}")
+        values = vector.values[: len(vector.label)]
+        return {
+            "begin": vector.begin[:-1], "end": vector.begin[1:], "label": vector.label, "value": values,
+            "pairs": vector.pairs,
+        }  # fmt: skip
 
     def _examples(self, examples: Ints | None) -> Ints:
         return self.everything if examples is None else np.ascontiguousarray(examples, np.int32)
 
-    def decode(self, weights: Reals, loss: float = 0.0, examples: Ints | None = None) -> Answers:
+    def decode(self, weights: Weights, loss: float = 0.0, examples: Ints | None = None) -> Answers:
         """The best answers under <w, phi> + loss * (loss of the answer)."""
         return Answers(*self.best_answers(self._checked(weights), loss, self._examples(examples)))
 
-    def hinges(self, weights: Reals, answers: Answers, examples: Ints | None = None) -> Reals:
+    def hinges(self, weights: Weights, answers: Answers, examples: Ints | None = None) -> Reals:
         """loss - <w, psi> of the given answers."""
         return self.hinges_of(self._checked(weights), answers.labels, answers.end, self._examples(examples))
 
@@ -57,11 +89,11 @@ class Learner(LearnerHandle):
         """plane += weight * sum of psi; returns weight * sum of the losses."""
         return self.add_psi_of(answers.labels, answers.end, weight, plane, self._examples(examples))
 
-    def score(self, weights: Reals, example: int, answer: Ints) -> tuple[float, float]:
+    def score(self, weights: Weights, example: int, answer: Ints) -> tuple[float, float]:
         """(<w, phi(answer)>, loss of the answer)."""
         return self.score_of(self._checked(weights), example, np.ascontiguousarray(answer, np.int32))
 
-    def token_scores(self, weights: Reals, example: int, loss: float = 0.0) -> Reals:
+    def token_scores(self, weights: Weights, example: int, loss: float = 0.0) -> Reals:
         """Scores of the tokens' labels (candidates packed to the left) or alternatives, to decode outside the core."""
         data, first, last = self.data, self.data.token_begin[example], self.data.token_begin[example + 1]
         if data.kind == Kind.CHOICES:
@@ -75,12 +107,14 @@ class Learner(LearnerHandle):
     def export(self) -> dict[str, NDArray[Any]]:
         """Weights, sums, counters and working sets: all that a resumed run needs."""
         s = self.state
+        rows: dict[str, Any] = dict(zip(("row_begin", *_ROW_PARTS), self.rows(), strict=True)) if self.sparse else {}
         return {
             **self.working_sets(),
+            **rows,
             "counters": np.array([s.steps, s.oracle_calls, s.entries_touched], np.int64),
             "sums": np.array([s.squared_norm, s.dual_loss, s.gap_estimate, s.dual_square]),
-            "weights": self.weights.copy(),
-            "averages": self.averages.copy(),
+            "weights": self.dense_weights.copy(),
+            "averages": self.dense_averages.copy(),
         }
 
     def export_center(self) -> dict[str, NDArray[Any]]:
@@ -107,8 +141,14 @@ class Learner(LearnerHandle):
             steps=steps, oracle_calls=calls, entries_touched=touched, squared_norm=norm, dual_loss=loss,
             gap_estimate=gap, dual_square=square,
         )  # fmt: skip
-        self.weights[:] = fits("weights", saved["weights"], self.dimension)
-        self.averages[:] = fits("averages", saved["averages"], self.dimension)
+        if self.sparse:
+            size, begin = len(saved["row_label"]), fits("row_begin", saved["row_begin"], self.data.rows.shape[1] + 1)
+            if begin.dtype != np.int64 or begin[0] != 0 or begin[-1] != size or (np.diff(begin) < 0).any():
+                raise DataError("row_begin does not fit the data")
+            labels, weights, averages = (fits(name, saved[name], size, kind) for name, kind in _ROW_PARTS.items())
+            self.set_rows(begin, labels, weights, averages)
+        self.dense_weights[:] = fits("weights", saved["weights"], len(self.dense_weights))
+        self.dense_averages[:] = fits("averages", saved["averages"], len(self.dense_averages))
 
 
 def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArray[Any]:

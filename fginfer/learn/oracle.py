@@ -67,9 +67,7 @@ def ask(learner: Learner, oracle: Oracle, weights: Reals, loss: float, example: 
     return np.ascontiguousarray(answer, np.int32), float(getattr(oracle, "slack", 0.0))
 
 
-def decode(
-    learner: Learner, oracle: Oracle | None, weights: Reals, loss: float, examples: Ints | None = None
-) -> Answers:
+def decode(learner: Learner, oracle: Oracle | None, weights: Any, loss: float, examples: Ints | None = None) -> Answers:
     """Answers to several examples from the core, or one by one from an oracle."""
     if oracle is None:
         return learner.decode(weights, loss, examples)
@@ -81,7 +79,7 @@ def decode(
     return Answers(labels, end, np.full(len(found), np.nan), np.array([slack for _, slack in found]))
 
 
-def losses(learner: Learner, oracle: Oracle | None, weights: Reals, deadline: float = inf) -> Reals:
+def losses(learner: Learner, oracle: Oracle | None, weights: Any, deadline: float = inf) -> Reals:
     """The structured hinge losses H_i(w), or upper bounds on them; OutOfTime when the deadline comes first."""
     parts = []
     for start in range(0, learner.data.n_examples, CHUNK):

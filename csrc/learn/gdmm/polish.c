@@ -107,7 +107,8 @@ fgi_rc fgi_learn_gdmm_polish(fgi_learn_gdmm *g, int32_t i, double *loss) {
     if (!p.mine) return FGI_NO_MEMORY;
     p.row = p.mine + 2 * k * p.n_edges, p.column = p.row + k;
     const int64_t touched = s->touched;
-    fgi_learn_fill_scores(L, L->w, 1.0, i, s);
+    const fgi_learn_vector w = fgi_learn_whole(L, L->w);
+    fgi_learn_fill_scores(L, &w, 1.0, i, s);
     s->touched = touched;
     p.theta = s->scores;
     const double truth = truth_score(g, &p);
@@ -115,7 +116,7 @@ fgi_rc fgi_learn_gdmm_polish(fgi_learn_gdmm *g, int32_t i, double *loss) {
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         double total = -truth;
         for (int64_t e = 0; e < p.n_edges; e++)
-            update_edge(&p, &g->edges[p.edge + e], fgi_learn_edge_table(L, L->w, p.edge + e, s), p.mine + 2 * k * e);
+            update_edge(&p, &g->edges[p.edge + e], fgi_learn_edge_table(L, w.pairs, p.edge + e, s), p.mine + 2 * k * e);
         for (int64_t t = 0; t < tokens; t++) {
             const int32_t *list;
             const int32_t n = fgi_learn_allowed(L, p.first + t, &list);

@@ -24,6 +24,7 @@ from fginfer.learn.data.inputs import check_common_settings, check_dense_input, 
 from fginfer.learn.data.tokens import TokenDicts, are_token_dicts
 from fginfer.learn.inspection import TopWeights
 from fginfer.learn.learner import fields_of
+from fginfer.learn.row_weights import Weights, from_nonzeros
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint
 
@@ -121,7 +122,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
     def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         return add_intercept(rows) if self.fit_intercept else rows
 
-    def _apply(self, data: Encoded) -> Reals:
+    def _apply(self, data: Encoded) -> Any:
         data.rows = self._learn_rows(data.rows)
         return self.weights_
 
@@ -309,24 +310,17 @@ class CrfEstimator(TopWeights, StructuredEstimator):
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header, arrays = super().pack()
-        weights = arrays.pop("weights")
-        where = np.flatnonzero(weights)
-        arrays.update(where=where, values=weights[where], size=np.array([len(weights)]))
         if self.feature_names_ is not None:
             arrays["feature_names"] = self.feature_names_
         return header, arrays
 
-    @classmethod
-    def unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], **given: Any) -> Self:
-        arrays = dict(arrays)
-        where, values, size = arrays.pop("where"), arrays.pop("values"), int(arrays.pop("size")[0])
-        if not 0 <= size < 2**48 or where.shape != values.shape or where.dtype.kind != "i":
+    def _unpack_weights(self, arrays: dict[str, NDArray[Any]]) -> Weights:
+        if "weights" in arrays:
+            return arrays["weights"]
+        size = int(arrays["size"][0])
+        if not 0 <= size < 2**48:
             raise DataError("its weights are damaged")
-        if len(where) and not (where.min() >= 0 and where.max() < size):
-            raise DataError("its weights are damaged")
-        arrays["weights"] = np.zeros(size)
-        arrays["weights"][where] = values
-        return super().unpack(header, arrays, **given)
+        return from_nonzeros(arrays["where"], arrays["values"], size, 0, 0)
 
     def _unpack_more(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.feature_names_ = arrays.get("feature_names")

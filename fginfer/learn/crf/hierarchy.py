@@ -145,7 +145,8 @@ class HierarchicalCRF(CrfEstimator):
 
     def _by_node(self) -> Reals:
         check_is_fitted(self, "weights_")
-        return self.weights_.reshape(self._width(), self.n_columns_)
+        out: Reals = self.weights_.reshape(self._width(), self.n_columns_)
+        return out
 
     @property
     def coef_(self) -> sp.csr_matrix:

@@ -19,6 +19,7 @@ from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.encode import CHOICE_MODELS, check_cost
 from fginfer.learn.data.examples import Example, is_listed
 from fginfer.learn.learner import Answers
+from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import SOLVERS
 
 
@@ -87,7 +88,8 @@ def check_fitted_shapes(estimator: Any, width: int) -> None:
         size = width * getattr(e, "n_columns_", k)  # a taxonomy has more weights than labels
         if e.pairwise and e.model != "multiclass":
             size += k * k * (1 if e.model == "multilabel" else e.n_edge_features_)
-    if weights.dtype != np.float64 or weights.shape != (size,) or not np.isfinite(weights).all():
+    values = values_of(weights)
+    if values.dtype != np.float64 or weights.shape != (size,) or not np.isfinite(values).all():
         raise DataError(f"its weights are not {size} finite numbers")
     check_cost(e.loss, k, e.model)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from fginfer.core.learn import Update
-from fginfer.learn.data.examples import Ints, Reals
+from fginfer.learn.data.examples import Ints
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import Oracle, certifies
 from fginfer.learn.run.loop import Measured
@@ -46,12 +47,10 @@ class Bcfw(BlockSolver):
             return False  # early on every oracle call teaches more
         return bool(done < 10 and (done == 0 or now - before > 0.5 * gain))
 
-    def _average(self, k: int) -> Reals:
+    def _average(self, k: int) -> Any:
         """Weighted by the number of the step; see csrc/learn/bcfw.c."""
-        out: Reals = self.learner.weights.copy()
-        if self.options.averaging:
-            out -= self.learner.averages * (2.0 / (k * (k + 1.0)))
-        return out
+        averaging = self.options.averaging
+        return self.learner.blend(lambda w, sums: w - sums * (2.0 / (k * (k + 1.0))) if averaging else w)
 
     def wants_certificate(self, tol: float) -> bool:
         return bool(self.learner.state.gap_estimate <= 2 * tol * abs(self._dual()))
@@ -60,7 +59,7 @@ class Bcfw(BlockSolver):
         """Of the last weights or their average, whichever is better."""
         if not certifies(self.learner, self.oracle):  # losses may be larger than those seen; the dual is a bound anyway
             return Measured(None, self._dual())
-        dual, tried = self._dual(), [self.learner.weights.copy()]
+        dual, tried = self._dual(), [self.learner.blend(lambda w, _: w)]
         if self.options.averaging:
             tried.append(self.averaged())
         primal, self._best = min(((self.primal(w, deadline), w) for w in tried), key=lambda pair: pair[0])

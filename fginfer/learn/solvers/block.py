@@ -15,6 +15,7 @@ from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import CHUNK, Oracle, decode, losses
+from fginfer.learn.row_weights import Weights, squared_norm
 from fginfer.learn.run.loop import TOO_LARGE, Measured
 
 
@@ -28,6 +29,8 @@ class BlockOptions:
     gain, and dcd take what its variant says. gap_sampling: bcfw draws examples in proportion to their last gaps
     instead of shuffling. variant: dcd only, "light", "ssvm" or "cpd". threshold: dcd keeps answers violated by more
     than this. brute_force: Viterbi reads whole transition tables, also where bounds show that most rows cannot matter.
+    sparse: keep weights by rows of features, made when first touched (None: chosen by the number of weights; tokens
+    with labels, built-in decoders).
     """
 
     averaging: bool = True
@@ -38,6 +41,7 @@ class BlockOptions:
     variant: str = "ssvm"
     threshold: float = 1e-3
     brute_force: bool = False
+    sparse: bool | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in ("light", "ssvm", "cpd"):
@@ -70,7 +74,7 @@ class BlockSolver:
         self._used = 0
         self._measuring = np.zeros(2, np.int64)  # oracle calls and entries spent on measuring
         self._progress = np.zeros(3)
-        self._best: Reals | None = None
+        self._best: Weights | None = None
 
     # ---- what a solver has of its own
 
@@ -94,7 +98,7 @@ class BlockSolver:
         """How much the loss counts when an answer is asked for; as fgi_learn_loss_factor."""
         return 1.0
 
-    def _average(self, k: int) -> Reals:
+    def _average(self, k: int) -> Any:
         """The average of the iterates after k >= 1 steps."""
         raise NotImplementedError
 
@@ -161,16 +165,16 @@ class BlockSolver:
 
     # ---- what comes out
 
-    def averaged(self) -> Reals:
+    def averaged(self) -> Any:
         """The (weighted) average of the iterates, where the solver has one."""
         k = self.learner.state.steps
-        return self._average(k) if k else self.learner.weights.copy()
+        return self._average(k) if k else self.learner.blend(lambda w, _: w)
 
-    def weights(self) -> Reals:
+    def weights(self) -> Weights:
         """The weights to predict with: the average, or what was best when measured."""
         return self.averaged() if self._best is None else self._best
 
-    def primal(self, weights: Reals, deadline: float = inf) -> float:
+    def primal(self, weights: Weights, deadline: float = inf) -> float:
         before = self.learner.state
         try:
             loss = losses(self.learner, self.oracle, weights, deadline)
@@ -178,7 +182,7 @@ class BlockSolver:
             after = self.learner.state
             calls, entries = before.oracle_calls, before.entries_touched
             self._measuring += (after.oracle_calls - calls, after.entries_touched - entries)
-        return 0.5 * float(weights @ weights) + self.C * self._loss_sum(loss)
+        return 0.5 * squared_norm(weights) + self.C * self._loss_sum(loss)
 
     def counters(self) -> tuple[int, int]:
         state = self.learner.state

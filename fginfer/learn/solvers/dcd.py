@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class Dcd(BlockSolver):
         cached = [(True, self._shuffled()) for _ in range(CACHED_PASSES[variant] if given is None else given)]
         return [*cached, oracle] if variant == "ssvm" else [oracle, *cached]
 
-    def _average(self, k: int) -> Reals:
-        return self.learner.weights.copy()
+    def _average(self, k: int) -> Any:
+        return self.learner.blend(lambda w, _: w)
 
     def _loss_sum(self, losses: Reals) -> float:
         return float(np.sum(losses**2))
@@ -48,6 +49,6 @@ class Dcd(BlockSolver):
     def measure(self, deadline: float = inf) -> Measured:
         if not certifies(self.learner, self.oracle):
             return Measured()
-        self._best = last = self.learner.weights.copy()
+        self._best = last = self.learner.blend(lambda w, _: w)
         dual = self._dual() - self.learner.state.dual_square / (4 * self.C)
         return Measured(finite(self.primal(last, deadline)), dual)

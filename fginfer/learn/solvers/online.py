@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 from fginfer.core.learn import Update
-from fginfer.learn.data.examples import Reals
 from fginfer.learn.oracle import certifies
 from fginfer.learn.run.loop import Measured
 from fginfer.learn.solvers.block import BlockSolver, finite
@@ -14,11 +14,9 @@ from fginfer.learn.solvers.block import BlockSolver, finite
 class _Online(BlockSolver):
     """No objective: nothing is measured. The average is that of all iterates."""
 
-    def _average(self, k: int) -> Reals:
-        out: Reals = self.learner.weights.copy()
-        if self.options.averaging:
-            out -= self.learner.averages / k
-        return out
+    def _average(self, k: int) -> Any:
+        averaging = self.options.averaging
+        return self.learner.blend(lambda w, sums: w - sums / k if averaging else w)
 
 
 class Perceptron(_Online):
@@ -46,12 +44,11 @@ class Ssg(BlockSolver):
         steps = self.learner.state.steps
         return steps / (self.learner.data.n_examples * self.C) if steps else 1.0
 
-    def _average(self, k: int) -> Reals:
-        out, scale = self.learner.weights.copy(), self.learner.data.n_examples * self.C
+    def _average(self, k: int) -> Any:
+        scale = self.learner.data.n_examples * self.C
         if not self.options.averaging:
-            return out * (scale / k)
-        weighted: Reals = (k * out - self.learner.averages) * (2.0 * scale / (k * (k + 1.0)))
-        return weighted
+            return self.learner.blend(lambda w, _: w * (scale / k))
+        return self.learner.blend(lambda w, sums: (k * w - sums) * (2.0 * scale / (k * (k + 1.0))))
 
     def measure(self, deadline: float = inf) -> Measured:
         if not certifies(self.learner, self.oracle):

@@ -6,13 +6,18 @@ from dataclasses import fields
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any
+from warnings import warn
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
-from fginfer.core.learn import Kind
+from fginfer.core.learn import Edges, Kind
 from fginfer.errors import SettingsError
+from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
+from fginfer.learn.row_weights import LARGE
 from fginfer.learn.solvers.batch import CuttingPlane, FrankWolfe
 from fginfer.learn.solvers.bcfw import Bcfw
 from fginfer.learn.solvers.block import BlockOptions
@@ -35,6 +40,30 @@ def choose_solver(name: str, model: str, pairwise: bool) -> str:
     if name != "auto":
         return name
     return "gdmm" if model == "multilabel" and pairwise else "bcfw"
+
+
+def wants_rows(solver: str, data: Encoded, oracle: Oracle | None, options: dict[str, Any]) -> bool:
+    """Whether weights are kept by rows of features: where dense vectors would be large, and the solver can."""
+    able = solver in BLOCK and data.kind == Kind.LABELS and oracle is None and not has_cycles(data)
+    asked, unary = options.get("sparse") if solver in BLOCK else None, data.rows.shape[1] * data.n_labels
+    if asked and not able:
+        raise SettingsError("sparse weights are for tokens with labels, decoded by the core: chains, trees, multiclass")
+    if not able and data.kind == Kind.LABELS and unary >= 8 * LARGE:
+        warn(
+            f"{solver} keeps {unary:,} weights as dense vectors of {unary / 2**27:.1f} GB each;"
+            f" {', '.join(BLOCK)} on chains and trees keep only those that are not zero", UserWarning, stacklevel=4,
+        )  # fmt: skip
+    return able and (unary >= LARGE if asked is None else bool(asked))
+
+
+def has_cycles(data: Encoded) -> bool:
+    """Whether one of the graphs is no forest, so that the MAP engine decodes it."""
+    if data.edges != Edges.LIST or data.edge_begin is None or data.edge_u is None or data.edge_v is None:
+        return False
+    owner = np.repeat(data.token_begin[:-1], np.diff(data.edge_begin))
+    tokens, edges = int(data.token_begin[-1]), len(data.edge_u)
+    joined = sp.coo_matrix((np.ones(edges), (owner + data.edge_u, owner + data.edge_v)), shape=(tokens, tokens))
+    return bool(tokens - connected_components(joined, directed=False)[0] != edges)
 
 
 def make_oracle(oracle: Oracle | None, model: str, learner: Learner) -> Oracle | None:
