@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import inf, prod
 
 import numpy as np
@@ -85,19 +86,24 @@ def _order(scopes: Sequence[tuple[int, ...]], cards: NDArray[np.int32], memory: 
         return float(prod(float(cards[u]) for u in (v, *beside[v])))
 
     sizes = [size(v) for v in range(len(cards))]
-    left, order, total = set(range(len(cards))), [], 0.0
-    while left:
-        v = min(left, key=lambda u: (sizes[u], u))
-        total += 16 * sizes[v]
+    queue = [(size, v) for v, size in enumerate(sizes)]  # also of sizes that have changed since: those are passed over
+    heapify(queue)
+    gone, order, total = set[int](), list[int](), 0.0
+    while queue:
+        least, v = heappop(queue)
+        if v in gone or least != sizes[v]:
+            continue
+        total += 16 * least
         if total > memory:
             raise SolverError(f"exact marginals need tables of {total:.3g} bytes and more, the limit is {memory:.3g}")
         order.append(v)
-        left.discard(v)
+        gone.add(v)
         for u in beside[v]:
             beside[u].discard(v)
             beside[u].update(w for w in beside[v] if w != u)
         for u in beside[v]:
             sizes[u] = size(u)
+            heappush(queue, (sizes[u], u))
     return order
 
 

@@ -23,6 +23,10 @@ typedef struct fgi_crf_settings {
     int32_t n_inner; /* inner nodes of the taxonomy; 0: none */
     const int32_t *parent; /* n_inner + K: an inner node before the node itself, or -1; copied */
     const double *weight;  /* n_examples, finite and not negative; NULL: 1; copied */
+    /* Mass of the answers that the sums of an example may leave out, below 1; 0: none. Labels that a certified bound
+     * allows to drop are dropped, token by token, at every value anew; true labels stay. Not with candidate lists,
+     * taxonomies, pseudo-likelihood, or several tables. */
+    double prune;
 } fgi_crf_settings;
 
 typedef struct fgi_crf_info {
@@ -31,6 +35,10 @@ typedef struct fgi_crf_info {
     int64_t derivatives; /* partial derivatives computed */
     int64_t memory;      /* bytes held */
     int32_t kept;        /* 1: a gradient uses what its value left */
+    /* of the last pass, with settings.prune: */
+    int64_t summed; /* cells that were not left out */
+    double lost;    /* the largest certified bound on the mass that an example lost */
+    double slack;   /* the loss without pruning is at most this much larger */
 } fgi_crf_info;
 
 typedef struct fgi_crf fgi_crf;

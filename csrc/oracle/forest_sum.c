@@ -38,10 +38,12 @@ static inline int64_t place(const fgi_sum_forest *f, int64_t t) {
     return f->cell ? f->cell[t] - f->cell[0] : t * f->n_labels;
 }
 static inline int64_t count(const fgi_sum_forest *f, int64_t t) {
+    if (f->kept) return f->kept[t];
     return f->cell ? f->cell[t + 1] - f->cell[t] : f->n_labels;
 }
 static inline const int32_t *labels(const fgi_sum_forest *f, int64_t t) {
-    return f->label ? f->label + place(f, t) : NULL;
+    if (!f->label || (f->kept && f->kept[t] == f->n_labels)) return NULL; /* all of them */
+    return f->label + place(f, t);
 }
 
 static inline fgi_forest_node node_at(const fgi_sum_forest *f, int64_t p) {

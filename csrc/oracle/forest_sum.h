@@ -27,6 +27,7 @@ typedef struct fgi_sum_forest {
     int64_t n_labels;
     const int64_t *cell;         /* the scores of token t are at cell[t] - cell[0] and on; NULL: at t * n_labels */
     const int32_t *label;        /* which label a cell is, from that of cell[0] on; NULL: all labels, in order */
+    const int32_t *kept;         /* without `cell`: only the first kept[t] cells of token t count; NULL: all */
     const fgi_forest_node *node; /* NULL: a chain, eliminated from its first token */
     const int64_t *message;      /* where the message of token t begins; NULL: chains have it at the parent's cells,
                                     forests at t * n_labels */

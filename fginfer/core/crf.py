@@ -21,6 +21,7 @@ class CrfLoss:
 
     parent : of the inner nodes of a taxonomy and then of the labels, -1 for none (None: no taxonomy).
     weight : of the examples. pseudo : pseudo-likelihood. memory : bytes for marginals that wait for their gradient.
+    prune : mass of the answers that an example's sums may leave out; `info` bounds what they have.
     """
 
     def __init__(
@@ -32,12 +33,13 @@ class CrfLoss:
         weight: Reals | None = None,
         pseudo: bool = False,
         memory: int = 1 << 30,
+        prune: float = 0.0,
     ) -> None:
         self._spec, self._keep = filled("fgi_learn_data", data)
         spec = self._spec
         self.n_examples, self.threads = int(spec.n_examples), threads
         s = ffi.new("fgi_crf_settings *")
-        s.threads, s.pseudo, s.memory = threads, pseudo, memory
+        s.threads, s.pseudo, s.memory, s.prune = threads, pseudo, memory, prune
         if parent is not None:
             s.n_inner, s.parent = len(parent) - spec.n_labels, pointer(parent)
         if weight is not None and weight.shape != (self.n_examples,):
@@ -52,7 +54,7 @@ class CrfLoss:
 
     @property
     def info(self) -> Any:
-        """An fgi_crf_info: passes, touched, derivatives, memory, kept."""
+        """An fgi_crf_info: passes, touched, derivatives, memory, kept, summed, lost, slack."""
         info = ffi.new("fgi_crf_info *")
         lib.fgi_crf_get_info(self._handle, info)
         return info

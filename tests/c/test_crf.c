@@ -33,7 +33,7 @@ static double value(fgi_crf *c, const double *w) {
     return fgi_crf_value(c, w, NULL, 0, &loss, &err) == FGI_OK ? loss : NAN;
 }
 
-static int test_chain(int candidates, int threads, int64_t memory) {
+static int test_chain(int candidates, int threads, int64_t memory, double prune) {
     const int64_t token_begin[] = {0, T, T + 1}, row_begin[] = {0, 2, 3, 5, 5, 6};
     const int32_t feature[] = {0, 3, 1, 2, 4, 4}, truth[] = {0, 2, 1, 1, 2};
     const double values[] = {1, -0.5, 2, 1, 0.25, 1};
@@ -51,7 +51,7 @@ static int test_chain(int candidates, int threads, int64_t memory) {
         .truth = truth,
         .n_edge_features = 1};
     if (candidates) d.choice_begin = choice_begin, d.choice = choice;
-    fgi_crf_settings s = {threads, 0, memory, 0, NULL, NULL};
+    fgi_crf_settings s = {threads, 0, memory, 0, NULL, NULL, prune};
     fgi_crf *c;
     fgi_error err;
     REQUIRE(fgi_crf_create(&d, &s, &c, &err) == FGI_OK);
@@ -87,6 +87,9 @@ int main(void) {
     if (test_kernels()) return 1;
     for (int candidates = 0; candidates < 2; candidates++)
         for (int threads = 1; threads < 4; threads += 2)
-            if (test_chain(candidates, threads, 1 << 20) || test_chain(candidates, threads, 8)) return 1;
+            for (int prune = 0; prune <= !candidates; prune++)
+                if (test_chain(candidates, threads, 1 << 20, 1e-9 * prune) ||
+                    test_chain(candidates, threads, 8, 1e-9 * prune))
+                    return 1;
     return 0;
 }

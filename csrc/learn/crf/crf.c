@@ -33,10 +33,18 @@ static double *messages_of(const job *j, crf_worker *k, int64_t block) {
         crf_message(c, c->data.token_begin[c->block[c->span[j->span]]]);
 }
 
+/* The same for the labels that pruning keeps. */
+static int32_t *labels_of(const job *j, crf_worker *k, int64_t block) {
+    const fgi_crf *c = j->c;
+    if (!(c->prune.mass > 0)) return NULL;
+    return j->span < 0 ? k->labels : c->prune.labels + (cells_of(j, k, block) - c->span_cells);
+}
+
 static void block_up(const job *j, int64_t block, crf_worker *k) {
     fgi_crf *c = j->c;
     const int64_t first = c->block[block], last = c->block[block + 1];
     double *cells = cells_of(j, k, block), *messages = messages_of(j, k, block);
+    int32_t *labels = labels_of(j, k, block);
     fgi_sum loss = {0};
     k->w = j->w;
     crf_fill_scores(c, j->w, first, last, cells);
@@ -44,7 +52,7 @@ static void block_up(const job *j, int64_t block, crf_worker *k) {
         const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[first];
         double truth, *own = cells + crf_cell(c, token) - crf_cell(c, zero);
         double *up = messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL;
-        const double log_z = crf_example_up(k, i, own, up, &truth);
+        const double log_z = crf_example_up(k, i, own, labels ? labels + (own - cells) : NULL, up, &truth);
         fgi_sum_add(&loss, (c->weight ? c->weight[i] : 1.0) * (log_z - truth));
         if (j->log_z) j->log_z[i] = log_z;
         if (j->truth_score) j->truth_score[i] = truth;
@@ -90,9 +98,11 @@ static void unit_down(const job *j, int64_t unit, crf_worker *k) {
     k->w = j->w;
     for (int64_t b = from; b < to; b++) {
         double *cells = cells_of(j, k, b), *messages = messages_of(j, k, b);
+        const int32_t *labels = labels_of(j, k, b);
         for (int64_t i = c->block[b]; i < c->block[b + 1]; i++) {
             const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[c->block[b]];
-            crf_example_down(k, i, cells + crf_cell(c, token) - crf_cell(c, zero),
+            const int64_t at = crf_cell(c, token) - crf_cell(c, zero);
+            crf_example_down(k, i, cells + at, labels ? labels + at : NULL,
                 messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL,
                 c->pair_scaled + unit * pairs, c->pair_direct + unit * pairs);
         }
@@ -231,10 +241,12 @@ static void unit_marginals(void *context, int64_t begin, int64_t end, int worker
     k->pairs = j->pairs;
     for (int64_t b = c->span[j->span] + begin; b < c->span[j->span] + end; b++) {
         double *cells = cells_of(j, k, b), *messages = messages_of(j, k, b);
+        const int32_t *labels = labels_of(j, k, b);
         for (int64_t i = c->block[b]; i < c->block[b + 1]; i++) {
             const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[c->block[b]];
             if (j->log_z[i] == -INFINITY) continue;
-            crf_example_down(k, i, cells + crf_cell(c, token) - crf_cell(c, zero),
+            const int64_t at = crf_cell(c, token) - crf_cell(c, zero);
+            crf_example_down(k, i, cells + at, labels ? labels + at : NULL,
                 messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL, NULL, NULL);
         }
     }

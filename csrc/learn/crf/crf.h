@@ -18,8 +18,9 @@ typedef struct crf_worker {
     int64_t example;          /* being summed */
     fgi_sum_table made;       /* CRF_MADE_TABLES: of the edge asked for last */
     double *table_scores;     /* K x K, the scores of `made` */
-    double *row;              /* columns doubles */
+    double *row, *bound;      /* columns doubles; the second with pruning only */
     double *cells, *messages; /* of one block, where nothing is kept */
+    int32_t *labels;          /* beside cells, with pruning */
     double *pairs;            /* marginals of the edges of all examples, K x K each, are wanted there; NULL: not */
     int64_t touched;
 } crf_worker;
@@ -34,6 +35,16 @@ typedef struct crf_pattern {
     int32_t *at;        /* n_features of the data: position in features, or -1 */
     int64_t entries;    /* of the data, in the columns of these features */
 } crf_pattern;
+
+/* What is left out of the sums; learn/crf/prune.c. */
+typedef struct crf_prune {
+    double mass;                /* that an example may lose; 0: nothing is left out */
+    double *most[2], *least[2]; /* what a table can add to a label, as the first and as the second of an edge */
+    int32_t *degree[2];         /* edges of a token that it is the first, the second of */
+    int32_t *kept;              /* labels of a token that are summed over; they come first in its cells, ... */
+    int32_t *labels;            /* ... and these they are, beside span_cells */
+    double *lost;               /* bound on the mass that each example has lost */
+} crf_prune;
 
 struct fgi_crf {
     fgi_learn_data data;
@@ -68,6 +79,7 @@ struct fgi_crf {
     double *pair_truth;                /* how often each pair is true, weighted */
     double *token_weight;              /* that of its example; NULL: 1 */
     crf_pattern support, wanted;
+    crf_prune prune;
     const fgi_sum_kernels *kernels;
     fgi_pool *pool;
     int threads;
@@ -99,7 +111,7 @@ static inline void crf_ends(const fgi_crf *c, int64_t first, int64_t e, int64_t 
 }
 
 /* learn/crf/layout.c */
-fgi_rc crf_lay_out(fgi_crf *c, int64_t memory);
+fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune);
 int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n);
 
 /* learn/crf/scores.c: unary scores of the tokens of examples [first, last) into cells (those of the first token on). */
@@ -116,8 +128,18 @@ void crf_load_tables(fgi_crf *c, const double *w);
 void crf_example_truth(const fgi_crf *c, int64_t i, double x, double *table);
 void crf_count_truth(fgi_crf *c);
 double crf_truth_score(const fgi_crf *c, const double *w, int64_t i, const double *cells);
-double crf_example_up(crf_worker *k, int64_t i, double *cells, double *messages, double *truth);
-void crf_example_down(
-    crf_worker *k, int64_t i, double *cells, double *messages, double *pair_scaled, double *pair_direct);
+/* labels: room beside cells for those that are summed over; NULL: all. */
+double crf_example_up(crf_worker *k, int64_t i, double *cells, int32_t *labels, double *messages, double *truth);
+void crf_example_down(crf_worker *k, int64_t i, double *cells, const int32_t *labels, double *messages,
+    double *pair_scaled, double *pair_direct);
+
+/* learn/crf/prune.c */
+int crf_prune_create(fgi_crf *c, double mass);
+void crf_prune_free(fgi_crf *c);
+void crf_prune_load(fgi_crf *c, const double *w);
+/* The cells of each token become those that are kept, with their labels; and back, with zeros for the others. */
+void crf_prune_example(crf_worker *k, int64_t i, double *cells, int32_t *labels);
+void crf_prune_spread(const fgi_crf *c, int64_t i, double *cells, const int32_t *labels);
+void crf_prune_info(const fgi_crf *c, fgi_crf_info *info);
 
 #endif

@@ -144,7 +144,9 @@ static int make_workers(fgi_crf *c) {
         if (c->tables == CRF_MADE_TABLES &&
             (!fgi_sum_table_create(&w->made, k) || !(w->table_scores = fgi_alloc(k * k, sizeof(double)))))
             return 0;
+        if (c->prune.mass > 0 && !(w->bound = fgi_alloc(c->columns, sizeof(double)))) return 0;
         if (c->n_spans == 1) continue;
+        if (c->prune.mass > 0 && !(w->labels = fgi_alloc(c->block_room, sizeof(int32_t)))) return 0;
         w->cells = fgi_alloc(c->block_room, sizeof(double));
         w->messages = fgi_alloc(c->block_message_room, sizeof(double));
         if (!w->cells || !w->messages) return 0;
@@ -152,12 +154,13 @@ static int make_workers(fgi_crf *c) {
     return 1;
 }
 
-fgi_rc crf_lay_out(fgi_crf *c, int64_t memory) {
+fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune) {
     const fgi_learn_data *d = &c->data;
     c->tables = choose_tables(c);
     if (!transpose_rows(c) || !place_candidates(c)) return FGI_NO_MEMORY;
     c->cells = crf_cell(c, c->tokens);
-    if (!place_messages(c) || !cut_blocks(c, memory) || !make_workers(c)) return FGI_NO_MEMORY;
+    if (!place_messages(c) || !cut_blocks(c, memory) || !crf_prune_create(c, prune) || !make_workers(c))
+        return FGI_NO_MEMORY;
     const int64_t pairs = crf_pair_size(c);
     c->span_cells = fgi_alloc(c->span_room, sizeof(double));
     c->span_messages = fgi_alloc(c->span_message_room, sizeof(double));
@@ -251,6 +254,11 @@ static fgi_rc check_settings(const fgi_learn_data *d, const fgi_crf_settings *s,
         if (!(s->weight[i] >= 0) || isinf(s->weight[i]))
             return fgi_fail(
                 err, FGI_BAD_ARGUMENT, i, "the weight of example %lld is not a finite number from 0 on", (long long)i);
+    if (!(s->prune >= 0 && s->prune < 1))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the mass to prune must be from 0 on and below 1");
+    if (s->prune > 0 && (s->n_inner || s->pseudo || d->choice_begin || d->edge_row))
+        return fgi_fail(err, FGI_UNSUPPORTED, -1,
+            "pruning is for chains and forests with one table, without candidate lists and taxonomies");
     if (s->n_inner < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the number of inner nodes is negative");
     if (s->n_inner == 0) return FGI_OK;
     if (d->edges != FGI_EDGES_NONE || d->choice_begin)
@@ -294,7 +302,7 @@ fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi
         rc = FGI_NO_MEMORY;
     if (rc == FGI_OK && s->weight && !(c->weight = fgi_copy(s->weight, data->n_examples, sizeof(double))))
         rc = FGI_NO_MEMORY;
-    if (rc == FGI_OK) rc = crf_lay_out(c, s->memory);
+    if (rc == FGI_OK) rc = crf_lay_out(c, s->memory, s->prune);
     if (rc == FGI_OK && c->threads > 1 && !(c->pool = fgi_pool_create(c->threads))) rc = FGI_NO_MEMORY;
     if (rc != FGI_OK) {
         fgi_crf_free(c);
@@ -310,7 +318,7 @@ void fgi_crf_free(fgi_crf *c) {
     for (int t = 0; c->workers && t < c->threads; t++) {
         crf_worker *w = &c->workers[t];
         fgi_sum_table_free(&w->made);
-        free(w->table_scores), free(w->row), free(w->cells), free(w->messages);
+        free(w->table_scores), free(w->row), free(w->bound), free(w->cells), free(w->messages), free(w->labels);
     }
     const int64_t tables = c->tables == CRF_ONE_TABLE ? 1 : c->data.n_edge_features;
     for (int64_t g = 0; c->table && g < tables; g++) fgi_sum_table_free(&c->table[g]);
@@ -318,6 +326,7 @@ void fgi_crf_free(fgi_crf *c) {
         crf_pattern *p = which ? &c->wanted : &c->support;
         free(p->features), free(p->begin), free(p->columns), free(p->at);
     }
+    crf_prune_free(c);
     free(c->workers), free(c->table), free(c->parent), free(c->weight), free(c->truth_at), free(c->forest);
     free(c->message), free(c->column_begin), free(c->column_token), free(c->column_value), free(c->block);
     free(c->unit), free(c->span), free(c->span_cells), free(c->span_messages), free(c->logs), free(c->block_loss);
@@ -329,4 +338,5 @@ int64_t fgi_crf_cells(const fgi_crf *c) { return c->cells; }
 void fgi_crf_get_info(const fgi_crf *c, fgi_crf_info *info) {
     *info = c->info;
     for (int t = 0; t < c->threads; t++) info->touched += c->workers[t].touched;
+    crf_prune_info(c, info);
 }

@@ -69,10 +69,10 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
         k->w = w;
         score_rows(c, w, from, to, cells);
         crf_load_tables(c, w);
-        crf_example_up(k, i, cells, up, &truth);
+        crf_example_up(k, i, cells, NULL, up, &truth);
         memset(c->pair_scaled, 0, (size_t)pairs * sizeof(double));
         memset(c->pair_direct, 0, (size_t)pairs * sizeof(double));
-        crf_example_down(k, i, cells, up, c->pair_scaled, c->pair_direct);
+        crf_example_down(k, i, cells, NULL, up, c->pair_scaled, c->pair_direct);
         crf_example_truth(c, i, c->weight ? -c->weight[i] : -1.0, c->pair_direct);
         *due += rate * l1 / (double)d->n_examples;
         move_rows(c, w, penalty, rate, *due, from, to, cells, 0);

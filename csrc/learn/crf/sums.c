@@ -5,6 +5,7 @@
 
 void crf_load_tables(fgi_crf *c, const double *w) {
     const int64_t k = c->data.n_labels;
+    crf_prune_load(c, w);
     for (int64_t g = 0; c->table && g < (c->tables == CRF_ONE_TABLE ? 1 : c->data.n_edge_features); g++)
         fgi_sum_table_load(&c->table[g], w + c->unary + g * k * k, c->kernels);
 }
@@ -26,12 +27,13 @@ static const fgi_sum_table *table_of(void *context, int64_t edge) {
     return &k->made;
 }
 
-static fgi_sum_forest forest_of(crf_worker *k, int64_t i) {
+static fgi_sum_forest forest_of(crf_worker *k, int64_t i, const int32_t *labels) {
     const fgi_crf *c = k->crf;
     const int64_t first = c->data.token_begin[i];
     k->example = i;
     return (fgi_sum_forest){c->data.token_begin[i + 1] - first, c->columns, c->cell ? c->cell + first : NULL,
-        c->cell ? c->data.choice + c->cell[first] : NULL, c->forest ? c->forest + first : NULL, NULL, c->children,
+        c->cell ? c->data.choice + c->cell[first] : labels, labels ? c->prune.kept + first : NULL,
+        c->forest ? c->forest + first : NULL, NULL, c->children,
         c->tables == CRF_NO_EDGES || c->pseudo ? NULL : table_of, k, c->tables == CRF_ONE_TABLE, c->kernels};
 }
 
@@ -81,7 +83,7 @@ static double taxonomy_up(crf_worker *k, int64_t i, double *cells, double *truth
     fgi_sum total = {0};
     c->logs[i] = 0;
     for (int64_t t = 0; t < tokens; t++) {
-        const fgi_sum_forest f = {1, c->data.n_labels, NULL, NULL, NULL, NULL, 1, NULL, NULL, 1, c->kernels};
+        const fgi_sum_forest f = {1, c->data.n_labels, NULL, NULL, NULL, NULL, NULL, 1, NULL, NULL, 1, c->kernels};
         double *leaves = cells + t * c->columns + c->n_inner;
         int logs;
         fgi_sum_add(&total, fgi_forest_sum_up(&f, leaves, NULL, &logs));
@@ -91,12 +93,13 @@ static double taxonomy_up(crf_worker *k, int64_t i, double *cells, double *truth
     return fgi_sum_value(&total);
 }
 
-double crf_example_up(crf_worker *k, int64_t i, double *cells, double *messages, double *truth) {
+double crf_example_up(crf_worker *k, int64_t i, double *cells, int32_t *labels, double *messages, double *truth) {
     fgi_crf *c = k->crf;
     if (c->n_inner) return taxonomy_up(k, i, cells, truth);
     if (c->pseudo) add_neighbours(c, k->w, i, cells);
     *truth = crf_truth_score(c, k->w, i, cells);
-    fgi_sum_forest f = forest_of(k, i);
+    if (labels) crf_prune_example(k, i, cells, labels);
+    fgi_sum_forest f = forest_of(k, i, labels);
     int64_t *message = c->message; /* places of all messages; those of this example begin at its first token's */
     if (message) {
         f.message = message + c->data.token_begin[i];
@@ -121,7 +124,7 @@ typedef struct pair_sums {
 static void add_pairs(const pair_sums *s, const fgi_sum_edge *e, double *t, double x, int leave_exp) {
     const fgi_sum_kernels *k = s->worker->crf->kernels;
     const int64_t n = e->table->n;
-    if (!e->from && leave_exp) {
+    if (!e->from && !e->to && leave_exp) {
         double *row = s->worker->row;
         const double *q = e->transposed ? e->own : e->q;
         if (x != 1.0) {
@@ -195,14 +198,14 @@ static void neighbour_pairs(const fgi_crf *c, int64_t i, const double *cells, do
 }
 
 /* Cells become weight * (marginal - truth), pair sums weight * marginals of the pairs (pseudo: residuals). */
-void crf_example_down(
-    crf_worker *k, int64_t i, double *cells, double *messages, double *pair_scaled, double *pair_direct) {
+void crf_example_down(crf_worker *k, int64_t i, double *cells, const int32_t *labels, double *messages,
+    double *pair_scaled, double *pair_direct) {
     fgi_crf *c = k->crf;
     const fgi_learn_data *d = &c->data;
     const int64_t token = d->token_begin[i], base = crf_cell(c, token), end = d->token_begin[i + 1];
     const double weight = c->weight ? c->weight[i] : 1.0;
     if (!c->n_inner) {
-        fgi_sum_forest f = forest_of(k, i);
+        fgi_sum_forest f = forest_of(k, i, labels);
         pair_sums sums = {k, pair_scaled, pair_direct, weight};
         if (c->message) {
             f.message = c->message + token;
@@ -211,6 +214,7 @@ void crf_example_down(
         fgi_forest_sum_down(&f, cells, messages, k->row, c->logs[i],
             c->pseudo || (!pair_scaled && !k->pairs) ? NULL : visit_edge, &sums);
     }
+    if (labels) crf_prune_spread(c, i, cells, labels);
     if (!pair_direct) return; /* marginals only */
     for (int64_t t = token; t < end; t++) {
         double *own = cells + crf_cell(c, t) - base;

@@ -44,6 +44,10 @@ class CrfEstimator(TopWeights, StructuredEstimator):
     fit_intercept : adds a feature that is always 1 (penalised as the others are).
     pairwise : False leaves out the transitions.
     memory : bytes for marginals kept between a value and its gradient; beyond that they are computed again.
+    prune : for large label sets: the probability mass of the answers that the sums of an example may leave out (say
+        1e-9; 0: none). What is left out is certified, token by token, by bounds on the labels' probabilities:
+        after `fit`, ``lost_`` bounds the mass that any example has lost, and the objective without pruning is at
+        most ``slack_`` above ``primal_``. Not with candidate lists or typed edges.
     n_jobs, random_state, verbose, eval_every, callback, checkpoint, checkpoint_interval, warm_start, solver_options :
         as in :class:`fginfer.learn.StructuredSVM`; the options are those of
         :class:`fginfer.learn.crf.solver.OptimiserOptions`.
@@ -59,7 +63,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
 
     models: ClassVar[tuple[str, ...]] = ("chain", "graph", "multiclass")
     run_settings: ClassVar[tuple[str, ...]] = (
-        "model", "solver", "l1", "l2", "fit_intercept", "pairwise", "solver_options",
+        "model", "solver", "l1", "l2", "fit_intercept", "pairwise", "prune", "solver_options",
     )  # fmt: skip
     # what the base class reads, and random fields have no use for
     model: str = "chain"
@@ -82,6 +86,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         fit_intercept: bool = True,
         pairwise: bool = True,
         memory: int = 1 << 30,
+        prune: float = 0.0,
         eval_every: int = 0,
         callback: Callable[[LearnPoint], Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -101,6 +106,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         self.fit_intercept = fit_intercept
         self.pairwise = pairwise
         self.memory = memory
+        self.prune = prune
         self.eval_every = eval_every
         self.callback = callback
         self.checkpoint = checkpoint
@@ -117,6 +123,8 @@ class CrfEstimator(TopWeights, StructuredEstimator):
             value = getattr(self, name)
             if not is_number(value, whole=name == "memory") or not 0 <= value < np.inf:
                 raise SettingsError(f"{name} must be a finite number, at least 0, not {value!r}")
+        if not is_number(self.prune) or not 0 <= self.prune < 1:
+            raise SettingsError(f"prune must be a number from 0 on and below 1, not {self.prune!r}")
         check_common_settings(self)
 
     def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
@@ -178,9 +186,10 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         return None
 
     def _make_loss(self, data: Encoded, classes: NDArray[Any], weight: Reals | None = None) -> CrfLoss:
+        prune = 0.0 if data.choice_begin is not None else float(self.prune)  # constrained decoding has its own lists
         return CrfLoss(
             fields_of(data), threads=threads_of(self.n_jobs), weight=weight, memory=int(self.memory),
-            parent=self._taxonomy(classes), pseudo=self._pseudo(data),
+            parent=self._taxonomy(classes), pseudo=self._pseudo(data), prune=prune,
         )  # fmt: skip
 
     def _pseudo(self, data: Encoded) -> bool:
@@ -209,6 +218,8 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         n_features = data.rows.shape[1]
         data.rows = self._learn_rows(data.rows)
         weight = self._example_weights(data)
+        if self.prune > 0 and data.choice_begin is not None:
+            raise DataError("candidate lists leave out labels already: prune must be 0")
         loss = self._make_loss(data, classes, weight)
         self.classes_, self.n_features_in_ = classes, n_features
         self.n_edge_features_, self.edge_kind_, self.label_lists_ = data.n_edge_features, data.edge_kind, False
@@ -235,6 +246,10 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         self._train(solver, Checkpoints(self, data, solver, None, seed), seed, begin)
         self.weights_ = solver.weights()
         self.history_: list[CrfPoint] = solver.history
+        if self.prune > 0:  # the bounds are those of the last weights
+            loss.value(self.weights_)
+        info = loss.info
+        self.lost_, self.slack_ = float(info.lost), float(info.slack)
         if not np.isfinite(self.weights_).all():
             raise SolverError(TOO_LARGE)
         if self.status_ == "interrupted":

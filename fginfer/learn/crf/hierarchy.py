@@ -112,6 +112,7 @@ class HierarchicalCRF(CrfEstimator):
         self.solver_options = solver_options
 
     pairwise = False
+    prune = 0.0
 
     def _known_classes(self) -> NDArray[Any] | None:
         """All leaves of the taxonomy are classes, those that y never has, too."""

@@ -217,6 +217,21 @@ def test_a_path_is_what_single_fits_are():
     assert default.nonzeros[-1] > 0
 
 
+def test_pruned_training_is_within_its_slack():
+    X, y = chains(13, n=40, labels=8)
+    whole = ChainCRF(l1=0.5, tol=1e-6).fit(X, y)
+    cut = ChainCRF(l1=0.5, tol=1e-6, prune=1e-8).fit(X, y)
+    assert 0 < cut.lost_ <= 1e-8
+    assert 0 < cut.slack_ <= 1.001e-8 * len(X)
+    assert whole.slack_ == 0
+    assert abs(cut.primal_ - whole.primal_) <= cut.slack_ + 1e-7 * whole.primal_
+    np.testing.assert_allclose(cut.predict_proba(X)[0], whole.predict_proba(X)[0], atol=1e-3)
+    fixed = [Example(X[0], candidates=[[k] for k in y[0]])]
+    np.testing.assert_allclose(cut.predict_proba(fixed)[0].max(1), 1)
+    with pytest.raises(DataError, match="prune"):
+        ChainCRF(prune=1e-8).fit(fixed, y[:1])
+
+
 # ---- graphs
 
 
@@ -311,7 +326,8 @@ def test_parents_come_first():
 @pytest.mark.parametrize(
     "change",
     [{"l1": -1}, {"l1": np.nan}, {"l2": np.inf}, {"l1": "1"}, {"solver": "bcfw"}, {"tol": -1}, {"memory": -1},
-     {"max_iter": 0}, {"solver_options": {"memory": 0}}, {"solver_options": {"nothing": 1}}],
+     {"prune": 1.0}, {"prune": np.nan}, {"max_iter": 0}, {"solver_options": {"memory": 0}},
+     {"solver_options": {"nothing": 1}}],
 )  # fmt: skip
 def test_bad_settings(change):
     X, y = chains()

@@ -183,6 +183,45 @@ def test_all_methods_meet_one_objective(model):
     assert max(found) - min(found) <= 1e-9 * found[0]
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), model=st.sampled_from(["chain", "graph"]), mass=st.sampled_from([1e-6, 1e-3, 0.3]),
+    memory=st.sampled_from([1 << 30, 2000]),
+)  # fmt: skip
+def test_pruning_loses_no_more_than_it_says(seed, model, mass, memory):
+    data = random_data(seed, model, labels=7, n=10)
+    whole, cut = make_loss(data), make_loss(data, prune=mass, memory=memory)
+    w = 2 * np.random.default_rng(seed).standard_normal(whole.dimension)
+    value, less = whole.value(w), cut.value(w)
+    info = cut.info
+    assert 0 <= info.lost <= mass
+    assert -1e-10 * value <= value - less <= info.slack + 1e-10 * value
+    gradient = cut.gradient(w)
+    np.testing.assert_allclose(gradient, whole.gradient(w), atol=4 * 10 * mass * np.abs(data.rows).max() + 1e-9)
+    log_z, _, cells, _ = whole.marginals(w)
+    low, _, found, _ = cut.marginals(w)
+    assert (low <= log_z + 1e-10).all()
+    assert (log_z - low <= -np.log1p(-mass)).all()
+    np.testing.assert_allclose(found, cells, atol=mass / (1 - mass))
+
+
+def test_pruning_saves_sums_of_large_label_sets():
+    rng = np.random.default_rng(0)
+    labels, tokens = 500, 12
+    data = encode(
+        "chain", [sp.csr_matrix(np.eye(tokens))], [np.arange(tokens)], classes=np.arange(labels), intercept=False
+    )[0]
+    cut = make_loss(data, prune=1e-9)
+    w = np.zeros(cut.dimension)
+    w[: tokens * labels] = 3 * rng.standard_normal(tokens * labels)
+    w[[t * labels + y for t in range(tokens) for y in (t, t + 50)]] = 40.0
+    w[tokens * labels :][rng.random(labels**2) < 0.01] = 1.0
+    value = cut.value(w)
+    assert cut.info.summed < 0.1 * tokens * labels
+    assert cut.info.lost <= 1e-9
+    assert make_loss(data).value(w) == pytest.approx(value, rel=1e-8)
+
+
 def test_what_cannot_be_is_refused():
     data = random_data(0, "graph", cycles=True, n=10)
     with pytest.raises(SolverError, match="cycle"):
@@ -192,6 +231,12 @@ def test_what_cannot_be_is_refused():
         make_loss(data, threads=0)
     with pytest.raises(SettingsError):
         make_loss(data, weight=np.full(data.n_examples, np.nan))
+    for mass in (-1e-3, 1.0, np.nan):
+        with pytest.raises(SettingsError, match="prune"):
+            make_loss(data, prune=mass)
+    for more in ({"candidates": True}, {"types": 2}):
+        with pytest.raises(SolverError, match="pruning"):
+            make_loss(random_data(0, **more), prune=1e-3)
     with pytest.raises(DataError):
         make_loss(data, weight=np.ones(3))
     with pytest.raises(DataError):
