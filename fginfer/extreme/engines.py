@@ -7,9 +7,12 @@ given chunks of labels and yields the columns of each as they are done, in any o
 from __future__ import annotations
 
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from math import inf
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -18,9 +21,15 @@ from numpy.typing import NDArray
 
 from fginfer.core.extreme import Columns, ExtremeData, Ints, PpdTrainer
 from fginfer.errors import SettingsError, SolverError
+from fginfer.log import logger
 
 MOST_LOSSES = 20  # of workers, after which a cluster is given up
 MOST_LABELS = 512  # in a chunk: results come in often enough to be saved and shown
+POLL = 0.02  # seconds between looks at Ctrl-C and the clock
+# Threads wait for each other at the end of a chunk. Of the chunks made for a cluster the first are single large labels,
+# which keep one thread busy: 568 tags of Debian on 2 and 4 threads would take 65 and 59 % of the time of one, and with
+# so many labels a thread 50 and 25 %.
+LABELS_A_THREAD = 32
 
 
 def chunks(positives: NDArray[Any], labels: NDArray[Any], workers: int) -> list[Ints]:
@@ -43,6 +52,18 @@ def chunks(positives: NDArray[Any], labels: NDArray[Any], workers: int) -> list[
     return [*out, order[begin:]]
 
 
+def merged(parts: Sequence[Ints], least: int) -> Iterator[Ints]:
+    """The same labels in the same order, in chunks of at least so many (the last may be shorter)."""
+    waiting: list[Ints] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= least:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
+
+
 class Engine(Protocol):
     workers: int
 
@@ -61,7 +82,7 @@ class Threads:
         self._trainer = PpdTrainer(data, threads, **settings)
 
     def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
-        for part in parts:
+        for part in merged(parts, LABELS_A_THREAD * self.workers if self.workers > 1 else 1):
             if stop():
                 return
             box: list[Any] = []
@@ -76,7 +97,7 @@ class Threads:
             thread.start()
             try:
                 while thread.is_alive():
-                    thread.join(0.02)
+                    thread.join(POLL)
                     if stop():
                         self._trainer.stop()
             finally:
@@ -94,37 +115,71 @@ class Threads:
 _trainers = threading.local()  # of a worker: making one costs a pass over the data
 
 
-def train_chunk(data: ExtremeData, settings: dict[str, Any], labels: Ints, run: str) -> Columns:
-    """What a worker does. Its trainer is kept for the next chunk of the same run."""
+def train_chunk(
+    data: ExtremeData, settings: dict[str, Any], labels: Ints, run: str, until: float | None = None
+) -> Columns:
+    """What a worker does. Its trainer is kept for the next chunk of the same run. until: time.time() at which it stops,
+    without the labels it has not finished."""
     if getattr(_trainers, "run", None) != run:
         _trainers.trainer, _trainers.run = PpdTrainer(data, 1, **settings), run
-    columns: Columns = _trainers.trainer.train(labels)
-    return columns
+    trainer: PpdTrainer = _trainers.trainer
+    if until is None:
+        return trainer.train(labels)
+    alarm = threading.Timer(max(0.0, until - time.time()), trainer.stop)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        return trainer.train(labels)
+    finally:
+        alarm.cancel()
 
 
 class Processes:
     """joblib: processes of this machine, or whatever joblib.parallel_config says."""
 
-    def __init__(self, data: ExtremeData, settings: dict[str, Any], n_jobs: int) -> None:
-        from joblib import Parallel
-
+    def __init__(self, data: ExtremeData, settings: dict[str, Any], n_jobs: int, seconds: float) -> None:
         self.workers, self._data, self._settings = n_jobs, data, settings
-        # Large arrays are mapped into the processes, not copied.
-        self._parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", max_nbytes="1M", mmap_mode="r")
+        self._until = time.time() + seconds if seconds < inf else None
 
     def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
-        from joblib import delayed
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        name = uuid4().hex
-        found = self._parallel(delayed(train_chunk)(self._data, self._settings, part, name) for part in parts)
-        for columns in found:
-            yield columns
-            if stop():
-                found.close()
+        open_parts, name = {int(part[0]): part for part in parts}, uuid4().hex
+        for _ in range(MOST_LOSSES):
+            try:
+                yield from self._run(open_parts, name, stop)
                 return
+            except TerminatedWorkerError:  # the chunks that are still open are given to new processes
+                logger.warning(f"a process was lost; {len(open_parts)} chunks of labels are left")
+        raise SolverError("processes are lost again and again")
+
+    def _run(self, open_parts: dict[int, Ints], name: str, stop: Callable[[], bool]) -> Iterator[Columns]:
+        from joblib import Parallel, delayed
+
+        # Large arrays are mapped into the processes, not copied.
+        parallel = Parallel(n_jobs=self.workers, return_as="generator_unordered", max_nbytes="1M", mmap_mode="r")
+        tasks = [
+            delayed(_numbered_chunk)(self._data, self._settings, p, name, self._until) for p in open_parts.values()
+        ]
+        found = parallel(tasks)
+        try:
+            for number, columns in found:
+                del open_parts[number]
+                yield columns
+                if stop():
+                    return
+        finally:  # also when nobody asks for more
+            with warnings.catch_warnings():  # that tasks are given up is what was wanted
+                warnings.simplefilter("ignore", UserWarning)
+                found.close()
 
     def close(self) -> None:
         pass
+
+
+def _numbered_chunk(data: ExtremeData, settings: Any, labels: Ints, run: str, until: Any) -> tuple[int, Columns]:
+    """Also says which chunk it was: that of this first label."""
+    return int(labels[0]), train_chunk(data, settings, labels, run, until)
 
 
 class Dask:
@@ -154,38 +209,60 @@ class Dask:
         self._scattered = self._client.scatter(data, broadcast=True, hash=False)
 
     def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
-        open_parts = {}
-        for at, part in enumerate(parts):
-            open_parts[self._submit(part, len(parts) - at)] = part
-        losses = 0
+        open_parts: dict[Any, Ints] = {}
         try:
-            while open_parts:
-                # A result that is lost before it was fetched is computed again: then its future comes once more.
-                for future in self._distributed.as_completed(list(open_parts), loop=self._client.loop):
-                    if future.status == "finished":
-                        columns = self._fetched(future)
-                        if columns is not None:
-                            del open_parts[future]
-                            yield columns
-                    elif future.status != "pending":
-                        losses += 1
-                        if losses > MOST_LOSSES:
-                            raise SolverError("workers of the cluster are lost again and again")
-                        part = open_parts.pop(future)
-                        if future.status == "error" and not self._is_loss(future.exception()):
-                            raise future.exception()
-                        # All copies of the data went with their workers, or a chunk saw too many of them die.
-                        self._scattered = self._client.scatter(self._data, broadcast=True, hash=False)
-                        open_parts[self._submit(part, 0)] = part
-                    if stop():
-                        return
+            for at, part in enumerate(parts):
+                open_parts[self._submit(part, len(parts) - at)] = part
+            yield from self._collect(open_parts, stop)
+        except (OSError, CancelledError) as error:
+            raise SolverError(f"the Dask cluster is gone ({error or type(error).__name__})") from None
         finally:
             with suppress(Exception):
                 self._client.cancel(list(open_parts))
 
+    def _collect(self, open_parts: dict[Any, Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
+        """Never waits long in one place, so that limits and Ctrl-C are seen even when no worker is left."""
+        ready = self._distributed.as_completed(list(open_parts), loop=self._client.loop)
+        losses = 0
+        while open_parts and not stop():
+            if not ready.has_ready():
+                self._check_client()
+                time.sleep(POLL)
+                continue
+            for future in ready.next_batch(block=False):
+                if future.status == "finished" and (columns := self._fetched(future)) is not None:
+                    del open_parts[future]
+                    yield columns
+                elif future.status in ("finished", "pending"):  # lost before it was fetched: it is computed again
+                    ready.add(future)
+                else:
+                    losses += 1
+                    ready.add(self._again(future, open_parts, losses))
+
+    def _check_client(self) -> None:
+        if self._client.status in ("closed", "closing"):
+            raise SolverError("the Dask scheduler is gone")
+
+    def _again(self, future: Any, open_parts: dict[Any, Ints], losses: int) -> Any:
+        """The chunk of a failed future, submitted anew."""
+        self._check_client()
+        if future.status == "error" and not self._is_loss(future.exception()):
+            raise future.exception()
+        if losses > MOST_LOSSES:
+            raise SolverError("workers of the Dask cluster are lost again and again")
+        if not self._client.nthreads():
+            raise SolverError("all workers of the Dask cluster are lost")
+        # All copies of the data went with their workers, or a chunk saw too many of them die.
+        part = open_parts.pop(future)
+        if self._scattered.status != "finished":
+            self._scattered = self._client.scatter(self._data, broadcast=True, hash=False)
+        fresh = self._submit(part, 0)
+        open_parts[fresh] = part
+        return fresh
+
     def _fetched(self, future: Any) -> Columns | None:
         try:
-            columns: Columns = future.result()
+            columns: Columns = future.result(timeout=10)
         except (OSError, CancelledError):
             return None
         return columns
@@ -204,12 +281,15 @@ class Dask:
             self._client.close()
 
 
-def make_engine(data: ExtremeData, settings: dict[str, Any], scheduler: Any, threads: int) -> Engine:
-    """threads (None), processes ("processes"), or a Dask cluster (an address, or a distributed.Client)."""
+def make_engine(
+    data: ExtremeData, settings: dict[str, Any], scheduler: Any, threads: int, seconds: float = inf
+) -> Engine:
+    """threads (None), processes ("processes"), or a Dask cluster (an address, or a distributed.Client); seconds: that
+    are left of a time limit, for processes that cannot be stopped from here."""
     if scheduler is None or scheduler == "threads":
         return Threads(data, settings, threads)
     if isinstance(scheduler, str) and scheduler == "processes":
-        return Processes(data, settings, threads)
+        return Processes(data, settings, threads, seconds)
     if isinstance(scheduler, str) and "://" not in scheduler:
         raise SettingsError(
             f"scheduler must be 'threads', 'processes', an address such as 'tcp://host:8786' or a dask Client, "

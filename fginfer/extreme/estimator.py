@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from fginfer.core import clock
 from fginfer.core.extreme import ExtremeData, Floats, Lines
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.errors import DataError, FginferError, FormatError, SettingsError, SolverError
 from fginfer.extreme import metrics
 from fginfer.extreme.data import is_indicator, is_listed, is_zero_one_table, labels_of, rows_of, training_data
 from fginfer.extreme.fitting import Fitted, fit_pd, fit_ppd
@@ -172,6 +172,11 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.threshold_ = self._count_matching_threshold(data) if self.multilabel_ else 0.0
         if self.status_ == "interrupted":
             raise KeyboardInterrupt
+        if found.failure is not None:
+            raise SolverError(
+                f"{found.failure}; {self.n_trained_} of {len(classes)} labels are trained, and in the model"
+                + (f" and in {self.checkpoint}, from which another fit goes on" if self.checkpoint is not None else "")
+            )
 
     def _count_matching_threshold(self, data: ExtremeData) -> float:
         """Scores are made to rank; with this threshold as many labels are given as the (first) training rows have."""

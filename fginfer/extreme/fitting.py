@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core import clock
 from fginfer.core.arrays import offsets
 from fginfer.core.door import VERSION
 from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
@@ -33,6 +34,7 @@ class Fitted:
     trained: int
     info: Any = None
     columns: list[Columns] = field(default_factory=list)
+    failure: Exception | None = None  # why the workers were given up; the rest is what they had done
 
 
 def _log_start(name: str, data: ExtremeData, threads: int, seed: int) -> None:
@@ -62,7 +64,7 @@ def fit_ppd(
     if e.checkpoint is not None and labels is None:
         results = Journal(e.checkpoint, fingerprint(data, settings), data.rows.width)
     wanted = np.arange(data.labels.width, dtype=np.int32) if labels is None else np.asarray(labels, np.int32)
-    engine = make_engine(data, settings, e.scheduler, threads)
+    engine = make_engine(data, settings, e.scheduler, threads, _deadline(e, begin) - clock.now())
     try:
         with shown(e.verbose):
             _log_start("ppd-sparse", data, engine.workers, seed)
@@ -70,7 +72,10 @@ def fit_ppd(
             if solver.resumed:
                 logger.info(f"{solver.resumed} labels are there from before")
             limits = Limits(float(e.tol), 1, e.time_limit)
-            status, trace = drive(solver, limits, e.verbose, _callback(e, solver), begin=begin)  # type: ignore[arg-type]
+            try:
+                status, trace = drive(solver, limits, e.verbose, _callback(e, solver), begin=begin)  # type: ignore[arg-type]
+            finally:
+                solver.close()
         columns = list(results)
     finally:
         engine.close()
@@ -79,7 +84,9 @@ def fit_ppd(
     for c in columns:
         info[c.labels] = c.info
     model = SparseModel.from_columns(columns, data.rows.width, classes, settings["bias"], {})
-    return Fitted(model, status, solver.sparsities.points(trace), solver.trained, info, columns)
+    status = status if solver.failure is None else "failed"
+    points = solver.sparsities.points(trace)
+    return Fitted(model, status, points, solver.trained, info, columns, solver.failure)
 
 
 def fit_pd(e: Any, data: ExtremeData, classes: NDArray[Any], seed: int, threads: int, begin: float) -> Fitted:

@@ -14,7 +14,7 @@ from fginfer.errors import DataError, SettingsError
 from fginfer.extreme import metrics
 from fginfer.extreme.data import select, training_data
 from fginfer.extreme.estimator import ExtremeClassifier
-from fginfer.extreme.settings import check_settings
+from fginfer.extreme.settings import check_real, check_settings
 from fginfer.extreme.solvers import ExtremePoint
 from fginfer.learn.data.inputs import seed_of, threads_of
 from fginfer.log import logger
@@ -39,9 +39,10 @@ class ExtremeClassifierCV(ExtremeClassifier):
 
     Cs, lams : values to try (default: a grid that fits the scale of the rows). held_out : share of the rows.
     refine : with the default grid, lambda is searched at the middle C first, then C at the best lambda: fewer fits.
-    pd-sparse also stops where held-out P@1 no longer rises; the final training runs for as many passes. The other
-    parameters are those of ExtremeClassifier. After `fit`: ``C_``, ``lam_``, ``results_`` (a dict a try: C, lam, p@1,
-    p@3, p@5, weights, passes), and everything ExtremeClassifier has.
+    pd-sparse also stops where held-out P@1 no longer rises; the final training runs for as many passes. Of a time limit
+    the tries get half (one that is cut short counts with what it has), the final training the rest.
+    The other parameters are those of ExtremeClassifier. After `fit`: ``C_``, ``lam_``, ``results_`` (a dict a try: C,
+    lam, p@1, p@3, p@5, weights, passes), and everything ExtremeClassifier has.
     """
 
     def __init__(
@@ -78,27 +79,33 @@ class ExtremeClassifierCV(ExtremeClassifier):
 
     def fit(self, X: Any, y: Any) -> Self:
         begin = clock.now()
-        if not 0.0 < self.held_out < 1.0:
+        check_real("held_out", self.held_out, 0.0, True)
+        if not self.held_out < 1.0:
             raise SettingsError(f"held_out must lie between 0 and 1, not {self.held_out!r}")
         check_settings(self)
+        given = _values("Cs", self.Cs, True), _values("lams", self.lams, False)
         rows, labels, classes = self._training_rows(X, y)
         train, test = self._split(rows.n)
         parts = [(select(rows, p), select(labels, p)) for p in (train, test)]
-        cs, lams = grid(rows, self.solver)
-        cs, lams = list(self.Cs or cs), list(self.lams if self.lams is not None else lams)
+        cs, lams = (own or default for own, default in zip(given, grid(rows, self.solver), strict=True))
         self.results_: list[dict[str, Any]] = []
         if self.refine and self.Cs is None:
             middle = cs[len(cs) // 2]
+            left = len(lams) + len(cs) - 1
             for lam in lams:
-                self._try(parts, classes, middle, lam)
+                self._try(parts, classes, middle, lam, self._share(begin, left))
+                left -= 1
             best = self._best()["lam"]
             for c in cs:
                 if c != middle:
-                    self._try(parts, classes, c, best)
+                    self._try(parts, classes, c, best, self._share(begin, left))
+                    left -= 1
         else:
+            left = len(cs) * len(lams)
             for c in cs:
                 for lam in lams:
-                    self._try(parts, classes, c, lam)
+                    self._try(parts, classes, c, lam, self._share(begin, left))
+                    left -= 1
         chosen = self._best()
         self.C_, self.lam_ = chosen["C"], chosen["lam"]
         old = self.max_iter
@@ -109,6 +116,12 @@ class ExtremeClassifierCV(ExtremeClassifier):
         finally:
             self.max_iter = old
         return self
+
+    def _share(self, begin: float, tries: int) -> float | None:
+        """Seconds of the next of so many tries: together they may take half of the time limit, the model the rest."""
+        if self.time_limit is None:
+            return None
+        return max(0.0, begin + 0.5 * float(self.time_limit) - clock.now()) / tries
 
     def _strength(self) -> tuple[float, float]:
         return float(self.C_), float(self.lam_)
@@ -124,7 +137,7 @@ class ExtremeClassifierCV(ExtremeClassifier):
         """The best mean of P@1, P@3 and P@5; ties to fewer weights."""
         return max(self.results_, key=lambda r: (r["mean"], -r["weights"]))
 
-    def _try(self, parts: Any, classes: NDArray[Any], c: float, lam: float) -> None:
+    def _try(self, parts: Any, classes: NDArray[Any], c: float, lam: float, seconds: float | None) -> None:
         (rows, labels), (held_rows, held_labels) = parts
         if self.solver == "pd-sparse":  # rows of the part that have no label are no help
             full = np.flatnonzero(np.diff(labels.begin) > 0)
@@ -133,7 +146,7 @@ class ExtremeClassifierCV(ExtremeClassifier):
         for name in ("Cs", "lams", "held_out", "refine", "verbose"):
             settings.pop(name)
         watch = _Watch(held_rows, held_labels, threads_of(self.n_jobs))
-        inner = ExtremeClassifier(**settings, C=c, lam=lam)
+        inner = ExtremeClassifier(**{**settings, "time_limit": seconds}, C=c, lam=lam)
         inner.multilabel_ = self.multilabel_
         if self.solver == "pd-sparse":
             inner.callback = watch
@@ -147,6 +160,18 @@ class ExtremeClassifierCV(ExtremeClassifier):
         logger.info(
             f"C {c:.4g}, lambda {lam:.4g}: held-out P@1 {100 * result['p@1']:.2f} %, {result['weights']} weights"
         )
+
+
+def _values(name: str, given: Any, strict: bool) -> list[float]:
+    """Values to try, checked; empty: none were given."""
+    if given is None:
+        return []
+    values = list(given)
+    if not values:
+        raise SettingsError(f"{name} must name at least one value, or be None")
+    for value in values:
+        check_real(name, value, 0.0, strict)
+    return [float(value) for value in values]
 
 
 class _Watch:

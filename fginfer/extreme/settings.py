@@ -20,7 +20,7 @@ PPD_OPTIONS: dict[str, Any] = {"max_inner": 10, "admit": 0.5, "admit_least": 200
 PD_OPTIONS: dict[str, Any] = {"partitions": None}
 
 
-def _real(name: str, value: Any, low: float, strict: bool) -> None:
+def check_real(name: str, value: Any, low: float, strict: bool) -> None:
     if not isinstance(value, Real) or isinstance(value, bool) or not float("-inf") < float(value) < float("inf"):
         raise SettingsError(f"{name} must be a finite number, not {value!r}")
     if float(value) < low or (strict and float(value) == low):
@@ -37,14 +37,14 @@ def check_settings(e: Any) -> None:
     for name, allowed in (("solver", SOLVERS), ("loss", tuple(LOSSES)), ("intercept", tuple(INTERCEPTS))):
         if getattr(e, name) not in allowed:
             raise SettingsError(f"{name} must be one of {', '.join(allowed)}, not {getattr(e, name)!r}")
-    _real("C", e.C, 0.0, True)
-    _real("lam", e.lam, 0.0, False)
-    _real("positive_weight", e.positive_weight, 0.0, True)
-    _real("tol", e.tol, 0.0, False)
-    _real("prune", e.prune, 0.0, False)
+    check_real("C", e.C, 0.0, True)
+    check_real("lam", e.lam, 0.0, False)
+    check_real("positive_weight", e.positive_weight, 0.0, True)
+    check_real("tol", e.tol, 0.0, False)
+    check_real("prune", e.prune, 0.0, False)
     _whole("max_iter", e.max_iter, 1)
     if e.time_limit is not None:
-        _real("time_limit", e.time_limit, 0.0, False)
+        check_real("time_limit", e.time_limit, 0.0, False)
     if e.n_jobs is not None and (not isinstance(e.n_jobs, Integral) or e.n_jobs == 0):
         raise SettingsError(f"n_jobs must be a whole number other than 0, or None, not {e.n_jobs!r}")
     if e.solver == "pd-sparse" and e.scheduler not in (None, "threads"):
@@ -62,7 +62,7 @@ def options(e: Any) -> dict[str, Any]:
     out = {**known, **given}
     for name, value in out.items():
         if name in ("admit", "sparsify"):
-            _real(name, value, 0.0, False)
+            check_real(name, value, 0.0, False)
         elif value is not None or name != "partitions":
             _whole(name, value, 1)
     return out

@@ -10,6 +10,7 @@ import numpy as np
 
 from fginfer.core import clock
 from fginfer.core.extreme import Columns, ExtremeData, PdSolver
+from fginfer.errors import SolverError
 from fginfer.extreme.engines import Engine, chunks
 from fginfer.learn.run.interrupts import Interrupts, look
 from fginfer.learn.run.loop import LearnPoint, Measured
@@ -58,6 +59,7 @@ class Ppd:
         assert data.positives is not None
         self._data, self._engine, self._results, self._limit = data, engine, results, limit
         self.sparsities = Sparsities()
+        self.failure: SolverError | None = None
         self._sums = np.zeros(7)  # labels, primal, dual, support, weights, searches, touched
         done = np.zeros(data.labels.width, bool)
         for columns in results:
@@ -84,7 +86,11 @@ class Ppd:
 
     def advance(self, deadline: float) -> bool:
         while self._left > 0:
-            columns = next(self._stream, None)
+            try:
+                columns = next(self._stream, None)
+            except SolverError as error:  # the workers are gone: what they have finished is kept
+                self.failure = error
+                return True
             if columns is None:
                 return False  # stopped: the loop sees why
             if len(columns.labels):
@@ -100,6 +106,12 @@ class Ppd:
             if clock.now() >= deadline:
                 break
         return self._left == 0
+
+    def close(self) -> None:
+        """Gives up what is still being worked at."""
+        close = getattr(self._stream, "close", None)
+        if close is not None:
+            close()
 
     @property
     def trained(self) -> int:

@@ -7,11 +7,12 @@ import signal
 import threading
 import time
 
+import dask
 import distributed
 import pytest
 
-from fginfer.errors import SettingsError
-from fginfer.extreme import ExtremeClassifier
+from fginfer.errors import SettingsError, SolverError
+from fginfer.extreme import ExtremeClassifier, journal
 
 from .problems import random_problem, same_model
 
@@ -60,6 +61,77 @@ def test_a_killed_worker_costs_its_chunk_only(cluster, problem, serial):
         assert killed.is_set()
         assert model.n_trained_ == len(model.classes_)
         assert same_model(model.model_, serial.model_)
+
+
+class Counting:
+    """A client that counts what is scattered and submitted."""
+
+    def __init__(self, client):
+        self._client, self.scattered, self.keys = client, 0, []
+
+    def scatter(self, *args, **more):
+        self.scattered += 1
+        return self._client.scatter(*args, **more)
+
+    def submit(self, *args, key, **more):
+        self.keys.append(key)
+        return self._client.submit(*args, key=key, **more)
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+
+def test_data_go_out_once_and_the_dashboard_shows_one_bar(cluster, problem, serial):
+    with distributed.Client(cluster) as client:
+        counting = Counting(client)
+        model = ExtremeClassifier(tol=1e-4, scheduler=counting).fit(*problem)
+        assert same_model(model.model_, serial.model_)
+        assert counting.scattered == 1
+        assert len(counting.keys) > 20  # chunks
+        assert {dask.utils.key_split(key) for key in counting.keys} == {
+            "fginfer-extreme"
+        }  # what the dashboard groups by
+
+
+def test_a_cluster_without_workers_keeps_to_the_time_limit(problem):
+    """Chunks may run on a worker that does not exist only, as when all of them are lost: nothing ever comes back."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, worker_dashboard_address=None
+    ) as found, distributed.Client(found) as client:  # fmt: skip
+        waiting = Counting(client)
+        submit = waiting.submit
+        waiting.submit = lambda *args, **more: submit(*args, workers=["127.0.0.1:9"], **more)
+        begin = time.monotonic()
+        model = ExtremeClassifier(tol=1e-4, scheduler=waiting, time_limit=2.0).fit(*problem)
+        assert time.monotonic() - begin < 20.0
+        assert model.status_ == "time_limit"
+        assert model.n_trained_ == 0
+        assert model.predict_topk(problem[0], 2)[0].shape == (800, 2)
+
+
+def test_a_lost_scheduler_keeps_what_was_trained(problem, serial, tmp_path):
+    path, finished = tmp_path / "run", []
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, worker_dashboard_address=None
+    ) as found:  # fmt: skip
+        client = distributed.Client(found)
+        model = ExtremeClassifier(tol=1e-4, scheduler=client, checkpoint=path)
+        append = journal.Journal.append
+
+        def append_and_lose(self, columns):
+            append(self, columns)
+            finished.append(columns)
+            if len(finished) == 3:
+                client.close()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(journal.Journal, "append", append_and_lose)
+            with pytest.raises(SolverError, match="another fit goes on"):
+                model.fit(*problem)
+    assert 0 < model.n_trained_ < len(model.classes_)
+    assert model.status_ == "failed"
+    on = ExtremeClassifier(tol=1e-4, checkpoint=path).fit(*problem)
+    assert same_model(on.model_, serial.model_)
 
 
 def test_a_scheduler_that_is_not_there():

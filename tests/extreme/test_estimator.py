@@ -8,17 +8,20 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from contextlib import suppress
 
 import numpy as np
+import psutil
 import pytest
 import scipy.sparse as sp
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
-from fginfer.extreme import ExtremeClassifier, ExtremeClassifierCV, SparseModel
+from fginfer.extreme import ExtremeClassifier, ExtremeClassifierCV, SparseModel, engines
 
 from .problems import random_problem, same_model
 
@@ -165,6 +168,45 @@ def test_processes_do_not_matter():
     assert same_model(serial.model_, ExtremeClassifier(n_jobs=2, scheduler="processes").fit(X, y).model_)
 
 
+def test_a_killed_process_costs_its_chunk_only():
+    X, y = random_problem(6, n=300, d=150, k=100, density=0.1)
+    settings = {"C": 10.0, "tol": 1e-6, "max_iter": 1000}
+    killed = []
+
+    def kill() -> None:
+        while not killed:
+            for child in psutil.Process().children():
+                with suppress(psutil.NoSuchProcess):
+                    if "popen_loky" in " ".join(child.cmdline()):
+                        child.kill()
+                        killed.append(child.pid)
+                        return
+            time.sleep(0.001)
+
+    get_reusable_executor(2).shutdown(wait=True, kill_workers=True)  # processes of other tests
+    thread = threading.Thread(target=kill)
+    thread.start()
+    model = ExtremeClassifier(**settings, n_jobs=2, scheduler="processes").fit(X, y)
+    thread.join()
+    assert same_model(ExtremeClassifier(**settings).fit(X, y).model_, model.model_)
+
+
+def test_a_time_limit_reaches_processes():
+    X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
+    model = ExtremeClassifier(C=100.0, tol=0.0, max_iter=10**6, n_jobs=2, scheduler="processes", time_limit=0.3)
+    model.fit(X, y)
+    assert model.status_ == "time_limit"
+    assert model.n_trained_ < len(model.classes_)
+
+
+def test_chunks_for_threads_keep_the_order():
+    positives = np.array([50, 1, 30, 2, 2, 9])
+    parts = engines.chunks(positives, np.arange(6), 2)
+    assert [len(p) for p in parts] == [1] * 6  # for a cluster, the longest first
+    assert np.concatenate(parts)[:3].tolist() == [0, 2, 5]
+    assert [p.tolist() for p in engines.merged(parts, 4)] == [[0, 2, 5, 3], [4, 1]]
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_time_limit_keeps_what_there_is(solver, tmp_path):
     X, y = random_problem(5, n=150, d=80, k=25)
@@ -237,6 +279,22 @@ def test_the_search_chooses_on_held_out_rows(solver):
     given = ExtremeClassifierCV(solver, Cs=[1.0], lams=[0.0, 0.1], max_iter=30).fit(X, y)
     assert [r["lam"] for r in given.results_] == [0.0, 0.1]
     assert clone(given).get_params()["Cs"] == [1.0]
+
+
+def test_the_search_leaves_time_for_the_model():
+    X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
+    model = ExtremeClassifierCV(tol=1e-9, max_iter=10**6, time_limit=4.0).fit(X, y)
+    assert len(model.results_) == 7  # every try had its share
+    assert model.n_trained_ > 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"Cs": []}, {"lams": []}, {"Cs": [-1.0]}, {"Cs": ["a"]}, {"held_out": "x"}, {"held_out": 1.0}]
+)
+def test_bad_grids(wrong):
+    X, y = random_problem()
+    with pytest.raises(SettingsError):
+        ExtremeClassifierCV(**wrong).fit(X, y)
 
 
 def test_the_grid_fits_the_scale_of_the_rows():
