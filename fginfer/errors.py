@@ -40,3 +40,7 @@ class FormatError(FginferError):
 
 class MissingFileError(FormatError, FileNotFoundError):
     """There is no such file."""
+
+
+class UnwritableError(FormatError, OSError):
+    """A file cannot be written: no space, no permission."""

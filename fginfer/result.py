@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.archives import DAMAGE, load_arrays
 from fginfer.core.solver import EVENT
-from fginfer.errors import FormatError, MissingFileError
+from fginfer.errors import FormatError, UnwritableError
 from fginfer.html import html_table
+from fginfer.replacing import replacing
 
 Status = Literal[
     "running",
@@ -187,16 +189,19 @@ class Result:
         header = {k: v for k, v in self.to_dict().items() if k not in ("labels", "trace", "gap")}
         header["bound"] = None if self.bound is None else repr(self.bound)
         header["statistics"] = {k: repr(float(v)) for k, v in self.statistics.items()}
-        with open(path, "wb") as stream:
-            np.savez(stream, result=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        try:
+            with replacing(Path(path)) as stream:
+                np.savez(stream, result=text, **arrays)
+        except OSError as error:
+            raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Result:
         """A result written by `save`."""
+        arrays = load_arrays(path, "a saved result")
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                header = json.loads(archive["result"].tobytes())
-                arrays = {name: archive[name] for name in archive.files if name != "result"}
+            header = json.loads(arrays.pop("result").tobytes())
             marginals = None
             if "marginals" in arrays:
                 marginals = Marginals(arrays["marginals"], arrays["marginal_sizes"])
@@ -210,9 +215,7 @@ class Result:
                 trace=trace,
                 **header,
             )
-        except FileNotFoundError:
-            raise MissingFileError("there is no such file", str(path)) from None
-        except (KeyError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             raise FormatError(f"not a saved result ({type(error).__name__})", str(path)) from error
 
     def _repr_html_(self) -> str:

@@ -15,7 +15,11 @@ from fginfer.graph import FactorGraph
 
 def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
     """FILE, --format and --evidence."""
-    parser.add_argument("model", metavar="FILE", help="a model: .uai .LG .wcsp .cfn .h5 .npz, also with .gz .xz .bz2")
+    parser.add_argument(
+        "model",
+        metavar="FILE",
+        help="a model: .uai .LG .wcsp .cfn .h5 .npz, also with .gz .xz .bz2; - is standard input (with --format)",
+    )
     parser.add_argument("--format", metavar="NAME", help="format of FILE, if its name does not tell")
     if evidence:
         parser.add_argument("--evidence", metavar="F", help="a UAI evidence file: variables that are fixed")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from fginfer.commands.common import add_model, conditioned, load
 from fginfer.formats import write
+from fginfer.formats.scaling import whole_costs
 
 EXAMPLES = """examples:
   fginfer convert grid.uai.gz grid.npz
-  fginfer convert net.uai fixed.uai --evidence net.evid"""
+  fginfer convert net.uai fixed.uai --evidence net.evid
+  fginfer convert grid.uai grid.wcsp --scale 1000       costs are rounded to thousandths
+  cat grid.uai | fginfer convert - - --format uai --to cfn"""
 
 
 def register(subparsers: Any) -> None:
@@ -22,13 +26,26 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
-    parser.add_argument("target", metavar="TARGET", help="the file to write")
+    parser.add_argument("target", metavar="TARGET", help="the file to write; - is standard output")
     parser.add_argument("--to", metavar="NAME", help="format of TARGET, if its name does not tell")
+    parser.add_argument(
+        "--scale",
+        type=float,
+        metavar="S",
+        help="multiply scores by S and round them to whole costs >= 0, as .wcsp wants them; says what that changes",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     graph, evidence = load(args)
     given = conditioned(graph, evidence)
-    write(graph if given is None else given.graph, args.target, format=args.to)
+    graph = graph if given is None else given.graph
+    if args.scale is not None:
+        graph, offset, error = whole_costs(graph, args.scale)
+        print(
+            f"fginfer: score = {offset:.17g} - cost / {args.scale:g}, to within {error:.3g} for every labeling",
+            file=sys.stderr,
+        )
+    write(graph, args.target, format=args.to)
     return 0

@@ -15,7 +15,7 @@ from typing import Any
 from fginfer import __version__
 from fginfer.commands.common import add_model, conditioned, finite, json_text, load, model_json, option
 from fginfer.core import clock
-from fginfer.errors import FginferError, FormatError
+from fginfer.errors import FginferError, FormatError, SettingsError
 from fginfer.formats import read_solution, write_solution
 from fginfer.formats.streams import check_writable
 from fginfer.graph import FactorGraph
@@ -67,12 +67,14 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--no-presolve", action="store_true", help="method auto: solve the model as it is")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
     parser.add_argument("--trace", action="store_true", help="with --json: every improvement with its time")
-    parser.add_argument("--out", metavar="SOL", help="write the labeling as a UAI solution file")
+    parser.add_argument("--out", metavar="SOL", help="write the labeling as a UAI solution file; -: to standard output")
     parser.add_argument("--quiet", action="store_true", help="no log")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.out == "-" and args.json:
+        raise SettingsError("--json and --out - both want standard output; the JSON has the labels")
     if args.out is not None:
         check_writable(args.out)  # better now than after an hour
     unwritten: FormatError | None = None
@@ -116,7 +118,7 @@ def _show(args: argparse.Namespace, result: Result, sizes: dict[str, int], all_l
     """Prints the result; where stdout is full, on stderr (False)."""
     text = json_text(result_json(result, sizes, args.trace)) if args.json else summary(result, args.out, all_labels)
     try:
-        print(text, flush=True)
+        print(text, file=sys.stderr if args.out == "-" and not args.json else sys.stdout, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.extreme import ExtremeData, Floats, Lines
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError, SolverError
+from fginfer.errors import DataError, FormatError, SettingsError, SolverError
 from fginfer.extreme import metrics
 from fginfer.extreme.data import is_indicator, is_listed, is_zero_one_table, labels_of, rows_of, training_data
 from fginfer.extreme.fitting import Fitted, fit_pd, fit_ppd
@@ -346,7 +347,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name in cls._KEPT:
                 setattr(out, f"{name}_", model.header["kept"][name])
             out.positives_ = np.array(model.header["positives"], np.int64)
-        except (KeyError, TypeError, ValueError, FginferError) as error:
+        except DAMAGE as error:
             raise FormatError(f"not a model of {cls.__name__} ({error})", str(path)) from None
         if out.positives_.shape != (model.n_labels,):
             raise FormatError("damaged: counts of other labels", str(path))

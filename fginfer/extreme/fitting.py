@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.arrays import offsets
 from fginfer.core.door import VERSION
 from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.extreme.engines import make_engine
 from fginfer.extreme.journal import Journal, Memory, fingerprint
 from fginfer.extreme.model import SparseModel
@@ -148,7 +149,7 @@ class PdCheckpoint:
         try:
             solver.restore(arrays)
             self.progress = Progress(**header["progress"])
-        except (KeyError, TypeError, ValueError, IndexError, FginferError) as error:
+        except DAMAGE as error:
             raise FormatError(f"damaged checkpoint ({error})", str(path)) from None
 
     def save(self, progress: Progress) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
 from fginfer.errors import FormatError, SettingsError
+from fginfer.log import logger
 
 MAGIC = b"FGIXJRNL"
 RECORD = b"COLUMNS\0"
@@ -36,6 +38,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], mark: str, n_features: int) -> None:
         self.path, self._width = Path(path), n_features
+        self._beyond: list[Columns] | None = None  # what came after the disk was full
         head = MAGIC + mark.encode()
         if self.path.exists() and self.path.stat().st_size > 0:
             with open(self.path, "rb") as file:
@@ -62,13 +65,31 @@ class Journal:
     def append(self, columns: Columns) -> None:
         body = b"".join(np.ascontiguousarray(a).tobytes() for a in _arrays(columns))
         head = np.array([len(columns.labels), columns.weights.nnz, zlib.crc32(body)], np.uint64)
-        self._file.write(RECORD + head.tobytes() + body)
-        self._file.flush()
+        if self._beyond is None:
+            place = self._file.tell()
+            try:
+                self._file.write(RECORD + head.tobytes() + body)
+                self._file.flush()
+                return
+            except OSError as error:  # a full disk must not cost what was learned
+                logger.warning(f"{self.path}: the checkpoint grows no more ({error.strerror}), training goes on")
+                self._beyond = []
+                self._cut(place)
+        self._beyond.append(columns)
+
+    def _cut(self, place: int) -> None:
+        """Without what was written of a record that found no room."""
+        with suppress(OSError):
+            self._file.close()  # it may try to write once more what is left in its buffer
+        with suppress(OSError):
+            os.truncate(self.path, place)
+        self._file = open(self.path, "r+b")  # noqa: SIM115
 
     def __iter__(self) -> Iterator[Columns]:
         """All columns so far."""
         self._file.flush()
-        return (columns for columns, _ in self._records())
+        yield from (columns for columns, _ in self._records())
+        yield from self._beyond or ()
 
     def _records(self) -> Iterator[tuple[Columns, int]]:
         with open(self.path, "rb") as file:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -13,9 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.archives import DAMAGE
 from fginfer.core.extreme import Columns, Floats, Ints, Lines, Scorer
-from fginfer.errors import DataError, FormatError
+from fginfer.errors import DataError, FormatError, UnwritableError
 from fginfer.extreme.data import stacked
+from fginfer.replacing import replacing
 
 MAGIC = b"FGIXMODL"
 VERSION = 1
@@ -145,21 +146,15 @@ class SparseModel:
             {"version": VERSION, "n_labels": self.n_labels, "classes": text, "arrays": table, "header": self.header}
         ).encode()
         start = -(-(16 + len(header)) // ALIGN) * ALIGN
-        target = Path(path)
-        temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")
         try:
-            with open(temporary, "xb") as file:
+            with replacing(Path(path), durable=True) as file:
                 file.write(MAGIC + len(header).to_bytes(8, "little") + header)
                 for name, array in arrays.items():
                     file.seek(start + table[name]["at"])
-                    np.ascontiguousarray(array).tofile(file)
+                    file.write(np.ascontiguousarray(array).view(np.uint8).data)
                 file.truncate(start + place)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        except OSError as error:
+            raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -176,7 +171,7 @@ class SparseModel:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise FormatError(error.strerror or str(error), str(path)) from None
-        except (ValueError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"damaged ({error})", str(path)) from None
         try:
             if header["version"] != VERSION:
@@ -185,7 +180,7 @@ class SparseModel:
             arrays = {name: _mapped(content, size, start, spec) for name, spec in header["arrays"].items()}
             classes = _unpacked(header["classes"], arrays)
             model = cls._of(arrays, classes, int(header["n_labels"]), dict(header["header"]))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except DAMAGE as error:
             raise FormatError(f"damaged ({error})", str(path)) from None
         return model
 

@@ -9,13 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.budget import Budget
 from fginfer.formats.cfn import read_cfn, write_cfn
 from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
 from fginfer.formats.npz import read_npz, write_npz
 from fginfer.formats.opengm import read_opengm, write_opengm
-from fginfer.formats.streams import split_compression
+from fginfer.formats.streams import STANDARD, split_compression
 from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
 from fginfer.graph import FactorGraph
@@ -56,6 +56,8 @@ def _format_of(path: Path, name: str | None) -> Format:
     for known in FORMATS.values():
         if extension in known.extensions:
             return known
+    if path == STANDARD:
+        raise FormatError("standard input and output have no extension: name a format (--format, --to)", str(path))
     every = " ".join(e for known in FORMATS.values() for e in known.extensions)
     raise FormatError(f"unknown extension {extension!r}; known are {every}, or name a format", str(path))
 
@@ -67,7 +69,7 @@ def read(
     *,
     max_memory: float | None = None,
 ) -> FactorGraph:
-    """Reads a model; the extension (before .gz, .xz or .bz2) or `format` says how.
+    """Reads a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard input.
 
     With a UAI `evidence` file the result is the reduced graph over the variables that were not observed. (To keep the
     original variables, read the model without it and give `read_evidence(path, graph)` to `graph.condition`.)
@@ -83,7 +85,7 @@ def read(
 
 
 def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = None) -> None:
-    """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how.
+    """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard output.
 
     The file appears whole or not at all.
     """

@@ -14,6 +14,7 @@ from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
 
+MOST_VARIABLES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32  # axes of an array
 _KINDS = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
 
 

@@ -11,101 +11,29 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import Assembly, Factors, Function
-from fginfer.formats.budget import Budget
-from fginfer.formats.costs import ARITHMETIC, arithmetic
-from fginfer.formats.streams import open_binary, split_compression, write_atomically
+from fginfer.formats.assembly import MOST_VARIABLES, Assembly, Factors, Function
+from fginfer.formats.cfn_tokens import NUMBER, Scanner
+from fginfer.formats.costs import ARITHMETIC, NEGATIVE, arithmetic
+from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.graph import FactorGraph
-
-_TOKEN = re.compile(r'"([^"]*)"|([\[\]{}])|([^\s,:\[\]{}"]+)')
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-class _Scanner:
-    """Tokens with one of look-ahead; brackets are '[' and ']', whatever they look like in the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.line = 1
-        self.token = ""
-        self._scan = self._tokens()
-        self.ahead: str | None = None
-        self.quoted = False
-        self.advance()
-
-    def _tokens(self) -> Iterator[tuple[int, str, bool]]:
-        with open_binary(self.path) as stream:
-            for number, raw in enumerate(stream, 1):
-                text = raw.decode("utf-8", "replace")
-                if text.startswith("#"):
-                    continue
-                for quoted, bracket, bare in _TOKEN.findall(text):
-                    if bracket:
-                        yield number, "[" if bracket in "[{" else "]", False
-                    else:
-                        yield number, bare or quoted, not bare
-
-    def advance(self) -> None:
-        self.line, self.ahead, self.quoted = next(self._scan, (self.line, None, False))
-        self.token = "end of file" if self.ahead is None else self.ahead
-
-    def fail(self, message: str) -> NoReturn:
-        shown = self.token if len(self.token) <= 60 else self.token[:57] + "..."
-        raise FormatError(message, str(self.path), self.line, "".join(c if c.isprintable() else "?" for c in shown))
-
-    def opening(self, what: str) -> None:
-        if self.ahead != "[" or self.quoted:
-            self.fail(f"expected {what}, in brackets")
-        self.advance()
-
-    def closed(self) -> bool:
-        """Whether a bracket closes here (it is consumed)."""
-        if self.ahead is None:
-            self.fail("the file ends inside a bracket")
-        if self.ahead == "]" and not self.quoted:
-            self.advance()
-            return True
-        return False
-
-    def word(self, what: str) -> str:
-        word = self.ahead
-        if word is None or (word in "[]" and not self.quoted):
-            self.fail(f"expected {what}")
-        self.advance()
-        return word
-
-    def keyword(self, *names: str) -> str | None:
-        """One of the names, if it comes next (it is consumed)."""
-        if self.ahead in names:
-            found = self.ahead
-            self.advance()
-            return found
-        return None
-
-    def number(self, what: str) -> float:
-        if self.ahead is None or not _NUMBER.match(self.ahead):
-            self.fail(f"expected {what}, a number")
-        value = float(self.ahead)
-        if not math.isfinite(value):
-            self.fail(f"{what} is too large for a double")
-        self.advance()
-        return value
-
-
 class _Reader:
     def __init__(self, path: Path, budget: Budget) -> None:
-        self.scan = _Scanner(path)
+        self.scan = Scanner(path)
         self.budget = budget
         budget.fail = self.scan.fail
         self.names: dict[str, int] = {}
@@ -114,6 +42,8 @@ class _Reader:
         # functions by name, and all factors: their variables, the function they use, and the line that names it
         self.tables: dict[str, NDArray[np.float64]] = {}  # costs, to be minimised
         self.factors: list[tuple[list[int], str, int]] = []
+        self.twice: set[str] = set()  # names of several functions
+        self.sharing: set[int] = set()  # factors with the table of another
 
     def read(self) -> FactorGraph:
         scan = self.scan
@@ -138,6 +68,8 @@ class _Reader:
             scan.token = name
             if name not in self.tables:
                 scan.fail(f"function {f} shares the costs of a function that is not there")
+            if f in self.sharing and name in self.twice:
+                scan.fail(f"function {f} shares the costs of one of several functions of that name")
             shape = self.tables[name].shape
             if shape != tuple(self.cards[v] for v in variables):
                 scan.fail(f"function {f} shares a table of another shape, {shape}")
@@ -172,8 +104,9 @@ class _Reader:
             scan.word("the name of the problem")
         scan.keyword("mustbe")
         self.maximise = (scan.ahead or "")[:1] == ">"
+        self.forbids = -math.inf if self.maximise else math.inf
         bound = (scan.ahead or "")[1:]
-        if (scan.ahead or "")[:1] not in ("<", ">") or not _NUMBER.match(bound):
+        if (scan.ahead or "")[:1] not in ("<", ">") or not NUMBER.match(bound):
             scan.fail("expected 'mustbe' as '<' or '>' and a number")
         self.bound = 0.0 - float(bound) if self.maximise else float(bound)  # of costs, which are minus the values
         scan.advance()
@@ -185,7 +118,7 @@ class _Reader:
         scan.opening("the variables")
         while not scan.closed():
             i = len(self.cards)
-            if scan.ahead != "[" and not (scan.ahead is not None and _NUMBER.match(scan.ahead) and not scan.quoted):
+            if scan.ahead != "[" and not (scan.ahead is not None and NUMBER.match(scan.ahead) and not scan.quoted):
                 name = scan.word(f"the name of variable {i}")
                 if name in self.names:
                     scan.fail(f"there are two variables {name!r}")
@@ -198,9 +131,11 @@ class _Reader:
                 self.labels.append(labels)
                 self.cards.append(len(labels))
             else:
+                if NUMBER.match(scan.ahead or "") and (scan.ahead or "").startswith("-"):
+                    scan.fail(NEGATIVE.format(i))
                 size = scan.number(f"the number of labels of variable {i}")
                 self.labels.append(None)
-                self.cards.append(int(abs(size)) if abs(size) < 2**31 and size == int(size) else 0)
+                self.cards.append(int(size) if size < 2**31 and size == int(size) else 0)
             if self.cards[-1] < 1:
                 scan.fail(f"variable {i} needs between 1 and 2^31-1 labels")
 
@@ -235,6 +170,8 @@ class _Reader:
             variables.append(self.variable(f))
         if len(set(variables)) < len(variables):
             scan.fail(f"function {f} names a variable twice")
+        if len(variables) > MOST_VARIABLES:
+            scan.fail(f"function {f} has {len(variables)} variables; {MOST_VARIABLES} are the most")
         shape = tuple(self.cards[v] for v in variables)
         size = math.prod(shape)
         listed = scan.ahead == "costs"  # then its entries come one by one, and are counted when they are there
@@ -247,7 +184,7 @@ class _Reader:
             self.keep(name, variables, self.by_formula(f, shape))
             return
         if scan.keyword("defaultcost"):
-            default = scan.number(f"the default cost of function {f}")
+            default = scan.cost(f"the default cost of function {f}", self.forbids)
         if not scan.keyword("costs"):
             if default is None or not scan.closed():
                 scan.fail(f"expected the costs of function {f}")
@@ -255,6 +192,7 @@ class _Reader:
             return
         if scan.ahead != "[" or scan.quoted:
             line = scan.line
+            self.sharing.add(len(self.factors))
             self.factors.append((variables, scan.word(f"the costs of function {f}"), line))
             if not scan.closed():
                 scan.fail(f"extra text in function {f}")
@@ -266,20 +204,20 @@ class _Reader:
         self.keep(name, variables, costs)
 
     def dense(self, f: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        size, out = math.prod(shape), list[float]()
+        size, out = math.prod(shape), array("d")
         while not self.scan.closed():
             if len(out) == size:
                 self.scan.fail(f"function {f} has more than {size} costs")
-            out.append(self.scan.number(f"a cost of function {f}"))
+            out.append(self.scan.cost(f"a cost of function {f}", self.forbids))
         if len(out) < size:
             self.scan.fail(f"function {f} has {len(out)} of {size} costs")
-        return np.array(out).reshape(shape)
+        return np.frombuffer(out).reshape(shape) if size else np.zeros(shape)
 
     def sparse(self, f: int, variables: list[int], shape: tuple[int, ...], default: float) -> NDArray[np.float64]:
         out = np.full(shape, default)
         while not self.scan.closed():
             at = tuple(self.label(f, v) for v in variables)
-            out[at] = self.scan.number(f"a cost of function {f}")
+            out[at] = self.scan.cost(f"a cost of function {f}", self.forbids)
         return out
 
     def by_formula(self, f: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -295,8 +233,9 @@ class _Reader:
         return arithmetic(kind, parameters, (shape[0], shape[1]), math.inf)
 
     def keep(self, name: str, variables: list[int], costs: NDArray[np.float64]) -> None:
-        if name in self.tables:
-            self.scan.fail(f"there are two functions {name!r}")
+        if name in self.tables:  # which toulbar2 allows; no name in a file has a line break
+            self.twice.add(name)
+            name = f"{name}\n{len(self.factors)}"
         self.tables[name] = 0.0 - costs if self.maximise else costs
         self.factors.append((variables, name, self.scan.line))
 

@@ -13,6 +13,8 @@ from fginfer.formats.streams import write_atomically
 from fginfer.formats.tokens import Tokens
 from fginfer.graph import FactorGraph
 
+_MOST = 1_000_000  # tokens of a file besides those that the model accounts for
+
 
 def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, int]:
     """Observed variables and their labels, checked against the graph.
@@ -20,8 +22,8 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, in
     Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the
     same). The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
     """
-    n = sum(1 for _ in Tokens(Path(path)))
     tokens = Tokens(Path(path))
+    n = tokens.count(_MOST + 4 * graph.n_variables)
     if n % 2 == 0:
         samples = tokens.integer("the number of pairs")  # of an empty file: says that it ends here
         if samples != 1:
@@ -51,12 +53,11 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
     variables, the labels; of several solutions the last, which is the best), and bare lists of labels.
     """
     n = graph.n_variables
-    words = iter(Tokens(Path(path)))
-    named = next(words, "").upper() in ("MPE", "MAP")
-    count = sum(1 for _ in words) + (not named)  # without the keyword
     tokens = Tokens(Path(path))
-    if named:
+    count = tokens.count(_MOST + 100 * n)
+    if tokens.peek().upper() in ("MPE", "MAP"):
         tokens.next("MPE or MAP")
+        count -= 1
         if count > n + 1 and count % (n + 1) == 1:
             tokens.next("the number of solutions")
             count -= 1

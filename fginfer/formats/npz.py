@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.budget import Budget
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.budget import Budget
-from fginfer.formats.streams import open_binary, read_whole, split_compression, write_atomically
+from fginfer.formats.streams import STANDARD, is_regular, open_binary, read_whole, split_compression, write_atomically
 from fginfer.graph import FactorGraph
 
 _VERSION, _WITH_CUTOFF = 1, 2  # a version that does not know cutoffs must not read a model that has one
@@ -41,7 +41,8 @@ def write_npz(graph: FactorGraph, path: Path) -> None:
     members |= {name: getattr(arrays, name) for name in _REQUIRED}
     members |= {name: getattr(arrays, name) for name in _OPTIONAL if getattr(arrays, name) is not None}
     with write_atomically(path) as stream:
-        whole = io.BytesIO() if split_compression(path)[1] else stream  # archives seek, compressors do not
+        seeks = not split_compression(path)[1] and path != STANDARD  # archives do, compressors and pipes do not
+        whole = stream if seeks and stream.seekable() else io.BytesIO()
         with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
             for name, array in members.items():
                 info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # the same model gives the same bytes
@@ -55,7 +56,7 @@ def read_npz(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a model written by `write_npz`."""
     budget = Budget(path) if budget is None else budget
     with open_binary(path) as stream:
-        source = io.BytesIO(read_whole(stream, budget)) if split_compression(path)[1] else stream
+        source = stream if is_regular(path) else io.BytesIO(read_whole(stream, budget))
         try:
             arrays, given, cutoff = _load(path, source, source is stream, budget)
             graph = FactorGraph.from_model_arrays(arrays, given)

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError, ModelError
 from fginfer.formats.assembly import Assembly, Factors, Function
-from fginfer.formats.budget import Budget
-from fginfer.formats.streams import open_binary, read_whole, split_compression, write_atomically
+from fginfer.formats.streams import is_regular, open_binary, read_whole, write_atomically
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff
 
@@ -222,7 +222,7 @@ def read_opengm(path: Path, budget: Budget | None = None) -> FactorGraph:
     h5py = _h5py()
     budget = Budget(path) if budget is None else budget
     with open_binary(path) as stream:  # says what is wrong if there is no such file
-        source = io.BytesIO(read_whole(stream, budget)) if split_compression(path)[1] else str(path)
+        source = str(path) if is_regular(path) else io.BytesIO(read_whole(stream, budget))
     try:
         with h5py.File(source, "r") as file:
             named = _inside(path, file, "gm")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import lzma
 import os
-import secrets
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +14,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError, MissingFileError
-from fginfer.formats.budget import Budget
+from fginfer.replacing import replacing, temporary_name
 
+STANDARD = Path("-")  # standard input and output
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
 
@@ -38,9 +39,13 @@ def read_whole(stream: Any, budget: Budget) -> bytes:
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[Any]:
-    """The uncompressed bytes of a file. What the system or the decompressor has to say becomes a FormatError."""
+    """The uncompressed bytes of a file, "-" being standard input. What the system or the decompressor has to say
+    becomes a FormatError."""
     suffix = split_compression(path)[1]
     try:
+        if path == STANDARD:
+            yield sys.stdin.buffer
+            return
         with _OPENERS[suffix](path, "rb") if suffix else open(path, "rb") as stream:
             yield stream
     except FileNotFoundError:
@@ -51,41 +56,57 @@ def open_binary(path: Path) -> Iterator[Any]:
         raise FormatError(f"{how} ({reason})", str(path)) from error
 
 
+def is_regular(path: Path) -> bool:
+    """Whether it can be mapped and read again from its start: no pipe, no standard input, nothing compressed."""
+    return not split_compression(path)[1] and path != STANDARD and path.is_file()
+
+
 def check_writable(path: str | PathLike[str]) -> None:
     """Raises FormatError if write_atomically could not write here, by trying; what is there stays as it is."""
+    if Path(path) == STANDARD:
+        return
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise FormatError("cannot be written (it is a directory)", str(path))
     special = target.exists() and not target.is_file()
-    name = target if special else target.with_name(f".{target.name}.{secrets.token_hex(6)}")
-    if special and os.access(name, os.W_OK):
+    if special and os.access(target, os.W_OK):
         return  # opening a pipe could block
+    name = target if special else temporary_name(target)
     try:
         os.close(os.open(name, os.O_WRONLY | (0 if special else os.O_CREAT | os.O_EXCL), 0o666))
-        os.unlink(name)
+        if not special:
+            os.unlink(name)
     except OSError as error:
         raise FormatError(f"cannot be written ({error.strerror})", str(path)) from error
 
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[Any]:
-    """A binary stream, compressed as the suffix says, that becomes the file only once everything is written."""
-    target = Path(os.path.realpath(path))
-    special = target.exists() and not target.is_file()  # a pipe or a device: nothing to replace
-    name = target if special else target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    """A binary stream, compressed as the suffix says, that becomes the file only once everything is written.
+
+    "-" is standard output; that, pipes and devices are written as they are.
+    """
     try:
-        flags = os.O_WRONLY | (0 if special else os.O_CREAT | os.O_EXCL)
-        with os.fdopen(os.open(name, flags, 0o666), "wb") as raw:
+        with _target(path) as raw:
             yield from _compressed(raw, split_compression(path)[1])
-        if not special:
-            os.replace(name, target)
-    except BaseException as error:
-        if not special:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-        if isinstance(error, OSError):
-            raise FormatError(f"cannot be written ({error.strerror})", str(path)) from error
+    except BrokenPipeError:  # the reader has what it wanted
         raise
+    except OSError as error:
+        raise FormatError(f"cannot be written ({error.strerror})", str(path)) from error
+
+
+@contextmanager
+def _target(path: Path) -> Iterator[Any]:
+    if path == STANDARD:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
+        with os.fdopen(os.open(path, os.O_WRONLY), "wb") as raw:
+            yield raw
+    else:
+        with replacing(path) as raw:
+            yield raw
 
 
 def _compressed(raw: Any, suffix: str) -> Iterator[Any]:

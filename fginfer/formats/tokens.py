@@ -14,7 +14,10 @@ from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary
 
 _PIECE = 1 << 20
+_SPACES = (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")
+_SIGN = re.compile(rb"(?<=\d)(?=[+-]\d)")
 _LONGEST = 19  # characters of a whole number: a sign and 18 digits
+_LONGEST_WORD = 1 << 20  # bytes of a token: without a limit, a small compressed file could fill the memory with one
 
 
 class _Piece(NamedTuple):
@@ -40,7 +43,10 @@ class Tokens:
         self._pieces = self._read()
         self._piece = _Piece(b"", 1, [])
         self._used = 0  # tokens of this piece
-        self._end: int | None = None  # the last line, once it is known
+        self._end = 1  # the last line, once it is known
+        self._done = False  # the end of the file was asked for more
+        self._signs = False
+        self.infinity: int | None = None  # the number that `inf` stands for, if it may
         self._block: list[tuple[_Piece, int, int]] = []  # of the last block: piece, its first and last token
 
     def _read(self) -> Iterator[_Piece]:
@@ -48,18 +54,25 @@ class Tokens:
         with open_binary(self.path) as stream:
             while data := stream.read(_PIECE):
                 data = rest + data
-                cut = max(data.rfind(b"\n"), data.rfind(b" ")) + 1
+                cut = max(data.rfind(space) for space in _SPACES) + 1
                 text, rest = data[:cut], data[cut:]
+                if len(rest) > _LONGEST_WORD:
+                    shown = f"{rest[:57].decode('utf-8', 'replace')}..."
+                    token = "".join(c if c.isprintable() else "?" for c in shown)
+                    where = line + text.count(b"\n")
+                    raise FormatError(f"a token of more than {_LONGEST_WORD} bytes", str(self.path), where, token)
+                text = self._separated(text)
                 yield _Piece(text, line, text.split())
                 line += text.count(b"\n")
         if rest:
+            rest = self._separated(rest)
             yield _Piece(rest, line, rest.split())
             line += rest.count(b"\n") + 1
         self._end = max(1, line - 1)
 
     def fail(self, message: str) -> NoReturn:
         """Raises a FormatError at the token that was read last."""
-        if self._end is not None and self._used == len(self._piece.words):
+        if self._done:
             raise FormatError(message, str(self.path), self._end, "end of file")
         self._raise(message, self._piece, self._used - 1)
 
@@ -82,14 +95,38 @@ class Tokens:
         while self._used == len(self._piece.words):
             piece = next(self._pieces, None)
             if piece is None:
+                self._done = True
                 return False
             self._piece, self._used = piece, 0
         return True
 
-    def __iter__(self) -> Iterator[str]:
-        """The tokens that are left."""
-        while (token := self.next_or_none()) is not None:
-            yield token
+    def split_signs(self) -> None:
+        """From here on `29-1` is two numbers, as it is for a program in C++ that reads them."""
+        self._signs = True
+        text, line, words = self._piece
+        if self._used == len(words):
+            return
+        start = next(m.start() for n, m in enumerate(re.finditer(rb"\S+", text)) if n == self._used)
+        text = text[:start] + self._separated(text[start:])
+        self._piece = _Piece(text, line, text.split())
+
+    def _separated(self, text: bytes) -> bytes:
+        return _SIGN.sub(b" ", text) if self._signs else text
+
+    def count(self, most: int) -> int:
+        """The number of tokens that are left, `most` at most. They are kept, so that a pipe will do."""
+        kept, left = [], len(self._piece.words) - self._used
+        for piece in self._pieces:
+            kept.append(piece)
+            left += len(piece.words)
+            if left > most:
+                raise FormatError(f"more than {most} tokens, which cannot be meant", str(self.path))
+        self._pieces = iter(kept)
+        return left
+
+    def peek(self) -> str:
+        """The next token, which stays; "" at the end of the file."""
+        return self._piece.words[self._used].decode("utf-8", "replace") if self._refill() else ""
 
     def next_or_none(self) -> str | None:
         if not self._refill():
@@ -106,7 +143,8 @@ class Tokens:
 
     def integer(self, expected: str, low: int = 0, high: int | None = None) -> int:
         """The next token as a whole number within [low, high]."""
-        value = _integer(self.next(expected))
+        word = self.next(expected)
+        value = self.infinity if word == "inf" else _integer(word)
         if value is None:
             self.fail(f"expected {expected}, a whole number")
         if value < low or (high is not None and value > high):
@@ -124,6 +162,8 @@ class Tokens:
             self._used = min(len(self._piece.words), first + n - len(words))
             self._block.append((self._piece, first, self._used))
             words += self._piece.words[first : self._used]
+        if self.infinity is not None and b"inf" in words:
+            words = [b"%d" % self.infinity if word == b"inf" else word for word in words]
         try:
             # All of them take the room of the longest: one long token must not blow up the others.
             if max(map(len, words), default=0) <= _LONGEST:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fginfer.budget import Budget
 from fginfer.core.uai import UaiReader, uai_text
-from fginfer.formats.budget import Budget
 from fginfer.formats.streams import open_binary, write_atomically
 from fginfer.graph import FactorGraph
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import Assembly, Factors, Function
-from fginfer.formats.budget import Budget
-from fginfer.formats.costs import ARITHMETIC, arithmetic
+from fginfer.formats.assembly import MOST_VARIABLES, Assembly, Factors, Function
+from fginfer.formats.costs import ARITHMETIC, NEGATIVE, arithmetic
 from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.formats.tokens import Tokens
 from fginfer.graph import FactorGraph
@@ -40,13 +40,19 @@ class _Reader:
     def read(self) -> FactorGraph:
         tokens = self.tokens
         tokens.next("the name of the problem")
+        tokens.split_signs()
         n = tokens.integer("the number of variables", 0, 2**31 - 1)
         largest = tokens.integer("the largest domain size", 0)
         functions = tokens.integer("the number of cost functions", 0)
         self.top = tokens.integer("the upper bound", 0)
         cards = []
         for i in range(n):
-            size = tokens.integer(f"the domain size of variable {i}", 1, min(largest, 2**31 - 1))
+            negative = tokens.peek().startswith("-")
+            size = tokens.integer(
+                f"the domain size of variable {i}", -(2**62) if negative else 1, min(largest, 2**31 - 1)
+            )
+            if negative:
+                tokens.fail(NEGATIVE.format(i))
             self.budget.take_unlisted(8.0 * size, f"variable {i} with {size} labels")
             cards.append(size)
         self.cards = cards
@@ -67,7 +73,10 @@ class _Reader:
         ]
         if len(set(variables)) < len(variables):
             tokens.fail(f"cost function {f} names a variable twice")
+        if len(variables) > MOST_VARIABLES:
+            tokens.fail(f"cost function {f} has {len(variables)} variables; {MOST_VARIABLES} are the most")
         shape = tuple(self.cards[v] for v in variables)
+        tokens.infinity = self.top
         default = tokens.integer(f"the default cost of cost function {f}, or -1", -1)
         if default == -1:
             self.keep(signed < 0, shape, variables, self.by_keyword(f, shape))
@@ -145,7 +154,9 @@ def _costs(scores: NDArray[np.float64], what: str, path: Path) -> NDArray[np.flo
         entry = int(np.argmax(wrong.reshape(-1)))
         cost = float(costs.reshape(-1)[entry])
         raise FormatError(
-            f"{what}, entry {entry} has the cost {cost!r}; .wcsp holds whole costs >= 0: write .cfn", str(path)
+            f"{what}, entry {entry} has the cost {cost!r}; .wcsp holds whole costs >= 0: write .cfn, "
+            "or convert --scale",
+            str(path),
         )
     return costs
 

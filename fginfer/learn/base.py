@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.learn import Kind
-from fginfer.errors import DataError, FginferError, FormatError, SolverError
+from fginfer.errors import DataError, FormatError, SolverError
 from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
 from fginfer.learn.data.examples import Encoded, Reals, is_listed
 from fginfer.learn.data.inputs import (
@@ -294,7 +295,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         try:
             return cls.unpack(header, arrays, **given)
-        except (KeyError, TypeError, ValueError, FginferError) as error:
+        except DAMAGE as error:
             raise FormatError(f"not a model of {cls.__name__} ({error})", str(path)) from None
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -131,3 +131,72 @@ def test_lonely_variables_of_uai_files(tmp_path) -> None:
     path.write_text("MARKOV 1 200000000 0\n")
     with pytest.raises(FormatError, match="200000000 labels; that cannot be meant"):
         read(path)
+
+
+ONES = 70  # variables with one label: their joint table is small, but has more axes than numpy gives
+
+HOSTILE = {
+    "arity.wcsp": (
+        f"x {ONES} 1 1 9\n{'1 ' * ONES}\n{ONES} {' '.join(map(str, range(ONES)))} 0 0\n",
+        "70 variables; (64|32) are",
+    ),
+    "arity.cfn": (
+        f"{{{{x <9}} {{{'1 ' * ONES}}} {{f: {{scope: [{' '.join(map(str, range(ONES)))}] costs: [0]}}}}}}",
+        "70 variables; (64|32) are",
+    ),
+    "negative.wcsp": ("x 2 2 0 10\n2 -7\n", "variable 1 has a negative domain size"),
+    "negative.cfn": ("{{x <9} {a: -20} {}}", "variable 0 has a negative domain size"),
+    "minus.cfn": ("{{x <9} {a: 2} {f: {scope: [a] costs: [0 -inf]}}}", "only inf forbids"),
+    "nested.cfn": ("{{x <9} {a: " + "[" * 5000, "expected a label"),
+    "which.cfn": (
+        "{{x <9} {a: 2 b: 2} {f: {scope: [a] costs: [0 1]} f: {scope: [b] costs: [1 0]} g: {scope: [b] costs: f}}}",
+        "one of several functions of that name",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_cannot_be_is_refused_for_what_it_is(tmp_path, name: str) -> None:
+    path, (text, says) = tmp_path / name, HOSTILE[name]
+    path.write_text(text)
+    with pytest.raises(FormatError, match=says):
+        read(path)
+
+
+def test_what_toulbar2_reads_is_read(tmp_path) -> None:
+    path = tmp_path / "m.cfn"
+    path.write_text('{{x <9} {29-1: 2 b: ["x" y]} {f: {scope: [29-1] costs: [3 inf]} f: {scope: [b] costs: [1 0]}}}')
+    graph = read(path)
+    assert [graph.score(x) for x in ([0, 0], [0, 1], [1, 0])] == [-4.0, -3.0, -np.inf]
+    path.write_text("{{x >-9} {a: 2} {f: {scope: [a] defaultcost: -inf costs: [1 2]}}}")
+    assert [read(path).score([k]) for k in (0, 1)] == [-np.inf, 2.0]
+    path = tmp_path / "m.wcsp"
+    path.write_text("a-1-2 2 30 2 100\n30 2\n1 0 0 1\n29 7\n2 0 1-1 >= 28 0\n")
+    assert read(path).score([29, 1]) == -7.0
+    path.write_text("x 2 30 2 100\n30 2\n1 0 0 1\n29-0 1 1 0 1\n1 inf\n")
+    assert [read(path).score([29, k]) for k in (0, 1)] == [0.0, -np.inf]
+
+
+def test_one_line_without_end(tmp_path) -> None:
+    path = tmp_path / "m.cfn.gz"
+    with gzip.open(path, "wb", 1) as stream:
+        stream.write(b'{{x <9} {a: 2} {f: {scope: [a] "costs": [0')
+        stream.write(b" " * (20 << 20))
+        stream.write(b"4] }}}")
+    tracemalloc.start()
+    assert read(path).score([1]) == -4.0
+    assert tracemalloc.get_traced_memory()[1] < 20e6
+    tracemalloc.stop()
+    for name in ("word.cfn.gz", "word.wcsp.gz", "quoted.cfn.gz"):
+        with gzip.open(tmp_path / name, "wb", 1) as stream:
+            stream.write(b'"' * name.startswith("q") + b"1" * (8 << 20))
+        with pytest.raises(FormatError, match="a token of more than 1048576 bytes"):
+            read(tmp_path / name)
+
+
+def test_long_lines_are_cut_between_tokens(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    names = [f"label {k} {'x' * int(rng.integers(200))}" for k in range(20_000)]
+    path = tmp_path / "m.cfn"
+    path.write_text("# " + "c" * (3 << 20) + '\n{{x <9} {"a b": [' + ", ".join(f'"{n}"' for n in names) + "]} {}}")
+    assert read(path).cards.tolist() == [20_000]

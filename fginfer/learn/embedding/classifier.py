@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.door import VERSION, cpu_path
 from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 from fginfer.learn.data.labels import encode_labels, encode_sets, label_array, label_sets, labels_are_listed
 from fginfer.learn.embedding.sgd import EmbeddingSgd, Samples, SgdSettings, last_layer_input
@@ -323,7 +324,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         header, arrays = storage.read(path)
         try:
             return cls._unpack(header, arrays)
-        except (KeyError, TypeError, ValueError, FginferError) as error:
+        except DAMAGE as error:
             raise FormatError(f"not a model of {cls.__name__} ({error})", str(path)) from None
 
     @classmethod

@@ -8,6 +8,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from fginfer.archives import DAMAGE
 from fginfer.errors import FormatError
 from fginfer.learn.files import storage
 from fginfer.learn.solvers.registry import choose_solver
@@ -50,6 +51,6 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
             "sampled": header.get("sampled", 1.0), "weights": size, "nonzeros": int(np.count_nonzero(values)),
         }  # fmt: skip
         out["parameters"] = parameters
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except DAMAGE as error:
         raise FormatError(f"not a learned model, or damaged ({error})", str(path)) from None
     return out

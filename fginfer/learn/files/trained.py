@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.archives import DAMAGE
+from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.learn.crf import ChainCRF
 from fginfer.learn.data.features import WindowFeatures, default_templates
 from fginfer.learn.data.readers import Sentence, read_conll, read_conllu, read_svmlight
@@ -221,7 +222,7 @@ class FileModel:
                 raise DataError("unknown kind of file")
             if svm.n_features_in_ != (columns if features is None else features.n_features):
                 raise DataError("its features are not those it was trained with")
-        except (KeyError, TypeError, ValueError, FginferError) as error:
+        except DAMAGE as error:
             raise FormatError(f"not a model of `fginfer train` ({error})", str(path)) from None
         return cls(format, svm, features, columns, extra["zero_based"], label, inputs)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fginfer.errors import FginferError, FormatError, SettingsError
+from fginfer.archives import DAMAGE
+from fginfer.errors import FormatError, SettingsError
 from fginfer.learn.files import storage
 from fginfer.learn.oracle import Oracle
 from fginfer.learn.run.loop import Progress
@@ -56,7 +57,7 @@ class Checkpoints:
         try:
             self._restore(arrays)
             self.progress = Progress(**header["progress"])
-        except (KeyError, TypeError, ValueError, IndexError, FginferError) as error:
+        except DAMAGE as error:
             raise FormatError(f"damaged checkpoint ({error})", str(self.path)) from None
 
     def _restore(self, arrays: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fginfer.core import clock
 from fginfer.core.door import VERSION, cpu_path
-from fginfer.errors import SolverError
+from fginfer.errors import FormatError, SolverError
 from fginfer.learn.run.interrupts import Interrupts, OutOfTime
 from fginfer.log import logger, seconds_text, thousands
 
@@ -290,8 +290,12 @@ class _Run:
 
     def save(self) -> None:
         self.done = replace(self.done, elapsed=clock.now() - self.begin)
-        if self._save is not None:
+        if self._save is None:
+            return
+        try:
             self._save(self.done)
+        except (OSError, FormatError) as error:  # a full disk must not cost what was learned
+            logger.warning(f"the checkpoint was not written, training goes on: {error}")
 
 
 # ---- the log
