@@ -101,13 +101,15 @@ void fgi_model_source_free(fgi_source *s);
  */
 
 /*
- * It starts at `values` (NULL: zeros), stores its non-zero entries only, and takes point updates in O(log K). Any
- * number of threads may ask while nobody updates. In the factor step of gdmm learning, grad(y) is
+ * It starts at `values` (NULL: zeros). path: FGI_BY_SEARCH keeps sorted access (its non-zero entries only, point
+ * updates in O(log K)), FGI_BY_SCAN an array that is scanned, FGI_BY_SIZE what was measured to be faster at this size.
+ * Any number of threads may ask while nobody updates. In the factor step of gdmm learning, grad(y) is
  * v(y) + rho sum_j m_jf(y_j): pass messages of value -rho * m and exclude the true state. A loss that is constant but
  * for the true label is a message at the true label (plus the constant).
  */
 typedef struct fgi_updatable fgi_updatable;
-fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fgi_updatable **out, fgi_error *err);
+fgi_rc fgi_updatable_create(
+    int32_t rows, int32_t cols, int32_t path, const double *values, fgi_updatable **out, fgi_error *err);
 void fgi_updatable_free(fgi_updatable *u);
 const fgi_source *fgi_updatable_source(const fgi_updatable *u);
 /* Entry (rows[k], cols[k]) becomes values[k], or grows by it; in order of k. */

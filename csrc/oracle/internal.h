@@ -111,6 +111,18 @@ typedef struct fgi_access {
     fgi_order *order;
 } fgi_access;
 
+/* ---- dense pairwise tables by reading all of them ---------------------------------------------------------------- */
+
+typedef struct fgi_dense_pair {
+    const double *values; /* row-major, or column-major if transposed */
+    int32_t rows, cols;
+    int transposed;
+    double weight; /* > 0 */
+} fgi_dense_pair;
+
+/* The messages are in w->dense (fgi_oracle_spread). */
+void fgi_scan_pair(const fgi_dense_pair *t, const fgi_oracle_scratch *w, fgi_best *best);
+
 /* The four regions, see oracle/pairwise.c. */
 fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *q, fgi_argmax *out);
 fgi_rc fgi_pairwise_argmax(

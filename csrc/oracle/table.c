@@ -46,23 +46,6 @@ static double least_wanted(const fgi_best *best) {
     return best->n == best->capacity ? best->items[best->n - 1].value : -INFINITY;
 }
 
-static void scan_dense_pair(const fgi_table_source *t, const fgi_oracle_scratch *w, fgi_best *best) {
-    const fgi_view *v = &t->view;
-    const double *first = w->dense, *second = w->dense + w->max_card;
-    const int64_t row_step = v->transposed ? 1 : v->cols, col_step = v->transposed ? v->rows : 1;
-    double least = -INFINITY;
-    for (int32_t a = 0; a < v->rows; a++) {
-        const double *row = v->values + a * row_step;
-        for (int32_t b = 0; b < v->cols; b++) {
-            const double value = (v->weight * row[b * col_step] - first[a]) - second[b];
-            if (value > least && !fgi_is_banned(w, (int64_t)a * v->cols + b)) {
-                fgi_best_insert(best, (int64_t)a * v->cols + b, value);
-                least = least_wanted(best);
-            }
-        }
-    }
-}
-
 /* Any arity, any kind. */
 static void scan_general(const fgi_table_source *t, const fgi_oracle_scratch *w, fgi_best *best) {
     const fgi_view *v = &t->view;
@@ -93,7 +76,9 @@ static fgi_rc scan_table(const fgi_table_source *t, const fgi_oracle_query *q, f
     if (!reserve(t, w)) return FGI_NO_MEMORY;
     w->touched += states_of(t);
     fgi_oracle_spread(q, t->view.arity, w);
-    if (t->view.arity == 2 && t->view.kind == FGI_DENSE) scan_dense_pair(t, w, best);
+    const fgi_view *v = &t->view;
+    const fgi_dense_pair pair = {v->values, v->rows, v->cols, v->transposed, v->weight};
+    if (v->arity == 2 && v->kind == FGI_DENSE) fgi_scan_pair(&pair, w, best);
     else scan_general(t, w, best);
     fgi_oracle_gather(q, t->view.arity, w);
     return FGI_OK;

@@ -6,8 +6,11 @@
  * and replays its row and its column: O(log K). The entries of a row in descending order are the heap taken apart
  * lazily, through a frontier of heap nodes whose parents have been visited: O(k log k) for the first k, the heap itself
  * untouched. Zeros need no structure: they come between the positive and the negative entries, in ascending order of
- * what is not stored. */
+ * what is not stored.
+ *
+ * All of that pays from some size on. A small table is an array that is scanned. */
 #include "oracle/internal.h"
+#include "base/kernels.h"
 #include "base/util.h"
 
 typedef struct entry {
@@ -35,7 +38,13 @@ struct fgi_updatable {
     int32_t *winner[2]; /* tournament tree: node k has children 2k and 2k+1, leaves begin at n_leaves; -1: no slice */
     int32_t n_leaves[2];
     int64_t heap_bytes;
+    double *dense; /* a table without sorted access: rows * cols values, and nothing of the above but n_entries */
 };
+
+/* Tables up to this many entries are scanned. Measured on gdmm learning of chains, updates and all else included: with
+ * 8, 26 and 50 labels sorted access takes 1.4, 1.4 and 1.3 times as long as scans, with 100 the same, with 200 0.7
+ * times. */
+enum { SCAN_UP_TO = 80 * 80 };
 
 /* Far from underflow: once a table is scaled, no product of an entry that is set and the scale rounds to 0. */
 static const double LEAST_SCALE = 0x1p-200, LEAST_STORED = 0x1p-700;
@@ -197,6 +206,12 @@ static void drop(fgi_updatable *u, int32_t id) {
 
 static int put(fgi_updatable *u, int32_t a, int32_t b, double value) {
     if (u->scale != 1.0 && fabs(value) < LEAST_STORED) value = 0.0;
+    if (u->dense) {
+        double *at = u->dense + (int64_t)a * u->n[1] + b;
+        u->n_entries += (value != 0.0) - (*at != 0.0);
+        *at = value + 0.0; /* no -0 */
+        return 1;
+    }
     const int32_t label[2] = {a, b}, id = u->slots[find_slot(u, a, b)] - 1;
     if (id < 0 && value == 0.0) return 1;
     if (id < 0) {
@@ -215,7 +230,14 @@ static int put(fgi_updatable *u, int32_t a, int32_t b, double value) {
 /* Stores the entries as they are: the scale is 1 again. */
 static void restore_scale(fgi_updatable *u) {
     const double scale = u->scale;
+    const int64_t n = u->dense ? (int64_t)u->n[0] * u->n[1] : 0;
     u->scale = 1.0;
+    for (int64_t k = 0; k < n; k++) {
+        if (u->dense[k] == 0.0) continue;
+        u->dense[k] *= scale;
+        if (fabs(u->dense[k]) < LEAST_STORED) u->dense[k] = 0.0, u->n_entries--;
+    }
+    if (u->dense) return;
     for (int64_t k = 0; k < u->n_entries; k++) u->entries[k].value *= scale; /* heaps keep their order */
     for (int side = 0; side < 2; side++)
         for (int32_t a = 0; a < u->n[side]; a++) u->max[side][a] *= scale;
@@ -272,7 +294,8 @@ static int init_side(fgi_updatable *u, int side) {
     return 1;
 }
 
-fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fgi_updatable **out, fgi_error *err) {
+fgi_rc fgi_updatable_create(
+    int32_t rows, int32_t cols, int32_t path, const double *values, fgi_updatable **out, fgi_error *err) {
     if (rows < 1 || cols < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a table of %d x %d", rows, cols);
     fgi_updatable *u = fgi_calloc(1, sizeof *u);
     if (!u) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -280,7 +303,10 @@ fgi_rc fgi_updatable_create(int32_t rows, int32_t cols, const double *values, fg
     u->scale = 1.0;
     u->n[0] = rows;
     u->n[1] = cols;
-    fgi_rc rc = init_side(u, 0) && init_side(u, 1) && grow_hash(u) ? FGI_OK : FGI_NO_MEMORY;
+    fgi_rc rc = FGI_OK;
+    if (path == FGI_BY_SCAN || (path == FGI_BY_SIZE && (int64_t)rows * cols <= SCAN_UP_TO)) {
+        if (!(u->dense = fgi_calloc((int64_t)rows * cols, sizeof(double)))) rc = FGI_NO_MEMORY;
+    } else if (!init_side(u, 0) || !init_side(u, 1) || !grow_hash(u)) rc = FGI_NO_MEMORY;
     for (int32_t a = 0; values && !rc && a < rows; a++)
         for (int32_t b = 0; !rc && b < cols; b++) {
             double value = values[(int64_t)a * cols + b];
@@ -306,11 +332,13 @@ void fgi_updatable_free(fgi_updatable *u) {
     }
     free(u->entries);
     free(u->slots);
+    free(u->dense);
     free(u);
 }
 
 /* Without the scale. */
 static double stored(const fgi_updatable *u, int32_t row, int32_t col) {
+    if (u->dense) return u->dense[(int64_t)row * u->n[1] + col];
     const entry *e = find(u, row, col);
     return e ? e->value : 0.0;
 }
@@ -320,6 +348,12 @@ double fgi_updatable_get(const fgi_updatable *u, int32_t row, int32_t col) { ret
 fgi_rc fgi_updatable_scale(fgi_updatable *u, double factor, fgi_error *err) {
     if (!(factor >= 0) || factor == INFINITY)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a table is scaled by a finite number that is not negative");
+    if (factor == 0.0 && u->dense) {
+        memset(u->dense, 0, (size_t)u->n[0] * (size_t)u->n[1] * sizeof(double));
+        u->n_entries = 0;
+        u->scale = 1.0;
+        return FGI_OK;
+    }
     if (factor == 0.0) {
         while (u->n_entries > 0) {
             const entry e = u->entries[u->n_entries - 1];
@@ -328,7 +362,9 @@ fgi_rc fgi_updatable_scale(fgi_updatable *u, double factor, fgi_error *err) {
         u->scale = 1.0;
         return FGI_OK;
     }
-    const double top = u->max[0][u->winner[0][1]];
+    double top = 0.0; /* only a factor above 1 can make it too large */
+    if (factor > 1 && !u->dense) top = u->max[0][u->winner[0][1]];
+    if (factor > 1 && u->dense) top = fgi_kernels_get()->max(u->dense, (int64_t)u->n[0] * u->n[1]);
     if (top > 0 && top * u->scale * factor == INFINITY)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "scaled by %g, the largest entry is not a number", factor);
     if (factor < LEAST_SCALE || factor > 1 / LEAST_SCALE) restore_scale(u);
@@ -338,6 +374,14 @@ fgi_rc fgi_updatable_scale(fgi_updatable *u, double factor, fgi_error *err) {
 }
 
 int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t *rows, int32_t *cols, double *values) {
+    const int64_t n = u->dense ? (int64_t)u->n[0] * u->n[1] : 0;
+    for (int64_t state = 0, k = 0; state < n && k < capacity; state++) {
+        if (u->dense[state] == 0.0) continue;
+        rows[k] = (int32_t)(state / u->n[1]);
+        cols[k] = (int32_t)(state % u->n[1]);
+        values[k++] = u->scale * u->dense[state];
+    }
+    if (u->dense) return u->n_entries;
     for (int64_t k = 0; k < u->n_entries && k < capacity; k++) {
         rows[k] = u->entries[k].label[0];
         cols[k] = u->entries[k].label[1];
@@ -347,6 +391,7 @@ int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t 
 }
 
 int64_t fgi_updatable_memory(const fgi_updatable *u) {
+    if (u->dense) return (int64_t)sizeof *u + (int64_t)u->n[0] * u->n[1] * (int64_t)sizeof(double);
     int64_t bytes = (int64_t)sizeof *u + u->capacity * (int64_t)sizeof(entry) + u->n_slots * (int64_t)sizeof(int32_t) +
         u->heap_bytes;
     for (int side = 0; side < 2; side++)
@@ -454,6 +499,7 @@ static int updatable_reserve(const fgi_updatable *u, fgi_oracle_scratch *w) {
 
 static fgi_rc updatable_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     const fgi_updatable *u = table_of(q);
+    if (u->dense) return FGI_UNSUPPORTED;
     if (!updatable_reserve(u, w)) return FGI_NO_MEMORY;
     fgi_access x = {.n = {u->n[0], u->n[1]},
         .max = {u->max[0], u->max[1]},
@@ -476,7 +522,9 @@ static fgi_rc updatable_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, f
     const fgi_updatable *u = table_of(q);
     if (!updatable_reserve(u, w)) return FGI_NO_MEMORY;
     fgi_oracle_spread(q, 2, w);
-    for (int32_t a = 0; a < u->n[0]; a++)
+    const fgi_dense_pair pair = {u->dense, u->n[0], u->n[1], 0, u->scale};
+    if (u->dense) fgi_scan_pair(&pair, w, best);
+    for (int32_t a = 0; !u->dense && a < u->n[0]; a++)
         for (int32_t b = 0; b < u->n[1]; b++) {
             const int64_t state = (int64_t)a * u->n[1] + b;
             if (!fgi_is_banned(w, state))
@@ -487,11 +535,8 @@ static fgi_rc updatable_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, f
     return FGI_OK;
 }
 
-/* The entries are in a hash: reading all of them is never the faster way. */
-static int updatable_prefers_scan(const fgi_oracle_query *q) {
-    (void)q;
-    return 0;
-}
+/* A sorted table has its entries in a hash: reading all of them is never the faster way. */
+static int updatable_prefers_scan(const fgi_oracle_query *q) { return table_of(q)->dense != NULL; }
 
 static const fgi_source_ops updatable_ops = {.arity = updatable_arity,
     .card = updatable_card,

@@ -88,9 +88,9 @@ def _pairs(rows: Any, cols: Any, values: Any) -> tuple[NDArray[np.int32], NDArra
 class Updatable:
     """A pairwise table that changes."""
 
-    def __init__(self, rows: int, cols: int, values: NDArray[np.float64] | None) -> None:
+    def __init__(self, rows: int, cols: int, values: NDArray[np.float64] | None, path: int = BY_SIZE) -> None:
         out, error = ffi.new("fgi_updatable **"), new_error()
-        check(lib.fgi_updatable_create(rows, cols, pointer(values), out, error), error, bad_argument=ModelError)
+        check(lib.fgi_updatable_create(rows, cols, path, pointer(values), out, error), error, bad_argument=ModelError)
         self._handle = ffi.gc(out[0], lib.fgi_updatable_free)
         self.source = int(ffi.cast("uintptr_t", lib.fgi_updatable_source(self._handle)))
 

@@ -153,8 +153,10 @@ class GraphOracle(Source):
 class UpdatableTable(Source):
     """A pairwise score table, sparse and changing, that keeps its rows and columns in order.
 
-    Point updates cost O(log K), scaling all entries O(1); memory is that of the non-zero entries. For the factor step
-    of GDMM learning (gradient v(y) + rho * sum m), pass messages of value -rho * m and exclude the true state.
+    Point updates cost O(log K), scaling all entries O(1); memory is that of the non-zero entries. Tables of up to
+    80 x 80 entries are arrays that are scanned, which is faster there; path="search" or "scan" decides otherwise. For
+    the factor step of GDMM learning (gradient v(y) + rho * sum m), pass messages of value -rho * m and exclude the true
+    state.
 
     >>> table = UpdatableTable((3, 3))
     >>> table.add([0, 2], [1, 2], [1.0, 0.5])
@@ -162,13 +164,15 @@ class UpdatableTable(Source):
     Argmax(state=(2, 2), value=0.5)
     """
 
-    def __init__(self, shape: tuple[int, int], values: ArrayLike | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, shape: tuple[int, int], values: ArrayLike | None = None, threads: int = 1, path: str = "auto"
+    ) -> None:
         super().__init__(threads)
         rows, cols = int(shape[0]), int(shape[1])
         given = None if values is None else np.ascontiguousarray(values, np.float64)
         if given is not None and given.shape != (rows, cols):
             raise ModelError(f"values must have the shape {(rows, cols)}, not {given.shape}")
-        self._table = Updatable(rows, cols, given)
+        self._table = Updatable(rows, cols, given, path_number(path))
         self.shape = (rows, cols)
 
     def set(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> None:

@@ -174,7 +174,7 @@ static int test_updatable(fgi_rng *rng) {
     double values[2][COLS];
     fgi_updatable *u = NULL;
     fgi_oracle_scratch *w = fgi_oracle_scratch_create(COLS, 2);
-    REQUIRE(w && fgi_updatable_create(ROWS, COLS, NULL, &u, NULL) == FGI_OK);
+    REQUIRE(w && fgi_updatable_create(ROWS, COLS, FGI_BY_SEARCH, NULL, &u, NULL) == FGI_OK);
     for (int round = 0; round < 2000; round++) {
         const int32_t a = (int32_t)fgi_rng_below(rng, ROWS), b = (int32_t)fgi_rng_below(rng, COLS);
         const double value = fgi_rng_below(rng, 3) ? draw(rng, 1) : 0.0;

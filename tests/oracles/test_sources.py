@@ -60,9 +60,10 @@ def test_n_best(data: st.DataObject, kind: str) -> None:
     n = data.draw(st.integers(1, 9))
     expected = sorted_states(table, given_messages, excluded, n)
     if kind == "updatable":
-        changing = UpdatableTable(shape, table)  # type: ignore[arg-type]
-        assert changing.best(n, given_messages, excluded=excluded) == expected
-        assert changing.best(n, given_messages, excluded=excluded, path="scan") == expected
+        for kept in ("scan", "search"):
+            changing = UpdatableTable(shape, table, path=kept)  # type: ignore[arg-type]
+            for path in ("auto", "scan", "search"):
+                assert changing.best(n, given_messages, excluded=excluded, path=path) == expected
         return
     oracle = GraphOracle(graph)
     for path in ("auto", "scan", "search"):
@@ -122,11 +123,11 @@ def test_batches_are_single_questions() -> None:
 
 
 @given(st.data(), st.tuples(st.integers(1, 12), st.integers(1, 12)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_scaled_tables(data: st.DataObject, shape: tuple[int, int]) -> None:
     """Powers of two: the scaled entries are exact. Others: within rounding of a table that was multiplied out."""
     dense = data.draw(tables(shape))
-    table = UpdatableTable(shape, dense)
+    table = UpdatableTable(shape, dense, path=data.draw(st.sampled_from(["scan", "search"])))
     for _ in range(4):
         factor = data.draw(st.sampled_from([0.5, 0.25, 2.0, 2.0**-180, 2.0**180, 0.0, 1 / 3]))
         exact = factor != 1 / 3
@@ -146,6 +147,19 @@ def test_scaled_tables(data: st.DataObject, shape: tuple[int, int]) -> None:
         table.scale(-1.0)
     with pytest.raises(ModelError):
         table.scale(inf)
+
+
+def test_small_tables_are_scanned_and_large_ones_searched() -> None:
+    """The rule for tables that change; rounding at the size of the messages hides no state from the scan."""
+    rng = np.random.default_rng(1)
+    for k, scans in ((26, 50), (200, 0)):
+        dense = rng.normal(size=(k, k)).round(2)
+        table = UpdatableTable((k, k), dense)
+        for _ in range(50):
+            size = 10.0 ** rng.integers(-3, 12)
+            given_messages = [dict(enumerate((size * rng.normal(size=k)).tolist())) for _ in "ab"]
+            assert table.argmax(given_messages) == sorted_states(dense, given_messages, [], 1)[0]
+        assert table.work["scans"] == scans
 
 
 def test_scaling_costs_nothing() -> None:

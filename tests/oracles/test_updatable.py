@@ -14,11 +14,12 @@ from fginfer.oracles import Ranking, UpdatableTable
 from tests.oracles.strategies import dense_argmax, messages, scores, states, tables
 
 
+@pytest.mark.parametrize("path", ["auto", "search"])
 @given(st.data(), st.tuples(st.integers(1, 15), st.integers(1, 15)), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_updates_and_questions(data: st.DataObject, shape: tuple[int, int], from_zeros: bool) -> None:
+def test_updates_and_questions(path: str, data: st.DataObject, shape: tuple[int, int], from_zeros: bool) -> None:
     dense = np.zeros(shape) if from_zeros else data.draw(tables(shape))
-    table = UpdatableTable(shape, None if from_zeros else dense)
+    table = UpdatableTable(shape, None if from_zeros else dense, path=path)
     changes = st.tuples(
         st.integers(0, shape[0] - 1), st.integers(0, shape[1] - 1), st.one_of(scores, st.sampled_from([0.0, -inf]))
     )

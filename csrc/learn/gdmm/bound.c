@@ -172,7 +172,8 @@ static fgi_rc invite(fgi_learn_gdmm *g, double *w) {
     g->guest = w;
     for (int64_t f = 0; rc == FGI_OK && f < g->n_tables; f++)
         if (g->tables[f])
-            rc = fgi_updatable_create(g->L->data.n_labels, g->L->data.n_labels, NULL, &g->guest_tables[f], NULL);
+            rc = fgi_updatable_create(
+                g->L->data.n_labels, g->L->data.n_labels, FGI_BY_SIZE, NULL, &g->guest_tables[f], NULL);
     if (rc != FGI_OK) return rc;
     exchange(g);
     rc = fgi_learn_gdmm_fill_tables(g);

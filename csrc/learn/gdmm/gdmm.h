@@ -66,7 +66,7 @@ struct fgi_learn_gdmm {
     int64_t n_away;
     double *row_norm;       /* |x_j|^2 of every token */
     double *loss;           /* per example: factorwise hinge losses at its last visit */
-    fgi_updatable **tables; /* one per pairwise feature; NULL when scanned */
+    fgi_updatable **tables; /* one per pairwise feature; NULL with candidates and brute force */
     int64_t n_tables;
     fgi_products *unigrams;         /* the learner's weights as a source */
     fgi_learn_gdmm_worker *workers; /* one per thread of the learner */
@@ -84,9 +84,8 @@ struct fgi_learn_gdmm {
     int32_t mass_capacity;
     int32_t *message_label[2];
     double *message_value[2];
-    double *dense_message[2]; /* K each, zero between calls; brute force only */
-    double *row_best;         /* K; brute force only */
-    double *table;            /* K x K: an edge with several features */
+    double *table;          /* of an edge with several features, K x K, or between candidates */
+    int64_t table_capacity; /* candidates: grows as wanted */
 };
 
 static inline double *fgi_support_row(const fgi_support *t, int32_t r) { return t->value + (int64_t)r * t->capacity; }

@@ -1,9 +1,8 @@
 /* learn/gdmm/oracle.c - factorwise oracles of gdmm for learning.
  *
  *     unigram j:  grad(y) = <w_U, phi(y)> + loss_j(y) - rho sum_f m_jf(y)      inner products, all labels or one part
- *     edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           sorted table, or a scan
+ *     edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           a table kept in order, or scanned
  * (docs/mathematics.md, section 5: messages enter with the sign opposite to MAP, and the true state is excluded.) */
-#include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 
 /* ---- unigrams -------------------------------------------------------------------------------------------------- */
@@ -209,61 +208,48 @@ static fgi_message collect(fgi_learn_gdmm *g, const fgi_support *t, int32_t k, i
     return m;
 }
 
-static double at_label(const fgi_message *m, int32_t y) {
-    int32_t lo = 0, hi = m->n;
-    while (lo < hi) {
-        int32_t mid = (lo + hi) / 2;
-        if (m->labels[mid] < y) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < m->n && m->labels[lo] == y ? m->values[lo] : 0.0;
+/* A table at hand, as a source that is scanned. */
+static fgi_rc ask_dense(fgi_learn_gdmm *g, const double *values, int32_t rows, int32_t cols, const fgi_message *m,
+    int64_t excluded, fgi_argmax *out) {
+    const fgi_table_source table = {.base = {&fgi_table_ops},
+        .view = {.kind = FGI_DENSE, .arity = 2, .values = values, .weight = 1.0, .rows = rows, .cols = cols}};
+    const fgi_oracle_query q = {
+        .source = &table.base, .messages = m, .excluded = &excluded, .n_excluded = 1, .hint = -1};
+    return fgi_oracle_answer(&q, g->workers[0].oracle, out);
 }
 
-/* Candidate lists: their product is looked at. */
-static void scan_candidates(
-    fgi_learn_gdmm *g, int64_t edge, int64_t u, int64_t v, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
+/* Labels, ascending, become their places in a list of candidates, which has them all. */
+static void to_places(int32_t *labels, int32_t n, const int32_t *list) {
+    for (int32_t k = 0, at = 0; k < n; labels[k++] = at)
+        while (list[at] < labels[k]) at++;
+}
+
+/* Lists of candidates: the table between them is gathered, and asked about. */
+static fgi_rc ask_candidates(
+    fgi_learn_gdmm *g, int64_t edge, int64_t u, int64_t v, const fgi_message *m, fgi_argmax *out) {
     const int32_t *from, *to, k = g->L->data.n_labels;
-    int32_t n = fgi_learn_allowed(g->L, u, &from), l = fgi_learn_allowed(g->L, v, &to);
-    *out = (fgi_argmax){-1, -INFINITY};
-    for (int32_t c = 0; c < l; c++) g->row_best[c] = at_label(&m[1], to[c]);
-    for (int32_t c = 0; c < n; c++) {
-        double mu = at_label(&m[0], from[c]);
-        for (int32_t e = 0; e < l; e++) {
-            int64_t state = (int64_t)from[c] * k + to[e];
-            double x = (fgi_learn_gdmm_pair_weight(g, edge, from[c], to[e]) - mu) - g->row_best[e];
-            if (state != excluded && x > out->value) *out = (fgi_argmax){state, x};
-        }
+    const int32_t n = fgi_learn_allowed(g->L, u, &from), l = fgi_learn_allowed(g->L, v, &to);
+    if ((int64_t)n * l > g->table_capacity) {
+        free(g->table);
+        g->table_capacity = 0;
+        if (!(g->table = fgi_alloc((int64_t)n * l, sizeof(double)))) return FGI_NO_MEMORY;
+        g->table_capacity = (int64_t)n * l;
     }
-    g->pair_touched += (int64_t)n * l;
+    for (int32_t a = 0; a < n; a++)
+        for (int32_t b = 0; b < l; b++)
+            g->table[(int64_t)a * l + b] = fgi_learn_gdmm_pair_weight(g, edge, from[a], to[b]);
+    int32_t hidden[2] = {g->L->data.truth[u], g->L->data.truth[v]};
+    to_places(&hidden[0], 1, from);
+    to_places(&hidden[1], 1, to);
+    to_places(g->message_label[0], m[0].n, from);
+    to_places(g->message_label[1], m[1].n, to);
+    const int64_t excluded = (int64_t)hidden[0] * l + hidden[1];
+    fgi_rc rc = ask_dense(g, g->table, n, l, m, excluded, out);
+    if (out->state >= 0) out->state = (int64_t)from[out->state / l] * k + to[out->state % l];
+    return rc;
 }
 
-/* The whole table, at the speed of memory: row maxima by the max-plus kernel, then the best row. The true entry is
- * hidden. */
-static void scan_table(fgi_learn_gdmm *g, double *T, const fgi_message *m, int64_t excluded, fgi_argmax *out) {
-    const int64_t k = g->L->data.n_labels;
-    const double hidden = T[excluded];
-    T[excluded] = -INFINITY;
-    for (int side = 0; side < 2; side++)
-        for (int32_t c = 0; c < m[side].n; c++) g->dense_message[side][m[side].labels[c]] = -m[side].values[c];
-    fgi_kernels_get()->maxplus_cols(T, k, k, 1.0, g->dense_message[1], g->row_best);
-    *out = (fgi_argmax){-1, -INFINITY};
-    int64_t row = 0;
-    for (int64_t a = 0; a < k; a++) {
-        double x = g->row_best[a] + g->dense_message[0][a];
-        if (x > out->value) out->value = x, row = a;
-    }
-    double most = -INFINITY;
-    for (int64_t b = 0; b < k; b++) {
-        double x = T[row * k + b] + g->dense_message[1][b];
-        if (x > most) most = x, out->state = row * k + b;
-    }
-    for (int side = 0; side < 2; side++)
-        for (int32_t c = 0; c < m[side].n; c++) g->dense_message[side][m[side].labels[c]] = 0.0;
-    T[excluded] = hidden;
-    g->pair_touched += k * k;
-}
-
-/* An edge with several features: its table is added up, then scanned. */
+/* An edge with several features: its table is added up. */
 static double *sum_tables(fgi_learn_gdmm *g, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
     const int64_t square = (int64_t)d->n_labels * d->n_labels;
@@ -281,23 +267,25 @@ fgi_rc fgi_learn_gdmm_pair_argmax(fgi_learn_gdmm *g, int32_t i, int64_t edge, fg
     const int64_t excluded = d->truth[first + e->u] * k + d->truth[first + e->v];
     double x;
     const int64_t feature = single_feature(d, edge, &x);
-    const int sorted = feature >= 0 && g->tables[feature];
-    const fgi_message m[2] = {collect(g, &g->tokens[first + e->u], e->ku, 0, sorted ? x : 1.0),
-        collect(g, &g->tokens[first + e->v], e->kv, 1, sorted ? x : 1.0)};
+    const int kept = feature >= 0 && g->tables[feature];
+    const fgi_message m[2] = {collect(g, &g->tokens[first + e->u], e->ku, 0, kept ? x : 1.0),
+        collect(g, &g->tokens[first + e->v], e->kv, 1, kept ? x : 1.0)};
+    const int64_t before = fgi_oracle_scratch_work(g->workers[0].oracle).touched;
+    fgi_rc rc;
     g->pair_calls++;
-    if (d->choice_begin) scan_candidates(g, edge, first + e->u, first + e->v, m, excluded, out);
-    else if (!sorted) scan_table(g, d->edge_row ? sum_tables(g, edge) : g->L->w + g->L->unary, m, excluded, out);
-    else {
-        const int64_t before = fgi_oracle_scratch_work(g->workers[0].oracle).touched;
+    if (d->choice_begin) rc = ask_candidates(g, edge, first + e->u, first + e->v, m, out);
+    else if (!kept) {
+        const double *table = d->edge_row ? sum_tables(g, edge) : g->L->w + g->L->unary;
+        rc = ask_dense(g, table, d->n_labels, d->n_labels, m, excluded, out);
+    } else {
         const fgi_oracle_query q = {.source = fgi_updatable_source(g->tables[feature]),
             .messages = m,
             .excluded = &excluded,
             .n_excluded = 1,
             .hint = e->n ? e->state[0] * k + e->state[1] : -1};
-        fgi_rc rc = fgi_oracle_answer(&q, g->workers[0].oracle, out);
-        g->pair_touched += fgi_oracle_scratch_work(g->workers[0].oracle).touched - before;
+        rc = fgi_oracle_answer(&q, g->workers[0].oracle, out);
         out->value *= x;
-        return rc;
     }
-    return FGI_OK;
+    g->pair_touched += fgi_oracle_scratch_work(g->workers[0].oracle).touched - before;
+    return rc;
 }

@@ -106,7 +106,6 @@ static fgi_rc fill(fgi_learn_gdmm *g) {
     g->loss = fgi_calloc(d->n_examples, sizeof(double));
     g->tables = fgi_calloc(n_tables, sizeof *g->tables);
     g->scores = fgi_alloc(k, sizeof(double));
-    g->row_best = fgi_alloc(k, sizeof(double));
     g->workers = fgi_calloc(g->n_workers, sizeof *g->workers);
     for (int t = 0; g->workers && t < g->n_workers; t++) {
         g->workers[t] = (fgi_learn_gdmm_worker){fgi_oracle_scratch_create(t == 0 ? (int32_t)k : 1, 2),
@@ -116,19 +115,18 @@ static fgi_rc fill(fgi_learn_gdmm *g) {
     for (int side = 0; side < 2; side++) {
         g->message_label[side] = fgi_alloc(k, sizeof(int32_t));
         g->message_value[side] = fgi_alloc(k, sizeof(double));
-        g->dense_message[side] = fgi_calloc(k, sizeof(double));
-        if (!g->message_label[side] || !g->message_value[side] || !g->dense_message[side]) return FGI_NO_MEMORY;
+        if (!g->message_label[side] || !g->message_value[side]) return FGI_NO_MEMORY;
     }
     if (g->s.batch > 1 && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal)))
         return FGI_NO_MEMORY;
-    if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->row_best || !g->workers)
+    if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->workers)
         return FGI_NO_MEMORY;
     if (fgi_products_create_dense((int32_t)k, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL) !=
         FGI_OK)
         return FGI_NO_MEMORY;
-    if (d->edge_row && !(g->table = fgi_alloc(k * k, sizeof(double)))) return FGI_NO_MEMORY;
+    if (d->edge_row && !d->choice_begin && !(g->table = fgi_alloc(k * k, sizeof(double)))) return FGI_NO_MEMORY;
     for (int64_t t = 0; !g->s.brute_force && !d->choice_begin && t < n_tables; t++) {
-        fgi_rc rc = fgi_updatable_create((int32_t)k, (int32_t)k, NULL, &g->tables[t], NULL);
+        fgi_rc rc = fgi_updatable_create((int32_t)k, (int32_t)k, FGI_BY_SIZE, NULL, &g->tables[t], NULL);
         if (rc != FGI_OK) return rc;
     }
     place_edges(g);
@@ -171,8 +169,7 @@ void fgi_learn_gdmm_free(fgi_learn_gdmm *g) {
     for (int64_t t = 0; g->tokens && t < g->n_tokens; t++) free(g->tokens[t].label), free(g->tokens[t].value);
     for (int64_t e = 0; g->edges && e < g->n_edges; e++) free(g->edges[e].state), free(g->edges[e].beta);
     for (int64_t k = 0; g->tables && k < g->n_tables; k++) fgi_updatable_free(g->tables[k]);
-    for (int side = 0; side < 2; side++)
-        free(g->message_label[side]), free(g->message_value[side]), free(g->dense_message[side]);
+    for (int side = 0; side < 2; side++) free(g->message_label[side]), free(g->message_value[side]);
     fgi_learn_gdmm_drop_guest(g);
     fgi_away_free(g);
     for (int t = 0; g->workers && t < g->n_workers; t++) {
@@ -181,8 +178,7 @@ void fgi_learn_gdmm_free(fgi_learn_gdmm *g) {
     }
     free(g->workers);
     fgi_products_free(g->unigrams);
-    free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores),
-        free(g->row_best);
+    free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores);
     free(g->proposal), free(g->mass), free(g->gain), free(g->table);
     free(g);
 }

@@ -163,7 +163,8 @@ static inline double obstacle(const fgi_learn_gdmm_sets *g, int32_t l) {
     return on(g, l) || g->scores[l] > 0 ? 0.0 : -g->scores[l];
 }
 
-/* The joint FMO by looking at all pairs: the reference, and the brute force of the papers. */
+/* The joint FMO by looking at all pairs once: the reference, and the brute force of the papers. (As questions to the
+ * oracle these would be two scans of the square, four times the work, which would flatter the sorted search.) */
 static void scan_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
     const int32_t n = g->L->data.n_labels;
     double *against = g->message[0];

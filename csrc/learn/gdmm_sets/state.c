@@ -81,8 +81,8 @@ static fgi_rc fill(fgi_learn_gdmm_sets *g) {
         !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle || !g->without ||
         !g->found || !g->alive)
         return FGI_NO_MEMORY;
-    if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) {
-        fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, NULL, &g->table, NULL);
+    if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) { /* sorted at any size: its questions rule most labels out */
+        fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, FGI_BY_SEARCH, NULL, &g->table, NULL);
         if (rc != FGI_OK) return rc;
     }
     for (int32_t i = 0; i < d->n_examples; i++) { /* start at the truth: w = 0 */
