@@ -112,6 +112,8 @@ double fgi_model_constant(const fgi_model *m);
 double fgi_model_states(const fgi_model *m);    /* states of all factors: the entries there would be without sharing */
 double fgi_model_pass_work(const fgi_model *m); /* entries that a sweep reads: of an implicit table one per label */
 void fgi_model_unary_labels(const fgi_model *m, int32_t *labels); /* the best labels by the unaries alone */
+/* Of all factors, the part that is pairwise and binary and rewards both labels being 1 beyond what they do one by one. */
+double fgi_model_attraction(const fgi_model *m);
 
 /*
  * The model's own unit u: the smallest, over all factors (the unary scores of a variable are one) with two distinct
@@ -164,8 +166,9 @@ typedef enum fgi_method {
     FGI_AD3 = 5,
     FGI_PSDD = 6,
     FGI_SEARCH = 7,
-    FGI_BNB = 8,  /* depth-first branch and bound */
-    FGI_SLABS = 9 /* bounds from slabs of small width, for sparse models with a loose relaxation */
+    FGI_BNB = 8,     /* depth-first branch and bound */
+    FGI_SLABS = 9,   /* bounds from slabs of small width, for sparse models with a loose relaxation */
+    FGI_CLAUSES = 10 /* feasible or not, by learning from conflicts of hard constraints; ends with a labeling */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */

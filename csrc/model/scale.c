@@ -153,3 +153,14 @@ fgi_model *fgi_model_normalised(const fgi_model *m, int *exponent) {
     free(weight);
     return scaled;
 }
+
+double fgi_model_attraction(const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    int64_t attracting = 0;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(m, f);
+        if (v.arity != 2 || v.rows != 2 || v.cols != 2) continue;
+        attracting += fgi_view_at2(&v, 1, 1) + fgi_view_at2(&v, 0, 0) > fgi_view_at2(&v, 0, 1) + fgi_view_at2(&v, 1, 0);
+    }
+    return st->n_factors ? (double)attracting / (double)st->n_factors : 0;
+}

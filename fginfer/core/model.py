@@ -54,6 +54,11 @@ class Model:
         return labels
 
     @property
+    def attraction(self) -> float:
+        """Of all factors, the part that is binary and rewards both labels being 1."""
+        return float(lib.fgi_model_attraction(self.handle))
+
+    @property
     def entries(self) -> int:
         """Entries of the dense tables, shared ones once."""
         return int(lib.fgi_model_entries(self.handle))

@@ -3,7 +3,8 @@
 The policy, from first to last (all of it is in this file):
 
 1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
-   Others: a labeling by coordinate ascent, within milliseconds.
+   Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
+   for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
 2. A short run of branch and bound on the model as it is; easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
@@ -36,7 +37,7 @@ from fginfer.core.exact import split
 from fginfer.core.presolve import Presolved, presolve
 from fginfer.crew import Crew
 from fginfer.engine import Settings
-from fginfer.errors import SettingsError
+from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
@@ -48,6 +49,7 @@ T = TypeVar("T")
 
 SMALL_STATES = 1e5
 TINY_STATES, TINY_ITERATIONS = 2000, 40
+CLAUSES_WORK = 3e7  # literals: below half a second
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 
 
@@ -92,7 +94,7 @@ class AutoEngine:
 
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
-        for stage in (self._first_labeling, self._quick_proof, self._reduce):
+        for stage in (self._first_labeling, self._feasible_labeling, self._quick_proof, self._reduce):
             yield from stage()
             self._settle()
             if self._status != "running":
@@ -148,6 +150,25 @@ class AutoEngine:
             if first.engine.steps > 0 or first.engine.status != "running":
                 return
             yield
+
+    def _feasible_labeling(self) -> Iterator[None]:
+        """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""
+        if self._known.labels is not None or self._size.is_huge:
+            return
+        try:
+            search = Member(self._model, "clauses", self._own)
+        except (SolverError, MemoryError):
+            return
+        search.owe(CLAUSES_WORK)
+        while search.busy:
+            search.work_off(self._deadline)
+            if search.busy:
+                yield
+        labels = search.labels()
+        if labels is not None:
+            self._known.improve(labels, search.score)
+        if search.status == "infeasible":
+            self._finish_infeasible(search.bound)
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""

@@ -30,7 +30,8 @@ LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unle
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
-MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: gdmm touches few of them
+MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: ...
+FEW_ATTRACT = 0.1  # ... if no more than this part of them rewards two ones, gdmm touches few of them, else nearly all
 LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
@@ -56,6 +57,7 @@ class Size:
             and self.pass_work == 4 * factors
             and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         )
+        self._touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
 
     @property
@@ -66,15 +68,15 @@ class Size:
     @property
     def relaxation(self) -> str:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
-        if self._dense_binary or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
+        if self._touches_few or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
             return "gdmm"
         return "bnb" if self.is_small else "trws"
 
     @property
     def search_is_due(self) -> int:
         """Iterations of the relaxation of a huge model after which a search pays. In dense graphs its labelings are
-        poor from the first to the last."""
-        return 1 if self._dense_binary else LATE_SEARCH
+        poor from the first to the last: at once."""
+        return 0 if self._dense_binary else LATE_SEARCH
 
 
 class PartState:
@@ -110,6 +112,8 @@ class PartState:
         if size.is_huge:  # one member, with all threads and most of the memory
             self.join(size.relaxation, threads=self.settings.threads)
             self._search_is_due = size.search_is_due
+            if not self._search_is_due:
+                self.join("search")
             return
         self.join(size.relaxation)
         self.join("search")
@@ -201,6 +205,8 @@ class PartState:
         if errors and not self.members and self.running:
             raise errors[0]
         self._share_labels()
+        if self._round == 1 and self.labels is None:  # hard constraints that nobody meets
+            self.join("clauses")
         relaxation = self.members[0] if self.members else None
         if self._search_is_due and (relaxation is None or relaxation.iterations >= self._search_is_due):
             self._search_is_due = 0

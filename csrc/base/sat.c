@@ -1,0 +1,444 @@
+/* base/sat.c - see base/sat.h. */
+#include "base/sat.h"
+#include <string.h>
+
+enum {
+    HEADER = 2,           /* of a clause in the arena: its length, and for a learnt one its number of levels */
+    RESTART_UNIT = 100,   /* conflicts; times Luby's sequence */
+    KEPT_AT_FIRST = 4000, /* learnt clauses, after which half of them go; grows by a tenth each time */
+    ALWAYS_KEPT = 2       /* clauses over so few levels are never dropped */
+};
+static const double ACTIVITY_GROWTH = 1 / 0.95, ACTIVITY_LIMIT = 1e100;
+
+typedef struct watch {
+    int32_t clause;  /* place in the arena */
+    int32_t blocker; /* another literal of it: if that is true, the clause need not be read */
+} watch;
+
+typedef struct watches {
+    watch *at;
+    int32_t n, room;
+} watches;
+
+struct fgi_sat {
+    int32_t n_vars;
+    int8_t *value;                   /* per variable: 1 true, 0 false, -1 open */
+    uint8_t *phase;                  /* the value to try */
+    int32_t *level;                  /* of a fixed variable: decisions before it */
+    int32_t *reason;                 /* the clause that fixed it; -1: a decision */
+    int32_t *trail;                  /* fixed literals, in order */
+    int32_t *limit;                  /* per level: where it begins in the trail */
+    int32_t n_trail, n_levels, next; /* next: literal of the trail to propagate */
+    int32_t *arena;                  /* clauses: header, literals */
+    int64_t n_arena, room;
+    int64_t learnt_begin; /* in the arena */
+    int64_t n_learnt, most_learnt;
+    watches *watch; /* per literal: clauses to be looked at when it becomes false */
+    double *activity, growth;
+    int32_t *heap, *place, n_heap; /* open variables by activity; place -1: not in it */
+    uint8_t *seen;
+    int32_t *stamp, stamps; /* per level: to count those of a clause */
+    int32_t *learnt;        /* the clause being made */
+    int64_t operations, conflicts, since_restart, restarts;
+    int contradiction, failed;
+};
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+fgi_sat *fgi_sat_create(int32_t n_vars) {
+    fgi_sat *s = fgi_calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->n_vars = n_vars;
+    s->value = fgi_alloc(n_vars, sizeof *s->value);
+    s->phase = fgi_calloc(n_vars, sizeof *s->phase);
+    s->level = fgi_calloc(n_vars, sizeof *s->level);
+    s->reason = fgi_alloc(n_vars, sizeof *s->reason);
+    s->trail = fgi_alloc(n_vars, sizeof *s->trail);
+    s->limit = fgi_alloc((int64_t)n_vars + 1, sizeof *s->limit);
+    s->watch = fgi_calloc(2 * (int64_t)n_vars, sizeof *s->watch);
+    s->activity = fgi_calloc(n_vars, sizeof *s->activity);
+    s->heap = fgi_alloc(n_vars, sizeof *s->heap);
+    s->place = fgi_alloc(n_vars, sizeof *s->place);
+    s->seen = fgi_calloc(n_vars, sizeof *s->seen);
+    s->stamp = fgi_calloc((int64_t)n_vars + 1, sizeof *s->stamp);
+    s->learnt = fgi_alloc((int64_t)n_vars + 1, sizeof *s->learnt);
+    s->learnt_begin = -1;
+    s->most_learnt = KEPT_AT_FIRST;
+    s->growth = 1;
+    if (!s->value || !s->phase || !s->level || !s->reason || !s->trail || !s->limit || !s->watch || !s->activity ||
+        !s->heap || !s->place || !s->seen || !s->stamp || !s->learnt) {
+        fgi_sat_free(s);
+        return NULL;
+    }
+    memset(s->value, -1, (size_t)n_vars);
+    for (int32_t v = 0; v < n_vars; v++) s->place[v] = -1;
+    return s;
+}
+
+void fgi_sat_free(fgi_sat *s) {
+    if (!s) return;
+    for (int64_t k = 0; s->watch && k < 2 * (int64_t)s->n_vars; k++) free(s->watch[k].at);
+    free(s->value);
+    free(s->phase);
+    free(s->level);
+    free(s->reason);
+    free(s->trail);
+    free(s->limit);
+    free(s->arena);
+    free(s->watch);
+    free(s->activity);
+    free(s->heap);
+    free(s->place);
+    free(s->seen);
+    free(s->stamp);
+    free(s->learnt);
+    free(s);
+}
+
+int64_t fgi_sat_memory(const fgi_sat *s) {
+    int64_t bytes = 4 * s->room + 60 * (int64_t)s->n_vars;
+    for (int64_t k = 0; k < 2 * (int64_t)s->n_vars; k++) bytes += 8 * (int64_t)s->watch[k].room;
+    return bytes;
+}
+
+static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t blocker) {
+    watches *w = &s->watch[literal];
+    if (w->n == w->room) {
+        const int32_t room = w->room ? 2 * w->room : 4;
+        watch *grown = realloc(w->at, (size_t)room * sizeof *grown);
+        if (!grown) {
+            s->failed = 1;
+            return;
+        }
+        w->at = grown;
+        w->room = room;
+    }
+    w->at[w->n++] = (watch){clause, blocker};
+}
+
+/* A clause of at least two literals, the first two of which are watched. Returns its place. */
+static int32_t store(fgi_sat *s, const int32_t *literals, int32_t n, int32_t levels) {
+    if (s->n_arena + n + HEADER > s->room) {
+        int64_t room = 2 * s->room + n + 1024;
+        if (room > INT32_MAX) room = INT32_MAX;
+        int32_t *grown = s->n_arena + n + HEADER <= room ? realloc(s->arena, (size_t)room * sizeof *grown) : NULL;
+        if (!grown) {
+            s->failed = 1;
+            return 0;
+        }
+        s->arena = grown;
+        s->room = room;
+    }
+    const int32_t at = (int32_t)s->n_arena;
+    s->arena[at] = n;
+    s->arena[at + 1] = levels;
+    memcpy(s->arena + at + HEADER, literals, (size_t)n * sizeof *literals);
+    s->n_arena += n + HEADER;
+    add_watch(s, literals[0], at, literals[1]);
+    add_watch(s, literals[1], at, literals[0]);
+    return at;
+}
+
+/* ---- the order of decisions ----------------------------------------------------------------------------------- */
+
+static int goes_before(const fgi_sat *s, int32_t a, int32_t b) {
+    return s->activity[a] > s->activity[b] || (s->activity[a] == s->activity[b] && a < b);
+}
+
+static void put(fgi_sat *s, int32_t at, int32_t var) {
+    s->heap[at] = var;
+    s->place[var] = at;
+}
+
+static void move_up(fgi_sat *s, int32_t at) {
+    const int32_t var = s->heap[at];
+    for (; at > 0 && goes_before(s, var, s->heap[(at - 1) / 2]); at = (at - 1) / 2) put(s, at, s->heap[(at - 1) / 2]);
+    put(s, at, var);
+}
+
+static void move_down(fgi_sat *s, int32_t at) {
+    const int32_t var = s->heap[at];
+    for (int32_t child; (child = 2 * at + 1) < s->n_heap; at = child) {
+        if (child + 1 < s->n_heap && goes_before(s, s->heap[child + 1], s->heap[child])) child++;
+        if (!goes_before(s, s->heap[child], var)) break;
+        put(s, at, s->heap[child]);
+    }
+    put(s, at, var);
+}
+
+static void enqueue(fgi_sat *s, int32_t var) {
+    if (s->place[var] >= 0) return;
+    put(s, s->n_heap, var);
+    move_up(s, s->n_heap++);
+}
+
+static int32_t dequeue(fgi_sat *s) {
+    const int32_t var = s->heap[0];
+    s->place[var] = -1;
+    if (--s->n_heap > 0) {
+        put(s, 0, s->heap[s->n_heap]);
+        move_down(s, 0);
+    }
+    return var;
+}
+
+static void bump(fgi_sat *s, int32_t var) {
+    s->activity[var] += s->growth;
+    if (s->activity[var] > ACTIVITY_LIMIT) {
+        for (int32_t v = 0; v < s->n_vars; v++) s->activity[v] /= ACTIVITY_LIMIT;
+        s->growth /= ACTIVITY_LIMIT;
+    }
+    if (s->place[var] >= 0) move_up(s, s->place[var]);
+}
+
+/* ---- fixing, propagating, taking back --------------------------------------------------------------------------- */
+
+static int literal_value(const fgi_sat *s, int32_t literal) { /* 1, 0, or negative: open */
+    const int8_t v = s->value[literal >> 1];
+    return v < 0 ? v : v ^ (literal & 1);
+}
+
+static void fix(fgi_sat *s, int32_t literal, int32_t reason) {
+    const int32_t var = literal >> 1;
+    s->value[var] = (int8_t) !(literal & 1);
+    s->level[var] = s->n_levels;
+    s->reason[var] = reason;
+    s->trail[s->n_trail++] = literal;
+}
+
+static void take_back(fgi_sat *s, int32_t levels) {
+    if (s->n_levels <= levels) return;
+    while (s->n_trail > s->limit[levels]) {
+        const int32_t literal = s->trail[--s->n_trail], var = literal >> 1;
+        s->phase[var] = (uint8_t) !(literal & 1);
+        s->value[var] = -1;
+        enqueue(s, var);
+    }
+    s->next = s->n_trail;
+    s->n_levels = levels;
+}
+
+/* Finds another literal to watch; returns 0 if all but the first are false. */
+static int find_watch(fgi_sat *s, int32_t *clause, int32_t place, int32_t blocker) {
+    int32_t *x = clause + HEADER;
+    for (int32_t k = 2; k < clause[0]; k++) {
+        s->operations++;
+        if (literal_value(s, x[k]) == 0) continue;
+        const int32_t taken = x[k];
+        x[k] = x[1];
+        x[1] = taken;
+        add_watch(s, taken, place, blocker);
+        return 1;
+    }
+    return 0;
+}
+
+/* Returns a clause that is violated, or -1. */
+static int32_t propagate(fgi_sat *s) {
+    int32_t conflict = -1;
+    while (conflict < 0 && s->next < s->n_trail) {
+        const int32_t gone = s->trail[s->next++] ^ 1; /* has become false */
+        watches *w = &s->watch[gone];
+        int32_t kept = 0, k = 0;
+        s->operations += w->n;
+        for (; k < w->n && conflict < 0; k++) {
+            const watch seen = w->at[k];
+            if (literal_value(s, seen.blocker) == 1) {
+                w->at[kept++] = seen;
+                continue;
+            }
+            int32_t *clause = s->arena + seen.clause, *x = clause + HEADER;
+            if (x[0] == gone) {
+                x[0] = x[1];
+                x[1] = gone;
+            }
+            const int first = literal_value(s, x[0]);
+            if (first != 1 && find_watch(s, clause, seen.clause, x[0])) continue;
+            w->at[kept++] = (watch){seen.clause, x[0]};
+            if (first == 0) conflict = seen.clause;
+            else if (first < 0) fix(s, x[0], seen.clause);
+        }
+        while (k < w->n) w->at[kept++] = w->at[k++];
+        w->n = kept;
+    }
+    return conflict;
+}
+
+/* ---- learning --------------------------------------------------------------------------------------------------- */
+
+/* A literal whose reason is made of others in the clause says nothing new. */
+static int is_implied(const fgi_sat *s, int32_t literal) {
+    const int32_t reason = s->reason[literal >> 1];
+    if (reason < 0) return 0;
+    const int32_t *clause = s->arena + reason;
+    for (int32_t k = 0; k < clause[0]; k++) {
+        const int32_t var = clause[HEADER + k] >> 1;
+        if (var != literal >> 1 && !s->seen[var] && s->level[var] > 0) return 0;
+    }
+    return 1;
+}
+
+static int32_t count_levels(fgi_sat *s, int32_t n) {
+    int32_t levels = 0;
+    s->stamps++;
+    for (int32_t k = 0; k < n; k++) {
+        int32_t *stamp = &s->stamp[s->level[s->learnt[k] >> 1]];
+        levels += *stamp != s->stamps;
+        *stamp = s->stamps;
+    }
+    return levels;
+}
+
+/* Resolves the conflict back to the one literal of this level that implies the rest. The clause is in s->learnt, that
+ * literal first, one of the highest other level second; returns its length. */
+static int32_t analyse(fgi_sat *s, int32_t conflict) {
+    int32_t n = 1, open = 0, at = s->n_trail, clause = conflict, literal = -1;
+    do {
+        const int32_t *x = s->arena + clause;
+        s->operations += x[0];
+        for (int32_t k = 0; k < x[0]; k++) {
+            const int32_t other = x[HEADER + k], var = other >> 1;
+            if (other == literal || s->seen[var] || s->level[var] == 0) continue;
+            s->seen[var] = 1;
+            bump(s, var);
+            if (s->level[var] == s->n_levels) open++;
+            else s->learnt[n++] = other;
+        }
+        do literal = s->trail[--at];
+        while (!s->seen[literal >> 1]);
+        clause = s->reason[literal >> 1];
+        s->seen[literal >> 1] = 0;
+    } while (--open > 0);
+    s->learnt[0] = literal ^ 1;
+    int32_t kept = 1;
+    for (int32_t k = 1; k < n; k++) { /* marks stay until all have been looked at: those dropped go to the end */
+        const int32_t x = s->learnt[k];
+        if (is_implied(s, x)) continue;
+        s->learnt[k] = s->learnt[kept];
+        s->learnt[kept++] = x;
+    }
+    for (int32_t k = 1; k < n; k++) s->seen[s->learnt[k] >> 1] = 0;
+    for (int32_t k = 2; k < kept; k++)
+        if (s->level[s->learnt[k] >> 1] > s->level[s->learnt[1] >> 1]) {
+            const int32_t x = s->learnt[k];
+            s->learnt[k] = s->learnt[1];
+            s->learnt[1] = x;
+        }
+    return kept;
+}
+
+static void learn(fgi_sat *s, int32_t conflict) {
+    s->conflicts++;
+    s->since_restart++;
+    if (s->n_levels == 0) {
+        s->contradiction = 1;
+        return;
+    }
+    const int32_t n = analyse(s, conflict), levels = count_levels(s, n), asserted = s->learnt[0];
+    take_back(s, n > 1 ? s->level[s->learnt[1] >> 1] : 0);
+    int32_t reason = -1;
+    if (n > 1) {
+        reason = store(s, s->learnt, n, levels);
+        s->n_learnt++;
+        if (s->failed) return;
+    }
+    fix(s, asserted, reason);
+    s->growth *= ACTIVITY_GROWTH;
+}
+
+/* At level 0: the learnt clauses over the most levels go, about half of them; what is left moves together. */
+static void forget(fgi_sat *s) {
+    int64_t count[64] = {0}, quota = s->n_learnt / 2, most = 63, to = s->learnt_begin;
+    for (int64_t at = to; at < s->n_arena; at += s->arena[at] + HEADER)
+        count[s->arena[at + 1] < 63 ? s->arena[at + 1] : 63]++;
+    while (most > ALWAYS_KEPT && quota >= count[most]) quota -= count[most--]; /* longer ones than `most` go */
+    for (int64_t k = 0; k < 2 * (int64_t)s->n_vars; k++) {
+        int32_t kept = 0;
+        for (int32_t j = 0; j < s->watch[k].n; j++)
+            if (s->watch[k].at[j].clause < s->learnt_begin) s->watch[k].at[kept++] = s->watch[k].at[j];
+        s->watch[k].n = kept;
+    }
+    s->n_learnt = 0;
+    for (int64_t at = s->learnt_begin, end = s->n_arena, n; at < end; at += n) {
+        n = s->arena[at] + HEADER;
+        s->operations += n;
+        if (s->arena[at + 1] > most) continue;
+        memmove(s->arena + to, s->arena + at, (size_t)n * sizeof *s->arena);
+        add_watch(s, s->arena[to + HEADER], (int32_t)to, s->arena[to + HEADER + 1]);
+        add_watch(s, s->arena[to + HEADER + 1], (int32_t)to, s->arena[to + HEADER]);
+        to += n;
+        s->n_learnt++;
+    }
+    s->n_arena = to;
+    for (int32_t k = 0; k < s->n_trail; k++) s->reason[s->trail[k] >> 1] = -1; /* never asked for at level 0 */
+    s->most_learnt += s->most_learnt / 10;
+}
+
+/* 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... (Luby, Sinclair and Zuckerman 1993) */
+static int64_t luby(int64_t k) {
+    int64_t size = 1, value = 1;
+    while (size < k + 1) {
+        size = 2 * size + 1;
+        value *= 2;
+    }
+    while (size - 1 != k) {
+        size = (size - 1) / 2;
+        value /= 2;
+        k %= size;
+    }
+    return value;
+}
+
+/* ---- the interface ---------------------------------------------------------------------------------------------- */
+
+void fgi_sat_add(fgi_sat *s, const int32_t *literals, int32_t n) {
+    if (n == 0) s->contradiction = 1;
+    if (n == 1 && literal_value(s, literals[0]) == 0) s->contradiction = 1;
+    if (n == 1 && literal_value(s, literals[0]) < 0) fix(s, literals[0], -1);
+    if (n > 1) store(s, literals, n, 0);
+}
+
+void fgi_sat_prefer(fgi_sat *s, int32_t var, int value, double activity) {
+    s->phase[var] = (uint8_t)(value != 0);
+    s->activity[var] = activity;
+}
+
+/* Fixes an open variable; returns 0 if there is none. */
+static int decide(fgi_sat *s) {
+    while (s->n_heap > 0) {
+        const int32_t var = dequeue(s);
+        if (s->value[var] >= 0) continue;
+        s->limit[s->n_levels++] = s->n_trail;
+        fix(s, 2 * var + !s->phase[var], -1);
+        return 1;
+    }
+    return 0;
+}
+
+fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
+    const int64_t end = s->operations + max_operations;
+    if (s->learnt_begin < 0) {
+        s->learnt_begin = s->n_arena;
+        for (int32_t v = 0; v < s->n_vars; v++)
+            if (s->value[v] < 0) enqueue(s, v);
+    }
+    while (!s->failed && !s->contradiction) {
+        const int32_t conflict = propagate(s);
+        if (conflict >= 0) {
+            learn(s, conflict);
+        } else if (s->since_restart >= RESTART_UNIT * luby(s->restarts)) {
+            s->since_restart = 0;
+            s->restarts++;
+            take_back(s, 0);
+            if (s->n_learnt >= s->most_learnt) forget(s);
+        } else if (!decide(s)) {
+            return FGI_SAT_SATISFIED;
+        }
+        if (s->operations >= end && !s->contradiction) return s->failed ? FGI_SAT_NO_MEMORY : FGI_SAT_RUNNING;
+    }
+    return s->failed ? FGI_SAT_NO_MEMORY : FGI_SAT_CONTRADICTION;
+}
+
+int fgi_sat_value(const fgi_sat *s, int32_t var) { return s->value[var] == 1; }
+int64_t fgi_sat_operations(const fgi_sat *s) { return s->operations; }
+int64_t fgi_sat_conflicts(const fgi_sat *s) { return s->conflicts; }
