@@ -1,5 +1,5 @@
-/* primal/clauses.c - the method "clauses": a labeling that meets all hard constraints, or a proof that there is none, by
- * learning from conflicts (primal/feasible.h). It looks at scores only to improve what it has found by coordinate
+/* primal/clauses.c - the method "clauses": a labeling that meets all hard constraints, or a proof that there is none,
+ * by learning from conflicts (primal/feasible.h). It looks at scores only to improve what it has found by coordinate
  * ascent, and then it ends. */
 #include "primal/feasible.h"
 #include "primal/labeling.h"

@@ -96,6 +96,7 @@ class PartState:
         self._round = 0
         self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
+        self._huge = False  # sweeps take long, and are what gets on
         self._helped = False  # slabs or gdmm have been asked to join
 
     @property
@@ -113,7 +114,8 @@ class PartState:
             self.join(size.relaxation, threads=self.settings.threads)
             self._search_is_due = size.search_is_due
             if not self._search_is_due:
-                self.join("search")
+                self.join("search", NEAR_SHARE)
+            self._huge = True
             return
         self.join(size.relaxation)
         self.join("search")
@@ -229,6 +231,6 @@ class PartState:
                 near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(
                     self.unit, abs(self.score)
                 )
-                member.share = NEAR_SHARE if near else 1.0
+                member.share = NEAR_SHARE if near or self._huge else 1.0
         if not self.members and self.running:
             self.status = "converged"
