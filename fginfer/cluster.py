@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from fginfer.errors import SettingsError
+from fginfer.core import clock
+from fginfer.errors import SettingsError, SolverError
 
 J = TypeVar("J")
 R = TypeVar("R")
 
 RETRIES = 3  # of a job whose worker was lost or raised something that may pass
+PATIENCE = 60.0  # seconds without a single worker before we give up: Dask itself would wait for ever
 
 
 @contextmanager
@@ -37,14 +40,57 @@ def client_of(cluster: Any, timeout: float = 10.0) -> Iterator[Any]:
         yield client
 
 
+def check_workers(client: Any) -> None:
+    """At least one worker, and fginfer on all of them: one that cannot read its jobs would close without a word."""
+
+    def missing() -> str:  # a function inside a function travels by value, so it arrives everywhere
+        try:
+            import fginfer  # noqa: F401
+        except ImportError as error:
+            return str(error)
+        return ""
+
+    answers = client.run(missing)
+    if not answers:
+        raise SettingsError("the Dask scheduler has no workers; start some with `dask worker ADDRESS`")
+    for worker, answer in answers.items():
+        if answer:
+            raise SettingsError(f"the Dask worker {worker} cannot import fginfer ({answer}); install it there, too")
+
+
+class Watch:
+    """Raises SolverError once a cluster has been without workers for PATIENCE seconds."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._seen = client, clock.now()
+
+    def look(self) -> None:
+        if self._client.nthreads():
+            self._seen = clock.now()
+        elif clock.now() - self._seen > PATIENCE:
+            raise SolverError(f"the Dask cluster has had no workers for {PATIENCE:g} s")
+
+
 def cluster_map(function: Callable[[J], R], jobs: Sequence[J], cluster: Any) -> Iterator[tuple[int, R]]:
     """(number, answer) of every job, as they come in; jobs of a lost worker are done again by another one."""
     with client_of(cluster) as client:
-        from distributed import as_completed
-
+        check_workers(client)
+        finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         futures = {client.submit(function, job, pure=False, retries=RETRIES): k for k, job in enumerate(jobs)}
+        for future in futures:
+            future.add_done_callback(finished.put)
+        watch = Watch(client)
         try:
-            for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
+            for _ in jobs:
+                future = _next(finished, watch)
                 yield futures[future], future.result()
         finally:  # after an error or Ctrl-C nobody asks for the rest
             client.cancel(list(futures))
+
+
+def _next(finished: queue.SimpleQueue[Any], watch: Watch) -> Any:
+    while True:
+        try:
+            return finished.get(timeout=1.0)
+        except queue.Empty:
+            watch.look()

@@ -4,6 +4,7 @@ Property tests try new examples on every run at a desk, and the same ones in CI:
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+# A background job of a shell starts with Ctrl-C ignored, and its children inherit that: the tests send it on purpose.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import distributed
 import numpy as np
 import pytest
 
-from fginfer import FactorGraph, Potts, SettingsError, solve, solve_many
+from fginfer import FactorGraph, Potts, SettingsError, SolverError, solve, solve_many
 from fginfer.cluster import cluster_map
 from fginfer.compare import compare
 
@@ -41,16 +41,29 @@ def test_results_are_those_of_one_machine(client) -> None:
         assert np.array_equal(here.labels, result.labels)
 
 
-def _slow(job: int) -> tuple[int, int]:
-    time.sleep(0.3)
-    return job * job, os.getpid()
-
-
 def test_a_lost_worker_costs_its_jobs_only(client) -> None:
-    pids = list(client.run(os.getpid).values())
-    threading.Timer(0.5, os.kill, (pids[0], signal.SIGKILL)).start()
-    answers = dict(cluster_map(_slow, list(range(8)), client))
+    def slow(job: int) -> tuple[int, int]:  # inside, so that it travels by value: workers do not know the tests
+        time.sleep(0.3)
+        return job * job, os.getpid()
+
+    victim = next(iter(client.run(os.getpid).values()))
+    threading.Timer(0.5, os.kill, (victim, signal.SIGKILL)).start()
+    answers = dict(cluster_map(slow, list(range(8)), client))
     assert {k: square for k, (square, _) in answers.items()} == {k: k * k for k in range(8)}
+    assert any(pid != victim for _, pid in answers.values())
+
+
+def test_a_cluster_without_workers_ends_with_an_error(monkeypatch) -> None:
+    monkeypatch.setattr("fginfer.cluster.PATIENCE", 0.5)
+    options = {"dashboard_address": None, "worker_dashboard_address": None, "processes": False}
+    with distributed.LocalCluster(1, threads_per_worker=1, **options) as cluster, distributed.Client(cluster) as client:
+        jobs = cluster_map(lambda job: time.sleep(2) if job else 0, [0, 1, 1, 1], client)
+        assert next(jobs) == (0, 0)
+        cluster.scale(0)
+        with pytest.raises(SolverError, match="no workers for"):
+            list(jobs)
+        with pytest.raises(SettingsError, match="has no workers"):
+            solve_many(graphs(1), client=client)
 
 
 def test_comparisons_spread_out(client, tmp_path) -> None:

@@ -17,7 +17,7 @@ linux = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/f
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = command.replace("fginfer ", f"{sys.executable} -m fginfer ", 1)
+    command = command.replace("fginfer ", f"{sys.executable} -P -m fginfer ", 1)
     return subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=60, env={**os.environ, **environment}
     )

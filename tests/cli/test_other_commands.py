@@ -162,6 +162,6 @@ def test_shells_can_ask_for_completions(tmp_path):
         "COMP_POINT": "11",
         "_ARGCOMPLETE_STDOUT_FILENAME": str(answers),
     }
-    run = [sys.executable, "-m", "fginfer"]
+    run = [sys.executable, "-P", "-m", "fginfer"]
     subprocess.run(run, env={**os.environ, **variables}, timeout=60, check=False, capture_output=True)
     assert "convert" in answers.read_text()

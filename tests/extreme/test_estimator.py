@@ -238,6 +238,7 @@ def test_a_torn_journal_loses_its_last_record_only(tmp_path):
 
 
 KILLED = """
+    import sys; sys.path.append({root!r})
     from tests.extreme.problems import random_problem
     from fginfer.extreme import ExtremeClassifier
     X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
@@ -249,12 +250,12 @@ KILLED = """
 @pytest.mark.parametrize(("solver", "max_iter"), [("ppd-sparse", 400), ("pd-sparse", 40)])
 def test_kill_and_resume(solver, max_iter, tmp_path):
     path = tmp_path / "run"
-    code = textwrap.dedent(KILLED.format(solver=solver, path=str(path)))
-    child = subprocess.Popen([sys.executable, "-c", code], cwd=os.getcwd())
+    code = textwrap.dedent(KILLED.format(solver=solver, path=str(path), root=os.getcwd()))
+    child = subprocess.Popen([sys.executable, "-P", "-c", code])
     while child.poll() is None and not (path.exists() and path.stat().st_size > 2000):
         time.sleep(0.001)
     child.send_signal(signal.SIGKILL)
-    child.wait()
+    assert child.wait() == -signal.SIGKILL  # it was at work
     X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
     settings = {"solver": solver, "C": 1.0, "tol": 1e-7, "max_iter": max_iter}
     on = ExtremeClassifier(**settings, checkpoint=path).fit(X, y)

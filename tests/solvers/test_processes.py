@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from fginfer import FactorGraph, Solver, available_methods, solve, solve_many
 from fginfer.crew import Crew
 
+ROOT = Path(__file__).parents[2]
 fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 NATIVE = sorted(set(available_methods()) - {"auto"})
 
@@ -96,28 +98,31 @@ def test_multiprocessing_with_fork() -> None:
     assert scores == [_score(n) for n in (20, 30, 40)]
 
 
-EXIT = """
+# The programs run the installed package; what they share with the tests comes last on their path.
+EXIT = f"""
+import sys; sys.path.append({str(ROOT)!r})
 import threading
 from tests.solvers.test_processes import loopy
 from fginfer import solve
 def work():
     result = solve(loopy(2500, 4), time_limit=1.0, threads=2, gap=0.0)
     print(result.status, result.score is not None, flush=True)
-threading.Thread(target=work, daemon={daemon}).start()
-{pause}
+threading.Thread(target=work, daemon={{daemon}}).start()
+{{pause}}
 """
 
 
 @pytest.mark.parametrize("daemon", [False, True])
 def test_auto_in_a_thread_at_interpreter_exit(daemon: bool) -> None:
     program = EXIT.format(daemon=daemon, pause="import time; time.sleep(0.3)" if daemon else "")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     if not daemon:
         assert done.stdout.split()[1] == "True"
 
 
-NO_THREADS = """
+NO_THREADS = f"""
+import sys; sys.path.append({str(ROOT)!r})
 import threading
 import fginfer, fginfer.crew
 from tests.solvers.test_processes import loopy
@@ -138,7 +143,7 @@ print("done")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_where_no_thread_can_be_made_there_are_fewer() -> None:
-    done = subprocess.run([sys.executable, "-c", NO_THREADS], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-P", "-c", NO_THREADS], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
