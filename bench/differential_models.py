@@ -46,7 +46,12 @@ REGIMES: dict[str, Any] = {
     "whole penalties": lambda rng, size, digits: np.round(_one_penalty(rng, size, digits)),
     "near ties": lambda rng, size, digits: 1 + rng.integers(0, 3, size=size) * 2.0**-45,
     "subnormal": lambda rng, size, digits: rng.integers(-20, 20, size=size) * 5e-324,
+    # Beyond what is promised to be solved: answers need only be true, or refused.
+    "wild": lambda rng, size, digits: rng.normal(size=size) * 10.0 ** rng.uniform(-300, 300, size=size),
+    "largest": lambda rng, size, digits: rng.choice([1.7e308, -1.7e308, 8e307, -8e307, 1e307, 1.0, 0.0], size=size),
 }
+AS_DRAWN = ("subnormal", "wild", "largest")  # not multiplied by anything
+WEIGHTS = {"wild": [1e-300, 1e-10, 1e10, 2.5, -1.0], "largest": [1e-300, 1e-200, 1e-10, 0.1, -0.1, 0.25]}
 SHAPES = ("small", "binary", "grid", "chain", "tree", "star", "dense", "wide")
 
 
@@ -132,7 +137,7 @@ class _Maker:
         self.digits = float(rng.choice([rng.uniform(0, 39), 9.0, 20.0, 3.0]))
         # All scores are times this: 1e-300 to 1e300, with room for the digits.
         self.size = 1.0
-        if self.regime != "subnormal" and rng.random() < 0.5:
+        if self.regime not in AS_DRAWN and rng.random() < 0.5:
             self.size = float(10.0 ** rng.uniform(-300, 300 - self.digits - 3))
         self.hard = float(rng.choice([0, 0, 0, 0.1, 0.3, 0.6]))
         self.shape = str(rng.choice(SHAPES))
@@ -178,7 +183,8 @@ class _Maker:
         rng = self.rng
         if len(scope) == 2 and rng.random() < 0.5:
             scope = scope[::-1]
-        weight = float(rng.choice([2.5, -1.0, 0.1, 0.0, -0.3, 0.5])) if rng.random() < 0.3 else 1.0
+        weights = WEIGHTS.get(self.regime, [2.5, -1.0, 0.1, 0.0, -0.3, 0.5])
+        weight = float(rng.choice(weights)) if rng.random() < (0.8 if self.regime == "largest" else 0.3) else 1.0
         transposed = len(scope) == 2 and bool(rng.random() < 0.3)
         shape = tuple(self.cards[v] for v in scope)
         kind, number = str(rng.choice(["dense", "shared", "implicit"])), -1
@@ -297,7 +303,8 @@ class Truth:
         scores = sorted(set(self.total[self.allowed]))
         chosen = scores[-1] if rng.random() < 0.5 else scores[int(rng.integers(len(scores)))]
         x = float(self.value(chosen))
-        return float(rng.choice([x, x - abs(x) * 2.0**-50, x - abs(x) / 8, x + abs(x) / 8]))
+        near = [x, x - abs(x) * 2.0**-50, x - abs(x) / 8, x + abs(x) / 8]
+        return float(rng.choice([c for c in near if isfinite(c)]))
 
     def text(self, score: int | None) -> str | None:
         return None if score is None else repr(float(self.value(score)))

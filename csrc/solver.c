@@ -78,7 +78,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->ops = fgi_method_ops(settings->method);
     s->settings = *settings;
     s->given = fgi_model_snapshot(m);
-    s->model = fgi_model_normalised(m, &s->exponent);
+    rc = fgi_model_normalised(m, &s->model, &s->exponent, err);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.rho = ldexp(settings->rho, -s->exponent);
     s->settings.cutoff = ldexp(settings->cutoff, -s->exponent);
@@ -88,7 +88,8 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
-    rc = s->given && s->model && s->best ? s->ops->create(s, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!rc && !(s->given && s->best)) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!rc) rc = s->ops->create(s, err);
     if (rc) {
         fgi_solver_free(s);
         return rc;
@@ -101,7 +102,8 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
 
 int fgi_solver_done(fgi_solver *s) {
     fgi_info *i = &s->info;
-    if (i->status != FGI_RUNNING) return 1;
+    /* A gap that was small enough may have closed since: what was begun has been brought to an end. */
+    if (i->status != FGI_RUNNING && i->status != FGI_GAP_REACHED) return 1;
     const double best = fgi_solver_best(s);
     const int wanted = i->score > s->settings.cutoff;
     if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
@@ -227,7 +229,9 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     if (!fgi_model_same_structure(s->given, m))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the model has another structure");
     int exponent = 0;
-    fgi_model *old = s->model, *fresh = s->ops->update ? fgi_model_normalised(m, &exponent) : NULL;
+    fgi_model *old = s->model, *fresh = NULL;
+    fgi_rc rc = s->ops->update ? fgi_model_normalised(m, &fresh, &exponent, err) : FGI_OK;
+    if (rc) return rc;
     if (!s->ops->update || exponent != 0 || s->exponent != 0) {
         /* In another unit the structure is another one, too: that is for a new solver. */
         fgi_model_free(fresh);
@@ -252,7 +256,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     s->info.sweeps = 0;
     s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(fresh);
-    fgi_rc rc = s->ops->update(s);
+    rc = s->ops->update(s);
     if (!rc && labels && fgi_solver_consider(s, labels) && s->ops->offered) s->ops->offered(s);
     free(labels);
     fgi_model_free(old);

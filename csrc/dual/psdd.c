@@ -15,6 +15,7 @@
 typedef struct psdd {
     fgi_dual_state d; /* mu holds lambda; sums holds the votes */
     int32_t *picks;   /* the slaves' labels, laid out as the factors' variables */
+    double *left;     /* of the unaries, when all slaves have taken their shares */
     int64_t factor;
     int updating; /* this iteration's slaves are solved, their offsets are being moved */
     double step;  /* eta_0 */
@@ -25,6 +26,11 @@ static double share(const fgi_structure *st, int32_t i) {
     return 1.0 / (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
 }
 
+/* What a slave sees of a unary score. */
+static double seen(double part, double theta, double lambda) {
+    return theta == -INFINITY ? -INFINITY : part * theta + lambda;
+}
+
 static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view *v) {
     fgi_dual_state *d = &s->d;
     const fgi_structure *st = m->s;
@@ -33,8 +39,7 @@ static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
         const double part = share(st, i), *theta = d->theta + st->unary_begin[i];
-        for (int32_t a = 0; a < st->cards[i]; a++)
-            d->g[q][a] = theta[a] == -INFINITY ? -INFINITY : part * theta[a] + lambda[a];
+        for (int32_t a = 0; a < st->cards[i]; a++) d->g[q][a] = seen(part, theta[a], lambda[a]);
         lambda += st->cards[i];
     }
     double value = fgi_dual_argmax(d, m, v, pick);
@@ -92,8 +97,27 @@ static int pass(fgi_solver *solver, psdd *s, double deadline) {
     return 1;
 }
 
-/* What the rounding of the bound is relative to. The shares of a unary score add up to it, and the multipliers of a
- * variable to 0, only up to rounding, that of every step so far. */
+/* The shares of a unary score add up to it, and the offsets of a variable to 0, only up to rounding: that of all steps
+ * so far, and offsets may have been much larger than they are. What is left of the unaries belongs to the bound. */
+static void take_what_is_left(psdd *s, const fgi_model *m) {
+    fgi_dual_state *d = &s->d;
+    const fgi_structure *st = m->s;
+    memcpy(s->left, d->theta, (size_t)st->unary_begin[st->n_vars] * sizeof *s->left);
+    const double *lambda = d->mu;
+    for (int64_t k = 0; k < fgi_factor_begin(st, st->n_factors); k++) {
+        const int32_t i = st->vars[k];
+        const double part = share(st, i), *theta = d->theta + st->unary_begin[i];
+        double *left = s->left + st->unary_begin[i];
+        for (int32_t a = 0; a < st->cards[i]; a++)
+            if (theta[a] > -INFINITY) left[a] -= seen(part, theta[a], lambda[a]);
+        lambda += st->cards[i];
+    }
+    for (int64_t i = 0; i < st->n_vars; i++)
+        if (st->adj_begin[i + 1] > st->adj_begin[i])
+            fgi_progress_take(&d->progress, d->k->max(s->left + st->unary_begin[i], st->cards[i]));
+}
+
+/* What the rounding of the bound is relative to. */
 static double bound_magnitude(const fgi_solver *solver, const fgi_dual_state *d) {
     const fgi_structure *st = solver->model->s;
     double unaries = 0;
@@ -103,9 +127,8 @@ static double bound_magnitude(const fgi_solver *solver, const fgi_dual_state *d)
             if (d->theta[k] > -INFINITY) largest = fgi_larger(largest, fabs(d->theta[k]));
         unaries += largest;
     }
-    const double steps = 2.0 + (double)solver->info.iterations;
     return d->progress.magnitude + d->progress.model_magnitude + 2 * unaries +
-        steps * fgi_dual_multipliers(d, solver->model);
+        2 * fgi_dual_multipliers(d, solver->model);
 }
 
 static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
@@ -115,6 +138,7 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
         if (!s->updating) {
             if (s->factor == 0) begin_iteration(s, solver->model);
             if (!pass(solver, s, deadline)) return FGI_OK;
+            if (!d->progress.bound.forbidden) take_what_is_left(s, solver->model);
             if (d->progress.bound.forbidden) {
                 fgi_dual_infeasible(solver);
                 return FGI_OK;
@@ -142,14 +166,17 @@ static fgi_rc psdd_create(fgi_solver *solver, fgi_error *err) {
     const int64_t n_slots = fgi_factor_begin(solver->model->s, solver->model->s->n_factors);
     s->picks = fgi_calloc(n_slots, sizeof *s->picks);
     s->step = fgi_mean_range(solver->model);
-    solver->info.memory += 4 * n_slots;
-    return s->picks ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    const int64_t n_labels = solver->model->s->unary_begin[solver->model->s->n_vars];
+    s->left = fgi_alloc(n_labels, sizeof *s->left);
+    solver->info.memory += 4 * n_slots + 8 * n_labels;
+    return s->picks && s->left ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 
 static void psdd_destroy(fgi_solver *solver) {
     psdd *s = solver->state;
     fgi_dual_destroy(&s->d);
     free(s->picks);
+    free(s->left);
     free(s);
 }
 

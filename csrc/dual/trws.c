@@ -134,7 +134,7 @@ static int build_edges(const fgi_model *m, trws *s, double deadline) {
 static int set_units(const fgi_model *m, trws *s) {
     enum { LEAST = -1000, SAFE = 100 };
     const fgi_structure *st = m->s;
-    double table = 0, sum = 0;
+    double table = 0, sum = 0, least_weight = INFINITY;
     for (int64_t t = 0; t < st->n_tables; t++) {
         const fgi_table_facts *facts = &m->t->facts[t];
         if (st->table_kind[t] == FGI_DENSE && facts->max > -INFINITY)
@@ -144,10 +144,12 @@ static int set_units(const fgi_model *m, trws *s) {
         if (m->u->values[k] > -INFINITY) sum += fabs(m->u->values[k]);
     for (int64_t f = 0; f < st->n_factors; f++) {
         const fgi_table_facts *facts = &m->t->facts[st->factor_table[f]];
+        least_weight = fgi_smaller(least_weight, fgi_factor_weight(st, f));
         if (facts->max > -INFINITY)
             sum += fgi_factor_weight(st, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite));
     }
-    if (table == 0) return 0;
+    /* A weight that floats round to 0 would make numbers of what is forbidden. */
+    if (table == 0 || least_weight < ldexp(st->max_weight, -SAFE)) return 0;
     const int of_table = ilogb(table) > LEAST ? ilogb(table) : LEAST, of_weight = ilogb(st->max_weight);
     s->table_unit = ldexp(1, -of_table);
     s->weight_unit = ldexp(1, -of_weight);

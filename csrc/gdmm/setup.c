@@ -293,7 +293,9 @@ static double mean_range(const fgi_model *m) {
     fgi_sum sum = {0};
     for (int64_t f = 0; f < m->s->n_factors; f++) {
         const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
-        if (t->max > t->min_finite) fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * (t->max - t->min_finite));
+        const double w =
+            fgi_factor_weight(m->s, f); /* weighted first: the difference of unweighted scores may overflow */
+        if (t->max > t->min_finite) fgi_sum_add(&sum, w * t->max - w * t->min_finite);
     }
     double mean = m->s->n_factors ? fgi_sum_value(&sum) / (double)m->s->n_factors : 0;
     return mean > 0 ? mean : fgi_mean_range(m);

@@ -126,9 +126,11 @@ double fgi_model_unit(const fgi_model *m);
 /*
  * The same model with all scores times 2^-exponent, the tables shared: a snapshot and exponent 0 where the largest
  * score lies in [2^-128, 2^128], else the exponent that brings it near 1 (or as near as the others allow). Solvers work
- * on it, so that nothing depends on the unit that scores are counted in. NULL: out of memory.
+ * on it, so that nothing depends on the unit that scores are counted in. Refused (FGI_BAD_MODEL, with the factor or
+ * variable) are models in which differences of sums could overflow, weighted scores underflow, or magnitudes are more
+ * than 2^1900 apart.
  */
-fgi_model *fgi_model_normalised(const fgi_model *m, int *exponent);
+fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, fgi_error *err);
 
 /* ---- UAI files ---------------------------------------------------------------------------------------------- */
 

@@ -129,10 +129,14 @@ double fgi_mean_range(const fgi_model *m) {
     double sum = 0;
     for (int64_t f = 0; f < m->s->n_factors; f++) {
         const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
-        if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * (t->max - t->min_finite);
+        const double w =
+            fgi_factor_weight(m->s, f); /* weighted first: the difference of unweighted scores may overflow */
+        if (t->max > -INFINITY) sum += w * t->max - w * t->min_finite;
     }
     if (sum > 0) return sum / (double)m->s->n_factors;
-    const double magnitude = fgi_dual_magnitude(m); /* constant factors: steps are as large as what there is */
+    double magnitude = fgi_dual_magnitude(m); /* constant factors: steps are as large as what there is */
+    for (int64_t k = 0; magnitude == 0 && k < m->s->unary_begin[m->s->n_vars]; k++)
+        if (m->u->values[k] > -INFINITY) magnitude = fabs(m->u->values[k]); /* the best are 0, and others are not */
     return magnitude > 0 ? magnitude : 1;
 }
 

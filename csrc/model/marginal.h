@@ -23,7 +23,7 @@ int64_t fgi_marginal_scratch(const fgi_model *m);
 double fgi_dual_magnitude(const fgi_model *m);
 
 /* Mean over the factors of the range of their finite scores: a scale for step sizes and penalties. Where that is 0, the
- * magnitude of the model; 1 if that is 0, too. */
+ * magnitude of the model, or of its first unary score that is not 0; 1 if there is none. */
 double fgi_mean_range(const fgi_model *m);
 
 /* A computed dual value, rounded up so that it is an upper bound whatever the rounding in its terms did. `magnitude` is

@@ -36,6 +36,9 @@ double fgi_model_unit(const fgi_model *m) {
     return unit < INFINITY ? unit : 0;
 }
 
+/* Scores within these are as good as any: nothing overflows when they are squared. */
+static const double LEAST_SCALE = 0x1p-128, LARGEST_SCALE = 0x1p128;
+
 /* ---- sums --------------------------------------------------------------------------------------------------- */
 
 static double unary_magnitude(const fgi_model *m, int64_t i) {
@@ -66,93 +69,206 @@ static double largest_of(const fgi_model *m) {
     return largest;
 }
 
-/* Do the scores of a factor lose digits because they are subnormal? Then they are others in another unit. */
+/* Does the product lose digits because it is subnormal? */
+static int loses_digits(double weight, double entry) {
+    const double score = weight * entry;
+    if (entry == 0 || fabs(score) >= 0x1p-1022) return 0;
+    const int w = ilogb(weight), e = ilogb(entry);
+    return ldexp(ldexp(score, -w), -e) != ldexp(weight, -w) * ldexp(entry, -e);
+}
+
+/* Do the scores of a factor lose digits? Then they are others in another unit. */
 static int underflows(const fgi_model *m, int64_t f) {
     const fgi_view v = fgi_factor_view(m, f);
     const int64_t n = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : (v.rows > v.cols ? v.rows : v.cols);
     for (int64_t k = 0; k < n; k++) {
         const double entry = v.kind == FGI_DENSE ? v.values[k] : fgi_implicit_at(v.kind, v.p0, v.p1, (int32_t)k, 0);
-        const double score = v.weight * entry;
-        if (fabs(score) < 0x1p-1022 && (v.kind == FGI_ABSDIFF || v.kind == FGI_SQDIFF) && v.p0 > 0 && k > 0) return 1;
-        if (fabs(score) < 0x1p-1022 && v.weight * (entry * 0x1p600) != score * 0x1p600) return 1;
+        const int is_product = (v.kind == FGI_ABSDIFF || v.kind == FGI_SQDIFF) && v.p0 > 0 && k > 0; /* may have lost */
+        if (is_product && fabs(v.weight * entry) < 0x1p-1022) return 1;
+        if (loses_digits(v.weight, entry)) return 1;
     }
     return 0;
 }
 
+static fgi_rc refuse_underflow(int64_t f, fgi_error *err) {
+    return fgi_fail(err, FGI_BAD_MODEL, f,
+        "factor %lld: its weighted scores underflow; multiply all scores by a constant", (long long)f);
+}
+
 static fgi_rc check_products(const fgi_model *m, fgi_error *err) {
     for (int64_t f = 0; f < m->s->n_factors; f++)
-        if (underflows(m, f))
-            return fgi_fail(err, FGI_BAD_MODEL, f,
-                "factor %lld: its weighted scores underflow; multiply all scores by a constant", (long long)f);
+        if (underflows(m, f)) return refuse_underflow(f, err);
+    return FGI_OK;
+}
+
+/* ---- how far scores are apart ------------------------------------------------------------------------------- */
+
+enum { LARGEST_SPAN = 1900 }; /* exponents: what is left of a double's range is for sums and products of scores */
+
+/* The exponents of the largest score and of the smallest non-zero weight or score. */
+typedef struct extent {
+    int high, low;
+    int64_t low_variable, low_factor; /* where the smallest is; -1: not there */
+} extent;
+
+/* Smallest non-zero magnitude of a table, INFINITY if there is none. */
+static double least_entry(const fgi_model *m, int64_t t) {
+    const fgi_structure *s = m->s;
+    const double *v = m->t->values + s->values_begin[t], *p = s->params ? s->params + 2 * t : NULL;
+    double least = INFINITY;
+    if (s->table_kind[t] == FGI_DENSE) {
+        for (int64_t k = 0; k < s->values_begin[t + 1] - s->values_begin[t]; k++)
+            if (v[k] != 0 && fabs(v[k]) < least) least = fabs(v[k]);
+    } else if (s->table_kind[t] == FGI_POTTS) {
+        for (int k = 0; k < 2; k++)
+            if (p[k] != 0 && fabs(p[k]) < least) least = fabs(p[k]);
+    } else if (p[0] > 0) { /* p[1] truncates */
+        least = p[0] * fgi_smaller(1, p[1]);
+    }
+    return least;
+}
+
+/* The extent of a model with large scores. Products that underflow are refused. */
+static fgi_rc find_extent(const fgi_model *m, extent *e, fgi_error *err) {
+    const fgi_structure *s = m->s;
+    *e = (extent){INT32_MIN, INT32_MAX, -1, -1};
+    if (constant_magnitude(m) > 0) e->high = e->low = ilogb(s->constant);
+    for (int64_t i = 0; i < s->n_vars; i++)
+        for (int32_t a = 0; a < s->cards[i]; a++) {
+            const double score = fgi_unary(m, i)[a];
+            if (score == 0 || score == -INFINITY) continue;
+            const int exponent = ilogb(score);
+            if (exponent > e->high) e->high = exponent;
+            if (exponent < e->low) *e = (extent){e->high, exponent, i, -1};
+        }
+    double *least = fgi_alloc(s->n_tables, sizeof *least);
+    if (!least) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    for (int64_t t = 0; t < s->n_tables; t++) least[t] = least_entry(m, t);
+    fgi_rc rc = FGI_OK;
+    for (int64_t f = 0; f < s->n_factors && !rc; f++) {
+        const double size = factor_magnitude(m, f), weight = fgi_factor_weight(s, f);
+        const double product = weight * least[s->factor_table[f]];
+        if (product < 0x1p-1022 && underflows(m, f)) rc = refuse_underflow(f, err);
+        if (size == 0 || rc) continue;
+        const int low = ilogb(fgi_smaller(weight, product));
+        if (ilogb(size) > e->high) e->high = ilogb(size);
+        if (low < e->low) *e = (extent){e->high, low, -1, f};
+    }
+    free(least);
+    return rc;
+}
+
+static fgi_rc check_extent(const extent *e, fgi_error *err) {
+    if (e->high - e->low <= LARGEST_SPAN || e->low == INT32_MAX) return FGI_OK;
+    if (e->low_factor < 0 && e->low_variable < 0)
+        return fgi_fail(err, FGI_BAD_MODEL, -1,
+            "the constant is 2^%d, and there is a score of 2^%d: too far apart to be added", e->low, e->high);
+    const int64_t which = e->low_factor >= 0 ? e->low_factor : e->low_variable;
+    return fgi_fail(err, FGI_BAD_MODEL, which,
+        "%s %lld has a weight or score of 2^%d, and there is one of 2^%d elsewhere: too far apart to be added",
+        e->low_factor >= 0 ? "factor" : "variable", (long long)which, e->low, e->high);
+}
+
+/* What a potential adds to the span of all sums: its largest minus its smallest score, 0 being one of them. */
+static double span(double largest, double smallest) { return fgi_larger(0, largest) - fgi_smaller(0, smallest); }
+
+static double unary_span(const fgi_model *m, int64_t i) {
+    double largest = 0, smallest = 0;
+    for (int32_t a = 0; a < m->s->cards[i]; a++) {
+        const double score = fgi_unary(m, i)[a];
+        if (score == -INFINITY) continue;
+        largest = fgi_larger(largest, score);
+        smallest = fgi_smaller(smallest, score);
+    }
+    return span(largest, smallest);
+}
+
+static double factor_span(const fgi_model *m, int64_t f) {
+    const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
+    const double w = fgi_factor_weight(m->s, f);
+    return facts->max == -INFINITY ? 0 : span(w * facts->max, w * facts->min_finite);
+}
+
+static const char *const OVERFLOW_ADVICE =
+    "could overflow; divide all scores by a constant, or use -inf for what is forbidden";
+
+/* Differences of sums, such as units and gaps, must be numbers, too. */
+static fgi_rc check_differences(const fgi_model *m, fgi_error *err) {
+    double sum = constant_magnitude(m);
+    for (int64_t i = 0; i < m->s->n_vars; i++)
+        if (!((sum += unary_span(m, i)) < INFINITY))
+            return fgi_fail(err, FGI_BAD_MODEL, i, "variable %lld: with its scores, differences of sums %s",
+                (long long)i, OVERFLOW_ADVICE);
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        if (!((sum += factor_span(m, f)) < INFINITY))
+            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: with its scores, differences of sums %s", (long long)f,
+                OVERFLOW_ADVICE);
     return FGI_OK;
 }
 
 fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
     double sum = constant_magnitude(m);
-    const char *advice = "could overflow; divide all scores by a constant, or use -inf for what is forbidden";
     for (int64_t i = 0; i < m->s->n_vars; i++)
         if (!((sum += unary_magnitude(m, i)) < INFINITY))
-            return fgi_fail(err, FGI_BAD_MODEL, i, "variable %lld: with its scores, sums %s", (long long)i, advice);
+            return fgi_fail(
+                err, FGI_BAD_MODEL, i, "variable %lld: with its scores, sums %s", (long long)i, OVERFLOW_ADVICE);
     for (int64_t f = 0; f < m->s->n_factors; f++)
         if (!((sum += factor_magnitude(m, f)) < INFINITY))
-            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: with its scores, sums %s", (long long)f, advice);
-    return largest_of(m) < 0x1p-128 ? check_products(m, err) : FGI_OK;
+            return fgi_fail(
+                err, FGI_BAD_MODEL, f, "factor %lld: with its scores, sums %s", (long long)f, OVERFLOW_ADVICE);
+    return largest_of(m) < LEAST_SCALE ? check_products(m, err) : FGI_OK;
 }
 
 /* ---- another unit ------------------------------------------------------------------------------------------- */
 
-/* The exponents of the largest score and of the smallest non-zero weight, unary score and constant. */
-typedef struct extent {
-    int high, low;
-} extent;
+static fgi_rc no_memory(fgi_error *err) { return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory"); }
 
-static void include_score(extent *e, double x) {
-    if (x == 0 || x == -INFINITY) return;
-    const int exponent = ilogb(x);
-    if (exponent > e->high) e->high = exponent;
-    if (exponent < e->low) e->low = exponent;
+static fgi_rc unchanged(const fgi_model *m, fgi_model **out, fgi_error *err) {
+    *out = fgi_model_snapshot(m);
+    return *out ? FGI_OK : no_memory(err);
 }
 
-static extent extent_of(const fgi_model *m) {
+/* All scores times 2^-shift. */
+static fgi_model *shifted(const fgi_model *m, int shift) {
     const fgi_structure *s = m->s;
-    extent e = {INT32_MIN, INT32_MAX};
-    include_score(&e, s->constant);
-    for (int64_t k = 0; k < s->unary_begin[s->n_vars]; k++) include_score(&e, m->u->values[k]);
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const double size = factor_magnitude(m, f);
-        if (size == 0) continue;
-        const int high = ilogb(size), weight = ilogb(fgi_factor_weight(s, f));
-        if (high > e.high) e.high = high;
-        if (weight < e.low) e.low = weight;
-    }
-    return e;
-}
-
-fgi_model *fgi_model_normalised(const fgi_model *m, int *exponent) {
-    enum { LEAST = -1000, MOST = 1000 }; /* exponents of weights and unary scores */
-    const fgi_structure *s = m->s;
-    const double largest = largest_of(m);
-    *exponent = 0;
-    if (largest == 0 || (largest >= 0x1p-128 && largest <= 0x1p128)) return fgi_model_snapshot(m);
-    const extent e = extent_of(m);
-    /* Nothing may be lost: the least weight or score stays a normal number, and the largest weight a finite one. */
-    int shift = e.high;
-    if (e.low < INT32_MAX && e.low - shift < LEAST) shift = e.low - LEAST > 0 ? e.low - LEAST : 0;
-    if (s->n_factors && ilogb(s->max_weight) - shift > MOST) shift = ilogb(s->max_weight) - MOST;
-    if (abs(e.high - shift) >= abs(e.high)) return fgi_model_snapshot(m); /* no help */
     const int64_t n_unary = s->unary_begin[s->n_vars];
     double *unary = fgi_alloc(n_unary, sizeof *unary), *weight = fgi_alloc(s->n_factors, sizeof *weight);
     fgi_model *scaled = NULL;
     if (unary && weight) {
         for (int64_t k = 0; k < n_unary; k++) unary[k] = ldexp(m->u->values[k], -shift);
-        for (int64_t f = 0; f < s->n_factors; f++) weight[f] = ldexp(fgi_factor_weight(s, f), -shift);
+        for (int64_t f = 0; f < s->n_factors; f++) { /* the weight of zeros means nothing, but must stay above 0 */
+            weight[f] = ldexp(fgi_factor_weight(s, f), -shift);
+            if (weight[f] < 0x1p-1022 && factor_magnitude(m, f) == 0) weight[f] = 0x1p-1022;
+        }
         scaled = fgi_model_reweighted(m, weight, unary, ldexp(s->constant, -shift));
-        *exponent = shift;
     }
     free(unary);
     free(weight);
     return scaled;
 }
+
+fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, fgi_error *err) {
+    enum { LEAST = -1000, MOST = 1000 }; /* exponents of weights and scores */
+    const fgi_structure *s = m->s;
+    const double largest = largest_of(m);
+    *exponent = 0;
+    if (largest == 0 || (largest >= LEAST_SCALE && largest <= LARGEST_SCALE)) return unchanged(m, out, err);
+    extent e;
+    fgi_rc rc = find_extent(m, &e, err);
+    if (!rc) rc = check_differences(m, err);
+    if (!rc) rc = check_extent(&e, err);
+    if (rc) return rc;
+    /* Nothing may be lost: the least weight or score stays a normal number, and the largest weight a finite one. */
+    int shift = e.high;
+    if (e.low < INT32_MAX && e.low - shift < LEAST) shift = e.low - LEAST > 0 ? e.low - LEAST : 0;
+    if (s->n_factors && ilogb(s->max_weight) - shift > MOST) shift = ilogb(s->max_weight) - MOST;
+    if (abs(e.high - shift) >= abs(e.high)) return unchanged(m, out, err); /* no help */
+    *out = shifted(m, shift);
+    *exponent = shift;
+    return *out ? FGI_OK : no_memory(err);
+}
+
+/* ---- signs -------------------------------------------------------------------------------------------------- */
 
 double fgi_model_attraction(const fgi_model *m) {
     enum { LOOKED_AT = 100000 };

@@ -73,9 +73,13 @@ class Model:
         return float(lib.fgi_model_unit(self.handle))
 
     def normalised(self) -> tuple[Model, int]:
-        """The same model with all scores times 2^-exponent, and the exponent: 0 unless scores are extreme."""
-        exponent = ffi.new("int *")
-        return Model(lib.fgi_model_normalised(self.handle, exponent)), int(exponent[0])
+        """The same model with all scores times 2^-exponent, and the exponent: 0 unless scores are extreme.
+
+        ModelError where no unit would do: scores too far apart for doubles.
+        """
+        out, exponent, error = ffi.new("fgi_model **"), ffi.new("int *"), new_error()
+        check(lib.fgi_model_normalised(self.handle, out, exponent, error), error)
+        return Model(out[0]), int(exponent[0])
 
     @property
     def memory(self) -> int:

@@ -26,7 +26,7 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from math import fsum, inf, ldexp
+from math import fsum, inf, ldexp, nextafter
 from typing import TypeVar, cast
 
 import numpy as np
@@ -308,9 +308,12 @@ class AutoEngine:
         if len(labels) == len(found) and score > known.score:
             whole = len(self._parts) == 1 and self._parts[0].model is self._model  # then its score is that of the model
             known.improve(self._expand(labels), score if whole else None)
-        bounds = [self._constant, *(bound for _, _, bound in found)]
-        if max(bounds) < inf:
-            known.tighten(fsum(bounds) + self._error + 2.0**-52 * fsum(map(abs, bounds)))
+        known.tighten(self._whole_bound([bound for _, _, bound in found]))
+
+    def _whole_bound(self, bounds: list[float]) -> float:
+        """From bounds of the parts: rounded up, inf while one is missing."""
+        terms = [self._constant, *bounds]
+        return inf if max(terms) == inf else fsum(terms) + self._error + 2.0**-52 * fsum(map(abs, terms))
 
     def _settle(self) -> None:
         """Is what is known good enough?"""
@@ -350,24 +353,34 @@ class AutoEngine:
         if self._status == "running" and self._divided:
             found = [p.best(labels=False) for p in self._parts]
             score = max(score, self._constant + sum(x for _, x, _ in found))
-            bound = max(score, min(bound, self._constant + sum(x for _, _, x in found)))
+            bound = max(score, min(bound, self._whole_bound([x for _, _, x in found])))
         score = self._scaled(score) if score > self._known.cutoff else -inf
         unit = self._scaled(self._known.unit)
-        return Progress(self._known.seconds(), self._iterations, known(score), known(self._scaled(bound)), unit=unit)
+        bound = self._scaled_bound(bound)
+        return Progress(self._known.seconds(), self._iterations, known(score), known(bound), unit=unit)
 
     def _scaled(self, score: float) -> float:
         """In the unit of the model as given."""
         return ldexp(score, self._exponent)
 
+    def _scaled_bound(self, bound: float) -> float:
+        """In that unit; where it cannot be said there exactly (subnormal, too large), no lower."""
+        try:
+            scaled = self._scaled(bound)
+        except OverflowError:
+            return inf
+        return scaled if ldexp(scaled, -self._exponent) >= bound else nextafter(scaled, inf)
+
     def result(self) -> Result:
         now = self._now()
         labels = now.labels if now.wanted else None
+        bound = self._scaled_bound(now.bound)
         return Result(
             self.settings.method,
             cast(Status, self._status),
             labels,
             None if labels is None else self._given.score(labels),
-            self._scaled(now.bound) if now.bound < inf else None,
+            None if bound == inf else bound,
             self._iterations,
             now.seconds(),
             self._setup_seconds,

@@ -83,6 +83,11 @@ class Incumbent:
                 score, bound = new
                 events.append((seconds, score, bound, 0))
         trace = np.array(events, EVENT)
-        for name in ("score", "bound") if exponent else ():
-            trace[name] = np.ldexp(trace[name], exponent)
+        if exponent:
+            bounds = trace["bound"].copy()
+            with np.errstate(over="ignore"):  # a bound too large to be said is none
+                for name in ("score", "bound"):
+                    trace[name] = np.ldexp(trace[name], exponent)
+            low = np.ldexp(trace["bound"], -exponent) < bounds
+            trace["bound"][low] = np.nextafter(trace["bound"][low], inf)
         return Trace(trace)

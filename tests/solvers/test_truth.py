@@ -128,6 +128,23 @@ def test_the_unit_changes_nothing_but_the_unit(method: str, data: st.DataObject,
     assert answer(model(data, k, seed=seed), k, method=method, **moved) == first
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_unit_where_the_best_scores_are_zero(method: str) -> None:
+    """Hard constraints and costs: neither ranges of tables nor their best scores tell how large scores are."""
+
+    def costs(k: int) -> FactorGraph:
+        graph = FactorGraph([3] * 4)
+        for i in range(4):
+            graph.add_factor([i], np.ldexp([0.0, -0.7 - i, -2.0], k))
+            for j in range(i):
+                graph.add_factor([i, j], Potts(-inf, 0.0))
+        return graph
+
+    first = answer(costs(0), 0, method=method, max_iterations=12)
+    assert answer(costs(-900), -900, method=method, max_iterations=12) == first
+    assert answer(costs(700), 700, method=method, max_iterations=12) == first
+
+
 def test_the_gap_and_the_unit() -> None:
     graph = FactorGraph([2, 3])
     graph.add_factor([0], [5.0, 1.0])
@@ -206,6 +223,31 @@ def test_unary_penalties_that_must_be_paid(method: str) -> None:
         check(graph, solve(graph, method, gap=0, max_iterations=40), exact_optimum(graph))
 
 
+def test_offsets_that_were_large_once() -> None:
+    """psdd's first steps are as large as the penalties, and what they have rounded away stays away."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([2, 3, 2])
+        for scope in ([0], [1], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]):
+            shape = graph.cards[scope].tolist()
+            scores = np.where(rng.random(shape) < 0.35, -(10.0 ** rng.uniform(0, 25, shape)), rng.normal(size=shape))
+            graph.add_factor(scope, scores)
+        check(graph, solve(graph, "psdd", gap=0, max_iterations=300), exact_optimum(graph))
+
+
+def test_weights_too_small_for_single_precision() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([3] * 4)
+        for i in range(4):
+            graph.add_factor([i], rng.normal(size=3))
+            for j in range(i):
+                weight = float(rng.choice([1.0, 1e-60]))
+                table = np.where(rng.random((3, 3)) < 0.3, -inf, rng.normal(size=(3, 3)))
+                graph.add_factor([i, j], table / weight, weight=weight)
+        check(graph, solve(graph, "trws", precision=2, max_iterations=30), exact_optimum(graph))
+
+
 @pytest.mark.parametrize("method", ["auto", "bnb"])
 def test_what_a_rounded_score_hides(method: str) -> None:
     """Penalties that every labeling pays: the optimum is not a double, and its nearest one is no bound."""
@@ -230,11 +272,42 @@ def test_sums_that_could_overflow_are_refused() -> None:
     with pytest.raises(ModelError, match=r"factor 1: .*overflow"):
         solve(graph)
     one = FactorGraph([2, 2])
-    one.add_factor([0, 1], [[-1e308, 1e308], [0.0, 0.0]])
-    assert solve(one).score == 1e308
+    one.add_factor([0, 1], [[-8e307, 8e307], [0.0, 0.0]])
+    assert solve(one).score == 8e307
     with pytest.raises(ModelError, match=r"factor 0: .*overflow"):
         one.set_unary(1, [0.0, 1.7e308])
-    assert one.score([0, 1]) == 1e308  # nothing has changed
+    assert one.score([0, 1]) == 8e307  # nothing has changed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_differences_do_not_overflow(method: str) -> None:
+    """The range of a table may be more than a double holds, if its weight is small."""
+    graph = FactorGraph([1, 2, 2])
+    graph.add_factor([1, 0], [[-inf], [0.0]], weight=0.3)
+    graph.add_factor([2, 1], [[1.7e308, -1.7e308], [1.0, 1.0]], weight=0.25)
+    check(graph, solve(graph, method, max_iterations=40), exact_optimum(graph))
+    unweighted = FactorGraph([2, 2])  # 3.4e308 is no number: a gap in it could not be said
+    unweighted.add_factor([0, 1], [[1.7e308, -1.7e308], [1.0, 1.0]])
+    with pytest.raises(ModelError, match=r"factor 0: .*overflow"):
+        solve(unweighted, method)
+    apart = FactorGraph([2, 2])
+    apart.add_factor([0], [0.0, 1e-290])
+    apart.add_factor([0, 1], [[1e290, 0.0], [0.0, 1e290]])
+    with pytest.raises(ModelError, match=r"variable 0 has .* too far apart"):
+        solve(apart, method)
+    lost = FactorGraph([2, 2])
+    lost.add_factor([0, 1], [[1e-200, 0.0], [0.0, 1e200]])
+    lost.add_factor([0, 1], [[1e-200, 1.0], [0.0, 1.0]], weight=1e-200)
+    with pytest.raises(ModelError, match=r"factor 1: .*underflow"):
+        solve(lost, method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_weight_of_nothing_but_zeros_does_not_matter(method: str) -> None:
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0, 1], [[-1e60, 0.0], [3.0, 1e60]])
+    graph.add_factor([1, 2], [[0.0, -inf], [0.0, 0.0]], weight=1e-300)
+    assert solve(graph, method, max_iterations=40).score == 1e60
 
 
 # -- what is exact says so ---------------------------------------------------------------------------------------
