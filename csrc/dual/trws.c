@@ -38,7 +38,7 @@
 enum {
     CLOCK_WORK = FGI_TRWS_CLOCK_WORK,
     EDGE_WORK = FGI_TRWS_EDGE_WORK,
-    FEW_DEGREE = 1 << 12,     /* nodes with more edges may pause between them, and are not left to visit_few */
+    FEW_DEGREE = FGI_TRWS_FEW_DEGREE,
     EDGES_AHEAD = 4,          /* edges of a node whose data are asked for before their turn */
     SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
     SINGLE_BEGIN = 8 /* ... and where more than these iterations are needed: making the copies costs about one */
@@ -50,84 +50,6 @@ typedef fgi_trws_edge edge;
 typedef fgi_trws trws;
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
-
-static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
-    const int32_t *vars = fgi_factor_vars(st, factor);
-    return vars[0] == var ? vars[1] : vars[0];
-}
-
-static int out_of_time(trws *s, int64_t work, double deadline) {
-    s->work += work + EDGE_WORK;
-    if (s->work < CLOCK_WORK) return 0;
-    s->work = 0;
-    return fgi_clock() >= deadline;
-}
-
-/* Numbers of earlier and later edges of each node. */
-static int count_edges(const fgi_model *m, trws *s, double deadline) {
-    const fgi_structure *st = m->s;
-    for (; s->node < st->n_vars; s->node++) {
-        int64_t i = s->node, later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
-        if (out_of_time(s, degree, deadline)) return 0;
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            const int32_t j = other_end(st, st->adj[k], (int32_t)i);
-            later += j > i;
-            unlike += st->cards[j] != st->cards[i];
-        }
-        const int few = s->visit_few && st->cards[i] > 1 && st->cards[i] <= FGI_FEW && degree <= FEW_DEGREE && !unlike;
-        s->few[i] = few ? (uint8_t)st->cards[i] : 0;
-        s->later_begin[i + 1] = s->later_begin[i] + later;
-        s->earlier_begin[i + 1] = s->earlier_begin[i] + (degree - later);
-    }
-    s->node = 0;
-    s->stage = BUILD;
-    return 1;
-}
-
-static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, int64_t message) {
-    const fgi_structure *st = m->s;
-    const int32_t *vars = fgi_factor_vars(st, factor), table = st->factor_table[factor];
-    edge *e = &s->edges[at];
-    e->factor = factor;
-    e->lo = vars[0] < vars[1] ? vars[0] : vars[1];
-    e->hi = vars[0] < vars[1] ? vars[1] : vars[0];
-    e->form = FGI_TRWS_DENSE;
-    e->values = m->t->values + st->values_begin[table];
-    if (st->table_kind[table] != FGI_DENSE) {
-        e->values = fgi_trws_band(s, table);
-        const int friendly = st->table_kind[table] == FGI_POTTS && e->values[0] >= e->values[1];
-        e->form = friendly ? FGI_TRWS_POTTS : FGI_TRWS_IMPLICIT;
-    }
-    int32_t row_var = vars[st->factor_transposed && st->factor_transposed[factor] ? 1 : 0];
-    e->lo_rows = row_var == e->lo;
-    e->to_hi = 0;
-    e->message = message;
-    s->earlier[s->earlier_begin[e->hi]++] = (int32_t)at; /* put right at the end of the stage */
-}
-
-static int build_edges(const fgi_model *m, trws *s, double deadline) {
-    const fgi_structure *st = m->s;
-    for (; s->node < st->n_vars; s->node++) {
-        int64_t i = s->node, at = s->later_begin[i];
-        if (out_of_time(s, 8 * (st->adj_begin[i + 1] - st->adj_begin[i]), deadline)) return 0;
-        int64_t message = 0;
-        if (at > 0) {
-            const edge *last = &s->edges[at - 1];
-            message = last->message + fgi_trws_message_size(st->cards[last->lo], st->cards[last->hi]);
-        }
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            int32_t j = other_end(st, st->adj[k], (int32_t)i);
-            if (j < i) continue;
-            build_edge(m, s, at++, st->adj[k], message);
-            message += fgi_trws_message_size(st->cards[i], st->cards[j]);
-        }
-    }
-    for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
-    s->earlier_begin[0] = 0;
-    s->look_ahead = fgi_trws_needs_look_ahead(st, s);
-    s->progress.model_magnitude = fgi_dual_magnitude(m);
-    return 1;
-}
 
 /* Floats hold scores in units of the largest table entry and the largest weight, as powers of two. Returns 0 where sums
  * of scores could overflow them nevertheless. */
@@ -190,7 +112,7 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
         int64_t end = n - s->rounded_to < CLOCK_WORK ? n : s->rounded_to + CLOCK_WORK;
         for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)(m->t->values[k] * s->table_unit);
         s->rounded_to = end;
-        if (out_of_time(s, CLOCK_WORK, deadline)) return 0;
+        if (fgi_trws_out_of_time(s, CLOCK_WORK, deadline)) return 0;
     }
     return 1;
 }
@@ -436,7 +358,7 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
         while (s->node < st->n_vars && s->few[fgi_trws_node(m, s, s->node)]) {
             if (!s->visit_few(m, s)) return 1;
-            if (out_of_time(s, 0, deadline)) return 0;
+            if (fgi_trws_out_of_time(s, 0, deadline)) return 0;
         }
         if (s->node == st->n_vars) break;
         const int32_t i = fgi_trws_node(m, s, s->node);
@@ -445,14 +367,14 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         const int64_t n_send = forward ? n_later : n_earlier;
         if (s->done < 0) {
             if (!begin_node(m, s, i, n_send)) return 1;
-            if (out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
+            if (fgi_trws_out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
         }
         const double weight = node_weight(s, i);
         while (s->done < n_send) {
             const int64_t before = s->done;
             double top = s->team ? fgi_trws_send_together(m, s, i, weight) : 0;
             if (s->done == before) top = send_next(m, s, i, n_send, weight);
-            if (top == -INFINITY || out_of_time(s, 0, deadline)) return top == -INFINITY;
+            if (top == -INFINITY || fgi_trws_out_of_time(s, 0, deadline)) return top == -INFINITY;
         }
         fgi_progress_take(&s->progress, s->tops);
     }
@@ -522,10 +444,10 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
     const fgi_model *m = solver->model;
     if (s->stage == COUNT) {
         if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
-        if (solver->info.status != FGI_RUNNING || !count_edges(m, s, deadline)) return FGI_OK;
+        if (solver->info.status != FGI_RUNNING || !fgi_trws_count_edges(m, s, deadline)) return FGI_OK;
     }
     if (s->stage == BUILD) {
-        if (!build_edges(m, s, deadline)) return FGI_OK;
+        if (!fgi_trws_build_edges(m, s, deadline)) return FGI_OK;
         begin_iteration(solver, s);
     }
     do {
@@ -542,6 +464,21 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
         (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
     return FGI_OK;
 }
+
+/* ---- for dual/trws_messages.c ------------------------------------------------------------------------------- */
+
+void fgi_trws_product(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out) {
+    product(m, s, e, to_hi, h, out);
+}
+
+void fgi_trws_set_up(const fgi_model *m, trws *s) {
+    if (s->stage == COUNT) fgi_trws_count_edges(m, s, INFINITY);
+    if (s->stage == BUILD) fgi_trws_build_edges(m, s, INFINITY);
+    if (s->stage == ROUND) round_tables(m, s, INFINITY);
+    s->single = 0;
+}
+
+void fgi_trws_begin(const fgi_solver *solver, trws *s) { begin_iteration(solver, s); }
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
@@ -614,93 +551,10 @@ static void trws_destroy(fgi_solver *solver) {
     free(s);
 }
 
-/* ---- dual state in and out ---------------------------------------------------------------------------------- */
-
-static int64_t trws_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
-
-/* Offsets of the two messages of each factor in the dense layout of fgi_solver_messages. */
-static int64_t *message_offsets(const fgi_structure *st) {
-    int64_t *begin = fgi_alloc(st->n_factors, sizeof *begin), at = 0;
-    for (int64_t f = 0; begin && f < st->n_factors; f++) {
-        begin[f] = at;
-        at += (int64_t)st->cards[fgi_factor_vars(st, f)[0]] + st->cards[fgi_factor_vars(st, f)[1]];
-    }
-    return begin;
-}
-
-static int64_t offset_of(const fgi_structure *st, const int64_t *begin, const edge *e, int32_t var) {
-    const int32_t *vars = fgi_factor_vars(st, e->factor);
-    return begin[e->factor] + (vars[0] == var ? 0 : st->cards[vars[0]]);
-}
-
-/* mu = M at the end the message points to; at the other end the least multipliers that keep the factor's maximum at 0,
- * mu(b) = max_a [ theta(a,b) - M(a) ]. These are never above the ones the bound was computed with (see the top), so
- * D(mu) <= bound, as long as no label is forbidden: forbidden labels get 0, multipliers being finite by contract. */
-static fgi_rc trws_messages(const fgi_solver *solver, double *mu) {
-    const trws *s = solver->state;
-    const fgi_model *m = solver->model;
-    const fgi_structure *st = m->s;
-    if (s->stage < ROUND) {
-        memset(mu, 0, (size_t)fgi_dual_message_size(m) * sizeof *mu);
-        return FGI_OK;
-    }
-    int64_t *begin = message_offsets(st);
-    trws exact = *s; /* the same state, with products in double precision */
-    exact.single = 0;
-    double *h = fgi_alloc(st->max_card, sizeof *h);
-    for (int64_t k = 0; begin && h && k < st->n_factors; k++) {
-        const edge *e = &s->edges[k];
-        const int32_t here = e->to_hi ? e->hi : e->lo, there = e->to_hi ? e->lo : e->hi;
-        double *mu_here = mu + offset_of(st, begin, e, here), *mu_there = mu + offset_of(st, begin, e, there);
-        const double *message = s->messages + e->message;
-        for (int32_t a = 0; a < st->cards[here]; a++) {
-            mu_here[a] = message[a] == -INFINITY ? 0 : message[a];
-            h[a] = message[a] == -INFINITY ? -INFINITY : -message[a];
-        }
-        product(m, &exact, e, !e->to_hi, h, mu_there);
-        for (int32_t b = 0; b < st->cards[there]; b++)
-            if (mu_there[b] == -INFINITY) mu_there[b] = 0;
-    }
-    fgi_rc rc = begin && h ? FGI_OK : FGI_NO_MEMORY;
-    free(begin);
-    free(h);
-    return rc;
-}
-
-/* The inverse: M_ji(a) = max_b [ theta(a,b) - mu_j(b) ] for the earlier end i. D can only get better by that, and so it
- * does in every sweep that follows: the first bound reported is at most D(mu). */
-static fgi_rc trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
-    trws *s = solver->state;
-    const fgi_model *m = solver->model;
-    const fgi_structure *st = m->s;
-    fgi_rc rc = fgi_check_multipliers(mu, fgi_dual_message_size(m), err);
-    if (rc) return rc;
-    if (s->stage == COUNT) count_edges(m, s, INFINITY);
-    if (s->stage == BUILD) build_edges(m, s, INFINITY);
-    if (s->stage == ROUND) round_tables(m, s, INFINITY);
-    s->single = 0;
-    int64_t *begin = message_offsets(st);
-    if (!begin) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    for (int64_t k = 0; k < st->n_factors; k++) {
-        edge *e = &s->edges[k];
-        const double *from = mu + offset_of(st, begin, e, e->hi);
-        double *message = s->messages + e->message;
-        for (int32_t b = 0; b < st->cards[e->hi]; b++) s->h[b] = -from[b];
-        product(m, s, e, 0, s->h, message);
-        double top = s->k->max(message, st->cards[e->lo]);
-        if (top > -INFINITY) s->k->shift(message, top, st->cards[e->lo]);
-        e->to_hi = 0;
-    }
-    free(begin);
-    begin_iteration(solver, s);
-    fgi_progress_restart(solver, &s->progress);
-    return FGI_OK;
-}
-
 const fgi_solver_ops fgi_trws_ops = {.name = "trws",
     .create = trws_create,
     .run = trws_run,
     .destroy = trws_destroy,
-    .message_size = trws_message_size,
-    .messages = trws_messages,
-    .warm_start = trws_warm_start};
+    .message_size = fgi_trws_dual_size,
+    .messages = fgi_trws_messages,
+    .warm_start = fgi_trws_warm_start};

@@ -8,6 +8,7 @@
 enum {
     FGI_TRWS_CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
     FGI_TRWS_EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
+    FGI_TRWS_FEW_DEGREE = 1 << 12, /* nodes with more edges may pause between them, and are not left to visit_few */
     FGI_FEW = 8,                   /* "few" labels: at most these */
     FGI_TRWS_BAND = 2 * FGI_FEW    /* doubles of a band, one of them unused */
 };
@@ -120,6 +121,30 @@ static inline void fgi_trws_take(fgi_progress *progress, double *record, int64_t
     if (record && top > -INFINITY) record[2 * node + which] = top;
     else fgi_progress_take(progress, top);
 }
+
+/* Counts work done; 1: the clock was looked at, and the time is over. */
+static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work, double deadline) {
+    s->work += work + FGI_TRWS_EDGE_WORK;
+    if (s->work < FGI_TRWS_CLOCK_WORK) return 0;
+    s->work = 0;
+    return fgi_clock() >= deadline;
+}
+
+/* dual/trws_build.c: stages COUNT and BUILD. 0: the time is over. */
+int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s, double deadline);
+int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s, double deadline);
+
+/* dual/trws_messages.c: what the solver's table of functions wants. */
+int64_t fgi_trws_dual_size(const fgi_solver *solver);
+fgi_rc fgi_trws_messages(const fgi_solver *solver, double *mu);
+fgi_rc fgi_trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err);
+
+/* dual/trws.c, for the messages: a max-plus product along an edge; all that comes before the first sweep; a new
+ * iteration. */
+void fgi_trws_product(
+    const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h, double *out);
+void fgi_trws_set_up(const fgi_model *m, fgi_trws *s);
+void fgi_trws_begin(const fgi_solver *solver, fgi_trws *s);
 
 /* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And the part of it that is
  * one edge: its maximum. */

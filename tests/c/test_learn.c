@@ -120,7 +120,8 @@ static int hand_over(fgi_learner *L, const fgi_learn_gdmm_settings *s, int64_t t
         labels += counts[b] * width;
     }
     const int64_t n = fgi_learn_gdmm_step_size(*g, &width),
-                  work[4] = {info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched};
+                  work[5] = {
+                      info.unary_calls, info.pair_calls, info.unary_touched, info.pair_touched, info.unary_products};
     int32_t *vertex = fgi_calloc(labels, 4), *greedy = fgi_calloc(width, 4);
     double *weights = fgi_calloc(vertices, 8), *slopes = fgi_calloc(n, 8);
     fgi_learn_gdmm_export_away(*g, weights, vertex);
