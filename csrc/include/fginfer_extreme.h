@@ -95,10 +95,15 @@ void fgi_ppd_columns_get(const fgi_ppd_columns *c, int64_t *begin, int32_t *feat
 
 /* ---- pd-sparse: all labels together ---------------------------------------------------------------------------- */
 
+/* How the most violating label is found: by W's sparse rows, or by a search index (fginfer_search.h) that keeps W
+ * dense, in single precision, and follows its changes: for few features and rows that have most of them. */
+typedef enum fgi_pd_search { FGI_PD_BY_ROWS = 0, FGI_PD_BY_INDEX = 1 } fgi_pd_search;
+
 typedef struct fgi_pd_settings {
     double C, lambda;
     int32_t parts; /* a search looks at one of so many parts of the labels, drawn at random; 1: at all labels */
     uint64_t seed;
+    int32_t search; /* fgi_pd_search; the result is the same */
 } fgi_pd_settings;
 
 typedef struct fgi_pd_info {

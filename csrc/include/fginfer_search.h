@@ -71,7 +71,8 @@ fgi_rc fgi_search_run(
     fgi_search *s, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err);
 
 /* An index under an inner-product source (fginfer_oracle.h), over its weights as they are now, in place of an older
- * one. Whoever changes the weights calls it again. probes: clusters visited, 0: exact. The source then answers
+ * one. It follows fgi_products_set and _add; whoever changes dense weights calls it again. probes: clusters visited, 0:
+ * exact. The source then answers
  * FGI_BY_SEARCH from it, in double precision; what it cannot prove it scans, unless the question is approximate. */
 fgi_rc fgi_products_index(fgi_products *p, const fgi_search_settings *settings, int32_t probes, fgi_error *err);
 

@@ -172,6 +172,7 @@ static fgi_rc update(fgi_products *p, int64_t n, const int32_t *labels, const in
     for (int64_t k = 0; k < n; k++)
         if (!put(p, labels[k], features[k], p->scale == 1.0 ? values[k] : values[k] / p->scale, add))
             return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (p->index && p->index->ops->follow) return p->index->ops->follow(p->index, p, n, labels, features, err);
     return FGI_OK;
 }
 

@@ -13,6 +13,8 @@ typedef struct search_source {
     fgi_search *search;
     int32_t probes;
     pthread_mutex_t lock; /* the index has one working memory; oracles may ask from several threads */
+    float *changed;       /* entries that follow the source */
+    int64_t changed_room;
 } search_source;
 
 static int ascending(const void *a, const void *b) {
@@ -20,10 +22,14 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static fgi_rc run(search_source *o, const float *x, int32_t want, int32_t *labels, double *values, uint8_t *proven) {
+/* *read: inner products it took. */
+static fgi_rc run(
+    search_source *o, const float *x, int32_t want, int32_t *labels, double *values, uint8_t *proven, int64_t *read) {
     const fgi_search_query q = {.n = 1, .stride = o->search->d, .x = x, .want = want, .probes = o->probes};
     pthread_mutex_lock(&o->lock);
+    const int64_t before = o->search->touched;
     fgi_rc rc = fgi_search_run(o->search, &q, labels, values, proven, NULL);
+    *read = o->search->touched - before;
     pthread_mutex_unlock(&o->lock);
     return rc;
 }
@@ -37,6 +43,7 @@ static fgi_rc find(const fgi_search_index *index, const fgi_features *x, int64_t
     float *dense = fgi_calloc(s->d, sizeof *dense);
     double *values = fgi_alloc(want, sizeof *values), square = 0;
     uint8_t proven = 0;
+    int64_t read = 0;
     fgi_rc rc = dense && values ? FGI_OK : FGI_NO_MEMORY;
     for (int64_t j = 0; !rc && j < x->n; j++)
         dense[x->index ? x->index[j] : j] += (float)(x->values ? x->values[j] : 1);
@@ -44,7 +51,7 @@ static fgi_rc find(const fgi_search_index *index, const fgi_features *x, int64_t
         if (!isfinite(dense[k])) rc = FGI_UNSUPPORTED;
         square += (double)dense[k] * dense[k];
     }
-    if (!rc) rc = run(o, dense, want, labels, values, &proven);
+    if (!rc) rc = run(o, dense, want, labels, values, &proven, &read);
     if (!rc) {
         *n = want;
         *rest = INFINITY;
@@ -52,22 +59,42 @@ static fgi_rc find(const fgi_search_index *index, const fgi_features *x, int64_t
         if (proven && want == s->rows) *rest = -INFINITY;
         else if (proven) *rest = values[want - 1] + (2 * s->rounding + 0x1p-21) * s->longest * sqrt(square);
         qsort(labels, (size_t)want, sizeof *labels, ascending);
-        work->products += (int64_t)want * s->d;
-        work->touched += want;
+        work->products += read * s->d;
+        work->touched += read;
     }
     free(dense);
     free(values);
     return rc;
 }
 
+/* Entries of one label that follow each other are one move of its row. */
+static fgi_rc follow(fgi_search_index *index, const fgi_products *p, int64_t n, const int32_t *labels,
+    const int32_t *features, fgi_error *err) {
+    search_source *o = (search_source *)index;
+    int32_t n_labels;
+    int64_t n_features;
+    double scale;
+    fgi_products_sizes(p, &n_labels, &n_features, &scale);
+    if (n > o->changed_room) {
+        free(o->changed);
+        o->changed = fgi_alloc(n, sizeof *o->changed);
+        o->changed_room = o->changed ? n : 0;
+        if (!o->changed) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    }
+    for (int64_t k = 0; k < n; k++)
+        o->changed[k] = scale > 0 ? (float)(fgi_products_get(p, labels[k], features[k]) / scale) : 0;
+    return fgi_search_set_entries(o->search, n, labels, features, o->changed, err);
+}
+
 static void release(fgi_search_index *index) {
     search_source *o = (search_source *)index;
     pthread_mutex_destroy(&o->lock);
     fgi_search_free(o->search);
+    free(o->changed);
     free(o);
 }
 
-static const fgi_search_ops search_ops = {find, release};
+static const fgi_search_ops search_ops = {find, follow, release};
 
 fgi_rc fgi_products_index(fgi_products *p, const fgi_search_settings *settings, int32_t probes, fgi_error *err) {
     int32_t labels;

@@ -44,12 +44,16 @@ typedef struct fgi_search_ops {
      * are added to *work. The source computes the scores themselves. */
     fgi_rc (*find)(const fgi_search_index *s, const fgi_features *x, int64_t n_best, int32_t *labels, int32_t capacity,
         int32_t *n, double *rest, fgi_oracle_work *work);
+    /* Weights (labels[k], features[k]) of the source have changed; NULL: the index does not follow. */
+    fgi_rc (*follow)(fgi_search_index *s, const fgi_products *p, int64_t n, const int32_t *labels,
+        const int32_t *features, fgi_error *err);
     void (*free)(fgi_search_index *s);
 } fgi_search_ops;
 
 /* The source takes the index over and frees it; NULL takes it away. It is asked by FGI_BY_SEARCH and, with
  * fgi_oracle_query.approximate, by FGI_BY_SIZE; without `approximate` an answer that `rest` does not prove is found by
- * a scan. Whoever changes weights rebuilds it or takes it away. */
+ * a scan. It is told of changes of sparse weights (`follow`); whoever changes dense ones rebuilds it or takes it away.
+ */
 void fgi_products_attach(fgi_products *p, fgi_search_index *index);
 void fgi_products_sizes(const fgi_products *p, int32_t *labels, int64_t *features, double *scale);
 

@@ -16,6 +16,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
+SEARCHES = {"rows": int(lib.FGI_PD_BY_ROWS), "index": int(lib.FGI_PD_BY_INDEX)}
 LOSSES = {"hinge": int(lib.FGI_PPD_HINGE), "squared_hinge": int(lib.FGI_PPD_SQUARED_HINGE)}
 
 

@@ -20,7 +20,7 @@ from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.extreme.engines import make_engine
 from fginfer.extreme.journal import Journal, Memory, fingerprint
 from fginfer.extreme.model import SparseModel
-from fginfer.extreme.settings import options, ppd_settings
+from fginfer.extreme.settings import MOST_DENSE, options, ppd_settings
 from fginfer.extreme.solvers import ExtremePoint, Pd, Ppd
 from fginfer.learn.files import storage
 from fginfer.learn.run.loop import LearnPoint, Limits, Progress, drive, shown
@@ -98,15 +98,23 @@ def fit_pd(e: Any, data: ExtremeData, classes: NDArray[Any], seed: int, threads:
             f"row {empty[0]} has no label ({len(empty)} such rows); pd-sparse compares the labels a row has with the "
             "others: leave those rows out, or use ppd-sparse"
         )
-    parts = options(e)["partitions"]
-    if parts is None:  # the search is the bottleneck where weights are as many as rows (thesis, section 2.1.2)
+    parts, search = options(e)["partitions"], options(e)["search"]
+    if search == "index":
+        parts = 1 if parts is None else parts
+        if parts != 1:
+            raise SettingsError("an index searches all labels: leave partitions out")
+        if data.rows.width * data.labels.width > MOST_DENSE:
+            raise SettingsError(
+                f"an index keeps all {data.rows.width} x {data.labels.width} weights, which is too much: search by rows"
+            )
+    elif parts is None:  # the search is the bottleneck where weights are as many as rows (thesis, section 2.1.2)
         parts = 3 if data.rows.width * data.labels.width <= data.rows.n and data.labels.width >= 6 else 1
     order = np.arange(data.labels.width)
     if parts > 1:  # parts are ranges of label numbers: shuffled, they are random
         order = np.random.default_rng(seed).permutation(data.labels.width)
     shuffled = ExtremeData(data.rows, renumbered(data.labels, order)) if parts > 1 else data
     C, lam = e._strength()
-    solver = Pd(shuffled, threads, seed, C, lam, int(parts))
+    solver = Pd(shuffled, threads, seed, C, lam, int(parts), search)
     run = PdCheckpoint(e.checkpoint, solver, fingerprint(data, {"C": C, "lam": lam, "parts": parts, "seed": seed}))
 
     def current() -> SparseModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from fginfer.core.extreme import LOSSES
+from fginfer.core.extreme import LOSSES, SEARCHES
 from fginfer.errors import SettingsError
 
 SOLVERS = ("ppd-sparse", "pd-sparse")
@@ -17,7 +17,10 @@ INTERCEPTS = {  # (learned, value or centre of the regulariser)
 }
 # Options of the solvers besides the parameters of the estimator, with their defaults.
 PPD_OPTIONS: dict[str, Any] = {"max_inner": 10, "admit": 0.5, "admit_least": 200, "sparsify": 0.0}
-PD_OPTIONS: dict[str, Any] = {"partitions": None}
+# pd-sparse: partitions (None: 3 where weights are fewer than rows, else 1) and how the most violating label is found,
+# "rows" (sparse weights by feature) or "index" (a search index over dense ones: few features, rows that have most).
+PD_OPTIONS: dict[str, Any] = {"partitions": None, "search": "rows"}
+MOST_DENSE = 1 << 28  # weights that an index may keep: 1 GB
 
 
 def check_real(name: str, value: Any, low: float, strict: bool) -> None:
@@ -61,7 +64,10 @@ def options(e: Any) -> dict[str, Any]:
         raise SettingsError(f"{e.solver} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
     out = {**known, **given}
     for name, value in out.items():
-        if name in ("admit", "sparsify"):
+        if name == "search":
+            if value not in SEARCHES:
+                raise SettingsError(f"search must be one of {', '.join(SEARCHES)}, not {value!r}")
+        elif name in ("admit", "sparsify"):
             check_real(name, value, 0.0, False)
         elif value is not None or name != "partitions":
             _whole(name, value, 1)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fginfer.core import clock
-from fginfer.core.extreme import Columns, ExtremeData, PdSolver
+from fginfer.core.extreme import SEARCHES, Columns, ExtremeData, PdSolver
 from fginfer.errors import SolverError
 from fginfer.extreme.engines import Engine, chunks
 from fginfer.learn.run.interrupts import Interrupts, look
@@ -136,9 +136,11 @@ class Pd:
     name = "pd-sparse"
     measuring = 1.0
 
-    def __init__(self, data: ExtremeData, threads: int, seed: int, C: float, lam: float, parts: int) -> None:
+    def __init__(
+        self, data: ExtremeData, threads: int, seed: int, C: float, lam: float, parts: int, search: str
+    ) -> None:
         self._data, self._C, self._lambda = data, C, lam
-        self.core = PdSolver(data, threads, C=C, parts=parts, seed=seed, **{"lambda": lam})
+        self.core = PdSolver(data, threads, C=C, parts=parts, seed=seed, search=SEARCHES[search], **{"lambda": lam})
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._order = np.zeros(0, np.int32)
         self._next = 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from fginfer.core.extreme import Lines, PdSolver, PpdTrainer, Scorer, project
+from fginfer.core.extreme import SEARCHES, Lines, PdSolver, PpdTrainer, Scorer, project
 from fginfer.errors import DataError, ModelError, SettingsError
 from fginfer.extreme.data import rows_of
 from fginfer.extreme.model import bias_order
@@ -204,6 +204,20 @@ def test_pd_reaches_the_optimum(parts):
     assert info.dual <= best * (1 + 1e-6)
     assert primal == pytest.approx(best, rel=1e-4)
     assert info.dual == pytest.approx(best, rel=1e-4)
+
+
+def test_pd_by_an_index_takes_the_same_steps():
+    X, y = random_problem(4, n=400, d=12, k=300, density=0.9)
+    found = []
+    for search in SEARCHES.values():
+        solver = PdSolver(data_of(X, y, 300, False), 1, C=1.0, parts=1, seed=3, search=search, **{"lambda": 0.01})
+        for _ in range(4):
+            solver.run(np.arange(400, dtype=np.int32), 0, inf)
+        found.append((solver.weights(), solver.info.dual, int(solver.info.touched)))
+    (by_rows, dual, touched), (by_index, other_dual, other_touched) = found
+    assert same_lines(by_rows, by_index)
+    assert dual == other_dual
+    assert other_touched != touched  # it was asked
 
 
 def test_pd_loss_is_the_separation_ranking_loss():

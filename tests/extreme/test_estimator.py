@@ -75,6 +75,22 @@ def test_learns_what_can_be_learned(solver):
     assert 0 < point.k_A <= 8
 
 
+def test_searching_by_an_index():
+    X, y = random_problem(2, n=300, d=20, k=50, density=0.8, most=1)
+    settings = {"solver": "pd-sparse", "C": 1.0, "max_iter": 8}
+    rows = ExtremeClassifier(**settings, solver_options={"partitions": 1}).fit(X, y)
+    index = ExtremeClassifier(**settings, solver_options={"search": "index"}).fit(X, y)
+    assert same_model(rows.model_, index.model_)
+    assert rows.gap_ == index.gap_
+    wrong = [{"search": "index", "partitions": 2}, {"search": "magic"}]
+    for options in wrong:
+        with pytest.raises(SettingsError):
+            ExtremeClassifier(**settings, solver_options=options).fit(X, y)
+    wide = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(300, 10**8))
+    with pytest.raises(SettingsError, match="too much"):
+        ExtremeClassifier(**settings, solver_options={"search": "index"}).fit(wide, y)
+
+
 def test_multiclass():
     X, y = random_problem(2, n=300, d=60, k=5, density=0.3, most=1)
     names = np.array(["a", "b", "c", "d", "e"])

@@ -9,6 +9,7 @@
  */
 #include "learn/extreme/pd.h"
 #include "base/simplex.h"
+#include "fginfer_search.h"
 #include <string.h>
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -20,6 +21,10 @@ static fgi_rc check(const fgi_extreme_data *d, const fgi_pd_settings *s, int32_t
     if (s->parts < 1 || s->parts > d->n_labels)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "parts must be between 1 and the number of labels, %lld",
             (long long)d->n_labels);
+    if (s->search != FGI_PD_BY_ROWS && s->search != FGI_PD_BY_INDEX)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown search %d", (int)s->search);
+    if (s->search == FGI_PD_BY_INDEX && s->parts > 1)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "an index searches all labels: parts must be 1");
     if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 or more");
     if (d->n_labels < 1 || d->n_labels > INT32_MAX || d->n_rows > INT32_MAX)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be labels, and not more than 2^31 of them or of rows");
@@ -78,6 +83,12 @@ fgi_rc fgi_pd_create(
     if (!rc && !make_askers(p, most_features, most_labels)) rc = FGI_NO_MEMORY;
     if (!rc && threads > 1 && !(p->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
     if (!rc) rc = fgi_products_create_sparse((int32_t)data->n_labels, data->n_features, &p->w, err);
+    if (!rc && s->search == FGI_PD_BY_INDEX) {
+        fgi_search_settings index;
+        fgi_search_defaults(&index);
+        index.seed = s->seed;
+        rc = fgi_products_index(p->w, &index, 0, err);
+    }
     if (rc) {
         fgi_pd_free(p);
         return rc == FGI_NO_MEMORY ? fgi_fail(err, rc, -1, "out of memory") : rc;
@@ -143,7 +154,8 @@ static int reserve_step(fgi_pd *p, int64_t n, int64_t changes) {
 
 /* ---- the search ------------------------------------------------------------------------------------------------ */
 
-fgi_rc pd_ask(const fgi_pd *p, pd_asker *a, int64_t row, int32_t part, int32_t parts, fgi_argmax *out) {
+fgi_rc pd_ask(
+    const fgi_pd *p, pd_asker *a, int64_t row, int32_t part, int32_t parts, fgi_access_path path, fgi_argmax *out) {
     const fgi_extreme_data *d = &p->data;
     const int64_t begin = d->row_begin[row], n = d->row_begin[row + 1] - begin;
     for (int64_t k = 0; k < n; k++) a->x[k] = (double)d->row_value[begin + k];
@@ -153,7 +165,7 @@ fgi_rc pd_ask(const fgi_pd *p, pd_asker *a, int64_t row, int32_t part, int32_t p
         .excluded = a->excluded,
         .n_excluded = pd_own(p, row),
         .hint = -1,
-        .path = FGI_BY_SCAN,
+        .path = path,
         .x = &x};
     return fgi_oracle_answer(&q, a->scratch, out);
 }
@@ -225,7 +237,8 @@ static fgi_rc visit(fgi_pd *p, int64_t row, fgi_error *err) {
     pd_block *b = &p->blocks[row];
     fgi_argmax found = {-1, -INFINITY};
     const int32_t parts = p->settings.parts, part = parts > 1 ? (int32_t)fgi_rng_below(&p->rng, parts) : 0;
-    const fgi_rc rc = pd_ask(p, &p->askers[0], row, part, parts, &found);
+    const fgi_access_path path = p->settings.search == FGI_PD_BY_INDEX ? FGI_BY_SEARCH : FGI_BY_SCAN;
+    const fgi_rc rc = pd_ask(p, &p->askers[0], row, part, parts, path, &found);
     if (rc) return fgi_fail(err, rc, -1, "out of memory");
     p->searches++;
     if (found.state >= 0) {

@@ -46,8 +46,10 @@ static inline double pd_soft(double v, double lambda) {
 static inline int32_t pd_own(const fgi_pd *p, int64_t row) {
     return (int32_t)(p->data.label_begin[row + 1] - p->data.label_begin[row]);
 }
-/* The best label of part `part` of `parts` that the row does not have: state -1 if there is none. */
-fgi_rc pd_ask(const fgi_pd *p, pd_asker *a, int64_t row, int32_t part, int32_t parts, fgi_argmax *out);
+/* The best label of part `part` of `parts` that the row does not have: state -1 if there is none. path: an
+ * fgi_access_path; both give the same answer. */
+fgi_rc pd_ask(
+    const fgi_pd *p, pd_asker *a, int64_t row, int32_t part, int32_t parts, fgi_access_path path, fgi_argmax *out);
 /* <w_k, x_row>. */
 double pd_score(const fgi_pd *p, int64_t row, int32_t label);
 int pd_block_reserve(pd_block *b, int32_t n);

@@ -17,7 +17,8 @@ static void losses_of(void *context, int64_t begin, int64_t end, int worker) {
         const int64_t row = j->first + k;
         const pd_block *b = &j->p->blocks[row];
         fgi_argmax found = {-1, -INFINITY};
-        if (pd_ask(j->p, &j->p->askers[worker], row, 0, 1, &found)) __atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
+        if (pd_ask(j->p, &j->p->askers[worker], row, 0, 1, FGI_BY_SCAN, &found))
+            __atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
         double lowest = INFINITY;
         for (int32_t l = 0; l < pd_own(j->p, row); l++) lowest = fgi_smaller(lowest, pd_score(j->p, row, b->label[l]));
         j->loss[k] = found.state < 0 ? 0.0 : fgi_larger(0.0, 1.0 + found.value - lowest);
