@@ -5,6 +5,7 @@
  * child, visited first) and the rest (the node itself, with that label removed). The bound of the whole search is the
  * largest bound on the stack. Time never decides anything: a run cut into slices visits the same nodes. */
 #include <string.h>
+#include "base/array.h"
 #include "exact/node.h"
 #include "model/step.h"
 #include "primal/labeling.h"
@@ -86,15 +87,9 @@ static void leave(fgi_solver *s, const fgi_problem *p, double bound) {
 
 static fgi_rc push(fgi_solver *s, fgi_problem *p) {
     branch *b = s->state;
-    if (b->depth == b->capacity) {
-        int64_t capacity = b->capacity ? 2 * b->capacity : 32;
-        frame *grown = realloc(b->stack, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            fgi_problem_free(p);
-            return FGI_NO_MEMORY;
-        }
-        b->stack = grown;
-        b->capacity = capacity;
+    if (!fgi_grow(&b->stack, &b->capacity, b->depth + 1, sizeof *b->stack)) {
+        fgi_problem_free(p);
+        return FGI_NO_MEMORY;
     }
     b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound};
     s->info.memory += p->bytes;

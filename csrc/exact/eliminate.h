@@ -7,10 +7,8 @@
 #ifndef FGI_ELIMINATE_H
 #define FGI_ELIMINATE_H
 #include "model/model.h"
+#include "base/array.h"
 #include "base/util.h"
-
-/* Grows *p to at least `need` items; old items are kept. Returns 0 when memory is short. */
-int fgi_grow(void *p, int64_t *capacity, int64_t need, size_t size);
 
 /* ---- orders ------------------------------------------------------------------------------------------------- */
 

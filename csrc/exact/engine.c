@@ -1,67 +1,15 @@
-/* exact/engine.c - poses a problem (a model, or a subset of it with the rest fixed) and runs its buckets; see
- * exact/eliminate.h.
+/* exact/engine.c - runs the buckets of a problem that exact/pose.c has posed; see exact/eliminate.h.
  *
  * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and
  * messages whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest
  * position in it. */
 #include <string.h>
-#include "exact/bucket.h"
+#include "exact/engine.h"
 
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
 enum { LARGE_INPUT = 1 << 15 };
-enum { SPARES = 4 };
 enum { SMALL_MESSAGE = 4096 };  /* entries: their maxima are moved into the value, which keeps rounding small */
 enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
-
-typedef struct message {
-    double *values; /* over bag(p); NULL: none */
-    void *arg;      /* best labels, when the inputs were freed */
-    int64_t size;
-    int32_t next; /* next message of the same consumer; -1 ends the list */
-    int normal;   /* its maximum has been moved into the value */
-} message;
-
-struct fgi_engine {
-    const fgi_model *m;
-    const int32_t *labels; /* of the variables that are held */
-    double forbidden;
-    int32_t n;
-    int32_t *local;      /* per variable: index in the subset, after ordering its position; -1: held */
-    int32_t *var, *card; /* per subset index, after ordering per position */
-    int64_t *unary_at;
-    double *unary;
-    int64_t n_factors; /* with at least two free variables */
-    int32_t *factor, *factor_next;
-    int64_t *scope_begin;
-    int32_t *scope;
-    fgi_orderer *orderer;
-    const fgi_bags *bags;
-    int32_t *first_factor, *first_message;
-    message *messages;
-    int32_t *scratch; /* n: permutation */
-    /* the run */
-    fgi_bucket bucket;
-    double *slices; /* dense copies of the present bucket's factors */
-    int32_t *slice_dims;
-    double *arena; /* messages of small problems */
-    int64_t arena_used;
-    int32_t p;
-    int open;
-    int64_t block; /* next block of the open bucket */
-    double work_done;
-    fgi_sum value;
-    double error; /* of the value: rounding so far */
-    double total; /* magnitudes of the best scores of all factors and variables */
-    struct {
-        double *values;
-        int64_t size;
-    } spare[SPARES];         /* freed tables, for reuse: fresh pages are not free */
-    int32_t n_messages_held; /* messages[0 .. n) may own memory */
-    int keep;
-    int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity,
-        begin_capacity, scope_capacity, first_factor_capacity, first_message_capacity, message_capacity,
-        scratch_capacity, slice_capacity, dims_capacity, arena_capacity;
-};
 
 fgi_engine *fgi_engine_create(const fgi_model *m) {
     fgi_engine *e = fgi_calloc(1, sizeof *e);
@@ -84,7 +32,7 @@ static void drop_spares(fgi_engine *e) {
     }
 }
 
-static void drop_messages(fgi_engine *e) {
+void fgi_engine_drop_messages(fgi_engine *e) {
     for (int32_t p = 0; p < e->n_messages_held; p++) {
         if (!e->keep) free(e->messages[p].values);
         free(e->messages[p].arg);
@@ -94,7 +42,7 @@ static void drop_messages(fgi_engine *e) {
 
 void fgi_engine_free(fgi_engine *e) {
     if (!e) return;
-    drop_messages(e);
+    fgi_engine_drop_messages(e);
     drop_spares(e);
     fgi_orderer_free(e->orderer);
     fgi_bucket_free(&e->bucket);
@@ -102,131 +50,6 @@ void fgi_engine_free(fgi_engine *e) {
         e->scope, e->first_factor, e->first_message, e->messages, e->scratch, e->slices, e->slice_dims, e->arena};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     free(e);
-}
-
-/* ---- posing ------------------------------------------------------------------------------------------------- */
-
-static double raise(const fgi_engine *e, double x) { return x > e->forbidden ? x : e->forbidden; }
-
-/* Strides of the factor's variables in its table (dense only). */
-static void table_strides(const fgi_model *m, const fgi_view *v, int64_t *strides) {
-    if (v->arity == 2) {
-        strides[0] = v->transposed ? 1 : v->cols;
-        strides[1] = v->transposed ? v->rows : 1;
-        return;
-    }
-    int64_t stride = 1;
-    for (int32_t k = v->arity; k-- > 0; stride *= m->s->cards[v->vars[k]]) strides[k] = stride;
-}
-
-/* A factor with one free variable (its k-th) is a unary term. */
-static void add_to_unary(fgi_engine *e, const fgi_view *v, int32_t k, double *u) {
-    const int32_t card = e->m->s->cards[v->vars[k]];
-    if (v->arity == 2) {
-        const int32_t other = e->labels[v->vars[1 - k]];
-        if (v->kind != FGI_DENSE) {
-            for (int32_t a = 0; a < card; a++)
-                u[a] += raise(e, k == 0 ? fgi_view_at2(v, a, other) : fgi_view_at2(v, other, a));
-            return;
-        }
-        /* First variable fixed picks a row of the factor's view, the second a column. */
-        const int64_t rows = v->transposed ? 1 : v->cols, cols = v->transposed ? v->rows : 1;
-        const double *at = v->values + other * (k == 0 ? cols : rows);
-        const int64_t stride = k == 0 ? rows : cols;
-        if (card == 2) {
-            u[0] += raise(e, v->weight * at[0]);
-            u[1] += raise(e, v->weight * at[stride]);
-            return;
-        }
-        for (int32_t a = 0; a < card; a++) u[a] += raise(e, v->weight * at[a * stride]);
-        return;
-    }
-    int64_t base = 0, stride = 1, mine = 1;
-    for (int32_t l = v->arity; l-- > 0; stride *= e->m->s->cards[v->vars[l]]) {
-        if (l == k) mine = stride;
-        else base += stride * e->labels[v->vars[l]];
-    }
-    for (int32_t a = 0; a < card; a++) u[a] += raise(e, v->weight * v->values[base + a * mine]);
-}
-
-/* Files the factor: its free variables become a scope, or a unary term when there is only one. */
-static fgi_rc pose_factor(fgi_engine *e, int32_t f, int32_t var) {
-    const fgi_structure *s = e->m->s;
-    const int32_t arity = fgi_factor_arity(s, f), *vars = fgi_factor_vars(s, f), mine = e->local[var];
-    int32_t free_vars = 0, slot = 0;
-    for (int32_t k = 0; k < arity; k++) {
-        int32_t other = e->local[vars[k]];
-        if (other >= 0 && other < mine) return FGI_OK; /* filed with that variable */
-        free_vars += other >= 0;
-        if (vars[k] == var) slot = k;
-    }
-    if (free_vars == 1) {
-        fgi_view v = fgi_factor_view(e->m, f);
-        add_to_unary(e, &v, slot, e->unary + e->unary_at[mine]);
-        return FGI_OK;
-    }
-    const int64_t at = e->n_factors ? e->scope_begin[e->n_factors] : 0;
-    if (!fgi_grow(&e->factor, &e->factor_capacity, e->n_factors + 1, sizeof(int32_t)) ||
-        !fgi_grow(&e->scope_begin, &e->begin_capacity, e->n_factors + 2, sizeof(int64_t)) ||
-        !fgi_grow(&e->scope, &e->scope_capacity, at + free_vars, sizeof(int32_t)))
-        return FGI_NO_MEMORY;
-    e->scope_begin[0] = 0;
-    int64_t end = at;
-    for (int32_t k = 0; k < arity; k++)
-        if (e->local[vars[k]] >= 0) e->scope[end++] = e->local[vars[k]];
-    e->factor[e->n_factors] = f;
-    e->scope_begin[++e->n_factors] = end;
-    return FGI_OK;
-}
-
-static fgi_rc pose_all(fgi_engine *e, const int32_t *subset) {
-    const fgi_structure *s = e->m->s;
-    int64_t total = 0;
-    for (int32_t i = 0; i < e->n; i++) {
-        int32_t var = subset ? subset[i] : i;
-        if (var < 0 || var >= s->n_vars || e->local[var] >= 0) { /* unknown, or listed twice */
-            e->n = i;
-            return FGI_BAD_ARGUMENT;
-        }
-        e->var[i] = var;
-        e->card[i] = s->cards[var];
-        e->unary_at[i] = total;
-        total += s->cards[var];
-        e->local[var] = i;
-    }
-    if (!fgi_grow(&e->unary, &e->unary_capacity, total, sizeof(double))) return FGI_NO_MEMORY;
-    for (int32_t i = 0; i < e->n; i++) {
-        const double *u = fgi_unary(e->m, e->var[i]);
-        for (int32_t a = 0; a < e->card[i]; a++) e->unary[e->unary_at[i] + a] = raise(e, u[a]);
-    }
-    for (int32_t i = 0; i < e->n; i++)
-        for (int64_t k = s->adj_begin[e->var[i]]; k < s->adj_begin[e->var[i] + 1]; k++) {
-            fgi_rc rc = pose_factor(e, s->adj[k], e->var[i]);
-            if (rc) return rc;
-        }
-    return FGI_OK;
-}
-
-fgi_rc fgi_engine_pose(fgi_engine *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
-    drop_messages(e);
-    for (int32_t i = 0; i < e->n; i++) e->local[e->var[i]] = -1;
-    e->labels = labels;
-    e->forbidden = forbidden;
-    e->n = 0;
-    e->n_factors = 0;
-    e->bags = NULL;
-    e->p = e->open = 0;
-    e->work_done = 0;
-    e->arena_used = 0;
-    memset(&e->value, 0, sizeof e->value);
-    if (!subset) n = e->m->s->n_vars;
-    if (!fgi_grow(&e->var, &e->var_capacity, n, sizeof(int32_t)) ||
-        !fgi_grow(&e->card, &e->card_capacity, n, sizeof(int32_t)) ||
-        !fgi_grow(&e->unary_at, &e->unary_at_capacity, n, sizeof(int64_t)) ||
-        !fgi_grow(&e->scratch, &e->scratch_capacity, n, sizeof(int32_t)))
-        return FGI_NO_MEMORY;
-    e->n = (int32_t)n;
-    return pose_all(e, subset);
 }
 
 /* ---- ordering ----------------------------------------------------------------------------------------------- */
@@ -336,7 +159,7 @@ static void slice(const fgi_engine *e, int32_t k, double *out) {
         const int first_fast = e->local[v.vars[0]] == dims[1];
         for (int32_t slow = 0; slow < e->card[dims[0]]; slow++)
             for (int32_t fast = 0; fast < e->card[dims[1]]; fast++)
-                *out++ = raise(e, first_fast ? fgi_view_at2(&v, fast, slow) : fgi_view_at2(&v, slow, fast));
+                *out++ = raise_score(e, first_fast ? fgi_view_at2(&v, fast, slow) : fgi_view_at2(&v, slow, fast));
         return;
     }
     int64_t strides[v.arity], mine[n];
@@ -355,7 +178,7 @@ static void slice(const fgi_engine *e, int32_t k, double *out) {
     memset(digit, 0, sizeof digit);
     const int32_t fastest = e->card[dims[n - 1]];
     for (;;) {
-        for (int32_t a = 0; a < fastest; a++) *out++ = raise(e, v.weight * at[a * mine[n - 1]]);
+        for (int32_t a = 0; a < fastest; a++) *out++ = raise_score(e, v.weight * at[a * mine[n - 1]]);
         int32_t d = n - 2;
         for (; d >= 0 && digit[d] + 1 == e->card[dims[d]]; d--) {
             at -= digit[d] * mine[d];
@@ -593,7 +416,7 @@ fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
 }
 
 void fgi_engine_restart(fgi_engine *e) {
-    drop_messages(e);
+    fgi_engine_drop_messages(e);
     e->n_messages_held = e->n;
     e->p = e->open = 0;
     e->arena_used = 0;
@@ -603,7 +426,7 @@ void fgi_engine_restart(fgi_engine *e) {
         e->messages[p] = (message){NULL, NULL, e->messages[p].size, -1, 0};
         e->first_message[p] = -1;
         const double *u = fgi_unary(e->m, e->var[p]);
-        for (int32_t a = 0; a < e->card[p]; a++) e->unary[e->unary_at[p] + a] = raise(e, u[a]);
+        for (int32_t a = 0; a < e->card[p]; a++) e->unary[e->unary_at[p] + a] = raise_score(e, u[a]);
     }
 }
 
@@ -641,7 +464,7 @@ void fgi_engine_traceback(fgi_engine *e, int32_t *labels) {
             const fgi_view v = fgi_factor_view(e->m, e->factor[k]);
             for (int32_t a = 0; a < card; a++) {
                 labels[var] = a;
-                u[a] += raise(e, fgi_view_score(e->m, &v, labels));
+                u[a] += raise_score(e, fgi_view_score(e->m, &v, labels));
             }
         }
         int32_t best = 0;

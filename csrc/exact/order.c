@@ -41,18 +41,6 @@ struct fgi_orderer {
     int32_t *position;
 };
 
-int fgi_grow(void *p, int64_t *capacity, int64_t need, size_t size) {
-    void **array = p;
-    if (need <= *capacity && *array) return 1;
-    int64_t wanted = need + need / 2 + 16;
-    if (wanted < 0 || (uint64_t)wanted > (uint64_t)PTRDIFF_MAX / size) return 0;
-    void *grown = realloc(*array, (size_t)wanted * size);
-    if (!grown) return 0;
-    *array = grown;
-    *capacity = wanted;
-    return 1;
-}
-
 fgi_orderer *fgi_orderer_create(void) { return fgi_calloc(1, sizeof(fgi_orderer)); }
 
 void fgi_orderer_free(fgi_orderer *o) {

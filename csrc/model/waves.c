@@ -1,4 +1,5 @@
 /* model/waves.c - see model/waves.h. */
+#include "base/array.h"
 #include "model/waves.h"
 #include <sched.h>
 #include <stdatomic.h>
@@ -118,14 +119,8 @@ static void collect(draft *d, int32_t run, int32_t other, void *to) {
     (void)d;
     if (c->last[other] == run || c->failed) return;
     c->last[other] = run;
-    if (c->n == c->capacity) {
-        const int64_t capacity = 2 * c->capacity + 64;
-        int32_t *grown = realloc(c->w->needs, (size_t)capacity * sizeof *grown);
-        c->failed = !grown;
-        if (!grown) return;
-        c->w->needs = grown;
-        c->capacity = capacity;
-    }
+    c->failed = !fgi_grow(&c->w->needs, &c->capacity, c->n + 1, sizeof *c->w->needs);
+    if (c->failed) return;
     c->w->needs[c->n++] = c->task[other];
 }
 

@@ -18,7 +18,7 @@ struct fgi_oracle_scratch {
     int64_t *banned; /* states not to be returned, ascending: those excluded, and answers given already */
     int64_t n_banned, banned_capacity;
     int32_t *cards; /* of the factor at hand */
-    int32_t cards_capacity;
+    int64_t cards_capacity;
     double *scores; /* of all labels of an inner-product source */
     int64_t scores_capacity;
     int32_t *found; /* labels an inner-product source has looked at, or a search index proposes */

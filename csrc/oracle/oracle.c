@@ -1,5 +1,6 @@
 /* oracle/oracle.c - the one call that answers a query, on one thread or on many; scratch memory and counters. */
 #include "oracle/internal.h"
+#include "base/array.h"
 #include "base/pool.h"
 #include "base/util.h"
 
@@ -40,12 +41,7 @@ int fgi_oracle_reserve(fgi_oracle_scratch *w, int32_t max_card, int32_t max_arit
 }
 
 int fgi_oracle_reserve_cards(fgi_oracle_scratch *w, int32_t arity) {
-    if (arity <= w->cards_capacity) return 1;
-    int32_t *cards = realloc(w->cards, (size_t)arity * sizeof *cards);
-    if (!cards) return 0;
-    w->cards = cards;
-    w->cards_capacity = arity;
-    return 1;
+    return fgi_grow(&w->cards, &w->cards_capacity, arity, sizeof *w->cards);
 }
 
 fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity) {
@@ -98,13 +94,9 @@ double fgi_message_at(const fgi_message *m, int32_t label) {
 /* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ---------------------------- */
 
 int fgi_frontier_push(fgi_oracle_scratch *w, int which, int32_t *n, fgi_ranked item) {
-    if (*n == w->frontier_capacity[which]) {
-        int64_t capacity = *n < 32 ? 64 : 2 * (int64_t)*n;
-        fgi_ranked *items = realloc(w->frontier[which], (size_t)capacity * sizeof *items);
-        if (!items) return 0;
-        w->frontier[which] = items;
-        w->frontier_capacity[which] = capacity;
-    }
+    if (*n == w->frontier_capacity[which] &&
+        !fgi_grow(&w->frontier[which], &w->frontier_capacity[which], (int64_t)*n + 1, sizeof(fgi_ranked)))
+        return 0;
     fgi_ranked *heap = w->frontier[which];
     int32_t k = (*n)++;
     for (; k > 0 && fgi_ranked_before(&item, &heap[(k - 1) / 2]); k = (k - 1) / 2) heap[k] = heap[(k - 1) / 2];
@@ -139,12 +131,7 @@ void fgi_best_insert(fgi_best *best, int64_t state, double value) {
 
 /* Room for what is excluded and for the answers found on the way. */
 static int reserve_banned(fgi_oracle_scratch *w, int64_t n) {
-    if (n <= w->banned_capacity) return 1;
-    int64_t *banned = realloc(w->banned, (size_t)(2 * n) * sizeof *banned);
-    if (!banned) return 0;
-    w->banned = banned;
-    w->banned_capacity = 2 * n;
-    return 1;
+    return n <= w->banned_capacity || fgi_grow(&w->banned, &w->banned_capacity, n, sizeof *w->banned);
 }
 
 static void ban(fgi_oracle_scratch *w, int64_t state) {

@@ -10,6 +10,7 @@
  *
  * All of that pays from some size on. A small table is an array that is scanned. */
 #include "oracle/internal.h"
+#include "base/array.h"
 #include "base/kernels.h"
 #include "base/util.h"
 
@@ -155,13 +156,7 @@ static int reserve_heap(fgi_updatable *u, slice *s) {
 static int reserve_entry(fgi_updatable *u) {
     if (u->n_entries + 1 > u->n_slots / 4 * 3 && !grow_hash(u)) return 0;
     if (u->n_entries < u->capacity) return 1;
-    const int64_t capacity = u->capacity < 64 ? 64 : u->capacity + u->capacity / 2;
-    if (capacity > INT32_MAX) return 0;
-    entry *entries = realloc(u->entries, (size_t)capacity * sizeof *entries);
-    if (!entries) return 0;
-    u->entries = entries;
-    u->capacity = capacity;
-    return 1;
+    return u->n_entries < INT32_MAX && fgi_grow(&u->entries, &u->capacity, u->n_entries + 1, sizeof *u->entries);
 }
 
 /* ---- updates -------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* primal/thin.c - see primal/thin.h. */
+#include "base/array.h"
 #include "primal/thin.h"
 #include <string.h>
 
@@ -201,13 +202,7 @@ static void leave(fgi_thin *s, int32_t v, uint8_t state) {
 }
 
 static fgi_rc grow_separators(fgi_thin *s, int64_t need) {
-    if (need <= s->sep_room) return FGI_OK;
-    int64_t room = need + need / 2 + 1024;
-    int32_t *grown = realloc(s->sep, (size_t)room * sizeof *grown);
-    if (!grown) return FGI_NO_MEMORY;
-    s->sep = grown;
-    s->sep_room = room;
-    return FGI_OK;
+    return fgi_grow(&s->sep, &s->sep_room, need, sizeof *s->sep) ? FGI_OK : FGI_NO_MEMORY;
 }
 
 /* Takes v out of the graph and makes its neighbours a clique. */

@@ -1,0 +1,74 @@
+/* exact/engine.h - what exact/engine.c and exact/pose.c share: the problem at hand and where its run stands. */
+#ifndef FGI_EXACT_ENGINE_H
+#define FGI_EXACT_ENGINE_H
+#include "exact/bucket.h"
+
+enum { SPARES = 4 };
+
+typedef struct message {
+    double *values; /* over bag(p); NULL: none */
+    void *arg;      /* best labels, when the inputs were freed */
+    int64_t size;
+    int32_t next; /* next message of the same consumer; -1 ends the list */
+    int normal;   /* its maximum has been moved into the value */
+} message;
+
+struct fgi_engine {
+    const fgi_model *m;
+    const int32_t *labels; /* of the variables that are held */
+    double forbidden;
+    int32_t n;
+    int32_t *local;      /* per variable: index in the subset, after ordering its position; -1: held */
+    int32_t *var, *card; /* per subset index, after ordering per position */
+    int64_t *unary_at;
+    double *unary;
+    int64_t n_factors; /* with at least two free variables */
+    int32_t *factor, *factor_next;
+    int64_t *scope_begin;
+    int32_t *scope;
+    fgi_orderer *orderer;
+    const fgi_bags *bags;
+    int32_t *first_factor, *first_message;
+    message *messages;
+    int32_t *scratch; /* n: permutation */
+    /* the run */
+    fgi_bucket bucket;
+    double *slices; /* dense copies of the present bucket's factors */
+    int32_t *slice_dims;
+    double *arena; /* messages of small problems */
+    int64_t arena_used;
+    int32_t p;
+    int open;
+    int64_t block; /* next block of the open bucket */
+    double work_done;
+    fgi_sum value;
+    double error; /* of the value: rounding so far */
+    double total; /* magnitudes of the best scores of all factors and variables */
+    struct {
+        double *values;
+        int64_t size;
+    } spare[SPARES];         /* freed tables, for reuse: fresh pages are not free */
+    int32_t n_messages_held; /* messages[0 .. n) may own memory */
+    int keep;
+    int64_t var_capacity, card_capacity, unary_at_capacity, unary_capacity, factor_capacity, next_capacity,
+        begin_capacity, scope_capacity, first_factor_capacity, first_message_capacity, message_capacity,
+        scratch_capacity, slice_capacity, dims_capacity, arena_capacity;
+};
+
+/* Frees what the messages of the last run own. */
+void fgi_engine_drop_messages(fgi_engine *e);
+
+static inline double raise_score(const fgi_engine *e, double x) { return x > e->forbidden ? x : e->forbidden; }
+
+/* Strides of the factor's variables in its table (dense only). */
+static inline void table_strides(const fgi_model *m, const fgi_view *v, int64_t *strides) {
+    if (v->arity == 2) {
+        strides[0] = v->transposed ? 1 : v->cols;
+        strides[1] = v->transposed ? v->rows : 1;
+        return;
+    }
+    int64_t stride = 1;
+    for (int32_t k = v->arity; k-- > 0; stride *= m->s->cards[v->vars[k]]) strides[k] = stride;
+}
+
+#endif
