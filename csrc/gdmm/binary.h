@@ -1,0 +1,98 @@
+/* gdmm/binary.h - what the files of Algorithm 9 share. gdmm/binary.c drives; gdmm/binary_setup.c folds the tables;
+ * gdmm/binary_active.c decides which factors take part; gdmm/binary_pass.c is one iteration and the certificate;
+ * gdmm/binary_labeling.c finds labelings; gdmm/binary_sweep.c hands over to sweeps over all factors. */
+#ifndef FGI_GDMM_BINARY_H
+#define FGI_GDMM_BINARY_H
+#include "gdmm/gdmm.h"
+
+enum { BINARY_CHUNK = 20000 }; /* factors between two looks at the clock */
+
+typedef struct binary_link { /* an active factor */
+    int32_t i, j;
+    int32_t next[2]; /* ends of links, twice the link plus 0 or 1: the list of the ends at a variable; -1 closes it */
+    int64_t factor;
+    double t, lambda[2], copy[2];
+} binary_link;
+
+typedef enum binary_stage {
+    FOLD,
+    COUNT,
+    FILL,
+    ACTIVATE,
+    FACTORS,
+    GATHER,
+    VARIABLES,
+    MULTIPLIERS,
+    BOUND,
+    ROUND,
+    ASCEND,
+    SWEEP
+} binary_stage;
+
+typedef struct binary {
+    const fgi_model *model;
+    binary_stage stage;
+    int64_t cursor; /* where the stage goes on after a look at the clock */
+    int64_t work;   /* since then, in factors */
+    fgi_sum constant;
+    double magnitude;
+    double *u, *charge, *x, *sum; /* per variable */
+    int64_t *degree;              /* active factors of a variable */
+    int32_t *on;                  /* variables that have been on, in that order */
+    int64_t n_on;
+    uint8_t *is_on, *ascending;              /* ascending: the adjacency of the variable is sorted by neighbour */
+    int32_t **by_neighbour;                  /* for the others, sorted copies, made when first needed */
+    int64_t *positive_begin, *positive_next; /* factors with t > 0 of a variable: not yet activated from next on */
+    int32_t *positive, *positive_take;
+    uint8_t *active; /* one bit per factor */
+    binary_link *links;
+    int64_t n_links, capacity, activated;
+    double rho, scale, primal, dual, last_bound;
+    int64_t next_adapt, next_bound, next_activate;
+    fgi_sum sum_of_bound;
+    double size_of_bound; /* magnitudes of what went into it */
+    int32_t *labels;
+    double best;    /* of the labelings found here, by the running score */
+    int32_t *first; /* per variable: its list of ends of links, -1 when it is empty */
+    int32_t round;  /* of the ascent, and whether it has changed anything */
+    int changed;
+    int settled;
+    double window_bound; /* at the beginning of the window of certificates */
+    int32_t window;      /* certificates in it */
+    fgi_solver *sweep;   /* what took over */
+} binary;
+
+static inline int32_t binary_neighbour(const fgi_structure *st, int32_t f, int32_t i) {
+    const int32_t *vars = fgi_factor_vars(st, f);
+    return vars[0] == i ? vars[1] : vars[0];
+}
+
+/* t of a table: what it has beyond a constant and two unaries. */
+static inline double binary_interaction(const fgi_view *v) {
+    return (fgi_view_at2(v, 1, 1) - fgi_view_at2(v, 1, 0)) - (fgi_view_at2(v, 0, 1) - fgi_view_at2(v, 0, 0));
+}
+
+/* A piece of a pass over n indices; returns 1 when it was the last. */
+int binary_each(binary *b, int64_t n, void (*body)(binary *, int64_t));
+
+/* gdmm/binary_setup.c: memory, and the one linear pass. Functions that return int: 0 when memory is short. */
+fgi_rc binary_create(fgi_solver *solver, fgi_error *err);
+void binary_destroy(fgi_solver *solver);
+int binary_set_up(fgi_solver *solver, binary *b);
+
+/* gdmm/binary_active.c: in pieces; *complete says whether it was the last. */
+int binary_turn_on(binary *b, int32_t i); /* the factors between i and all variables that have been on */
+int binary_activate_more(binary *b, int *complete);
+
+/* gdmm/binary_pass.c */
+void binary_pass(fgi_solver *solver, binary *b);   /* a piece of an iteration */
+int binary_certify(fgi_solver *solver, binary *b); /* a piece of the bound; returns 1 when it is there */
+
+/* gdmm/binary_labeling.c: a piece of a labeling. */
+int binary_label(fgi_solver *solver, binary *b);
+
+/* gdmm/binary_sweep.c */
+int binary_is_stuck(const fgi_solver *solver, binary *b);
+fgi_rc binary_sweep(fgi_solver *solver, binary *b);
+
+#endif

@@ -1,0 +1,138 @@
+/* gdmm/binary_active.c - which factors take part: those between variables that are on, and, largest t first, the
+ * positive ones whose charge is in the way of the bound. */
+#include <string.h>
+#include "gdmm/binary.h"
+
+enum {
+    BISECTION = 16,    /* what it costs to look for a factor by bisection, in factors that are looked at */
+    SORTING = 8,       /* and to sort one */
+    FIRST_CHARGES = 16 /* positive factors a variable activates first; doubled each time */
+};
+
+static int activate(binary *b, int64_t f) {
+    if (b->active[f >> 3] >> (f & 7) & 1) return 1;
+    if (b->n_links > INT32_MAX / 2 - 1) return 0; /* more than their lists can hold, and than memory does */
+    if (b->n_links == b->capacity) {
+        int64_t capacity = b->capacity ? 2 * b->capacity : 1024;
+        binary_link *links = realloc(b->links, (size_t)capacity * sizeof *links);
+        if (!links) return 0;
+        b->links = links;
+        b->capacity = capacity;
+    }
+    const fgi_view v = fgi_factor_view(b->model, f);
+    const int32_t i = v.vars[0], j = v.vars[1];
+    const double t = binary_interaction(&v), half = t > 0 ? 0.5 * t : 0;
+    b->active[f >> 3] |= (uint8_t)(1 << (f & 7));
+    b->links[b->n_links] = /* what was charged is now a multiplier */
+        (binary_link){i, j, {b->first[i], b->first[j]}, f, t, {half, half}, {b->x[i], b->x[j]}};
+    b->first[i] = (int32_t)(2 * b->n_links);
+    b->first[j] = (int32_t)(2 * b->n_links++ + 1);
+    b->charge[i] -= half;
+    b->charge[j] -= half;
+    b->degree[i]++;
+    b->degree[j]++;
+    b->scale += fabs(t);
+    return 1;
+}
+
+/* Sorts factors by a key that is computed on the fly: bottom-up merge sort, stable. */
+static int sort_factors(const binary *b, int32_t *factors, int64_t n, int32_t i, int by_interaction) {
+    double *key = fgi_alloc(n, sizeof(double)), *key2 = fgi_alloc(n, sizeof(double));
+    int32_t *other = fgi_alloc(n, sizeof(int32_t));
+    int ok = key && key2 && other;
+    for (int64_t k = 0; ok && k < n; k++) {
+        fgi_view v = fgi_factor_view(b->model, factors[k]);
+        key[k] = by_interaction ? -binary_interaction(&v) : binary_neighbour(b->model->s, factors[k], i);
+    }
+    for (int64_t width = 1; ok && width < n; width *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            int64_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
+            for (int64_t k = begin, l = begin, r = middle; k < end; k++) {
+                int64_t from = r >= end || (l < middle && key[l] <= key[r]) ? l++ : r++;
+                other[k] = factors[from];
+                key2[k] = key[from];
+            }
+        }
+        memcpy(factors, other, (size_t)n * sizeof *factors);
+        memcpy(key, key2, (size_t)n * sizeof *key);
+    }
+    free(key);
+    free(key2);
+    free(other);
+    return ok;
+}
+
+/* Activates the factors between i and j, found by bisection in the adjacency of i. */
+static int activate_between(binary *b, int32_t i, int32_t j) {
+    const fgi_structure *st = b->model->s;
+    const int64_t n = st->adj_begin[i + 1] - st->adj_begin[i];
+    if (!b->ascending[i] && !b->by_neighbour[i]) {
+        b->by_neighbour[i] = fgi_copy(st->adj + st->adj_begin[i], n, sizeof(int32_t));
+        if (!b->by_neighbour[i] || !sort_factors(b, b->by_neighbour[i], n, i, 0)) return 0;
+    }
+    const int32_t *list = b->ascending[i] ? st->adj + st->adj_begin[i] : b->by_neighbour[i];
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (binary_neighbour(st, list[middle], i) < j) low = middle + 1;
+        else high = middle;
+    }
+    for (; low < n && binary_neighbour(st, list[low], i) == j; low++)
+        if (!activate(b, list[low])) return 0;
+    return 1;
+}
+
+/* A variable with fewer factors than there are variables on looks at its factors, else at those variables: where all
+ * have some factors, as in a sparse graph, the second would be quadratic. */
+int binary_turn_on(binary *b, int32_t i) {
+    const fgi_structure *st = b->model->s;
+    if (b->is_on[i]) return 1;
+    if (st->adj_begin[i + 1] - st->adj_begin[i] <= b->n_on) {
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
+            if (b->is_on[binary_neighbour(st, st->adj[k], i)] && !activate(b, st->adj[k])) return 0;
+        b->work += st->adj_begin[i + 1] - st->adj_begin[i];
+    } else {
+        for (int64_t k = 0; k < b->n_on; k++)
+            if (!activate_between(b, i, b->on[k])) return 0;
+        b->work += BISECTION * b->n_on;
+    }
+    b->is_on[i] = 1;
+    b->on[b->n_on++] = i;
+    return 1;
+}
+
+/* The next positive factors of a variable whose charge is in the way, largest first. */
+static int release_charges(binary *b, int32_t i) {
+    if (b->positive_take[i] == 0) {
+        b->positive_take[i] = FIRST_CHARGES;
+        b->positive_next[i] = b->positive_begin[i];
+        b->work += SORTING * (b->positive_begin[i + 1] - b->positive_begin[i]);
+        if (!sort_factors(b, b->positive + b->positive_begin[i], b->positive_begin[i + 1] - b->positive_begin[i], i, 1))
+            return 0;
+    } else if (b->positive_take[i] < (1 << 20)) {
+        b->positive_take[i] *= 2;
+    }
+    for (int32_t k = 0; k < b->positive_take[i] && b->positive_next[i] < b->positive_begin[i + 1]; k++, b->work++)
+        if (!activate(b, b->positive[b->positive_next[i]++])) return 0;
+    return 1;
+}
+
+/* (3.33) and (3.34): variables that are on or could be; then the factors that their state calls for. A piece of it;
+ * *complete says whether it was the last. */
+int binary_activate_more(binary *b, int *complete) {
+    *complete = 0;
+    if (b->cursor == 0) b->activated = -b->n_links;
+    for (b->work = 0; b->cursor < b->model->s->n_vars; b->cursor++) {
+        const int32_t i = (int32_t)b->cursor;
+        if (b->work++ > BINARY_CHUNK) return 1;
+        int alive = b->x[i] > 0 || b->u[i] + b->charge[i] + b->sum[i] > 0;
+        int64_t next = b->positive_take[i] == 0 ? b->positive_begin[i] : b->positive_next[i];
+        int pending = next < b->positive_begin[i + 1];
+        if (alive && pending && !release_charges(b, i)) return 0;
+        if (b->x[i] > 1e-9 && !binary_turn_on(b, i)) return 0;
+    }
+    b->activated += b->n_links;
+    b->cursor = 0;
+    *complete = 1;
+    return 1;
+}

@@ -1,0 +1,137 @@
+/* gdmm/binary_setup.c - memory and set-up of Algorithm 9: one linear pass folds every table into constant, unaries and
+ * t, and lists the positive factors of each variable. After it nothing visits all factors. */
+#include <string.h>
+#include "gdmm/binary.h"
+
+int gdmm_binary_fits(const fgi_model *m) {
+    const fgi_structure *st = m->s;
+    if (st->max_arity != 2 || st->max_card != 2 || st->n_factors == 0) return 0;
+    for (int64_t i = 0; i < st->n_vars; i++)
+        if (st->cards[i] != 2) return 0;
+    for (int64_t k = 0; k < 2 * st->n_vars; k++)
+        if (m->u->values[k] == -INFINITY) return 0;
+    for (int64_t t = 0; t < st->n_tables; t++)
+        if (m->t->facts[t].n_forbidden) return 0;
+    return 1;
+}
+
+fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_structure *st = solver->model->s;
+    const int64_t n = st->n_vars;
+    binary *b = fgi_calloc(1, sizeof *b);
+    solver->state = b;
+    if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->model = solver->model;
+    b->best = -INFINITY;
+    b->last_bound = INFINITY;
+    b->u = fgi_calloc(4 * n, sizeof(double));
+    b->degree = fgi_calloc(n, sizeof(int64_t));
+    b->on = fgi_alloc(n, sizeof(int32_t));
+    b->is_on = fgi_calloc(2 * n, 1);
+    b->by_neighbour = fgi_calloc(n, sizeof *b->by_neighbour);
+    b->positive_begin = fgi_calloc(2 * n + 1, sizeof(int64_t));
+    b->positive_take = fgi_calloc(n, sizeof(int32_t));
+    b->active = fgi_calloc((st->n_factors + 7) / 8, 1);
+    b->labels = fgi_calloc(n, sizeof(int32_t));
+    b->first = fgi_alloc(n, sizeof(int32_t));
+    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take ||
+        !b->active || !b->labels || !b->first)
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    memset(b->first, -1, (size_t)n * sizeof *b->first);
+    b->charge = b->u + n;
+    b->x = b->u + 2 * n;
+    b->sum = b->u + 3 * n;
+    b->ascending = b->is_on + n;
+    b->positive_next = b->positive_begin + n + 1;
+    solver->info.memory = 90 * n + st->n_factors / 8;
+    return FGI_OK;
+}
+
+void binary_destroy(fgi_solver *solver) {
+    binary *b = solver->state;
+    fgi_solver_free(b->sweep);
+    for (int64_t i = 0; b->by_neighbour && i < b->model->s->n_vars; i++) free(b->by_neighbour[i]);
+    free(b->u);
+    free(b->degree);
+    free(b->on);
+    free(b->is_on);
+    free(b->by_neighbour);
+    free(b->positive_begin);
+    free(b->positive_take);
+    free(b->positive);
+    free(b->active);
+    free(b->links);
+    free(b->labels);
+    free(b->first);
+    free(b);
+}
+
+/* ---- set-up: the one linear pass, in pieces ----------------------------------------------------------------- */
+
+static void fold_variable(binary *b, int64_t i) {
+    const fgi_structure *st = b->model->s;
+    const double *theta = fgi_unary(b->model, i);
+    b->u[i] = theta[1] - theta[0];
+    fgi_sum_add(&b->constant, theta[0]);
+    b->ascending[i] = 1;
+    int32_t before = -1;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && b->ascending[i]; k++) {
+        int32_t other = binary_neighbour(st, st->adj[k], (int32_t)i);
+        if (other < before) b->ascending[i] = 0;
+        before = other;
+    }
+    b->work += st->adj_begin[i + 1] - st->adj_begin[i];
+}
+
+static void fold_factor(binary *b, int64_t f) {
+    const fgi_view v = fgi_factor_view(b->model, f);
+    double t00 = fgi_view_at2(&v, 0, 0), t = binary_interaction(&v);
+    fgi_sum_add(&b->constant, t00);
+    b->u[v.vars[0]] += fgi_view_at2(&v, 1, 0) - t00;
+    b->u[v.vars[1]] += fgi_view_at2(&v, 0, 1) - t00;
+    if (!(t > 0)) return;
+    for (int k = 0; k < 2; k++) {
+        b->charge[v.vars[k]] += 0.5 * t;
+        b->positive_begin[v.vars[k] + 1]++;
+    }
+}
+
+static int begin_fill(binary *b) {
+    const int64_t n = b->model->s->n_vars;
+    for (int64_t i = 0; i < n; i++) {
+        b->positive_begin[i + 1] += b->positive_begin[i];
+        b->positive_next[i] = b->positive_begin[i];
+        b->positive_take[i] = 0; /* its list is not sorted yet */
+    }
+    return (b->positive = fgi_alloc(b->positive_begin[n], sizeof(int32_t))) != NULL;
+}
+
+static void fill_factor(binary *b, int64_t f) {
+    const fgi_view v = fgi_factor_view(b->model, f);
+    if (!(binary_interaction(&v) > 0)) return;
+    for (int k = 0; k < 2; k++) b->positive[b->positive_next[v.vars[k]]++] = (int32_t)f;
+}
+
+/* The set-up: folds all tables and lists the positive factors of each variable. */
+int binary_set_up(fgi_solver *solver, binary *b) {
+    const fgi_structure *st = b->model->s;
+    switch (b->stage) {
+    case FOLD:
+        if (!binary_each(b, st->n_vars, fold_variable)) return 1;
+        fgi_sum_add(&b->constant, st->constant);
+        b->magnitude = 4 * gdmm_magnitude(b->model); /* the closed form takes differences of all entries */
+        b->stage = COUNT;
+        return 1;
+    case COUNT:
+        if (!binary_each(b, st->n_factors, fold_factor)) return 1;
+        if (!begin_fill(b)) return 0;
+        solver->info.memory += 4 * b->positive_begin[st->n_vars];
+        b->stage = FILL;
+        return 1;
+    default:
+        if (!binary_each(b, st->n_factors, fill_factor)) return 1;
+        for (int64_t i = 0; i < st->n_vars; i++) b->x[i] = b->u[i] + b->charge[i] > 0;
+        b->stage = ACTIVATE;
+        return 1;
+    }
+}
