@@ -31,8 +31,6 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no access %d", s->access);
     if (s->sweep < FGI_CHOOSE || s->sweep > FGI_OFF || s->search < FGI_CHOOSE || s->search > FGI_OFF)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sweep and search are 0 (automatic), 1 (on) or 2 (off)");
-    if (s->sweep == FGI_ON && s->access == FGI_ACCESS_SORTED)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sweeps read whole tables: they need dense access");
     if (!(s->damping >= 0 && s->damping < 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "damping must be in [0, 1)");
     if (s->precision < 0 || s->precision > 2)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "precision must be 0, 1 or 2, not %d", s->precision);

@@ -169,6 +169,49 @@ DEFINE_WIDE(f, float, v8f, 8)
 DEFINE_COLS(d, double, v4d, 4)
 DEFINE_COLS(f, float, v8f, 8)
 
+INLINE_AVX2 void raise_by_two(const double *t, const double *u, v4d h, v4d g, v4d w, int weighted, double *out) {
+    STORE_d(out, MAX_d(LOAD_d(out), MAX_d(TERM(d, weighted, t, w, h), TERM(d, weighted, u, w, g))));
+}
+
+/* Rows that are not neighbours in memory: two at a time, for the sake of the traffic with out[]. A last single row is
+ * taken twice. */
+INLINE_AVX2 void some_rows(
+    const double *t, int64_t cols, const int32_t *rows, int64_t n, v4d w, int weighted, const double *h, double *out) {
+    const int64_t last = cols - 4;
+    for (int64_t k = 0; k < n; k += 2) {
+        const int32_t r = rows[k], q = rows[k + 1 < n ? k + 1 : k];
+        const double *x = t + r * cols, *y = t + q * cols;
+        const v4d hr = SPREAD_d(h[r]), hq = SPREAD_d(h[q]);
+        const v4d end = MAX_d(LOAD_d(out + last), /* before its stores: loads that meet two unfinished ones are slow */
+            MAX_d(TERM(d, weighted, x + last, w, hr), TERM(d, weighted, y + last, w, hq)));
+        for (int64_t c = 0; c < last; c += 4) raise_by_two(x + c, y + c, hr, hq, w, weighted, out + c);
+        STORE_d(out + last, end);
+    }
+}
+
+AVX2 static void maxplus_some(
+    const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out) {
+    if (cols < 4) fgi_kernels_scalar.maxplus_some(t, cols, rows, n, w, h, out);
+    else if (w != 1) some_rows(t, cols, rows, n, SPREAD_d(w), 1, h, out);
+    else some_rows(t, cols, rows, n, SPREAD_d(w), 0, h, out);
+}
+
+AVX2 static int64_t maxplus_list(
+    const double *top, const int32_t *at, int64_t n, double w, const double *h, double cap, double *best) {
+    const v4d weight = SPREAD_d(w);
+    double found = *best;
+    int64_t k = 0;
+    for (; k < n && w * top[k] + cap > found; k += 8) {
+        const v4d low = _mm256_i32gather_pd(h, _mm_loadu_si128((const __m128i *)(at + k)), 8);
+        const v4d high = _mm256_i32gather_pd(h, _mm_loadu_si128((const __m128i *)(at + k + 4)), 8);
+        const v4d x = ADD_d(MUL_d(weight, LOAD_d(top + k)), low), y = ADD_d(MUL_d(weight, LOAD_d(top + k + 4)), high);
+        const double v = hmax_d(MAX_d(x, y));
+        found = found > v ? found : v;
+    }
+    *best = found;
+    return k;
+}
+
 AVX2 static double max_of(const double *x, int64_t n) {
     if (n < 4) return fgi_kernels_scalar.max(x, n);
     v4d acc = LOAD_d(x + n - 4);
@@ -211,6 +254,8 @@ extern const fgi_kernels fgi_kernels_avx2;
 const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .maxplus_rows = rows_d,
     .maxplus_cols = cols_d,
+    .maxplus_some = maxplus_some,
+    .maxplus_list = maxplus_list,
     .maxplus_rows_f32 = rows_f,
     .maxplus_cols_f32 = cols_f,
     .max = max_of,

@@ -145,12 +145,13 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
-/* The oracle where all labels of both variables have messages: nothing to skip, so a max-plus product over the table (a
- * linear pass for implicit tables) gives the best entry of every row, and the best row is then read for its column. */
+/* The oracle where all labels of both variables have messages: a max-plus product gives the best entry of every row, and
+ * the best row is then read for its column. */
 void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
     const double *delta = w->messages[0].values, *other = w->messages[1].values;
     for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
-    fgi_view_maxplus(g->kernels, v, 1, w->candidate, w->value, w->sum);
+    w->scanned += gdmm_maxplus(g, w, v, 1, w->candidate, w->value) + v->cols;
+    w->scans += !g->tables[v->table].sliced;
     int32_t row = 0, column = 0;
     for (int32_t a = 0; a < v->rows; a++)
         if (w->value[a] - delta[a] > w->value[row] - delta[row]) row = a;
@@ -162,7 +163,6 @@ void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_arg
             column = b;
         }
     }
-    w->scanned += (int64_t)v->rows * v->cols;
     w->calls++;
     *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
 }

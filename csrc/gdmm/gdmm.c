@@ -123,7 +123,7 @@ static void collect_statistics(gdmm *g) {
         const fgi_oracle_work work = fgi_oracle_scratch_work(g->workers[k].oracle);
         calls += work.calls + g->workers[k].calls;
         touched += work.touched + g->workers[k].scanned;
-        scans += work.scans + g->workers[k].calls;
+        scans += work.scans + g->workers[k].scans;
         closed += g->workers[k].closed_forms;
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;

@@ -1,12 +1,13 @@
 /* gdmm/gdmm.h - what the files of Algorithm 8 share. gdmm/gdmm.c drives; gdmm/factor.c and gdmm/variable.c are its two
- * passes; gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/sweep.c ascends the dual; gdmm/decode.c
- * finds labelings. */
+ * passes; gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/tables.c decides how tables are read;
+ * gdmm/sweep.c ascends the dual; gdmm/decode.c finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
 #include "base/kernels.h"
 #include "primal/labeling.h"
 #include "oracle/oracle.h"
 #include "base/simplex.h"
+#include "model/sliced.h"
 #include "solver.h"
 
 /* The multiplier of a label that cannot be used: no factor state with it can win, and no inf - inf can arise. */
@@ -37,8 +38,17 @@ typedef struct gdmm_pair {
     double at[2][2], u0, u1, t;
 } gdmm_pair;
 
+/* How a table is read by products with messages on all labels. */
+typedef struct gdmm_table {
+    fgi_sliced *slices;
+    int sliced;       /* through them, not whole */
+    int32_t products; /* noted so far, and the entries they have read */
+    double touched;
+} gdmm_table;
+
 typedef struct gdmm_worker {
     fgi_oracle_scratch *oracle;
+    fgi_sliced_scratch *sliced;
     fgi_message *messages; /* max_arity */
     double *delta;         /* max_arity * max_card */
     int32_t *state;        /* max_arity labels */
@@ -50,7 +60,8 @@ typedef struct gdmm_worker {
     double *candidate; /* max_card, by position in touched */
     int32_t *touched;
     uint8_t *mark;          /* all zero between variables */
-    int64_t calls, scanned; /* of the dense oracle */
+    int64_t calls, scanned; /* of the oracle with messages on all labels */
+    int64_t scans;          /* of its calls: those that read the table whole */
     int64_t closed_forms;   /* binary factors updated without an oracle */
     fgi_rc rc;
     int infeasible;
@@ -78,6 +89,8 @@ typedef struct gdmm {
     gdmm_stage stage;
     int64_t cursor; /* where the stage goes on after a pause */
     int dense;      /* slots list all labels */
+    gdmm_table *tables;
+    int64_t n_sliced; /* tables done, during the set-up */
 
     double *theta; /* unaries; -INFINITY also where propagation removed a label */
     int64_t n_slots;
@@ -116,7 +129,7 @@ typedef struct gdmm {
     int64_t piece;     /* indices of a pass between two looks at the clock; whole blocks */
     int converged;
 
-    gdmm_sweep *sweep;               /* dense models only */
+    gdmm_sweep *sweep;               /* where slots list all labels */
     int64_t sweep_entries;           /* table entries read by sweeps */
     double sweep_first, sweep_bound; /* of the first sweep, and at the last look */
     int swept;                       /* the first phase is over */
@@ -143,6 +156,14 @@ int gdmm_prepare_step(gdmm *g); /* one bounded piece; returns 1 when set-up is c
 /* The position of a label in a slot, made if missing (m = x = mu = 0); -1 when memory is short. */
 int32_t gdmm_slot_at(gdmm_slot *s, int32_t label);
 int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label); /* -1: not listed */
+
+/* gdmm/tables.c */
+fgi_rc gdmm_choose_access(gdmm *g);
+void gdmm_tables_free(gdmm *g);
+void gdmm_tables_reset(gdmm *g);
+int gdmm_tables_step(gdmm *g, int64_t entries);
+int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from, const double *h, double *out);
+void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched);
 
 /* gdmm/propagate.c: one bounded piece of label removal; 1: complete, 0: more to do, -1: no feasible labeling exists. */
 gdmm_propagation *gdmm_propagation_create(const gdmm *g);

@@ -3,16 +3,7 @@
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
-/*
- * Sorted or dense: by what closing nine tenths of the way to the best bound costs, in table entries read whole (0.4
- * ns). Measured on bench/sorted_oracles.py (flow, rewired matching, random complete models; K = 50 to 2000): dense
- * sweeps need about five, both directions of each factor; sorted iterations need some hundred, of 10 to 20 us a factor
- * whatever its size, after the linear pass over each *table* that makes the lists. So tables of their own are read
- * whole, and shared ones are searched from about 700 x 700 entries on. Implicit tables cost their labels.
- */
-static const double DENSE_READS = 10, ORDER_READS = 35, SORTED_READS = 5e6;
-static const int64_t DENSE_LABELS = 20000000; /* of all messages: more would not fit */
-static const int32_t SMALL_CARD = 4;          /* such a variable's messages are always dense: nothing to save */
+static const int32_t SMALL_CARD = 4; /* such a variable's messages are always dense: nothing to save */
 static const int64_t STEP_WORK = 500000;
 static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
 
@@ -96,6 +87,7 @@ static int variable_is_dense(const gdmm *g, int64_t i) { return g->dense || g->m
 static int worker_create(gdmm_worker *w, const fgi_structure *st) {
     int32_t card = st->max_card > 0 ? st->max_card : 1, arity = st->max_arity > 0 ? st->max_arity : 1;
     w->oracle = fgi_oracle_scratch_create(card, arity);
+    w->sliced = fgi_sliced_scratch_create(card);
     w->messages = fgi_alloc(arity, sizeof *w->messages);
     w->delta = fgi_alloc((int64_t)card * arity, sizeof(double));
     w->state = fgi_alloc(arity, sizeof(int32_t));
@@ -105,12 +97,13 @@ static int worker_create(gdmm_worker *w, const fgi_structure *st) {
     w->candidate = fgi_alloc(card, sizeof(double));
     w->touched = fgi_alloc(card, sizeof(int32_t));
     w->mark = fgi_calloc(card, 1);
-    return w->oracle && w->messages && w->delta && w->state && w->sum && w->size && w->value && w->candidate &&
-        w->touched && w->mark;
+    return w->oracle && w->sliced && w->messages && w->delta && w->state && w->sum && w->size && w->value &&
+        w->candidate && w->touched && w->mark;
 }
 
 static void worker_free(gdmm_worker *w) {
     fgi_oracle_scratch_free(w->oracle);
+    fgi_sliced_scratch_free(w->sliced);
     free(w->messages);
     free(w->delta);
     free(w->state);
@@ -158,26 +151,7 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     const fgi_structure *st = g->model->s;
     const int64_t labels = st->unary_begin[st->n_vars];
     g->n_slots = fgi_factor_begin(st, st->n_factors);
-    int64_t states = 0, slot_labels = 0;
-    double dense_work = 0, sorted_work = SORTED_READS * (double)st->n_factors;
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        fgi_view v = fgi_factor_view(g->model, f);
-        const int64_t n = v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : (int64_t)v.rows + v.cols;
-        states += n;
-        dense_work += DENSE_READS * (double)n;
-    }
-    for (int64_t t = 0; t < st->n_tables; t++)
-        sorted_work += ORDER_READS * (double)(st->values_begin[t + 1] - st->values_begin[t]);
-    for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
-    g->dense = g->solver->settings.formulation != FGI_FORMULATION_TABLES && dense_work <= sorted_work &&
-        slot_labels <= DENSE_LABELS;
-    if (g->solver->settings.access != FGI_ACCESS_AUTO) g->dense = g->solver->settings.access == FGI_ACCESS_DENSE;
-    else if (g->solver->settings.sweep == FGI_ON) g->dense = 1;
-    g->solver->info.access = g->dense ? FGI_ACCESS_DENSE : FGI_ACCESS_SORTED;
-    /* Scans cost their states, oracles with sorted access next to nothing. */
-    g->piece =
-        GDMM_BLOCK * (1 + 400000 / (GDMM_BLOCK * (1 + (g->dense && st->n_factors ? states / st->n_factors : 500))));
-    g->pass_work = (g->dense ? states : 200 * st->n_factors) + 4 * (g->dense ? slot_labels : 8 * g->n_slots);
+    if (gdmm_choose_access(g)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->theta = fgi_copy(g->model->u->values, labels, sizeof(double));
     g->adj_slot = fgi_alloc(g->n_slots, sizeof *g->adj_slot);
     g->slots = fgi_calloc(g->n_slots, sizeof *g->slots);
@@ -212,6 +186,7 @@ void gdmm_release(gdmm *g) {
     gdmm_sweep_free(g->sweep);
     fgi_solver_free(g->search);
     fgi_local_free(g->local);
+    gdmm_tables_free(g);
     free(g->given);
     free(g->theta);
     free(g->adj_slot);
@@ -330,7 +305,7 @@ void gdmm_restart(gdmm *g) {
 
 /* Sorted access to the tables: one linear pass over each, in parts. Returns 1 when all are there. */
 static int prepare_orders(gdmm *g) {
-    if (g->dense) return 1; /* messages on all labels leave nothing to skip: tables are read whole */
+    if (g->dense) return gdmm_tables_step(g, ORDER_WORK);
     const int64_t *begin = g->model->s->values_begin;
     for (int64_t work = 0; g->n_orders < g->model->s->n_tables && !g->solver->failure; g->n_orders++) {
         const int32_t t = (int32_t)g->n_orders;

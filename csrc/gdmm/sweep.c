@@ -17,7 +17,6 @@
 enum { EARLIER = 1, LATER = 2 };
 
 struct gdmm_sweep {
-    const fgi_kernels *k;
     int64_t *offset;     /* of a slot in mu */
     double *mu;          /* of every label of a slot, followed by its n: they are used together */
     int32_t *last;       /* per factor: the position that was visited last, whose n is up to date; -1: none */
@@ -28,7 +27,7 @@ struct gdmm_sweep {
     fgi_sum sum;
     double magnitude, model_magnitude;
     double loaded; /* the largest multipliers of all slots, where they were loaded */
-    double *hat, *given, *h, *scratch;
+    double *hat, *given, *h;
     int32_t *labels; /* decoded in the forward sweep */
 };
 
@@ -50,7 +49,6 @@ void gdmm_sweep_free(gdmm_sweep *s) {
     free(s->hat);
     free(s->given);
     free(s->h);
-    free(s->scratch);
     free(s->labels);
     free(s);
 }
@@ -60,7 +58,6 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     gdmm_sweep *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     const int64_t size = fgi_dual_message_size(g->model);
-    s->k = fgi_kernels_get();
     s->offset = fgi_alloc(g->n_slots, sizeof *s->offset);
     s->mu = fgi_alloc(2 * size, sizeof(double));
     s->last = fgi_alloc(st->n_factors, sizeof *s->last);
@@ -70,10 +67,9 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->hat = fgi_alloc(st->max_card, sizeof(double));
     s->given = fgi_alloc(st->max_card, sizeof(double));
     s->h = fgi_alloc(st->max_card, sizeof(double));
-    s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
     if (!s->offset || !s->mu || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] || !s->hat || !s->given ||
-        !s->h || !s->scratch || !s->labels) {
+        !s->h || !s->labels) {
         gdmm_sweep_free(s);
         return NULL;
     }
@@ -145,12 +141,15 @@ static void binary_marginal(const gdmm_sweep *s, const gdmm_pair *t, int64_t fir
     out[1] = c > d ? c : d;
 }
 
-static void pair_marginal(const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
+static int64_t pair_marginal(
+    gdmm *g, const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
     const int from = 1 - position;
     const double *mu = s->mu + s->offset[first + from];
     const int32_t n = from ? v->cols : v->rows;
     for (int32_t a = 0; a < n; a++) s->h[a] = -mu[a];
-    fgi_view_maxplus(s->k, v, from, s->h, out, s->scratch);
+    const int64_t entries = gdmm_maxplus(g, &g->workers[0], v, from, s->h, out);
+    gdmm_table_note(g, v, entries);
+    return entries;
 }
 
 static void general_marginal(
@@ -195,9 +194,9 @@ static int64_t refresh_marginal(gdmm *g, gdmm_sweep *s, int64_t f, int32_t posit
         return 4;
     }
     const fgi_view v = fgi_factor_view(g->model, f);
-    if (v.arity == 2) pair_marginal(s, &v, first, position, out);
+    int64_t entries = fgi_view_states(g->model, &v);
+    if (v.arity == 2) entries = pair_marginal(g, s, &v, first, position, out);
     else general_marginal(g, s, &v, first, position, out);
-    int64_t entries = v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : v.rows + v.cols;
     g->sweep_entries += entries;
     return entries;
 }

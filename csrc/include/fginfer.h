@@ -194,11 +194,11 @@ typedef enum fgi_formulation {
     FGI_FORMULATION_BINARY = 2  /* one number, for very many binary pairwise factors of which few are ever touched */
 } fgi_formulation;
 
-/* gdmm: how the oracle of a table with many entries finds its best state. */
+/* gdmm: how tables with many entries are read. */
 typedef enum fgi_table_access {
-    FGI_ACCESS_AUTO = 0,   /* by the measured cost of an iteration, see csrc/gdmm/setup.c */
-    FGI_ACCESS_SORTED = 1, /* messages stay sparse, tables are searched in sorted order */
-    FGI_ACCESS_DENSE = 2   /* messages on all labels, tables are read whole */
+    FGI_ACCESS_AUTO = 0,   /* table by table, by what it costs: see csrc/gdmm/tables.c */
+    FGI_ACCESS_SORTED = 1, /* in sorted order, as far as needed; without sweeps messages stay sparse, too */
+    FGI_ACCESS_DENSE = 2   /* whole, with messages on all labels */
 } fgi_table_access;
 
 typedef enum fgi_switch { FGI_CHOOSE = 0, FGI_ON = 1, FGI_OFF = 2 } fgi_switch;
@@ -216,7 +216,7 @@ typedef struct fgi_settings {
     double rho;          /* initial penalty; 0 chooses from the data */
     double eta;          /* multiplier step, in units of rho; 0 counts as the classical 1 */
     int32_t access;      /* fgi_table_access */
-    int32_t sweep;  /* fgi_switch: sweeps of dual coordinate ascent before the iterations; they need dense access */
+    int32_t sweep;  /* fgi_switch: sweeps of dual coordinate ascent before the iterations; messages on all labels */
     int32_t search; /* fgi_switch: local and primal search; off: labelings by rounding only */
     /* bp */
     double damping; /* 0 <= damping < 1 */

@@ -1,0 +1,147 @@
+/* gdmm/tables.c - how tables are read. Three ways, of which a run takes what costs least:
+ *
+ *     sparse messages, sorted lists    Algorithm 8 as published: the oracle skips nearly all of a table (oracle/)
+ *     messages on all labels, sliced   sweeps and iterations on products that read little of a table (model/sliced.h)
+ *     messages on all labels, whole    the same products by plain passes over the table
+ *
+ * The second and the third give the same numbers, so that they are a matter of each table: first by what they are
+ * expected to cost, then by what has been read. */
+#include "model/marginal.h"
+#include "gdmm/gdmm.h"
+
+/* Costs in entries of a table read whole (0.3 ns in cache, 0.4 not), measured on bench/sorted_oracles.py, K = 50 to
+ * 4424: slicing a table, per entry; a product with a sliced one, per label; a factor's products until nine tenths of the
+ * way to the best bound are closed; and an iteration of a factor with sparse messages (10 to 20 us, whatever its size).
+ */
+static const double SLICING = 35, SLICED_LABEL = 80, PRODUCTS = 10, SPARSE_ITERATION = 50000;
+static const int64_t DENSE_LABELS = 20000000; /* of all messages: more would not fit */
+enum { SMALL = 64 };                          /* entries: below nobody would know the difference */
+enum { TRIALS = 8, WORTH = 6 }; /* products after which a sliced table must have read less than this part of it */
+
+static int64_t table_states(const gdmm *g, int64_t t) {
+    return g->model->s->values_begin[t + 1] - g->model->s->values_begin[t];
+}
+
+static int can_be_sliced(const gdmm *g, int64_t t) {
+    const fgi_structure *st = g->model->s;
+    return st->dims_begin[t + 1] - st->dims_begin[t] == 2 && table_states(g, t) >= SMALL;
+}
+
+/* Is a table with so many factors worth slicing? */
+static int pays(const gdmm *g, int64_t t, double factors) {
+    const int32_t *dims = g->model->s->dims + g->model->s->dims_begin[t];
+    const double states = (double)table_states(g, t), labels = 0.5 * ((double)dims[0] + dims[1]);
+    return PRODUCTS * factors * (states - SLICED_LABEL * labels) > SLICING * states;
+}
+
+/* Are messages kept on all labels? */
+static int wants_all_labels(const gdmm *g, double states, int64_t slot_labels) {
+    const fgi_settings *s = &g->solver->settings;
+    if (s->access == FGI_ACCESS_DENSE || s->sweep == FGI_ON) return 1;
+    if (s->formulation == FGI_FORMULATION_TABLES || slot_labels > DENSE_LABELS) return 0;
+    if (s->sweep != FGI_OFF) return 1;
+    return s->access == FGI_ACCESS_AUTO && states <= SPARSE_ITERATION * (double)g->model->s->n_factors;
+}
+
+fgi_rc gdmm_choose_access(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    const fgi_settings *settings = &g->solver->settings;
+    double *factors = fgi_calloc(st->n_tables, sizeof *factors), states = 0, work = 0;
+    int64_t slot_labels = 0;
+    g->tables = fgi_calloc(st->n_tables, sizeof *g->tables);
+    if (!factors || !g->tables) {
+        free(factors);
+        return FGI_NO_MEMORY;
+    }
+    for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(g->model, f);
+        states += v.kind == FGI_DENSE ? (double)fgi_view_states(g->model, &v) : (double)v.rows + v.cols;
+        factors[v.table]++;
+    }
+    g->dense = wants_all_labels(g, states, slot_labels);
+    for (int64_t t = 0; g->dense && t < st->n_tables; t++)
+        if (can_be_sliced(g, t) && settings->access != FGI_ACCESS_DENSE)
+            g->tables[t].sliced = settings->access == FGI_ACCESS_SORTED || pays(g, t, factors[t]);
+    int sorted = !g->dense;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(g->model, f);
+        const int sliced = g->tables[v.table].sliced;
+        sorted |= sliced;
+        if (!g->dense) work += 200;
+        else if (sliced) work += 0.5 * SLICED_LABEL * ((double)v.rows + v.cols);
+        else work += v.kind == FGI_DENSE ? (double)fgi_view_states(g->model, &v) : (double)v.rows + v.cols;
+    }
+    free(factors);
+    g->solver->info.access = sorted || settings->access == FGI_ACCESS_SORTED ? FGI_ACCESS_SORTED : FGI_ACCESS_DENSE;
+    const double each = st->n_factors ? work / (double)st->n_factors : 0;
+    g->piece = GDMM_BLOCK * (1 + (int64_t)(400000 / (GDMM_BLOCK * (1 + (g->dense ? each : 500)))));
+    g->pass_work = (int64_t)work + 4 * (g->dense ? slot_labels : 8 * g->n_slots);
+    return FGI_OK;
+}
+
+void gdmm_tables_free(gdmm *g) {
+    for (int64_t t = 0; g->tables && t < g->model->s->n_tables; t++) fgi_sliced_free(g->tables[t].slices);
+    free(g->tables);
+    g->tables = NULL;
+}
+
+/* Numbers have changed: what was made of the old ones goes. */
+void gdmm_tables_reset(gdmm *g) {
+    for (int64_t t = 0; t < g->model->s->n_tables; t++) {
+        gdmm_table *table = &g->tables[t];
+        const int32_t *dims = g->model->s->dims + g->model->s->dims_begin[t];
+        if (table->slices) g->solver->info.memory -= fgi_sliced_memory(dims[0], dims[1]);
+        fgi_sliced_free(table->slices);
+        *table = (gdmm_table){.sliced = table->sliced};
+    }
+    g->n_sliced = 0;
+}
+
+/* Slices the next tables, about `entries` of them; returns 1 when all are. */
+int gdmm_tables_step(gdmm *g, int64_t entries) {
+    const fgi_structure *st = g->model->s;
+    for (; g->n_sliced < st->n_tables; g->n_sliced++) {
+        const int64_t t = g->n_sliced;
+        gdmm_table *table = &g->tables[t];
+        if (!table->sliced) continue;
+        if (entries <= 0) return 0;
+        const int32_t *dims = st->dims + st->dims_begin[t];
+        const fgi_table_facts *facts = &g->model->t->facts[t];
+        if (!table->slices) {
+            const double range = facts->max > facts->min_finite ? facts->max - facts->min_finite : 0;
+            table->slices = fgi_sliced_create(g->model->t->values + st->values_begin[t], dims[0], dims[1], range);
+            if (!table->slices) {
+                g->solver->failure = FGI_NO_MEMORY;
+                return 1;
+            }
+            g->solver->info.memory += fgi_sliced_memory(dims[0], dims[1]);
+        }
+        if (!fgi_sliced_step(table->slices, entries)) return 0;
+        entries -= table_states(g, t);
+    }
+    return 1;
+}
+
+/* out[y] = max over x of  theta_f(x, y) + h[x], as fgi_view_maxplus. Returns the entries read. */
+int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from, const double *h, double *out) {
+    const gdmm_table *table = &g->tables[v->table];
+    int64_t touched = 0;
+    if (table->sliced && v->weight > 0) {
+        fgi_sliced_maxplus(table->slices, g->kernels, v->weight, from ^ v->transposed, h, out, w->sliced, &touched);
+        return touched;
+    }
+    fgi_view_maxplus(g->kernels, v, from, h, out, w->sum);
+    return v->kind == FGI_DENSE ? (int64_t)v->rows * v->cols : (int64_t)v->rows + v->cols;
+}
+
+/* A product that a sweep has made read so many entries: where slices do not save most of them, the table is read whole
+ * from now on, unless the caller has asked for sorted access. The numbers are the same, and so is the choice in every
+ * run: sweeps have one thread. */
+void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched) {
+    gdmm_table *table = &g->tables[v->table];
+    if (!table->sliced || table->products > TRIALS || g->solver->settings.access == FGI_ACCESS_SORTED) return;
+    table->touched += (double)touched;
+    if (++table->products <= TRIALS) return;
+    table->sliced = WORTH * table->touched < (double)table->products * (double)v->rows * v->cols;
+}
