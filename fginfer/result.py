@@ -171,6 +171,8 @@ class Result:
             "setup_seconds": self.setup_seconds,
             "threads": self.threads,
             "seed": self.seed,
+            "access": self.access,
+            "found_by": self.found_by,
             "trace": [list(point) for point in self.trace],
             "statistics": {k: known(float(v)) for k, v in self.statistics.items()},
         }

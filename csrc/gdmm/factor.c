@@ -145,8 +145,8 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
-/* The oracle where all labels of both variables have messages: a max-plus product gives the best entry of every row, and
- * the best row is then read for its column. */
+/* The oracle where all labels of both variables have messages: a max-plus product gives the best entry of every row,
+ * and the best row is then read for its column. */
 void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
     const double *delta = w->messages[0].values, *other = w->messages[1].values;
     for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
