@@ -13,8 +13,8 @@
 typedef struct fgi_sliced fgi_sliced;
 typedef struct fgi_sliced_scratch fgi_sliced_scratch;
 
-/* The values are borrowed; range is that of the finite ones. step reads about `entries` more and returns 1 when all have
- * been: before that there are no products. */
+/* The values are borrowed; range is that of the finite ones. step reads about `entries` more and returns 1 when all
+ * have been: before that there are no products. */
 fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols, double range);
 int fgi_sliced_step(fgi_sliced *s, int64_t entries);
 void fgi_sliced_free(fgi_sliced *s); /* NULL is fine */
