@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import ExitStack
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, TextIO
 
 from fginfer.commands.common import json_text, option, print_json
 from fginfer.commands.solve import STOPPED
 from fginfer.errors import SettingsError
+from fginfer.replacing import replacing
 
 
 def add_arguments(add: Any) -> None:
@@ -64,8 +67,11 @@ def predict(args: argparse.Namespace) -> int:
     model, zero_based = trained.load(args.model)
     with ExitStack() as stack:
         out: TextIO = sys.stdout
-        if args.output is not None:
-            out = stack.enter_context(open(args.output, "w", encoding="utf-8"))
+        if args.output is not None and Path(args.output).exists() and not Path(args.output).is_file():
+            out = stack.enter_context(open(args.output, "w", encoding="utf-8"))  # a pipe, a device
+        elif args.output is not None:
+            file = stack.enter_context(replacing(Path(args.output)))  # a bad row leaves an older file as it was
+            out = stack.enter_context(TextIOWrapper(file, encoding="utf-8", newline="\n"))
         rows: list[Any] = []
         for _, numbers, scores in trained.topk_of(model, args.data, zero_based, args.top_k, args.threads):
             names = [[str(model.classes_[k]) for k in row] for row in numbers.tolist()]

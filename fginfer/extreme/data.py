@@ -87,6 +87,40 @@ def labels_of(y: Any, classes: NDArray[Any] | None = None) -> tuple[Lines, NDArr
     return Lines(begin, index, None, len(known)), known
 
 
+def truth_of(y: Any, classes: NDArray[Any]) -> Lines:
+    """Labels of rows to compare a model with. Those that it does not know come after its own: they count as missed, as
+    in other evaluations of extreme classification, where test rows have labels that no training row had."""
+    if is_indicator(y):
+        return labels_of(y, classes)[0]
+    lines, own = labels_of(y)
+    if (own.dtype.kind in "US") != (classes.dtype.kind in "US") and len(own):
+        return labels_of(y, classes)[0]  # says which label it is
+    place = np.minimum(np.searchsorted(classes, own), len(classes) - 1)
+    unknown = classes[place] != own
+    number = np.where(unknown, len(classes) + np.cumsum(unknown) - 1, place)
+    row = np.repeat(np.arange(lines.n), np.diff(lines.begin))
+    index = number[lines.index]
+    order = np.lexsort((index, row))
+    return Lines(lines.begin, index[order].astype(np.int32), None, len(classes) + int(unknown.sum()))
+
+
+def is_column(y: Any) -> bool:
+    return not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1
+
+
+def unit(lines: Lines) -> Lines:
+    """Every row scaled to unit length; rows of zeros stay."""
+    if lines.value is None or not lines.nnz:
+        return lines
+    squares = np.asarray(lines.value, np.float64) ** 2
+    filled = np.diff(lines.begin) > 0
+    norms = np.zeros(lines.n)
+    norms[filled] = np.sqrt(np.add.reduceat(squares, lines.begin[:-1][filled]))
+    scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
+    value = (lines.value * np.repeat(scale, np.diff(lines.begin))).astype(np.float32)
+    return Lines(lines.begin, lines.index, value, lines.width)
+
+
 def _number(every: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     place = np.searchsorted(classes, every) if len(classes) else np.zeros(len(every), np.int64)
     place = np.minimum(place, max(0, len(classes) - 1))

@@ -18,7 +18,17 @@ from fginfer.core import clock
 from fginfer.core.extreme import ExtremeData, Floats, Lines
 from fginfer.errors import DataError, FormatError, SettingsError, SolverError
 from fginfer.extreme import metrics
-from fginfer.extreme.data import is_indicator, is_listed, is_zero_one_table, labels_of, rows_of, training_data
+from fginfer.extreme.data import (
+    is_column,
+    is_indicator,
+    is_listed,
+    is_zero_one_table,
+    labels_of,
+    rows_of,
+    training_data,
+    truth_of,
+    unit,
+)
 from fginfer.extreme.fitting import Fitted, fit_pd, fit_ppd
 from fginfer.extreme.model import SparseModel
 from fginfer.extreme.settings import check_settings
@@ -127,7 +137,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, fitting=True)
         if is_zero_one_table(y):
             y = np.asarray(y)
-        self.multilabel_ = (is_indicator(y) and not _is_column(y)) or is_listed(y)
+        self.multilabel_ = (is_indicator(y) and not is_column(y)) or is_listed(y)
         self.listed_, self.dense_ = is_listed(y), not sp.issparse(y)
         if not self.multilabel_:
             y = column_or_1d(y, warn=True)
@@ -215,7 +225,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def prune_on(self, X: Any, y: Any, loss: float = 0.001) -> Self:
         """Drops the smallest weights, as many as cost at most `loss` of the mean of P@1, P@3 and P@5 on these rows."""
         check_is_fitted(self, "model_")
-        rows, truth = self._rows(X), labels_of(y, self.classes_)[0]
+        rows, truth = self._rows(X), truth_of(y, self.classes_)
         at = [k for k in (1, 3, 5) if k <= len(self.classes_)]
 
         def quality(model: SparseModel) -> float:
@@ -275,11 +285,15 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and not self.multilabel_ else scores
 
     def evaluate(self, X: Any, y: Any, at: tuple[int, ...] = (1, 3, 5)) -> dict[str, float]:
-        """P@k, nDCG@k, propensity-scored P@k, micro- and macro-F1 on labelled rows."""
+        """P@k, nDCG@k, propensity-scored P@k, micro- and macro-F1 on labelled rows; labels that no training row had
+        count as missed."""
         check_is_fitted(self, "model_")
-        rows, truth, threads = self._rows(X), labels_of(y, self.classes_)[0], threads_of(self.n_jobs)
+        rows, truth, threads = self._rows(X), truth_of(y, self.classes_), threads_of(self.n_jobs)
+        if rows.n != truth.n:
+            raise DataError(f"X has {rows.n} rows, y has labels of {truth.n}")
         answers, _ = self.model_.topk(rows, max(at), threads)
-        propensity = metrics.propensities(self.positives_, self.n_rows_)
+        positives = np.concatenate([self.positives_, np.zeros(truth.width - len(self.classes_), np.int64)])
+        propensity = metrics.propensities(positives, self.n_rows_)
         out = metrics.report(truth, answers, propensity, at)
         if self.multilabel_:
             said = self.model_.above(rows, self.threshold_, threads)
@@ -292,7 +306,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if not self.multilabel_:
             return float(super().score(X, y, sample_weight))
-        truth = labels_of(y, self.classes_)[0]
+        truth = truth_of(y, self.classes_)
         return metrics.precision_at(truth, self.model_.topk(self._rows(X), 1, threads_of(self.n_jobs))[0], 1)
 
     # ---- what was learned
@@ -376,20 +390,3 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Multilabel data in scikit-learn's sense have rows without a label, which pd-sparse cannot take.
         tags.classifier_tags.multi_label = self.solver != "pd-sparse"
         return tags
-
-
-def _is_column(y: Any) -> bool:
-    return not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1
-
-
-def unit(lines: Lines) -> Lines:
-    """Every row scaled to unit length; rows of zeros stay."""
-    if lines.value is None or not lines.nnz:
-        return lines
-    squares = np.asarray(lines.value, np.float64) ** 2
-    filled = np.diff(lines.begin) > 0
-    norms = np.zeros(lines.n)
-    norms[filled] = np.sqrt(np.add.reduceat(squares, lines.begin[:-1][filled]))
-    scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
-    value = (lines.value * np.repeat(scale, np.diff(lines.begin))).astype(np.float32)
-    return Lines(lines.begin, lines.index, value, lines.width)

@@ -25,6 +25,8 @@ from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary
 
 BLOCK = 1 << 23  # bytes of text read at once
+# What training keeps at the least: counters, offsets and the working memory of one thread, names and biases.
+BYTES_A_FEATURE, BYTES_A_LABEL = 64, 32
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Reader:
             head, _, rest = line.partition(b" ") if not line[:1].isspace() else (b"", b"", line)
             if b":" in head:
                 head, rest = b"", line
-            labels.append([label.strip() for label in head.strip().split(b",") if label.strip()])
+            labels.append([_plain(label) for label in head.strip().split(b",") if label.strip()])
             texts.append(rest)
             numbers.append(at)
         counts = np.array([t.count(b":") for t in texts], np.int64)
@@ -162,6 +164,24 @@ class Reader:
                     raise self._fail(f"labels go from 0 to {self.header[2] - 1}, as the header says", line, label)
 
 
+def _plain(label: bytes) -> bytes:
+    """Without spaces; numbers without leading zeros, so that a label has one name."""
+    label = label.strip()
+    return label.lstrip(b"0") or b"0" if label[:1] == b"0" and label.isdigit() else label
+
+
+def _check_header(reader: Reader) -> None:
+    """A header can claim more features and labels than this machine can count: what it would take, at the least."""
+    if reader.header is None or not hasattr(os, "sysconf"):
+        return
+    _, features, labels = reader.header
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if BYTES_A_FEATURE * features + BYTES_A_LABEL * labels > memory:
+        raise FormatError(
+            f"the header says {features} features and {labels} labels, more than fit into memory", str(reader.path), 1
+        )
+
+
 class Spool:
     """An array that grows: in memory up to `limit` bytes, then in a file of `folder` that is mapped."""
 
@@ -209,6 +229,7 @@ def read_training(
     limit = float("inf") if memory is None else memory / 8  # features, values, labels; and the transposes of these
     place = Path(folder.name)
     reader = Reader(path, zero_based)
+    _check_header(reader)
     index, value = Spool(np.int32, place, "index", limit), Spool(np.float32, place, "value", limit)
     label, counts, label_counts, width = Spool(np.int32, place, "label", limit), [], [], 0
     names: dict[bytes, int] = {}

@@ -106,6 +106,21 @@ def test_multiclass():
     assert np.array_equal(model.decision_function(X, ["c", "a"]), full[:, [2, 0]])
 
 
+def test_labels_that_no_training_row_had_count_as_missed():
+    X, y = random_problem(2, n=200, d=60, k=8, density=0.3)
+    model = ExtremeClassifier(C=10.0, lam=0.0).fit(X, y)
+    whole = model.evaluate(X, y)
+    mixed = [[*labels, 99] if i % 2 else [77] for i, labels in enumerate(y)]
+    found = model.evaluate(X, mixed)
+    answers = model.predict_topk(X, 1)[0][:, 0]
+    assert found["p@1"] == pytest.approx(np.mean([answers[i] in mixed[i] for i in range(200)]))
+    assert found["p@1"] < whole["p@1"]
+    assert found["psp@1"] < whole["psp@1"]
+    assert found["micro_f1"] < whole["micro_f1"]
+    assert model.score(X, mixed) == found["p@1"]
+    assert model.evaluate(X, [[77]] * 200)["p@5"] == 0.0
+
+
 def test_pruning_and_retraining_some_labels():
     X, y = random_problem(3, n=200, d=80, k=20)
     model = ExtremeClassifier(lam=0.0).fit(X, y)
@@ -351,7 +366,9 @@ def test_bad_input_is_refused_before_any_work(tmp_path):
         ExtremeClassifier().fit(X, [[] for _ in range(60)])
     model = ExtremeClassifier().fit(X, y)
     with pytest.raises(DataError, match="not among"):
-        model.evaluate(X, [[77]] * 60)
+        model.evaluate(X, [["seven"]] * 60)
+    with pytest.raises(DataError, match="labels of 59"):
+        model.evaluate(X, y[1:])
     for wrong in (0, -1, 1.5, "many"):
         with pytest.raises(SettingsError):
             model.predict_topk(X, wrong)

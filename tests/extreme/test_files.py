@@ -109,6 +109,41 @@ def test_wrong_files_are_refused_with_their_line(tmp_path, text, line, message):
     assert error.value.line == line
 
 
+def test_a_header_that_claims_the_world(tmp_path):
+    path = tmp_path / "large.txt"
+    for header in ("1 2 2147483000", "1 2147483000 2"):
+        path.write_text(f"{header}\n0 0:1\n")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reader.os, "sysconf", lambda name: 4096 if "SIZE" in name else 1 << 21)  # 8 GB
+            with pytest.raises(FormatError, match="more than fit into memory"):
+                read_training(path, False, True, True)
+
+
+def test_a_label_has_one_name(tmp_path):
+    path = tmp_path / "zeros.svm"
+    path.write_text("1 1:1\n01,2 2:1\n0 1:1\n")
+    found = read_training(path, False, True, True)
+    assert found.classes.tolist() == [0, 1, 2]
+    path.write_text("1,01 1:1\n")
+    with pytest.raises(FormatError, match="twice"):
+        read_training(path, False, True, True)
+
+
+def test_a_bad_row_leaves_older_answers_alone(tmp_path, capsys):
+    data, model, out = tmp_path / "data.svm", tmp_path / "m.fgx", tmp_path / "out.txt"
+    data.write_text("1 1:1\n2 2:1\n")
+    assert main(["train", str(data), "--model", "extreme", "-o", str(model), "--quiet"]) == 0
+    out.write_text("precious")
+    data.write_text("1 1:1\n2 2:x\n")
+    assert main(["predict", str(model), str(data), "-o", str(out)]) == 3
+    assert "index:value" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    data.write_text("1 1:1\n")
+    assert main(["predict", str(model), str(data), "-o", str(out), "--top-k", "1"]) == 0
+    assert out.read_text().split(":")[0] == "1"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.svm", "m.fgx", "out.txt"]
+
+
 def test_files_that_are_empty_missing_or_cut(tmp_path, capsys):
     path = tmp_path / "bad.svm.gz"
     with pytest.raises(FormatError, match="no such file"):
