@@ -45,7 +45,7 @@ fgi_rc fgi_eliminate_create(const fgi_model *m, double memory, double effort, fg
         double log2_limit = log2(fmax(memory, 8) / 8) + log2(m->s->max_card > 1 ? m->s->max_card : 2);
         rc = fgi_engine_order(e->engine, fmin(log2_limit, LOG2_CAP), effort);
         if (rc == FGI_NO_MEMORY) goto fail;
-        if (rc == FGI_OK) {
+        if (!rc) {
             e->info.width = fgi_engine_bags(e->engine)->width;
             e->info.work = fgi_engine_bags(e->engine)->work;
             e->info.memory = fgi_engine_memory(e->engine);

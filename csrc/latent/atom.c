@@ -38,8 +38,8 @@ fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int
         rc = check_rows(n, r, row_begin, cols, err);
         entries = row_begin[n];
     }
-    if (rc == FGI_OK) rc = check_values(values, entries, scale, n, err);
-    if (rc != FGI_OK) return rc;
+    if (!rc) rc = check_values(values, entries, scale, n, err);
+    if (rc) return rc;
     fgi_atom *a = fgi_calloc(1, sizeof *a);
     if (!a) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     a->n = n;

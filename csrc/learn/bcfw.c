@@ -33,7 +33,7 @@ static fgi_rc shed_smallest(fgi_learner *L, const fgi_learn_settings *s, int32_t
     fgi_answer *a = set->answers[least];
     fgi_learn_term term = {a->labels, a->length, -s->C * a->alpha};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     double dot, norm;
     fgi_learn_products(L, &dot, &norm);
     move(L, s, i, 1.0, dot, norm, -s->C * a->alpha * a->loss);
@@ -53,7 +53,7 @@ static fgi_rc toward(
     if (labels) terms[n++] = (fgi_learn_term){labels, length, s->C};
     fgi_rc rc = fgi_learn_psi_own(L, i, terms, n);
     if (terms != few) free(terms);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     double dot, norm, loss = labels ? s->C * fgi_learn_loss(L, i, labels, length) : 0.0;
     fgi_learn_products(L, &dot, &norm);
     *gap = loss - L->dual_loss[i] - dot;
@@ -79,7 +79,7 @@ static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
         fgi_answer *a = set->answers[k];
         fgi_learn_term term = {a->labels, a->length, 1.0};
         fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
         double dot, norm;
         fgi_learn_products(L, &dot, &norm);
         left -= a->alpha;
@@ -94,7 +94,7 @@ static fgi_rc exchange(fgi_learner *L, const fgi_learn_settings *s, int32_t i) {
     if (best) terms[n++] = (fgi_learn_term){best->labels, best->length, s->C};
     if (worst) terms[n++] = (fgi_learn_term){worst->labels, worst->length, -s->C};
     fgi_rc rc = fgi_learn_psi_own(L, i, terms, n);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     double dot, norm;
     fgi_learn_products(L, &dot, &norm);
     double step = norm * limit > gain ? gain / norm : limit;

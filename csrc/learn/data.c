@@ -112,10 +112,10 @@ fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err) {
     int64_t tokens = d->token_begin[d->n_examples];
     int64_t rows = d->kind == FGI_LEARN_CHOICES ? d->choice_begin[tokens] : tokens;
     fgi_rc rc = check_csr(d->row_begin, rows, d->feature, d->n_features, d->value, "features", err);
-    if (rc == FGI_OK && d->kind == FGI_LEARN_LABELS) rc = check_labels(d, tokens, err);
-    if (rc == FGI_OK && d->kind == FGI_LEARN_CHOICES) rc = check_choices(d, tokens, err);
-    if (rc == FGI_OK && d->kind == FGI_LEARN_SETS) rc = check_sets(d, err);
-    if (rc == FGI_OK) rc = check_edges(d, tokens, err);
+    if (!rc && d->kind == FGI_LEARN_LABELS) rc = check_labels(d, tokens, err);
+    if (!rc && d->kind == FGI_LEARN_CHOICES) rc = check_choices(d, tokens, err);
+    if (!rc && d->kind == FGI_LEARN_SETS) rc = check_sets(d, err);
+    if (!rc) rc = check_edges(d, tokens, err);
     return rc;
 }
 
@@ -167,7 +167,7 @@ fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, i
     int32_t *link = fgi_alloc(2 * most_edges, sizeof *link);
     uint8_t *used = fgi_alloc(most_edges, 1);
     fgi_rc rc = *out && degree && head && link && used ? FGI_OK : FGI_NO_MEMORY;
-    for (int64_t i = 0; rc == FGI_OK && i < d->n_examples && *are_forests; i++)
+    for (int64_t i = 0; !rc && i < d->n_examples && *are_forests; i++)
         *are_forests = order_forest(d, i, *out + d->token_begin[i], degree, head, link, used);
     free(degree), free(head), free(link), free(used);
     return rc;
@@ -197,7 +197,7 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
     *out = NULL;
     if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be at least 1");
     fgi_rc rc = fgi_learn_check_data(data, err);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     fgi_learner *L = fgi_calloc(1, sizeof *L);
     if (!L) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     L->data = *data;
@@ -205,7 +205,7 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
     L->threads = threads;
     L->decodes = !(data->kind == FGI_LEARN_SETS && data->edges != FGI_EDGES_NONE);
     rc = measure(L) ? FGI_OK : FGI_NO_MEMORY;
-    if (rc == FGI_OK) {
+    if (!rc) {
         int64_t n = data->n_examples, k = data->n_labels ? data->n_labels : 1;
         const int64_t size = data->sparse ? L->dimension - L->unary : L->dimension;
         L->w = fgi_calloc(size, sizeof(double));
@@ -221,15 +221,15 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
         if (!L->w || !L->sum || !L->dense || (data->sparse && !L->rows) || !L->sets || !L->gaps || !L->dual_loss ||
             !L->label_sum || !L->label_list || !L->scratch)
             rc = FGI_NO_MEMORY;
-        for (int64_t i = 0; rc == FGI_OK && i < n; i++) L->gaps[i] = INFINITY;
+        for (int64_t i = 0; !rc && i < n; i++) L->gaps[i] = INFINITY;
     }
-    if (rc == FGI_OK && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST)
+    if (!rc && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST)
         rc = fgi_learn_build_forests(data, &L->forest, &L->decodes);
-    if (rc == FGI_OK && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double))))
+    if (!rc && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double))))
         rc = FGI_NO_MEMORY;
-    for (int k = 0; rc == FGI_OK && k < threads; k++) rc = fgi_learn_scratch_init(L, &L->scratch[k]);
-    if (rc == FGI_OK && threads > 1 && !(L->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
-    if (rc != FGI_OK) {
+    for (int k = 0; !rc && k < threads; k++) rc = fgi_learn_scratch_init(L, &L->scratch[k]);
+    if (!rc && threads > 1 && !(L->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
+    if (rc) {
         fgi_learn_free(L);
         return fgi_fail(err, rc, -1, "out of memory");
     }

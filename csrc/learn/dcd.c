@@ -15,7 +15,7 @@ static double total_alpha(const fgi_working_set *set) {
 static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i, fgi_answer *a) {
     fgi_learn_term term = {a->labels, a->length, 1.0};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     double dot, norm, sum = total_alpha(&L->sets[i]);
     fgi_learn_products(L, &dot, &norm);
     double d = (a->loss - dot - sum / (2 * s->C)) / (norm + 1 / (2 * s->C));

@@ -227,7 +227,7 @@ fgi_rc fgi_learn_score(fgi_learner *L, const fgi_learn_vector *w, int32_t exampl
     int32_t length, double *score, double *loss, fgi_error *err) {
     const fgi_learn_data *d = &L->data;
     fgi_rc rc = fgi_learn_check_answer(L, example, answer, length, err);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     *loss = fgi_learn_loss(L, example, answer, length);
     fgi_learn_term term = {answer, length, 1.0};
     if ((rc = fgi_learn_psi(L, example, &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
@@ -279,7 +279,7 @@ fgi_rc fgi_learn_hinges(fgi_learner *L, const fgi_learn_vector *w, const int32_t
     for (int64_t k = 0, at = 0; k < m; at = answer_end[k++]) {
         fgi_learn_term term = {answers + at, (int32_t)(answer_end[k] - at), 1.0};
         fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
         hinge[k] = 0;
         if (fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
         if ((rc = fgi_learn_psi(L, examples[k], &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
@@ -294,7 +294,7 @@ fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, con
     for (int64_t k = 0, at = 0; k < m; k++) {
         fgi_learn_term term = {answers + at, (int32_t)(answer_end[k] - at), weight};
         fgi_rc rc = fgi_learn_check_answer(L, examples[k], term.labels, term.length, err);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
         at = answer_end[k];
         fgi_sum_add(&total, weight * fgi_learn_loss(L, examples[k], term.labels, term.length));
         if (!plane || fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;

@@ -12,7 +12,7 @@ fgi_rc fgi_learn_update_online(
     if (fgi_learn_is_truth(L, i, labels, length)) return FGI_OK;
     fgi_learn_term term = {labels, length, 1.0};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     double dot, norm, step = 1.0;
     fgi_learn_products(L, &dot, &norm);
     if (s->method == FGI_LEARN_MIRA) {

@@ -42,24 +42,23 @@ static int reserve_batch(fgi_learner *L, int64_t room, int64_t count) {
 fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
     double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
-    if (rc == FGI_OK && L->row_bound &&
-        !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
+    if (!rc && L->row_bound && !s->brute_force) { /* a pass may come in many short calls: do not start over each time */
         if (!L->tracked) fgi_learn_bound_rows(L, fgi_learn_own(L).pairs);
         L->bounded = L->tracked = 1;
     }
-    while (rc == FGI_OK && *next < m) {
+    while (!rc && *next < m) {
         const int32_t *now = examples + *next;
         int64_t n = m - *next < s->batch ? m - *next : s->batch;
         for (int64_t k = 0; k < n; k++)
             if (now[k] < 0 || now[k] >= L->data.n_examples)
                 rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
-        if (rc == FGI_OK && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n))
+        if (!rc && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n))
             rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-        if (rc != FGI_OK) break;
+        if (rc) break;
         const fgi_learn_vector w = fgi_learn_own(L);
         rc = fgi_learn_decode_batch(
             L, &w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
-        for (int64_t k = 0, at = 0; rc == FGI_OK && k < n; at = L->batch_end[k++])
+        for (int64_t k = 0, at = 0; !rc && k < n; at = L->batch_end[k++])
             if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK)
                 fgi_fail(err, rc, -1, "out of memory");
         *next += n;
@@ -72,7 +71,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
 fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m,
     int64_t *next, double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
-    while (rc == FGI_OK && *next < m) {
+    while (!rc && *next < m) {
         int32_t i = examples[*next];
         if (i < 0 || i >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
@@ -86,8 +85,8 @@ fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const 
 fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer,
     int32_t length, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
-    if (rc == FGI_OK) rc = fgi_learn_check_answer(L, example, answer, length, err);
-    if (rc != FGI_OK) return rc;
+    if (!rc) rc = fgi_learn_check_answer(L, example, answer, length, err);
+    if (rc) return rc;
     rc = update(L, s, example, answer, length);
-    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }

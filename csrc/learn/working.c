@@ -64,7 +64,7 @@ fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *exampl
     fgi_error *err) {
     for (int64_t k = 0; k < n_answers; k++) {
         fgi_rc rc = fgi_learn_check_answer(L, example[k], labels, length[k], err);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
         fgi_answer *a = fgi_learn_add_answer(L, example[k], labels, length[k], loss[k]);
         if (!a) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
         a->alpha = alpha[k];

@@ -59,7 +59,7 @@ fgi_rc fgi_optimiser_create(
     int64_t dimension, const fgi_optimise_settings *s, const double *start, fgi_optimiser **out, fgi_error *err) {
     *out = NULL;
     fgi_rc rc = check_settings(s, err);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     if (dimension < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be at least one coordinate");
     for (int64_t j = 0; start && j < dimension; j++)
         if (!isfinite(start[j])) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the start is not finite");
@@ -74,9 +74,9 @@ fgi_rc fgi_optimiser_create(
     o->w = fgi_calloc(dimension, sizeof(double));
     o->whole = fgi_calloc(dimension, sizeof(double));
     rc = o->w && o->whole ? FGI_OK : FGI_NO_MEMORY;
-    if (rc == FGI_OK && start) memcpy(o->w, start, (size_t)dimension * sizeof(double));
-    if (rc == FGI_OK) rc = o->ops->create(o);
-    if (rc != FGI_OK) {
+    if (!rc && start) memcpy(o->w, start, (size_t)dimension * sizeof(double));
+    if (!rc) rc = o->ops->create(o);
+    if (rc) {
         fgi_optimiser_free(o);
         return fgi_fail(err, rc, -1, "out of memory");
     }
@@ -97,7 +97,7 @@ fgi_rc fgi_optimiser_answer(fgi_optimiser *o, double value, fgi_error *err) {
     if (o->request.ask == FGI_ASK_VALUE) o->info.values++;
     else if (o->request.ask == FGI_ASK_GRADIENT) o->info.gradients++, o->info.coordinates += o->request.n;
     const fgi_rc rc = o->ops->answer(o, value);
-    if (rc == FGI_OK) return rc;
+    if (!rc) return rc;
     fgi_finish(o, FGI_CONVERGED);
     return rc == FGI_NO_MEMORY ? fgi_fail(err, rc, -1, "out of memory")
                                : fgi_fail(err, rc, -1, "the loss or its gradient is not finite");
@@ -155,7 +155,7 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
         o->info.full = (int32_t)full;
     }
     const fgi_rc rc = o->ops->walk(o, v); /* restores the question, too */
-    if (rc != FGI_OK || v->failed || v->mode != FGI_WALK_READ || ask != FGI_ASK_NOTHING) return rc;
+    if (rc || v->failed || v->mode != FGI_WALK_READ || ask != FGI_ASK_NOTHING) return rc;
     if (status == FGI_OPTIMAL && o->info.violation > o->s.tol * o->info.first_violation) {
         o->info.status = FGI_RUNNING; /* it was done, for a larger tol */
         fgi_want_value(o, FGI_FIRST_PHASE);
@@ -180,7 +180,7 @@ fgi_rc fgi_optimiser_import(
     fgi_optimiser *o, const double *reals, int64_t n_reals, const int64_t *ints, int64_t n_ints, fgi_error *err) {
     fgi_walk v = {FGI_WALK_READ, (double *)reals, (int64_t *)ints, 0, 0, n_reals, n_ints, 0};
     const fgi_rc rc = walk(o, &v);
-    if (rc != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+    if (rc) return fgi_fail(err, rc, -1, "out of memory");
     if (v.failed || v.at_real != n_reals || v.at_int != n_ints)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "the saved state does not fit this optimiser");
     return FGI_OK;

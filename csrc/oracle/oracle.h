@@ -36,7 +36,7 @@ double fgi_products_score(const fgi_source *s, const fgi_features *x, int32_t la
 /* Other dense weights of the same layout, from now on. */
 void fgi_products_borrow(fgi_products *p, const double *weights);
 
-/* The order of a factor's table in this model, made on first use and shared; NULL with *rc == FGI_OK for tables that
+/* The order of a factor's table in this model, made on first use and shared; NULL with *!rc for tables that
  * are better scanned (small or implicit ones). Safe from several threads. The model (or a snapshot) keeps it alive. */
 fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc);
 /* The same in parts, for callers that watch a clock: reads about `entries` more entries of the table and returns 1 when

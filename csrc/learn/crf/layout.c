@@ -274,8 +274,8 @@ static fgi_rc check_settings(const fgi_learn_data *d, const fgi_crf_settings *s,
 fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi_crf **out, fgi_error *err) {
     *out = NULL;
     fgi_rc rc = fgi_learn_check_data(data, err);
-    if (rc == FGI_OK) rc = check_settings(data, s, err);
-    if (rc != FGI_OK) return rc;
+    if (!rc) rc = check_settings(data, s, err);
+    if (rc) return rc;
     fgi_crf *c = fgi_calloc(1, sizeof *c);
     if (!c) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     int64_t k = data->n_labels, pairs = 0;
@@ -292,19 +292,16 @@ fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi
         : FGI_NO_MEMORY;
     c->dimension = c->unary + pairs;
     int forests = 1;
-    if (rc == FGI_OK && data->edges == FGI_EDGES_LIST && !c->pseudo)
-        rc = fgi_learn_build_forests(data, &c->forest, &forests);
-    if (rc == FGI_OK && !forests) {
+    if (!rc && data->edges == FGI_EDGES_LIST && !c->pseudo) rc = fgi_learn_build_forests(data, &c->forest, &forests);
+    if (!rc && !forests) {
         fgi_crf_free(c);
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "a graph has a cycle: its sums are not computed exactly");
     }
-    if (rc == FGI_OK && s->n_inner && !(c->parent = fgi_copy(s->parent, c->columns, sizeof(int32_t))))
-        rc = FGI_NO_MEMORY;
-    if (rc == FGI_OK && s->weight && !(c->weight = fgi_copy(s->weight, data->n_examples, sizeof(double))))
-        rc = FGI_NO_MEMORY;
-    if (rc == FGI_OK) rc = crf_lay_out(c, s->memory, s->prune);
-    if (rc == FGI_OK && c->threads > 1 && !(c->pool = fgi_pool_create(c->threads))) rc = FGI_NO_MEMORY;
-    if (rc != FGI_OK) {
+    if (!rc && s->n_inner && !(c->parent = fgi_copy(s->parent, c->columns, sizeof(int32_t)))) rc = FGI_NO_MEMORY;
+    if (!rc && s->weight && !(c->weight = fgi_copy(s->weight, data->n_examples, sizeof(double)))) rc = FGI_NO_MEMORY;
+    if (!rc) rc = crf_lay_out(c, s->memory, s->prune);
+    if (!rc && c->threads > 1 && !(c->pool = fgi_pool_create(c->threads))) rc = FGI_NO_MEMORY;
+    if (rc) {
         fgi_crf_free(c);
         return fgi_fail(err, rc, -1, "out of memory");
     }

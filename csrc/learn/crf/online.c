@@ -58,7 +58,7 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
     }
     double *cells = fgi_alloc(longest, sizeof(double)), *up = fgi_alloc(messages, sizeof(double));
     fgi_rc rc = cells && up ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    for (; rc == FGI_OK && *next < m; ++*next) {
+    for (; !rc && *next < m; ++*next) {
         const int64_t i = examples[*next];
         if (i < 0 || i >= d->n_examples) {
             rc = fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %lld", (long long)i);

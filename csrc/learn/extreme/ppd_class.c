@@ -450,7 +450,7 @@ fgi_rc ppd_solve(const ppd_problem *p, ppd_work *w, int32_t label, ppd_column *c
     if (!rc) rc = iterate(&r);
     if (!rc && !stopped(&r)) {
         rc = keep_column(&r);
-        column->done = rc == FGI_OK;
+        column->done = !rc;
     }
     clear(&r);
     column->info.seconds = fgi_clock() - begin;

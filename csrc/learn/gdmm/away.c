@@ -174,7 +174,7 @@ static fgi_rc add_slopes(fgi_learn_gdmm *g, fgi_away_step *s, const factor *f) {
     const int32_t k = d->n_labels, zu = d->truth[f->first + e->u], zv = d->truth[f->first + e->v];
     fgi_argmax found;
     fgi_rc rc = fgi_learn_gdmm_pair_argmax(g, f->example, f->edge, &found);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     const double truth = fgi_learn_gdmm_pair_gradient(g, f->example, f->edge, zu, zv);
     const int wrong = found.state >= 0 && found.value > truth;
     greedy[0] = wrong ? (int32_t)(found.state / k) : zu;
@@ -222,7 +222,7 @@ static fgi_rc pair_entries(fgi_learn_gdmm *g, fgi_away_step *s, int64_t edge, in
     const int64_t n = d->n_labels, at = g->L->unary + a * n + b;
     fgi_rc rc = FGI_OK;
     if (!d->edge_row) return entry(g, s, at, x);
-    for (int64_t j = d->edge_row[edge]; rc == FGI_OK && j < d->edge_row[edge + 1]; j++)
+    for (int64_t j = d->edge_row[edge]; !rc && j < d->edge_row[edge + 1]; j++)
         rc = entry(g, s, at + d->edge_feature[j] * n * n, d->edge_value ? x * d->edge_value[j] : x);
     return rc;
 }
@@ -239,7 +239,7 @@ static fgi_rc walk_token(fgi_learn_gdmm *g, fgi_away_step *s, int64_t token, int
     fgi_rc rc = FGI_OK;
     for (int32_t at = 0; at < t->n; at++) {
         const double x = along(g, s, d->truth[token], y, t->label[at], t->value[at]);
-        for (int64_t j = d->row_begin[token]; x != 0.0 && rc == FGI_OK && j < d->row_begin[token + 1]; j++)
+        for (int64_t j = d->row_begin[token]; x != 0.0 && !rc && j < d->row_begin[token + 1]; j++)
             rc = entry(g, s, (int64_t)d->feature[j] * d->n_labels + t->label[at], d->value ? x * d->value[j] : x);
         if (s->phase == FGI_AWAY_COMMIT) t->value[at] += s->size * x;
     }
@@ -257,12 +257,12 @@ static fgi_rc walk_edge(fgi_learn_gdmm *g, fgi_away_step *s, const factor *f, co
     fgi_edge_block *e = &g->edges[f->edge];
     fgi_rc rc = FGI_OK;
     double total = 0;
-    for (int32_t at = 0; at < e->n && rc == FGI_OK; at++) {
+    for (int32_t at = 0; at < e->n && !rc; at++) {
         const double x = beta_along(g, s, e, at, y);
         total += x;
         if (x != 0.0) rc = pair_entries(g, s, f->edge, e->state[2 * at], e->state[2 * at + 1], -x);
     }
-    if (total != 0.0 && rc == FGI_OK) rc = pair_entries(g, s, f->edge, truth[e->u], truth[e->v], total);
+    if (total != 0.0 && !rc) rc = pair_entries(g, s, f->edge, truth[e->u], truth[e->v], total);
     return rc;
 }
 
@@ -307,7 +307,7 @@ static fgi_rc visit_factor(fgi_learn_gdmm *g, fgi_away_step *s, const span *r) {
     }
     const int32_t *vertex = s->chosen < a->n ? a->vertex[s->chosen] : s->greedy, *y = vertex + f.place;
     fgi_rc rc = s->phase == FGI_AWAY_GATHER ? make_room(g, &f, y) : FGI_OK;
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     if (f.token >= 0) return walk_token(g, s, f.token, *y);
     if ((rc = walk_edge(g, s, &f, y)) != FGI_OK || s->phase == FGI_AWAY_GATHER) return rc;
     walk_marginals(g, s, &f, y, vertex, r);
@@ -363,7 +363,7 @@ static fgi_rc next_phase(fgi_learn_gdmm *g, fgi_away_step *s) {
     case FGI_AWAY_COMMIT: {
         const int dropped = s->sign < 0 && s->size == s->most; /* then another step is due */
         fgi_rc rc = move_weights(g, s);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
         if (dropped) return begin_step(g, s, s->block);
         s->phase = FGI_AWAY_MULTIPLIERS;
         break;
@@ -378,14 +378,14 @@ fgi_rc fgi_away_visit(fgi_learn_gdmm *g, int64_t block, double deadline) {
     fgi_away_step *s = &g->step;
     const span r = span_of(g, block);
     fgi_rc rc = s->phase == FGI_AWAY_IDLE ? begin_step(g, s, block) : s->block == block ? FGI_OK : FGI_BAD_ARGUMENT;
-    while (rc == FGI_OK && s->phase != FGI_AWAY_IDLE) {
+    while (!rc && s->phase != FGI_AWAY_IDLE) {
         const int64_t n = s->phase == FGI_AWAY_MULTIPLIERS ? r.token_end - r.token : fgi_away_factors(g, block);
-        while (rc == FGI_OK && s->at < n) {
+        while (!rc && s->at < n) {
             rc = visit_factor(g, s, &r);
             s->at++;
-            if (rc == FGI_OK && fgi_clock() >= deadline) return FGI_OK;
+            if (!rc && fgi_clock() >= deadline) return FGI_OK;
         }
-        if (rc == FGI_OK) rc = next_phase(g, s);
+        if (!rc) rc = next_phase(g, s);
     }
     return rc;
 }
@@ -399,7 +399,7 @@ fgi_rc fgi_away_gather(fgi_learn_gdmm *g) {
     const int64_t n = s->phase == FGI_AWAY_GATHER ? s->at : fgi_away_factors(g, s->block);
     fgi_rc rc = FGI_OK;
     s->phase = FGI_AWAY_GATHER;
-    for (s->at = 0; rc == FGI_OK && s->at < n; s->at++) rc = visit_factor(g, s, &r);
+    for (s->at = 0; !rc && s->at < n; s->at++) rc = visit_factor(g, s, &r);
     s->phase = kept.phase, s->at = kept.at;
     return rc;
 }

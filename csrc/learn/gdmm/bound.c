@@ -28,7 +28,7 @@ static fgi_rc relaxed_loss(fgi_learn_gdmm *g, int32_t i, double *loss) {
         const int32_t zu = d->truth[first + b->u], zv = d->truth[first + b->v];
         fgi_argmax found;
         fgi_rc rc = fgi_learn_gdmm_pair_argmax(g, i, e, &found);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
         double truth = fgi_learn_gdmm_pair_weight(g, e, zu, zv) +
             g->rho *
                 (fgi_support_message(u, b->ku, fgi_support_find(u, zu)) +
@@ -130,9 +130,9 @@ fgi_rc fgi_learn_gdmm_dual(
     double worst = 0;
     fgi_rc rc = FGI_OK;
     *done = 1;
-    for (int32_t i = 0; rc == FGI_OK && *done && i < d->n_examples; i++) {
-        for (int64_t e = fgi_learn_gdmm_edge_begin(g, i);
-             rc == FGI_OK && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1); e++)
+    for (int32_t i = 0; !rc && *done && i < d->n_examples; i++) {
+        for (int64_t e = fgi_learn_gdmm_edge_begin(g, i); !rc && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1);
+             e++)
             rc = couple(g, i, e);
         for (int64_t t = d->token_begin[i]; t < d->token_begin[i + 1]; t++) {
             fgi_sum_add(&gain, unary_loss(g, t));
@@ -145,7 +145,7 @@ fgi_rc fgi_learn_gdmm_dual(
     const double square = squared_norm(g); /* in any case: it clears L->dense */
     *dual = fgi_learn_dual_toward(scale * fgi_sum_value(&gain), scale * scale * square);
     *infeasibility = worst / g->C;
-    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }
 
 /* ---- losses at other weights ------------------------------------------------------------------------------------- */
@@ -170,11 +170,11 @@ static fgi_rc invite(fgi_learn_gdmm *g, double *w) {
     fgi_learn_gdmm_drop_guest(g);
     if (!(g->guest_tables = fgi_calloc(g->n_tables, sizeof *g->guest_tables))) return FGI_NO_MEMORY;
     g->guest = w;
-    for (int64_t f = 0; rc == FGI_OK && f < g->n_tables; f++)
+    for (int64_t f = 0; !rc && f < g->n_tables; f++)
         if (g->tables[f])
             rc = fgi_updatable_create(
                 g->L->data.n_labels, g->L->data.n_labels, FGI_BY_SIZE, NULL, &g->guest_tables[f], NULL);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     exchange(g);
     rc = fgi_learn_gdmm_fill_tables(g);
     exchange(g);
@@ -185,23 +185,23 @@ fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *exampl
     double deadline, double *loss, fgi_error *err) {
     const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
     fgi_rc rc = w && (*next == 0 || g->guest != w) ? invite(g, w) : FGI_OK;
-    if (rc == FGI_OK && w) exchange(g);
-    while (rc == FGI_OK && *next < m) {
+    if (!rc && w) exchange(g);
+    while (!rc && *next < m) {
         const int32_t i = examples[*next];
         if (i < 0 || i >= g->L->data.n_examples) rc = FGI_BAD_ARGUMENT;
         else {
             double part = 0;
             rc = relaxed_loss(g, i, &part);
-            if (rc == FGI_OK) rc = fgi_learn_gdmm_polish(g, i, &part);
+            if (!rc) rc = fgi_learn_gdmm_polish(g, i, &part);
             loss[*next] = part;
             ++*next;
         }
         if (fgi_clock() >= deadline) break;
     }
     if (w && g->guest_tables && g->L->w == w) exchange(g);
-    if (rc != FGI_OK || *next >= m) fgi_learn_gdmm_drop_guest(g);
+    if (rc || *next >= m) fgi_learn_gdmm_drop_guest(g);
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
     g->unary_products = calls[4];
     if (rc == FGI_BAD_ARGUMENT) return fgi_fail(err, rc, *next, "there is no example %d", (int)examples[*next]);
-    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }

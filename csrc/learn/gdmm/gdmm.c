@@ -150,7 +150,7 @@ static fgi_rc visit_edge(fgi_learn_gdmm *g, int32_t i, int64_t edge, int further
         &g->tokens[first + e->u], &g->tokens[first + e->v], d->truth[first + e->u], d->truth[first + e->v], edge};
     fgi_argmax found = {-1, -INFINITY};
     fgi_rc rc = further ? FGI_OK : fgi_learn_gdmm_pair_argmax(g, i, edge, &found);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     if (!fgi_learn_gdmm_reserve(g, e->n + 2) || !fgi_edge_reserve(g, e, e->n + 1)) return FGI_NO_MEMORY;
     const double truth = fgi_learn_gdmm_pair_gradient(g, i, edge, x.zu, x.zv);
     double left = g->C, least = INFINITY;
@@ -175,13 +175,13 @@ static fgi_rc visit_edge(fgi_learn_gdmm *g, int32_t i, int64_t edge, int further
     g->gain[e->n] = truth;
     solve_edge(g, &x, e);
     double moved = 0;
-    for (int32_t s = 0; s < e->n && rc == FGI_OK; s++) {
+    for (int32_t s = 0; s < e->n && !rc; s++) {
         double change = g->mass[s] - e->beta[s];
         if (change != 0.0) rc = move_state(g, &x, e, s, change);
         moved += change;
         e->beta[s] = g->mass[s];
     }
-    if (rc == FGI_OK && moved != 0.0) rc = move_state(g, &x, e, e->n, -moved);
+    if (!rc && moved != 0.0) rc = move_state(g, &x, e, e->n, -moved);
     int32_t n = 0; /* drop what became zero */
     for (int32_t s = 0; s < e->n; s++)
         if (e->beta[s] > 0) {
@@ -223,18 +223,18 @@ void fgi_learn_gdmm_step_multipliers(fgi_learn_gdmm *g, int64_t token) {
 static fgi_rc visit_blocks(fgi_learn_gdmm *g, int32_t i, int further, double *total) {
     const int64_t first = g->L->data.token_begin[i], end = g->L->data.token_begin[i + 1];
     fgi_rc rc = FGI_OK;
-    for (int64_t t = first; rc == FGI_OK && t < end; t++) {
+    for (int64_t t = first; !rc && t < end; t++) {
         double loss = 0;
         rc = visit_token(g, t, further, &loss);
         *total += loss;
     }
-    for (int64_t e = fgi_learn_gdmm_edge_begin(g, i);
-         rc == FGI_OK && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1); e++) {
+    for (int64_t e = fgi_learn_gdmm_edge_begin(g, i); !rc && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1);
+         e++) {
         double loss = 0;
         rc = visit_edge(g, i, e, further, &loss);
         *total += loss;
     }
-    for (int64_t t = first; rc == FGI_OK && t < end; t++) fgi_learn_gdmm_step_multipliers(g, t);
+    for (int64_t t = first; !rc && t < end; t++) fgi_learn_gdmm_step_multipliers(g, t);
     return rc;
 }
 
@@ -249,7 +249,7 @@ static fgi_rc visit_example(fgi_learn_gdmm *g, int32_t i) {
     g->loss[i] = 0;
     fgi_learn_begin_visit(g->L, g->s.averaging);
     fgi_rc rc = visit_blocks(g, i, 0, &g->loss[i]);
-    for (int round = 0; rc == FGI_OK && round < rounds; round++) rc = visit_blocks(g, i, 1, &unused);
+    for (int round = 0; !rc && round < rounds; round++) rc = visit_blocks(g, i, 1, &unused);
     return rc;
 }
 
@@ -257,7 +257,7 @@ static fgi_rc visit_example(fgi_learn_gdmm *g, int32_t i) {
 static fgi_rc visit_batch(fgi_learn_gdmm *g, const int32_t *examples, int64_t n) {
     fgi_rc rc = FGI_OK;
     if (g->proposal) fgi_learn_gdmm_propose(g, examples, n);
-    for (int64_t k = 0; rc == FGI_OK && k < n; k++) rc = visit_example(g, examples[k]);
+    for (int64_t k = 0; !rc && k < n; k++) rc = visit_example(g, examples[k]);
     return rc;
 }
 
@@ -272,8 +272,7 @@ fgi_rc fgi_learn_gdmm_pass(
             if (examples[k] < 0 || examples[k] >= known)
                 return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
         fgi_rc rc = g->away ? fgi_away_visit(g, examples[*next], deadline) : visit_batch(g, examples + *next, n);
-        if (rc != FGI_OK)
-            return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
+        if (rc) return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
         if (g->step.phase != FGI_AWAY_IDLE) break;
         *next += n;
         if (fgi_clock() >= deadline) break;

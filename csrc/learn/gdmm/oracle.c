@@ -191,7 +191,7 @@ fgi_rc fgi_learn_gdmm_add_pair(fgi_learn_gdmm *g, int64_t edge, int32_t a, int32
     const int64_t k = d->n_labels, at = g->L->unary + a * k + b;
     if (!d->edge_row) return fgi_learn_gdmm_add_weight(g, at, x);
     fgi_rc rc = FGI_OK;
-    for (int64_t j = d->edge_row[edge]; rc == FGI_OK && j < d->edge_row[edge + 1]; j++)
+    for (int64_t j = d->edge_row[edge]; !rc && j < d->edge_row[edge + 1]; j++)
         rc = fgi_learn_gdmm_add_weight(g, at + d->edge_feature[j] * k * k, d->edge_value ? x * d->edge_value[j] : x);
     return rc;
 }

@@ -127,7 +127,7 @@ static fgi_rc fill(fgi_learn_gdmm *g) {
     if (d->edge_row && !d->choice_begin && !(g->table = fgi_alloc(k * k, sizeof(double)))) return FGI_NO_MEMORY;
     for (int64_t t = 0; !g->s.brute_force && !d->choice_begin && t < n_tables; t++) {
         fgi_rc rc = fgi_updatable_create((int32_t)k, (int32_t)k, FGI_BY_SIZE, NULL, &g->tables[t], NULL);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
     }
     place_edges(g);
     for (int64_t t = 0; t < g->n_tokens; t++) {
@@ -155,8 +155,8 @@ fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, f
     g->n_edges = fgi_learn_gdmm_edge_begin(g, (int32_t)L->data.n_examples);
     fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
     g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C; /* of C rho: the shares of the blocks are its scale */
-    if (rc == FGI_OK) rc = fill(g);
-    if (rc != FGI_OK) {
+    if (!rc) rc = fill(g);
+    if (rc) {
         fgi_learn_gdmm_free(g);
         return fgi_fail(err, rc, -1, "out of memory");
     }
@@ -245,7 +245,7 @@ fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g) {
                 double x = w[(int64_t)a * k + b];
                 if (x == fgi_updatable_get(g->tables[f], a, b)) continue;
                 fgi_rc rc = fgi_updatable_set(g->tables[f], 1, &a, &b, &x, NULL);
-                if (rc != FGI_OK) return rc;
+                if (rc) return rc;
             }
     }
     return FGI_OK;
@@ -326,7 +326,7 @@ fgi_rc fgi_learn_gdmm_import_away(
         for (int32_t v = 0; v < counts[block]; v++, vertices += fgi_away_width(g, block)) {
             int32_t *labels;
             fgi_rc rc = copy_vertex(g, block, vertices, &labels, err);
-            if (rc != FGI_OK) return rc;
+            if (rc) return rc;
             if (!fgi_away_add(g, block, labels)) {
                 free(labels);
                 return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -367,7 +367,7 @@ fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const
     const int64_t n = g->away[place[1]].n + 1;
     int32_t *labels;
     fgi_rc rc = copy_vertex(g, place[1], greedy, &labels, err);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     free(s->greedy);
     s->greedy = labels;
     double *slope = realloc(s->slope, (size_t)n * sizeof *slope);
@@ -377,5 +377,5 @@ fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const
     s->phase = (int32_t)place[0], s->block = place[1], s->at = place[2], s->chosen = (int32_t)place[3];
     s->sign = values[0], s->descent = values[1], s->most = values[2], s->sum = values[3], s->size = values[4];
     rc = fgi_away_gather(g);
-    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }

@@ -185,7 +185,7 @@ fgi_rc fgi_learn_gdmm_sets_losses(fgi_learn_gdmm_sets *g, double *w, const int32
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
     fgi_rc rc = FGI_OK;
     L->w = w;
-    while (rc == FGI_OK && *next < m) {
+    while (!rc && *next < m) {
         rc = fgi_sets_open(g, examples[*next], 0, 1);
         loss[*next] = bound_loss(g, examples[*next]);
         fgi_sets_close(g, examples[*next]);
@@ -195,7 +195,7 @@ fgi_rc fgi_learn_gdmm_sets_losses(fgi_learn_gdmm_sets *g, double *w, const int32
     L->w = own;
     if (*next >= m) fgi_sets_drop_view(g);
     g->unary_calls = calls, g->unary_touched = touched, g->unary_products = products;
-    return rc == FGI_OK ? rc : fgi_fail(err, rc, -1, "out of memory");
+    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
 }
 
 /* ---- the dual point ---------------------------------------------------------------------------------------------- */
