@@ -184,6 +184,7 @@ typedef struct fgi_learn_gdmm_settings {
     double eta;         /* multiplier step in units of the classical one; 0 never steps: soft constraints (soft-bcfw) */
     int32_t partitions; /* unigram oracles look at one of so many parts of the labels, drawn at random; 1: all */
     int32_t brute_force; /* pairwise oracles scan the table instead of walking sorted lists */
+    int32_t sorted; /* label sets: the joint oracle walks a sorted table instead of going by bounds of the labels */
     uint64_t seed;
     int32_t
         batch; /* unigram oracles of so many examples run at the same weights, shared by the threads; 0 and 1: none */
@@ -276,6 +277,9 @@ void fgi_learn_gdmm_sets_set_penalty(fgi_learn_gdmm_sets *g, const double *state
 void fgi_learn_gdmm_sets_get_info(
     const fgi_learn_gdmm_sets *g, fgi_learn_gdmm_info *info); /* active_labels, active_states: per example */
 /* sizes: labels and pairs of each example; pairs have two labels and four values (Y and three multipliers). */
+/* Bounds by which the joint oracle leaves labels out, one a label: a resumed run looks where the broken one would. */
+void fgi_learn_gdmm_sets_get_bounds(const fgi_learn_gdmm_sets *g, double *bounds);
+void fgi_learn_gdmm_sets_set_bounds(fgi_learn_gdmm_sets *g, const double *bounds);
 void fgi_learn_gdmm_sets_export_size(const fgi_learn_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs);
 void fgi_learn_gdmm_sets_export(const fgi_learn_gdmm_sets *g, int32_t *sizes, int32_t *labels, double *X,
     int32_t *pair_labels, double *pair_values, double *losses);

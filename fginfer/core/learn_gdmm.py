@@ -24,6 +24,7 @@ class GdmmSettings(NamedTuple):
     eta: float
     partitions: int
     brute_force: bool
+    sorted: bool
     seed: int
     batch: int
     averaging: bool
@@ -204,3 +205,12 @@ class GdmmSetsHandle(GdmmHandle):
 
     def restore(self, arrays: Iterable[NDArray[Any]], work: NDArray[np.int64]) -> None:
         self._check(lib.fgi_learn_gdmm_sets_import, *(pointer(a) for a in arrays), pointer(work))
+
+    def bounds(self, n_labels: int) -> Reals:
+        """What the joint oracle knows of each label."""
+        out = np.zeros(n_labels)
+        lib.fgi_learn_gdmm_sets_get_bounds(self._handle, pointer(out))
+        return out
+
+    def set_bounds(self, bounds: Reals) -> None:
+        lib.fgi_learn_gdmm_sets_set_bounds(self._handle, pointer(bounds))

@@ -26,7 +26,9 @@ from fginfer.learn.kernel import KernelStructuredSVM
 from fginfer.learn.learner import Learner
 from fginfer.learn.metrics import chunk_f1, exact_match, micro_f1
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
+from fginfer.learn.path import Path, path
 from fginfer.learn.run.loop import LearnPoint
+from fginfer.learn.sequences import PerToken, as_sequences, token_accuracy
 
 __all__ = [
     "ArcFeatures",
@@ -43,14 +45,19 @@ __all__ = [
     "MapOracle",
     "MatchingOracle",
     "Oracle",
+    "Path",
+    "PerToken",
     "SkipGram",
     "StructuredSVM",
     "WindowFeatures",
+    "as_sequences",
     "chunk_f1",
     "crf_path",
     "exact_match",
     "micro_f1",
+    "path",
     "read_conll",
     "read_conllu",
     "read_svmlight",
+    "token_accuracy",
 ]

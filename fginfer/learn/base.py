@@ -19,7 +19,7 @@ from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.learn import Kind
 from fginfer.errors import DataError, FormatError, SolverError
-from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, encode
+from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, check_cost, encode
 from fginfer.learn.data.examples import Encoded, Reals, is_listed
 from fginfer.learn.data.inputs import (
     check_dense_input,
@@ -32,10 +32,12 @@ from fginfer.learn.data.inputs import (
 from fginfer.learn.data.labels import labels_are_listed
 from fginfer.learn.files import storage
 from fginfer.learn.learner import Answers, Learner
+from fginfer.learn.max_marginals import max_marginals
 from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.row_weights import RowWeights, Weights, from_nonzeros, nonzeros, split, values_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
+from fginfer.learn.sequences import as_sequences
 from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver, wants_rows
 
 # What model files keep of a fit, besides weights_ and classes_.
@@ -87,6 +89,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warm_start: bool = False,
         solver_options: dict[str, Any] | None = None,
         class_weight: Any = None,
+        hash_features: int | None = None,
+        unseen: str = "ignore",
     ) -> None:
         self.model = model
         self.solver = solver
@@ -109,6 +113,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.warm_start = warm_start
         self.solver_options = solver_options
         self.class_weight = class_weight
+        self.hash_features = hash_features
+        self.unseen = unseen
 
     # ---- what a subclass says
 
@@ -118,6 +124,10 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn_rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         """The features of the training as the solver is to see them."""
         raise NotImplementedError
+
+    def _named(self, X: Any, fitting: bool = False) -> Any:
+        """X with tables of features where it has tokens with named ones."""
+        return X
 
     def _weigh(self, data: Encoded, classes: NDArray[Any], sample_weight: ArrayLike | None) -> None:
         """Puts weights of examples and classes into the training data."""
@@ -148,7 +158,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         begin = clock.now()
         self._check_settings()
         seed = seed_of(self.random_state)
-        X, y = check_dense_input(self, X, y, fitting=True)
+        X, y = check_dense_input(self, self._named(X, fitting=True), y, fitting=True)
         data, classes = encode(
             self.model, X, y, offsets=offsets, intercept=False, pairwise=self.pairwise, cost=self.loss
         )  # fmt: skip
@@ -233,24 +243,38 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             listed = self.label_lists_
         else:
             listed = offsets is None if self.model in CHOICE_MODELS else is_listed(X, offsets)
-        return decode_output(self.model, answers, self.classes_, listed)
+        found = decode_output(self.model, answers, self.classes_, listed)
+        return as_sequences(found) if isinstance(found, list) and isinstance(X, np.ndarray) and X.ndim == 1 else found
 
     def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
         """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
+        X = self._named(X)
         return self._output(self._decode(*self._encode(X, None, offsets))[1], X, offsets)
 
     def loss_augmented_decode(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> tuple[Any, Reals]:
         """(answers, hinge losses): the argmax of score + loss for each example, and H_i(w)."""
+        X = self._named(X)
         data, weights = self._encode(X, y, offsets)
         learner, answers = self._decode(data, weights, 1.0)
         return self._output(answers, X, offsets), learner.hinges(weights, answers)
 
     def decision_function(self, X: Any, offsets: ArrayLike | None = None) -> Any:
-        """Scores of the single labels, (rows, labels), or of the alternatives; for two classes of a table the
-        difference. Multilabel: what switching a label on gains, given the other labels of the answer."""
+        """Chains and graphs: (tokens, labels), the score of the best labeling in which the token has the label
+        (max-marginals). The largest of a row is the score of the answer, and the lead over the second the margin of
+        the token; on graphs with cycles the other tokens keep the labels of the answer. Multiclass: the scores of the
+        labels; choices: of the alternatives; multilabel: what switching a label on gains, given the other labels of
+        the answer. For two classes of a table the difference."""
+        X = self._named(X)
         data, weights = self._encode(X, None, offsets)
-        product = data.rows @ self._split(weights, data.rows.shape[1])[0]
-        scores: Reals = product.toarray() if sp.issparse(product) else np.asarray(product)
+        unary, tables = self._split(weights, data.rows.shape[1])
+        if self.model in ("chain", "graph"):
+            learner, answers = self._decode(data, weights)
+            scores = max_marginals(learner, weights, tables, answers.split())
+            if is_listed(X, offsets):
+                return np.split(scores, data.token_begin[1:-1])
+            return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        product = data.rows @ unary
+        scores = product.toarray() if sp.issparse(product) else np.asarray(product)
         if self.model in CHOICE_MODELS:
             assert data.choice_begin is not None
             cuts = data.choice_begin[data.token_begin[1:-1]]
@@ -259,15 +283,13 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pairs = np.triu(self.pairwise_[0], 1)
             on = decode_output(self.model, self._decode(data, weights)[1], np.arange(len(self.classes_)), False)
             return scores + on @ (pairs + pairs.T)
-        if self.model in ("chain", "graph") and is_listed(X, offsets):
-            return np.split(scores, data.token_begin[1:-1])
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and self.model != "multilabel" else scores
 
     def score(self, X: Any, y: Any, offsets: ArrayLike | None = None) -> float:
         """Share of labels (chain, graph, multiclass, choices) or of whole label sets (multilabel) that are right. A
         true label that is not among the candidates of its token counts as wrong, one never seen in training is an
         error."""
-        data, weights = self._encode(X, y, offsets, reachable=False)
+        data, weights = self._encode(self._named(X), y, offsets, reachable=False)
         truth, begin = data.truth, data.truth_begin
         if data.kind == Kind.LABELS and data.choice_begin is not None and data.choice is not None:
             data.truth = data.choice[data.choice_begin[:-1]]
@@ -313,8 +335,11 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "sampled": float(getattr(self, "sampled_", 1.0)),
         }  # fmt: skip
         arrays = {"classes": self.classes_, **pack_weights(self.weights_)}
-        if self.loss is not None:
-            arrays["loss"] = np.asarray(self.loss, np.float64)
+        if self.loss is not None:  # a function is kept as what it says
+            k = len(self.classes_)
+            arrays["loss"] = np.asarray(
+                check_cost(self.loss, k, self.model, self.classes_) if callable(self.loss) else self.loss, np.float64
+            )
         return header, arrays
 
     @classmethod

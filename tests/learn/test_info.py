@@ -11,7 +11,7 @@ from fginfer.cli import main
 from fginfer.learn import ChainCRF, KernelStructuredSVM, StructuredSVM
 from fginfer.learn.files import storage
 from fginfer.learn.run.loop import Measured
-from fginfer.learn.solvers.block import BlockSolver
+from fginfer.learn.solvers.bcfw import Bcfw
 
 
 def info(capsys, path, *more):
@@ -62,7 +62,7 @@ def test_models_of_the_command_line_checkpoints_and_damage(tmp_path, capsys):
 def test_an_estimate_is_called_one(tmp_path, capsys, monkeypatch):
     whole = StructuredSVM(random_state=0).fit(*chains())
     assert whole.sampled_ == 1.0
-    monkeypatch.setattr(BlockSolver, "measure", lambda self, deadline=np.inf: Measured(2.0, 1.0, 0.0, 0.25))
+    monkeypatch.setattr(Bcfw, "measure", lambda self, deadline=np.inf: Measured(2.0, 1.0, 0.0, 0.25))
     with pytest.warns(UserWarning, match=r"estimate from 25.0% of the examples"):
         svm = StructuredSVM(random_state=0, max_iter=2).fit(*chains())
     assert (svm.sampled_, svm.gap_) == (0.25, None)

@@ -10,7 +10,7 @@
  *   - labels: the best few with a positive gradient <w_l, x> + loss;
  *   - pairs of listed labels: when v_lm > 0 and both are on in part, or when X_l + X_m > C;
  *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m),
- *     s = 0 for labels that are on in part; the sorted table finds it without looking at the L^2 / 2 pairs.
+ *     s = 0 for labels that are on in part (learn/gdmm_sets/joint.c).
  * Every block is one-dimensional
  * and piecewise quadratic, and solved exactly. */
 #include <string.h>
@@ -70,14 +70,11 @@ static fgi_features features_of(const fgi_learn_gdmm_sets *g, int32_t i) {
         .scores = g->scores};
 }
 
-/* Labels that are neither in the part nor listed: out of reach in this visit. */
-static const double NEVER = 1e150;
-
 static void score_listed(fgi_learn_gdmm_sets *g, int32_t i, const fgi_features *x, const fgi_message *m) {
     const set_example *e = &g->examples[i];
     for (int32_t k = 0, at = 0; k < e->n; k++) {
         const int32_t l = e->label[k];
-        if (g->scores[l] != -NEVER) continue;
+        if (g->scores[l] != -FGI_NEVER) continue;
         g->scores[l] = fgi_products_score(fgi_products_source(g->unigrams), x, l);
         while (at < m->n && m->labels[at] < l) at++;
         if (at < m->n && m->labels[at] == l) g->scores[l] -= m->values[at];
@@ -103,7 +100,7 @@ fgi_rc fgi_sets_open(fgi_learn_gdmm_sets *g, int32_t i, int32_t part, int32_t pa
     }
     fgi_features x = features_of(g, i);
     x.part = part, x.parts = parts;
-    for (int32_t l = 0; parts > 1 && l < d->n_labels; l++) g->scores[l] = -NEVER;
+    for (int32_t l = 0; parts > 1 && l < d->n_labels; l++) g->scores[l] = -FGI_NEVER;
     fgi_products_borrow(g->unigrams, g->L->w);
     const fgi_oracle_query q = {.source = fgi_products_source(g->unigrams),
         .messages = &m,
@@ -138,87 +135,54 @@ static int list_labels(fgi_learn_gdmm_sets *g, set_example *x) {
     return 1;
 }
 
+/* The pairs of each listed label, in their order: incident[begin[a] .. begin[a + 1]) for the a-th label. */
+static int index_pairs(fgi_learn_gdmm_sets *g, const set_example *x) {
+    if (2 * (int64_t)x->n_pairs > g->incident_capacity) {
+        const int64_t capacity = 4 * (int64_t)x->n_pairs;
+        int32_t *incident = realloc(g->incident, (size_t)capacity * sizeof *incident);
+        if (!incident) return 0;
+        g->incident = incident;
+        g->incident_capacity = capacity;
+    }
+    int32_t *begin = g->incident_begin;
+    memset(begin, 0, ((size_t)x->n + 1) * sizeof *begin);
+    for (int32_t a = 0; a < x->n; a++) g->place[x->label[a]] = a;
+    for (int32_t k = 0; k < x->n_pairs; k++) begin[g->place[x->pairs[k].l]]++, begin[g->place[x->pairs[k].m]]++;
+    for (int32_t a = 0, at = 0; a <= x->n; a++) {
+        const int32_t count = begin[a];
+        begin[a] = at += count; /* ends; the loop below turns them into beginnings */
+    }
+    for (int32_t k = x->n_pairs - 1; k >= 0; k--) {
+        g->incident[--begin[g->place[x->pairs[k].l]]] = k;
+        g->incident[--begin[g->place[x->pairs[k].m]]] = k;
+    }
+    return 1;
+}
+
 static int list_pairs(fgi_learn_gdmm_sets *g, set_example *x) {
+    if (!index_pairs(g, x)) return 0;
     for (int32_t a = 0; a < x->n; a++) {
-        const int32_t l = x->label[a], known = x->n_pairs; /* pairs that this row adds are not asked for again */
-        for (int32_t k = 0; k < known; k++)
-            if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 1;
+        const int32_t l = x->label[a];
+        for (int32_t j = g->incident_begin[a]; j < g->incident_begin[a + 1]; j++)
+            g->partner[x->pairs[g->incident[j]].m] = 1;
         for (int32_t b = a + 1; b < x->n; b++) {
             if (g->partner[x->label[b]]) continue;
             int wanted =
                 x->X[a] + x->X[b] > g->C || (x->X[a] > 0 && x->X[b] > 0 && *fgi_sets_weight(g, l, x->label[b]) > 0);
             if (wanted && !fgi_sets_add_pair(g, x, l, x->label[b], 0)) return 0;
         }
-        for (int32_t k = 0; k < known; k++)
-            if (x->pairs[k].l == l) g->partner[x->pairs[k].m] = 0;
+        for (int32_t j = g->incident_begin[a]; j < g->incident_begin[a + 1]; j++)
+            g->partner[x->pairs[g->incident[j]].m] = 0;
     }
     g->pair_touched += (int64_t)x->n * (x->n - 1) / 2;
     return 1;
 }
 
-/* Does a label count as on in part: then its own score is no obstacle to a pair. */
-static inline int on(const fgi_learn_gdmm_sets *g, int32_t l) { return g->X[l] > 0; }
-/* What a label holds against a pair; a label that gains by itself is the unigram oracle's business. */
-static inline double obstacle(const fgi_learn_gdmm_sets *g, int32_t l) {
-    return on(g, l) || g->scores[l] > 0 ? 0.0 : -g->scores[l];
-}
-
-/* The joint FMO by looking at all pairs once: the reference, and the brute force of the papers. (As questions to the
- * oracle these would be two scans of the square, four times the work, which would flatter the sorted search.) */
-static void scan_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
-    const int32_t n = g->L->data.n_labels;
-    double *against = g->message[0];
-    *out = (fgi_argmax){-1, -INFINITY};
-    for (int32_t l = 0; l < n; l++) against[l] = obstacle(g, l);
-    for (int32_t l = 0; l < n; l++) {
-        const double *row = fgi_sets_weight(g, l, 0);
-        for (int32_t m = l + 1; m < n; m++) {
-            double x = (row[m] - against[l]) - against[m];
-            if (x > out->value && !(on(g, l) && on(g, m))) *out = (fgi_argmax){(int64_t)l * n + m, x};
-        }
-    }
-    g->pair_touched += (int64_t)n * (n - 1) / 2;
-}
-
-/* The same on the sorted table: once without the rows that are on, once without the columns. Pairs of two labels that
- * are on are listed already; the lower triangle is empty and never better than nothing. */
-static fgi_rc walk_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
-    const int32_t n = g->L->data.n_labels;
-    const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
-    fgi_rc rc = FGI_OK;
-    *out = (fgi_argmax){-1, -INFINITY};
-    for (int side = 0; rc == FGI_OK && side < 2; side++) {
-        int32_t count[2] = {0, 0}, least = -1;
-        for (int32_t l = 0; l < n; l++) {
-            double x = obstacle(g, l);
-            if (!on(g, l) && (least < 0 || x < obstacle(g, least))) least = l;
-            for (int s = 0; s < 2; s++) {
-                double message = s == side && on(g, l) ? NEVER : x;
-                if (message == 0.0) continue;
-                g->message_label[s][count[s]] = l;
-                g->message[s][count[s]++] = message;
-            }
-        }
-        const fgi_message m[2] = {
-            {count[0], g->message_label[0], g->message[0]}, {count[1], g->message_label[1], g->message[1]}};
-        fgi_argmax found;
-        int64_t hint =
-            least < 0 ? -1 : (int64_t)least * n + least; /* an entry that is zero: about as good as nothing */
-        const fgi_oracle_query q = {.source = fgi_updatable_source(g->table), .messages = m, .hint = hint};
-        rc = fgi_oracle_answer(&q, g->oracle, &found);
-        if (rc == FGI_OK && found.value > out->value) *out = found;
-    }
-    g->pair_touched += fgi_oracle_scratch_work(g->oracle).touched - before;
-    return rc;
-}
-
 static fgi_rc joint_oracle(fgi_learn_gdmm_sets *g, set_example *x) {
     const int32_t n = g->L->data.n_labels;
     fgi_argmax found;
-    fgi_rc rc = FGI_OK;
+    fgi_rc rc = fgi_sets_best_pair(g, &found);
     g->pair_calls++;
-    if (g->s.brute_force) scan_pairs(g, &found);
-    else rc = walk_pairs(g, &found);
     if (rc != FGI_OK || found.state < 0 || !(found.value > 0)) return rc;
     int32_t l = (int32_t)(found.state / n), m = (int32_t)(found.state % n);
     if (l >= m) return FGI_OK;
@@ -238,6 +202,8 @@ static fgi_rc update_pair(fgi_learn_gdmm_sets *g, set_pair *p) {
     if (change == 0) return FGI_OK;
     p->Y = Y;
     fgi_learn_shift(g->L, v - g->L->w, -change);
+    g->top[p->l] = fgi_larger(g->top[p->l], *v);
+    g->top[p->m] = fgi_larger(g->top[p->m], *v);
     return g->table ? fgi_updatable_set(g->table, 1, &p->l, &p->m, v, NULL) : FGI_OK;
 }
 
@@ -245,9 +211,8 @@ static void update_label(fgi_learn_gdmm_sets *g, int32_t i, set_example *x, int3
     const fgi_learn_data *d = &g->L->data;
     const int32_t l = x->label[at];
     int32_t n = 0;
-    for (int32_t k = 0; k < x->n_pairs; k++) {
-        const set_pair *p = &x->pairs[k];
-        if (p->l != l && p->m != l) continue;
+    for (int32_t j = g->incident_begin[at]; j < g->incident_begin[at + 1]; j++) {
+        const set_pair *p = &x->pairs[g->incident[j]];
         terms[n++] = (hinge_term){-1, p->Y + (p->l == l ? p->Pl : p->Pm)};
         terms[n++] = (hinge_term){1, g->X[p->l == l ? p->m : p->l] - g->C - p->Y + p->Q};
     }
@@ -312,6 +277,7 @@ static fgi_rc visit(fgi_learn_gdmm_sets *g, int32_t i) {
         if (!list_pairs(g, x)) rc = FGI_NO_MEMORY;
         if (rc == FGI_OK) rc = joint_oracle(g, x);
     }
+    if (rc == FGI_OK && !index_pairs(g, x)) rc = FGI_NO_MEMORY;
     hinge_term *terms = rc == FGI_OK ? fgi_alloc(2 * (int64_t)x->n_pairs + 1, sizeof *terms) : NULL;
     if (rc == FGI_OK && !terms) rc = FGI_NO_MEMORY;
     g->loss[i] = 0;
@@ -331,6 +297,7 @@ static fgi_rc visit(fgi_learn_gdmm_sets *g, int32_t i) {
 fgi_rc fgi_learn_gdmm_sets_pass(
     fgi_learn_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
     fgi_sets_drop_view(g);
+    if (!g->bounded) fgi_sets_bound_labels(g);
     while (*next < m) {
         int32_t i = examples[*next];
         if (i < 0 || i >= g->L->data.n_examples)
@@ -356,6 +323,7 @@ static void change_rho(fgi_learn_gdmm_sets *g, double factor) {
 fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
+    g->bounded = 0;
     if (!fgi_proximal_end_pass(g->L) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
     return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }

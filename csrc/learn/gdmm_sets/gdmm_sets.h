@@ -42,13 +42,18 @@ struct fgi_learn_gdmm_sets {
     int32_t greedy;
     set_example *examples;
     int64_t n_examples;
-    double *norm; /* |x_i|^2 */
-    double *loss; /* relaxed loss at the last visit: an estimate */
-    fgi_updatable *table;
+    double *norm;         /* |x_i|^2 */
+    double *loss;         /* relaxed loss at the last visit: an estimate */
+    fgi_updatable *table; /* NULL: the joint oracle goes by bounds, or scans */
+    double *top;          /* L: no pair of the label has more weight, and 0; grows within a pass */
+    int bounded;          /* top is that of the weights */
     fgi_oracle_scratch *oracle;
-    double *scores, *X;      /* L: of the example at hand; X is zero elsewhere */
-    uint8_t *listed, *truth; /* L: of the example at hand */
-    uint8_t *partner;        /* L: labels already paired with the one at hand; zero between calls */
+    double *scores, *X;                 /* L: of the example at hand; X is zero elsewhere */
+    uint8_t *listed, *truth;            /* L: of the example at hand */
+    uint8_t *partner;                   /* L: labels already paired with the one at hand; zero between calls */
+    int32_t *place;                     /* L: where a listed label of the example at hand is in its list */
+    int32_t *incident_begin, *incident; /* L + 1, ...: its pairs, by label */
+    int64_t incident_capacity;
     int32_t *message_label[2];
     double *message[2];
     sets_view view;
@@ -73,6 +78,13 @@ void fgi_sets_close(fgi_learn_gdmm_sets *g, int32_t i);
 int fgi_sets_insert(fgi_learn_gdmm_sets *g, set_example *x, int32_t label, double X);
 int fgi_sets_add_pair(fgi_learn_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y);
 fgi_rc fgi_sets_fill_table(fgi_learn_gdmm_sets *g); /* the sorted table as the weights say */
+
+/* Labels that are neither in the part nor listed, and rows that are left out: out of reach. */
+#define FGI_NEVER 1e150
+
+/* learn/gdmm_sets/joint.c */
+fgi_rc fgi_sets_best_pair(fgi_learn_gdmm_sets *g, fgi_argmax *out);
+void fgi_sets_bound_labels(fgi_learn_gdmm_sets *g); /* top[l], from the weights */
 
 /* learn/gdmm_sets/bound.c */
 void fgi_sets_drop_view(fgi_learn_gdmm_sets *g);

@@ -81,7 +81,11 @@ static fgi_rc fill(fgi_learn_gdmm_sets *g) {
         !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle || !g->without ||
         !g->found || !g->alive)
         return FGI_NO_MEMORY;
-    if (d->edges != FGI_EDGES_NONE && !g->s.brute_force) { /* sorted at any size: its questions rule most labels out */
+    g->top = fgi_calloc(n, sizeof(double));
+    g->place = fgi_alloc(n, sizeof(int32_t));
+    g->incident_begin = fgi_alloc(n + 1, sizeof(int32_t));
+    if (!g->top || !g->place || !g->incident_begin) return FGI_NO_MEMORY;
+    if (d->edges != FGI_EDGES_NONE && !g->s.brute_force && g->s.sorted) { /* at any size */
         fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, FGI_BY_SEARCH, NULL, &g->table, NULL);
         if (rc != FGI_OK) return rc;
     }
@@ -131,7 +135,8 @@ void fgi_learn_gdmm_sets_free(fgi_learn_gdmm_sets *g) {
     fgi_updatable_free(g->table);
     fgi_oracle_scratch_free(g->oracle);
     fgi_products_free(g->unigrams);
-    free(g->spurious), free(g->without), free(g->found);
+    free(g->spurious), free(g->without), free(g->found), free(g->top);
+    free(g->place), free(g->incident_begin), free(g->incident);
     free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth),
         free(g->partner);
     free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->alive);
@@ -210,6 +215,7 @@ fgi_rc fgi_learn_gdmm_sets_import(fgi_learn_gdmm_sets *g, const int32_t *sizes, 
             p->Pl = pair_values[1], p->Pm = pair_values[2], p->Q = pair_values[3];
         }
     }
+    g->bounded = 0;
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];

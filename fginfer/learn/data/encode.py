@@ -43,7 +43,7 @@ def encode(
     edge_kind: str | None = None,
     intercept: bool = True,
     pairwise: bool = True,
-    cost: ArrayLike | None = None,
+    cost: Any = None,
     reachable: bool = True,
 ) -> tuple[d.Encoded, NDArray[Any]]:
     """(arrays, classes). With classes=None they are found in y (training); otherwise labels must be among them.
@@ -72,7 +72,7 @@ def encode(
     weight = d.encode_weights([e.weight for e in examples or ()], begin)
     if model == "multilabel":
         out, classes = _sets(rows, begin, y, classes, pairwise)
-        out.token_weight, out.cost = weight, check_cost(cost, len(classes), model)
+        out.token_weight, out.cost = weight, check_cost(cost, len(classes), model, classes)
         return out, classes
     lists = candidate_lists(examples, begin)
     if y is not None:
@@ -99,7 +99,7 @@ def encode(
             out.truth = out.choice[out.choice_begin[:-1]]
         if reachable:
             check_truth_is_candidate(out.truth, out.choice_begin, out.choice, begin, classes)
-    out.cost = check_cost(cost, len(classes), model)
+    out.cost = check_cost(cost, len(classes), model, classes)
     return out, classes
 
 
@@ -165,13 +165,22 @@ def _sets(
     return d.Encoded(Kind.SETS, edges, begin, rows, len(classes), truth, truth_begin), classes
 
 
-def check_cost(cost: ArrayLike | None, n: int, model: str) -> d.Reals | None:
+def _called(cost: Any, classes: NDArray[Any], model: str) -> Any:
+    """What a user's function says: cost(truth, answer), or for label sets cost(label), a pair."""
+    labels = classes.tolist()
+    if model == "multilabel":
+        return [cost(label) for label in labels]
+    return [[0.0 if a == b else cost(a, b) for b in labels] for a in labels]
+
+
+def check_cost(cost: Any, n: int, model: str, classes: NDArray[Any] | None = None) -> d.Reals | None:
     """A user's losses: cost[truth][answer], or for label sets what missing a label and one too many cost, once for all
-    labels or a row a label."""
+    labels or a row a label; or, where the classes are known, a function that gives these."""
     if cost is None:
         return None
     try:
-        matrix = np.asarray(cost, np.float64)
+        given = _called(cost, classes, model) if callable(cost) and classes is not None else cost
+        matrix = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"the loss matrix is not a rectangular array of numbers ({error})") from None
     if model == "multilabel":

@@ -25,27 +25,39 @@ class Checkpoints:
     def __init__(self, estimator: Any, data: Any, solver: Any, oracle: Oracle | None, seed: int) -> None:
         self.path, self.solver, self.progress = estimator.checkpoint, solver, Progress()
         self.oracle: Any = oracle
-        self._mark = ""
+        self._mark = self._path_mark = ""
+        self._C: Any = None
         if self.path is None and not estimator.warm_start:
             return
         settings = {name: getattr(estimator, name) for name in getattr(estimator, "run_settings", _SETTINGS)}
-        self._mark = storage.fingerprint(data, {**settings, "seed": seed, "oracle": type(oracle).__name__})
+        whole = {**settings, "seed": seed, "oracle": type(oracle).__name__}
+        self._mark = storage.fingerprint(data, whole)
+        self._path_mark = storage.fingerprint(data, {**whole, "C": None})  # the same problem at any C
+        self._C = settings.get("C")
         saved = getattr(estimator, "_last_run", None)
         if self.path is not None and os.path.exists(self.path):
             self._read()
         elif estimator.warm_start and saved is not None and saved[0] == self._mark:
             self._restore(saved[1])
+        elif estimator.warm_start and saved is not None and saved[2:3] == (self._path_mark,) and oracle is None:
+            self._move(saved[1], saved[3])
 
-    def state(self) -> tuple[str, dict[str, Any]]:
-        """(what it belongs to, arrays)."""
+    def _move(self, arrays: dict[str, Any], C: float) -> None:
+        """To another C, where the solver knows how."""
+        if getattr(self.solver, "movable", False):
+            parts = {name.removeprefix("solver_"): np.array(array) for name, array in arrays.items()}
+            self.solver.restore(self.solver.moved(parts, C))
+
+    def state(self) -> tuple[Any, ...]:
+        """(what it belongs to, arrays, what it belongs to at any C, its C)."""
         arrays = {f"solver_{name}": array for name, array in self.solver.export().items()}
         if hasattr(self.oracle, "export"):
             arrays.update({f"oracle_{name}": array for name, array in self.oracle.export().items()})
-        return self._mark, arrays
+        return self._mark, arrays, self._path_mark, self._C
 
     def save(self, progress: Progress) -> None:
         if self.path is not None:
-            mark, arrays = self.state()
+            mark, arrays, *_ = self.state()
             storage.write(self.path, {"fingerprint": mark, "progress": asdict(progress)}, arrays)
 
     def _read(self) -> None:

@@ -47,6 +47,9 @@ class Bcfw(BlockSolver):
             return False  # early on every oracle call teaches more
         return bool(done < 10 and (done == 0 or now - before > 0.5 * gain))
 
+    def _scale(self, C: float) -> float:
+        return self.C / C  # duals are shares of C
+
     def _average(self, k: int) -> Any:
         """Weighted by the number of the step; see csrc/learn/bcfw.c."""
         averaging = self.options.averaging

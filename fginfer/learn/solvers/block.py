@@ -56,6 +56,7 @@ class BlockSolver:
     """Passes over shuffled examples. A pass is a list of stages: ("oracle", order) or ("cached", order)."""
 
     update: Update  # what the core does with an answer
+    movable = True  # whether it can begin with what was learned at another C
     measuring = 0.0  # what a measurement costs, in passes
     dual_C: float | None = None  # the C of the dual's sums, where it is not the solver's
 
@@ -110,6 +111,29 @@ class BlockSolver:
 
     def measure(self, deadline: float = inf) -> Measured:
         return Measured()
+
+    def _scale(self, C: float) -> float:
+        """By how much the weights grow when duals found at `C` stay what they are."""
+        return 1.0
+
+    def moved(self, saved: dict[str, Any], C: float) -> dict[str, Any]:
+        """A state of a run at another C as one to begin with: duals and answers stay, averages and counters do not."""
+        scale = self._scale(C)
+        for name in ("weights", "row_weights"):
+            if name in saved:
+                saved[name] = saved[name] * scale
+        for name in ("averages", "row_averages", "counters", "measuring", "progress", "place", "used"):
+            if name in saved:
+                saved[name] = np.zeros_like(saved[name])
+        steps, n = saved["stages"], self.learner.data.n_examples
+        saved["stages"], saved["orders"] = steps[:0], np.zeros((0, n), np.int32)
+        saved["pending_sizes"], saved["pending"] = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        saved["gaps"] = np.full(n, np.inf)
+        saved["rng"] = np.array(json.dumps(self._rng.bit_generator.state))
+        norm, loss, _, square = saved["sums"]
+        saved["sums"] = np.array([norm * scale**2, loss * scale, np.inf, square])
+        saved["block_loss"] = saved["block_loss"] * scale
+        return saved
 
     # ---- the pass
 

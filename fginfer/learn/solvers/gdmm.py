@@ -35,12 +35,13 @@ class GdmmOptions:
     gets better and slower with rho.
 
     greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
-    so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. primal: "exact"
-    measures the objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto"
-    takes the exact one where that is cheap. batch_size (tokens with labels, variant block): unigram oracles of so many
-    examples choose their labels at the same weights, on all threads. averaging (variant block; None: for tokens,
-    not for label sets, where it was no gain): predict with the weighted average of the iterates unless the last one was
-    measured to be better.
+    so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. joint (multilabel):
+    how the best pair of labels is found, by "bounds" of the labels or in a "sorted" table. primal: "exact" measures the
+    objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto" takes the exact
+    one where that is cheap. batch_size (tokens with labels, variant block): unigram oracles of so many examples choose
+    their labels at the same weights, on all threads. averaging (variant block; None: for tokens, not for label sets,
+    where it was no gain): predict with the weighted average of the iterates unless the last one was measured to be
+    better.
 
     variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
     all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
@@ -52,6 +53,7 @@ class GdmmOptions:
     block_C: float = 0.0
     partitions: int = 1
     brute_force: bool = False
+    joint: str = "bounds"
     primal: str = "auto"
     greedy: int = 8
     batch_size: int = 1
@@ -62,6 +64,8 @@ class GdmmOptions:
     def __post_init__(self) -> None:
         if self.primal not in ("auto", "exact", "relaxed"):
             raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
+        if self.joint not in ("bounds", "sorted"):
+            raise SettingsError(f"joint must be bounds or sorted, not {self.joint!r}")
         if self.variant not in ("block", "afw"):
             raise SettingsError(f"gdmm has the variants block and afw, not {self.variant!r}")
         if self.averaging and self.variant == "afw":
@@ -102,8 +106,8 @@ class _Gdmm:
         self._visits = -(-examples // away) if away else examples
         self._settings = GdmmSettings(
             C=C, block_C=options.block_C, rho=options.rho, fixed_rho=options.rho > 0, eta=self._eta(options),
-            partitions=options.partitions, brute_force=options.brute_force, seed=seed, batch=options.batch_size,
-            averaging=self._averaging, away=away,
+            partitions=options.partitions, brute_force=options.brute_force, sorted=options.joint == "sorted",
+            seed=seed, batch=options.batch_size, averaging=self._averaging, away=away,
         )  # fmt: skip
         self._rng = np.random.default_rng(seed)
         self._order: Ints | None = None
@@ -354,7 +358,8 @@ class GdmmSets(_Gdmm):
         self._core = GdmmSetsHandle(learner, self._settings, options.greedy)
 
     def export(self) -> dict[str, Any]:
-        return {**self._core.export(self.learner.data.n_examples), **self._common()}
+        bounds = self._core.bounds(self.learner.data.n_labels)
+        return {**self._core.export(self.learner.data.n_examples), **self._common(), "label_bounds": bounds}
 
     def restore(self, saved: dict[str, Any]) -> None:
         sizes = fits("sizes", saved["sizes"], 2 * self.learner.data.n_examples)
@@ -365,6 +370,7 @@ class GdmmSets(_Gdmm):
         arrays += [fits("losses", saved["losses"], self.learner.data.n_examples)]
         self.learner.weights[:] = fits("weights", saved["weights"], self.learner.dimension)
         self._core.restore(arrays, _work(saved))
+        self._core.set_bounds(fits("label_bounds", saved["label_bounds"], self.learner.data.n_labels, np.float64))
         self._restore_common(saved)
 
 

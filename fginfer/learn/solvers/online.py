@@ -38,6 +38,7 @@ class Ssg(BlockSolver):
     """Stochastic subgradient descent with weighted averages; its weights are kept scaled (csrc/learn/online.c)."""
 
     update = Update.SSG
+    movable = False  # its weights belong to the number of steps
     measuring = 1.0
 
     def _factor(self) -> float:
