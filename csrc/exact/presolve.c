@@ -22,6 +22,7 @@ static void reduce(ps_work *w) {
         progress = 0;
         if (want & FGI_REDUCE_FIX) progress += ps_fix(w);
         if (want & FGI_REDUCE_PROPAGATE && !w->stop) progress += ps_propagate(w);
+        if (!progress && want & FGI_REDUCE_PROPAGATE && !w->stop && !w->infeasible) progress += ps_differ(w);
         if (progress) continue;
         progress += ps_compact(w);
         if (want & FGI_REDUCE_MERGE) progress += ps_merge(w);

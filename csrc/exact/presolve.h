@@ -63,7 +63,7 @@ typedef struct ps_work {
     double checked;        /* work at the last look at the clock */
     int stop;              /* limits reached: finish what is there */
     int hopeless;          /* dominance was given up */
-    int dominance_passes;
+    int dominance_passes, differ_passes;
     fgi_rc failure;
     int infeasible;
     fgi_sum constant;
@@ -136,6 +136,7 @@ fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err);
 int64_t ps_harden(ps_work *w);
 int64_t ps_fix(ps_work *w);
 int64_t ps_propagate(ps_work *w);
+int64_t ps_differ(ps_work *w);
 int64_t ps_dominate(ps_work *w);
 int64_t ps_merge(ps_work *w);
 int64_t ps_split(ps_work *w);
