@@ -5,7 +5,8 @@ The policy, from first to last (all of it is in this file):
 1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
    Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
-2. A short run of branch and bound on the model as it is; easy models end here.
+2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Then a short run of branch
+   and bound on the model as it is; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
@@ -37,10 +38,11 @@ from fginfer.core.exact import split
 from fginfer.core.presolve import Presolved, presolve
 from fginfer.crew import Crew
 from fginfer.engine import Settings
-from fginfer.errors import SettingsError, SolverError
+from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
+from fginfer.portfolio.opening import SWEEPS_PASS, Opening, feasible_labeling, sweep_while_near
 from fginfer.portfolio.part import PartState, Size
 from fginfer.result import Progress, Result, Status, known
 
@@ -49,7 +51,6 @@ T = TypeVar("T")
 
 SMALL_STATES = 1e5
 TINY_STATES, TINY_ITERATIONS = 2000, 40
-CLAUSES_WORK = 3e7  # literals: below half a second
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 
 
@@ -94,7 +95,7 @@ class AutoEngine:
 
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
-        for stage in (self._first_labeling, self._feasible_labeling, self._quick_proof, self._reduce):
+        for stage in self._opening():
             yield from stage()
             self._settle()
             if self._status != "running":
@@ -110,6 +111,9 @@ class AutoEngine:
             if limit is not None and self._iterations >= limit:
                 self._status = "iteration_limit"
             yield
+
+    def _opening(self) -> tuple[Callable[[], Iterator[None]], ...]:
+        return self._first_labeling, self._feasible_labeling, self._quick_sweeps, self._quick_proof, self._reduce
 
     def _at_once(self) -> Iterator[None]:
         """A short proof without rounds and parts."""
@@ -153,22 +157,17 @@ class AutoEngine:
 
     def _feasible_labeling(self) -> Iterator[None]:
         """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""
-        if self._known.labels is not None or self._size.is_huge:
-            return
-        try:
-            search = Member(self._model, "clauses", self._own)
-        except (SolverError, MemoryError):
-            return
-        search.owe(CLAUSES_WORK)
-        while search.busy:
-            search.work_off(self._deadline)
-            if search.busy:
-                yield
-        labels = search.labels()
-        if labels is not None:
-            self._known.improve(labels, search.score)
-        if search.status == "infeasible":
-            self._finish_infeasible(search.bound)
+        if self._known.labels is None and not self._size.is_huge:
+            yield from self._open_with(feasible_labeling)
+
+    def _quick_sweeps(self) -> Iterator[None]:
+        if self._size.is_small and self._size.pass_work <= SWEEPS_PASS:
+            yield from self._open_with(sweep_while_near)
+
+    def _open_with(self, method: Opening) -> Iterator[None]:
+        bound = yield from method(self._model, self._own, self._known, lambda: self._deadline)
+        if bound is not None:
+            self._finish_infeasible(bound)
 
     def _quick_proof(self) -> Iterator[None]:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""

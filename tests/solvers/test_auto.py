@@ -151,3 +151,15 @@ def test_update_keeps_the_labels_and_starts_the_clock_anew() -> None:
 def test_unknown_option() -> None:
     with pytest.raises(SettingsError, match="rho"):
         solve(hard(), method="auto", rho=1.0)
+
+
+def test_tight_relaxations_cost_no_more_than_sweeps() -> None:
+    """Sweeps alone end it: branch and bound, presolve and rounds never begin."""
+    rng = np.random.default_rng(0)
+    graph = FactorGraph.grid((60, 60), rng.normal(size=(60, 60, 4)), Potts(0.0, -0.3))
+    result = solve(graph, "auto", gap=1e-6)
+    sweeps = solve(graph, "trws", gap=1e-6)
+    assert sweeps.status in ("optimal", "gap_reached")
+    assert result.status in ("optimal", "gap_reached")
+    assert result.iterations == 0
+    assert result.score == sweeps.score

@@ -1,0 +1,68 @@
+"""What auto tries before it looks at a model closely: methods that solve many models by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from math import inf
+
+from fginfer.core import clock
+from fginfer.core.model import Model
+from fginfer.engine import Settings
+from fginfer.errors import SolverError
+from fginfer.portfolio.incumbent import Incumbent
+from fginfer.portfolio.member import Member
+
+CLAUSES_WORK = 3e7  # literals: below half a second
+SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
+SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
+
+# Improves what is known; yields when the deadline has passed. Returns a bound if there is no labeling above the cutoff.
+Opening = Callable[[Model, Settings, Incumbent, Callable[[], float]], Generator[None, None, float | None]]
+
+
+def feasible_labeling(
+    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
+) -> Generator[None, None, float | None]:
+    """A labeling that meets all hard constraints, by learning from conflicts."""
+    try:
+        search = Member(model, "clauses", settings)
+    except (SolverError, MemoryError):
+        return None
+    search.owe(CLAUSES_WORK)
+    while search.busy:
+        search.work_off(deadline())
+        if search.busy:
+            yield
+    _take(search, known)
+    return search.bound if search.status == "infeasible" else None
+
+
+def sweep_while_near(
+    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
+) -> Generator[None, None, float | None]:
+    """TRW-S for as long as the gap is small and the bound gets on. Where the relaxation is tight it ends there, at a
+    fraction of what the root of branch and bound takes."""
+    sweeps = Member(model, "trws", settings)
+    engine, before = sweeps.engine, inf
+    if known.labels is not None:
+        engine.offer(known.labels)
+    for end in range(SWEEPS, MOST_SWEEPS + 1, SWEEPS):
+        while engine.status == "running" and engine.steps < end:
+            engine.run(max(0.0, deadline() - clock.now()), end - engine.steps)
+            if engine.status == "running" and engine.steps < end:
+                yield
+        gap, gained, before = sweeps.bound - sweeps.score, before - sweeps.bound, sweeps.bound
+        near = gap <= SWEEPS_GAP * max(abs(sweeps.score), engine.info.unit)
+        if engine.status != "running" or not near or gained < SWEEPS_GAIN * gap:
+            break
+    _take(sweeps, known)
+    return sweeps.bound if engine.status == "infeasible" else None
+
+
+def _take(member: Member, known: Incumbent) -> None:
+    """Its labeling, its bound and its trace."""
+    labels = member.labels()
+    known.points += [(t, score, bound) for t, score, bound, _ in member.events().tolist()]
+    if labels is not None and member.score > known.score:
+        known.labels, known.score = labels, member.score
+    known.bound = min(known.bound, max(member.bound, known.score))
