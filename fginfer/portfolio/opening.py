@@ -16,7 +16,7 @@ CLAUSES_WORK = 3e7  # literals: below half a second
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
 
-# Improves what is known; yields when the deadline has passed. Returns a bound if there is no labeling above the cutoff.
+# Improves what is known, and yields when the deadline has passed. Returns a bound if no labeling is above the cutoff.
 Opening = Callable[[Model, Settings, Incumbent, Callable[[], float]], Generator[None, None, float | None]]
 
 
@@ -32,6 +32,7 @@ def feasible_labeling(
     while search.busy:
         search.work_off(deadline())
         if search.busy:
+            _take(search, known)
             yield
     _take(search, known)
     return search.bound if search.status == "infeasible" else None
@@ -50,6 +51,7 @@ def sweep_while_near(
         while engine.status == "running" and engine.steps < end:
             engine.run(max(0.0, deadline() - clock.now()), end - engine.steps)
             if engine.status == "running" and engine.steps < end:
+                _take(sweeps, known)
                 yield
         gap, gained, before = sweeps.bound - sweeps.score, before - sweeps.bound, sweeps.bound
         near = gap <= SWEEPS_GAP * max(abs(sweeps.score), engine.info.unit)

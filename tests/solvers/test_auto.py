@@ -163,3 +163,16 @@ def test_tight_relaxations_cost_no_more_than_sweeps() -> None:
     assert result.status in ("optimal", "gap_reached")
     assert result.iterations == 0
     assert result.score == sweeps.score
+
+
+def test_what_sweeps_have_found_counts_at_any_time() -> None:
+    """A run that ends among the first sweeps has their labeling and bound."""
+    rng = np.random.default_rng(1)
+    graph = FactorGraph.grid((80, 80), rng.normal(size=(80, 80, 4)), Potts(0.0, -0.6))
+    solver = Solver(graph, "auto", max_iterations=1)
+    bounds = []
+    while solver.run(seconds=0.001) == "running":
+        bounds.append(solver.progress().bound)
+    seen = [bound for bound in bounds if bound is not None]
+    assert len(set(seen)) > 2  # more than the trivial one, and the last
+    assert seen == sorted(seen, reverse=True)

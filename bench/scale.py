@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Models of a size that decides what a method can do at all: score, bound, first labeling and memory.
+
+usage: scale.py [--seconds 10] [--factor 1.0] [--cases grid,random,...] [--methods auto,trws] [--threads 1]
+
+Cases, each made at random with a fixed seed and scaled by --factor:
+  grid      2000 x 2000, 8 labels, Potts                    random    1 M binary variables, 3 M edges
+  labels    100 variables of 20000 labels, one dense table  pairs     10 M binary factors, all pairs of 4473 variables
+  complete  300 variables of 50 labels, all pairs           pigeons   11 pigeons, 10 holes: infeasible
+
+Every run is a process of its own. Memory is what solving adds to the process after the model is built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from fginfer import FactorGraph, Potts, solve
+
+METHODS = "auto,trws"
+
+
+def grid(rng: np.random.Generator, factor: float) -> FactorGraph:
+    side, labels, block = int(2000 * factor), 8, 40
+    tiles = rng.integers(0, labels, (side // block + 1, side // block + 1))
+    truth = np.kron(tiles, np.ones((block, block), int))[:side, :side]
+    unary = rng.normal(size=(side, side, labels))
+    np.put_along_axis(unary, truth[..., None], np.take_along_axis(unary, truth[..., None], 2) + 1.0, 2)
+    return FactorGraph.grid((side, side), unary, Potts(0.0, -0.75))
+
+
+def signed(rng: np.random.Generator, n: int, edges: np.ndarray, unary: np.ndarray, spread: float) -> FactorGraph:
+    """Binary variables; an edge rewards or punishes two ones."""
+    weights = rng.normal(0.0, spread, len(edges))
+    scores = np.stack([np.zeros(n), unary], 1)
+    tables = np.array([[[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, -1.0]]])
+    kinds = (weights < 0).astype(np.int32)
+    return FactorGraph.from_arrays(
+        np.full(n, 2), scores, edges, table_ids=kinds, tables=tables, weights=np.abs(weights)
+    )
+
+
+def random_graph(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n = int(1e6 * factor)
+    edges = rng.integers(0, n, (3 * n, 2)).astype(np.int32)
+    return signed(rng, n, edges[edges[:, 0] != edges[:, 1]], rng.normal(size=n), 0.5)
+
+
+def pairs(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n = int(4473 * factor)
+    edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
+    return signed(rng, n, edges, rng.normal(-1.0, 2.0, n), 0.03)
+
+
+def labels(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n, count = 100, int(20000 * factor)
+    edges = np.stack(np.triu_indices(n, 1), 1)
+    edges = edges[rng.random(len(edges)) < 0.06].astype(np.int32)
+    unary = rng.normal(size=(n, count))
+    return FactorGraph.from_arrays(np.full(n, count), unary, edges, tables=[rng.random((count, count))])
+
+
+def complete(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n, count = int(300 * factor), 50
+    edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
+    tables = rng.normal(size=(len(edges), count, count))
+    return FactorGraph.from_arrays(np.full(n, count), rng.normal(size=(n, count)), edges, tables=tables)
+
+
+def pigeons(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n = max(4, int(11 * factor))
+    edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
+    unary = rng.normal(size=(n, n - 1))
+    return FactorGraph.from_arrays(np.full(n, n - 1), unary, edges, tables=[Potts(-np.inf, 0.0)])
+
+
+CASES = dict(grid=grid, random=random_graph, labels=labels, pairs=pairs, complete=complete, pigeons=pigeons)
+
+
+def resident_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def run(case: str, method: str, seconds: float, threads: int, factor: float) -> dict[str, object]:
+    graph = CASES[case](np.random.default_rng(0), factor)
+    graph.snapshot()
+    built, cpu, wall = resident_mb(), time.process_time(), time.perf_counter()
+    result = solve(graph, method, time_limit=seconds, threads=threads, dual=False)
+    first = next((float(p[0]) for p in result.trace or () if p[1] is not None), None)
+    return dict(
+        wall=time.perf_counter() - wall,
+        cpu=time.process_time() - cpu,
+        model_mb=graph.model.memory / 2**20,
+        added_mb=resident_mb() - built,
+        first=first,
+        score=result.score,
+        bound=result.bound,
+        gap=result.gap,
+        status=str(result.status),
+    )
+
+
+def text(value: object) -> str:
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--factor", type=float, default=1.0)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # in the child
+    a = parser.parse_args()
+    if a.one:
+        print(json.dumps(run(a.one[0], a.one[1], a.seconds, a.threads, a.factor)))
+        return
+    columns = ("status", "wall", "cpu", "first", "score", "bound", "gap", "model_mb", "added_mb")
+    print(f"{'case':10}{'method':8}" + "".join(f"{c:>13}" for c in columns))
+    for case in a.cases.split(","):
+        for method in a.methods.split(","):
+            options = [f"--seconds={a.seconds}", f"--factor={a.factor}", f"--threads={a.threads}"]
+            command = [sys.executable, str(Path(__file__).resolve()), *options, "--one", case, method]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{case:10}{method:8} failed: {done.stderr.strip()[-200:]}")
+                continue
+            row = json.loads(done.stdout)
+            print(f"{case:10}{method:8}" + "".join(f"{text(row[c]):>13}" for c in columns), flush=True)
+
+
+if __name__ == "__main__":
+    main()
