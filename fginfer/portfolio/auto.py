@@ -51,6 +51,7 @@ T = TypeVar("T")
 
 SMALL_STATES = 1e5
 TINY_STATES, TINY_ITERATIONS = 2000, 40
+PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 
 
@@ -95,9 +96,11 @@ class AutoEngine:
 
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
-        for stage in self._opening():
+        quick = self._feasible_labeling, self._quick_sweeps, self._quick_proof
+        for stage in (self._first_labeling, *quick, self._reduce):
             yield from stage()
-            self._settle()
+            if stage != self._quick_sweeps or self._known.proven or self.settings.gap > PROOF_GAP:
+                self._settle()  # a small gap after sweeps is no reason not to try a proof
             if self._status != "running":
                 return
         while self._status == "running":
@@ -111,9 +114,6 @@ class AutoEngine:
             if limit is not None and self._iterations >= limit:
                 self._status = "iteration_limit"
             yield
-
-    def _opening(self) -> tuple[Callable[[], Iterator[None]], ...]:
-        return self._first_labeling, self._feasible_labeling, self._quick_sweeps, self._quick_proof, self._reduce
 
     def _at_once(self) -> Iterator[None]:
         """A short proof without rounds and parts."""
@@ -164,8 +164,11 @@ class AutoEngine:
         if self._size.is_small and self._size.pass_work <= SWEEPS_PASS:
             yield from self._open_with(sweep_while_near)
 
+    def _for_proofs(self) -> Settings:
+        return self._own if self.settings.gap > PROOF_GAP else replace(self._own, gap=0.0)
+
     def _open_with(self, method: Opening) -> Iterator[None]:
-        bound = yield from method(self._model, self._own, self._known, lambda: self._deadline)
+        bound = yield from method(self._model, self._for_proofs(), self._known, lambda: self._deadline)
         if bound is not None:
             self._finish_infeasible(bound)
 
@@ -173,7 +176,7 @@ class AutoEngine:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
         if not self._size.is_small:
             return
-        proof = PartState(self._model, None, self._own, self._memory)
+        proof = PartState(self._model, None, self._for_proofs(), self._memory)
         yield from self.aside(lambda: proof.join("bnb"))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
