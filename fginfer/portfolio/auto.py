@@ -161,7 +161,7 @@ class AutoEngine:
             yield from self._open_with(feasible_labeling)
 
     def _quick_sweeps(self) -> Iterator[None]:
-        if self._size.is_small and self._size.pass_work <= SWEEPS_PASS:
+        if self._known.labels is not None and self._size.is_small and self._size.pass_work <= SWEEPS_PASS:
             yield from self._open_with(sweep_while_near)
 
     def _for_proofs(self) -> Settings:
