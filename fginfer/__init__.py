@@ -1,11 +1,14 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
+from importlib import import_module
+from typing import Any
+
 import fginfer.portfolio.auto  # noqa: F401  (the default method: no solve has to wait for its import)
 from fginfer import oracles
 from fginfer.condition import Conditioned
 from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
-from fginfer.formats import read, read_evidence, read_solution, write, write_solution
+from fginfer.formats import read, read_evidence, read_solution, write, write_evidence, write_solution
 from fginfer.graph import Factor, FactorGraph
 from fginfer.marginals import Marginals, marginals
 from fginfer.methods import available_methods
@@ -42,8 +45,19 @@ __all__ = [
     "solve",
     "solve_many",
     "write",
+    "write_evidence",
     "write_solution",
 ]
+
+
+# Packages of their own, imported when they are first asked for: a solve needs none of them.
+_LATER = ("extreme", "latent", "learn", "plots", "reference", "trim")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return import_module(f"fginfer.{name}")
+    raise AttributeError(f"module 'fginfer' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -69,7 +69,7 @@ def from_networkx(
         else:
             raise ModelError(f"node {v!r} has neither {labels!r} nor {unary!r}, and the graph has no {labels!r}")
     out = cls(np.array(cards, np.int64) if cards else [])
-    if "constant" in source.graph:
+    if source.graph.get("constant", 0.0) != 0.0:
         out.add_factor([], source.graph["constant"])
     for v in variables:
         if unary in source.nodes[v]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from os import PathLike
 from threading import Event
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -22,6 +22,7 @@ from fginfer.errors import SettingsError
 from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, shown, start_line
+from fginfer.options import Options
 from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver, check_seconds
 
@@ -42,7 +43,7 @@ def solve(
     trace: bool = True,
     dual: bool = True,
     verbose: bool = False,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Result:
     """The best labeling found, with an upper bound on the optimum.
 

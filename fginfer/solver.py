@@ -9,7 +9,7 @@ from math import inf
 from numbers import Real
 from threading import RLock
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from numpy.typing import ArrayLike
 
@@ -18,6 +18,7 @@ from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.methods import default_method, make_engine
+from fginfer.options import Options, check_settings
 from fginfer.result import Progress, Result, Status
 
 SLICE = 0.03  # seconds of work between two looks at signals, limits and callbacks
@@ -60,8 +61,9 @@ class Solver:
         cutoff: float | None = None,
         warm_start: Result | ArrayLike | None = None,
         start_time: float | None = None,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
+        check_settings(gap, seed, threads, max_iterations, cutoff)
         self._start = clock.now() if start_time is None else start_time
         least = graph.cutoff if cutoff is None else max(cutoff, graph.cutoff)
         self.settings = Settings(
@@ -72,7 +74,7 @@ class Solver:
             max_iterations,
             least,
             self._start,
-            options,
+            dict(options),
         )
         self.graph = graph
         self._lock = RLock()

@@ -40,6 +40,7 @@ from fginfer.crew import Crew
 from fginfer.engine import Settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
+from fginfer.options import check_number
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
 from fginfer.portfolio.opening import SWEEPS_PASS, Opening, feasible_labeling, sweep_while_near
@@ -63,7 +64,9 @@ class AutoEngine:
     def __init__(self, graph: FactorGraph, settings: Settings) -> None:
         options = dict(settings.options)
         self._presolve = bool(options.pop("presolve", True))
-        self._memory = float(options.pop("memory", 1 << 30))
+        memory = options.pop("memory", 1 << 30)
+        check_number("memory", memory, "a number of bytes")
+        self._memory = float(memory)
         if options:
             raise SettingsError(f"unknown option {next(iter(options))!r} for method auto; there are memory, presolve")
         self.settings = settings

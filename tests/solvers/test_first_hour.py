@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -51,6 +53,49 @@ def test_verbose_prints_and_leaves_logging_alone(graph: FactorGraph, capsys) -> 
 def test_limits_of_the_wrong_kind(graph: FactorGraph, time_limit) -> None:
     with pytest.raises(SettingsError, match="time_limit must be a number of seconds"):
         solve(graph, time_limit=time_limit)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"gap": "x"}, "gap must be a number, not 'x'"),
+        ({"gap": float("nan")}, "gap must be a number, not nan"),
+        ({"seed": "1"}, "seed must be a whole number, not '1'"),
+        ({"threads": 1.5}, "threads must be a whole number, not 1.5"),
+        ({"max_iterations": "5"}, "max_iterations must be a whole number"),
+        ({"cutoff": "5"}, "cutoff must be a number, not '5'"),
+        ({"memory": "1GB"}, "memory must be a number of bytes, not '1GB'"),
+    ],
+)
+def test_settings_of_the_wrong_kind(graph: FactorGraph, setting, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        solve(graph, **setting)
+
+
+def test_options_are_typed(tmp_path) -> None:
+    """What a user's mypy --strict says: right options pass, wrong names and values are found."""
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "user.py").write_text(
+        "from fginfer import FactorGraph, Result, solve\n"
+        "r: Result = solve(FactorGraph([2, 2]), 'gdmm', rho=0.5, access='sorted', time_limit=1)\n"
+        "if r.status == 'optimal': print(r.score)\n"
+        "solve('m.uai', rho='much')\n"
+        "solve('m.uai', access='sideways')\n"
+        "solve('m.uai', roh=0.5)\n"
+        "if r.status == 'optimum': print(r.score)\n"
+    )
+    flags = ["--strict", "--no-error-summary", "--hide-error-context", "--cache-dir", str(tmp_path / "cache")]
+    out = api.run([*flags, str(tmp_path / "user.py")])[0]
+    lines = [line for line in out.splitlines() if "user.py" in line and " error: " in line]
+    assert [int(line.split(":")[1]) for line in lines] == [4, 5, 6, 7], out
+
+
+def test_packages_are_there_when_asked_for() -> None:
+    code = "import fginfer, sys; print('matplotlib' in sys.modules, fginfer.plots.plot_labels.__name__)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["False", "plot_labels"]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        fginfer.nothing  # noqa: B018
 
 
 def test_what_is_not_a_graph() -> None:

@@ -1,0 +1,47 @@
+"""The settings that methods take: their types, and errors that name what does not fit."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal, TypedDict
+
+from fginfer.errors import SettingsError
+
+
+class Options(TypedDict, total=False):
+    """Options of the methods, for type checkers; docs/start/options.md says what each does."""
+
+    presolve: bool  # auto
+    memory: float  # auto: bytes that elimination may use
+    rho: float  # gdmm, ad3
+    eta: float  # gdmm
+    damping: float  # bp
+    formulation: Literal["auto", "tables", "binary"]  # gdmm
+    access: Literal["auto", "sorted", "dense"]  # gdmm
+    sweep: Literal["auto", "on", "off"]  # gdmm
+    search: Literal["auto", "on", "off"]  # gdmm
+    precision: Literal["auto", "double", "single"]  # trws
+    algorithm: int  # the old name of formulation
+
+
+def check_number(name: str, value: Any, what: str = "a number") -> None:
+    """SettingsError unless it is a real number (NaN is none)."""
+    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
+        raise SettingsError(f"{name} must be {what}, not {value!r}")
+
+
+def check_whole(name: str, value: Any) -> None:
+    """SettingsError unless it is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise SettingsError(f"{name} must be a whole number, not {value!r}")
+
+
+def check_settings(gap: Any, seed: Any, threads: Any, max_iterations: Any, cutoff: Any) -> None:
+    """Types of what every method takes; ranges are the core's to judge."""
+    check_number("gap", gap)
+    check_whole("seed", seed)
+    check_whole("threads", threads)
+    if max_iterations is not None:
+        check_whole("max_iterations", max_iterations)
+    if cutoff is not None:
+        check_number("cutoff", cutoff)
