@@ -3,6 +3,10 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include <sys/mman.h>
 #endif
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#endif
 #include "base/util.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,9 +69,16 @@ void *fgi_copy(const void *from, int64_t n, size_t size) {
 }
 
 double fgi_clock(void) {
+#ifdef _WIN32
+    LARGE_INTEGER now, frequency;
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&frequency);
+    return (double)now.QuadPart / (double)frequency.QuadPart;
+#else
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#endif
 }
 
 const char *fgi_version(void) { return FGI_VERSION; }

@@ -1,6 +1,6 @@
 /* oracle/search_source.c - a search index under an inner-product source (see oracle/source.h): it proposes labels, and
  * a bound on all others; the source scores them in double precision. */
-#include <pthread.h>
+#include "base/threads.h"
 #include "base/util.h"
 #include "fginfer_search.h"
 #include "oracle/search_index.h"
@@ -12,8 +12,8 @@ typedef struct search_source {
     fgi_search_index base;
     fgi_search *search;
     int32_t probes;
-    pthread_mutex_t lock; /* the index has one working memory; oracles may ask from several threads */
-    float *changed;       /* entries that follow the source */
+    fgi_mutex lock; /* the index has one working memory; oracles may ask from several threads */
+    float *changed; /* entries that follow the source */
     int64_t changed_room;
 } search_source;
 
@@ -26,11 +26,11 @@ static int ascending(const void *a, const void *b) {
 static fgi_rc run(
     search_source *o, const float *x, int32_t want, int32_t *labels, double *values, uint8_t *proven, int64_t *read) {
     const fgi_search_query q = {.n = 1, .stride = o->search->d, .x = x, .want = want, .probes = o->probes};
-    pthread_mutex_lock(&o->lock);
+    fgi_mutex_lock(&o->lock);
     const int64_t before = o->search->touched;
     fgi_rc rc = fgi_search_run(o->search, &q, labels, values, proven, NULL);
     *read = o->search->touched - before;
-    pthread_mutex_unlock(&o->lock);
+    fgi_mutex_unlock(&o->lock);
     return rc;
 }
 
@@ -88,7 +88,7 @@ static fgi_rc follow(fgi_search_index *index, const fgi_products *p, int64_t n, 
 
 static void release(fgi_search_index *index) {
     search_source *o = (search_source *)index;
-    pthread_mutex_destroy(&o->lock);
+    fgi_mutex_destroy(&o->lock);
     fgi_search_free(o->search);
     free(o->changed);
     free(o);
@@ -119,7 +119,7 @@ fgi_rc fgi_products_index(fgi_products *p, const fgi_search_settings *settings, 
         free(o);
         return rc;
     }
-    pthread_mutex_init(&o->lock, NULL);
+    fgi_mutex_init(&o->lock);
     o->base.ops = &search_ops;
     o->probes = probes;
     fgi_products_attach(p, &o->base);

@@ -6,7 +6,6 @@ Reads a job (JSON) from standard input and prints the answer (JSON). Started by 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from math import isfinite
 from typing import Any
@@ -22,7 +21,11 @@ def _finite(x: float | None) -> float | None:
 
 
 def _peak_mb() -> float:
-    """Peak resident memory of this process and of the programs it started."""
+    """Peak resident memory of this process and of the programs it started; 0 where that is not told (Windows)."""
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
     unit = 1024.0 if sys.platform != "darwin" else 1024.0 * 1024.0
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return max(resource.getrusage(kind).ru_maxrss for kind in kinds) / unit

@@ -150,7 +150,7 @@ class Reader:
         ):
             if np.any(wrong):
                 at = int(np.argmax(wrong))
-                shown = int(index[at]) + (0 if self.header is not None or self._zero_based else 1)
+                shown = f"{index[at] + (0 if self.header is not None or self._zero_based else 1):.17g}"  # inf, too
                 raise self._fail(message, numbers[int(row[at])], f"{shown}:{value[at]:g}".encode())
 
     def _check_labels(self, labels: list[list[bytes]], numbers: list[int]) -> None:

@@ -151,14 +151,27 @@ class Learner(LearnerHandle):
         self.dense_averages[:] = fits("averages", saved["averages"], len(self.dense_averages))
 
 
+_MAY_BE_INFINITE = ("bounds", "progress")  # of a checkpoint: nothing is known yet
+
+
 def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArray[Any]:
     """An array from a checkpoint, which the core would trust to have this size (and, if it holds sizes, no negative
     ones)."""
     if array.shape != (size,) or (array.dtype.kind == "i" and (array < 0).any()):
         raise DataError(f"{name} does not fit the data")
+    if array.dtype.kind == "f" and name not in _MAY_BE_INFINITE and not np.isfinite(array).all():
+        raise DataError(f"{name} holds what is no number")  # comparisons in the core would go astray
     if dtype is not None and array.dtype != dtype:
         raise DataError(f"{name} does not hold {np.dtype(dtype)}")
     return np.ascontiguousarray(array)
+
+
+def permutation(name: str, array: NDArray[Any], size: int) -> NDArray[Any]:
+    """An order of all numbers below `size` from a checkpoint: the core goes by it unseen."""
+    found = fits(name, array, size)
+    if found.dtype.kind != "i" or not np.array_equal(np.sort(found), np.arange(size)):
+        raise DataError(f"{name} does not fit the data")
+    return found
 
 
 def fields_of(data: Encoded) -> dict[str, Any]:

@@ -199,8 +199,9 @@ class CuttingPlane(_Batch):
     def restore(self, saved: dict[str, Any]) -> None:
         super().restore(saved)
         sizes, n = saved["plane_size"], len(saved["plane_size"])
-        self._losses, self._alpha, self._idle = (fits(name, saved[name], n) for name in ("losses", "alpha", "idle"))
-        self._gram = fits("gram", saved["gram"].ravel(), n * n).reshape(n, n)
+        self._losses, self._alpha = (fits(name, saved[name], n, np.float64) for name in ("losses", "alpha"))
+        self._idle = fits("idle", saved["idle"], n, np.int64)
+        self._gram = fits("gram", saved["gram"].ravel(), n * n, np.float64).reshape(n, n)
         rounds, self._wanted = (float(x) for x in saved["solving"])
         self._rounds = int(rounds)
         index = fits("plane_index", saved["plane_index"], sizes.sum(), np.int64)

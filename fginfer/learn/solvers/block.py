@@ -13,7 +13,7 @@ from fginfer.core import clock
 from fginfer.core.learn import PassSettings, Update
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
-from fginfer.learn.learner import Learner, fits
+from fginfer.learn.learner import Learner, fits, permutation
 from fginfer.learn.oracle import CHUNK, Oracle, decode, losses
 from fginfer.learn.row_weights import Weights, squared_norm
 from fginfer.learn.run.loop import TOO_LARGE, Measured
@@ -233,7 +233,10 @@ class BlockSolver:
         self._rng.bit_generator.state = json.loads(str(saved["rng"]))
         stages, sizes = saved["stages"], saved["pending_sizes"]
         orders = fits("orders", saved["orders"].ravel(), len(stages) * n).reshape(-1, n)
-        self._stages = [(bool(cached), order.astype(np.int32)) for cached, order in zip(stages, orders, strict=True)]
+        self._stages = [
+            (bool(cached), permutation("orders", order, n).astype(np.int32))
+            for cached, order in zip(stages, orders, strict=True)
+        ]
         self._place, self._used = int(saved["place"]), int(saved["used"])
         pending = fits("pending", saved["pending"], sizes.sum())
         self._pending = np.split(pending, np.cumsum(sizes)[:-1]) if len(sizes) else []

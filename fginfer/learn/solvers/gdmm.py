@@ -22,7 +22,7 @@ from fginfer.core.learn_gdmm import (
 )
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
-from fginfer.learn.learner import Learner, fits
+from fginfer.learn.learner import Learner, fits, permutation
 from fginfer.learn.oracle import Oracle, losses
 from fginfer.learn.run.interrupts import OutOfTime, look
 from fginfer.learn.run.loop import SLICE, TOO_LARGE, Measured
@@ -252,12 +252,15 @@ class _Gdmm:
         self.learner.set_state(steps=int(saved["steps"]))
         self.learner.averages[:] = fits("averages", saved["averages"], self.learner.dimension) if self._averaging else 0
         self.learner.restore_center(saved)
-        self._core.penalty = fits("penalty", saved["penalty"], PENALTY_SIZE)
+        penalty = fits("penalty", saved["penalty"], PENALTY_SIZE, np.float64)
+        if not np.isfinite(penalty).all() or (penalty < 0).any() or not penalty[0] > 0:
+            raise DataError("the penalty is none")
+        self._core.penalty = penalty
         best = saved["best"]
         self._best = fits("best", best, self.learner.dimension) if len(best) else None
         self._best_primal, self._best_dual = (float(x) for x in fits("bounds", saved["bounds"], 2))
         order = saved["order"]
-        self._order = fits("order", order, self._visits) if len(order) else None
+        self._order = permutation("order", order, self._visits) if len(order) else None
         self._place, self._estimate = int(saved["place"]), float(saved["estimate"])
         if not 0 <= self._place <= self._visits:
             raise DataError("its place does not fit the data")
