@@ -1,6 +1,6 @@
 /*
- * base/threads.h - the few things that pthreads and Windows call by different names. Only what pool.c and search_source.c
- * need: threads that are joined, mutexes, condition variables, and the number of this process.
+ * base/threads.h - the few things that pthreads and Windows call by different names: only what pool.c and
+ * search_source.c need, that is threads that are joined, mutexes, condition variables, the number of this process.
  */
 #ifndef FGI_BASE_THREADS_H
 #define FGI_BASE_THREADS_H
