@@ -65,7 +65,9 @@ class IdleMember:
 
 
 def test_a_million_rounds() -> None:
-    state = PartState(grid(2).snapshot(), None, Settings("auto"), 1e9)
+    graph = grid(2)
+    state = PartState(graph.snapshot(), None, Settings("auto"), 1e9)
+    state.offer(np.zeros(4, np.int32), graph.score(np.zeros(4, np.int32)))  # so that nobody joins who looks for one
     member: Any = IdleMember()
     state.members = [member]
     engine: Any = SimpleNamespace(work_off=lambda busy: [m.work_off(0.0) for m in busy], aside=lambda job: iter(()))
