@@ -14,6 +14,7 @@ typedef struct divisor {
 
 static void divide(divisor *d, double cost) {
     if (cost > d->largest) d->largest = cost;
+    if (cost == INFINITY) d->step = -1; /* a difference that overflows without its weight */
     if (cost <= SAME * d->step || cost == 0 || d->step < 0) return;
     double a = d->step, b = cost; /* Euclid's algorithm */
     if (a > 0 && fabs(b - a * rint(b / a)) <= SAME * a) return;

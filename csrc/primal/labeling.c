@@ -302,7 +302,8 @@ static void update_neighbour(
     } else if (old.base) {
         const double *x = new.base, *y = old.base, weight = old.weight;
         const int64_t stride = old.stride;
-        for (int32_t a = 0; a < card; a++) scores[a] += weight * (x[a * stride] - y[a * stride]);
+        for (int32_t a = 0; a < card; a++) /* unweighted, the difference may overflow */
+            scores[a] += weight * x[a * stride] - weight * y[a * stride];
     } else {
         for (int32_t a = 0; a < card; a++) scores[a] += line_at(&new, a) - line_at(&old, a);
     }

@@ -302,6 +302,17 @@ def test_differences_do_not_overflow(method: str) -> None:
         solve(lost, method)
 
 
+def test_searches_end_where_unweighted_differences_overflow() -> None:
+    """Label scores that are no numbers were better than any, again and again."""
+    table = [[8e307, 1.7e308, 8e307], [1e307, -1.7e308, 1.0], [1e307, -8e307, 0.0], [8e307, -8e307, 1.7e308]]
+    for seed in range(10):
+        graph = FactorGraph([3, 4])
+        graph.add_factor([1], [1e307, -8e307, 0.0, 1e307])
+        graph.add_factor([1, 0], table, weight=1e-200)
+        result = solve(graph, "search", seed=seed, max_iterations=20, gap=0, time_limit=60)
+        assert (result.status, result.score) == ("iteration_limit", 1e307)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_weight_of_nothing_but_zeros_does_not_matter(method: str) -> None:
     graph = FactorGraph([2, 2, 2])
