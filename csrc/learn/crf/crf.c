@@ -114,8 +114,8 @@ static void units_down(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t u = begin; u < end; u++) unit_down(j, u, &j->c->workers[worker]);
 }
 
-static inline double spread(double r, double weight) { /* of a residual: weight * P (1 - P) */
-    return weight > 0 ? fabs(r) * (1 - fabs(r) / weight) : 0.0;
+static inline double spread(double r, double weight) { /* of a residual: weight * P (1 - P); P may be rounded up */
+    return weight > 0 ? fabs(r) * fgi_larger(0.0, 1 - fabs(r) / weight) : 0.0;
 }
 
 /* What a token's cells add to the sums over its features: x * cell, or x^2 P (1 - P). */

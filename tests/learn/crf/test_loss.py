@@ -118,6 +118,20 @@ def test_curvatures_are_second_derivatives_of_tokens_alone():
     np.testing.assert_allclose(out, np.array(expected)[where], atol=1e-5)
 
 
+def test_curvatures_of_certain_labels_are_not_negative():
+    """Marginals may be rounded to a little more than 1."""
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 3, 40) for _ in range(50)]
+    X = [sp.csr_matrix(np.eye(3)[labels]) for labels in y]
+    loss = make_loss(encode("chain", X, y, intercept=False)[0])
+    w = np.zeros(loss.dimension)
+    w[[0, 4, 8]] = 38.0
+    o = Optimiser(loss.dimension, 0.0, curvature=True, start=w, tol=1e-3)
+    while loss.serve(o):
+        assert o.info.iterations < 1000
+    assert o.info.status in ("converged", "stalled")
+
+
 def test_long_and_wide_chains_stay_in_range():
     """10,000 tokens, and 700 labels; scores far from zero."""
     rng = np.random.default_rng(0)
