@@ -1,14 +1,15 @@
-"""Sparse conditional random fields: our optimisers and CRFsuite on one objective, side by side in one run.
+"""Sparse conditional random fields: our optimisers, CRFsuite and Wapiti on one objective, side by side in one run.
 
 usage: python bench/crf.py DATASETS [--part ocr conll pinyin hierarchy] [--l1 X] [--examples N] [--methods ...]
-       [--crfsuite ITERATIONS] [--limit SECONDS] [--threads N] [--plots FOLDER]
+       [--crfsuite ITERATIONS] [--wapiti PROGRAM] [--limit SECONDS] [--threads N] [--plots FOLDER]
 
 DATASETS is a folder with ocr/ocr.npz, conll2000/, zh_pinyin/. Times are CPU seconds. For every method: seconds and
 passes to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective,
 non-zeros and what the model gets right on test data. CRFsuite (python-crfsuite) runs with c1 = l1, c2 = 0 and all
-states and transitions possible, so that its objective is the same; its clock starts when its data have been
-copied. `--examples` takes the first N training examples, with l1 scaled by the share. `--plots` writes relative
-objective difference and non-zeros against time and passes (Figures 1, 2 and 8 of Zhong et al. 2014).
+states and transitions possible, so that its objective is the same; see bench/crf_rivals.py for it and for Wapiti. sgd
+has no stopping rule and makes 30 passes. `--examples` takes the first N training examples, with l1 scaled by the share.
+`--plots` writes relative objective difference and non-zeros against time and passes (Figures 1, 2 and 8 of Zhong et al.
+2014).
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ import argparse
 import gzip
 import re
 import sys
-import tempfile
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from crf_rivals import run_crfsuite, run_wapiti
 
 from fginfer.learn import ChainCRF, Example, HierarchicalCRF
 from fginfer.learn.data.features import WindowFeatures, default_templates
@@ -84,42 +84,14 @@ def run_ours(method, make, train, limit):
     seconds: list[float] = []
     start = time.process_time()
     crf = make(method)
-    crf.set_params(callback=lambda p: seconds.append(time.process_time() - start), max_iter=100_000)
+    crf.set_params(
+        callback=lambda p: seconds.append(time.process_time() - start), max_iter=30 if method == "sgd" else 100_000
+    )
     if limit:
         crf.set_params(time_limit=limit)
     crf.fit(*train)
     trace = [(s, p.passes, p.objective, p.nonzeros) for s, p in zip(seconds, crf.history_, strict=False)]
     return trace, crf, time.process_time() - start
-
-
-def run_crfsuite(train, l1, iterations):
-    import pycrfsuite
-
-    X, y, begin = train
-    names = [str(j) for j in range(X.shape[1])]
-    trainer = pycrfsuite.Trainer(verbose=True)
-    start = 0.0
-    lines: list[tuple[float, str]] = []
-    trainer.message = lambda text: lines.append((time.process_time() - start, text))
-    for b, e in pairwise(begin):
-        rows = [{names[j]: v for j, v in zip(X.indices[X.indptr[t] : X.indptr[t + 1]],
-                 X.data[X.indptr[t] : X.indptr[t + 1]], strict=True)} for t in range(b, e)]  # fmt: skip
-        trainer.append(pycrfsuite.ItemSequence(rows), [str(label) for label in y[b:e]])
-    trainer.select("lbfgs")
-    trainer.set_params(
-        {"c1": l1, "c2": 0.0, "feature.possible_states": 1, "feature.possible_transitions": 1, "epsilon": 1e-9,
-         "delta": 1e-9, "max_iterations": iterations}
-    )  # fmt: skip
-    start = time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
-        trainer.train(str(Path(folder) / "model"))
-    trace, objective, passes = [], np.inf, 0
-    for seconds, text in lines:
-        if found := re.match(r"Loss: ([-\d.e+]+)", text.strip()):
-            objective, passes = float(found.group(1)), passes + 2
-        elif found := re.match(r"Active features: (\d+)", text.strip()):
-            trace.append((seconds, passes, objective, int(found.group(1))))
-    return trace, None, time.process_time() - start
 
 
 def side_by_side(title, train, test, measure, l1, args, make):
@@ -131,6 +103,8 @@ def side_by_side(title, train, test, measure, l1, args, make):
         print(f"{method} ran for {runs[method][2]:.1f} s", flush=True)  # a run broken off later has said something
     if args.crfsuite:
         runs["crfsuite"] = run_crfsuite(train, l1, args.crfsuite)
+    if args.wapiti:
+        runs["wapiti"] = run_wapiti(args.wapiti, train, l1, args.crfsuite or 1000)
     for name in [name for name, (trace, _, _) in runs.items() if not trace]:
         print(f"{name}: no step within the limit")
         del runs[name]
@@ -194,7 +168,7 @@ def chains(title, load, l1, args):
     options = {"memory": args.memory, "max_inner": args.max_inner}
 
     def make(method):
-        own = options if method == "proxqn" else {"memory": args.memory}
+        own = options if method == "proxqn" else {} if method == "sgd" else {"memory": args.memory}
         return ChainCRF(
             l1=l1, solver=method, tol=args.tol, fit_intercept=False, n_jobs=args.threads, solver_options=own
         )
@@ -286,7 +260,7 @@ def hierarchy(args):
         def make(method, taxonomy=taxonomy):
             return HierarchicalCRF(taxonomy=taxonomy, l1=l1, solver=method, tol=args.tol, n_jobs=args.threads)
 
-        side_by_side(f"pinyin {title}", (X[train], y[train]), (X[test], y[test]) if taxonomy else None,
+        side_by_side(f"pinyin {title}", (X[train], y[train]), (X[test], y[test]),
                      lambda a, b, _: float(np.mean(a == b)), l1, args, make)  # fmt: skip
 
 
@@ -296,8 +270,9 @@ def main():
     parser.add_argument("--part", nargs="+", default=["ocr", "conll"], choices=["ocr", "conll", "pinyin", "hierarchy"])
     parser.add_argument("--l1", type=float, help="default: 100 for ocr, 1 for the others")
     parser.add_argument("--examples", type=int, help="training examples (l1 is scaled with them for ocr and conll)")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "sgd"])
     parser.add_argument("--crfsuite", type=int, metavar="ITERATIONS", help="also run CRFsuite, for so many at most")
+    parser.add_argument("--wapiti", metavar="PROGRAM", help="also run Wapiti, as often as CRFsuite")
     parser.add_argument("--limit", type=float, help="seconds a run")
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--memory", type=int, default=10)
