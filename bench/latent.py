@@ -18,6 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fginfer.latent import BPMeans, LatentFeatureLasso, find_atom
 from fginfer.latent.alternating import least_squares, refine
+from fginfer.latent.starts import ica_columns
 
 # N, D, K, sigma, pixels of a feature (Table 4.1 of Yen's thesis, 2018)
 SETS = {
@@ -49,22 +50,6 @@ def hamming(Z: Any, truth: Any) -> float:
     """Share of wrong entries under the best matching of columns."""
     differ = (Z[:, :, None] != truth[:, None, :]).mean(0)
     return float(differ[linear_sum_assignment(differ)].mean())
-
-
-def ica_start(X: Any, k: int, seed: int = 0) -> Any:
-    """FastICA (cube), each component split in two: the baseline, and an optional start."""
-    from sklearn.cluster import KMeans
-    from sklearn.decomposition import FastICA
-
-    S = FastICA(k, fun="cube", random_state=seed, max_iter=500, tol=1e-3, whiten="unit-variance").fit_transform(X)
-    columns = [KMeans(2, n_init=3, random_state=seed).fit_predict(s[:, None]) for s in S.T]
-    Z = np.array(columns, np.uint8).T
-    for j in range(k):  # which of the two is "on": the one that explains more
-        other = Z.copy()
-        other[:, j] ^= 1
-        errors = [((X - z @ least_squares(z, X)) ** 2).sum() for z in (Z, other)]
-        Z = Z if errors[0] <= errors[1] else other
-    return Z
 
 
 def bench_atoms(sizes: tuple[int, ...] = (100, 1000, 10000), rank: int = 20, real: Any = None, seed: int = 0) -> None:
@@ -110,13 +95,15 @@ def bench_recovery(draws: int = 1, names: tuple[str, ...] = tuple(SETS)) -> None
                 r = recover(name, density, seed)
                 X, Z, _ = make_features(name, density, seed)
                 begin = time.process_time()
-                start = ica_start(X, Z.shape[1], seed)
+                start = ica_columns(X, Z.shape[1], seed)
                 ica, after = hamming(start, Z), hamming(refine(X, start)[0], Z)
                 seconds = time.process_time() - begin
+                both = recover(name, density, seed, start="ica")
                 print(
                     f"{name} density {density} draw {seed}: lasso Hamming {r['hamming']:.4f} RMSE {r['rmse']:.5f} "
                     f"(true Z {r['with true Z']:.5f}) {r['seconds']:.1f} s, norm {r['power']:g}, gap {r['gap']:.2f} | "
-                    f"ICA {ica:.4f}, refined {after:.4f}, {seconds:.1f} s",
+                    f"ICA {ica:.4f}, refined {after:.4f}, {seconds:.1f} s | "
+                    f"lasso from ICA {both['hamming']:.4f}, {both['seconds']:.1f} s",
                     flush=True,
                 )
 

@@ -47,6 +47,7 @@ class GreedySettings:
     tabu_steps: int = 0
     max_atoms: int = 400
     inner: str = "newton"
+    start: Bits | None = None  # (k, n) atoms to join in the first round; the minimum is the same with or without
     certify: bool = True
     threads: int = 1
     seed: int = 0
@@ -98,6 +99,8 @@ def run_greedy(loss: AtomLoss, settings: GreedySettings) -> GreedyRun:
             break
         if iteration == settings.max_iter or len(run.c) + len(new) > settings.max_atoms:
             break
+        if iteration == 0 and settings.start is not None:
+            new = _distinct(np.concatenate([settings.start, new]))
         loss.add(new)
         run.c = np.concatenate([run.c, np.zeros(len(new))])
         lam = run.lam * weights[loss.atoms.sum(1, dtype=np.int64)]
@@ -136,6 +139,14 @@ def _new_atoms(found: Bits, slopes: Reals, lam: float, known: Bits, most: int) -
             seen.add(z.tobytes())
             new.append(z)
     return np.array(new, np.uint8).reshape(len(new), found.shape[1])
+
+
+def _distinct(atoms: Bits) -> Bits:
+    """Each once, in the order given, none empty."""
+    _, first = np.unique(atoms, axis=0, return_index=True)
+    rows = atoms[np.sort(first)]
+    out: Bits = rows[rows.any(1)]
+    return out
 
 
 def _lower_bound(loss: AtomLoss, residual: Reals, steepest: float, lam: float) -> float:

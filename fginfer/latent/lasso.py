@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.core import clock
 from fginfer.core.latent import AtomProblem
-from fginfer.errors import SettingsError
+from fginfer.errors import DataError, SettingsError
 from fginfer.latent.alternating import assign, features_to_rows, least_squares, refine, squared_error
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
 from fginfer.latent.settings import check_choice, check_number
+from fginfer.latent.starts import ica_columns
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 
 Reals = NDArray[np.float64]
@@ -61,6 +62,9 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     rank : "auto" reduces X to the singular vectors above the noise first (Gavish, Donoho 2014), a number to so many,
         None not at all. Errors and refinement are always those of the whole X.
     inner : "newton" or "proximal" (the published updates): the solver for the coefficients.
+    start : None; "ica": independent components, each split in two (finds features of half of the rows, and needs a
+        number of components); or (rows, any number) zeros and ones. These columns join in the first round; the
+        minimum is the same with and without, but the search may come closer to it.
     refine : alternate between Z and W at the end, while the error falls.
     tol : the greedy search ends at this relative gap (with the best atom found; the certified one is in ``trace_``).
     n_starts, tabu_steps : local searches for the next atoms in every round, and tabu steps of each.
@@ -90,6 +94,7 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         size_power: float | str = "auto",
         rank: int | str | None = "auto",
         inner: str = "newton",
+        start: Any = None,
         refine: bool = True,
         tol: float = 1e-3,
         n_starts: int = 40,
@@ -109,6 +114,7 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.size_power = size_power
         self.rank = rank
         self.inner = inner
+        self.start = start
         self.refine = refine
         self.tol = tol
         self.n_starts = n_starts
@@ -132,6 +138,7 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingsError(f"n_components is {wanted}, but there are only {len(X)} rows")
         if wanted == "held-out":
             wanted = self._choose_components(X, settings)
+        settings = replace(settings, start=self._start_columns(X, wanted, settings.seed))
         powers = (0.0, 1.0) if self.size_power == "auto" else (float(self.size_power),)
         best: _Fit | None = None
         for power in powers:
@@ -168,6 +175,10 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if rank not in (None, "auto") and not (is_number(rank, whole=True) and rank >= 1):
             raise SettingsError(f"rank must be 'auto', None or a positive whole number, not {self.rank!r}")
         check_choice(self, "inner", SOLVERS)
+        if isinstance(self.start, str) and (self.start != "ica" or k == "lam"):
+            raise SettingsError(
+                f"start must be None, 'ica' (with n_components a number or 'held-out') or columns, not {self.start!r}"
+            )
         if self.n_jobs is not None and not (is_number(self.n_jobs, whole=True) and self.n_jobs != 0):
             raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {self.n_jobs!r}")
         if self.callback is not None and not callable(self.callback):
@@ -185,6 +196,17 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             deadline=np.inf if self.time_limit is None else clock.now() + self.time_limit,
             callback=self.callback,
         )
+
+    def _start_columns(self, X: Reals, wanted: int | str, seed: int) -> Bits | None:
+        """The columns of `start` as rows, or None."""
+        if self.start is None:
+            return None
+        if isinstance(self.start, str):
+            return np.ascontiguousarray(ica_columns(reduce_rank(X, self.rank), int(wanted), seed).T)
+        Z = np.asarray(self.start)
+        if Z.ndim != 2 or len(Z) != len(X) or Z.dtype.kind not in "buif" or not np.isin(Z, (0, 1)).all():
+            raise DataError(f"start must be {len(X)} rows of zeros and ones, not an array of the shape {Z.shape}")
+        return np.ascontiguousarray(Z.T, np.uint8)
 
     def _fit_once(self, X: Reals, settings: GreedySettings, wanted: int | str) -> _Fit:
         if not isinstance(wanted, str):  # with many more atoms the relaxation is not tight, and will not become so

@@ -21,6 +21,7 @@ from fginfer.latent.em import Mixture, restarts
 from fginfer.latent.greedy import GreedySettings, run_greedy
 from fginfer.latent.lasso import reduce_rank
 from fginfer.latent.losses import FeatureLoss, MixtureLoss
+from fginfer.latent.starts import ica_columns
 
 
 @parametrize_with_checks(
@@ -138,6 +139,36 @@ def test_features_are_recovered(density, power):
     model = LatentFeatureLasso(5, size_power=power).fit(X)
     assert hamming(model.assignments_, truth) == 0
     assert model.error_ <= 1e-10 * np.abs(X).max()
+
+
+@pytest.mark.parametrize("density", [0.5, 0.2])
+def test_columns_to_start_from_leave_the_minimum_alone(density):
+    truth, X = features(1, 150, 40, 5, density)
+    plain = LatentFeatureLasso(5, size_power=1).fit(X)
+    for start in ("ica", truth, np.ones((150, 1)), np.zeros((150, 2), bool)):
+        model = LatentFeatureLasso(5, size_power=1, start=start).fit(X)
+        assert hamming(model.assignments_, truth) == 0
+        assert model.lam_ == plain.lam_
+        assert plain.trace_[-1].bound <= model.trace_[-1].objective * (1 + 1e-9)
+        assert model.trace_[-1].bound <= plain.trace_[-1].objective * (1 + 1e-9)
+        assert all(b.objective <= a.objective * (1 + 1e-9) for a, b in pairwise(model.trace_))
+
+
+def test_independent_components_are_found_at_half_density():
+    truth, X = features(8, 400, 40, 5)
+    assert hamming(ica_columns(X, 5), truth) == 0
+    assert (ica_columns(X, 5, seed=3) == ica_columns(X, 5, seed=3)).all()
+    assert ica_columns(X, 9).shape == (400, 5)  # no more directions than there are
+    assert ica_columns(np.ones((6, 3)), 2).shape == (6, 0)
+    assert LatentFeatureLasso(2, start="ica").fit(np.ones((6, 3))).error_ == pytest.approx(0, abs=1e-12)
+
+
+def test_starts_that_do_not_fit():
+    with pytest.raises(SettingsError, match="start"):
+        LatentFeatureLasso("lam", start="ica").fit(np.eye(5))
+    for start in (np.ones((4, 2)), np.full((5, 2), 0.5), np.ones(5), np.full((5, 1), np.nan)):
+        with pytest.raises(DataError, match="start"):
+            LatentFeatureLasso(2, start=start).fit(np.eye(5))
 
 
 def test_noise_is_left_alone():
@@ -297,7 +328,8 @@ def test_callbacks_end_a_run_and_points_are_given():
     [
         {"n_components": 0}, {"n_components": 1.5}, {"n_components": "many"}, {"n_components": 1000}, {"tau": 0},
         {"tau": -1.0}, {"lam": 0.0}, {"penalty": 0}, {"size_power": 2}, {"rank": 0}, {"inner": "magic"}, {"tol": -1},
-        {"n_starts": 0}, {"max_iter": 0}, {"time_limit": 0}, {"n_jobs": 0}, {"callback": 3}, {"tau": np.nan},
+        {"start": "luck"}, {"n_starts": 0}, {"max_iter": 0}, {"time_limit": 0}, {"n_jobs": 0}, {"callback": 3},
+        {"tau": np.nan},
     ],
 )  # fmt: skip
 def test_bad_settings_of_features(options):
