@@ -1,10 +1,12 @@
 """Trimming a 128-512-512-26 network on OCR letters, beside magnitude pruning, proximal gradient and Adam + l1.
 
     python bench/trim.py FOLDER [--train 4000] [--epochs 20] [--hidden 512,512] [--targets 0.1,0.03] [--out FOLDER]
+    python bench/trim.py FOLDER --theorem [--train 400] [--hidden 512,512]
     python bench/trim.py --digits [--targets 0.1,0.03]
 
 FOLDER holds ocr/ocr.npz. Prints non-zeros and accuracy on the test letters, and the seconds of each. With --digits a
-small convolutional torch.nn.Module on scikit-learn's digits instead, which needs no folder but torch.
+small convolutional torch.nn.Module on scikit-learn's digits instead, which needs no folder but torch. With --theorem
+the non-zeros of each layer, alone and at a stationary point, beside the bound: samples times labels with a derivative.
 """
 
 from __future__ import annotations
@@ -61,6 +63,21 @@ def compare(
     )
     note("Adam + l1, largest", magnitude_prune(adam, keep)[0], begin)
     return rows
+
+
+def theorem_rows(
+    X: Any, y: Any, net: Network, eps: float = 0.5, max_iter: int = 1500
+) -> Iterator[tuple[str, int, int, int, int, float]]:
+    """(layer, weights, non-zeros, bound N k_S, samples times labels, how far from stationary) of each layer trimmed
+    alone. The last is the largest violation of the optimality conditions over lambda: 0 at a stationary point."""
+    for j, weights in enumerate(net.weights):
+        lam = eps / float(np.abs(weights).sum())
+        small = trim(net, X, y, lam=lam, layers=[str(j)], tol=1e-6, max_iter=max_iter).network
+        layer, w = small.layer(j, X, y), small.weights[j].ravel()
+        layer.value(w)
+        slope = layer.gradient(w, None)
+        off = np.where(w != 0, np.abs(slope + lam * np.sign(w)), np.maximum(np.abs(slope) - lam, 0)).max() / lam
+        yield str(j), w.size, int(np.count_nonzero(w)), layer.support(), y.size * net.sizes[-1], float(off)
 
 
 def print_row(target: float, name: str, size: int, accuracy: float, seconds: float) -> None:
@@ -153,6 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--digits", action="store_true", help="a convolutional torch module on scikit-learn's digits")
+    parser.add_argument("--theorem", action="store_true", help="non-zeros of a stationary layer, margin loss")
     parser.add_argument("--train", type=int, default=4000)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--hidden", default="512,512")
@@ -172,6 +190,15 @@ def main() -> None:
         parser.error("give the FOLDER with ocr/ocr.npz, or --digits")
     X, y, Xt, yt = load(args.folder, args.train)
     hidden = tuple(int(h) for h in args.hidden.split(","))
+    if args.theorem:
+        net = Network([128, *hidden, 26], "margin").fit(X, y, epochs=args.epochs)
+        for name, size, left, bound, most, off in theorem_rows(X, y, net):
+            print(
+                f"layer {name}: {left} of {size} weights, bound N k_S {bound} (N K {most}), "
+                f"off stationarity by {off:.1e} lambda",
+                flush=True,
+            )
+        return
     begin = time.perf_counter()
     net = Network([128, *hidden, 26], args.loss).fit(X, y, epochs=args.epochs)
     print(

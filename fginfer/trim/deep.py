@@ -158,7 +158,7 @@ def trim(
     (True, True)
     """
     model = as_trimmable(network, X, y, loss)
-    names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth)
+    names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth, time_limit)
     begin = clock.now()
     deadline = np.inf if time_limit is None else begin + time_limit
     before, start = model.measure(), {name: model.get(name).copy() for name in names}
@@ -222,11 +222,12 @@ def as_trimmable(network: Any, X: Any, y: Any, loss: Any = None) -> Trimmable:
 
 def _check(
     model: Trimmable, eps: Any, lam: Any, target: Any, layers: Any, method: str, tol: float, max_iter: int, sweeps: int,
-    growth: float,
+    growth: float, time_limit: Any,
 ) -> list[str]:  # fmt: skip
     if sum(v is not None for v in (eps, lam, target)) != 1:
         raise SettingsError("give one of eps (loss to lose), lam, or target (weights to keep)")
-    for name, value in (("eps", eps), ("lam", lam), ("target", target), ("tol", tol), ("max_iter", max_iter)):
+    given = {"eps": eps, "lam": lam, "target": target, "tol": tol, "max_iter": max_iter, "sweeps": sweeps}
+    for name, value in {**given, "growth": growth, "time_limit": time_limit}.items():
         if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < np.inf):
             raise SettingsError(f"{name} must be a positive number, not {value!r}")
     if sweeps < 1 or not growth > 1:

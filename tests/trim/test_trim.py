@@ -147,6 +147,7 @@ def test_time_limit_and_biases():
         {}, {"eps": 0.1, "lam": 1.0}, {"eps": 0}, {"eps": -1}, {"lam": np.nan}, {"target": 0},
         {"eps": 1, "layers": ["7"]}, {"eps": 1, "layers": []}, {"eps": 1, "layers": ["0", "0"]},
         {"eps": 1, "method": "sgd"}, {"eps": 1, "sweeps": 0}, {"eps": 1, "growth": 1.0}, {"eps": 1, "loss": abs},
+        {"eps": 1, "time_limit": -1}, {"eps": 1, "time_limit": np.nan}, {"eps": 1, "growth": "fast"}, {"eps": "some"},
     ],
 )  # fmt: skip
 def test_bad_settings(options):
