@@ -16,6 +16,9 @@ enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, B
  * to 1e-4: all that pull 1.2, these .4; half or twice as many are as good. */
 #define FIRST_SHARE (1.0 / 256)
 #define GROWTH 2.0
+/* Bins of pulls: 8 while they halve, down to 2^-32 of the strongest. */
+#define BINS_A_HALF 8.0
+#define PULL_BINS 257
 /* What rounding can do to a difference of two objectives, relative to their size: without this allowance the last
  * steps, which lower the gradient but no longer the printed objective, would all be refused. */
 #define ROUNDING 4e-16
@@ -63,20 +66,22 @@ static inline int stays(const fgi_optimiser *o, double w, double g) {
 }
 
 /* How strongly a coordinate at zero must pull to join: all that pull may, unless they are many more than there are
- * non-zeros. Then the strongest come first, which keeps the first iterations as sparse as the last. */
+ * non-zeros. Then the strongest come first, which keeps the first iterations as sparse as the last. The bins shrink by
+ * a constant factor: where features are words, a few pulls are thousands of times as strong as the rest, and in bins of
+ * equal width all the others would be in the last. */
 static double least_pull(const fgi_optimiser *o) {
-    int64_t count[64] = {0}, nonzeros = 0, sum = 0;
+    int64_t count[PULL_BINS] = {0}, nonzeros = 0, sum = 0;
     const double most = o->info.violation;
     for (int64_t j = 0; j < o->d; j++) {
         if (o->w[j] != 0.0) nonzeros++;
         else {
             const double pull = fabs(o->whole[j]) - o->s.l1;
-            if (pull > 0) count[(int)fgi_smaller(63, 64 * pull / most)]++;
+            if (pull > 0) count[(int)fgi_smaller(PULL_BINS - 1, fgi_larger(0, BINS_A_HALF * log2(most / pull)))]++;
         }
     }
     const double room = fgi_larger(fgi_larger(FIRST_SHARE * (double)o->d, 100), GROWTH * (double)nonzeros);
-    for (int k = 63; k >= 0; k--)
-        if ((double)(sum += count[k]) > room) return k / 64.0 * most;
+    for (int k = 0; k < PULL_BINS - 1; k++)
+        if ((double)(sum += count[k]) > room) return most * exp2(-(k + 1.0) / BINS_A_HALF);
     return 0;
 }
 
