@@ -1,6 +1,7 @@
 """Mixtures of regressions: MixLasso beside EM and alternating minimisation with 100 restarts, against N.
 
-    python bench/mixture.py [--sets 3,6] [--samples 200,400] [--draws 3] [--restarts 100] [--out FOLDER] [--curves]
+    python bench/mixture.py [--sets 3,6] [--samples 200,400] [--draws 3] [--restarts 100] [--methods lasso+em,em]
+    python bench/mixture.py --curves [--out FOLDER]
 
 Sets 1 to 12 are those of Table 4.2 in Yen's thesis (2018); prints the median error of the parameters, how many draws
 succeeded (error below 1e-3, with noise .1 below .1), and CPU seconds. --curves: four polynomials, four price
@@ -43,27 +44,32 @@ def parameter_error(W: Any, truth: Any) -> float:
     return float(np.sqrt(apart[linear_sum_assignment(apart)].sum() / (truth**2).sum()))
 
 
-def compare(number: int, n: int, seed: int = 0, n_init: int = 100) -> dict[str, tuple[float, float]]:
-    """(parameter error, CPU seconds) of each method on one draw."""
+METHODS = ("lasso+em", "lasso+alt", "em", "alt")
+
+
+def compare(
+    number: int, n: int, seed: int = 0, n_init: int = 100, methods: tuple[str, ...] = METHODS
+) -> dict[str, tuple[float, float]]:
+    """(parameter error, CPU seconds) of each method on one draw; every one is printed as it ends."""
     X, y, W = make_mixture(number, n, seed)
     _, k, _, generalized, _ = setting(number)
     out = {}
 
-    def note(name: str, fit: Any) -> None:
+    for name in methods:
         begin = time.process_time()
-        found = fit()
+        if name.startswith("lasso"):
+            refine = "soft" if name == "lasso+em" else "hard"
+            found = MixedRegression(k, generalized=generalized, n_init=3, refine=refine).fit(X, y).coef_
+        else:
+            found = restarts(X, y, k, generalized=generalized, n_init=n_init, soft=name == "em", seed=seed).best()[0]
         out[name] = parameter_error(found, W), time.process_time() - begin
-
-    note("lasso+em", lambda: MixedRegression(k, generalized=generalized, n_init=3).fit(X, y).coef_)
-    note("lasso+alt", lambda: MixedRegression(k, generalized=generalized, n_init=3, refine="hard").fit(X, y).coef_)
-    for name, soft in (("em", True), ("alt", False)):
-        note(
-            name, lambda s=soft: restarts(X, y, k, generalized=generalized, n_init=n_init, soft=s, seed=seed).best()[0]
-        )
+        print(f"  N={n} draw {seed}: {name} {out[name][0]:.1e}, {out[name][1]:.1f} s", flush=True)
     return out
 
 
-def bench(sets: list[int], samples: list[int], draws: int, n_init: int, out: Path | None) -> None:
+def bench(
+    sets: list[int], samples: list[int], draws: int, n_init: int, methods: tuple[str, ...], out: Path | None
+) -> None:
     for number in sets:
         d, k, inputs, generalized, noise = setting(number)
         kind = "generalised" if generalized else "standard"
@@ -72,7 +78,7 @@ def bench(sets: list[int], samples: list[int], draws: int, n_init: int, out: Pat
         )
         curves: dict[str, list[float]] = {}
         for n in samples:
-            runs = [compare(number, n, seed, n_init) for seed in range(draws)]
+            runs = [compare(number, n, seed, n_init, methods) for seed in range(draws)]
             row = []
             for name in runs[0]:
                 errors = [r[name][0] for r in runs]
@@ -167,6 +173,7 @@ def main() -> None:
     parser.add_argument("--samples", default="200,400,800,1600")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--restarts", type=int, default=100)
+    parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--curves", action="store_true")
     args = parser.parse_args()
@@ -176,7 +183,10 @@ def main() -> None:
         demonstrate(args.out)
         return
     numbers, samples = ([int(v) for v in text.split(",")] for text in (args.sets, args.samples))
-    bench(numbers, samples, args.draws, args.restarts, args.out)
+    methods = tuple(args.methods.split(","))
+    if unknown := set(methods) - set(METHODS):
+        parser.error(f"no method {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
+    bench(numbers, samples, args.draws, args.restarts, methods, args.out)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def matrix(seed: int, n: int, r: int) -> np.ndarray:
     return rng.standard_normal((n, r)) * 10.0 ** rng.integers(-3, 4)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 14), st.integers(1, 6))
+@given(st.integers(0, 10**6), st.integers(1, 16), st.integers(1, 6))
 @settings(max_examples=40, deadline=None)
 def test_atoms_of_small_problems_are_optimal_and_bounds_hold(seed, n, r):
     F = matrix(seed, n, r)
