@@ -1,6 +1,6 @@
 """Maximum inner-product search and the losses that stand on it: indexes, decomposition, classifiers, words.
 
-    python bench/inner_products.py index [--k 100000] [--d 32 128] [--peers]
+    python bench/inner_products.py index [--k 100000] [--d 32 128] [--rows clustered] [--peers]
     python bench/inner_products.py loss [--k 20000]
     python bench/inner_products.py multiclass --data FOLDER [--k 20000] [--seconds 60]
     python bench/inner_products.py multilabel --data FOLDER [--seconds 60]
@@ -27,6 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import scipy.sparse as sp
 
+from fginfer.errors import SettingsError
 from fginfer.learn import EmbeddingClassifier, SkipGram
 from fginfer.learn.losses import EmbeddingLoss
 from fginfer.search import BackendIndex, SearchIndex
@@ -73,7 +74,7 @@ def bench_index(args: argparse.Namespace) -> None:
     rng, n = np.random.default_rng(0), 256
     for k in args.k:
         for d in args.d:
-            for kind in ("clustered", "isotropic"):
+            for kind in args.rows:
                 rows = clustered(rng, k, d) if kind == "clustered" else rng.standard_normal((k, d), dtype=np.float32)
                 near = rows[rng.integers(0, k, n)] + 0.3 * rng.standard_normal((n, d), dtype=np.float32)
                 far = rng.standard_normal((n, d), dtype=np.float32)
@@ -115,7 +116,11 @@ def one_index(
 
 def peers(rows: np.ndarray, queries: dict[str, np.ndarray]) -> None:
     for name in ("hnswlib", "faiss"):
-        built, peer = cpu(lambda name=name: BackendIndex(rows, name))
+        try:
+            built, peer = cpu(lambda name=name: BackendIndex(rows, name))
+        except SettingsError as error:
+            print(f"  {error}")
+            continue
         print(f"  {name}: built in {built:.1f} s")
         for which, x in queries.items():
             scan, truth = cpu(lambda x=x: dense_scan(x, rows, 10))
@@ -343,6 +348,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--lines", type=int, default=10**9)
+    parser.add_argument("--rows", nargs="+", choices=["clustered", "isotropic"], default=["clustered", "isotropic"])
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--plot")
     args = parser.parse_args()

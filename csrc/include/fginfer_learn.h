@@ -189,6 +189,8 @@ typedef struct fgi_learn_gdmm_settings {
     int32_t
         batch; /* unigram oracles of so many examples run at the same weights, shared by the threads; 0 and 1: none */
     int32_t averaging; /* keep the sum for weighted averages over the visits (not with away) */
+    int32_t search;    /* tokens: unigram oracles ask a search index over all features (fginfer_search.h) */
+    int32_t probes;    /* clusters that it visits once most labels have weights; 0: it is exact (in single precision) */
     int32_t away;      /* > 0: away-step Frank-Wolfe (Algorithm 2) over blocks of so many examples; 0: Algorithm 4 */
 } fgi_learn_gdmm_settings;
 

@@ -28,6 +28,8 @@ class GdmmSettings(NamedTuple):
     seed: int
     batch: int
     averaging: bool
+    search: bool
+    probes: int
     away: int
 
 

@@ -39,6 +39,10 @@ static int32_t greedy_label(fgi_learn_gdmm *g, int64_t token, int further, doubl
 
 /* *loss: gradient of the best label seen minus that of the truth, this block's share of the factorwise hinge loss. */
 static fgi_rc visit_token(fgi_learn_gdmm *g, int64_t token, int further, double *loss) {
+    if (!further && g->index && g->s.batch <= 1) {
+        fgi_rc rc = fgi_unigram_index_token(g, token, NULL);
+        if (rc) return rc;
+    }
     const fgi_learn_data *d = &g->L->data;
     fgi_support *t = &g->tokens[token];
     const int32_t z = d->truth[token];
@@ -65,6 +69,7 @@ static fgi_rc visit_token(fgi_learn_gdmm *g, int64_t token, int further, double 
         double change = at < old ? g->mass[at] : -C * fresh;
         int32_t y = at < old ? t->label[at] : best;
         if (change == 0.0 || (at == old && place >= 0)) continue;
+        if (g->index) fgi_unigram_index_mark(g->index, y);
         for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++) {
             const double x = change * (d->value ? d->value[j] : 1.0);
             const int64_t at_weight = (int64_t)d->feature[j] * d->n_labels + y;
@@ -256,7 +261,8 @@ static fgi_rc visit_example(fgi_learn_gdmm *g, int32_t i) {
 /* Algorithm 4 on a batch: stops between batches only, so that they do not depend on the clock. */
 static fgi_rc visit_batch(fgi_learn_gdmm *g, const int32_t *examples, int64_t n) {
     fgi_rc rc = FGI_OK;
-    if (g->proposal) fgi_learn_gdmm_propose(g, examples, n);
+    if (g->s.batch > 1 && g->index) rc = fgi_unigram_index_examples(g, examples, n, NULL);
+    else if (g->s.batch > 1) fgi_learn_gdmm_propose(g, examples, n);
     for (int64_t k = 0; !rc && k < n; k++) rc = visit_example(g, examples[k]);
     return rc;
 }
@@ -266,13 +272,17 @@ fgi_rc fgi_learn_gdmm_pass(
     const int64_t known = g->away ? g->n_away : g->L->data.n_examples;
     fgi_learn_gdmm_drop_guest(g);
     while (*next < m) {
-        int64_t n = g->proposal ? g->s.batch : 1;
+        int64_t n = g->s.batch > 1 && !g->away ? g->s.batch : 1;
         if (n > m - *next) n = m - *next;
         for (int64_t k = *next; k < *next + n; k++)
             if (examples[k] < 0 || examples[k] >= known)
                 return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
         fgi_rc rc = g->away ? fgi_away_visit(g, examples[*next], deadline) : visit_batch(g, examples + *next, n);
-        if (rc) return fgi_fail(err, rc, *next, rc == FGI_NO_MEMORY ? "out of memory" : "another block is under way");
+        if (rc)
+            return fgi_fail(err, rc, *next,
+                rc == FGI_NO_MEMORY ? "out of memory"
+                    : g->index      ? "the weights are too large for a search index"
+                                    : "another block is under way");
         if (g->step.phase != FGI_AWAY_IDLE) break;
         *next += n;
         if (fgi_clock() >= deadline) break;
@@ -293,7 +303,11 @@ static void change_rho(fgi_learn_gdmm *g, double factor) {
 fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
-    if (!fgi_proximal_end_pass(g->L) || fgi_learn_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
+    /* Clusters that are made anew for every pass are worth their price where answers depend on them. */
+    if (g->index && g->s.probes > 0) fgi_unigram_index_forget(g->index);
+    if (!fgi_proximal_end_pass(g->L)) return FGI_OK;
+    if (g->index) fgi_unigram_index_forget(g->index); /* the point has moved, and all weights with it */
+    if (fgi_learn_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
     return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }
 

@@ -46,6 +46,8 @@ typedef struct fgi_away_step {
     int32_t example; /* of the last factor: a hint */
 } fgi_away_step;
 
+typedef struct fgi_unigram_index fgi_unigram_index; /* learn/gdmm/search.c */
+
 /* What a thread needs to ask. */
 typedef struct fgi_learn_gdmm_worker {
     fgi_oracle_scratch *oracle;
@@ -69,6 +71,7 @@ struct fgi_learn_gdmm {
     fgi_updatable **tables; /* one per pairwise feature; NULL with candidates and brute force */
     int64_t n_tables;
     fgi_products *unigrams;         /* the learner's weights as a source */
+    fgi_unigram_index *index;       /* or NULL: unigram oracles scan */
     fgi_learn_gdmm_worker *workers; /* one per thread of the learner */
     int n_workers;
     double *guest; /* other weights that are being measured, and their tables */
@@ -79,7 +82,7 @@ struct fgi_learn_gdmm {
     double squared_norm;
     /* scratch */
     double *scores;      /* K */
-    int32_t *proposal;   /* batches: a label for every token */
+    int32_t *proposal;   /* batches and searches: a label for every token */
     double *mass, *gain; /* one block */
     int32_t mass_capacity;
     int32_t *message_label[2];
@@ -127,6 +130,13 @@ int32_t fgi_learn_gdmm_unary_argmax(fgi_learn_gdmm *g, int64_t token, double *va
  * gradients are those at the time of the visit. */
 void fgi_learn_gdmm_propose(fgi_learn_gdmm *g, const int32_t *examples, int64_t n);
 int32_t fgi_learn_gdmm_unary_proposed(fgi_learn_gdmm *g, int64_t token, double *value);
+/* learn/gdmm/search.c: the choice of fgi_learn_gdmm_propose by search, for one token or the tokens of some examples. */
+fgi_rc fgi_unigram_index_create(const fgi_learn_gdmm *g, fgi_unigram_index **out);
+void fgi_unigram_index_free(fgi_unigram_index *o);
+void fgi_unigram_index_mark(fgi_unigram_index *o, int32_t label); /* the weights of a label have changed */
+void fgi_unigram_index_forget(fgi_unigram_index *o);              /* those of most labels have */
+fgi_rc fgi_unigram_index_token(fgi_learn_gdmm *g, int64_t token, fgi_error *err);
+fgi_rc fgi_unigram_index_examples(fgi_learn_gdmm *g, const int32_t *examples, int64_t n, fgi_error *err);
 fgi_rc fgi_learn_gdmm_pair_argmax(fgi_learn_gdmm *g, int32_t i, int64_t edge, fgi_argmax *out);
 double fgi_learn_gdmm_pair_weight(const fgi_learn_gdmm *g, int64_t edge, int32_t a, int32_t b); /* theta_f(a, b) */
 double fgi_learn_gdmm_pair_gradient(const fgi_learn_gdmm *g, int32_t i, int64_t edge, int32_t a, int32_t b);

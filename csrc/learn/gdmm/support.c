@@ -117,8 +117,9 @@ static fgi_rc fill(fgi_learn_gdmm *g) {
         g->message_value[side] = fgi_alloc(k, sizeof(double));
         if (!g->message_label[side] || !g->message_value[side]) return FGI_NO_MEMORY;
     }
-    if (g->s.batch > 1 && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal)))
+    if ((g->s.batch > 1 || g->s.search) && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal)))
         return FGI_NO_MEMORY;
+    if (g->s.search && fgi_unigram_index_create(g, &g->index) != FGI_OK) return FGI_NO_MEMORY;
     if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->workers)
         return FGI_NO_MEMORY;
     if (fgi_products_create_dense((int32_t)k, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL) !=
@@ -145,6 +146,10 @@ fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, f
         !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "C must be positive, rho, eta and away not negative, partitions at least 1");
+    if (s->search && (s->partitions > 1 || s->away || L->data.choice_begin || L->data.cost || L->data.n_features < 1))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
+            "a search index goes with all labels and features: no partitions, candidates, costs or away steps");
+    if (s->probes < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "probes must not be negative");
     fgi_learn_gdmm *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     g->L = L;
@@ -178,6 +183,7 @@ void fgi_learn_gdmm_free(fgi_learn_gdmm *g) {
     }
     free(g->workers);
     fgi_products_free(g->unigrams);
+    fgi_unigram_index_free(g->index);
     free(g->tokens), free(g->edges), free(g->row_norm), free(g->loss), free(g->tables), free(g->scores);
     free(g->proposal), free(g->mass), free(g->gain), free(g->table);
     free(g);
@@ -285,6 +291,7 @@ fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, con
     }
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->rng.state = rng;
+    if (g->index) fgi_unigram_index_forget(g->index);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
     return fgi_learn_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import fsum, inf, isfinite
 from typing import Any
 
@@ -26,61 +25,7 @@ from fginfer.learn.learner import Learner, fits, permutation
 from fginfer.learn.oracle import Oracle, losses
 from fginfer.learn.run.interrupts import OutOfTime, look
 from fginfer.learn.run.loop import SLICE, TOO_LARGE, Measured
-
-
-@dataclass(frozen=True)
-class GdmmOptions:
-    """rho: penalty on disagreement between a factor and its variables (0: 1 / C). eta: multiplier step, 1 is the
-    classical one (None: 1, or 0.3 with afw, which moves less in a pass); soft-bcfw is eta = 0, an approximation that
-    gets better and slower with rho.
-
-    greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
-    so many parts of the labels, drawn at random. brute_force: pairwise oracles scan their tables. joint (multilabel):
-    how the best pair of labels is found, by "bounds" of the labels or in a "sorted" table. primal: "exact" measures the
-    objective with the structured oracle, "relaxed" bounds it from above with factorwise ones, "auto" takes the exact
-    one where that is cheap. batch_size (tokens with labels, variant block): unigram oracles of so many examples choose
-    their labels at the same weights, on all threads. averaging (variant block; None: for tokens, not for label sets,
-    where it was no gain): predict with the weighted average of the iterates unless the last one was measured to be
-    better.
-
-    variant: how the duals move. "block": factor by factor (Algorithm 4; multilabel: Algorithm 3), the fastest. "afw":
-    all factors of block_size examples together, by Frank-Wolfe with away steps (Algorithm 2, for which the paper proves
-    its rate; block_size = all examples is its global form, best with eta about 0.1).
-    """
-
-    rho: float = 0.0
-    eta: float | None = None
-    block_C: float = 0.0
-    partitions: int = 1
-    brute_force: bool = False
-    joint: str = "bounds"
-    primal: str = "auto"
-    greedy: int = 8
-    batch_size: int = 1
-    averaging: bool | None = None
-    variant: str = "block"
-    block_size: int = 1
-
-    def __post_init__(self) -> None:
-        if self.primal not in ("auto", "exact", "relaxed"):
-            raise SettingsError(f"primal must be auto, exact or relaxed, not {self.primal!r}")
-        if self.joint not in ("bounds", "sorted"):
-            raise SettingsError(f"joint must be bounds or sorted, not {self.joint!r}")
-        if self.variant not in ("block", "afw"):
-            raise SettingsError(f"gdmm has the variants block and afw, not {self.variant!r}")
-        if self.averaging and self.variant == "afw":
-            raise SettingsError("averaging goes with the variant block")
-        for name in ("block_size", "partitions", "greedy", "batch_size"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name, value in (("rho", self.rho), ("eta", self.step), ("block_C", self.block_C)):
-            if not 0 <= value < np.inf:
-                raise SettingsError(f"{name} must be a number, 0 or more, not {value!r}")
-
-    @property
-    def step(self) -> float:
-        """eta, chosen where it was left open."""
-        return self.eta if self.eta is not None else 0.3 if self.variant == "afw" else 1.0
+from fginfer.learn.solvers.gdmm_options import GdmmOptions
 
 
 class _Gdmm:
@@ -108,6 +53,7 @@ class _Gdmm:
             C=C, block_C=options.block_C, rho=options.rho, fixed_rho=options.rho > 0, eta=self._eta(options),
             partitions=options.partitions, brute_force=options.brute_force, sorted=options.joint == "sorted",
             seed=seed, batch=options.batch_size, averaging=self._averaging, away=away,
+            search=options.search == "index", probes=options.probes or 0,
         )  # fmt: skip
         self._rng = np.random.default_rng(seed)
         self._order: Ints | None = None
@@ -358,6 +304,8 @@ class GdmmSets(_Gdmm):
         super().__init__(name, learner, oracle, C, seed, options)
         if options.variant != "block":
             raise SettingsError("label sets are trained with variant block (Algorithm 3) only")
+        if options.search != "scan":
+            raise SettingsError("search=index is for tokens with labels: label sets scan, or sample by partitions")
         self._core = GdmmSetsHandle(learner, self._settings, options.greedy)
 
     def export(self) -> dict[str, Any]:

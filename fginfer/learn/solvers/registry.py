@@ -22,7 +22,8 @@ from fginfer.learn.solvers.batch import CuttingPlane, FrankWolfe
 from fginfer.learn.solvers.bcfw import Bcfw
 from fginfer.learn.solvers.block import BlockOptions
 from fginfer.learn.solvers.dcd import Dcd
-from fginfer.learn.solvers.gdmm import GdmmOptions, GdmmSets, GdmmTokens, SoftSets, SoftTokens
+from fginfer.learn.solvers.gdmm import GdmmSets, GdmmTokens, SoftSets, SoftTokens
+from fginfer.learn.solvers.gdmm_options import GdmmOptions
 from fginfer.learn.solvers.online import Mira, Perceptron, Ssg
 
 BLOCK = {"bcfw": Bcfw, "dcd": Dcd, "perceptron": Perceptron, "mira": Mira, "ssg": Ssg}
