@@ -161,7 +161,10 @@ def bench_loss(args: argparse.Namespace) -> None:
         truth = EmbeddingLoss(rows, loss, "exact").evaluate(X[which], y[which, None])
         norm = sp.linalg.norm(truth.gradient)
         plans: list[tuple[str, dict[str, Any]]] = [
-            (f"search, {p} probes", {"method": "search", "probes": p}) for p in (1, 2, 4, 8)
+            (f"search, {p} probes", {"method": "search", "probes": p}) for p in (1, 2, 4, 8, 16, 32, 64)
+        ]
+        plans += [
+            (f"search, {p} probes, rest 0", {"method": "search", "probes": p, "rest": "zero"}) for p in (1, 8, 32)
         ]
         for blocks in (4, 8):
             for probes in (1, 2, 4):

@@ -322,7 +322,8 @@ class BackendIndex(_Index):
         try:
             self.backend: Backend = make(self._rows, n_jobs, seed)
         except ImportError as error:
-            raise SettingsError(f"{error.name} is not installed: pip install fginfer[search]") from None
+            package = "faiss-cpu" if error.name == "faiss" else '"fginfer[search]"'
+            raise SettingsError(f"{error.name} is not installed: pip install {package}") from None
 
     def set_rows(self, labels: ArrayLike, rows: ArrayLike) -> None:
         """Row labels[i] becomes rows[i]."""

@@ -29,6 +29,7 @@ from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.path import Path, path
 from fginfer.learn.run.loop import LearnPoint
 from fginfer.learn.sequences import PerToken, as_sequences, token_accuracy
+from fginfer.learn.top import TopLabels
 
 __all__ = [
     "ArcFeatures",
@@ -49,6 +50,7 @@ __all__ = [
     "PerToken",
     "SkipGram",
     "StructuredSVM",
+    "TopLabels",
     "WindowFeatures",
     "as_sequences",
     "chunk_f1",

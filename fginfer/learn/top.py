@@ -24,7 +24,8 @@ class TopLabels:
     """
 
     def __init__(self, model: Any, *, clusters: int = 0, n_jobs: int = 1) -> None:
-        rows = np.asarray(model.coef_, np.float64)
+        given = model.coef_  # sparse where the weights of many labels are kept by rows
+        rows = np.asarray(given.toarray() if sp.issparse(given) else given, np.float64)
         classes = np.asarray(model.classes_)
         if rows.ndim != 2 or len(rows) != len(classes):
             raise SettingsError("the model must have one row of coef_ for each of its classes")

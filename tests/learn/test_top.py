@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from fginfer.errors import FginferError
-from fginfer.learn import StructuredSVM
-from fginfer.learn.top import TopLabels
+from fginfer.learn import StructuredSVM, TopLabels
 
 
 def test_the_best_labels_are_those_of_the_decision_function() -> None:
@@ -23,3 +25,11 @@ def test_the_best_labels_are_those_of_the_decision_function() -> None:
         TopLabels(model)(X, 61)
     with pytest.raises(FginferError):
         TopLabels(model)(X[:, :3], 2)
+
+
+def test_weights_kept_by_rows() -> None:
+    rows = sp.csr_matrix(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]))
+    model = SimpleNamespace(coef_=rows, intercept_=np.array([0.0, 0.5, -5.0]), classes_=np.array(["a", "b", "c"]))
+    labels, scores = TopLabels(model)(sp.csr_matrix(np.ones((2, 3))), 2)
+    assert labels.tolist() == [["b", "a"]] * 2
+    assert scores.tolist() == [[2.5, 1.0]] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -255,6 +256,20 @@ def test_back_ends_tell_their_recall_and_what_is_missing(monkeypatch: pytest.Mon
         monkeypatch.setitem(__import__("sys").modules, module, None)
         with pytest.raises(SettingsError, match=f"{module} is not installed"):
             BackendIndex(rows, name)
+
+
+@pytest.mark.parametrize("name", [name for name in ("hnswlib", "faiss") if find_spec(name)])
+def test_installed_libraries_behind_the_same_questions(name: str) -> None:
+    rows = gaussian(2000, 16, groups=40)
+    index, x = BackendIndex(rows, name), rows[:50] + 0.1 * gaussian(50, 16, 6)
+    assert index.recall(x, 10, probes=200) > 0.9
+    truth = [plain(rows, q, 1, {}, [])[0] for q in x]
+    found = index.search(x, 3, probes=200, excluded=[[t] for t in truth], messages=[{5: -1000.0}] * len(x))
+    for i, labels in enumerate(found.labels.tolist()):
+        assert labels[0] == 5 or truth[i] == 5
+        assert truth[i] not in labels
+    index.set_rows([7], 100 * rows[:1])
+    assert index.search(rows[0], probes=200).labels.tolist() == [7]
 
 
 @pytest.mark.parametrize("by_feature", [False, True])
