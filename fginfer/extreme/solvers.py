@@ -69,7 +69,6 @@ class Ppd:
         todo = np.asarray(labels)[~done[np.asarray(labels)]]
         self._wanted = len(labels)
         parts = chunks(np.diff(data.positives.begin), todo, engine.workers)
-        self._left = len(parts)
         self._stream: Iterator[Columns] = engine.run(parts, self._stop)
         self._told = clock.now()
 
@@ -85,18 +84,17 @@ class Ppd:
         ]  # fmt: skip
 
     def advance(self, deadline: float) -> bool:
-        while self._left > 0:
+        while self.trained < self._wanted:  # by labels: engines may join chunks
             try:
                 columns = next(self._stream, None)
             except SolverError as error:  # the workers are gone: what they have finished is kept
                 self.failure = error
                 return True
             if columns is None:
-                return False  # stopped: the loop sees why
+                return not self._stop()  # the loop sees why
             if len(columns.labels):
                 self._results.append(columns)
                 self._count(columns)
-            self._left -= 1
             if clock.now() - self._told > 2.0:
                 self._told = clock.now()
                 logger.info(
@@ -105,7 +103,7 @@ class Ppd:
                 )
             if clock.now() >= deadline:
                 break
-        return self._left == 0
+        return self.trained >= self._wanted
 
     def close(self) -> None:
         """Gives up what is still being worked at."""
