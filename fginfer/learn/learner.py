@@ -151,7 +151,7 @@ class Learner(LearnerHandle):
         self.dense_averages[:] = fits("averages", saved["averages"], len(self.dense_averages))
 
 
-_MAY_BE_INFINITE = ("bounds", "progress")  # of a checkpoint: nothing is known yet
+_MAY_BE_INFINITE = ("bounds", "progress", "gaps")  # of a checkpoint: nothing is known yet
 
 
 def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArray[Any]:
@@ -159,11 +159,15 @@ def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArra
     ones)."""
     if array.shape != (size,) or (array.dtype.kind == "i" and (array < 0).any()):
         raise DataError(f"{name} does not fit the data")
-    if array.dtype.kind == "f" and name not in _MAY_BE_INFINITE and not np.isfinite(array).all():
+    if array.dtype.kind == "f" and (np.isnan if name in _MAY_BE_INFINITE else _not_finite)(array).any():
         raise DataError(f"{name} holds what is no number")  # comparisons in the core would go astray
     if dtype is not None and array.dtype != dtype:
         raise DataError(f"{name} does not hold {np.dtype(dtype)}")
     return np.ascontiguousarray(array)
+
+
+def _not_finite(array: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(~np.isfinite(array))
 
 
 def permutation(name: str, array: NDArray[Any], size: int) -> NDArray[Any]:

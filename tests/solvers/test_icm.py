@@ -170,7 +170,7 @@ def test_one_graph_changed_and_solved_by_many_threads():
         ({"method": "icm", "time_limit": -1}, "time_limit"),
         ({"method": "icm", "time_limit": float("nan")}, "time_limit"),
         ({"method": "icm", "speed": 3}, "unknown option 'speed'"),
-        ({"method": "icm", "max_iterations": 2.5}, "out of range"),
+        ({"method": "icm", "max_iterations": 2.5}, "max_iterations must be a whole number"),
     ],
 )
 def test_bad_settings(settings, message):
