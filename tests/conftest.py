@@ -14,6 +14,9 @@ settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
+# Programs that the tests start run the installed package, not the source folder they happen to stand in.
+os.environ["PYTHONSAFEPATH"] = "1"
+
 # A background job of a shell starts with Ctrl-C ignored, and its children inherit that: the tests send it on purpose.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

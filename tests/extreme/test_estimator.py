@@ -224,7 +224,7 @@ def test_a_killed_process_costs_its_chunk_only():
 
 def test_a_time_limit_reaches_processes():
     X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
-    model = ExtremeClassifier(C=100.0, tol=0.0, max_iter=10**6, n_jobs=2, scheduler="processes", time_limit=0.3)
+    model = ExtremeClassifier(C=100.0, tol=0.0, max_iter=10**6, n_jobs=2, scheduler="processes", time_limit=0.02)
     model.fit(X, y)
     assert model.status_ == "time_limit"
     assert model.n_trained_ < len(model.classes_)
