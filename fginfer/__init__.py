@@ -1,10 +1,9 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fginfer.portfolio.auto  # noqa: F401  (the default method: no solve has to wait for its import)
-from fginfer import oracles
 from fginfer.condition import Conditioned
 from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
@@ -16,6 +15,9 @@ from fginfer.result import Progress, Result, TracePoint
 from fginfer.solve import solve, solve_many
 from fginfer.solver import Solver
 from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
+
+if TYPE_CHECKING:
+    from fginfer import oracles
 
 __version__ = VERSION
 __all__ = [
@@ -50,8 +52,8 @@ __all__ = [
 ]
 
 
-# Packages of their own, imported when they are first asked for: a solve needs none of them.
-_LATER = ("extreme", "latent", "learn", "plots", "reference", "trim")
+# Imported when they are first asked for: a solve needs none of them, nor scipy, whose import takes longer than ours.
+_LATER = ("extreme", "latent", "learn", "oracles", "plots", "reference", "trim")
 
 
 def __getattr__(name: str) -> Any:

@@ -157,14 +157,15 @@ class Result:
         return relative_gap(self.score, self.bound, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for JSON: what the command line prints with --json. Arrays of the dual are left out."""
+        """Plain Python values for JSON, None for what is infinite or not known: what the command line prints with
+        --json. Arrays of the dual are left out."""
         return {
             "method": self.method,
             "status": self.status,
-            "labels": None if self.labels is None else self.labels.tolist(),
-            "score": self.score,
-            "bound": None if self.bound is None or self.bound == -inf else self.bound,
-            "gap": self.gap,
+            "score": known(self.score),
+            "energy": known(self.energy),
+            "bound": known(self.bound),
+            "gap": known(self.gap),
             "unit": self.unit,
             "iterations": self.iterations,
             "seconds": self.seconds,
@@ -173,8 +174,9 @@ class Result:
             "seed": self.seed,
             "access": self.access,
             "found_by": self.found_by,
-            "trace": [list(point) for point in self.trace],
             "statistics": {k: known(float(v)) for k, v in self.statistics.items()},
+            "labels": None if self.labels is None else self.labels.tolist(),
+            "trace": [[p.seconds, known(p.score), known(p.bound)] for p in self.trace],
         }
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -188,7 +190,7 @@ class Result:
         if self.marginals is not None:
             arrays["marginals"] = np.concatenate([np.zeros(0), *self.marginals])
             arrays["marginal_sizes"] = np.array([len(x) for x in self.marginals], np.int32)
-        header = {k: v for k, v in self.to_dict().items() if k not in ("labels", "trace", "gap")}
+        header = {k: v for k, v in self.to_dict().items() if k not in ("labels", "trace", "gap", "energy")}
         header["bound"] = None if self.bound is None else repr(self.bound)
         header["statistics"] = {k: repr(float(v)) for k, v in self.statistics.items()}
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -235,9 +237,9 @@ def _or(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def known(value: float) -> float | None:
-    """None for an infinite score or bound: nothing is known yet."""
-    return value if -inf < value < inf else None
+def known(value: float | None) -> float | None:
+    """None for an infinite score or bound: nothing is known yet (and JSON has no infinities)."""
+    return value if value is not None and -inf < value < inf else None
 
 
 def relative_gap(score: float | None, bound: float | None, unit: float) -> float | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fginfer.commands.common import add_model, finite, load, print_json
+from fginfer.commands.common import add_model, load, print_json
 from fginfer.formats import read_solution
 from fginfer.graph import FactorGraph
+from fginfer.result import known
 
 SHOWN = 20
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         f"evidence: variable {i} has label {labels[i]}, not {a}" for i, a in (evidence or {}).items() if labels[i] != a
     ]
     if args.json:
-        data = {"score": finite(score), "energy": finite(-score), "feasible": not broken, "violations": broken}
+        data = {"score": known(score), "energy": known(-score), "feasible": not broken, "violations": broken}
         print_json(data)
     else:
         print(f"score   {score:.17g}\nenergy  {-score:.17g}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from math import isfinite
 from typing import Any
 
 from fginfer.condition import Conditioned
@@ -45,11 +44,6 @@ def model_json(graph: FactorGraph) -> dict[str, int]:
         "max_labels": graph.max_labels,
         "table_entries": graph.table_entries,
     }
-
-
-def finite(x: float | None) -> float | None:
-    """JSON has no infinities: null stands for what is not known."""
-    return x if x is not None and isfinite(x) else None
 
 
 def json_text(data: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fginfer import __version__
-from fginfer.commands.common import add_model, conditioned, finite, json_text, load, model_json, option
+from fginfer.commands.common import add_model, conditioned, json_text, load, model_json, option
 from fginfer.core import clock
 from fginfer.errors import FginferError, FormatError, SettingsError
 from fginfer.formats import read_solution, write_solution
@@ -21,7 +21,7 @@ from fginfer.formats.streams import check_writable
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method
-from fginfer.result import Progress, Result
+from fginfer.result import Progress, Result, known
 from fginfer.solver import Solver
 from fginfer.terminal import Terminal
 
@@ -187,24 +187,9 @@ def _solve(
 
 def result_json(result: Result, sizes: dict[str, int], trace: bool) -> dict[str, Any]:
     """The object that --json prints; standard JSON, null for what is not known."""
-    data: dict[str, Any] = {
-        "method": result.method,
-        "status": result.status,
-        "score": finite(result.score),
-        "energy": finite(result.energy),
-        "bound": finite(result.bound),
-        "gap": finite(result.gap),
-        "seconds": result.seconds,
-        "setup_seconds": result.setup_seconds,
-        "iterations": result.iterations,
-        "threads": result.threads,
-        "seed": result.seed,
-        "version": __version__,
-        "model": sizes,
-        "labels": None if result.labels is None else result.labels.tolist(),
-    }
-    if trace:
-        data["trace"] = [[p.seconds, finite(p.score), finite(p.bound)] for p in result.trace]
+    data = {"version": __version__, "model": sizes, **result.to_dict()}
+    if not trace:
+        del data["trace"]
     return data
 
 
@@ -218,7 +203,7 @@ def summary(result: Result, out: str | None, all_labels: bool = False) -> str:
     lines = [
         f"status  {result.status.replace('_', ' ')}",
         f"score   {exact(result.score)}",
-        f"bound   {exact(finite(result.bound))}",
+        f"bound   {exact(known(result.bound))}",
         f"gap     {gap}",
         f"time    {result.seconds:.2f} s",
     ]

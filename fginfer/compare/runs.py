@@ -137,6 +137,7 @@ def _run(job: dict[str, Any], file: str, repeat: int) -> Run:
         answer["iterations"],
         answer["peak_mb"],
         trace=tuple((t, s, b) for t, s, b in answer["trace"]),
+        unit=answer["unit"],
     )
 
 

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from math import isfinite
 from typing import Any
 
 from fginfer.compare.peers import PEERS
 from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
+from fginfer.result import known
 from fginfer.solve import solve
-
-
-def _finite(x: float | None) -> float | None:
-    return x if x is not None and isfinite(x) else None
 
 
 def _peak_mb() -> float:
@@ -43,11 +39,11 @@ def _own(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "labels": None if result.labels is None else result.labels.tolist(),
-        "bound": _finite(result.bound),
+        "bound": known(result.bound),
         "status": result.status,
         "seconds": result.seconds,
         "iterations": result.iterations,
-        "trace": [[p.seconds, _finite(p.score), _finite(p.bound)] for p in result.trace],
+        "trace": [[p.seconds, known(p.score), known(p.bound)] for p in result.trace],
         "unit": result.unit,
     }
 
@@ -56,7 +52,7 @@ def _peer(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
     answer = PEERS[job["method"]].run(graph, job["seconds"])
     return {
         "labels": None if answer.labels is None else answer.labels.tolist(),
-        "bound": _finite(answer.bound),
+        "bound": known(answer.bound),
         "status": answer.status,
         "seconds": answer.seconds,
         "iterations": None,
@@ -76,7 +72,7 @@ def main() -> None:
     answer = (_peer if job["method"] in PEERS else _own)(graph, job)
     if answer["labels"] is not None and given is not None:
         answer["labels"] = given.expand(answer["labels"]).tolist()
-    score = None if answer["labels"] is None else _finite(whole.score(answer["labels"]))
+    score = None if answer["labels"] is None else known(whole.score(answer["labels"]))
     answer |= {"score": score, "peak_mb": _peak_mb()}
     json.dump(answer, sys.stdout)
 

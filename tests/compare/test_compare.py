@@ -64,6 +64,20 @@ def test_files_are_rescored_and_evidence_counts(folder: Path) -> None:
     assert [(r["method"], float(r["score"])) for r in rows] == [(r["method"], r["score"]) for r in data["runs"]]
 
 
+def test_gaps_are_in_the_unit_of_the_model(tmp_path: Path) -> None:
+    """Frustrated triangle, best score 0: relative to |score| any gap would be infinite."""
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([], -1.0)
+    for a, b, same in ((0, 1, 1.0), (1, 2, 1.0), (0, 2, -1.0)):
+        graph.add_factor([a, b], [[same, -same], [-same, same]])
+    write(graph, tmp_path / "triangle.npz")
+    (run,) = compare([tmp_path / "triangle.npz"], ["trws"], time_limit=1.0).runs
+    assert run.unit == 2.0
+    assert run.score == 0.0
+    assert run.bound is not None
+    assert run.gap == run.bound / 2
+
+
 def test_lp_bounds_the_optimum_and_is_tight_on_trees() -> None:
     chain = FactorGraph([3, 2, 4])
     rng = np.random.default_rng(3)

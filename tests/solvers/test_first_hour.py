@@ -90,6 +90,15 @@ def test_options_are_typed(tmp_path) -> None:
     assert [int(line.split(":")[1]) for line in lines] == [4, 5, 6, 7], out
 
 
+def test_a_solve_waits_for_no_large_import() -> None:
+    code = (
+        "import fginfer, sys; fginfer.solve(fginfer.FactorGraph([2, 2])); "
+        "large = {'scipy', 'networkx', 'sklearn', 'matplotlib', 'rich'}; print(large & set(sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
 def test_packages_are_there_when_asked_for() -> None:
     code = "import fginfer, sys; print('matplotlib' in sys.modules, fginfer.plots.plot_labels.__name__)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
