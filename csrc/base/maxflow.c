@@ -1,6 +1,9 @@
 /* base/maxflow.c - see base/maxflow.h. */
 #include "base/maxflow.h"
 #include <string.h>
+#include "base/meter.h"
+
+enum { STEPS_PER_LOOK = 100000 }; /* arc visits between two looks at the clock */
 
 enum { NONE = -3, ORPHAN = -2, TERMINAL = -1 }; /* in place of an arc to the parent */
 enum { FREE = 0, SOURCE = 1, SINK = 2 };
@@ -233,12 +236,12 @@ static void start(fgi_flow *g) {
 int fgi_flow_run(fgi_flow *g, double steps, double deadline) {
     if (!g->started) start(g);
     const double limit = g->steps + steps;
-    double next_look = g->steps + 1e5;
+    fgi_meter meter = {STEPS_PER_LOOK, 0, deadline};
+    double counted = g->steps;
     for (;;) {
-        if (g->steps >= next_look) {
-            if (g->steps >= limit || fgi_clock() >= deadline) return 0;
-            next_look = g->steps + 1e5;
-        }
+        const int over = fgi_meter_spend(&meter, (int64_t)(g->steps - counted));
+        counted = g->steps;
+        if (over || g->steps >= limit) return 0;
         int32_t i = g->current;
         if (i >= 0 && g->parent[i] == NONE) i = -1;
         while (i < 0 && g->n_active > 0) {

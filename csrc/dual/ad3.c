@@ -144,7 +144,7 @@ static void report_bound(fgi_solver *solver, ad3 *s) {
 }
 
 /* A pass over the factors in the current stage; 0 when the time is over. */
-static int pass(fgi_solver *solver, ad3 *s, double deadline, fgi_rc *rc) {
+static int pass(fgi_solver *solver, ad3 *s, fgi_rc *rc) {
     const fgi_model *m = solver->model;
     while (s->factor < m->s->n_factors) {
         const int64_t f = s->factor++;
@@ -163,7 +163,7 @@ static int pass(fgi_solver *solver, ad3 *s, double deadline, fgi_rc *rc) {
             solver->info.entries_touched += work;
         }
         if (*rc) return 1;
-        if (fgi_dual_out_of_time(&s->d, work, deadline)) return 0;
+        if (fgi_dual_out_of_time(&s->d, work)) return 0;
     }
     s->factor = 0;
     return 1;
@@ -215,9 +215,10 @@ static void end_bound(fgi_solver *solver, ad3 *s) {
 
 static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     ad3 *s = solver->state;
+    s->d.meter.deadline = deadline;
     do {
         fgi_rc rc = FGI_OK;
-        if (!pass(solver, s, deadline, &rc)) return FGI_OK;
+        if (!pass(solver, s, &rc)) return FGI_OK;
         if (rc == FGI_UNSUPPORTED) { /* a factor has no feasible state */
             fgi_dual_infeasible(solver);
             return FGI_OK;
@@ -232,7 +233,7 @@ static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_lim
             end_bound(solver, s);
         }
     } while (!fgi_solver_done(solver) &&
-        (s->stage != FACTORS || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+        (s->stage != FACTORS || (solver->info.iterations < iteration_limit && !fgi_meter_over(&s->d.meter))));
     return FGI_OK;
 }
 

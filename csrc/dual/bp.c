@@ -59,6 +59,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
     bp *s = solver->state;
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
+    d->meter.deadline = deadline;
     if (!s->started) {
         s->range = fgi_mean_range(m);
         fgi_dual_trivial_bound(d, solver);
@@ -74,7 +75,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
             fgi_view v = fgi_factor_view(m, s->factor);
             update_factor(s, m, s->factor++, &v, solver->settings.damping);
             solver->info.entries_touched += v.arity * fgi_dual_entries(m, &v);
-            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v), deadline)) return FGI_OK;
+            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v))) return FGI_OK;
         }
         s->factor = 0;
         solver->info.iterations++;
@@ -87,7 +88,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
         fgi_dual_decode(d, solver);
         if (!fgi_solver_done(solver) && s->change <= 1e-10 * s->range * (1 - solver->settings.damping))
             solver->info.status = FGI_CONVERGED;
-    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&d->meter));
     return FGI_OK;
 }
 

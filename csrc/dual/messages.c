@@ -2,7 +2,10 @@
 #include "dual/messages.h"
 #include <string.h>
 
-enum { CLOCK_WORK = 1 << 16, FACTOR_WORK = 64 };
+enum {
+    CLOCK_WORK = 1 << 16, /* table entries between two looks at the clock */
+    FACTOR_WORK = 64      /* the fixed cost of a factor, in entries */
+};
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
@@ -10,6 +13,7 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     const int64_t n_scratch = fgi_marginal_scratch(m), n_side = (int64_t)st->max_arity * st->max_card,
                   n_labels = st->unary_begin[st->n_vars];
     s->k = fgi_kernels_get();
+    s->meter.every = CLOCK_WORK;
     s->n_mu = fgi_dual_message_size(m);
     s->begin = fgi_alloc(st->n_factors, sizeof *s->begin);
     s->mu = fgi_calloc(s->n_mu, sizeof *s->mu);
@@ -47,12 +51,7 @@ void fgi_dual_destroy(fgi_dual_state *s) {
     free(s->labels);
 }
 
-int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work, double deadline) {
-    s->work += work + FACTOR_WORK;
-    if (s->work < CLOCK_WORK) return 0;
-    s->work = 0;
-    return fgi_clock() >= deadline;
-}
+int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work) { return fgi_meter_spend(&s->meter, work + FACTOR_WORK); }
 
 void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m) {
     const fgi_structure *st = m->s;

@@ -5,6 +5,7 @@
  * messages stay finite. */
 #ifndef FGI_DUAL_STATE_H
 #define FGI_DUAL_STATE_H
+#include "base/meter.h"
 #include "dual/progress.h"
 
 typedef struct fgi_dual_state {
@@ -18,16 +19,16 @@ typedef struct fgi_dual_state {
     double *out;     /* max_card */
     double *scratch; /* for fgi_max_marginal */
     int32_t *labels; /* n_vars */
-    int64_t n_mu, work;
+    int64_t n_mu;
+    fgi_meter meter;
     fgi_progress progress;
 } fgi_dual_state;
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err); /* counts its memory in solver->info */
 void fgi_dual_destroy(fgi_dual_state *s);
 
-/* Adds to the work since the last look at the clock, and looks at it from time to time: 1 when the deadline has passed.
- */
-int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work, double deadline);
+/* Counts the work on a factor; 1 when the deadline of s->meter has passed. */
+int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work);
 /* sums = theta + sum of the messages, afresh. */
 void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
 /* The best label of each variable by its sums goes to fgi_solver_consider. */

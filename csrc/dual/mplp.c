@@ -53,6 +53,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
     mplp *s = solver->state;
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
+    d->meter.deadline = deadline;
     do {
         if (s->factor == 0) {
             fgi_dual_sum(d, m); /* afresh: no rounding errors pile up */
@@ -62,7 +63,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
             fgi_view v = fgi_factor_view(m, s->factor);
             update_factor(d, m, s->factor++, &v);
             solver->info.entries_touched += v.arity * fgi_dual_entries(m, &v);
-            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v), deadline)) return FGI_OK;
+            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v))) return FGI_OK;
         }
         s->factor = 0;
         solver->info.iterations++;
@@ -73,7 +74,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
         }
         fgi_dual_decode(d, solver);
         fgi_progress_report(solver, &d->progress);
-    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&d->meter));
     return FGI_OK;
 }
 

@@ -75,7 +75,7 @@ static void begin_iteration(psdd *s, const fgi_model *m) {
 }
 
 /* Returns 0 when the time is over. */
-static int pass(fgi_solver *solver, psdd *s, double deadline) {
+static int pass(fgi_solver *solver, psdd *s) {
     const fgi_model *m = solver->model;
     fgi_dual_state *d = &s->d;
     const double eta = s->step / sqrt(1.0 + (double)solver->info.iterations);
@@ -91,7 +91,7 @@ static int pass(fgi_solver *solver, psdd *s, double deadline) {
             solver->info.oracle_calls++;
             solver->info.entries_touched += fgi_dual_entries(m, &v);
         }
-        if (fgi_dual_out_of_time(d, s->updating ? v.rows + v.cols : fgi_dual_entries(m, &v), deadline)) return 0;
+        if (fgi_dual_out_of_time(d, s->updating ? v.rows + v.cols : fgi_dual_entries(m, &v))) return 0;
     }
     s->factor = 0;
     return 1;
@@ -134,10 +134,11 @@ static double bound_magnitude(const fgi_solver *solver, const fgi_dual_state *d)
 static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     psdd *s = solver->state;
     fgi_dual_state *d = &s->d;
+    d->meter.deadline = deadline;
     do {
         if (!s->updating) {
             if (s->factor == 0) begin_iteration(s, solver->model);
-            if (!pass(solver, s, deadline)) return FGI_OK;
+            if (!pass(solver, s)) return FGI_OK;
             if (!d->progress.bound.forbidden) take_what_is_left(s, solver->model);
             if (d->progress.bound.forbidden) {
                 fgi_dual_infeasible(solver);
@@ -149,13 +150,13 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
             s->updating = 1;
             s->disagreements = 0;
         }
-        if (!pass(solver, s, deadline)) return FGI_OK;
+        if (!pass(solver, s)) return FGI_OK;
         s->updating = 0;
         solver->info.iterations++;
         solver->info.primal_infeasibility = (double)s->disagreements;
         /* All slaves agree: the labeling attains the bound, and there is nothing to move. */
         if (!fgi_solver_done(solver) && s->disagreements == 0) solver->info.status = FGI_CONVERGED;
-    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && fgi_clock() < deadline);
+    } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&s->d.meter));
     return FGI_OK;
 }
 

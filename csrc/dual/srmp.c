@@ -19,6 +19,7 @@
  * A label whose hat is -INFINITY belongs to no feasible labeling and stays forbidden: it is recorded in a copy of the
  * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
 #include <string.h>
+#include "base/meter.h"
 #include "dual/progress.h"
 #include "primal/first.h"
 #include "solver.h"
@@ -55,16 +56,9 @@ typedef struct srmp {
     int collect_all; /* in the first sweep after a warm start: nothing is known about the factors */
     int64_t node;    /* next node of the stage, counted from its start */
     int64_t done;    /* links of that node already collected; -1: not begun */
-    int64_t work;
+    fgi_meter meter;
     fgi_progress progress;
 } srmp;
-
-static int out_of_time(srmp *s, int64_t work, double deadline) {
-    s->work += work + LINK_WORK;
-    if (s->work < CLOCK_WORK) return 0;
-    s->work = 0;
-    return fgi_clock() >= deadline;
-}
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
@@ -84,9 +78,10 @@ static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
     }
 }
 
-static int build(const fgi_model *m, srmp *s, double deadline) {
+static int build(const fgi_model *m, srmp *s) {
     for (; s->node < m->s->n_vars; s->node++) {
-        if (out_of_time(s, 16 * (m->s->adj_begin[s->node + 1] - m->s->adj_begin[s->node]), deadline)) return 0;
+        const int64_t degree = m->s->adj_begin[s->node + 1] - m->s->adj_begin[s->node];
+        if (fgi_meter_spend(&s->meter, LINK_WORK + 16 * degree)) return 0;
         build_node(m->s, s, (int32_t)s->node);
     }
     s->progress.model_magnitude = fgi_dual_magnitude(m);
@@ -240,7 +235,7 @@ static int decodes(const srmp *s, int64_t iteration) {
 
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
  * it early. */
-static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
+static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
     const fgi_structure *st = m->s;
     const int forward = s->stage == FORWARD;
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
@@ -260,11 +255,11 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
             const int64_t entries = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : v.rows + v.cols;
             info->oracle_calls++;
             info->entries_touched += entries;
-            if (out_of_time(s, entries, deadline)) return 0;
+            if (fgi_meter_spend(&s->meter, LINK_WORK + entries)) return 0;
         }
         distribute(m, s, i, forward);
         if (s->progress.bound.forbidden) return 1;
-        if (out_of_time(s, n_links * n, deadline)) {
+        if (fgi_meter_spend(&s->meter, LINK_WORK + n_links * n)) {
             s->node++;
             s->done = -1;
             return 0;
@@ -276,16 +271,17 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info, double deadline) {
 static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     srmp *s = solver->state;
     const fgi_model *m = solver->model;
+    s->meter.every = CLOCK_WORK, s->meter.deadline = deadline;
     if (s->stage == BUILD) {
         if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
-        if (solver->info.status != FGI_RUNNING || !build(m, s, deadline)) return FGI_OK;
+        if (solver->info.status != FGI_RUNNING || !build(m, s)) return FGI_OK;
         begin_sweep(s, FORWARD, m->s->constant);
     }
     do {
         if (s->stage == FORWARD && s->node == 0 && !fgi_first_labeling(&s->first, solver, s->labels, deadline))
             return FGI_OK;
         if (fgi_solver_done(solver)) return FGI_OK;
-        if (!sweep(m, s, &solver->info, deadline)) return FGI_OK;
+        if (!sweep(m, s, &solver->info)) return FGI_OK;
         if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
             fgi_solver_bound(solver, -INFINITY);
             solver->info.status = FGI_INFEASIBLE;
@@ -299,7 +295,7 @@ static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_li
             begin_sweep(s, FORWARD, m->s->constant);
         }
     } while (!fgi_solver_done(solver) &&
-        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && !fgi_meter_over(&s->meter))));
     return FGI_OK;
 }
 
@@ -374,7 +370,8 @@ static fgi_rc srmp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     fgi_rc rc = fgi_check_multipliers(mu, n, err);
     if (rc) return rc;
     memcpy(s->mu, mu, (size_t)n * sizeof *mu);
-    if (s->stage == BUILD) build(solver->model, s, INFINITY);
+    s->meter.deadline = INFINITY;
+    if (s->stage == BUILD) build(solver->model, s);
     begin_sweep(s, FORWARD, solver->model->s->constant);
     s->collect_all = 1;
     fgi_progress_restart(solver, &s->progress);

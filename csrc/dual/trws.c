@@ -95,7 +95,7 @@ static void end_single(trws *s) {
 }
 
 /* Without the memory for it the method stays in double precision. Returns 0 when the time is over. */
-static int round_tables(const fgi_model *m, trws *s, double deadline) {
+static int round_tables(const fgi_model *m, trws *s) {
     const int64_t n = m->s->values_begin[m->s->n_tables];
     if (!s->rounded) {
         s->rounded = fgi_alloc(n, sizeof(float));
@@ -112,7 +112,7 @@ static int round_tables(const fgi_model *m, trws *s, double deadline) {
         int64_t end = n - s->rounded_to < CLOCK_WORK ? n : s->rounded_to + CLOCK_WORK;
         for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)(m->t->values[k] * s->table_unit);
         s->rounded_to = end;
-        if (fgi_trws_out_of_time(s, CLOCK_WORK, deadline)) return 0;
+        if (fgi_trws_out_of_time(s, CLOCK_WORK)) return 0;
     }
     return 1;
 }
@@ -335,7 +335,7 @@ static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, 
     s->tops += top;
     if (top == -INFINITY) fgi_progress_take(&s->progress, top);
     const int64_t n_lo = m->s->cards[e->lo], n_hi = m->s->cards[e->hi];
-    s->work += e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
+    s->meter.spent += e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
     return top;
 }
 
@@ -351,14 +351,14 @@ int fgi_trws_visit(const fgi_model *m, trws *s, int32_t i) {
 
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
  * it early. */
-static int sweep(const fgi_model *m, trws *s, double deadline) {
+static int sweep(const fgi_model *m, trws *s) {
     const fgi_structure *st = m->s;
-    const int forward = s->stage == FORWARD, in_waves = s->team ? fgi_trws_sweep_in_waves(m, s, deadline) : -1;
+    const int forward = s->stage == FORWARD, in_waves = s->team ? fgi_trws_sweep_in_waves(m, s) : -1;
     if (in_waves >= 0) return in_waves;
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
         while (s->node < st->n_vars && s->few[fgi_trws_node(m, s, s->node)]) {
             if (!s->visit_few(m, s)) return 1;
-            if (fgi_trws_out_of_time(s, 0, deadline)) return 0;
+            if (fgi_trws_out_of_time(s, 0)) return 0;
         }
         if (s->node == st->n_vars) break;
         const int32_t i = fgi_trws_node(m, s, s->node);
@@ -367,14 +367,14 @@ static int sweep(const fgi_model *m, trws *s, double deadline) {
         const int64_t n_send = forward ? n_later : n_earlier;
         if (s->done < 0) {
             if (!begin_node(m, s, i, n_send)) return 1;
-            if (fgi_trws_out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK), deadline)) return 0;
+            if (fgi_trws_out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK))) return 0;
         }
         const double weight = node_weight(s, i);
         while (s->done < n_send) {
             const int64_t before = s->done;
             double top = s->team ? fgi_trws_send_together(m, s, i, weight) : 0;
             if (s->done == before) top = send_next(m, s, i, n_send, weight);
-            if (top == -INFINITY || fgi_trws_out_of_time(s, 0, deadline)) return top == -INFINITY;
+            if (top == -INFINITY || fgi_trws_out_of_time(s, 0)) return top == -INFINITY;
         }
         fgi_progress_take(&s->progress, s->tops);
     }
@@ -442,12 +442,13 @@ static void end_sweep(fgi_solver *solver, trws *s) {
 static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     trws *s = solver->state;
     const fgi_model *m = solver->model;
+    s->meter.every = CLOCK_WORK, s->meter.deadline = deadline;
     if (s->stage == COUNT) {
         if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
-        if (solver->info.status != FGI_RUNNING || !fgi_trws_count_edges(m, s, deadline)) return FGI_OK;
+        if (solver->info.status != FGI_RUNNING || !fgi_trws_count_edges(m, s)) return FGI_OK;
     }
     if (s->stage == BUILD) {
-        if (!fgi_trws_build_edges(m, s, deadline)) return FGI_OK;
+        if (!fgi_trws_build_edges(m, s)) return FGI_OK;
         begin_iteration(solver, s);
     }
     do {
@@ -455,13 +456,13 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
             return FGI_OK;
         if (fgi_solver_done(solver)) return FGI_OK;
         if (s->stage == ROUND) {
-            if (!round_tables(m, s, deadline)) return FGI_OK;
+            if (!round_tables(m, s)) return FGI_OK;
             begin_sweep(solver, s, FORWARD, s->rounded != NULL);
         }
-        if (!sweep(m, s, deadline)) return FGI_OK;
+        if (!sweep(m, s)) return FGI_OK;
         end_sweep(solver, s);
     } while (!fgi_solver_done(solver) &&
-        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && fgi_clock() < deadline)));
+        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && !fgi_meter_over(&s->meter))));
     return FGI_OK;
 }
 
@@ -472,9 +473,10 @@ void fgi_trws_product(const fgi_model *m, const trws *s, const edge *e, int to_h
 }
 
 void fgi_trws_set_up(const fgi_model *m, trws *s) {
-    if (s->stage == COUNT) fgi_trws_count_edges(m, s, INFINITY);
-    if (s->stage == BUILD) fgi_trws_build_edges(m, s, INFINITY);
-    if (s->stage == ROUND) round_tables(m, s, INFINITY);
+    s->meter.deadline = INFINITY;
+    if (s->stage == COUNT) fgi_trws_count_edges(m, s);
+    if (s->stage == BUILD) fgi_trws_build_edges(m, s);
+    if (s->stage == ROUND) round_tables(m, s);
     s->single = 0;
 }
 

@@ -10,11 +10,11 @@ static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
 }
 
 /* Numbers of earlier and later edges of each node. */
-int fgi_trws_count_edges(const fgi_model *m, trws *s, double deadline) {
+int fgi_trws_count_edges(const fgi_model *m, trws *s) {
     const fgi_structure *st = m->s;
     for (; s->node < st->n_vars; s->node++) {
         int64_t i = s->node, later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
-        if (fgi_trws_out_of_time(s, degree, deadline)) return 0;
+        if (fgi_trws_out_of_time(s, degree)) return 0;
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
             const int32_t j = other_end(st, st->adj[k], (int32_t)i);
             later += j > i;
@@ -52,11 +52,11 @@ static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, 
     s->earlier[s->earlier_begin[e->hi]++] = (int32_t)at; /* put right at the end of the stage */
 }
 
-int fgi_trws_build_edges(const fgi_model *m, trws *s, double deadline) {
+int fgi_trws_build_edges(const fgi_model *m, trws *s) {
     const fgi_structure *st = m->s;
     for (; s->node < st->n_vars; s->node++) {
         int64_t i = s->node, at = s->later_begin[i];
-        if (fgi_trws_out_of_time(s, 8 * (st->adj_begin[i + 1] - st->adj_begin[i]), deadline)) return 0;
+        if (fgi_trws_out_of_time(s, 8 * (st->adj_begin[i + 1] - st->adj_begin[i]))) return 0;
         int64_t message = 0;
         if (at > 0) {
             const edge *last = &s->edges[at - 1];

@@ -378,9 +378,9 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         .decoded = state->decoded};
     const int look_ahead = state->look_ahead;
     const int64_t n = state->end;
-    int64_t node = state->node, work = state->work;
+    int64_t node = state->node, work = state->meter.spent;
     int possible = 1;
-    for (; node < n && work < FGI_TRWS_CLOCK_WORK; node++) {
+    for (; node < n && work < state->meter.every; node++) {
         const int64_t i = fgi_trws_node(m, state, node);
         if (state->few[i] != K) break;
         if (look_ahead && node + 2 * AHEAD < n) {
@@ -394,7 +394,7 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         work += n_edges * (K * K / 2 + 2 * FGI_TRWS_EDGE_WORK);
     }
     state->node = node;
-    state->work = work;
+    state->meter.spent = work;
     return possible;
 }
 

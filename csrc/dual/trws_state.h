@@ -2,6 +2,7 @@
  * described in dual/trws.c. */
 #ifndef FGI_TRWS_STATE_H
 #define FGI_TRWS_STATE_H
+#include "base/meter.h"
 #include "dual/progress.h"
 #include "model/model.h"
 
@@ -77,7 +78,7 @@ struct fgi_trws {
     int64_t node; /* next node of the stage, counted from its start */
     int64_t done; /* edges of that node already sent; -1: its sums are not made yet */
     double tops;  /* maxima taken out of those edges */
-    int64_t work;
+    fgi_meter meter;
     fgi_progress progress; /* of the block of nodes under way; of the sweep once that is complete */
     fgi_trws_sums sums;    /* of the blocks before */
     int64_t block;
@@ -123,16 +124,13 @@ static inline void fgi_trws_take(fgi_progress *progress, double *record, int64_t
 }
 
 /* Counts work done; 1: the clock was looked at, and the time is over. */
-static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work, double deadline) {
-    s->work += work + FGI_TRWS_EDGE_WORK;
-    if (s->work < FGI_TRWS_CLOCK_WORK) return 0;
-    s->work = 0;
-    return fgi_clock() >= deadline;
+static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work) {
+    return fgi_meter_spend(&s->meter, work + FGI_TRWS_EDGE_WORK);
 }
 
 /* dual/trws_build.c: stages COUNT and BUILD. 0: the time is over. */
-int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s, double deadline);
-int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s, double deadline);
+int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s);
+int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s);
 
 /* dual/trws_messages.c: what the solver's table of functions wants. */
 int64_t fgi_trws_dual_size(const fgi_solver *solver);
@@ -155,7 +153,7 @@ double fgi_trws_send(const fgi_model *m, fgi_trws *s, fgi_trws_edge *e, int to_h
 int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s); /* 0: no memory */
 void fgi_trws_team_free(fgi_trws_team *t);
 /* A sweep in waves where the graph has them wide enough. 1: complete, 0: the time is over, -1: there are no waves. */
-int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s, double deadline);
+int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s);
 /* The next of the edges that node i sends to, from s->done on, if they are enough work for several threads: their
  * maxima are added to s->tops, or the first that is -INFINITY is returned. Else 0 edges are sent. */
 double fgi_trws_send_together(const fgi_model *m, fgi_trws *s, int32_t i, double weight);

@@ -131,7 +131,7 @@ static int visit_task(void *of, int64_t begin, int64_t end, int worker) {
     w->end = end;
     for (w->node = begin; w->node < end;) {
         const int32_t i = fgi_trws_node(c->m, w, w->node);
-        w->work = 0;
+        w->meter.spent = 0;
         if (w->few[i] ? !w->visit_few(c->m, w) : !fgi_trws_visit(c->m, w, i)) return 0;
         w->node += !w->few[i];
     }
@@ -175,7 +175,7 @@ static void add_up(context *c) {
     }
 }
 
-int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s, double deadline) {
+int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
     if (t->next < 0) { /* a new sweep; one that began without waves ends without */
         if (s->node > 0 || s->done >= 0) return -1;
@@ -188,7 +188,7 @@ int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s, double deadline) {
     s->list = fgi_waves_list(waves);
     brief(m, s);
     s->list = NULL;
-    int complete = fgi_waves_run(waves, t->pool, t->threads, &t->next, deadline, visit_task, &c);
+    int complete = fgi_waves_run(waves, t->pool, t->threads, &t->next, s->meter.deadline, visit_task, &c);
     for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;
     add_up(&c);
@@ -239,7 +239,7 @@ double fgi_trws_send_together(const fgi_model *m, fgi_trws *s, int32_t i, double
     const int64_t share = n / (4 * t->threads);
     fgi_pool_run(t->pool, n, share > 0 ? share : 1, send_some, &c);
     s->done += n;
-    s->work += work;
+    s->meter.spent += work;
     for (int64_t k = 0; k < n; k++) {
         s->tops += t->tops[k];
         if (t->tops[k] == -INFINITY) {

@@ -6,6 +6,7 @@
  * largest bound on the stack. Time never decides anything: a run cut into slices visits the same nodes. */
 #include <string.h>
 #include "base/array.h"
+#include "base/meter.h"
 #include "exact/node.h"
 #include "model/step.h"
 #include "primal/labeling.h"
@@ -15,7 +16,7 @@ enum {
     MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
     ROOT_ITERATIONS = 300,
     NODE_ITERATIONS = 25,
-    CLOCK_WORK = 200000,
+    CLOCK_WORK = 200000, /* table entries between two looks at the clock */
     DECODE_OPERATIONS = 2000000,
     CONSTRUCT_OPERATIONS = 300000,
     CONSTRUCT_COST = 30, /* in table entries */
@@ -49,7 +50,8 @@ typedef struct branch {
     fgi_lattice lattice;        /* scores that can occur */
     int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
     double left;                /* no labeling outside the open nodes is above this, or the incumbent */
-    int64_t nodes, work, total; /* work: since the last look at the clock */
+    int64_t nodes, work, total; /* work: of the step at hand; total: of all before it */
+    fgi_meter meter;
 } branch;
 
 /* Is there a next score that can occur, and is what lies between it and the best one no more than rounding? */
@@ -291,18 +293,24 @@ static fgi_rc step(fgi_solver *s) {
     return split(s);
 }
 
+/* What the last step has done is counted. */
+static int time_is_over(fgi_solver *s) {
+    branch *b = s->state;
+    const int64_t work = b->work;
+    b->work = 0;
+    b->total = s->info.entries_touched += work;
+    return fgi_meter_spend(&b->meter, work);
+}
+
 static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     branch *b = s->state;
+    b->meter.every = CLOCK_WORK, b->meter.deadline = deadline;
     while (b->depth > 0) {
         int64_t iterations = s->info.iterations;
         fgi_rc rc = step(s);
         if (rc) return rc;
         if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
-        if (b->work < CLOCK_WORK) continue;
-        s->info.entries_touched += b->work;
-        b->total = s->info.entries_touched;
-        b->work = 0;
-        if (fgi_clock() >= deadline) break;
+        if (time_is_over(s)) break;
     }
     s->info.oracle_calls = b->nodes;
     if (b->depth == 0) {

@@ -4,6 +4,7 @@
  * messages whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest
  * position in it. */
 #include <string.h>
+#include "base/meter.h"
 #include "exact/engine.h"
 
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
@@ -389,13 +390,14 @@ fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
         for (int32_t p = 0; p < e->n; p++) total += bag_size(e, p) > 0 ? e->messages[p].size : 0;
         if (!fgi_grow(&e->arena, &e->arena_capacity, total, sizeof(double))) return FGI_NO_MEMORY;
     }
-    double since = 0;
+    fgi_meter meter = {STEP_STATES, 0, deadline};
     while (e->p < e->n) {
         const int32_t p = e->p;
+        int64_t work;
         if (!e->open) {
             fgi_rc rc = begin_bucket(e, p);
             if (rc) return rc;
-            since += 64 + e->card[p] * (e->p > p && bag_size(e, p) == 1 ? e->card[bag_of(e, p)[0]] : 1);
+            work = 64 + (int64_t)e->card[p] * (e->p > p && bag_size(e, p) == 1 ? e->card[bag_of(e, p)[0]] : 1);
         } else {
             const fgi_bucket *b = &e->bucket;
             int64_t per_block = b->block * b->card, chunk = STEP_STATES / per_block + 1, left = b->n_blocks - e->block;
@@ -403,13 +405,10 @@ fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
             fgi_bucket_blocks(&e->bucket, e->block, e->block + chunk, e->messages[p].values, e->messages[p].arg,
                 arg_size(e->card[p]));
             e->block += chunk;
-            since += (double)(chunk * per_block);
+            work = chunk * per_block;
             if (e->block == b->n_blocks) end_bucket(e, p);
         }
-        if (since >= STEP_STATES) {
-            if (deadline < INFINITY && fgi_clock() >= deadline) break;
-            since = 0;
-        }
+        if (fgi_meter_spend(&meter, work)) break;
     }
     *done = e->p == e->n;
     return FGI_OK;

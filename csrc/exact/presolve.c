@@ -2,6 +2,8 @@
 #include "exact/presolve.h"
 #include <string.h>
 
+enum { LOOK_STEPS = 100000 }; /* between two looks at the clock: a fraction of a millisecond */
+
 struct fgi_presolve {
     ps_work w;
     fgi_model *original, *reduced;
@@ -77,7 +79,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
         4.0 * (double)m->s->n_factors;
     if (!(w->options.work > 0)) w->options.work = fmin(4e6 + 8 * size, 4e7);
     if (w->options.table_limit <= 0) w->options.table_limit = 4096;
-    w->deadline = o->seconds < 0 ? INFINITY : start + o->seconds;
+    w->meter = (fgi_meter){LOOK_STEPS, 0, o->seconds < 0 ? INFINITY : start + o->seconds};
     w->info.roof_bound = INFINITY;
     p->original = fgi_model_snapshot(m);
     fgi_rc rc = p->original ? FGI_OK : FGI_NO_MEMORY;

@@ -6,6 +6,7 @@
  * is a new array, and all of them live in one arena until the handle is freed. */
 #ifndef FGI_PRESOLVE_H
 #define FGI_PRESOLVE_H
+#include "base/meter.h"
 #include "exact/bucket.h"
 #include "fginfer_exact.h"
 #include "model/model.h"
@@ -59,10 +60,10 @@ typedef struct ps_work {
     const fgi_model *m;
     fgi_presolve_options options;
     fgi_presolve_info info;
-    double work, deadline; /* steps done; clock */
-    double checked;        /* work at the last look at the clock */
-    int stop;              /* limits reached: finish what is there */
-    int hopeless;          /* dominance was given up */
+    double work; /* steps done */
+    fgi_meter meter;
+    int stop;     /* limits reached: finish what is there */
+    int hopeless; /* dominance was given up */
     int dominance_passes, differ_passes;
     fgi_rc failure;
     int infeasible;

@@ -41,9 +41,7 @@ double *ps_scratch(ps_work *w, int64_t n) {
 void ps_spend(ps_work *w, double steps) {
     w->work += steps;
     if (w->work >= w->options.work || w->failure) w->stop = 1;
-    if (w->work - w->checked < 1e5) return;
-    w->checked = w->work;
-    if (w->deadline < INFINITY && fgi_clock() >= w->deadline) w->stop = 1;
+    if (fgi_meter_spend(&w->meter, (int64_t)steps)) w->stop = 1;
     if (w->options.cancelled && __atomic_load_n(w->options.cancelled, __ATOMIC_RELAXED)) w->stop = 1;
 }
 

@@ -269,7 +269,8 @@ int64_t ps_roof(ps_work *w) {
             if (edges[k].score[c / 2][c % 2] == -INFINITY) edges[k].score[c / 2][c % 2] = high - 2 * range;
     }
     fgi_roof_result result;
-    w->failure = fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->deadline, labels, &result);
+    w->failure =
+        fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->meter.deadline, labels, &result);
     if (w->failure) goto end;
     ps_spend(w, result.steps + 16.0 * (double)(n + n_edges));
     if (!(result.error <= 1e-9 * w->magnitude)) goto end; /* scores too far apart for whole capacities */

@@ -2,10 +2,13 @@
 #ifndef FGI_LEARN_H
 #define FGI_LEARN_H
 #include "fginfer_learn.h"
+#include "base/meter.h"
 #include "base/pool.h"
 #include "base/util.h"
 #include "learn/rows.h"
 #include "learn/viterbi.h"
+
+enum { FGI_LEARN_LOOK = 16 }; /* examples between two looks at the clock, where one takes microseconds */
 
 /* An answer kept for one example: a corner of its dual simplex. */
 typedef struct fgi_answer {

@@ -71,13 +71,14 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
 fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m,
     int64_t *next, double deadline, fgi_error *err) {
     fgi_rc rc = check_settings(s, err);
+    fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
     while (!rc && *next < m) {
         int32_t i = examples[*next];
         if (i < 0 || i >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
         if ((rc = update(L, s, i, NULL, 0)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
         ++*next;
-        if ((*next & 15) == 0 && fgi_clock() >= deadline) break;
+        if (fgi_meter_spend(&meter, 1)) break;
     }
     return rc;
 }

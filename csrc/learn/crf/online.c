@@ -58,7 +58,8 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
     }
     double *cells = fgi_alloc(longest, sizeof(double)), *up = fgi_alloc(messages, sizeof(double));
     fgi_rc rc = cells && up ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    for (; !rc && *next < m; ++*next) {
+    fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
+    while (!rc && *next < m) {
         const int64_t i = examples[*next];
         if (i < 0 || i >= d->n_examples) {
             rc = fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %lld", (long long)i);
@@ -83,10 +84,8 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
             w[c->unary + at] -= rate * g;
             penalise(&w[c->unary + at], &penalty[c->unary + at], *due);
         }
-        if ((*next & 15) == 15 && fgi_clock() >= deadline) {
-            ++*next;
-            break;
-        }
+        ++*next;
+        if (fgi_meter_spend(&meter, 1)) break;
     }
     free(cells), free(up);
     c->went_down = 0;

@@ -7,10 +7,13 @@
  * The gradient of block i is <w_k, x_i>, plus 1 off P_i. A visit finds the most violating label off P_i, takes it into
  * the row's active set and projects alpha - gradient / |x_i|^2, which is the exact minimum of the quadratic bound.
  */
+#include <string.h>
 #include "learn/extreme/pd.h"
+#include "base/meter.h"
 #include "base/simplex.h"
 #include "fginfer_search.h"
-#include <string.h>
+
+enum { LOOK = 16 }; /* rows between two looks at the clock */
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
@@ -257,11 +260,12 @@ fgi_rc fgi_pd_pass(fgi_pd *p, const int32_t *rows, int64_t m, int64_t *next, dou
     for (int64_t k = *next; k < m; k++)
         if (rows[k] < 0 || rows[k] >= p->data.n_rows)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no row %d", (int)rows[k]);
+    fgi_meter meter = {LOOK, 0, deadline};
     while (*next < m) {
         const fgi_rc rc = visit(p, rows[*next], err);
         if (rc) return rc;
         ++*next;
-        if ((*next & 15) == 0 && fgi_clock() >= deadline) break;
+        if (fgi_meter_spend(&meter, 1)) break;
     }
     return FGI_OK;
 }

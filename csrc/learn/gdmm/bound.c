@@ -129,6 +129,7 @@ fgi_rc fgi_learn_gdmm_dual(
     fgi_sum gain = {0};
     double worst = 0;
     fgi_rc rc = FGI_OK;
+    fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
     *done = 1;
     for (int32_t i = 0; !rc && *done && i < d->n_examples; i++) {
         for (int64_t e = fgi_learn_gdmm_edge_begin(g, i); !rc && g->n_edges && e < fgi_learn_gdmm_edge_begin(g, i + 1);
@@ -140,7 +141,7 @@ fgi_rc fgi_learn_gdmm_dual(
                 for (int32_t at = 0; at < g->tokens[t].n; at++)
                     worst = fmax(worst, fabs(fgi_support_row(&g->tokens[t], 1 + 2 * k)[at] - g->tokens[t].value[at]));
         }
-        if ((i & 31) == 31) *done = fgi_clock() < deadline;
+        *done = !fgi_meter_spend(&meter, 1);
     }
     const double square = squared_norm(g); /* in any case: it clears L->dense */
     *dual = fgi_learn_dual_toward(scale * fgi_sum_value(&gain), scale * scale * square);

@@ -251,6 +251,7 @@ fgi_rc fgi_learn_gdmm_sets_dual(
     if (!link) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     fgi_sum gain = {0};
     double worst = 0;
+    fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
     *done = 1;
     for (int32_t i = 0; *done && i < d->n_examples; i++) {
         const set_example *x = &g->examples[i];
@@ -262,7 +263,7 @@ fgi_rc fgi_learn_gdmm_sets_dual(
         }
         if (d->edges != FGI_EDGES_NONE) consistent_pairs(g, i, link, &worst);
         for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) g->truth[d->truth[a]] = 0;
-        if ((i & 31) == 31) *done = fgi_clock() < deadline;
+        *done = !fgi_meter_spend(&meter, 1);
     }
     free(link);
     *dual = fgi_learn_dual_toward(scale * fgi_sum_value(&gain), scale * scale * squared_norm(g));
