@@ -30,7 +30,7 @@ def bench_viterbi() -> None:
     import scipy.sparse as sp
 
     rng = np.random.default_rng(0)
-    for k, length, n in ((26, 20, 400), (128, 20, 100), (1000, 20, 5), (4424, 6, 1)):
+    for k, length, n in ((26, 20, 400), (128, 20, 100), (1000, 20, 5), (4424, 20, 2)):
         rows = sp.csr_matrix(np.ones((n * length, 1)))
         data = Encoded(
             Kind.LABELS, Edges.CHAIN, np.arange(n + 1, dtype=np.int64) * length, rows, k, np.zeros(n * length, np.int32)

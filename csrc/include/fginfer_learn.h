@@ -140,9 +140,18 @@ typedef enum fgi_learn_method {
     FGI_LEARN_SSG = 4
 } fgi_learn_method;
 
+/* Averages of the iterates for which `sum` is kept; csrc/learn/means.c has the formulas. */
+typedef enum fgi_learn_mean {
+    FGI_MEAN_NONE = 0,
+    FGI_MEAN_USUAL = 1,   /* bcfw, ssg: weighted by the number of the step; perceptron, mira: uniform */
+    FGI_MEAN_UNIFORM = 2, /* of all iterates */
+    FGI_MEAN_SUFFIX = 3   /* of those since the last step that was a power of two */
+} fgi_learn_mean;
+
 typedef struct fgi_learn_settings {
     int32_t method;      /* fgi_learn_method */
-    int32_t averaging;   /* keep the sums for (weighted) averages */
+    int32_t averaging;   /* fgi_learn_mean */
+    int32_t predefined;  /* bcfw: steps 2n / (k + 2n) instead of line searches */
     int32_t max_answers; /* bcfw: largest working set of one example */
     int32_t batch;       /* answers found at the same w before their updates; >= 1 */
     int32_t brute_force; /* messages read the whole transition table instead of the rows that can matter */

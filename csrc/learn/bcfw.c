@@ -11,9 +11,7 @@
 /* Moves by `step` along the vector just made, with the bookkeeping that all steps share. */
 static void move(
     fgi_learner *L, const fgi_learn_settings *s, int32_t i, double step, double dot, double norm, double loss_change) {
-    double k = (double)L->state.steps;
-    /* w-bar = 2/(k(k+1)) sum_t t w_t = w - 2/(k(k+1)) sum_s s(s-1)/2 (w_s - w_{s-1}): only what changes is written */
-    fgi_learn_apply(L, step, s->averaging ? 0.5 * k * (k - 1) : 0.0);
+    fgi_learn_apply(L, step, fgi_learn_mean_factor(L, s));
     L->state.squared_norm += step * (2 * dot + step * norm);
     L->dual_loss[i] += loss_change;
     L->state.dual_loss += loss_change;
@@ -57,8 +55,9 @@ static fgi_rc toward(
     double dot, norm, loss = labels ? s->C * fgi_learn_loss(L, i, labels, length) : 0.0;
     fgi_learn_products(L, &dot, &norm);
     *gap = loss - L->dual_loss[i] - dot;
-    if (*gap <= 0) return FGI_OK;
-    double step = norm > *gap ? *gap / norm : 1.0;
+    if (*gap <= 0 && !s->predefined) return FGI_OK;
+    const double n2 = 2.0 * (double)L->data.n_examples, k = (double)L->state.steps - 1;
+    double step = s->predefined ? n2 / (k + n2) : norm > *gap ? *gap / norm : 1.0;
     fgi_answer *a = labels ? fgi_learn_find_answer(L, i, labels, length) : NULL;
     if (labels && !a && !(a = fgi_learn_add_answer(L, i, labels, length, loss / s->C))) return FGI_NO_MEMORY;
     move(L, s, i, step, dot, norm, step * (loss - L->dual_loss[i]));
@@ -109,11 +108,8 @@ fgi_rc fgi_learn_update_bcfw(
     fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
     fgi_rc rc = FGI_OK;
     double gap = 0;
-    L->state.steps++;
-    if (!labels) {
-        L->state.steps--; /* averages count oracle steps */
-        return L->sets[i].count ? exchange(L, s, i) : FGI_OK;
-    }
+    if (!labels) return L->sets[i].count ? exchange(L, s, i) : FGI_OK; /* averages count oracle steps */
+    fgi_learn_begin_step(L, s);
     if (L->sets[i].count >= s->max_answers && !fgi_learn_find_answer(L, i, labels, length) &&
         (rc = shed_smallest(L, s, i)) != FGI_OK)
         return rc;

@@ -22,7 +22,7 @@ static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i
     double now = a->alpha + d > 0 ? a->alpha + d : 0;
     d = now - a->alpha;
     if (d == 0) return FGI_OK;
-    fgi_learn_apply(L, d, s->averaging ? (double)L->state.steps - 1 : 0.0);
+    fgi_learn_apply(L, d, 0.0);
     L->state.squared_norm += d * (2 * dot + d * norm);
     L->state.dual_square += d * (2 * sum + d);
     L->dual_loss[i] += d * a->loss;

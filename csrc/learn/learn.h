@@ -207,6 +207,10 @@ fgi_answer *fgi_learn_find_answer(fgi_learner *L, int32_t i, const int32_t *labe
 fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *labels, int32_t length, double loss);
 void fgi_learn_drop_answer(fgi_learner *L, int32_t i, int32_t position);
 
+/* learn/means.c: a step begins, counted in state.steps; what `sum` gets of a change of the weights. */
+void fgi_learn_begin_step(fgi_learner *L, const fgi_learn_settings *s);
+double fgi_learn_mean_factor(const fgi_learner *L, const fgi_learn_settings *s);
+
 /* The block updates, one file a family. `labels` may be NULL: use the answers kept only. */
 fgi_rc fgi_learn_update_bcfw(
     fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);

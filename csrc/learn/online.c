@@ -1,14 +1,12 @@
 /* learn/online.c - methods without dual variables: averaged perceptron, 1-best MIRA, stochastic subgradient.
  *
- * Averages are kept as in learn/bcfw.c: `sum` collects each change times the number of steps before it.
- *   perceptron, mira:  mean of w_1 .. w_k = w - sum / k
- *   ssg (steps 1/t):   w_t = (n C / t) v_t with v = sum of psi, stored in L->w; 
- *                      weighted mean = 2 n C / (k(k+1)) (k v - sum) */
+ * ssg has steps 1/t, so that w_t = (n C / t) v_t with v = sum of psi, which is what L->w stores. Averages: learn/means.c;
+ * that of ssg weighted by t is 2 n C / (k (k + 1)) (k v - sum). */
 #include "learn/learn.h"
 
 fgi_rc fgi_learn_update_online(
     fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
-    L->state.steps++;
+    fgi_learn_begin_step(L, s);
     if (fgi_learn_is_truth(L, i, labels, length)) return FGI_OK;
     fgi_learn_term term = {labels, length, 1.0};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
@@ -20,7 +18,7 @@ fgi_rc fgi_learn_update_online(
         if (violation <= 0 || norm == 0) return FGI_OK;
         step = violation / norm < s->C ? violation / norm : s->C;
     }
-    fgi_learn_apply(L, step, s->averaging ? (double)L->state.steps - 1 : 0.0);
+    fgi_learn_apply(L, step, fgi_learn_mean_factor(L, s));
     L->state.squared_norm += step * (2 * dot + step * norm);
     return FGI_OK;
 }

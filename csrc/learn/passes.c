@@ -14,6 +14,8 @@ static fgi_rc check_settings(const fgi_learn_settings *s, fgi_error *err) {
     if (s->method < FGI_LEARN_BCFW || s->method > FGI_LEARN_SSG)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown learning method");
     if (!(s->C > 0) || !isfinite(s->C)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive");
+    if (s->averaging < FGI_MEAN_NONE || s->averaging > FGI_MEAN_SUFFIX)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown average");
     if (s->batch < 1 || s->max_answers < 1)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "batch and max_answers must be at least 1");
     return FGI_OK;

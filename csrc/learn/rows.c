@@ -130,6 +130,11 @@ int64_t fgi_rows_place(fgi_rows *r, int64_t row, int32_t label) {
     return at;
 }
 
+void fgi_rows_clear_sums(fgi_rows *r) {
+    for (int64_t f = 0; f < r->n; f++)
+        for (int64_t k = r->begin[f]; k < r->end[f]; k++) r->sum[k] = 0.0;
+}
+
 int64_t fgi_rows_count(const fgi_rows *r) {
     int64_t count = 0;
     for (int64_t f = 0; f < r->n; f++) count += r->end[f] - r->begin[f];

@@ -44,16 +44,26 @@ class Update(IntEnum):
     SSG = lib.FGI_LEARN_SSG
 
 
+class Mean(IntEnum):
+    """Averages of the iterates; see fgi_learn_mean."""
+
+    NONE = lib.FGI_MEAN_NONE
+    USUAL = lib.FGI_MEAN_USUAL
+    UNIFORM = lib.FGI_MEAN_UNIFORM
+    SUFFIX = lib.FGI_MEAN_SUFFIX
+
+
 class PassSettings(NamedTuple):
     """fgi_learn_settings."""
 
     method: Update
     C: float
-    averaging: bool
+    averaging: Mean
     max_answers: int
     batch: int
     threshold: float
     brute_force: bool = False
+    predefined: bool = False
 
 
 class State(NamedTuple):

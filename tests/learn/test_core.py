@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fginfer.core.learn import Edges, PassSettings, Update
+from fginfer.core.learn import Edges, Mean, PassSettings, Update
 from fginfer.errors import FginferError
 from fginfer.learn.learner import Answers, Learner
 
@@ -122,7 +122,7 @@ def test_the_core_refuses_bad_data(damage, message):
 
 def test_the_core_refuses_bad_answers():
     learner = Learner(P.random_labels(np.random.default_rng(0)))
-    settings = PassSettings(Update.BCFW, C=1.0, averaging=False, max_answers=10, batch=1, threshold=0.0)
+    settings = PassSettings(Update.BCFW, C=1.0, averaging=Mean.NONE, max_answers=10, batch=1, threshold=0.0)
     length = int(learner.data.token_begin[1])
     for answer in (np.zeros(length + 1), np.full(length, 9), np.full(length, -1)):
         with pytest.raises(FginferError):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fginfer.core import clock
-from fginfer.errors import DataError, SolverError
+from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Reals
 from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode
@@ -87,14 +88,32 @@ class _Batch:
         self.learner.set_state(oracle_calls=calls, entries_touched=touched)
 
 
+@dataclass(frozen=True)
+class FrankWolfeOptions:
+    """step: "search" (the best step, in closed form) or "predefined": 2 / (k + 2) at step k, for comparisons."""
+
+    step: str = "search"
+
+    def __post_init__(self) -> None:
+        if self.step not in ("search", "predefined"):
+            raise SettingsError(f"step must be search or predefined, not {self.step!r}")
+
+
 class FrankWolfe(_Batch):
-    """Batch Frank-Wolfe with line search (Lacoste-Julien et al. 2013, Algorithm 2); its gap comes with every step."""
+    """Batch Frank-Wolfe (Lacoste-Julien et al. 2013, Algorithm 2); its gap comes with every step."""
 
     name = "fw"
 
-    def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        oracle: Oracle | None,
+        C: float,
+        options: FrankWolfeOptions = FrankWolfeOptions(),  # noqa: B008
+    ) -> None:
         super().__init__(learner, oracle, C)
-        self._loss = 0.0
+        self.options = options
+        self._loss, self._steps = 0.0, 0
 
     def advance(self, deadline: float) -> bool:
         found = self._plane(deadline)
@@ -105,18 +124,21 @@ class FrankWolfe(_Batch):
         norm = float(direction @ direction)
         gap = change - float(self._w @ direction)
         step = min(1.0, gap / norm) if norm > 0 else 1.0
-        if gap > 0:
+        if self.options.step == "predefined":
+            step = 2.0 / (self._steps + 2.0)
+        self._steps += 1
+        if gap > 0 or self.options.step == "predefined":
             self._w += step * direction
             self._loss += step * change
         self._dual = max(self._dual, self._loss - 0.5 * float(self._w @ self._w))
         return True
 
     def export(self) -> dict[str, Any]:
-        return {**super().export(), "loss": np.array(self._loss)}
+        return {**super().export(), "loss": np.array(self._loss), "steps": np.array(self._steps)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         super().restore(saved)
-        self._loss = float(saved["loss"])
+        self._loss, self._steps = float(saved["loss"]), int(saved["steps"])
 
 
 class CuttingPlane(_Batch):

@@ -38,7 +38,7 @@ class Bcfw(BlockSolver):
     def _again(self) -> bool:
         """Unless told otherwise: another pass over the kept answers while it raises the dual by half of what the
         oracle pass did. _progress: dual after the last stage, gain of the oracle pass, cached passes done."""
-        if self.options.cached_passes is not None:
+        if self.options.cached_passes is not None or self.options.step == "predefined":
             return False
         before, gain, done = self._progress
         now = self._dual()
@@ -51,9 +51,11 @@ class Bcfw(BlockSolver):
         return self.C / C  # duals are shares of C
 
     def _average(self, k: int) -> Any:
-        """Weighted by the number of the step; see csrc/learn/bcfw.c."""
-        averaging = self.options.averaging
-        return self.learner.blend(lambda w, sums: w - sums * (2.0 / (k * (k + 1.0))) if averaging else w)
+        """Weighted by the number of the step, or uniform; see csrc/learn/means.c."""
+        if not self.options.averaging:
+            return self.learner.blend(lambda w, _: w)
+        share = 2.0 / (k * (k + 1.0)) if self.options.mean == "usual" else 1.0 / (k - self._first(k))
+        return self.learner.blend(lambda w, sums: w - sums * share)
 
     def wants_certificate(self, tol: float) -> bool:
         return bool(self.learner.state.gap_estimate <= 2 * tol * abs(self._dual()))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fginfer.core import clock
-from fginfer.core.learn import PassSettings, Update
+from fginfer.core.learn import Mean, PassSettings, Update
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits, permutation
@@ -21,7 +21,11 @@ from fginfer.learn.run.loop import TOO_LARGE, Measured
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """averaging: report averaged weights where they are better (bcfw) or always (perceptron, mira, ssg).
+    """averaging: report averaged weights where they are better (bcfw) or always (perceptron, mira, ssg). mean: which
+    average: "usual" (bcfw, ssg: iterates weighted by the number of the step; perceptron, mira: all alike), "uniform",
+    or "suffix" (alike, since the last step that was a power of two). step: bcfw only, "search" (the best step, in
+    closed form) or "predefined": 2n / (k + 2n) at step k, as Frank-Wolfe methods without line search have it, for
+    comparisons.
 
     batch_size: answers found in parallel at the same weights before their updates. max_answers: largest working set of
     one example (bcfw).
@@ -42,10 +46,18 @@ class BlockOptions:
     threshold: float = 1e-3
     brute_force: bool = False
     sparse: bool | None = None
+    mean: str = "usual"
+    step: str = "search"
 
     def __post_init__(self) -> None:
         if self.variant not in ("light", "ssvm", "cpd"):
             raise SettingsError(f"dcd has the variants light, ssvm and cpd, not {self.variant!r}")
+        if self.mean not in ("usual", "uniform", "suffix"):
+            raise SettingsError(f"mean must be usual, uniform or suffix, not {self.mean!r}")
+        if self.step not in ("search", "predefined"):
+            raise SettingsError(f"step must be search or predefined, not {self.step!r}")
+        if self.step == "predefined" and self.cached_passes:
+            raise SettingsError("predefined steps are for oracle passes: cached_passes must be 0")
         if self.batch_size < 1 or self.max_answers < 1 or (self.cached_passes or 0) < 0:
             raise SettingsError("batch_size and max_answers must be at least 1, cached_passes at least 0")
         if not 0 <= self.threshold < np.inf:
@@ -66,8 +78,9 @@ class BlockSolver:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
         self._rng = np.random.default_rng(seed)
         self._settings = PassSettings(
-            self.update, C, self._averages(), options.max_answers, min(self._batch(), learner.data.n_examples),
-            options.threshold, options.brute_force,
+            self.update, C, Mean[options.mean.upper()] if self._averages() else Mean.NONE, options.max_answers,
+            min(self._batch(), learner.data.n_examples), options.threshold, options.brute_force,
+            options.step == "predefined",
         )  # fmt: skip
         self._stages: list[tuple[bool, Ints]] = []
         self._place = 0
@@ -102,6 +115,10 @@ class BlockSolver:
     def _average(self, k: int) -> Any:
         """The average of the iterates after k >= 1 steps."""
         raise NotImplementedError
+
+    def _first(self, k: int) -> int:
+        """The mean after k steps is that of the iterates from the next on; as csrc/learn/means.c."""
+        return (1 << (int(k).bit_length() - 1)) - 1 if self.options.mean == "suffix" else 0
 
     def _loss_sum(self, losses: Reals) -> float:
         return float(np.sum(losses))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from scipy.special import digamma
+
 from fginfer.core.learn import Update
 from fginfer.learn.oracle import certifies
 from fginfer.learn.run.loop import Measured
@@ -15,8 +17,8 @@ class _Online(BlockSolver):
     """No objective: nothing is measured. The average is that of all iterates."""
 
     def _average(self, k: int) -> Any:
-        averaging = self.options.averaging
-        return self.learner.blend(lambda w, sums: w - sums / k if averaging else w)
+        averaging, count = self.options.averaging, k - self._first(k)
+        return self.learner.blend(lambda w, sums: w - sums / count if averaging else w)
 
 
 class Perceptron(_Online):
@@ -49,7 +51,11 @@ class Ssg(BlockSolver):
         scale = self.learner.data.n_examples * self.C
         if not self.options.averaging:
             return self.learner.blend(lambda w, _: w * (scale / k))
-        return self.learner.blend(lambda w, sums: (k * w - sums) * (2.0 * scale / (k * (k + 1.0))))
+        if self.options.mean == "usual":
+            return self.learner.blend(lambda w, sums: (k * w - sums) * (2.0 * scale / (k * (k + 1.0))))
+        first = self._first(k)
+        total = float(digamma(k + 1) - digamma(first + 1))  # 1/(first + 1) + ... + 1/k
+        return self.learner.blend(lambda w, sums: (total * w - sums) * (scale / (k - first)))
 
     def measure(self, deadline: float = inf) -> Measured:
         if not certifies(self.learner, self.oracle):
