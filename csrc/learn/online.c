@@ -1,6 +1,6 @@
 /* learn/online.c - methods without dual variables: averaged perceptron, 1-best MIRA, stochastic subgradient.
  *
- * ssg has steps 1/t, so that w_t = (n C / t) v_t with v = sum of psi, which is what L->w stores. Averages: learn/means.c;
+ * ssg has steps 1/t, so that w_t = (n C / t) v_t with v = sum of psi, which L->w stores. Averages: learn/means.c;
  * that of ssg weighted by t is 2 n C / (k (k + 1)) (k v - sum). */
 #include "learn/learn.h"
 
