@@ -25,6 +25,7 @@ from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary
 
 BLOCK = 1 << 23  # bytes of text read at once
+BLOCK_SHARE = 64  # of a memory limit: a block takes about 20 times its text while it is parsed
 # What training keeps at the least: counters, offsets and the working memory of one thread, names and biases.
 BYTES_A_FEATURE, BYTES_A_LABEL = 64, 32
 
@@ -53,8 +54,11 @@ class Block:
 class Reader:
     """One file, read once from beginning to end; `header` is (N, D, K) for XMLRepo files, else None."""
 
-    def __init__(self, path: str | os.PathLike[str], zero_based: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], zero_based: bool = False, memory: float | None = None
+    ) -> None:  # fmt: skip
         self.path, self._zero_based = Path(path), zero_based
+        self._block = BLOCK if memory is None else max(1, min(BLOCK, int(memory / BLOCK_SHARE)))
         self.header: tuple[int, int, int] | None = None
         self.rows = 0
         with open_binary(self.path) as file:
@@ -73,7 +77,7 @@ class Reader:
         with open_binary(self.path) as file:
             if self.header is not None:
                 file.readline()
-            while lines := file.readlines(BLOCK):
+            while lines := file.readlines(self._block):
                 block = self._parse(lines, number)
                 number += len(lines)
                 self.rows += len(block.counts)
@@ -224,11 +228,12 @@ class FileData:
 def read_training(
     path: str | os.PathLike[str], zero_based: bool, unit: bool, by_label: bool, memory: float | None = None
 ) -> FileData:
-    """Reads a file for training. `memory` (bytes) bounds what is kept of it; the rest is in mapped temporary files."""
+    """Reads a file for training. `memory` (bytes) bounds what is kept of it; the rest is in mapped temporary files.
+    Numbers of a few bytes a row, a feature and a label are kept in any case."""
     folder = tempfile.TemporaryDirectory(prefix="fginfer-")
     limit = float("inf") if memory is None else memory / 8  # features, values, labels; and the transposes of these
     place = Path(folder.name)
-    reader = Reader(path, zero_based)
+    reader = Reader(path, zero_based, memory)
     _check_header(reader)
     index, value = Spool(np.int32, place, "index", limit), Spool(np.float32, place, "value", limit)
     label, counts, label_counts, width = Spool(np.int32, place, "label", limit), [], [], 0
@@ -246,23 +251,37 @@ def read_training(
     classes, number = _classes(names, reader.header)
     if not len(classes):
         raise FormatError("no row has a label", str(path))
-    begin = offsets(np.concatenate(label_counts))
-    labels = number[label.array()].astype(np.int32)
-    order = np.lexsort((labels, np.repeat(np.arange(len(begin) - 1), np.diff(begin))))
-    found = Lines(begin, labels[order], None, len(classes))
+    found = _labels(label.array(), offsets(np.concatenate(label_counts)), number, len(classes), place, limit)
     mapped = isinstance(rows.index, np.memmap)
     if not by_label:
         return FileData(ExtremeData(rows, found), classes, folder, mapped)
-    out = None
-    if mapped:
-        out = Lines(
-            np.zeros(width + 1, np.int64),
-            np.memmap(place / "column_index", np.int32, "w+", shape=(rows.nnz,)),
-            np.memmap(place / "column_value", np.float32, "w+", shape=(rows.nnz,)),
-            rows.n,
-        )
-    columns = rows.transposed(None if memory is None else int(memory / 4), out)
-    return FileData(ExtremeData(rows, found, columns, found.transposed()), classes, folder, mapped)
+    part = None if memory is None else int(memory / 4)
+    columns = rows.transposed(part, _room(rows, place, "column") if mapped else None)
+    positives = found.transposed(part, _room(found, place, "positive") if isinstance(found.index, np.memmap) else None)
+    return FileData(ExtremeData(rows, found, columns, positives), classes, folder, mapped)
+
+
+def _room(lines: Lines, place: Path, name: str) -> Lines:
+    """Mapped files for the transpose of a matrix."""
+    index = np.memmap(place / f"{name}_index", np.int32, "w+", shape=(lines.nnz,))
+    value = None
+    if lines.value is not None:
+        value = np.memmap(place / f"{name}_value", np.float32, "w+", shape=(lines.nnz,))
+    return Lines(np.zeros(lines.width + 1, np.int64), index, value, lines.n)
+
+
+def _labels(
+    given: NDArray[Any], begin: NDArray[np.int64], number: NDArray[np.int64], n: int, place: Path, limit: float
+) -> Lines:
+    """Labels as they were met, as numbers of classes, ascending in every row; some rows at a time."""
+    out, first, step = Spool(np.int32, place, "labels", limit), 0, 1 << 16
+    while first < len(begin) - 1:
+        last = max(first + 1, int(np.searchsorted(begin, begin[first] + step, side="right")) - 1)
+        labels = number[given[begin[first] : begin[last]]]
+        row = np.repeat(np.arange(last - first), np.diff(begin[first : last + 1]))
+        out.append(labels[np.lexsort((labels, row))])
+        first = last
+    return Lines(begin, out.array(), None, n)
 
 
 def _classes(names: dict[bytes, int], header: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -134,6 +134,30 @@ def test_a_lost_scheduler_keeps_what_was_trained(problem, serial, tmp_path):
     assert same_model(on.model_, serial.model_)
 
 
+def test_ctrl_c_keeps_what_was_trained(cluster, problem, serial, tmp_path):
+    path, seen = tmp_path / "run", []
+    append = journal.Journal.append
+
+    def append_and_interrupt(self, columns):
+        append(self, columns)
+        seen.append(columns)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    model = ExtremeClassifier(tol=1e-4, scheduler=cluster.scheduler_address, checkpoint=path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal.Journal, "append", append_and_interrupt)
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*problem)
+        assert time.monotonic() - begin < 20.0
+    assert model.status_ == "interrupted"
+    assert 0 < model.n_trained_ < len(model.classes_)
+    assert model.predict_topk(problem[0], 2)[0].shape == (800, 2)
+    on = ExtremeClassifier(tol=1e-4, scheduler=cluster.scheduler_address, checkpoint=path).fit(*problem)
+    assert same_model(on.model_, serial.model_)  # the cluster is as good as before
+
+
 def test_a_scheduler_that_is_not_there():
     X, y = random_problem()
     with pytest.raises(SettingsError, match="no Dask scheduler answers"):

@@ -313,6 +313,48 @@ def test_the_search_chooses_on_held_out_rows(solver):
     assert clone(given).get_params()["Cs"] == [1.0]
 
 
+def test_groups_are_held_out_together():
+    """Rows come in identical pairs: held out apart, the copy of a row has seen its label, and everything is known."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.random((100, 400)) < 0.05, 2, axis=0).astype(float)
+    y = np.repeat(rng.integers(0, 20, 100), 2)  # nothing to be learned but by heart
+    pairs = np.repeat(np.arange(100), 2)
+    given = {"Cs": [10.0], "lams": [0.0], "held_out": 0.2, "random_state": 0}
+    apart = ExtremeClassifierCV(**given).fit(X, y)
+    together = ExtremeClassifierCV(**given).fit(X, y, groups=pairs)
+    assert apart.results_[0]["p@1"] > 0.7
+    assert together.results_[0]["p@1"] < 0.3
+    train, test = together._split(200, pairs)
+    assert not set(pairs[train]) & set(pairs[test])
+    assert 40 <= len(test) < 44
+    assert len(train) + len(test) == 200
+    for wrong, why in (([0] * 200, "one group"), (pairs[1:], "one entry for each")):
+        with pytest.raises(DataError, match=why):
+            ExtremeClassifierCV(**given).fit(X, y, groups=wrong)
+
+
+def test_ppd_stops_early_where_held_out_precision_no_longer_rises():
+    X, y = random_problem(8, n=400, d=60, k=8, density=0.3)
+    given = {"Cs": [1.0], "lams": [0.0], "tol": 1e-4, "random_state": 0}
+    full = ExtremeClassifierCV(early_stopping=False, **given).fit(X, y)
+    early = ExtremeClassifierCV(**given).fit(X, y)
+    assert full.tol_ == full.tol == early.tol == 1e-4
+    assert early.tol_ > 1e-4  # the data are easy
+    assert early.results_[0]["p@1"] >= full.results_[0]["p@1"] - 0.02
+    assert early.label_info_["epochs"].sum() < full.label_info_["epochs"].sum()
+    # it is the model of that tolerance, on all rows
+    same = ExtremeClassifier(C=1.0, lam=0.0, tol=early.tol_, random_state=0).fit(X, y)
+    assert same_model(early.model_, same.model_)
+
+
+def test_the_search_chooses_the_intercept_too():
+    X, y = random_problem(8, n=300, d=60, k=8, density=0.3)
+    model = ExtremeClassifierCV(Cs=[1.0], lams=[0.0], intercepts=["shifted", "fixed", "none"]).fit(X, y)
+    assert [r["intercept"] for r in model.results_] == ["shifted", "fixed", "none"]
+    assert model.intercept_chosen_ == max(model.results_, key=lambda r: (r["mean"], -r["weights"]))["intercept"]
+    assert model.intercept == "shifted"  # what was given stays
+
+
 def test_the_search_leaves_time_for_the_model():
     X, y = random_problem(6, n=500, d=150, k=150, density=0.1)
     model = ExtremeClassifierCV(tol=1e-9, max_iter=10**6, time_limit=4.0).fit(X, y)
@@ -321,7 +363,16 @@ def test_the_search_leaves_time_for_the_model():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"Cs": []}, {"lams": []}, {"Cs": [-1.0]}, {"Cs": ["a"]}, {"held_out": "x"}, {"held_out": 1.0}]
+    "wrong",
+    [
+        {"Cs": []},
+        {"lams": []},
+        {"Cs": [-1.0]},
+        {"Cs": ["a"]},
+        {"held_out": "x"},
+        {"held_out": 1.0},
+        {"intercepts": ["maybe"]},
+    ],
 )
 def test_bad_grids(wrong):
     X, y = random_problem()

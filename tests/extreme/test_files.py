@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -30,6 +34,7 @@ def text_of(X, y, kind="svmlight"):
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_file_trains_the_model_of_its_matrix(tmp_path, kind, packed, monkeypatch):
     monkeypatch.setattr(reader, "BLOCK", 500)  # many blocks
+    monkeypatch.setattr(reader, "BLOCK_SHARE", 1)
     X, y = random_problem(1)
     path = tmp_path / ("data.svm.gz" if packed else "data.svm")
     path.write_bytes(gzip.compress(text_of(X, y, kind).encode()) if packed else text_of(X, y, kind).encode())
@@ -39,11 +44,58 @@ def test_a_file_trains_the_model_of_its_matrix(tmp_path, kind, packed, monkeypat
         assert found.mapped == (memory is not None)
         assert np.array_equal(found.classes, np.arange(12))
         if memory is not None:
-            assert same_lines(found.data.columns, read_training(path, False, True, True).data.columns)
+            whole = read_training(path, False, True, True).data
+            assert same_lines(found.data.columns, whole.columns)
+            assert isinstance(found.data.positives.index, np.memmap)
+            assert np.array_equal(found.data.positives.index, whole.positives.index)
+            assert np.array_equal(found.data.labels.index, whole.labels.index)
         model = ExtremeClassifier()
         model.multilabel_ = True
         model._fit_data(found.data, found.classes, 0.0)
         assert same_model(model.model_, expected.model_)
+
+
+LIMITED = """
+    import resource
+    from fginfer.cli import main
+    import fginfer.extreme, fginfer.extreme.trained, scipy.sparse, sklearn.base
+    said = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+    limit = int(said["VmData"].split()[0]) * 1024 + {megabytes} * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    raise SystemExit(main({command!r}))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA counts mapped memory on Linux only")
+def test_a_file_larger_than_memory_trains(tmp_path):
+    """Two million values, 16 MB by row and 16 MB by column, in a process that may not take 24 MB more than it has."""
+    rng, data = np.random.default_rng(0), tmp_path / "data.svm"
+    n, each, width = 20_000, 100, 5000
+    index = np.sort(rng.permuted(np.tile(np.arange(1, 401), (500, 1)), axis=1)[:, :each], axis=1)
+    with open(data, "w") as file:
+        for i in range(n):
+            shift = 400 * (i % 12)
+            file.write(f"{i % 12},{12 + i % 3} " + " ".join(f"{j + shift}:1" for j in index[i % 500]) + "\n")
+    assert width > 400 * 12
+    model = tmp_path / "model.fgx"
+    command = ["train", str(data), "--model", "extreme", "-o", str(model), "--quiet", "--max-iter", "2"]
+
+    def run(*more):
+        code = textwrap.dedent(LIMITED.format(megabytes=24, command=[*command, *more]))
+        return subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    short = run()
+    assert short.returncode != 0  # all of it does not fit
+    assert "emory" in short.stderr
+    assert not model.exists()
+    done = run("--memory", "4")
+    assert done.returncode == 0, done.stderr
+    assert ExtremeClassifier.load(model).n_trained_ == 15
 
 
 def test_commands(tmp_path, capsys):
