@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def test_the_code_of_a_page_runs_and_prints_what_its_comments_say(
 
 def test_pages_were_found() -> None:
     assert {"index.md", "oracles.md", "start/first_model.md", "coming_from/toulbar2.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("package", ["", ".learn", ".learn.crf", ".extreme", ".latent", ".trim", ".oracles", ".plots"])
+def test_the_reference_has_every_public_name(package: str) -> None:
+    page = (DOCS / "reference" / "index.md").read_text()
+    listed = set(re.findall(r"^   (\w+)$", page, flags=re.MULTILINE))
+    names = set(import_module(f"fginfer{package}").__all__) - {"oracles"}  # a section of its own
+    assert names <= listed, sorted(names - listed)
