@@ -14,9 +14,10 @@ import fginfer
 
 
 def list_benchmarks() -> None:
-    """The page of benchmarks, from the opening words of each script."""
+    """The page of benchmarks: what bench/report.py has measured, if it was run, and the opening words of each script."""
     here = Path(__file__).parent
-    rows = []
+    measured = here / "how" / "measured.md"
+    rows = [measured.read_text()] if measured.exists() else []
     for path in sorted((here.parent / "bench").glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
         usage = [line.strip() for line in text.splitlines() if line.strip().startswith("python bench/")]
@@ -41,7 +42,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["gallery/README.rst", "sg_execution_times.rst", "how/benchmarks_list.md"]
+exclude_patterns = ["gallery/README.rst", "sg_execution_times.rst", "how/benchmarks_list.md", "how/measured.md"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
