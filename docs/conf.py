@@ -14,7 +14,7 @@ import fginfer
 
 
 def list_benchmarks() -> None:
-    """The page of benchmarks: what bench/report.py has measured, if it was run, and the opening words of each script."""
+    """The page of benchmarks: what bench/report.py has measured, if it was run, and what each script is for."""
     here = Path(__file__).parent
     measured = here / "how" / "measured.md"
     rows = [measured.read_text()] if measured.exists() else []

@@ -1,5 +1,8 @@
 """fginfer: MAP inference in factor graphs. Scores are maximised; energy = -score; -inf forbids a state."""
 
+import fginfer.startup  # before everything else: from here on, Ctrl-C in our command is quiet
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

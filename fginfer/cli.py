@@ -18,11 +18,12 @@ from traceback import format_exc
 from typing import Any, NoReturn
 
 import fginfer
-from fginfer import commands
+from fginfer import commands, startup
 from fginfer.core.door import compiler, cpu_path
 from fginfer.errors import FginferError
+from fginfer.startup import STOPPED
 
-STOPPED, BAD_INPUT, FAILED = 2, 3, 4
+BAD_INPUT, FAILED = 3, 4
 _FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name
 
 
@@ -120,6 +121,7 @@ def _main(argv: Sequence[str] | None) -> int:
         parser.print_help(sys.stderr)
         return BAD_INPUT
     try:
+        startup.ready()
         code: int = args.run(args)
         sys.stdout.flush()
         return code

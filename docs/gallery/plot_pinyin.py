@@ -2,9 +2,9 @@
 Pinyin: characters from syllables
 =================================
 
-Whoever types Chinese types syllables; each stands for many characters, and the neighbours decide which one is meant. Every
-syllable brings its own **candidate list**, transitions between characters are learned. The language here is made up: its
-characters follow each other as words do, so that a syllable alone says little.
+Whoever types Chinese types syllables; each stands for many characters, and the neighbours decide which one is meant.
+Every syllable brings its own **candidate list**, transitions between characters are learned. The language here is made
+up: its characters follow each other as words do, so that a syllable alone says little.
 """
 
 import matplotlib.pyplot as plt

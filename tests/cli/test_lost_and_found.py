@@ -129,3 +129,16 @@ def test_only_a_proof_is_one(tmp_path: Path, capsys: Any) -> None:
     path.write_text("MARKOV\n2\n2 2\n2\n2 0 1\n2 0 1\n4 1 0 0 1\n4 0 1 1 0\n")
     code, out, _ = run(capsys, "solve", path, "--json")
     assert (code, strict_json(out)["status"]) == (1, "infeasible")
+
+
+@pytest.mark.parametrize("name", ["fginfer", "my_program.py"])
+def test_an_interrupt_during_start_up_is_quiet_in_our_command_only(name: str) -> None:
+    code = (
+        "import os, signal, sys; sys.argv = sys.orig_argv = [sys.argv[1]]; import fginfer; "
+        "os.kill(os.getpid(), signal.SIGINT)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=False)
+    if name == "fginfer":
+        assert (done.returncode, done.stderr) == (2, "fginfer: interrupted\n")
+    else:
+        assert done.stderr.rstrip().endswith("KeyboardInterrupt")

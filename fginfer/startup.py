@@ -1,0 +1,36 @@
+"""Ctrl-C while a command is still starting: one line and an exit code, not a traceback from the middle of an import.
+
+The package is imported before `main` can catch anything, so the package begins with this module, which acts when it is
+imported. A program of somebody else's that imports fginfer keeps its handlers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+STOPPED = 2  # as everywhere on the command line
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"fginfer: interrupted\n")
+    os._exit(STOPPED)
+
+
+def _is_command() -> bool:
+    """Whether this process is `fginfer ...` or `python -m fginfer`."""
+    words = sys.orig_argv
+    if "-m" in words:
+        return words[words.index("-m") + 1 :][:1] == ["fginfer"]
+    return os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0] == "fginfer"
+
+
+def ready() -> None:
+    """From here on Ctrl-C is a KeyboardInterrupt, and what was found is printed."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _leave)
