@@ -48,6 +48,10 @@ static void outer_plain(double *t, int64_t stride, int64_t n_rows, int64_t n_col
         if (x[a] != 0.0) axpy_plain(n_cols, x[a], y, t + a * stride);
 }
 
+static void gather_plain(const double *t, int64_t width, const int32_t *at, const double *x, int64_t n, double *out) {
+    for (int64_t e = 0; e < n; e++) axpy_plain(width, x ? x[e] : 1.0, t + at[e] * width, out);
+}
+
 static double sum_plain(const double *x, int64_t n) {
     double four[4] = {0, 0, 0, 0};
     int64_t k = 0;
@@ -64,75 +68,158 @@ static double max_plain(const double *x, int64_t n) {
     return most;
 }
 
+static double min_plain(const double *x, int64_t n) {
+    double least = INFINITY;
+    for (int64_t k = 0; k < n; k++) least = x[k] < least ? x[k] : least;
+    return least;
+}
+
 const fgi_sum_kernels fgi_sum_kernels_plain = {
-    "scalar", exp_plain, rows_plain, outer_plain, axpy_plain, sum_plain, max_plain};
+    "scalar", exp_plain, rows_plain, outer_plain, axpy_plain, gather_plain, sum_plain, max_plain, min_plain};
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
+#define INLINE AVX2 static inline __attribute__((always_inline))
+/* Labels are often few and not a multiple of four. What is left over is done by one more vector that ends where the
+ * array does: it repeats some columns, with the same bits, from values read before they were overwritten. */
 
-AVX2 static void exp_avx2(const double *x, int64_t n, double shift, double *out) {
-    const __m256d down = _mm256_set1_pd(shift), magic = _mm256_set1_pd(MAGIC), lowest = _mm256_set1_pd(LOWEST);
-    int64_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        const __m256d v = _mm256_sub_pd(_mm256_loadu_pd(x + k), down);
-        const __m256d keep = _mm256_cmp_pd(v, lowest, _CMP_GE_OQ);
-        const __m256d shifted = _mm256_add_pd(_mm256_mul_pd(v, _mm256_set1_pd(LOG2_E)), magic);
-        const __m256d whole = _mm256_sub_pd(shifted, magic);
-        const __m256d r = _mm256_sub_pd(_mm256_sub_pd(v, _mm256_mul_pd(whole, _mm256_set1_pd(LN2_HIGH))),
-            _mm256_mul_pd(whole, _mm256_set1_pd(LN2_LOW)));
-        __m256d p = _mm256_set1_pd(SERIES[0]);
-        for (int i = 1; i < TERMS; i++) p = _mm256_add_pd(_mm256_mul_pd(p, r), _mm256_set1_pd(SERIES[i]));
-        const __m256i bits =
-            _mm256_slli_epi64(_mm256_add_epi64(_mm256_castpd_si256(shifted), _mm256_set1_epi64x(1023)), 52);
-        const __m256d value = _mm256_mul_pd(p, _mm256_castsi256_pd(bits));
-        _mm256_storeu_pd(out + k, _mm256_and_pd(value, keep));
-    }
-    for (; k < n; k++) out[k] = exp_one(x[k] - shift);
+INLINE __m256d exp_four(__m256d v) {
+    const __m256d magic = _mm256_set1_pd(MAGIC);
+    const __m256d keep = _mm256_cmp_pd(v, _mm256_set1_pd(LOWEST), _CMP_GE_OQ);
+    const __m256d shifted = _mm256_add_pd(_mm256_mul_pd(v, _mm256_set1_pd(LOG2_E)), magic);
+    const __m256d whole = _mm256_sub_pd(shifted, magic);
+    const __m256d r = _mm256_sub_pd(_mm256_sub_pd(v, _mm256_mul_pd(whole, _mm256_set1_pd(LN2_HIGH))),
+        _mm256_mul_pd(whole, _mm256_set1_pd(LN2_LOW)));
+    __m256d p = _mm256_set1_pd(SERIES[0]);
+    for (int i = 1; i < TERMS; i++) p = _mm256_add_pd(_mm256_mul_pd(p, r), _mm256_set1_pd(SERIES[i]));
+    const __m256i bits =
+        _mm256_slli_epi64(_mm256_add_epi64(_mm256_castpd_si256(shifted), _mm256_set1_epi64x(1023)), 52);
+    return _mm256_and_pd(_mm256_mul_pd(p, _mm256_castsi256_pd(bits)), keep);
 }
 
-/* Sixteen columns at a time stay in registers while the rows stream by. */
+AVX2 static void exp_avx2(const double *x, int64_t n, double shift, double *out) {
+    if (n < 4) {
+        exp_plain(x, n, shift, out);
+        return;
+    }
+    const __m256d down = _mm256_set1_pd(shift), last = _mm256_sub_pd(_mm256_loadu_pd(x + n - 4), down);
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) _mm256_storeu_pd(out + k, exp_four(_mm256_sub_pd(_mm256_loadu_pd(x + k), down)));
+    if (k < n) _mm256_storeu_pd(out + n - 4, exp_four(last));
+}
+
+/* The columns of `vectors` registers; the last one begins at column `last`. */
+#define MOST 6
+#define AT(i) ((i) + 1 < vectors ? 4 * (i) : last)
+
+INLINE void rows_block(
+    const double *t, int64_t stride, int64_t n_rows, const double *x, double *out, const int vectors, int64_t last) {
+    __m256d s[MOST];
+    for (int i = 0; i < vectors; i++) s[i] = _mm256_setzero_pd();
+    for (int64_t a = 0; a < n_rows; a++, t += stride) {
+        const __m256d v = _mm256_set1_pd(x[a]);
+        for (int i = 0; i < vectors; i++) s[i] = _mm256_add_pd(s[i], _mm256_mul_pd(v, _mm256_loadu_pd(t + AT(i))));
+    }
+    for (int i = 0; i < vectors; i++) _mm256_storeu_pd(out + AT(i), s[i]);
+}
+
+INLINE void gather_block(const double *t, int64_t width, const int32_t *at, const double *x, int64_t n, double *out,
+    const int vectors, int64_t last) {
+    __m256d s[MOST];
+    for (int i = 0; i < vectors; i++) s[i] = _mm256_loadu_pd(out + AT(i));
+    for (int64_t e = 0; e < n; e++) {
+        const double *row = t + at[e] * width;
+        if (x) {
+            const __m256d v = _mm256_set1_pd(x[e]);
+            for (int i = 0; i < vectors; i++)
+                s[i] = _mm256_add_pd(s[i], _mm256_mul_pd(v, _mm256_loadu_pd(row + AT(i))));
+        } else
+            for (int i = 0; i < vectors; i++) s[i] = _mm256_add_pd(s[i], _mm256_loadu_pd(row + AT(i)));
+    }
+    for (int i = 0; i < vectors; i++) _mm256_storeu_pd(out + AT(i), s[i]);
+}
+
+INLINE void outer_block(
+    double *t, int64_t stride, int64_t n_rows, const double *x, const double *y, const int vectors, int64_t last) {
+    __m256d v[MOST];
+    for (int i = 0; i < vectors; i++) v[i] = _mm256_loadu_pd(y + AT(i));
+    for (int64_t a = 0; a < n_rows; a++, t += stride) {
+        const __m256d va = _mm256_set1_pd(x[a]), end = _mm256_loadu_pd(t + last);
+        if (x[a] == 0.0) continue;
+        for (int i = 0; i + 1 < vectors; i++)
+            _mm256_storeu_pd(t + 4 * i, _mm256_add_pd(_mm256_loadu_pd(t + 4 * i), _mm256_mul_pd(va, v[i])));
+        _mm256_storeu_pd(t + last, _mm256_add_pd(end, _mm256_mul_pd(va, v[vectors - 1])));
+    }
+}
+
+/* CALL(vectors, last) for the block of `left` columns, 4 to 24 of them. */
+#define BY_VECTORS(left, CALL)         \
+    switch (((left) + 3) / 4) {        \
+    case 1: CALL(1, (left)-4); break;  \
+    case 2: CALL(2, (left)-4); break;  \
+    case 3: CALL(3, (left)-4); break;  \
+    case 4: CALL(4, (left)-4); break;  \
+    case 5: CALL(5, (left)-4); break;  \
+    default: CALL(6, (left)-4); break; \
+    }
+
 AVX2 static void rows_avx2(
     const double *t, int64_t stride, int64_t n_rows, int64_t n_cols, const double *x, double *out) {
-    int64_t b = 0;
-    for (; b + 16 <= n_cols; b += 16) {
-        __m256d s0 = _mm256_setzero_pd(), s1 = s0, s2 = s0, s3 = s0;
-        const double *row = t + b;
-        for (int64_t a = 0; a < n_rows; a++, row += stride) {
-            const __m256d v = _mm256_set1_pd(x[a]);
-            s0 = _mm256_add_pd(s0, _mm256_mul_pd(v, _mm256_loadu_pd(row)));
-            s1 = _mm256_add_pd(s1, _mm256_mul_pd(v, _mm256_loadu_pd(row + 4)));
-            s2 = _mm256_add_pd(s2, _mm256_mul_pd(v, _mm256_loadu_pd(row + 8)));
-            s3 = _mm256_add_pd(s3, _mm256_mul_pd(v, _mm256_loadu_pd(row + 12)));
-        }
-        _mm256_storeu_pd(out + b, s0), _mm256_storeu_pd(out + b + 4, s1);
-        _mm256_storeu_pd(out + b + 8, s2), _mm256_storeu_pd(out + b + 12, s3);
+    if (n_cols < 4) {
+        rows_plain(t, stride, n_rows, n_cols, x, out);
+        return;
     }
-    for (; b + 4 <= n_cols; b += 4) {
-        __m256d s0 = _mm256_setzero_pd();
-        const double *row = t + b;
-        for (int64_t a = 0; a < n_rows; a++, row += stride)
-            s0 = _mm256_add_pd(s0, _mm256_mul_pd(_mm256_set1_pd(x[a]), _mm256_loadu_pd(row)));
-        _mm256_storeu_pd(out + b, s0);
+    for (int64_t b = 0; b < n_cols; b += 4 * MOST) {
+        if (n_cols - b < 4) b = n_cols - 4;
+        const int64_t left = n_cols - b < 4 * MOST ? n_cols - b : 4 * MOST;
+#define CALL(vectors, last) rows_block(t + b, stride, n_rows, x, out + b, vectors, last)
+        BY_VECTORS(left, CALL)
+#undef CALL
     }
-    if (b < n_cols) {
-        double rest[3] = {0, 0, 0};
-        for (int64_t a = 0; a < n_rows; a++)
-            for (int64_t c = b; c < n_cols; c++) rest[c - b] += x[a] * t[a * stride + c];
-        for (int64_t c = b; c < n_cols; c++) out[c] = rest[c - b];
+}
+
+AVX2 static void gather_avx2(
+    const double *t, int64_t width, const int32_t *at, const double *x, int64_t n, double *out) {
+    if (width < 4) {
+        gather_plain(t, width, at, x, n, out);
+        return;
+    }
+    double rest[4]; /* a short last block would begin inside the one before, whose columns are done by then */
+    const int64_t full = width / (4 * MOST) * (4 * MOST), few = width - full < 4 ? width - full : 0;
+    for (int64_t b = 0; b < few; b++) rest[b] = out[full + b];
+    for (int64_t b = 0; b < width - few; b += 4 * MOST) {
+        const int64_t left = width - few - b < 4 * MOST ? width - few - b : 4 * MOST;
+#define CALL(vectors, last) gather_block(t + b, width, at, x, n, out + b, vectors, last)
+        BY_VECTORS(left, CALL)
+#undef CALL
+    }
+    for (int64_t b = 0; b < few; b++) {
+        for (int64_t e = 0; e < n; e++) rest[b] += (x ? x[e] : 1.0) * t[at[e] * width + full + b];
+        out[full + b] = rest[b];
     }
 }
 
 AVX2 static void axpy_avx2(int64_t n, double a, const double *x, double *y) {
-    const __m256d va = _mm256_set1_pd(a);
+    if (n < 4) {
+        axpy_plain(n, a, x, y);
+        return;
+    }
+    const __m256d va = _mm256_set1_pd(a), end = _mm256_loadu_pd(y + n - 4);
     int64_t k = 0;
     for (; k + 4 <= n; k += 4)
         _mm256_storeu_pd(y + k, _mm256_add_pd(_mm256_loadu_pd(y + k), _mm256_mul_pd(va, _mm256_loadu_pd(x + k))));
-    for (; k < n; k++) y[k] += a * x[k];
+    if (k < n) _mm256_storeu_pd(y + n - 4, _mm256_add_pd(end, _mm256_mul_pd(va, _mm256_loadu_pd(x + n - 4))));
 }
 
 AVX2 static void outer_avx2(
     double *t, int64_t stride, int64_t n_rows, int64_t n_cols, const double *x, const double *y) {
+    if (n_cols >= 4 && n_cols <= 4 * MOST) {
+#define CALL(vectors, last) outer_block(t, stride, n_rows, x, y, vectors, last)
+        BY_VECTORS(n_cols, CALL)
+#undef CALL
+        return;
+    }
     for (int64_t a = 0; a < n_rows; a++)
         if (x[a] != 0.0) axpy_avx2(n_cols, x[a], y, t + a * stride);
 }
@@ -149,16 +236,25 @@ AVX2 static double sum_avx2(const double *x, int64_t n) {
 
 AVX2 static double max_avx2(const double *x, int64_t n) {
     if (n < 4) return max_plain(x, n);
-    __m256d s = _mm256_loadu_pd(x);
-    int64_t k = 4;
-    for (; k + 4 <= n; k += 4) s = _mm256_max_pd(_mm256_loadu_pd(x + k), s);
-    double four[4], most = max_plain(x + k, n - k);
+    const __m256d least = _mm256_set1_pd(-INFINITY); /* of a pair with NaN the second counts: NaN is left out */
+    __m256d s = _mm256_max_pd(_mm256_loadu_pd(x + n - 4), least);
+    for (int64_t k = 0; k + 4 <= n; k += 4) s = _mm256_max_pd(_mm256_loadu_pd(x + k), s);
+    double four[4];
     _mm256_storeu_pd(four, s);
-    for (int l = 0; l < 4; l++) most = four[l] > most ? four[l] : most;
-    return most;
+    return max_plain(four, 4);
 }
 
-static const fgi_sum_kernels avx2 = {"avx2", exp_avx2, rows_avx2, outer_avx2, axpy_avx2, sum_avx2, max_avx2};
+AVX2 static double min_avx2(const double *x, int64_t n) {
+    if (n < 4) return min_plain(x, n);
+    __m256d s = _mm256_min_pd(_mm256_loadu_pd(x + n - 4), _mm256_set1_pd(INFINITY));
+    for (int64_t k = 0; k + 4 <= n; k += 4) s = _mm256_min_pd(_mm256_loadu_pd(x + k), s);
+    double four[4];
+    _mm256_storeu_pd(four, s);
+    return min_plain(four, 4);
+}
+
+static const fgi_sum_kernels avx2 = {
+    "avx2", exp_avx2, rows_avx2, outer_avx2, axpy_avx2, gather_avx2, sum_avx2, max_avx2, min_avx2};
 #endif
 
 const fgi_sum_kernels *fgi_sum_kernels_best(void) {

@@ -14,8 +14,11 @@ typedef struct fgi_sum_kernels {
     void (*outer)(double *t, int64_t stride, int64_t n_rows, int64_t n_cols, const double *x, const double *y);
     /* y[k] += a * x[k] */
     void (*axpy)(int64_t n, double a, const double *x, double *y);
+    /* out[b] += sum over e of x[e] * t[at[e] * width + b], e ascending; x NULL: all 1. For narrow tables. */
+    void (*gather)(const double *t, int64_t width, const int32_t *at, const double *x, int64_t n, double *out);
     double (*sum)(const double *x, int64_t n);
     double (*max)(const double *x, int64_t n); /* -INFINITY for n == 0 */
+    double (*min)(const double *x, int64_t n); /* INFINITY for n == 0 */
 } fgi_sum_kernels;
 
 extern const fgi_sum_kernels fgi_sum_kernels_plain;

@@ -135,11 +135,7 @@ static double widest_token(const fgi_sum_forest *f, const double *cells) {
     for (int64_t t = 0; t < f->tokens; t++) {
         const double *own = cells + place(f, t);
         const int64_t n = count(f, t);
-        double low = INFINITY, top = -INFINITY;
-        for (int64_t a = 0; a < n; a++) {
-            low = own[a] < low ? own[a] : low;
-            top = own[a] > top ? own[a] : top;
-        }
+        const double low = f->kernels->min(own, n), top = f->kernels->max(own, n);
         if (!(top - low <= range)) range = top - low;
     }
     return range;
@@ -182,12 +178,12 @@ double fgi_forest_sum_up(const fgi_sum_forest *f, double *cells, double *message
         double *m = messages + message_place(f, node), *up = cells + place(f, node.parent);
         weigh(&e, f->kernels, 0, own, m);
         fgi_sum_add(&total, e.table->top);
-        double most = 1; /* many messages to one token: each is taken relative to its largest entry */
-        if (f->node) {
-            most = f->kernels->max(m, e.n_to);
+        if (f->node) { /* many messages to one token: each is taken relative to its largest entry */
+            const double most = f->kernels->max(m, e.n_to);
             fgi_sum_add(&total, log(most));
-        }
-        for (int64_t b = 0; b < e.n_to; b++) up[b] *= m[b] / most;
+            for (int64_t b = 0; b < e.n_to; b++) up[b] *= m[b] / most;
+        } else
+            for (int64_t b = 0; b < e.n_to; b++) up[b] *= m[b];
     }
     fgi_sum_add(&total, log(product));
     return fgi_sum_value(&total);

@@ -23,6 +23,38 @@ static int test_kernels(void) {
         REQUIRE(memcmp(x, y, (size_t)n * sizeof *x) == 0);
         REQUIRE(best->sum(a, n) == plain->sum(a, n));
         REQUIRE(best->max(a, n) == plain->max(a, n));
+        REQUIRE(best->min(a, n) == plain->min(a, n));
+    }
+    return 0;
+}
+
+/* Kernels that change what they read: every number of columns, so that all leftovers occur, and nothing behind them. */
+static int test_updates(void) {
+    const fgi_sum_kernels *both[] = {fgi_sum_kernels_best(), &fgi_sum_kernels_plain};
+    enum { MOST = 67, ROWS = 5 };
+    const int32_t at[] = {3, 0, 3, 4, 1};
+    const double weight[] = {0.3, -2, 0, 1.7, 0.1};
+    for (int n = 0; n <= MOST; n++) {
+        double out[2][6][MOST + 1], t[2][ROWS * (MOST + 1)];
+        for (int which = 0; which < 2; which++) {
+            const fgi_sum_kernels *k = both[which];
+            double x[MOST + 1];
+            for (int i = 0; i <= MOST; i++) x[i] = (i * 37 % 41) / 41.0 - 0.4;
+            for (int i = 0; i < ROWS * (MOST + 1); i++) t[which][i] = (i * 31 % 97) / 97.0;
+            for (int i = 0; i < 6; i++) memcpy(out[which][i], x, sizeof x);
+            k->exp(out[which][0], n, 0.5, out[which][0]);
+            k->axpy(n, 0.7, t[which], out[which][1]);
+            k->gather(t[which], n, at, weight, ROWS, out[which][2]);
+            k->gather(t[which], n, at, NULL, ROWS, out[which][3]);
+            k->rows(t[which], n, ROWS, n, weight, out[which][4]);
+            k->outer(t[which], n + 1, ROWS, n, weight, x);
+            for (int i = 0; i < 6; i++) REQUIRE(out[which][i][n] == x[n]);
+        }
+        REQUIRE(memcmp(out[0], out[1], sizeof out[0]) == 0);
+        REQUIRE(memcmp(t[0], t[1], sizeof t[0]) == 0);
+        double sum = -0.4; /* column 0, from the definition */
+        for (int e = 0; n && e < ROWS; e++) sum += weight[e] * ((at[e] * n * 31 % 97) / 97.0);
+        REQUIRE(!n || out[0][2][0] == sum);
     }
     return 0;
 }
@@ -84,7 +116,7 @@ static int test_chain(int candidates, int threads, int64_t memory, double prune)
 
 int main(void) {
     fgi_crf_free(NULL);
-    if (test_kernels()) return 1;
+    if (test_kernels() || test_updates()) return 1;
     for (int candidates = 0; candidates < 2; candidates++)
         for (int threads = 1; threads < 4; threads += 2)
             for (int prune = 0; prune <= !candidates; prune++)

@@ -6,17 +6,7 @@
 #include <string.h>
 #include "learn/crf/crf.h"
 
-typedef struct job { /* what the threads share during one call */
-    fgi_crf *c;
-    const double *w;
-    int64_t span;
-    double *log_z, *truth_score, *pairs;
-    const int64_t *set; /* gradient; NULL: all */
-    double *gradient;
-    int square;       /* curvatures instead */
-    int64_t from, to; /* tokens of the span */
-    const double *token_weight;
-} job;
+typedef crf_job job;
 
 /* Cells and messages of a block: its place in the span, or the thread's own. */
 static double *cells_of(const job *j, crf_worker *k, int64_t block) {
@@ -47,7 +37,7 @@ static void block_up(const job *j, int64_t block, crf_worker *k) {
     int32_t *labels = labels_of(j, k, block);
     fgi_sum loss = {0};
     k->w = j->w;
-    crf_fill_scores(c, j->w, first, last, cells);
+    crf_fill_scores(k, j->w, first, last, cells);
     for (int64_t i = first; i < last; i++) {
         const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[first];
         double truth, *own = cells + crf_cell(c, token) - crf_cell(c, zero);
@@ -75,7 +65,8 @@ static void run_up(job *j) {
 /* ---- value ----------------------------------------------------------------------------------------------------- */
 
 fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err) {
-    if (!crf_pattern_set(c, &c->support, w, support, n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!crf_pattern_set(c, &c->support, w, support, n) || !crf_load_weights(c, w))
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     crf_load_tables(c, w);
     job j = {.c = c, .w = w, .span = c->n_spans == 1 ? 0 : -1};
     run_up(&j);
@@ -114,78 +105,6 @@ static void units_down(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t u = begin; u < end; u++) unit_down(j, u, &j->c->workers[worker]);
 }
 
-static inline double spread(double r, double weight) { /* of a residual: weight * P (1 - P); P may be rounded up */
-    return weight > 0 ? fabs(r) * fgi_larger(0.0, 1 - fabs(r) / weight) : 0.0;
-}
-
-/* What a token's cells add to the sums over its features: x * cell, or x^2 P (1 - P). */
-static void add_token(const job *j, int64_t t, double x, const int32_t *columns, int64_t n, double *out) {
-    const fgi_crf *c = j->c;
-    const int64_t width = c->columns;
-    const double *own = c->span_cells + crf_cell(c, t) - crf_cell(c, j->from);
-    const double weight = j->token_weight ? j->token_weight[t] : 1.0;
-    const int32_t *list = c->cell ? c->data.choice + c->cell[t] : NULL;
-    const int64_t cells = list ? c->cell[t + 1] - c->cell[t] : width;
-    if (columns && !j->square)
-        for (int64_t k = 0; k < n; k++) out[k] += x * own[columns[k]];
-    else if (columns)
-        for (int64_t k = 0; k < n; k++) out[k] += x * x * spread(own[columns[k]], weight);
-    else if (j->square)
-        for (int64_t a = 0; a < cells; a++) out[list ? list[a] : a] += x * x * spread(own[a], weight);
-    else if (list)
-        for (int64_t a = 0; a < cells; a++) out[list[a]] += x * own[a];
-    else c->kernels->axpy(width, x, own, out);
-}
-
-/* The hot loop of most gradients: a few columns of one feature, over its entries from i on. */
-static void add_columns(const job *j, int64_t i, int64_t end, const int32_t *columns, int64_t n, double *out) {
-    const fgi_crf *c = j->c;
-    const int64_t width = c->columns;
-    const double *cells = c->span_cells - j->from * width, *value = c->column_value;
-    const int32_t *token = c->column_token;
-    while (end > i && token[end - 1] >= j->to) end--;
-    for (int64_t k = 0; k < n; k++) {
-        const double *column = cells + columns[k];
-        double sum = 0;
-        if (value)
-            for (int64_t e = i; e < end; e++) sum += value[e] * column[token[e] * width];
-        else
-            for (int64_t e = i; e < end; e++) sum += column[token[e] * width];
-        out[k] += sum;
-    }
-}
-
-/* out[i] += sum over the feature's tokens in the span, for its columns (NULL: all). */
-static void add_feature(const job *j, int64_t f, const int32_t *columns, int64_t n, double *out, double *row) {
-    const fgi_crf *c = j->c;
-    int64_t i = c->column_begin[f];
-    const int64_t end = c->column_begin[f + 1];
-    if (j->from > 0) i = crf_first_entry(c, i, end, j->from);
-    if (i == end || c->column_token[i] >= j->to) return;
-    const int picked = columns && (3 * n > c->columns || c->cell); /* all columns, then those that are wanted */
-    if (picked) memset(row, 0, (size_t)c->columns * sizeof(double));
-    if (columns && !picked && !j->square) {
-        add_columns(j, i, end, columns, n, out);
-        return;
-    }
-    for (; i < end && c->column_token[i] < j->to; i++)
-        add_token(j, c->column_token[i], c->column_value ? c->column_value[i] : 1.0, picked ? NULL : columns, n,
-            picked ? row : out);
-    for (int64_t k = 0; picked && k < n; k++) out[k] += row[columns[k]];
-}
-
-static void features(void *context, int64_t begin, int64_t end, int worker) {
-    const job *j = context;
-    const fgi_crf *c = j->c;
-    const crf_pattern *p = &c->wanted;
-    double *row = c->workers[worker].row;
-    for (int64_t k = begin; k < end; k++)
-        if (j->set)
-            add_feature(j, p->features[k], p->columns + p->begin[k], p->begin[k + 1] - p->begin[k],
-                j->gradient + p->begin[k], row);
-        else add_feature(j, k, NULL, c->columns, j->gradient + k * c->columns, row);
-}
-
 static double pair_derivative(const fgi_crf *c, int64_t at, int curvature) { /* at: place in the tables */
     const int64_t pairs = crf_pair_size(c), square = (int64_t)c->data.n_labels * c->data.n_labels;
     double scaled = 0, direct = 0;
@@ -208,13 +127,13 @@ static fgi_rc derivatives(
     memset(out, 0, (size_t)n * sizeof(double));
     const int again = c->went_down && c->n_spans == 1; /* a second question at this point */
     for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
-    job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square, .token_weight = c->token_weight};
+    job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
     for (j.span = 0; j.span < c->n_spans; j.span++) {
         j.from = c->data.token_begin[c->block[c->span[j.span]]];
         j.to = c->data.token_begin[c->block[c->span[j.span + 1]]];
         if (c->n_spans > 1) run_up(&j);
         if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
-        fgi_pool_run(c->pool, set ? c->wanted.n_features : c->data.n_features, 8, features, &j);
+        crf_add_features(&j);
     }
     c->went_down = 1;
     for (int64_t k = unary; k < n; k++) out[k] = pair_derivative(c, (set ? set[k] : k) - c->unary, square);
@@ -255,7 +174,8 @@ static void unit_marginals(void *context, int64_t begin, int64_t end, int worker
 
 fgi_rc fgi_crf_marginals(
     fgi_crf *c, const double *w, double *log_z, double *truth_score, double *marginals, double *pairs, fgi_error *err) {
-    if (!crf_pattern_set(c, &c->support, w, NULL, 0)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!crf_pattern_set(c, &c->support, w, NULL, 0) || !crf_load_weights(c, w))
+        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     crf_load_tables(c, w);
     double *own = log_z ? NULL : fgi_alloc(c->data.n_examples, sizeof(double));
     if (!log_z && !own) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");

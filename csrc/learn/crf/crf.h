@@ -21,7 +21,9 @@ typedef struct crf_worker {
     double *row, *bound;      /* columns doubles; the second with pruning only */
     double *cells, *messages; /* of one block, where nothing is kept */
     int32_t *labels;          /* beside cells, with pruning */
-    double *pairs;            /* marginals of the edges of all examples, K x K each, are wanted there; NULL: not */
+    int32_t *active;          /* of a token's features: those in use, and their values; the longest row */
+    double *active_value;
+    double *pairs; /* marginals of the edges of all examples, K x K each, are wanted there; NULL: not */
     int64_t touched;
 } crf_worker;
 
@@ -33,7 +35,7 @@ typedef struct crf_pattern {
     int32_t *columns;
     int64_t first_pair; /* position in the set of the first pairwise coordinate */
     int32_t *at;        /* n_features of the data: position in features, or -1 */
-    int64_t entries;    /* of the data, in the columns of these features */
+    int64_t *before;    /* entries of the data in the columns of the features before; the last: in all */
 } crf_pattern;
 
 /* What is left out of the sums; learn/crf/prune.c. */
@@ -79,6 +81,11 @@ struct fgi_crf {
     double *pair_truth;                /* how often each pair is true, weighted */
     double *token_weight;              /* that of its example; NULL: 1 */
     crf_pattern support, wanted;
+    double *packed; /* rows of w of the features in use, one after the other; where labels are few */
+    int64_t room_packed;
+    int by_features;     /* how scores are computed at this w */
+    int64_t longest_row; /* entries of a token */
+    int64_t *cursor;     /* a feature's place in its entries, on the way through the tokens */
     crf_prune prune;
     const fgi_sum_kernels *kernels;
     fgi_pool *pool;
@@ -114,8 +121,29 @@ static inline void crf_ends(const fgi_crf *c, int64_t first, int64_t e, int64_t 
 fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune);
 int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n);
 
-/* learn/crf/scores.c: unary scores of the tokens of examples [first, last) into cells (those of the first token on). */
-void crf_fill_scores(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells);
+/* What the threads share during one call. */
+typedef struct crf_job {
+    fgi_crf *c;
+    const double *w;
+    int64_t span;
+    double *log_z, *truth_score, *pairs;
+    const int64_t *set; /* gradient; NULL: all */
+    double *gradient;
+    int square;       /* curvatures instead */
+    int64_t from, to; /* tokens of the span */
+    int64_t parts;    /* of the features */
+} crf_job;
+
+/* learn/crf/gradient.c: adds what the tokens of the span give to the derivatives by feature weights. */
+void crf_add_features(crf_job *j);
+
+/* Labels so few that a row of them is added as fast as a part of it. */
+#define CRF_NARROW 64
+
+/* learn/crf/scores.c: makes w and its pattern ready; 0: no memory. */
+int crf_load_weights(fgi_crf *c, const double *w);
+/* Unary scores of the tokens of examples [first, last) into cells (those of the first token on). */
+void crf_fill_scores(crf_worker *k, const double *w, int64_t first, int64_t last, double *cells);
 /* The score of a pair of labels on an edge. */
 double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a, int64_t b);
 

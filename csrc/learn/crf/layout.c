@@ -27,7 +27,10 @@ static int transpose_rows(fgi_crf *c) {
         }
     memmove(c->column_begin + 1, c->column_begin, (size_t)d->n_features * sizeof(int64_t));
     c->column_begin[0] = 0;
-    return 1;
+    for (int64_t t = 0; t < c->tokens; t++)
+        if (d->row_begin[t + 1] - d->row_begin[t] > c->longest_row)
+            c->longest_row = d->row_begin[t + 1] - d->row_begin[t];
+    return (c->cursor = fgi_alloc(d->n_features, sizeof(int64_t))) != NULL;
 }
 
 static int place_candidates(fgi_crf *c) {
@@ -140,7 +143,10 @@ static int make_workers(fgi_crf *c) {
     for (int t = 0; t < c->threads; t++) {
         crf_worker *w = &c->workers[t];
         w->crf = c;
-        if (!(w->row = fgi_alloc(c->columns + 4, sizeof(double)))) return 0;
+        w->row = fgi_alloc(c->columns + 4, sizeof(double));
+        w->active = fgi_alloc(c->longest_row + 1, sizeof(int32_t)); /* one is written before it is looked at */
+        w->active_value = fgi_alloc(c->longest_row + 1, sizeof(double));
+        if (!w->row || !w->active || !w->active_value) return 0;
         if (c->tables == CRF_MADE_TABLES &&
             (!fgi_sum_table_create(&w->made, k) || !(w->table_scores = fgi_alloc(k * k, sizeof(double)))))
             return 0;
@@ -191,10 +197,11 @@ fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune) {
 
 static int pattern_room(crf_pattern *p, int64_t features, int64_t columns) {
     if (features > p->room_features) {
-        free(p->features), free(p->begin);
+        free(p->features), free(p->begin), free(p->before);
         p->features = fgi_alloc(features, sizeof(int32_t));
         p->begin = fgi_alloc(features + 1, sizeof(int64_t));
-        p->room_features = p->features && p->begin ? features : 0;
+        p->before = fgi_alloc(features + 1, sizeof(int64_t));
+        p->room_features = p->features && p->begin && p->before ? features : 0;
     }
     if (columns > p->room_columns) {
         free(p->columns);
@@ -208,8 +215,8 @@ static int pattern_room(crf_pattern *p, int64_t features, int64_t columns) {
 int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n) {
     const int64_t width = c->columns;
     for (int64_t k = 0; k < p->n_features; k++) p->at[p->features[k]] = -1;
-    p->n_features = p->entries = 0;
-    int64_t features = 0, columns = 0, last = -1;
+    p->n_features = 0;
+    int64_t features = 0, columns = 0, last = -1, entries = 0;
     if (!set) n = c->unary;
     for (int64_t k = 0; k < n; k++) {
         const int64_t j = set ? set[k] : k;
@@ -233,13 +240,14 @@ int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int
         if (f != last) {
             p->at[f] = (int32_t)p->n_features;
             p->features[p->n_features] = (int32_t)f;
+            p->before[p->n_features] = entries;
             p->begin[p->n_features++] = columns;
-            p->entries += c->column_begin[f + 1] - c->column_begin[f];
+            entries += c->column_begin[f + 1] - c->column_begin[f];
             last = f;
         }
         p->columns[columns++] = (int32_t)(j - f * width);
     }
-    if (p->room_features) p->begin[p->n_features] = columns;
+    if (p->room_features) p->begin[p->n_features] = columns, p->before[p->n_features] = entries;
     return 1;
 }
 
@@ -316,18 +324,20 @@ void fgi_crf_free(fgi_crf *c) {
         crf_worker *w = &c->workers[t];
         fgi_sum_table_free(&w->made);
         free(w->table_scores), free(w->row), free(w->bound), free(w->cells), free(w->messages), free(w->labels);
+        free(w->active), free(w->active_value);
     }
     const int64_t tables = c->tables == CRF_ONE_TABLE ? 1 : c->data.n_edge_features;
     for (int64_t g = 0; c->table && g < tables; g++) fgi_sum_table_free(&c->table[g]);
     for (int which = 0; which < 2; which++) {
         crf_pattern *p = which ? &c->wanted : &c->support;
-        free(p->features), free(p->begin), free(p->columns), free(p->at);
+        free(p->features), free(p->begin), free(p->columns), free(p->at), free(p->before);
     }
     crf_prune_free(c);
     free(c->workers), free(c->table), free(c->parent), free(c->weight), free(c->truth_at), free(c->forest);
     free(c->message), free(c->column_begin), free(c->column_token), free(c->column_value), free(c->block);
     free(c->unit), free(c->span), free(c->span_cells), free(c->span_messages), free(c->logs), free(c->block_loss);
-    free(c->pair_scaled), free(c->pair_direct), free(c->pair_truth), free(c->token_weight), free(c);
+    free(c->pair_scaled), free(c->pair_direct), free(c->pair_truth), free(c->token_weight);
+    free(c->packed), free(c->cursor), free(c);
 }
 
 int64_t fgi_crf_dimension(const fgi_crf *c) { return c->dimension; }

@@ -1,5 +1,8 @@
 /* learn/crf/scores.c - unary scores of tokens from the weights that are not zero: row by row, or feature by feature
- * when few features are in use. Both add in the order of the features. */
+ * when few features are in use. Both add in the order of the features.
+ *
+ * Where labels are few, the rows of w that are in use are packed first: w is as large as all features, and a row of it
+ * is in no cache, while those in use are few, and most of what tokens have are the same few hundred of them. */
 #include <string.h>
 #include "learn/crf/crf.h"
 
@@ -13,6 +16,40 @@ static inline void add_feature(
         return;
     }
     for (int64_t i = b; i < e; i++) cells[p->columns[i]] += x * row[p->columns[i]];
+}
+
+int crf_load_weights(fgi_crf *c, const double *w) {
+    const crf_pattern *p = &c->support;
+    const int64_t width = c->columns, entries = p->n_features ? p->before[p->n_features] : 0;
+    /* finding a feature's place in a block costs about as much as eight of its entries */
+    c->by_features = !c->cell && 2 * entries + 8 * p->n_features * c->n_blocks < c->data.row_begin[c->tokens];
+    if (c->by_features || c->cell || width > CRF_NARROW) return 1;
+    if (p->n_features * width > c->room_packed) {
+        free(c->packed);
+        c->room_packed = p->n_features * width;
+        if (!(c->packed = fgi_alloc(c->room_packed, sizeof(double)))) {
+            c->room_packed = 0;
+            return 0;
+        }
+    }
+    for (int64_t k = 0; k < p->n_features; k++)
+        memcpy(c->packed + k * width, w + p->features[k] * width, (size_t)width * sizeof(double));
+    return 1;
+}
+
+static void by_packed_rows(crf_worker *k, int64_t first, int64_t last, double *cells) {
+    const fgi_crf *c = k->crf;
+    const fgi_learn_data *d = &c->data;
+    const int32_t *at = c->support.at;
+    for (int64_t t = first; t < last; t++, cells += c->columns) {
+        int64_t n = 0;
+        for (int64_t j = d->row_begin[t]; j < d->row_begin[t + 1]; j++) { /* no branch: half of them would be missed */
+            k->active[n] = at[d->feature[j]];
+            if (d->value) k->active_value[n] = d->value[j];
+            n += k->active[n] >= 0;
+        }
+        c->kernels->gather(c->packed, c->columns, k->active, d->value ? k->active_value : NULL, n, cells);
+    }
 }
 
 static void by_rows(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
@@ -66,13 +103,12 @@ static void by_features(const fgi_crf *c, const double *w, int64_t first, int64_
     }
 }
 
-void crf_fill_scores(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
-    const fgi_learn_data *d = &c->data;
-    const int64_t from = d->token_begin[first], to = d->token_begin[last];
+void crf_fill_scores(crf_worker *k, const double *w, int64_t first, int64_t last, double *cells) {
+    const fgi_crf *c = k->crf;
+    const int64_t from = c->data.token_begin[first], to = c->data.token_begin[last];
     memset(cells, 0, (size_t)(crf_cell(c, to) - crf_cell(c, from)) * sizeof(double));
-    /* finding a feature's place in a block costs about as much as eight of its entries */
-    if (!c->cell && 2 * c->support.entries + 8 * c->support.n_features * c->n_blocks < d->row_begin[c->tokens])
-        by_features(c, w, from, to, cells);
+    if (c->by_features) by_features(c, w, from, to, cells);
+    else if (!c->cell && c->columns <= CRF_NARROW) by_packed_rows(k, from, to, cells);
     else by_rows(c, w, from, to, cells);
 }
 
