@@ -13,7 +13,8 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="compare a trained model with labelled data",
-        description="Accuracy and chunk F1 on a CoNLL file; micro-F1 and exact match on an svmlight file; P@k,"
+        description="Accuracy and chunk F1 on a CoNLL file; heads that a parser has right; micro-F1 and exact"
+        " match on an svmlight file; P@k,"
         " nDCG@k, PSP@k and F1 of models with very many labels.",
         epilog="examples:\n  fginfer evaluate chunker.npz test.txt.gz\n  fginfer evaluate tags.npz test.svm --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -26,12 +27,12 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from fginfer.extreme.trained import is_extreme
-    from fginfer.learn.files.trained import FileModel
+    from fginfer.learn.files.load import load_file_model
 
     if is_extreme(args.model):
         return extreme.evaluate(args)
 
-    measures = FileModel.load(args.model).evaluate(args.data)
+    measures = load_file_model(args.model).evaluate(args.data)
     if args.json:
         print_json(measures)
     else:

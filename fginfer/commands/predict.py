@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from fginfer.commands import extreme
+from fginfer.errors import SettingsError
 
 
 def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "predict",
         help="label a file with a trained model",
-        description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight).",
+        description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight),"
+        " or CoNLL-U with the heads that a parser found.",
         epilog="examples:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt\n"
         "  fginfer predict tags.npz test.svm --json\n  fginfer predict crf.npz test.txt --probabilities\n"
         "  fginfer predict big.fgx test.svm --top-k 10",
@@ -39,16 +41,21 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from fginfer.extreme.trained import is_extreme
-    from fginfer.learn.files.trained import FileModel
+    from fginfer.learn.files.load import load_file_model
+    from fginfer.learn.files.treebank import ParseModel
 
     if is_extreme(args.model):
         return extreme.predict(args)
-    model = FileModel.load(args.model)
+    model = load_file_model(args.model)
+    if args.probabilities and isinstance(model, ParseModel):
+        raise SettingsError("only conditional random fields have probabilities: train with --model crf")
     given, answers = model.predict(args.data)
     if args.probabilities:
         text = with_probabilities(model, given, answers, args.json)
     elif args.json:
         text = json.dumps({"answers": [list(map(str, labels)) for labels in answers]}) + "\n"
+    elif isinstance(model, ParseModel):
+        text = model.written(given, answers)
     elif model.format == "svmlight":
         text = "".join(",".join(labels) + "\n" for labels in answers)
     else:

@@ -22,6 +22,7 @@ EXAMPLE = """examples:
   fginfer train train.txt --output tagger.npz --templates templates.txt --affixes 3 --min-count 2
   fginfer train bibtex.svm --output tags.npz --solver gdmm --C 3 --max-iter 30 --option greedy=16
   fginfer train train.txt.gz --output crf.npz --model crf --l1 1
+  fginfer train train.conllu --output parser.npz --task parse --feature-columns FORM,UPOS
   fginfer train big.svm --output big.fgx --model extreme --threads 4 --memory 4000
   fginfer train big.txt --output big.npz --checkpoint big.ckpt --time-limit 3600
 
@@ -33,8 +34,8 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "train",
         help="learn a model from labelled data",
-        description="Learns from a CoNLL file (last column: the label), a CoNLL-U file (words to UPOS) or an svmlight "
-        "file (one label a line: multiclass; several: label sets).",
+        description="Learns from a CoNLL file (last column: the label), a CoNLL-U file (words to UPOS, or with --task "
+        "parse words and tags to HEAD) or an svmlight file (one label a line: multiclass; several: label sets).",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -48,7 +49,8 @@ def register(subparsers: Any) -> None:
     )
     add("--label-column", metavar="N", help="the label: a number from 0, -1 the last, or a name as in CoNLL-U: XPOS")
     add("--feature-columns", metavar="N,N", help="columns to learn from, as in FORM,LEMMA (default: all but the label)")
-    add("--task", choices=("tag", "multiclass", "multilabel"), help="what FILE is about, if it does not tell")
+    add("--task", choices=("tag", "multiclass", "multilabel", "parse"), help="what FILE is about, if it does not tell")
+    add("--longest", type=int, metavar="N", help="parse: leave out sentences with more tokens (default 40)")
     add(
         "--model",
         choices=("svm", "crf", "extreme"),
@@ -66,7 +68,13 @@ def register(subparsers: Any) -> None:
     add("--threads", type=int, default=1, metavar="N", help="of the oracles, as in --threads 2; same model (default 1)")
     add("--batch-size", type=int, metavar="N", help="svm: examples a step, which threads share (default 1)")
     add("--templates", metavar="F", help="feature templates, one a line: 0[-1]|1[0] joins the word before and this tag")
-    add("--min-count", type=int, default=1, metavar="N", help="leave out rarer features, as in --min-count 2")
+    add(
+        "--min-count",
+        type=int,
+        default=1,
+        metavar="N",
+        help="leave out rarer features, as in --min-count 2 (parse: words, at least 2)",
+    )
     add(
         "--affixes",
         type=int,
@@ -90,11 +98,13 @@ def run(args: argparse.Namespace) -> int:
     from fginfer.learn.files.trained import (
         FileModel,  # scikit-learn takes a second to import; other commands need not wait
     )
+    from fginfer.learn.files.treebank import ParseModel
     from fginfer.learn.row_weights import values_of
 
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():
         raise SettingsError(f"{args.output}: a model cannot be written there")
+    check_task(args)
     settings = {} if args.model == "extreme" else settings_of(args)
     with Terminal():
         level = logger.level
@@ -103,16 +113,23 @@ def run(args: argparse.Namespace) -> int:
         try:
             if args.model == "extreme":
                 return extreme.train(args)
-            model = FileModel.train(
-                args.data, args.format, templates_of(args.templates), args.min_count, args.affixes, args.zero_based,
-                args.model,
-                args.label_column, args.feature_columns.split(",") if args.feature_columns else None, args.task,
-                **settings, time_limit=args.time_limit, random_state=args.seed,
-                n_jobs=args.threads, pairwise=not args.no_pairwise,
-                verbose=0 if args.quiet else 2, checkpoint=args.checkpoint,
-                checkpoint_interval=args.checkpoint_interval,
-                solver_options=dict(option(text) for text in args.option) or None,
-            )  # fmt: skip
+            columns = args.feature_columns.split(",") if args.feature_columns else None
+            settings |= {
+                "time_limit": args.time_limit, "random_state": args.seed, "n_jobs": args.threads,
+                "verbose": 0 if args.quiet else 2, "checkpoint": args.checkpoint,
+                "checkpoint_interval": args.checkpoint_interval,
+                "solver_options": dict(option(text) for text in args.option) or None,
+            }  # fmt: skip
+            model: FileModel | ParseModel
+            if args.task == "parse":
+                longest = 40 if args.longest is None else args.longest
+                model = ParseModel.train(args.data, columns, max(2, args.min_count), longest, **settings)
+            else:
+                model = FileModel.train(
+                    args.data, args.format, templates_of(args.templates), args.min_count, args.affixes,
+                    args.zero_based, args.model, args.label_column, columns, args.task,
+                    pairwise=not args.no_pairwise, **settings,
+                )  # fmt: skip
         finally:
             signal.signal(signal.SIGTERM, old)
             logger.setLevel(level)
@@ -134,6 +151,23 @@ def run(args: argparse.Namespace) -> int:
         size = f", {svm.n_nonzero_} of {len(svm.weights_)} weights" if args.model == "crf" else ""
         print(f"{args.output}: {status} after {last.passes} passes{gap}{size}, {last.seconds:.2f} s")
     return STOPPED if svm.status_ == "interrupted" else 0
+
+
+def check_task(args: argparse.Namespace) -> None:
+    """What goes with parsing, and with nothing else."""
+    if args.task != "parse":
+        if args.longest is not None:
+            raise SettingsError("--longest belongs to --task parse")
+        return
+    unused = {
+        "--model": args.model != "svm", "--templates": args.templates, "--affixes": args.affixes,
+        "--zero-based": args.zero_based, "--no-pairwise": args.no_pairwise,
+        "--label-column": (args.label_column or "HEAD").upper() not in ("HEAD", "6", "-4"),
+        "--format": args.format not in (None, "conllu"),
+    }  # fmt: skip
+    wrong = [name for name, given in unused.items() if given]
+    if wrong:
+        raise SettingsError(f"{wrong[0]} does not go with --task parse, which learns HEAD of a CoNLL-U file")
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -42,6 +42,22 @@ class ArcFeatures:
             raise SettingsError("fit the features first")
         return [self._sentence(words, tags) for words, tags in sentences]
 
+    def export(self) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
+        """Settings and strings, for model files."""
+        known = {"arc_words": np.array(list(self.words), str), "arc_tags": np.array(list(self.tags), str)}
+        return {"bits": self.bits, "min_count": self.min_count}, known
+
+    @classmethod
+    def restore(cls, settings: dict[str, int], arrays: dict[str, NDArray[Any]]) -> ArcFeatures:
+        """The reverse of :meth:`export`."""
+        out = cls(int(settings["bits"]), int(settings["min_count"]))
+        words, tags = arrays["arc_words"], arrays["arc_tags"]
+        if words.dtype.kind != "U" or tags.dtype.kind != "U" or words.ndim != 1 or tags.ndim != 1 or not len(tags):
+            raise DataError("words and tags are lists of strings")
+        out.words = {str(word): k + 3 for k, word in enumerate(words)}
+        out.tags = {str(tag): k + 3 for k, tag in enumerate(tags)}
+        return out
+
     def _sentence(self, words: Sequence[str], tags: Sequence[str]) -> Choices:
         n = len(words)
         if n == 0 or len(tags) != n:

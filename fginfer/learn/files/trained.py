@@ -16,11 +16,11 @@ from fginfer.learn.data.features import WindowFeatures, default_templates
 from fginfer.learn.data.readers import Sentence, read_conll, read_conllu, read_svmlight
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.files import storage
+from fginfer.learn.files.columns import column
 from fginfer.learn.metrics import chunk_f1, exact_match, micro_f1
 
 FORMATS = ("conll", "conllu", "svmlight")
 TASKS = ("tag", "multiclass", "multilabel")
-CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
 def guess_format(path: str | os.PathLike[str]) -> str:
@@ -28,20 +28,6 @@ def guess_format(path: str | os.PathLike[str]) -> str:
     if name.endswith(".conllu"):
         return "conllu"
     return "svmlight" if name.endswith((".svm", ".svmlight", ".libsvm")) else "conll"
-
-
-def column(given: str | int, width: int, format: str) -> int:
-    """A column by its number (from 0, or from -1 at the end) or, in CoNLL-U, by its name."""
-    if format == "conllu" and isinstance(given, str) and given.upper() in CONLLU:
-        return CONLLU.index(given.upper())
-    try:
-        number = int(given)
-    except ValueError:
-        number = width
-    if not -width <= number < width:
-        names = f", or one of {', '.join(CONLLU)}" if format == "conllu" else ""
-        raise SettingsError(f"there is no column {given!r}: columns are numbers from 0 to {width - 1}{names}")
-    return number % width
 
 
 class FileModel:
@@ -86,7 +72,7 @@ class FileModel:
         what was learned until then, with the status interrupted."""
         format = format or guess_format(path)
         if task is not None and task not in TASKS:
-            raise SettingsError(f"task must be one of {', '.join(TASKS)}, not {task!r}")
+            raise SettingsError(f"task must be one of {', '.join(TASKS)}, not {task!r} (ParseModel learns to parse)")
         if task is not None and (task == "tag") == (format == "svmlight"):
             raise SettingsError(f"the task {task} does not go with a {format} file")
         if format not in FORMATS:
@@ -205,10 +191,7 @@ class FileModel:
         storage.write(path, {**header, "file_model": extra}, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> FileModel:
-        header, arrays = storage.read(path)
-        if "file_model" not in header:
-            raise FormatError("this model was not made by `fginfer train`", str(path))
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], path: str) -> FileModel:
         try:
             kind: Any = ChainCRF if header["kind"] == ChainCRF.kind else StructuredSVM
             extra, svm = header["file_model"], kind.unpack(header, arrays)
@@ -223,7 +206,7 @@ class FileModel:
             if svm.n_features_in_ != (columns if features is None else features.n_features):
                 raise DataError("its features are not those it was trained with")
         except DAMAGE as error:
-            raise FormatError(f"not a model of `fginfer train` ({error})", str(path)) from None
+            raise FormatError(f"not a model of `fginfer train` ({error})", path) from None
         return cls(format, svm, features, columns, extra["zero_based"], label, inputs)
 
 
