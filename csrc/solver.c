@@ -48,12 +48,18 @@ static void export_info(const fgi_solver *s, fgi_info *info) {
     if (ldexp(info->bound, -s->exponent) < s->info.bound) info->bound = nextafter(info->bound, INFINITY);
 }
 
+double fgi_relative_gap(double score, double bound, double unit) {
+    if (score == -INFINITY || bound == INFINITY) return INFINITY;
+    const double distance = bound - score;
+    return distance > 0 ? distance / fgi_larger(fabs(score), unit) : 0;
+}
+
+double fgi_proof_tolerance(double score, double unit) { return 1e-12 * fgi_larger(fabs(score), unit); }
+
 double fgi_solver_gap(const fgi_solver *s) {
-    if (s->info.score == -INFINITY || s->info.bound == INFINITY) return INFINITY;
     fgi_info seen = s->info;
     if (s->exponent) export_info(s, &seen); /* the gap that callers see: their numbers may be rounded once more */
-    const double d = seen.bound - seen.score;
-    return d > 0 ? d / fgi_larger(fabs(seen.score), seen.unit) : 0;
+    return fgi_relative_gap(seen.score, seen.bound, seen.unit);
 }
 
 /* What a labeling must beat: the incumbent, or the cutoff. */
@@ -61,7 +67,7 @@ double fgi_solver_best(const fgi_solver *s) { return fgi_larger(s->info.score, s
 
 double fgi_solver_tolerance(const fgi_solver *s) {
     const double best = fgi_solver_best(s);
-    return best > -INFINITY ? 1e-12 * fgi_larger(fabs(best), s->info.unit) : 0;
+    return best > -INFINITY ? fgi_proof_tolerance(best, s->info.unit) : 0;
 }
 
 /* Methods see unaries and tables; a forbidden constant is nobody's business but ours. */

@@ -60,7 +60,7 @@ int fgi_solver_done(fgi_solver *s);
 double fgi_solver_gap(const fgi_solver *s); /* relative to max(|score|, unit); INFINITY while either is missing */
 /* What a labeling must beat to be of interest: the incumbent or the cutoff; -INFINITY: any will do. */
 double fgi_solver_best(const fgi_solver *s);
-/* How far a bound may lie above that and still prove that there is nothing better: 1e-12 max(|best|, unit). */
+/* fgi_proof_tolerance of that: how far a bound may lie above it and still prove that there is nothing better. */
 double fgi_solver_tolerance(const fgi_solver *s);
 
 #endif

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fginfer.archives import DAMAGE, load_arrays
 from fginfer.core.solver import EVENT
+from fginfer.core.solver import relative_gap as native_gap
 from fginfer.errors import FormatError, UnwritableError
 from fginfer.html import html_table
 from fginfer.replacing import replacing
@@ -246,7 +247,4 @@ def relative_gap(score: float | None, bound: float | None, unit: float) -> float
     """max(0, bound - score) / max(|score|, unit), 0/0 being 0; None while either is missing."""
     if score is None or bound is None or score == -inf or bound in (inf, -inf):
         return None
-    scale = max(abs(score), unit)
-    if bound <= score:
-        return 0.0
-    return (bound - score) / scale if scale > 0 else inf
+    return native_gap(score, bound, unit)

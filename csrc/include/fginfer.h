@@ -178,7 +178,7 @@ const char *fgi_method_name(int32_t method); /* NULL: this build has no such met
 
 typedef enum fgi_status {
     FGI_RUNNING = 0, /* the slice is over, there is more to do */
-    FGI_OPTIMAL = 1, /* proven: no labeling is better by more than 1e-12 max(|score|, u) */
+    FGI_OPTIMAL = 1, /* proven: no labeling is better by more than fgi_proof_tolerance */
     FGI_GAP_REACHED = 2,
     FGI_CONVERGED = 3,  /* the method has nothing more to gain, a gap remains */
     FGI_TIME_LIMIT = 4, /* set by the caller that owns the clock */
@@ -186,6 +186,12 @@ typedef enum fgi_status {
     FGI_INTERRUPTED = 6, /* set by the caller */
     FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score above the cutoff */
 } fgi_status;
+
+/* max(0, bound - score) / max(|score|, unit), 0/0 = 0; INFINITY while either is missing. unit: fgi_model_unit. */
+double fgi_relative_gap(double score, double bound, double unit);
+/* 1e-12 max(|score|, unit): how far a bound may lie above a score and still prove that there is nothing better. Sums of
+ * a million scores are exact to less than that. */
+double fgi_proof_tolerance(double score, double unit);
 
 /* gdmm: what it keeps for a factor. */
 typedef enum fgi_formulation {
@@ -207,7 +213,7 @@ typedef struct fgi_settings {
     int32_t method;  /* fgi_method */
     int32_t threads; /* >= 1; results do not depend on it */
     uint64_t seed;
-    double gap;             /* stop when max(0, bound - score) / max(|score|, u) <= gap; u: fgi_model_unit, 0/0 = 0 */
+    double gap;             /* stop when fgi_relative_gap is at most this */
     double cutoff;          /* only labelings with a score above it are wanted; -INFINITY: all with a finite score */
     int64_t max_iterations; /* < 0: no limit */
     double start_time;      /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */

@@ -89,7 +89,8 @@ def _curves(data: Comparison, file: str) -> str:
         values += [s for _, s in scores[len(scores) // 20 :]] + [b for _, b in bounds[len(bounds) // 4 :]]
         score_lines += [Line(f"{method}: score", scores, style), Line(f"{method}: bound", bounds, style, faint=True)]
         if best is not None:
-            gap_lines.append(Line(method, [(t, max((best - s) / (abs(best) or 1.0), 1e-9)) for t, s in scores], style))
+            below = [(t, max(relative_gap(s, best, run.unit) or 0.0, 1e-9)) for t, s in scores]
+            gap_lines.append(Line(method, below, style))
     x = span([*times, limit], logarithmic=True)
     y_gap = span([g for line in gap_lines for _, g in line.points], logarithmic=True)
     first = chart("score (solid) and bound (dashed)", score_lines, x, span(values), "seconds", "score")

@@ -31,6 +31,17 @@ STATUSES: tuple[str, ...] = tuple(
     )
 )
 
+
+def relative_gap(score: float, bound: float, unit: float) -> float:
+    """max(0, bound - score) / max(|score|, unit), 0/0 being 0; inf while either is missing."""
+    return float(lib.fgi_relative_gap(score, bound, unit))
+
+
+def proof_tolerance(score: float, unit: float) -> float:
+    """How far a bound may lie above a score and still prove it the best."""
+    return float(lib.fgi_proof_tolerance(score, unit))
+
+
 # fgi_event
 EVENT = np.dtype([("seconds", np.float64), ("score", np.float64), ("bound", np.float64), ("iteration", np.int64)])
 

@@ -16,6 +16,7 @@ from fginfer.core.latent import AtomProblem
 from fginfer.latent.atom import relax, relaxation_bound
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.losses import AtomLoss
+from fginfer.learn.run.loop import relative_gap
 
 logger = logging.getLogger("fginfer")
 Reals = NDArray[np.float64]
@@ -154,10 +155,6 @@ def _lower_bound(loss: AtomLoss, residual: Reals, steepest: float, lam: float) -
     return loss.dual_value(residual, float(np.sqrt(lam / steepest)) if steepest > 0 else np.inf)
 
 
-def _relative(objective: float, bound: float) -> float:
-    return max(0.0, objective - bound) / max(abs(objective), 1e-300)
-
-
 def _note(
     run: GreedyRun, loss: AtomLoss, factor: Reals, residual: Reals, objective: float, steepest: float,
     settings: GreedySettings, iteration: int, seconds: float,
@@ -166,8 +163,8 @@ def _note(
     limit = largest_slope(np.inf, _spectral(factor), loss.n, settings.size_power) * unit
     before = run.trace[-1].bound if run.trace else 0.0
     bound = min(objective, max(before, _lower_bound(loss, residual, limit, run.lam)))
-    estimate = _relative(objective, _lower_bound(loss, residual, steepest, run.lam))
-    point = LassoPoint(iteration, len(run.c), objective, bound, _relative(objective, bound), estimate, seconds)
+    estimate = relative_gap(objective, _lower_bound(loss, residual, steepest, run.lam))
+    point = LassoPoint(iteration, len(run.c), objective, bound, relative_gap(objective, bound), estimate, seconds)
     run.trace.append(point)
     logger.debug("%5d  %4d atoms  objective %.6g  estimated gap %.1e", iteration, len(run.c), objective, estimate)
 
@@ -182,7 +179,7 @@ def _certify(run: GreedyRun, loss: AtomLoss, residual: Reals, objective: float, 
     limit = largest_slope(upper, _spectral(factor), loss.n, settings.size_power) * unit
     last = run.trace[-1]
     bound = min(objective, max(last.bound, _lower_bound(loss, residual, limit, run.lam)))
-    run.trace[-1] = last._replace(bound=bound, gap=_relative(objective, bound))
+    run.trace[-1] = last._replace(bound=bound, gap=relative_gap(objective, bound))
 
 
 def _spectral(factor: Reals) -> float:

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.model import Model
-from fginfer.core.solver import EVENT
+from fginfer.core.solver import EVENT, proof_tolerance
 from fginfer.result import Trace, relative_gap
-
-PROVEN = 1e-12  # of max(|score|, unit)
 
 
 class Incumbent:
@@ -67,7 +65,7 @@ class Incumbent:
     def proven(self) -> bool:
         """No labeling is better than this one, or above the cutoff, by more than what rounding hides."""
         best = max(self.score, self.cutoff)
-        return best > -inf and self.bound - best <= PROVEN * max(abs(best), self.unit)
+        return best > -inf and self.bound - best <= proof_tolerance(best, self.unit)
 
     def trace(self, exponent: int = 0) -> Trace:
         """What was known at each moment. (Finders may see reduced tables: their scores differ in the last digits.)

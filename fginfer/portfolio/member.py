@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.exact import Elimination
 from fginfer.core.model import Model
-from fginfer.core.solver import EVENT
+from fginfer.core.solver import EVENT, proof_tolerance
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SolverError
-from fginfer.portfolio.incumbent import PROVEN, Incumbent
+from fginfer.portfolio.incumbent import Incumbent
 
 log = logging.getLogger("fginfer")
 ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
@@ -95,7 +95,7 @@ class Member:
     def complete(self) -> bool:
         """Nothing is left to find, though rounding may stand between that and a proof."""
         info = self.engine.info
-        nearly = 1e3 * PROVEN * max(abs(info.score), info.unit)
+        nearly = 1e3 * proof_tolerance(info.score, info.unit)
         return self.name == "bnb" and self.status == "converged" and bool(info.bound - info.score <= nearly)
 
     def labels(self) -> NDArray[np.int32] | None:
