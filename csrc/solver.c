@@ -1,5 +1,6 @@
 /* solver.c - see solver.h. */
 #include "solver.h"
+#include "base/array.h"
 #include <string.h>
 
 fgi_settings fgi_settings_default(void) {
@@ -142,15 +143,9 @@ static void record(fgi_solver *s, int merge) {
         s->trace[s->n_trace - 1] = e;
         return;
     }
-    if (s->n_trace == s->trace_capacity) {
-        int64_t capacity = s->trace_capacity ? 2 * s->trace_capacity : 64;
-        fgi_event *grown = realloc(s->trace, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            s->failure = FGI_NO_MEMORY;
-            return;
-        }
-        s->trace = grown;
-        s->trace_capacity = capacity;
+    if (!fgi_grow(&s->trace, &s->trace_capacity, s->n_trace + 1, sizeof *s->trace)) {
+        s->failure = FGI_NO_MEMORY;
+        return;
     }
     s->trace[s->n_trace++] = e;
 }

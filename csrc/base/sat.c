@@ -1,4 +1,5 @@
 /* base/sat.c - see base/sat.h. */
+#include "base/array.h"
 #include "base/sat.h"
 #include <string.h>
 
@@ -105,12 +106,10 @@ static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t block
     watches *w = &s->watch[literal];
     if (w->n == w->room) {
         const int32_t room = w->room ? 2 * w->room : 4;
-        watch *grown = realloc(w->at, (size_t)room * sizeof *grown);
-        if (!grown) {
+        if (!fgi_resize(&w->at, room, sizeof *w->at)) {
             s->failed = 1;
             return;
         }
-        w->at = grown;
         w->room = room;
     }
     w->at[w->n++] = (watch){clause, blocker};
@@ -121,12 +120,10 @@ static int32_t store(fgi_sat *s, const int32_t *literals, int32_t n, int32_t lev
     if (s->n_arena + n + HEADER > s->room) {
         int64_t room = 2 * s->room + n + 1024;
         if (room > INT32_MAX) room = INT32_MAX;
-        int32_t *grown = s->n_arena + n + HEADER <= room ? realloc(s->arena, (size_t)room * sizeof *grown) : NULL;
-        if (!grown) {
+        if (s->n_arena + n + HEADER > room || !fgi_resize(&s->arena, room, sizeof *s->arena)) {
             s->failed = 1;
             return 0;
         }
-        s->arena = grown;
         s->room = room;
     }
     const int32_t at = (int32_t)s->n_arena;

@@ -13,6 +13,7 @@
  * linear there: go on until a state of W is used up, and let the new one take its place. W so stays independent and the
  * system solvable. */
 #include "dual/ad3_factor.h"
+#include "base/array.h"
 #include <string.h>
 
 static const double TINY = 1e-10;
@@ -94,11 +95,9 @@ static void drop(ad3_point *p, int32_t arity, int32_t s) {
 static fgi_rc append(ad3_point *p, int32_t arity, const int32_t *state, double y) {
     if (p->n == p->capacity) {
         int32_t capacity = p->capacity ? 2 * p->capacity : 4;
-        int32_t *labels = realloc(p->labels, (size_t)capacity * (size_t)arity * sizeof *labels);
-        if (labels) p->labels = labels;
-        double *values = realloc(p->y, (size_t)capacity * sizeof *values);
-        if (values) p->y = values;
-        if (!labels || !values) return FGI_NO_MEMORY;
+        if (!fgi_resize(&p->labels, (int64_t)capacity * arity, sizeof *p->labels) ||
+            !fgi_resize(&p->y, capacity, sizeof *p->y))
+            return FGI_NO_MEMORY;
         p->capacity = capacity;
     }
     memcpy(p->labels + p->n * arity, state, (size_t)arity * sizeof *state);

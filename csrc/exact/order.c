@@ -106,9 +106,7 @@ static int reserve(fgi_orderer *o, int32_t n) {
         {(void **)&o->heap, 4}, {(void **)&o->where, 4}, {(void **)&o->key, 8}, {(void **)&o->tie, 8},
         {(void **)&o->scope_first, 8}, {(void **)&o->position, 4}};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
-        void *grown = realloc(*all[k].p, (size_t)wanted * all[k].size);
-        if (!grown) return 0;
-        *all[k].p = grown;
+        if (!fgi_resize(all[k].p, wanted, all[k].size)) return 0;
     }
     o->vertex_capacity = wanted;
     return 1;

@@ -3,6 +3,7 @@
  * gdmm/binary_labeling.c finds labelings; gdmm/binary_sweep.c hands over to sweeps over all factors. */
 #ifndef FGI_GDMM_BINARY_H
 #define FGI_GDMM_BINARY_H
+#include "base/array.h"
 #include "gdmm/gdmm.h"
 
 enum { BINARY_CHUNK = 20000 }; /* factors between two looks at the clock */

@@ -12,13 +12,7 @@ enum {
 static int activate(binary *b, int64_t f) {
     if (b->active[f >> 3] >> (f & 7) & 1) return 1;
     if (b->n_links > INT32_MAX / 2 - 1) return 0; /* more than their lists can hold, and than memory does */
-    if (b->n_links == b->capacity) {
-        int64_t capacity = b->capacity ? 2 * b->capacity : 1024;
-        binary_link *links = realloc(b->links, (size_t)capacity * sizeof *links);
-        if (!links) return 0;
-        b->links = links;
-        b->capacity = capacity;
-    }
+    if (!fgi_grow(&b->links, &b->capacity, b->n_links + 1, sizeof *b->links)) return 0;
     const fgi_view v = fgi_factor_view(b->model, f);
     const int32_t i = v.vars[0], j = v.vars[1];
     const double t = binary_interaction(&v), half = t > 0 ? 0.5 * t : 0;

@@ -97,12 +97,7 @@ static double state_score(const fgi_view *v, int64_t state, const int32_t *label
 /* Gains theta - sum delta of the active states, and the oracle's state added if it promises more than they do. */
 static int refresh_active(gdmm *g, gdmm_worker *w, const fgi_view *v, int64_t first, gdmm_active *a, fgi_argmax found) {
     const int32_t arity = v->arity;
-    if (a->n + 1 > w->gain_capacity) {
-        double *gain = realloc(w->gain, 2 * ((size_t)a->n + 1) * sizeof *gain);
-        if (!gain) return 0;
-        w->gain = gain;
-        w->gain_capacity = 2 * (a->n + 1);
-    }
+    if (!fgi_grow(&w->gain, &w->gain_capacity, (int64_t)a->n + 1, sizeof *w->gain)) return 0;
     double top = -INFINITY;
     for (int32_t s = 0; s < a->n; s++) {
         w->gain[s] = a->theta[s];

@@ -3,6 +3,7 @@
  * gdmm/sweep.c ascends the dual; gdmm/decode.c finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
+#include "base/array.h"
 #include "base/kernels.h"
 #include "primal/labeling.h"
 #include "oracle/oracle.h"
@@ -53,7 +54,7 @@ typedef struct gdmm_worker {
     double *delta;         /* max_arity * max_card */
     int32_t *state;        /* max_arity labels */
     double *gain;
-    int32_t gain_capacity;
+    int64_t gain_capacity;
     double *sum;       /* 2 * max_card + 1, by label */
     double *size;      /* max_card, by label: magnitudes of what went into a sum */
     double *value;     /* max_card, by label */

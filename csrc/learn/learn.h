@@ -1,6 +1,7 @@
 /* learn/learn.h - inside of the learning core: one learner, its scratch memory, working sets and joint features. */
 #ifndef FGI_LEARN_H
 #define FGI_LEARN_H
+#include "base/array.h"
 #include "fginfer_learn.h"
 #include "base/meter.h"
 #include "base/pool.h"

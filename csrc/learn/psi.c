@@ -14,14 +14,11 @@ static inline int64_t slot_for(const fgi_learner *L, int64_t index) {
 static int grow_table(fgi_learner *L, int64_t capacity) {
     int64_t slots = 1024;
     while (slots < 2 * capacity) slots *= 2;
-    int32_t *slot = fgi_calloc(slots, sizeof *slot), *of = realloc(L->slot_of, (size_t)capacity * sizeof *of);
-    if (of) L->slot_of = of;
-    int64_t *place = realloc(L->place, (size_t)capacity * sizeof *place);
-    if (place) L->place = place;
-    if (!slot || !of || !place || capacity > INT32_MAX) {
-        free(slot);
+    if (capacity > INT32_MAX || !fgi_resize(&L->slot_of, capacity, sizeof *L->slot_of) ||
+        !fgi_resize(&L->place, capacity, sizeof *L->place))
         return 0;
-    }
+    int32_t *slot = fgi_calloc(slots, sizeof *slot);
+    if (!slot) return 0;
     free(L->slot);
     L->slot = slot, L->slots = slots;
     for (int64_t k = 0; k < L->n_index; k++) {
@@ -35,11 +32,9 @@ static int grow_table(fgi_learner *L, int64_t capacity) {
 static int reserve(fgi_learner *L, int64_t more) {
     if (L->n_index + more <= L->capacity) return 1;
     int64_t capacity = 2 * (L->n_index + more) + 1024;
-    int64_t *index = realloc(L->index, (size_t)capacity * sizeof *index);
-    if (index) L->index = index;
-    double *compact = realloc(L->compact, (size_t)capacity * sizeof *compact);
-    if (compact) L->compact = compact;
-    if (!index || !compact || (L->rows && !grow_table(L, capacity))) return 0;
+    if (!fgi_resize(&L->index, capacity, sizeof *L->index) || !fgi_resize(&L->compact, capacity, sizeof *L->compact) ||
+        (L->rows && !grow_table(L, capacity)))
+        return 0;
     L->capacity = capacity;
     return 1;
 }

@@ -1,6 +1,7 @@
 /* learn/rows.c - sparse rows of weights: places come from one block of memory, freed ones are used again by size. */
 #include <string.h>
 #include "learn/learn.h"
+#include "base/array.h"
 
 enum { WHOLE = FGI_ROW_SIZES - 1 };
 
@@ -34,13 +35,9 @@ void fgi_rows_free(fgi_rows *r) {
 static int reserve(fgi_rows *r, int64_t more) {
     if (r->used + more <= r->capacity) return 1;
     const int64_t capacity = r->used + more + r->capacity / 2 + 1024;
-    int32_t *label = realloc(r->label, (size_t)capacity * sizeof *label);
-    if (label) r->label = label;
-    double *w = realloc(r->w, (size_t)capacity * sizeof *w);
-    if (w) r->w = w;
-    double *sum = realloc(r->sum, (size_t)capacity * sizeof *sum);
-    if (sum) r->sum = sum;
-    if (!label || !w || !sum) return 0;
+    if (!fgi_resize(&r->label, capacity, sizeof *r->label) || !fgi_resize(&r->w, capacity, sizeof *r->w) ||
+        !fgi_resize(&r->sum, capacity, sizeof *r->sum))
+        return 0;
     r->capacity = capacity;
     return 1;
 }

@@ -15,9 +15,7 @@ fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *label
     fgi_working_set *set = &L->sets[i];
     if (set->count == set->capacity) {
         int32_t capacity = set->capacity ? 2 * set->capacity : 4;
-        fgi_answer **answers = realloc(set->answers, (size_t)capacity * sizeof *answers);
-        if (!answers) return NULL;
-        set->answers = answers;
+        if (!fgi_resize(&set->answers, capacity, sizeof *set->answers)) return NULL;
         set->capacity = capacity;
     }
     fgi_answer *a = malloc(sizeof *a + (size_t)length * sizeof *labels);

@@ -84,9 +84,7 @@ void fgi_distinct_shrink(fgi_distinct *d) {
     free(d->slots);
     d->slots = NULL;
     d->n_slots = 0;
-    if (!d->values.n) return;
-    void *exact = realloc(d->values.at, (size_t)d->values.n * sizeof(double));
-    if (exact) d->values.at = exact;
+    if (d->values.n) (void)fgi_resize(&d->values.at, d->values.n, sizeof(double)); /* no matter if it fails */
 }
 
 void fgi_distinct_clear(fgi_distinct *d) {

@@ -3,6 +3,7 @@
 #define FGI_DISTINCT_H
 #include <stdint.h>
 #include <stdlib.h>
+#include "base/array.h"
 #include "base/util.h"
 
 /* A growing array of elements of any one type. */
@@ -16,11 +17,8 @@ static inline int reserve(
     if (p->capacity - p->n >= more) return 1;
     int64_t need = p->n + more, wish = p->capacity + p->capacity / 2 + 64;
     if (wish < need) wish = need;
-    if ((uint64_t)wish > PTRDIFF_MAX / bytes) return 0;
-    void *at = realloc(p->at, (size_t)wish * bytes);
-    if (!at) return 0;
-    fgi_prefer_large_pages(at, wish * (int64_t)bytes);
-    p->at = at;
+    if (!fgi_resize(&p->at, wish, bytes)) return 0;
+    fgi_prefer_large_pages(p->at, wish * (int64_t)bytes);
     p->capacity = wish;
     return 1;
 }

@@ -6,6 +6,7 @@
  * then costs the lengths of the rows of x's features: labels that no row mentions all score `start`, and the first of
  * them stands for all. A search index (oracle/source.h) proposes labels; their scores are still computed here. */
 #include "oracle/internal.h"
+#include "base/array.h"
 #include "base/kernels.h"
 #include "base/util.h"
 
@@ -123,13 +124,9 @@ double fgi_products_get(const fgi_products *p, int32_t label, int32_t feature) {
 static int grow_row(fgi_products *p, weight_row *r) {
     if (r->n < r->capacity) return 1;
     const int32_t capacity = r->capacity < 4 ? 4 : r->capacity + r->capacity / 2;
-    int32_t *labels = realloc(r->labels, (size_t)capacity * sizeof *labels);
-    if (!labels) return 0;
-    r->labels = labels;
-    double *values = realloc(r->values, (size_t)capacity * sizeof *values);
-    if (!values) return 0;
-    r->values = values;
-    p->bytes += (capacity - r->capacity) * (int64_t)(sizeof *labels + sizeof *values);
+    if (!fgi_resize(&r->labels, capacity, sizeof *r->labels) || !fgi_resize(&r->values, capacity, sizeof *r->values))
+        return 0;
+    p->bytes += (capacity - r->capacity) * (int64_t)(sizeof *r->labels + sizeof *r->values);
     r->capacity = capacity;
     return 1;
 }

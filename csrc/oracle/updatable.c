@@ -145,10 +145,8 @@ static int reserve_heap(fgi_updatable *u, slice *s) {
     const int32_t capacity = s->capacity < 4 ? 4
         : s->capacity > INT32_MAX / 2        ? INT32_MAX
                                              : s->capacity + s->capacity / 2;
-    int32_t *heap = realloc(s->heap, (size_t)capacity * sizeof *heap);
-    if (!heap) return 0;
-    u->heap_bytes += (capacity - s->capacity) * (int64_t)sizeof *heap;
-    s->heap = heap;
+    if (!fgi_resize(&s->heap, capacity, sizeof *s->heap)) return 0;
+    u->heap_bytes += (capacity - s->capacity) * (int64_t)sizeof *s->heap;
     s->capacity = capacity;
     return 1;
 }

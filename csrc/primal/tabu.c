@@ -6,6 +6,7 @@
  * small: dense models, clauses, covers. Violations of hard constraints count first. */
 #include <string.h>
 #include "primal/search.h"
+#include "base/array.h"
 
 struct fgi_tabu {
     const fgi_model *model;
@@ -43,9 +44,7 @@ int64_t fgi_tabu_operations(const fgi_tabu *t) { return t->operations; }
 
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience) {
     if (patience > t->undo_capacity) {
-        int32_t *grown = realloc(t->undo, 2 * (size_t)patience * sizeof *grown);
-        if (!grown) return FGI_NO_MEMORY;
-        t->undo = grown;
+        if (!fgi_resize(&t->undo, 2 * patience, sizeof *t->undo)) return FGI_NO_MEMORY;
         t->undo_capacity = patience;
     }
     t->vars = vars;

@@ -139,9 +139,7 @@ static void resize(fgi_thin *s, int32_t v, int32_t size) {
 static fgi_rc append(fgi_thin *s, int32_t v, int32_t neighbour) {
     if (s->degree[v] == s->room[v]) {
         int32_t room = s->room[v] ? 2 * s->room[v] : 8;
-        int32_t *grown = realloc(s->adjacent[v], (size_t)room * sizeof *grown);
-        if (!grown) return FGI_NO_MEMORY;
-        s->adjacent[v] = grown;
+        if (!fgi_resize(&s->adjacent[v], room, sizeof *s->adjacent[v])) return FGI_NO_MEMORY;
         s->room[v] = room;
     }
     s->adjacent[v][s->degree[v]++] = neighbour;

@@ -121,17 +121,10 @@ void fgi_pd_free(fgi_pd *p) {
     free(p);
 }
 
-static int grow(void **block, int64_t n, size_t size) {
-    void *more = realloc(*block, (size_t)(n > 0 ? n : 1) * size);
-    if (more) *block = more;
-    return more != NULL;
-}
-
 int pd_block_reserve(pd_block *b, int32_t n) {
     if (n <= b->room) return 1;
     const int32_t room = b->room ? n + 4 : n; /* most rows never have more than a few others */
-    if (!grow((void **)&b->label, room, sizeof *b->label) || !grow((void **)&b->alpha, room, sizeof *b->alpha))
-        return 0;
+    if (!fgi_resize(&b->label, room, sizeof *b->label) || !fgi_resize(&b->alpha, room, sizeof *b->alpha)) return 0;
     b->room = room;
     return 1;
 }
@@ -139,16 +132,16 @@ int pd_block_reserve(pd_block *b, int32_t n) {
 static int reserve_step(fgi_pd *p, int64_t n, int64_t changes) {
     if (n > p->room) {
         const int64_t room = 2 * n;
-        if (!grow((void **)&p->gradient, room, sizeof(double)) || !grow((void **)&p->up, room, sizeof(double)) ||
-            !grow((void **)&p->down, room, sizeof(double)) || !grow((void **)&p->work, room, sizeof(double)))
+        if (!fgi_resize(&p->gradient, room, sizeof(double)) || !fgi_resize(&p->up, room, sizeof(double)) ||
+            !fgi_resize(&p->down, room, sizeof(double)) || !fgi_resize(&p->work, room, sizeof(double)))
             return 0;
         p->room = room;
     }
     if (changes > p->change_room) {
         const int64_t room = 2 * changes;
-        if (!grow((void **)&p->change_label, room, sizeof(int32_t)) ||
-            !grow((void **)&p->change_feature, room, sizeof(int32_t)) ||
-            !grow((void **)&p->change_value, room, sizeof(double)))
+        if (!fgi_resize(&p->change_label, room, sizeof(int32_t)) ||
+            !fgi_resize(&p->change_feature, room, sizeof(int32_t)) ||
+            !fgi_resize(&p->change_value, room, sizeof(double)))
             return 0;
         p->change_room = room;
     }

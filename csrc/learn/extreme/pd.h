@@ -1,6 +1,7 @@
 /* learn/extreme/pd.h - the state of pd-sparse. */
 #ifndef FGI_PD_H
 #define FGI_PD_H
+#include "base/array.h"
 #include "base/pool.h"
 #include "base/util.h"
 #include "fginfer_extreme.h"

@@ -1,6 +1,7 @@
 /* learn/extreme/ppd.h - one label's problem of ppd-sparse, and the scratch memory of the thread that solves it. */
 #ifndef FGI_PPD_H
 #define FGI_PPD_H
+#include "base/array.h"
 #include "base/util.h"
 #include "fginfer_extreme.h"
 

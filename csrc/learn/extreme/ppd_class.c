@@ -63,17 +63,11 @@ void ppd_work_free(ppd_work *w) {
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
 }
 
-static int grow(void **block, int64_t n, size_t size) {
-    void *more = realloc(*block, (size_t)n * size);
-    if (more) *block = more;
-    return more != NULL;
-}
-
 static int reserve_active(ppd_work *w, int64_t n) {
     if (n <= w->room) return 1;
     const int64_t room = n > 2 * w->room ? n : 2 * w->room;
-    if (!grow((void **)&w->active, room, sizeof *w->active) || !grow((void **)&w->alpha, room, sizeof *w->alpha) ||
-        !grow((void **)&w->order, room, sizeof *w->order))
+    if (!fgi_resize(&w->active, room, sizeof *w->active) || !fgi_resize(&w->alpha, room, sizeof *w->alpha) ||
+        !fgi_resize(&w->order, room, sizeof *w->order))
         return 0;
     w->room = room;
     return 1;
@@ -81,7 +75,7 @@ static int reserve_active(ppd_work *w, int64_t n) {
 
 static int reserve_heap(ppd_work *w, int64_t n) {
     if (n <= w->heap_room) return 1;
-    if (!grow((void **)&w->heap, n, sizeof *w->heap)) return 0;
+    if (!fgi_resize(&w->heap, n, sizeof *w->heap)) return 0;
     w->heap_room = n;
     return 1;
 }

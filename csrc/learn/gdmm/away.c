@@ -43,12 +43,10 @@ int fgi_away_add(fgi_learn_gdmm *g, int64_t block, int32_t *labels) {
     fgi_away *a = &g->away[block];
     if (a->n == a->capacity) {
         const int32_t capacity = 2 * a->n + 1;
-        int32_t **vertex = realloc(a->vertex, (size_t)capacity * sizeof *vertex);
-        if (vertex) a->vertex = vertex;
-        double *weight = realloc(a->weight, (size_t)capacity * sizeof *weight);
-        if (weight) a->weight = weight;
-        if (!vertex || !weight) return 0;
-        g->bytes += (capacity - a->capacity) * (int64_t)(sizeof *vertex + sizeof *weight);
+        if (!fgi_resize(&a->vertex, capacity, sizeof *a->vertex) ||
+            !fgi_resize(&a->weight, capacity, sizeof *a->weight))
+            return 0;
+        g->bytes += (capacity - a->capacity) * (int64_t)(sizeof *a->vertex + sizeof *a->weight);
         a->capacity = capacity;
     }
     g->bytes += fgi_away_width(g, block) * (int64_t)sizeof *labels;
@@ -320,11 +318,9 @@ static fgi_rc visit_factor(fgi_learn_gdmm *g, fgi_away_step *s, const span *r) {
 static fgi_rc begin_step(fgi_learn_gdmm *g, fgi_away_step *s, int64_t block) {
     const span r = span_of(g, block);
     const int32_t n = g->away[block].n + 1;
-    double *slope = realloc(s->slope, (size_t)n * sizeof *slope);
-    if (slope) s->slope = slope;
     free(s->greedy);
     s->greedy = fgi_calloc(fgi_away_width(g, block), sizeof *s->greedy);
-    if (!slope || !s->greedy) return FGI_NO_MEMORY;
+    if (!s->greedy || !fgi_resize(&s->slope, n, sizeof *s->slope)) return FGI_NO_MEMORY;
     for (int32_t v = 0; v < n; v++) s->slope[v] = 0.0;
     for (int32_t i = r.first; i < r.end; i++) g->loss[i] = 0.0;
     s->phase = FGI_AWAY_SLOPES, s->block = block, s->at = 0, s->chosen = 0;

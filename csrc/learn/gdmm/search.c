@@ -102,24 +102,19 @@ static fgi_rc follow(const fgi_learn_gdmm *g, fgi_unigram_index *o, fgi_error *e
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-static int grow(void *block, int64_t n, size_t size) {
-    void **at = block, *more = realloc(*at, (size_t)n * size);
-    if (more) *at = more;
-    return more != NULL;
-}
-
 static int reserve(fgi_unigram_index *o, int64_t n, int64_t messages, int64_t width) {
     if (messages > o->message_room) {
-        if (!grow(&o->message_label, 2 * messages, sizeof *o->message_label) ||
-            !grow(&o->message_value, 2 * messages, sizeof *o->message_value))
+        if (!fgi_resize(&o->message_label, 2 * messages, sizeof *o->message_label) ||
+            !fgi_resize(&o->message_value, 2 * messages, sizeof *o->message_value))
             return 0;
         o->message_room = 2 * messages;
     }
     if (n <= o->room) return 1;
-    if (!grow(&o->x, n * width, sizeof *o->x) || !grow(&o->message_begin, n + 1, sizeof *o->message_begin) ||
-        !grow(&o->excluded_begin, n + 1, sizeof *o->excluded_begin) || !grow(&o->token, n, sizeof *o->token) ||
-        !grow(&o->excluded, n, sizeof *o->excluded) || !grow(&o->found, n, sizeof *o->found) ||
-        !grow(&o->value, n, sizeof *o->value))
+    if (!fgi_resize(&o->x, n * width, sizeof *o->x) ||
+        !fgi_resize(&o->message_begin, n + 1, sizeof *o->message_begin) ||
+        !fgi_resize(&o->excluded_begin, n + 1, sizeof *o->excluded_begin) ||
+        !fgi_resize(&o->token, n, sizeof *o->token) || !fgi_resize(&o->excluded, n, sizeof *o->excluded) ||
+        !fgi_resize(&o->found, n, sizeof *o->found) || !fgi_resize(&o->value, n, sizeof *o->value))
         return 0;
     o->room = n;
     return 1;

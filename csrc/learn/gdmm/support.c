@@ -54,12 +54,10 @@ int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n) {
     if (n <= e->capacity) return 1;
     int32_t capacity = e->capacity < 2 ? 2 : 2 * e->capacity;
     if (capacity < n) capacity = n;
-    int32_t *state = realloc(e->state, (size_t)capacity * 2 * sizeof *state);
-    if (state) e->state = state;
-    double *beta = realloc(e->beta, (size_t)capacity * sizeof *beta);
-    if (beta) e->beta = beta;
-    if (!state || !beta) return 0;
-    g->bytes += (int64_t)(capacity - e->capacity) * (int64_t)(2 * sizeof *state + sizeof *beta);
+    if (!fgi_resize(&e->state, 2 * (int64_t)capacity, sizeof *e->state) ||
+        !fgi_resize(&e->beta, capacity, sizeof *e->beta))
+        return 0;
+    g->bytes += (int64_t)(capacity - e->capacity) * (int64_t)(2 * sizeof *e->state + sizeof *e->beta);
     e->capacity = capacity;
     return 1;
 }
@@ -67,11 +65,7 @@ int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n) {
 int fgi_learn_gdmm_reserve(fgi_learn_gdmm *g, int32_t n) {
     if (n <= g->mass_capacity) return 1;
     int32_t capacity = 2 * n + 16;
-    double *mass = realloc(g->mass, (size_t)capacity * sizeof *mass);
-    if (mass) g->mass = mass;
-    double *gain = realloc(g->gain, (size_t)capacity * sizeof *gain);
-    if (gain) g->gain = gain;
-    if (!mass || !gain) return 0;
+    if (!fgi_resize(&g->mass, capacity, sizeof *g->mass) || !fgi_resize(&g->gain, capacity, sizeof *g->gain)) return 0;
     g->mass_capacity = capacity;
     return 1;
 }
@@ -377,9 +371,7 @@ fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const
     if (rc) return rc;
     free(s->greedy);
     s->greedy = labels;
-    double *slope = realloc(s->slope, (size_t)n * sizeof *slope);
-    if (!slope) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    s->slope = slope;
+    if (!fgi_resize(&s->slope, n, sizeof *s->slope)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
     memcpy(s->slope, slopes, (size_t)n * sizeof *slopes);
     s->phase = (int32_t)place[0], s->block = place[1], s->at = place[2], s->chosen = (int32_t)place[3];
     s->sign = values[0], s->descent = values[1], s->most = values[2], s->sum = values[3], s->size = values[4];

@@ -137,13 +137,7 @@ static int list_labels(fgi_learn_gdmm_sets *g, set_example *x) {
 
 /* The pairs of each listed label, in their order: incident[begin[a] .. begin[a + 1]) for the a-th label. */
 static int index_pairs(fgi_learn_gdmm_sets *g, const set_example *x) {
-    if (2 * (int64_t)x->n_pairs > g->incident_capacity) {
-        const int64_t capacity = 4 * (int64_t)x->n_pairs;
-        int32_t *incident = realloc(g->incident, (size_t)capacity * sizeof *incident);
-        if (!incident) return 0;
-        g->incident = incident;
-        g->incident_capacity = capacity;
-    }
+    if (!fgi_grow(&g->incident, &g->incident_capacity, 2 * (int64_t)x->n_pairs, sizeof *g->incident)) return 0;
     int32_t *begin = g->incident_begin;
     memset(begin, 0, ((size_t)x->n + 1) * sizeof *begin);
     for (int32_t a = 0; a < x->n; a++) g->place[x->label[a]] = a;

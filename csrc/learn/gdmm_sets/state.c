@@ -20,12 +20,8 @@ int fgi_sets_insert(fgi_learn_gdmm_sets *g, set_example *x, int32_t label, doubl
     if (at < x->n && x->label[at] == label) return 1;
     if (x->n == x->capacity) {
         int32_t capacity = x->capacity ? 2 * x->capacity : 8;
-        int32_t *labels = realloc(x->label, (size_t)capacity * sizeof *labels);
-        if (labels) x->label = labels;
-        double *values = realloc(x->X, (size_t)capacity * sizeof *values);
-        if (values) x->X = values;
-        if (!labels || !values) return 0;
-        g->bytes += (int64_t)(capacity - x->capacity) * (int64_t)(sizeof *labels + sizeof *values);
+        if (!fgi_resize(&x->label, capacity, sizeof *x->label) || !fgi_resize(&x->X, capacity, sizeof *x->X)) return 0;
+        g->bytes += (int64_t)(capacity - x->capacity) * (int64_t)(sizeof *x->label + sizeof *x->X);
         x->capacity = capacity;
     }
     memmove(x->label + at + 1, x->label + at, (size_t)(x->n - at) * sizeof *x->label);
@@ -39,10 +35,8 @@ int fgi_sets_insert(fgi_learn_gdmm_sets *g, set_example *x, int32_t label, doubl
 int fgi_sets_add_pair(fgi_learn_gdmm_sets *g, set_example *x, int32_t l, int32_t m, double Y) {
     if (x->n_pairs == x->pair_capacity) {
         int32_t capacity = x->pair_capacity ? 2 * x->pair_capacity : 4;
-        set_pair *pairs = realloc(x->pairs, (size_t)capacity * sizeof *pairs);
-        if (!pairs) return 0;
-        g->bytes += (int64_t)(capacity - x->pair_capacity) * (int64_t)sizeof *pairs;
-        x->pairs = pairs;
+        if (!fgi_resize(&x->pairs, capacity, sizeof *x->pairs)) return 0;
+        g->bytes += (int64_t)(capacity - x->pair_capacity) * (int64_t)sizeof *x->pairs;
         x->pair_capacity = capacity;
     }
     x->pairs[x->n_pairs++] = (set_pair){l, m, Y, 0, 0, 0};

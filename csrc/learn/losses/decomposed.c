@@ -33,11 +33,8 @@ static int choose(task *t, int32_t label) {
     const int64_t need = (s->n + 1) * t->blocks;
     if (!fgi_scored_reserve(s, s->n + 1)) return 0;
     if (need > w->part_capacity) {
-        double *part = realloc(w->part, (size_t)(2 * need) * sizeof *part);
-        if (part) w->part = part;
-        float *mix = realloc(w->mix, (size_t)(2 * need) * sizeof *mix);
-        if (mix) w->mix = mix;
-        if (!part || !mix) return 0;
+        if (!fgi_resize(&w->part, 2 * need, sizeof *w->part) || !fgi_resize(&w->mix, 2 * need, sizeof *w->mix))
+            return 0;
         w->part_capacity = 2 * need;
     }
     double sum = 0;

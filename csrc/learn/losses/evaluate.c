@@ -5,17 +5,10 @@
 int fgi_scored_reserve(fgi_scored *s, int64_t n) {
     if (n <= s->capacity) return 1;
     const int64_t capacity = n + n / 2 + 16;
-    int32_t *labels = realloc(s->labels, (size_t)capacity * sizeof *labels);
-    if (labels) s->labels = labels;
-    double *z = realloc(s->z, (size_t)capacity * sizeof *z);
-    if (z) s->z = z;
-    double *weight = realloc(s->weight, (size_t)capacity * sizeof *weight);
-    if (weight) s->weight = weight;
-    free(s->g);
-    free(s->work);
-    s->g = fgi_alloc(capacity, sizeof *s->g);
-    s->work = fgi_alloc(2 * capacity, sizeof *s->work);
-    if (!labels || !z || !weight || !s->g || !s->work) return 0;
+    if (!fgi_resize(&s->labels, capacity, sizeof *s->labels) || !fgi_resize(&s->z, capacity, sizeof *s->z) ||
+        !fgi_resize(&s->weight, capacity, sizeof *s->weight) || !fgi_resize(&s->g, capacity, sizeof *s->g) ||
+        !fgi_resize(&s->work, 2 * capacity, sizeof *s->work))
+        return 0;
     s->capacity = capacity;
     return 1;
 }

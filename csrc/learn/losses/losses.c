@@ -300,11 +300,8 @@ static void keep_gradient(fgi_losses *l, int64_t i, int worker) {
     const fgi_scored *s = &w->scored;
     if (w->n + s->n > w->capacity) {
         const int64_t capacity = 2 * (w->n + s->n) + 64;
-        int32_t *labels = realloc(w->labels, (size_t)capacity * sizeof *labels);
-        if (labels) w->labels = labels;
-        float *values = realloc(w->values, (size_t)capacity * sizeof *values);
-        if (values) w->values = values;
-        if (!labels || !values) {
+        if (!fgi_resize(&w->labels, capacity, sizeof *w->labels) ||
+            !fgi_resize(&w->values, capacity, sizeof *w->values)) {
             w->failed = 1;
             l->size[i] = 0;
             return;

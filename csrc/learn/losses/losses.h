@@ -1,6 +1,7 @@
 /* learn/losses/losses.h - what the losses' files share; see fginfer_losses.h. */
 #ifndef FGI_LOSSES_H
 #define FGI_LOSSES_H
+#include "base/array.h"
 #include "base/kernels.h"
 #include "base/pool.h"
 #include "base/util.h"
