@@ -30,6 +30,8 @@ fgi_rc fgi_fail(fgi_error *err, fgi_rc rc, int64_t index, const char *format, ..
     return rc;
 }
 
+fgi_rc fgi_no_memory(fgi_error *err) { return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory"); }
+
 static int checked_bytes(int64_t n, size_t size, size_t *bytes) {
     if (n < 0 || (uint64_t)n > (uint64_t)PTRDIFF_MAX / size) return 0;
     *bytes = (size_t)n * size;

@@ -12,6 +12,9 @@ fgi_rc fgi_fail(fgi_error *err, fgi_rc rc, int64_t index, const char *format, ..
 #endif
     ;
 
+/* The one message about it. */
+fgi_rc fgi_no_memory(fgi_error *err);
+
 /* n * size bytes, or NULL when that overflows or memory is short. Never NULL for n == 0. */
 void *fgi_alloc(int64_t n, size_t size);
 void *fgi_calloc(int64_t n, size_t size);

@@ -13,7 +13,11 @@
 #include "dual/ad3_factor.h"
 #include "base/simplex.h"
 
-enum { BOUND_EVERY = 4, RHO_EVERY = 10 };
+enum {
+    BOUND_EVERY = 4,
+    RHO_EVERY = 10,
+    POINT_BYTES = 64 /* of a factor: what its active states take once they are there, four of two labels */
+};
 static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
 
 typedef enum stage { FACTORS, MULTIPLIERS, BOUND } stage;
@@ -241,18 +245,17 @@ static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
     const fgi_structure *st = solver->model->s;
     ad3 *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     const int64_t n_side = (int64_t)st->max_arity * st->max_card, n_labels = st->unary_begin[st->n_vars];
-    s->points = fgi_calloc(st->n_factors, sizeof *s->points);
-    s->targets = fgi_alloc(n_side, sizeof *s->targets);
-    s->z = fgi_alloc(st->max_arity, sizeof *s->z);
-    s->average = fgi_calloc(n_labels, sizeof *s->average);
-    s->solver.state = fgi_alloc(st->max_arity, sizeof(int32_t));
-    if (!s->points || !s->targets || !s->z || !s->average || !s->solver.state)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_arena *arena = &s->d.arena;
+    s->points = fgi_take_zero(arena, st->n_factors, ad3_point);
+    s->targets = fgi_take(arena, n_side, double);
+    s->z = fgi_take(arena, st->max_arity, const double *);
+    s->average = fgi_take_zero(arena, n_labels, double);
+    s->solver.state = fgi_take(arena, st->max_arity, int32_t);
     s->rho = solver->settings.rho > 0 ? solver->settings.rho : 0.1 * fgi_mean_range(solver->model);
     solver->info.rho = s->rho;
-    solver->info.memory += st->n_factors * (int64_t)(sizeof(ad3_point) + 64) + 8 * (n_side + n_labels);
+    solver->info.memory += st->n_factors * POINT_BYTES;
     fgi_rc rc = fgi_dual_init(&s->d, solver, err);
     if (!rc) fgi_dual_trivial_bound(&s->d, solver);
     if (!rc) start_variables(s, solver->model);
@@ -266,14 +269,9 @@ static void ad3_destroy(fgi_solver *solver) {
         free(s->points[f].y);
     }
     fgi_dual_destroy(&s->d);
-    free(s->points);
-    free(s->targets);
-    free(s->z);
-    free(s->average);
     free(s->solver.matrix);
     free(s->solver.rhs);
     free(s->solver.solution);
-    free(s->solver.state);
     free(s);
 }
 

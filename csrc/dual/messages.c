@@ -15,17 +15,16 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     s->k = fgi_kernels_get();
     s->meter.every = CLOCK_WORK;
     s->n_mu = fgi_dual_message_size(m);
-    s->begin = fgi_alloc(st->n_factors, sizeof *s->begin);
-    s->mu = fgi_calloc(s->n_mu, sizeof *s->mu);
-    s->theta = fgi_copy(m->u->values, n_labels, sizeof *s->theta);
-    s->sums = fgi_copy(m->u->values, n_labels, sizeof *s->sums);
-    s->side = fgi_alloc(n_side, sizeof *s->side);
-    s->g = fgi_alloc(st->max_arity, sizeof *s->g);
-    s->out = fgi_alloc(st->max_card, sizeof *s->out);
-    s->scratch = n_scratch < 0 ? NULL : fgi_alloc(n_scratch, sizeof *s->scratch);
-    s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->begin || !s->mu || !s->theta || !s->sums || !s->side || !s->g || !s->out || !s->scratch || !s->labels)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->begin = fgi_take(&s->arena, st->n_factors, int64_t);
+    s->mu = fgi_take_zero(&s->arena, s->n_mu, double);
+    s->theta = fgi_arena_copy(&s->arena, m->u->values, n_labels, sizeof *s->theta);
+    s->sums = fgi_arena_copy(&s->arena, m->u->values, n_labels, sizeof *s->sums);
+    s->side = fgi_take(&s->arena, n_side, double);
+    s->g = fgi_take(&s->arena, st->max_arity, double *);
+    s->out = fgi_take(&s->arena, st->max_card, double);
+    s->scratch = fgi_take(&s->arena, n_scratch, double);
+    s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
+    if (s->arena.failed) return fgi_no_memory(err);
     int64_t at = 0;
     for (int64_t f = 0; f < st->n_factors; f++) {
         s->begin[f] = at;
@@ -34,22 +33,11 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     for (int32_t q = 0; q < st->max_arity; q++) s->g[q] = s->side + (int64_t)q * st->max_card;
     fgi_progress_init(&s->progress);
     s->progress.model_magnitude = fgi_dual_magnitude(m);
-    solver->info.memory +=
-        8 * (st->n_factors + s->n_mu + 2 * n_labels + n_side + st->max_card + n_scratch) + 4 * st->n_vars;
+    solver->info.memory += s->arena.bytes;
     return FGI_OK;
 }
 
-void fgi_dual_destroy(fgi_dual_state *s) {
-    free(s->begin);
-    free(s->mu);
-    free(s->theta);
-    free(s->sums);
-    free(s->side);
-    free(s->g);
-    free(s->out);
-    free(s->scratch);
-    free(s->labels);
-}
+void fgi_dual_destroy(fgi_dual_state *s) { fgi_arena_free(&s->arena); }
 
 int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work) { return fgi_meter_spend(&s->meter, work + FACTOR_WORK); }
 

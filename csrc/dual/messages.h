@@ -5,6 +5,7 @@
  * messages stay finite. */
 #ifndef FGI_DUAL_STATE_H
 #define FGI_DUAL_STATE_H
+#include "base/arena.h"
 #include "base/meter.h"
 #include "dual/progress.h"
 
@@ -21,6 +22,7 @@ typedef struct fgi_dual_state {
     int32_t *labels; /* n_vars */
     int64_t n_mu;
     fgi_meter meter;
+    fgi_arena arena; /* what a method keeps beside this may come from it, too: before fgi_dual_init, which counts it */
     fgi_progress progress;
 } fgi_dual_state;
 

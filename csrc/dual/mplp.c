@@ -81,7 +81,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
 static fgi_rc mplp_create(fgi_solver *solver, fgi_error *err) {
     mplp *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    return s ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return s ? fgi_dual_init(&s->d, solver, err) : fgi_no_memory(err);
 }
 
 static void mplp_destroy(fgi_solver *solver) {

@@ -163,21 +163,18 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
 static fgi_rc psdd_create(fgi_solver *solver, fgi_error *err) {
     psdd *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     const int64_t n_slots = fgi_factor_begin(solver->model->s, solver->model->s->n_factors);
-    s->picks = fgi_calloc(n_slots, sizeof *s->picks);
+    s->picks = fgi_take_zero(&s->d.arena, n_slots, int32_t);
     s->step = fgi_mean_range(solver->model);
     const int64_t n_labels = solver->model->s->unary_begin[solver->model->s->n_vars];
-    s->left = fgi_alloc(n_labels, sizeof *s->left);
-    solver->info.memory += 4 * n_slots + 8 * n_labels;
-    return s->picks && s->left ? fgi_dual_init(&s->d, solver, err) : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->left = fgi_take(&s->d.arena, n_labels, double);
+    return fgi_dual_init(&s->d, solver, err);
 }
 
 static void psdd_destroy(fgi_solver *solver) {
     psdd *s = solver->state;
     fgi_dual_destroy(&s->d);
-    free(s->picks);
-    free(s->left);
     free(s);
 }
 

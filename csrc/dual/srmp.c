@@ -19,6 +19,7 @@
  * A label whose hat is -INFINITY belongs to no feasible labeling and stays forbidden: it is recorded in a copy of the
  * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
 #include <string.h>
+#include "base/arena.h"
 #include "base/meter.h"
 #include "dual/progress.h"
 #include "primal/first.h"
@@ -58,6 +59,7 @@ typedef struct srmp {
     int64_t done;    /* links of that node already collected; -1: not begun */
     fgi_meter meter;
     fgi_progress progress;
+    fgi_arena arena;
 } srmp;
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
@@ -306,49 +308,37 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     const fgi_structure *st = m->s;
     srmp *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     if (st->max_arity > INT16_MAX)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes factors of at most %d variables", INT16_MAX);
     const int64_t n_mu = fgi_dual_message_size(m), n_scratch = fgi_marginal_scratch(m),
                   side = (int64_t)st->max_arity * st->max_card;
     s->k = fgi_kernels_get();
-    s->links = fgi_alloc(st->adj_begin[st->n_vars], sizeof *s->links);
-    s->mu_begin = fgi_alloc(st->n_factors, sizeof *s->mu_begin);
-    s->mu = fgi_calloc(n_mu, sizeof *s->mu);
-    s->theta = fgi_copy(m->u->values, st->unary_begin[st->n_vars], sizeof *s->theta);
-    s->hat = fgi_alloc(st->max_card, sizeof *s->hat);
-    s->scratch = n_scratch < 0 ? NULL : fgi_alloc(n_scratch, sizeof *s->scratch);
-    s->minus = fgi_alloc(side, sizeof *s->minus);
-    s->g = fgi_alloc(st->max_arity, sizeof *s->g);
-    s->axes = fgi_alloc(st->max_arity, sizeof(axis));
-    s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->links || !s->mu_begin || !s->mu || !s->theta || !s->hat || !s->scratch || !s->minus || !s->g || !s->axes ||
-        !s->labels)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->links = fgi_take(&s->arena, st->adj_begin[st->n_vars], arc);
+    s->mu_begin = fgi_take(&s->arena, st->n_factors, int64_t);
+    s->mu = fgi_take_zero(&s->arena, n_mu, double);
+    s->theta = fgi_arena_copy(&s->arena, m->u->values, st->unary_begin[st->n_vars], sizeof *s->theta);
+    s->hat = fgi_take(&s->arena, st->max_card, double);
+    s->scratch = fgi_take(&s->arena, n_scratch, double);
+    s->minus = fgi_take(&s->arena, side, double);
+    s->g = fgi_take(&s->arena, st->max_arity, const double *);
+    s->axes = fgi_take(&s->arena, st->max_arity, axis);
+    s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
+    if (s->arena.failed) return fgi_no_memory(err);
     int64_t at = 0;
     for (int64_t f = 0; f < st->n_factors; f++) {
         s->mu_begin[f] = at;
         for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
     }
     fgi_progress_init(&s->progress);
-    solver->info.memory = (int64_t)sizeof(arc) * st->adj_begin[st->n_vars] +
-        8 * (st->n_factors + n_mu + st->unary_begin[st->n_vars] + n_scratch + side) + 12 * st->n_vars;
+    solver->info.memory = s->arena.bytes;
     return FGI_OK;
 }
 
 static void srmp_destroy(fgi_solver *solver) {
     srmp *s = solver->state;
     fgi_first_free(s->first);
-    free(s->links);
-    free(s->mu_begin);
-    free(s->mu);
-    free(s->theta);
-    free(s->hat);
-    free(s->scratch);
-    free(s->minus);
-    free(s->g);
-    free(s->axes);
-    free(s->labels);
+    fgi_arena_free(&s->arena);
     free(s);
 }
 

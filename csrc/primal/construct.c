@@ -44,70 +44,47 @@ struct fgi_construct {
     int64_t operations, backtracks, max_backtracks, restart_at, restart_every;
     int greedy, has_hint, rooted;
     fgi_construct_state state;
+    fgi_arena arena;
 };
 
 fgi_construct *fgi_construct_create(const fgi_model *m) {
     const fgi_structure *s = m->s;
     const int64_t n = s->n_vars, total = s->unary_begin[n];
-    int64_t scratch;
     fgi_construct *c = fgi_calloc(1, sizeof *c);
-    if (!c || !fgi_mul(s->max_arity, s->max_card, &scratch)) {
-        free(c);
-        return NULL;
-    }
+    if (!c) return NULL;
     c->model = m;
-    c->alive = fgi_alloc(total, 1);
-    c->alive_count = fgi_alloc(n, sizeof(int32_t));
-    c->trail = fgi_alloc(total, sizeof(int64_t));
-    c->trail_var = fgi_alloc(total, sizeof(int32_t));
-    c->decisions = fgi_alloc(n, sizeof(decision));
-    c->hard = fgi_alloc(s->n_factors, 1);
-    c->pending = fgi_calloc(s->n_factors, 1);
-    c->queue = fgi_alloc(s->n_factors, sizeof(int32_t));
-    c->weight = fgi_alloc(n, sizeof(double));
-    c->preferences = fgi_alloc(total, sizeof(double));
-    c->value = fgi_alloc(s->max_card, sizeof(double));
-    c->hint = fgi_alloc(n, sizeof(int32_t));
-    c->order = fgi_alloc(n, sizeof(int32_t));
-    c->place = fgi_alloc(n, sizeof(int32_t));
-    c->margin = fgi_alloc(n, sizeof(double));
-    c->heap = fgi_alloc(n, sizeof(int32_t));
-    c->heap_at = fgi_alloc(n, sizeof(int32_t));
-    c->labels = fgi_calloc(n, sizeof(int32_t));
-    c->digits = fgi_alloc(s->max_arity, sizeof(int32_t));
-    c->supported = fgi_alloc(scratch, 1);
-    if (c->alive && c->alive_count && c->trail && c->trail_var && c->decisions && c->hard && c->pending && c->queue &&
-        c->weight && c->preferences && c->value && c->hint && c->order && c->place && c->margin && c->heap &&
-        c->heap_at && c->labels && c->digits && c->supported)
-        return c;
+    c->alive = fgi_take(&c->arena, total, uint8_t);
+    c->alive_count = fgi_take(&c->arena, n, int32_t);
+    c->trail = fgi_take(&c->arena, total, int64_t);
+    c->trail_var = fgi_take(&c->arena, total, int32_t);
+    c->decisions = fgi_take(&c->arena, n, decision);
+    c->hard = fgi_take(&c->arena, s->n_factors, uint8_t);
+    c->pending = fgi_take_zero(&c->arena, s->n_factors, uint8_t);
+    c->queue = fgi_take(&c->arena, s->n_factors, int32_t);
+    c->weight = fgi_take(&c->arena, n, double);
+    c->preferences = fgi_take(&c->arena, total, double);
+    c->value = fgi_take(&c->arena, s->max_card, double);
+    c->hint = fgi_take(&c->arena, n, int32_t);
+    c->order = fgi_take(&c->arena, n, int32_t);
+    c->place = fgi_take(&c->arena, n, int32_t);
+    c->margin = fgi_take(&c->arena, n, double);
+    c->heap = fgi_take(&c->arena, n, int32_t);
+    c->heap_at = fgi_take(&c->arena, n, int32_t);
+    c->labels = fgi_take_zero(&c->arena, n, int32_t);
+    c->digits = fgi_take(&c->arena, s->max_arity, int32_t);
+    c->supported = fgi_take(&c->arena, (int64_t)s->max_arity * s->max_card, uint8_t);
+    if (!c->arena.failed) return c;
     fgi_construct_free(c);
     return NULL;
 }
 
 void fgi_construct_free(fgi_construct *c) {
     if (!c) return;
-    free(c->alive);
-    free(c->alive_count);
-    free(c->trail);
-    free(c->trail_var);
-    free(c->decisions);
-    free(c->hard);
-    free(c->pending);
-    free(c->queue);
-    free(c->weight);
-    free(c->preferences);
-    free(c->value);
-    free(c->hint);
-    free(c->order);
-    free(c->place);
-    free(c->margin);
-    free(c->heap);
-    free(c->heap_at);
-    free(c->labels);
-    free(c->digits);
-    free(c->supported);
+    fgi_arena_free(&c->arena);
     free(c);
 }
+
+int64_t fgi_construct_memory(const fgi_construct *c) { return (int64_t)sizeof *c + c->arena.bytes; }
 
 const int32_t *fgi_construct_labels(const fgi_construct *c) { return c->labels; }
 int64_t fgi_construct_operations(const fgi_construct *c) { return c->operations; }

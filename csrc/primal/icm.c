@@ -13,6 +13,7 @@ typedef struct icm {
     int32_t *start;
     fgi_rng rng;
     int started;
+    fgi_arena arena;
     int64_t stale; /* ascents since the last better labeling */
 } icm;
 
@@ -45,12 +46,12 @@ static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
     const int64_t n = solver->model->s->n_vars;
     icm *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     s->rng.state = solver->settings.seed;
-    s->start = fgi_alloc(n, sizeof(int32_t));
+    s->start = fgi_take(&s->arena, n, int32_t);
     s->local = fgi_local_create(solver->model);
-    if (!s->start || !s->local) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    solver->info.memory = fgi_local_memory(s->local) + n * 4;
+    if (s->arena.failed || !s->local) return fgi_no_memory(err);
+    solver->info.memory = fgi_local_memory(s->local) + s->arena.bytes;
     return FGI_OK;
 }
 
@@ -90,7 +91,7 @@ static void icm_destroy(fgi_solver *solver) {
     icm *s = solver->state;
     if (!s) return;
     fgi_local_free(s->local);
-    free(s->start);
+    fgi_arena_free(&s->arena);
     free(s);
 }
 

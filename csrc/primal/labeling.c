@@ -26,6 +26,7 @@ struct fgi_local {
     int32_t mark;
     double mark_score;
     int64_t mark_violations;
+    fgi_arena arena;
 };
 
 /* A factor seen from one of its variables, the others fixed: entry a of the line is base[a * stride], or closed form.
@@ -94,41 +95,28 @@ fgi_local *fgi_local_create(const fgi_model *m) {
     if (!l) return NULL;
     l->model = m;
     l->scale = largest_potential(m, &any_forbidden);
-    l->labels = fgi_calloc(n, sizeof(int32_t));
-    l->scores = fgi_alloc(total, sizeof(double));
-    l->fresh = fgi_calloc(n, sizeof(uint16_t));
-    l->queue = fgi_alloc(n, sizeof(int32_t));
-    l->queued = fgi_calloc(n, 1);
-    l->touched = fgi_calloc(n, sizeof(int32_t));
-    l->changed = fgi_alloc(n, sizeof(int32_t));
-    l->old = fgi_alloc(n, sizeof(int32_t));
+    l->labels = fgi_take_zero(&l->arena, n, int32_t);
+    l->scores = fgi_take(&l->arena, total, double);
+    l->fresh = fgi_take_zero(&l->arena, n, uint16_t);
+    l->queue = fgi_take(&l->arena, n, int32_t);
+    l->queued = fgi_take_zero(&l->arena, n, uint8_t);
+    l->touched = fgi_take_zero(&l->arena, n, int32_t);
+    l->changed = fgi_take(&l->arena, n, int32_t);
+    l->old = fgi_take(&l->arena, n, int32_t);
     l->mark = 1;
-    if (any_forbidden) l->forbidden = fgi_alloc(total, sizeof(int32_t));
-    if (l->labels && l->scores && l->fresh && l->queue && l->queued && l->touched && l->changed && l->old &&
-        (l->forbidden || !any_forbidden))
-        return l;
+    if (any_forbidden) l->forbidden = fgi_take(&l->arena, total, int32_t);
+    if (!l->arena.failed) return l;
     fgi_local_free(l);
     return NULL;
 }
 
 void fgi_local_free(fgi_local *l) {
     if (!l) return;
-    free(l->labels);
-    free(l->scores);
-    free(l->forbidden);
-    free(l->fresh);
-    free(l->queue);
-    free(l->queued);
-    free(l->touched);
-    free(l->changed);
-    free(l->old);
+    fgi_arena_free(&l->arena);
     free(l);
 }
 
-int64_t fgi_local_memory(const fgi_local *l) {
-    const int64_t n = l->model->s->n_vars, total = l->model->s->unary_begin[n];
-    return (int64_t)sizeof *l + n * 23 + total * (l->forbidden ? 12 : 8);
-}
+int64_t fgi_local_memory(const fgi_local *l) { return (int64_t)sizeof *l + l->arena.bytes; }
 
 const int32_t *fgi_local_labels(const fgi_local *l) { return l->labels; }
 int64_t fgi_local_violations(const fgi_local *l) { return l->violations; }

@@ -12,8 +12,9 @@
  * object. */
 #ifndef FGI_LOCAL_H
 #define FGI_LOCAL_H
-#include "model/model.h"
+#include "base/arena.h"
 #include "base/util.h"
+#include "model/model.h"
 
 typedef struct fgi_local fgi_local;
 
@@ -78,6 +79,7 @@ typedef enum fgi_construct_state {
 
 fgi_construct *fgi_construct_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
 void fgi_construct_free(fgi_construct *c);
+int64_t fgi_construct_memory(const fgi_construct *c); /* bytes */
 /* Starts a construction. Preferences are laid out as the unaries (higher is better) and copied; NULL: the unaries.
  * `greedy` adds to them the best that each factor can still give under the current domains (a look-ahead). With a
  * `hint`, that label is tried first where it is still allowed. At most `max_backtracks` before giving up. */

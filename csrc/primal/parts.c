@@ -35,22 +35,13 @@ struct fgi_region {
     int32_t stamp;
 };
 
-fgi_region *fgi_region_create(const fgi_model *m) {
-    fgi_region *r = fgi_calloc(1, sizeof *r);
+fgi_region *fgi_region_create(const fgi_model *m, fgi_arena *arena) {
+    fgi_region *r = fgi_take_zero(arena, 1, fgi_region);
     if (!r) return NULL;
     r->model = m;
-    r->vars = fgi_alloc(m->s->n_vars, sizeof(int32_t));
-    r->mark = fgi_calloc(m->s->n_vars, sizeof(int32_t));
-    if (r->vars && r->mark) return r;
-    fgi_region_free(r);
-    return NULL;
-}
-
-void fgi_region_free(fgi_region *r) {
-    if (!r) return;
-    free(r->vars);
-    free(r->mark);
-    free(r);
+    r->vars = fgi_take(arena, m->s->n_vars, int32_t);
+    r->mark = fgi_take_zero(arena, m->s->n_vars, int32_t);
+    return r;
 }
 
 int32_t *fgi_region_variables(fgi_region *r) { return r->vars; }

@@ -20,6 +20,7 @@ struct fgi_repair {
     int32_t *best; /* labeling with the fewest violations since the start */
     int64_t best_violations;
     int64_t steps, operations;
+    fgi_arena arena;
 };
 
 fgi_repair *fgi_repair_create(const fgi_model *m, fgi_local *local) {
@@ -28,21 +29,18 @@ fgi_repair *fgi_repair_create(const fgi_model *m, fgi_local *local) {
     if (!r) return NULL;
     r->model = m;
     r->local = local;
-    r->violated = fgi_alloc(s->n_factors, sizeof(int32_t));
-    r->at = fgi_alloc(s->n_factors, sizeof(int32_t));
-    r->tabu = fgi_calloc(s->unary_begin[s->n_vars], sizeof(int64_t));
-    r->best = fgi_alloc(s->n_vars, sizeof(int32_t));
-    if (r->violated && r->at && r->tabu && r->best) return r;
+    r->violated = fgi_take(&r->arena, s->n_factors, int32_t);
+    r->at = fgi_take(&r->arena, s->n_factors, int32_t);
+    r->tabu = fgi_take_zero(&r->arena, s->unary_begin[s->n_vars], int64_t);
+    r->best = fgi_take(&r->arena, s->n_vars, int32_t);
+    if (!r->arena.failed) return r;
     fgi_repair_free(r);
     return NULL;
 }
 
 void fgi_repair_free(fgi_repair *r) {
     if (!r) return;
-    free(r->violated);
-    free(r->at);
-    free(r->tabu);
-    free(r->best);
+    fgi_arena_free(&r->arena);
     free(r);
 }
 

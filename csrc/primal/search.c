@@ -76,24 +76,22 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     const int64_t n = m->s->n_vars;
     fgi_search *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     s->model = m;
     s->rng.state = solver->settings.seed;
     s->local = fgi_local_create(m);
     s->construct = fgi_construct_create(m);
-    s->region = fgi_region_create(m);
+    s->region = fgi_region_create(m, &s->arena);
     s->thin = fgi_thin_create(m);
     s->block = fgi_treeblock_create(m);
-    s->tabu = fgi_tabu_create(m, s->local);
+    s->tabu = fgi_tabu_create(m, s->local, &s->arena);
     s->anneal = fgi_anneal_create(m, s->local);
     s->sweeps = FIRST_SWEEPS;
-    s->start = fgi_calloc(n, sizeof(int32_t));
-    s->focus = fgi_alloc(n, sizeof(int32_t));
-    s->alternatives = fgi_alloc(n, sizeof(int32_t));
+    s->start = fgi_take_zero(&s->arena, n, int32_t);
+    s->focus = fgi_take(&s->arena, n, int32_t);
+    s->alternatives = fgi_take(&s->arena, n, int32_t);
     s->elites.n_vars = n;
-    if (!s->local || !s->tabu || !s->anneal || !s->construct || !s->region || !s->thin || !s->block || !s->start ||
-        !s->focus || !s->alternatives)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (s->arena.failed || !s->local || !s->anneal || !s->construct || !s->thin || !s->block) return fgi_no_memory(err);
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
     for (int64_t size = 4; s->n_regions < FGI_REGION_SIZES - 1 && size < n; size *= 4)
@@ -115,7 +113,8 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
         s->warm_up_arm++;
     for (int32_t k = 0; k < s->blocks.n; k++) /* a guess, until tried */
         s->blocks.cost[k] = 50.0 * (double)(s->region_size[k / FGI_TABLE_SIZES] << (2 * (k % FGI_TABLE_SIZES)));
-    solver->info.memory = fgi_local_memory(s->local) + n * (60 + 4 * FGI_ELITES);
+    solver->info.memory = s->arena.bytes + fgi_local_memory(s->local) + fgi_construct_memory(s->construct) +
+        n * FGI_ELITES * (int64_t)sizeof(int32_t);
     return FGI_OK;
 }
 
@@ -124,16 +123,13 @@ static void search_destroy(fgi_solver *solver) {
     fgi_local_free(s->local);
     fgi_construct_free(s->construct);
     fgi_repair_free(s->repair);
-    fgi_region_free(s->region);
     fgi_thin_free(s->thin);
     fgi_treeblock_free(s->block);
     fgi_tabu_free(s->tabu);
     fgi_anneal_free(s->anneal);
     fgi_elites_free(&s->elites);
     free(s->guide);
-    free(s->start);
-    free(s->focus);
-    free(s->alternatives);
+    fgi_arena_free(&s->arena);
     free(s);
 }
 

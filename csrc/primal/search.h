@@ -22,8 +22,7 @@ void fgi_bandit_learn(fgi_bandit *b, int32_t arm, double success, double operati
 
 /* Connected sets of about n variables around a variable: compact (breadth first) or straggling (random growth). */
 typedef struct fgi_region fgi_region;
-fgi_region *fgi_region_create(const fgi_model *m);
-void fgi_region_free(fgi_region *r);
+fgi_region *fgi_region_create(const fgi_model *m, fgi_arena *arena); /* which remembers a failure */
 int64_t fgi_region_grow(fgi_region *r, int32_t from, int64_t n, int compact, fgi_rng *rng);
 int64_t fgi_region_all(fgi_region *r, fgi_rng *rng);
 /* Where two labelings differ, one connected component after the other; the last variable v of each is written as ~v. */
@@ -54,7 +53,8 @@ int64_t fgi_repair_operations(const fgi_repair *r);
 
 /* Tabu search over a region (primal/tabu.c), by changes of `local`, which is borrowed, as is the region. */
 typedef struct fgi_tabu fgi_tabu;
-fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
+/* In memory of the arena, which remembers a failure. */
+fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local, fgi_arena *arena);
 void fgi_tabu_free(fgi_tabu *t);
 /* Ends after `patience` changes without a new best labeling, which is then the present one again. */
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience);
@@ -172,6 +172,7 @@ typedef struct fgi_search {
     int unreported;
     double reported; /* work when it was last told to the solver base */
     int offered;
+    fgi_arena arena;
 } fgi_search;
 
 /* Work done so far, in operations weighted by what they cost: about a nanosecond each. */

@@ -22,22 +22,17 @@ struct fgi_tabu {
     int64_t operations;
 };
 
-fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local) {
-    fgi_tabu *t = fgi_calloc(1, sizeof *t);
+fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local, fgi_arena *arena) {
+    fgi_tabu *t = fgi_take_zero(arena, 1, fgi_tabu);
     if (!t) return NULL;
     t->model = m;
     t->local = local;
-    t->until = fgi_calloc(m->s->unary_begin[m->s->n_vars], sizeof *t->until);
-    if (t->until) return t;
-    fgi_tabu_free(t);
-    return NULL;
+    t->until = fgi_take_zero(arena, m->s->unary_begin[m->s->n_vars], int64_t);
+    return t;
 }
 
 void fgi_tabu_free(fgi_tabu *t) {
-    if (!t) return;
-    free(t->until);
-    free(t->undo);
-    free(t);
+    if (t) free(t->undo);
 }
 
 int64_t fgi_tabu_operations(const fgi_tabu *t) { return t->operations; }
