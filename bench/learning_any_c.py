@@ -1,6 +1,7 @@
 """gdmm at any C: 96 small problems with cycles (6 seeds x 4 shapes x C = .1, 1, 10, 100), each to a gap of 1e-3.
 
-usage: learning_any_c.py [--passes 1000] [--seeds 6] [--solver gdmm] [--option NAME=VALUE ...]
+usage: learning_any_c.py [--passes 1000] [--seeds 6] [--first 0] [--graphs 20] [--labels 4] [--solver gdmm]
+       [--option NAME=VALUE ...]
 
 The labels of a graph agree with its features and with each other only in part, so that no weights fit them all and a
 large C is hard. Prints a line for every problem that misses the gap, then a table by shape and C: how many reach it,
@@ -86,6 +87,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passes", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--first", type=int, default=0, help="the first of the seeds")
+    parser.add_argument("--graphs", type=int, default=20)
+    parser.add_argument("--labels", type=int, default=4)
     parser.add_argument("--solver", default="gdmm")
     parser.add_argument("--option", action="append", default=[])
     args = parser.parse_args()
@@ -94,9 +98,10 @@ def main() -> None:
     for shape in SHAPES:
         for C in COSTS:
             found = table[shape, C] = [
-                run(args.solver, problem(shape, seed), C, args.passes, options) for seed in range(args.seeds)
+                run(args.solver, problem(shape, seed, args.graphs, args.labels), C, args.passes, options)
+                for seed in range(args.first, args.first + args.seeds)
             ]
-            for seed, (point, seconds) in enumerate(found):
+            for seed, (point, seconds) in enumerate(found, args.first):
                 gap = (point.primal - point.dual) / abs(point.primal)
                 if not gap <= 1e-3:
                     print(f"missed: {shape} seed {seed} C {C:g}: primal {point.primal:.6g} dual {point.dual:.6g} "

@@ -241,8 +241,8 @@ fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *exampl
 fgi_rc fgi_learn_gdmm_dual(
     fgi_learn_gdmm *g, double deadline, double *dual, double *infeasibility, int32_t *done, fgi_error *err);
 void fgi_learn_gdmm_get_info(const fgi_learn_gdmm *g, fgi_learn_gdmm_info *info);
-/* rho and the residuals that balance it, for checkpoints. */
-enum { FGI_PENALTY_SIZE = 6 };
+/* rho, the residuals that balance it, and the C of the blocks (0: as it began), for checkpoints. */
+enum { FGI_PENALTY_SIZE = 7 };
 void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state);
 void fgi_learn_gdmm_set_penalty(fgi_learn_gdmm *g, const double *state);
 /* The proximal point of a learner under gdmm, of `dimension` doubles (NULL: none), and how far w is from it. */

@@ -109,11 +109,12 @@ static inline double fgi_learn_dual_toward(double loss, double square) {
     return loss > 0 ? step * (loss - 0.5 * step * square) : 0.0;
 }
 
-/* gdmm: a visit of an example begins, k-th of all; with averages every change until the next counts k (k - 1) / 2
- * against the weighted mean 2 / (k (k + 1)) sum_k k w_k, as in learn/bcfw.c. */
+/* gdmm: a visit of an example begins, k-th of all; with averages every change until the next counts (k (k - 1) / 2)^2
+ * against the mean weighted by k^3 (learn/means.c), sum_k k^3 w_k / (k (k + 1) / 2)^2 (weights k remember the first
+ * passes, in which a large C overshoots, for too long). */
 static inline void fgi_learn_begin_visit(fgi_learner *L, int averaging) {
     const double k = (double)++L->state.steps;
-    L->average = averaging ? 0.5 * k * (k - 1) : 0.0;
+    L->average = averaging ? 0.25 * k * k * (k - 1) * (k - 1) : 0.0;
 }
 static inline void fgi_learn_shift(fgi_learner *L, int64_t at, double x) {
     L->w[at] += x;
@@ -129,6 +130,8 @@ fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, i
 /* *block_C: the C with which the blocks are to work (wanted, or 0: chosen by the features; C: no detour). */
 fgi_rc fgi_proximal_start(fgi_learner *L, double C, double wanted, double *block_C);
 int fgi_proximal_end_pass(fgi_learner *L); /* whether w was moved */
+/* From here on the blocks have another share of C: the point stays, the duals were multiplied. */
+void fgi_proximal_rescale(fgi_learner *L, double share);
 
 /* Residuals of a splitting, summed over the visits of a few passes. */
 typedef struct fgi_residuals {

@@ -68,6 +68,17 @@ int fgi_proximal_end_pass(fgi_learner *L) {
     return 1;
 }
 
+void fgi_proximal_rescale(fgi_learner *L, double share) {
+    fgi_proximal *p = &L->proximal;
+    const double factor = share / p->share, keep = (1.0 - share) / (1.0 - p->share);
+    p->share = share;
+    for (int64_t k = 0; k < L->dimension; k++) {
+        const double center = keep * p->center[k], change = center + factor * (L->w[k] - p->center[k]) - L->w[k];
+        p->center[k] = center;
+        if (change != 0.0) fgi_learn_shift(L, k, change);
+    }
+}
+
 double *fgi_learn_center(fgi_learner *L) { return L->proximal.center; }
 
 void fgi_learn_center_state(const fgi_learner *L, double *distance, int32_t *passes) {

@@ -38,6 +38,7 @@ from fginfer.learn.row_weights import RowWeights, Weights, from_nonzeros, nonzer
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
 from fginfer.learn.sequences import as_sequences
+from fginfer.learn.solvers.caveats import tell
 from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver, wants_rows
 
 # What model files keep of a fit, besides weights_ and classes_.
@@ -190,6 +191,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         limits = Limits(self.tol, self.max_iter, self.time_limit, self.eval_every, self.checkpoint_interval)
         with shown(self.verbose):
             log_start(getattr(self, "solver_", self.solver), solver.learner, seed)
+            tell(solver)
             self.status_, self.trace_ = drive(
                 solver, limits, self.verbose, self.callback, run.save, run.progress, begin
             )  # fmt: skip

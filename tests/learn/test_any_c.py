@@ -27,6 +27,31 @@ def rings(n=10, tokens=5, labels=3, features=4, seed=0):
     return data
 
 
+def fitted(seed, n=10, tokens=5, labels=3, features=6):
+    """Complete graphs that weights explain nearly all of: at a large C the duals use little of their boxes."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(size=(labels, features))
+    y = rng.integers(0, labels, n * tokens)
+    x = mean[y] + 0.7 * rng.normal(size=(n * tokens, features))
+    begin = np.arange(n + 1, dtype=np.int64) * tokens
+    data = Encoded(Kind.LABELS, Edges.LIST, begin, sp.csr_matrix(x), labels, y.astype(np.int32))
+    u, v = np.triu_indices(tokens, 1)
+    data.edge_begin = np.arange(n + 1, dtype=np.int64) * len(u)
+    data.edge_u, data.edge_v = np.tile(u, n).astype(np.int32), np.tile(v, n).astype(np.int32)
+    return data
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_closes_where_nearly_all_is_fitted(seed):
+    solver = make_solver("gdmm", Learner(fitted(seed)), None, 100.0, 0, {})
+    status, trace = drive(solver, Limits(tol=1e-3, max_iter=1000))
+    assert status == "converged"
+    assert trace[-1].primal < 0.05 * 100.0 * 50  # the losses are a small part of C times the tokens
+    assert (
+        solver._core.penalty[-1] > 2 * make_solver("gdmm", Learner(fitted(seed)), None, 100.0, 0, {})._core.penalty[-1]
+    )
+
+
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
 def test_the_gap_closes_at_any_C(C):
     solver = make_solver("gdmm", Learner(rings()), None, C, 0, {})
@@ -57,11 +82,13 @@ def test_bounds_never_cross_and_the_best_is_kept():
         primal, dual = point.primal, point.dual
 
 
-def test_a_run_with_proximal_points_goes_on_exactly():
-    solvers = [make_solver("gdmm", Learner(rings()), None, 30.0, 0, {}) for _ in "ab"]
-    for _ in range(8):
+@pytest.mark.parametrize(("make", "C", "passes"), [(rings, 30.0, 8), (lambda: fitted(0), 100.0, 40)])
+def test_a_run_with_proximal_points_goes_on_exactly(make, C, passes):
+    solvers = [make_solver("gdmm", Learner(make()), None, C, 0, {}) for _ in "ab"]
+    for _ in range(passes):
         solvers[0].advance(np.inf)
     solvers[1].restore(solvers[0].export())
+    assert solvers[1]._core.penalty[-1] == solvers[0]._core.penalty[-1]
     for solver in solvers:
         for _ in range(8):
             solver.advance(np.inf)

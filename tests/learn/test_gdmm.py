@@ -276,11 +276,11 @@ def test_averages_are_those_of_the_visits(kind):
         while True:
             done = solver.advance(0.0)  # one visit: the deadline has passed
             k += 1
-            total += k * solver.learner.weights
+            total += k**3 * solver.learner.weights
             if done:
                 break
     assert k == 20
-    assert solver.averaged() == pytest.approx(2 / (k * (k + 1)) * total, abs=1e-12)
+    assert solver.averaged() == pytest.approx((2 / (k * (k + 1))) ** 2 * total, abs=1e-12)
     assert np.array_equal(solver.weights(), solver.averaged())
 
 

@@ -300,12 +300,53 @@ static void change_rho(fgi_learn_gdmm *g, double factor) {
     }
 }
 
+/* Mean share of its box that the dual of a token uses. */
+static double used_share(const fgi_learn_gdmm *g) {
+    double sum = 0;
+    for (int64_t j = 0; j < g->n_tokens; j++) {
+        const int32_t at = fgi_support_find(&g->tokens[j], g->L->data.truth[j]);
+        if (at >= 0) sum += g->tokens[j].value[at];
+    }
+    return sum / (g->C * (double)g->n_tokens);
+}
+
+/* Blocks with `factor` times their C: duals keep their shares, rho lambda and rho times a dual stay what they are. */
+static void change_C(fgi_learn_gdmm *g, double factor) {
+    g->C *= factor;
+    g->rho /= factor;
+    for (int64_t j = 0; j < g->n_tokens; j++) {
+        const fgi_support *t = &g->tokens[j];
+        for (int32_t r = 0; r < 1 + 2 * t->degree; r++)
+            for (int32_t at = 0; at < t->n; at++) fgi_support_row(t, r)[at] *= factor;
+    }
+    for (int64_t e = 0; e < g->n_edges; e++)
+        for (int32_t s = 0; s < g->edges[e].n; s++) g->edges[e].beta[s] *= factor;
+    double *sums[] = {&g->residuals.apart, &g->residuals.marginals, &g->residuals.moved, &g->residuals.messages};
+    for (int k = 0; k < 4; k++) *sums[k] *= factor * factor;
+    fgi_proximal_rescale(g->L, g->C / g->s.C);
+}
+
+/* The C that the blocks began with counts on duals that fill a good part of their boxes. Where nearly all examples are
+ * fitted the duals are a small part of C, and proximal points that a small C chains together forget an early overshoot
+ * only after C / C' of them: then the blocks may have a larger C, in proportion. */
+static const double USUAL_SHARE = 0.15;
+
+static void fit_block_C(fgi_learn_gdmm *g) {
+    if (g->away || g->s.block_C > 0) return;
+    const double used = used_share(g), easy = g->easy_C;
+    double wanted = used * g->s.C > USUAL_SHARE * easy ? easy * USUAL_SHARE / used : g->s.C;
+    wanted = fgi_larger(easy, wanted < 0.5 * g->s.C ? wanted : 0.5 * g->s.C);
+    const double factor = wanted / g->C, most = 1.5;
+    if (factor != 1.0) change_C(g, factor > most ? most : factor < 1 / most ? 1 / most : factor);
+}
+
 fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
     /* Clusters that are made anew for every pass are worth their price where answers depend on them. */
     if (g->index && g->s.probes > 0) fgi_unigram_index_forget(g->index);
     if (!fgi_proximal_end_pass(g->L)) return FGI_OK;
+    fit_block_C(g);
     if (g->index) fgi_unigram_index_forget(g->index); /* the point has moved, and all weights with it */
     if (fgi_learn_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
     return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
@@ -313,11 +354,14 @@ fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
 
 void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state) {
     const fgi_residuals *r = &g->residuals;
-    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes};
+    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes, g->C};
     memcpy(state, now, sizeof now);
 }
 
 void fgi_learn_gdmm_set_penalty(fgi_learn_gdmm *g, const double *state) {
     g->rho = state[0];
     g->residuals = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
+    if (!(state[6] > 0) || !g->L->proximal.center) return;
+    g->C = state[6];
+    g->L->proximal.share = g->C / g->s.C;
 }

@@ -58,7 +58,8 @@ typedef struct fgi_learn_gdmm_worker {
 struct fgi_learn_gdmm {
     fgi_learner *L;
     fgi_learn_gdmm_settings s;
-    double C; /* of the blocks: s.C, or that of the proximal subproblems */
+    double C; /* of the blocks: s.C, or that of the proximal subproblems, which began with easy_C */
+    double easy_C;
     double rho;
     fgi_support *tokens;
     fgi_edge_block *edges;

@@ -324,7 +324,7 @@ fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
 
 void fgi_learn_gdmm_sets_get_penalty(const fgi_learn_gdmm_sets *g, double *state) {
     const fgi_residuals *r = &g->residuals;
-    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes};
+    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes, g->C};
     memcpy(state, now, sizeof now);
 }
 

@@ -26,6 +26,7 @@ from fginfer.learn.oracle import Oracle, losses
 from fginfer.learn.run.interrupts import OutOfTime, look
 from fginfer.learn.run.loop import SLICE, TOO_LARGE, Measured
 from fginfer.learn.solvers.gdmm_options import GdmmOptions
+from fginfer.log import thousands
 
 
 class _Gdmm:
@@ -83,7 +84,7 @@ class _Gdmm:
     def averaged(self) -> Reals:
         """The weighted average of the iterates; see fgi_learn_begin_visit in csrc/learn/learn.h."""
         k, learner = self.learner.state.steps, self.learner
-        out: Reals = learner.weights - learner.averages * (2.0 / (k * (k + 1.0)))
+        out: Reals = learner.weights - learner.averages * (2.0 / (k * (k + 1.0))) ** 2
         return out
 
     def weights(self) -> Reals:
@@ -95,6 +96,20 @@ class _Gdmm:
     def counters(self) -> tuple[int, int]:
         info = self.info
         return int(info.unary_calls + info.pair_calls), int(info.unary_touched + info.pair_touched)
+
+    @property
+    def products(self) -> int:
+        """Multiplications of the unigram oracles so far."""
+        return int(self.info.unary_products)
+
+    def work(self) -> str:
+        """What the oracles did, for the log."""
+        i = self.info
+        return (
+            f"unigram oracles: {thousands(i.unary_calls)} calls, {thousands(i.unary_touched)} labels scored,"
+            f" {thousands(i.unary_products)} multiplications; pairwise oracles: {thousands(i.pair_calls)} calls,"
+            f" {thousands(i.pair_touched)} entries read"
+        )
 
     def dual(self, deadline: float = inf) -> tuple[float, float]:
         """(dual value of a consistent point, infeasibility of the iterate)."""
@@ -198,7 +213,10 @@ class _Gdmm:
         self.learner.set_state(steps=int(saved["steps"]))
         self.learner.averages[:] = fits("averages", saved["averages"], self.learner.dimension) if self._averaging else 0
         self.learner.restore_center(saved)
-        penalty = fits("penalty", saved["penalty"], PENALTY_SIZE, np.float64)
+        penalty = saved["penalty"]
+        if len(penalty) == PENALTY_SIZE - 1:  # of older checkpoints: the C of the blocks never changed
+            penalty = np.append(penalty, 0.0)
+        penalty = fits("penalty", penalty, PENALTY_SIZE, np.float64)
         if not np.isfinite(penalty).all() or (penalty < 0).any() or not penalty[0] > 0:
             raise DataError("the penalty is none")
         self._core.penalty = penalty

@@ -1,0 +1,62 @@
+"""The start of a run says when no gap will close and names who closes it; gdmm tells what its oracles did."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import numpy as np
+import pytest
+
+from fginfer.learn import StructuredSVM
+
+RNG = np.random.default_rng(0)
+CHAINS = [RNG.normal(size=(4, 3)) for _ in range(6)]
+LABELS = [RNG.integers(0, 3, 4) for _ in range(6)]
+ROWS, SETS = RNG.normal(size=(20, 4)), (RNG.random((20, 3)) < 0.4).astype(int)
+
+
+class Careless:
+    exact = False
+
+    def answer(self, learner, weights, example, loss):
+        return learner.token_scores(weights, example, loss).argmax(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "data", "said"),
+    [
+        ({"solver": "soft-bcfw"}, (CHAINS, LABELS), "gdmm, or bcfw on chains and trees, converges"),
+        ({"solver": "gdmm", "solver_options": {"eta": 0.0}}, (CHAINS, LABELS), "gdmm without multipliers"),
+        ({"solver": "bcfw", "model": "multilabel"}, (ROWS, SETS), "solver='gdmm' or 'auto'"),
+        ({"solver": "cutting-plane", "model": "multilabel"}, (ROWS, SETS), "no objective and no gap"),
+        ({"solver": "bcfw", "oracle": Careless()}, (CHAINS, LABELS), "does not promise best answers"),
+    ],
+)
+def test_runs_that_cannot_converge_say_so_first(settings, data, said, caplog):
+    with caplog.at_level(logging.INFO, "fginfer"), pytest.warns(UserWarning, match="gap") as caught:
+        StructuredSVM(max_iter=3, **settings).fit(*data)
+    assert any(said in str(w.message) for w in caught)
+    texts = [record.getMessage() for record in caplog.records]
+    place = next(k for k, text in enumerate(texts) if said in text)
+    assert place < next(k for k, text in enumerate(texts) if text.lstrip().startswith("pass "))
+
+
+@pytest.mark.parametrize("solver", ["auto", "bcfw", "gdmm", "fw", "dcd", "perceptron", "mira", "ssg"])
+def test_no_warning_where_nothing_is_wrong(solver, caplog):
+    with warnings.catch_warnings(), caplog.at_level(logging.INFO, "fginfer"):
+        warnings.simplefilter("error")
+        StructuredSVM(solver=solver, max_iter=3).fit(CHAINS, LABELS)
+        StructuredSVM(model="multilabel", max_iter=3).fit(ROWS, SETS)
+    assert ("has a gap to close" in caplog.text) == (solver in ("perceptron", "mira", "ssg"))
+
+
+def test_the_work_of_unigram_oracles_is_shown(caplog):
+    with caplog.at_level(logging.INFO, "fginfer"):
+        svm = StructuredSVM(solver="gdmm", max_iter=2, tol=0.0, fit_intercept=False).fit(CHAINS, LABELS)
+    labels, tokens, features = 3, 24, 3
+    assert svm.trace_[-1].products == 2 * tokens * labels * features  # K x nnz, both passes
+    assert (
+        f"{2 * tokens} calls, {2 * tokens * labels} labels scored, {2 * tokens * labels * features} mult" in caplog.text
+    )
+    assert StructuredSVM(max_iter=2).fit(CHAINS, LABELS).trace_[-1].products == 0
