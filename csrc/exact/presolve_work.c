@@ -2,6 +2,7 @@
  * exact/presolve.h. */
 #include <string.h>
 #include "exact/presolve.h"
+#include "model/draft.h"
 
 /* ---- memory and limits -------------------------------------------------------------------------------------- */
 
@@ -474,114 +475,39 @@ int64_t ps_compact(ps_work *w) {
 
 /* ---- the reduced model -------------------------------------------------------------------------------------- */
 
-typedef struct build {
-    int32_t *cards, *kind, *arity, *dims, *factor_table, *vars, *new_table, *local;
-    double *unary, *params, *values, *weight;
-    uint8_t *transposed;
-    int64_t *var_begin;
-} build;
-
-static void build_free(build *b) {
-    void *owned[] = {b->cards, b->kind, b->arity, b->dims, b->factor_table, b->vars, b->new_table, b->local, b->unary,
-        b->params, b->values, b->weight, b->transposed, b->var_begin};
-    for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
+/* A live factor, over the variables of the reduced model. dims: scratch for its label counts. */
+static void draft_factor(fgi_draft *d, const ps_work *w, const ps_factor *f, const int32_t *local, int32_t *dims) {
+    int32_t table;
+    if (f->table >= 0) {
+        table = fgi_draft_shared(d, f->table);
+    } else {
+        double *values;
+        for (int32_t l = 0; l < f->arity; l++) dims[l] = w->vars[f->vars[l]].card;
+        table = fgi_draft_dense(d, f->arity, dims, &values);
+        if (table >= 0) memcpy(values, f->values, (size_t)ps_states(w, f) * sizeof *values);
+    }
+    fgi_draft_factor(d, table, f->weight, f->transposed, f->arity, f->vars, local);
 }
 
 fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err) {
-    build b = {0};
-    const fgi_structure *s = w->m->s;
-    int64_t n_vars = 0, n_labels = 0, n_factors = 0, n_slots = 0, n_tables = 0, n_dims = 0, n_values = 0;
-    b.new_table = fgi_alloc(s->n_tables, sizeof(int32_t));
-    b.local = fgi_alloc(w->n_vars, sizeof(int32_t));
-    *var_of = fgi_alloc(w->n_vars, sizeof(int32_t));
-    if (!b.new_table || !b.local || !*var_of) goto no_memory;
-    for (int64_t t = 0; t < s->n_tables; t++) b.new_table[t] = -1;
-    for (int32_t i = 0; i < w->n_vars; i++)
-        if (!w->vars[i].gone) {
-            b.local[i] = (int32_t)n_vars;
-            (*var_of)[n_vars++] = i;
-            n_labels += w->vars[i].card;
-        }
-    for (int64_t k = 0; k < w->n_factors; k++) {
-        const ps_factor *f = &w->factors[k];
-        if (!f->arity) continue;
-        n_factors++;
-        n_slots += f->arity;
-        if (f->table >= 0 && b.new_table[f->table] >= 0) continue;
-        if (f->table >= 0) b.new_table[f->table] = (int32_t)n_tables;
-        n_tables++;
-        if (f->kind != FGI_DENSE) continue;
-        n_dims += f->arity;
-        n_values += ps_states(w, f);
+    int32_t arity = 0;
+    for (int64_t k = 0; k < w->n_factors; k++)
+        if (w->factors[k].arity > arity) arity = w->factors[k].arity;
+    int32_t *local = fgi_alloc(w->n_vars, sizeof *local), *dims = fgi_alloc(arity, sizeof *dims);
+    *var_of = fgi_alloc(w->n_vars, sizeof **var_of);
+    fgi_draft d;
+    fgi_draft_begin(&d, w->m);
+    const int ok = local && dims && *var_of;
+    for (int32_t i = 0; ok && i < w->n_vars; i++) {
+        if (w->vars[i].gone) continue;
+        local[i] = fgi_draft_variable(&d, w->vars[i].card, w->vars[i].unary);
+        if (local[i] >= 0) (*var_of)[local[i]] = i;
     }
-    b.cards = fgi_alloc(n_vars, sizeof(int32_t));
-    b.unary = fgi_alloc(n_labels, sizeof(double));
-    b.kind = fgi_alloc(n_tables, sizeof(int32_t));
-    b.arity = fgi_alloc(n_tables, sizeof(int32_t));
-    b.dims = fgi_alloc(n_dims, sizeof(int32_t));
-    b.params = fgi_calloc(2 * n_tables, sizeof(double));
-    b.values = fgi_alloc(n_values, sizeof(double));
-    b.factor_table = fgi_alloc(n_factors, sizeof(int32_t));
-    b.weight = fgi_alloc(n_factors, sizeof(double));
-    b.transposed = fgi_alloc(n_factors, 1);
-    b.var_begin = fgi_alloc(n_factors + 1, sizeof(int64_t));
-    b.vars = fgi_alloc(n_slots, sizeof(int32_t));
-    if (!b.cards || !b.unary || !b.kind || !b.arity || !b.dims || !b.params || !b.values || !b.factor_table ||
-        !b.weight || !b.transposed || !b.var_begin || !b.vars)
-        goto no_memory;
-    for (int64_t i = 0, at = 0; i < n_vars; i++) {
-        const ps_var *v = &w->vars[(*var_of)[i]];
-        b.cards[i] = v->card;
-        memcpy(b.unary + at, v->unary, (size_t)v->card * sizeof(double));
-        at += v->card;
-    }
-    int64_t next = 0, dims_at = 0, values_at = 0, at = 0, n = 0;
-    b.var_begin[0] = 0;
-    for (int64_t k = 0; k < w->n_factors; k++) {
-        const ps_factor *f = &w->factors[k];
-        if (!f->arity) continue;
-        int32_t table = f->table >= 0 ? b.new_table[f->table] : (int32_t)next;
-        if (table == next) { /* first use */
-            b.kind[next] = f->kind;
-            b.arity[next] = f->arity;
-            if (f->kind != FGI_DENSE) {
-                memcpy(b.params + 2 * next, s->params + 2 * f->table, 2 * sizeof(double));
-            } else {
-                const int64_t size = ps_states(w, f);
-                for (int32_t l = 0; l < f->arity; l++)
-                    b.dims[dims_at++] = w->vars[f->vars[f->transposed ? 1 - l : l]].card;
-                memcpy(b.values + values_at, f->values, (size_t)size * sizeof(double));
-                values_at += size;
-            }
-            next++;
-        }
-        b.factor_table[n] = table;
-        b.weight[n] = f->weight;
-        b.transposed[n] = f->transposed;
-        for (int32_t l = 0; l < f->arity; l++) b.vars[at++] = b.local[f->vars[l]];
-        b.var_begin[++n] = at;
-    }
-    fgi_model_spec spec = {.n_vars = n_vars,
-        .cards = b.cards,
-        .unary = b.unary,
-        .constant = fgi_sum_value(&w->constant),
-        .n_tables = n_tables,
-        .table_kind = b.kind,
-        .table_arity = b.arity,
-        .dims = b.dims,
-        .params = b.params,
-        .values = b.values,
-        .n_values = n_values,
-        .n_factors = n_factors,
-        .factor_table = b.factor_table,
-        .factor_weight = b.weight,
-        .factor_transposed = b.transposed,
-        .var_begin = b.var_begin,
-        .vars = b.vars};
-    fgi_rc rc = fgi_model_create(&spec, out, err);
-    build_free(&b);
+    for (int64_t k = 0; ok && k < w->n_factors; k++)
+        if (w->factors[k].arity) draft_factor(&d, w, &w->factors[k], local, dims);
+    const fgi_rc rc = ok ? fgi_draft_finish(&d, fgi_sum_value(&w->constant), out, err) : fgi_no_memory(err);
+    fgi_draft_free(&d);
+    free(local);
+    free(dims);
     return rc;
-no_memory:
-    build_free(&b);
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
 }

@@ -1,6 +1,7 @@
 /* exact/slabs_relax.c - see exact/slabs.h. */
 #include "exact/slabs.h"
 #include <string.h>
+#include "model/draft.h"
 
 /* Breadth first from `root`; queue takes the component, `layer` the distances plus `base`. Returns the component's
  * size. */
@@ -82,60 +83,36 @@ static void number_copies(const fgi_structure *s, const int32_t *layer, int32_t 
 fgi_rc fgi_relaxed_create(
     const fgi_model *m, const fgi_layers *layers, int32_t thickness, fgi_relaxed *r, fgi_error *err) {
     const fgi_structure *s = m->s;
-    const int64_t n_slots = fgi_factor_begin(s, s->n_factors);
     const int32_t *layer = layers->layer;
     memset(r, 0, sizeof *r);
     r->first = fgi_alloc(s->n_vars, sizeof(int32_t));
     r->second = fgi_alloc(s->n_vars, sizeof(int32_t));
     if (!r->first || !r->second) {
         fgi_relaxed_free(r);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     number_copies(s, layer, thickness, r);
-    int32_t *cards = fgi_alloc(r->n_copies, sizeof(int32_t)), *vars = fgi_alloc(n_slots, sizeof(int32_t));
-    int32_t *kind = fgi_alloc(s->n_tables, sizeof(int32_t));
-    double *unary = fgi_alloc(2 * s->unary_begin[s->n_vars], sizeof(double)), *u = unary;
-    fgi_rc rc = FGI_NO_MEMORY;
-    if (cards && vars && kind && unary) {
-        for (int64_t i = 0; i < s->n_vars; i++)
-            for (int c = 0; c < 2; c++) {
-                const int32_t copy = c == 0 ? r->first[i] : r->second[i];
-                const double share = r->first[i] >= 0 && r->second[i] >= 0 ? 0.5 : 1.0;
-                if (copy < 0) continue;
-                cards[copy] = s->cards[i];
-                for (int32_t a = 0; a < s->cards[i]; a++) *u++ = share * fgi_unary(m, i)[a];
-            }
-        for (int64_t f = 0, at = 0; f < s->n_factors; f++) {
-            const int32_t slab = slab_of_factor(s, f, layer, thickness), *of = fgi_factor_vars(s, f);
-            for (int32_t k = 0; k < fgi_factor_arity(s, f); k++)
-                vars[at++] = slab == slab_of(layer[of[k]], thickness) ? r->first[of[k]] : r->second[of[k]];
+    int32_t *copies = fgi_alloc(s->max_arity, sizeof *copies); /* of the variables of a factor */
+    fgi_draft d;
+    fgi_draft_begin(&d, m);
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        const int both = r->first[i] >= 0 && r->second[i] >= 0;
+        for (int c = 0; c < 1 + both; c++) {
+            const int32_t copy = fgi_draft_variable(&d, s->cards[i], fgi_unary(m, i));
+            for (int32_t a = 0; both && copy >= 0 && a < s->cards[i]; a++) fgi_draft_unary(&d, copy)[a] *= 0.5;
         }
-        for (int64_t t = 0; t < s->n_tables; t++) kind[t] = s->table_kind[t];
-        fgi_model_spec spec = {.n_vars = r->n_copies,
-            .cards = cards,
-            .unary = unary,
-            .constant = s->constant,
-            .n_tables = s->n_tables,
-            .table_kind = kind,
-            .table_arity = s->table_arity,
-            .dims = s->dims,
-            .params = s->params,
-            .values = m->t->values,
-            .n_values = s->values_begin[s->n_tables],
-            .n_factors = s->n_factors,
-            .factor_table = s->factor_table,
-            .factor_weight = s->factor_weight,
-            .factor_transposed = s->factor_transposed,
-            .var_begin = s->var_begin,
-            .vars = vars};
-        rc = fgi_model_create(&spec, &r->model, err);
-    } else {
-        fgi_fail(err, rc, -1, "out of memory");
     }
-    free(cards);
-    free(vars);
-    free(kind);
-    free(unary);
+    for (int64_t f = 0; copies && f < s->n_factors; f++) {
+        const int32_t slab = slab_of_factor(s, f, layer, thickness), *of = fgi_factor_vars(s, f);
+        const int32_t arity = fgi_factor_arity(s, f);
+        for (int32_t k = 0; k < arity; k++)
+            copies[k] = slab == slab_of(layer[of[k]], thickness) ? r->first[of[k]] : r->second[of[k]];
+        fgi_draft_factor(&d, fgi_draft_shared(&d, s->factor_table[f]), fgi_factor_weight(s, f),
+            s->factor_transposed ? s->factor_transposed[f] : 0, arity, copies, NULL);
+    }
+    fgi_rc rc = copies ? fgi_draft_finish(&d, s->constant, &r->model, err) : fgi_no_memory(err);
+    fgi_draft_free(&d);
+    free(copies);
     if (rc) fgi_relaxed_free(r);
     return rc;
 }
