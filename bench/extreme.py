@@ -1,15 +1,23 @@
 """Extreme classification beside its peers: quality, CPU seconds, memory, growth with the labels, scale, Dask.
 
-usage: python bench/extreme.py FOLDER [--only quality,growth,scale,dask] [--data bibtex,tags,depends] [--solvers ...]
+usage: python bench/extreme.py FOLDER [--part quality,growth,...] [--data bibtex,tags,...] [--solvers ...]
 
-FOLDER has multilabel/bibtex-{train,test}.svm.gz and debian/{tags,depends}-{train,test}.svm.gz. Prints tables; every run
-is a process of its own, so that memory and CPU seconds are its own. Peers (napkinXC, omikuji, liblinear through
-scikit-learn) run with their defaults, and only where they are installed. Compare numbers of one run only.
+FOLDER has multilabel/, debian/ and zh_pinyin/ (see bench/extreme_data.py). Prints tables, line by line; every run
+of `quality` is a process of its own, so that memory and CPU seconds are its own. Peers (napkinXC, omikuji, liblinear
+through scikit-learn) run with their defaults, and only where they are installed. Compare numbers of one run only.
+
+    quality   P@1, P@3, P@5, CPU seconds, memory, k_A, k_W, numbers of weights and dual variables
+    growth    cost against the number of labels at fixed rows (labels of depends merged), and a label's positives
+    scale     5000 labels of a synthetic set with 670,000
+    dask      two workers against one
+    mapped    how soon a model of 1 GB predicts (made of random weights, deleted afterwards)
+    search    C, lambda, intercept and gap of a data set chosen on held-out rows, then its test rows
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import subprocess
@@ -20,9 +28,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+from extreme_data import load, synthetic
 
-SETS = {"bibtex": "multilabel/bibtex", "tags": "debian/tags", "depends": "debian/depends"}
 OURS = {
     "ppd-sparse": {},
     "ppd-sparse fixed": {"intercept": "fixed", "C": 0.3, "lam": 0.02, "tol": 0.05},
@@ -30,17 +37,9 @@ OURS = {
     "pd-sparse": {"solver": "pd-sparse", "C": 1.0, "lam": 0.05, "tol": 0.05, "max_iter": 15},
 }
 PEERS = ("omikuji", "napkinxc plt", "napkinxc ovr", "liblinear")
-SLOW = {("napkinxc ovr", "depends"), ("liblinear", "depends"), ("liblinear", "tags")}  # an hour and more
-
-
-def load(folder: Path, name: str, part: str):
-    from fginfer.extreme.reader import Reader
-
-    blocks = list(Reader(folder / f"{SETS[name]}-{part}.svm.gz"))
-    width = {"bibtex": 1836}.get(name, 30768)
-    rows = [b.lines(width, True) for b in blocks]
-    X = sp.vstack([sp.csr_matrix((r.value, r.index, r.begin), shape=(r.n, width)) for r in rows]).tocsr()
-    return X, [sorted(int(k) for k in labels) for b in blocks for labels in b.labels]
+SLOW = {("napkinxc ovr", "depends"), ("liblinear", "depends"), ("liblinear", "tags"), ("napkinxc ovr", "pinyin"),
+        ("liblinear", "pinyin")}  # fmt: skip  # an hour and more
+PARTS = ("quality", "growth", "scale", "dask", "mapped", "search")
 
 
 def precision(answers, y):
@@ -163,17 +162,17 @@ def quality(folder: Path, data: list[str], solvers: list[str]) -> None:
 
 
 def growth(folder: Path) -> None:
-    """Cost against the number of labels at a fixed number of rows: debian's dependencies, labels merged."""
+    """Cost against the number of labels at a fixed number of rows: all of debian's dependencies, labels merged."""
     from fginfer.extreme import ExtremeClassifier
 
     X, y = load(folder, "depends", "train")
-    X, y = X[:15000], [row or [0] for row in y[:15000]]
-    print("\ngrowth: 15000 rows of depends, labels merged by their remainder; weights read per row, CPU s a pass")
+    y = [row or [0] for row in y]
+    print(f"\ngrowth: {X.shape[0]} rows of depends, labels merged by their remainder; pd-sparse: the mean of 3 passes")
     points = {"pd-sparse": [], "ppd-sparse": []}
     for labels in (500, 1500, 5000, 18587):
         merged = [sorted({k % labels for k in row}) for row in y]
         for solver in points:
-            given = {"max_iter": 5, "C": 1.0} if solver == "pd-sparse" else {"max_iter": 20}
+            given = {"max_iter": 3, "C": 1.0} if solver == "pd-sparse" else {}
             begin = cpu()
             model = ExtremeClassifier(solver, tol=0.05, **given).fit(X, merged)
             passes = model.n_iter_
@@ -187,34 +186,16 @@ def growth(folder: Path) -> None:
         sizes = np.log([point[0] for point in found])
         slope = [np.polyfit(sizes, np.log([point[i] for point in found]), 1)[0] for i in (1, 2)]
         print(f"  {solver}: grows as K^{slope[0]:.2f} in what is read, as K^{slope[1]:.2f} in CPU seconds")
-
-
-def synthetic(n=490_000, d=136_000, k=670_000, per_row=75, labels_per_row=5.45, seed=0):
-    """Rows and labels with the sizes of Amazon-670K: words and labels by Zipf's law, words that follow the labels."""
-    rng = np.random.default_rng(seed)
-    counts = 1 + rng.poisson(labels_per_row - 1, n)
-    label = np.minimum((k * rng.random(counts.sum()) ** 1.6).astype(np.int64), k - 1)
-    row = np.repeat(np.arange(n), counts)
-    pairs = np.unique(row * k + label)
-    row, label = pairs // k, (pairs % k).astype(np.int32)
-    common = (d * rng.random((n, per_row - 15)) ** 3).astype(np.int64)
-    own = np.empty((n, 15), np.int64)
-    first = np.searchsorted(row, np.arange(n))
-    many = np.diff(np.append(first, len(row)))
-    for c in range(15):  # every label has 8 words of its own
-        chosen = label[first + rng.integers(0, many)].astype(np.int64)
-        own[:, c] = (chosen * 2654435761 + rng.integers(0, 8, n) * 40503) % d
-    words = np.sort(np.concatenate([common, own], axis=1), axis=1)
-    keep = np.ones(words.shape, bool)
-    keep[:, 1:] = words[:, 1:] != words[:, :-1]
-    begin = np.concatenate([[0], np.cumsum(keep.sum(1))])
-    index = words[keep].astype(np.int32)
-    idf = np.log(n / (1 + np.bincount(index, minlength=d))).clip(0.1).astype(np.float32)
-    value = idf[index]
-    norm = np.sqrt(np.add.reduceat(value.astype(float) ** 2, begin[:-1]))
-    value = (value / np.repeat(norm, np.diff(begin))).astype(np.float32)
-    label_begin = np.concatenate([[0], np.cumsum(many)])
-    return (begin, index, value), (label_begin, label), (n, d, k)
+    print("  ppd-sparse, all labels, by how many rows have the label:")
+    info = model.label_info_
+    edges = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 10**9]
+    for low, high in itertools.pairwise(edges):
+        some = info[(info["positives"] >= low) & (info["positives"] < high)]
+        if len(some):
+            cost = (
+                f"{1e3 * some['seconds'].mean():8.2f} ms, {some['touched'].mean() / 1e3:9.0f} thousand entries a label"
+            )
+            print(f"    {low:>5} and more: {len(some):>6} labels, {cost}", flush=True)
 
 
 def scale(sampled: int = 5000) -> None:
@@ -240,44 +221,113 @@ def scale(sampled: int = 5000) -> None:
     print(f"  all labels: {each * k / 3600:.2f} h on one core, about {each * k / 100:.0f} s on 100; peak {peak:.2f} GB")
 
 
-def dask(folder: Path) -> None:
+def dask(folder: Path, labels: int = 3000) -> None:
+    """Alternately, so that other work on the machine meets both."""
     import distributed
 
     from fginfer.extreme import ExtremeClassifier
 
-    X, y = load(folder, "tags", "train")
-    seconds = {}
-    for workers in (1, 2):
-        with distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
-            begin = time.monotonic()
-            ExtremeClassifier(scheduler=client).fit(X, y)
-            seconds[workers] = time.monotonic() - begin
-    ratio = seconds[1] / seconds[2]
-    print(f"\ndask, tags: 1 worker {seconds[1]:.1f} s, 2 workers {seconds[2]:.1f} s: {ratio:.2f} times as fast")
+    X, y = load(folder, "depends", "train")
+    y = [[k for k in row if k < labels] for row in y]
+    print(f"\ndask: {labels} labels of depends on workers of one thread, seconds on the clock", flush=True)
+    ratios = []
+    for _ in range(3):
+        seconds = {}
+        for workers in (1, 2):
+            with distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
+                ExtremeClassifier(scheduler=client).fit(X[:200], y[:200] if any(y[:200]) else y)  # imports are made
+                begin = time.monotonic()
+                ExtremeClassifier(scheduler=client).fit(X, y)
+                seconds[workers] = time.monotonic() - begin
+        ratios.append(seconds[1] / seconds[2])
+        print(
+            f"  1 worker {seconds[1]:.1f} s, 2 workers {seconds[2]:.1f} s: {ratios[-1]:.2f} times as fast", flush=True
+        )
+    print(f"  median {np.median(ratios):.2f}")
+
+
+def mapped(weights: int = 125_000_000, labels: int = 200_000, features: int = 130_000) -> None:
+    from fginfer.core.extreme import Lines
+    from fginfer.extreme.model import SparseModel
+
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(weights, np.full(features, 1 / features))
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    index = rng.integers(0, labels, weights, dtype=np.int32)
+    for f in range(features):
+        index[begin[f] : begin[f + 1]].sort()
+    value = rng.random(weights, dtype=np.float32)
+    model = SparseModel(Lines(begin, index, value, labels), np.zeros(labels, np.float32), np.arange(labels), {})
+    code = """if True:
+        import sys, time
+        import numpy as np
+        from fginfer.core.extreme import Lines
+        from fginfer.extreme.model import SparseModel
+        begin = time.monotonic()
+        model = SparseModel.load(sys.argv[1])
+        row = Lines(np.array([0, 20]), np.arange(20, dtype=np.int32) * 6000, np.ones(20, np.float32), model.n_features)
+        model.topk(row, 5)
+        print(time.monotonic() - begin)
+        anonymous = [line for line in open("/proc/self/status") if line.startswith("RssAnon")]
+        print(int(anonymous[0].split()[1]) / 1024)
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        size = path.stat().st_size / 2**30
+        del model, index, value
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    seconds, memory = map(float, done.stdout.split())
+    print(
+        f"\nmapped: {size:.2f} GB; opened and a first row predicted in {1e3 * seconds:.0f} ms, {memory:.0f} MB its own"
+    )
+
+
+def search(folder: Path, data: list[str]) -> None:
+    """The choices that ExtremeClassifierCV makes; rows of a file that follow each other and share most of their words
+    (debian's packages of one source) are held out together."""
+    from fginfer.extreme import ExtremeClassifierCV
+
+    for name in data:
+        (X, y), (X_test, y_test) = load(folder, name, "train"), load(folder, name, "test")
+        alike = np.asarray(X[1:].multiply(X[:-1]).sum(1)).ravel()
+        groups = np.concatenate([[0], np.cumsum(alike < 0.5)])
+        print(f"\n{name}: {groups[-1] + 1} groups of {X.shape[0]} rows", flush=True)
+        begin = cpu()
+        model = ExtremeClassifierCV(intercepts=["shifted", "fixed", "learned"], held_out=0.2, random_state=0)
+        model.fit(X, y, groups)
+        for r in model.results_:
+            p = " / ".join(f"{100 * r[f'p@{k}']:.2f}" for k in (1, 3, 5))
+            settings = f"C {r['C']:.2g} lambda {r['lam']:.2g} {r['intercept']:<8} gap {r['tol']:.2g}"
+            print(f"  {settings}  held out {p}, {r['weights']:,} weights")
+        found = model.evaluate(X_test, y_test)
+        chosen = f"C {model.C_:.2g} lambda {model.lam_:.2g} {model.intercept_chosen_} gap {model.tol_:.2g}"
+        p = " / ".join(f"{100 * found[f'p@{k}']:.2f}" for k in (1, 3, 5))
+        print(f"  chosen: {chosen}; test {p}; {cpu() - begin:.0f} s with the search", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="quality,growth,scale,dask")
-    parser.add_argument("--data", default="bibtex,tags,depends")
+    parser.add_argument("--part", default=",".join(PARTS))
+    parser.add_argument("--data", default="bibtex,yeast,rcv1,tags,depends,pinyin")
     parser.add_argument("--solvers", default=",".join([*OURS, *PEERS]))
     parser.add_argument("--one", nargs=2, metavar=("DATA", "SOLVER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         print(json.dumps(one(args.folder, *args.one)))
         return
-    wanted = args.only.split(",")
-    if "quality" in wanted:
-        quality(args.folder, args.data.split(","), args.solvers.split(","))
-    if "growth" in wanted:
-        growth(args.folder)
-    if "scale" in wanted:
-        scale()
-    if "dask" in wanted:
-        dask(args.folder)
+    data = args.data.split(",")
+    for part in args.part.split(","):
+        if part not in PARTS:
+            parser.error(f"--part: {part} is none of {', '.join(PARTS)}")
+        {
+            "quality": lambda: quality(args.folder, data, args.solvers.split(",")),
+            "growth": lambda: growth(args.folder), "scale": scale, "dask": lambda: dask(args.folder), "mapped": mapped,
+            "search": lambda: search(args.folder, [name for name in data if name != "pinyin"]),
+        }[part]()  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def grid(rows: Lines, solver: str) -> tuple[list[float], list[float]]:
     assert rows.value is not None
     squares = float(np.sum(np.asarray(rows.value, np.float64) ** 2)) / max(1, rows.n)
     scale = np.sqrt(squares) if squares > 0.0 else 1.0
-    return [c / scale**2 for c in C_GRID[solver]], [x / scale for x in LAMBDA_GRID]
+    return [float(c / scale**2) for c in C_GRID[solver]], [float(x / scale) for x in LAMBDA_GRID]
 
 
 class ExtremeClassifierCV(ExtremeClassifier):

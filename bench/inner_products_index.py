@@ -1,0 +1,118 @@
+"""Indexes of bench/inner_products.py: time per query beside a dense scan and hnswlib, recall, build and update cost."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from inner_products_data import clustered, faces
+
+from fginfer.errors import SettingsError
+from fginfer.learn import EmbeddingClassifier
+from fginfer.search import BackendIndex, SearchIndex
+
+
+def cpu(f: Callable[[], Any]) -> tuple[float, Any]:
+    begin = time.process_time()
+    out = f()
+    return time.process_time() - begin, out
+
+
+def dense_scan(x: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
+    """BLAS, 64 queries at a time; then numpy: no score below the k-th largest maximum of blocks is among the k best."""
+    out = np.empty((len(x), k), np.int64)
+    for at in range(0, len(x), 64):
+        scores = x[at : at + 64] @ rows.T
+        if k == 1:
+            out[at : at + 64, 0] = scores.argmax(1)
+            continue
+        blocks = scores[:, : scores.shape[1] // 64 * 64].reshape(len(scores), -1, 64).max(2)
+        floor = np.partition(blocks, -k, axis=1)[:, -k] if blocks.shape[1] >= k else scores.min(1)
+        for i, row in enumerate(scores):
+            which = np.flatnonzero(row >= floor[i])
+            out[at + i] = which[np.argsort(-row[which], kind="stable")[:k]]
+    return out
+
+
+def recall(found: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)]))
+
+
+def rows_of(kind: str, k: int, d: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """(rows, queries): near the rows and at random; for trained rows test images."""
+    rng, n = np.random.default_rng(0), 256
+    if kind == "trained":
+        data = faces(k, d, 20, some=4 * k)
+        model = EmbeddingClassifier(method="search", probes=2, eta0=4.0, max_iter=1, fit_intercept=False)
+        model.fit(data.X, data.y)
+        print(f"\nrows trained on {len(data.X)} images: accuracy {model.score(data.X_test, data.y_test):.3f}")
+        return model.rows_, {"test": data.X_test[:n]}
+    rows = clustered(rng, k, d) if kind == "clustered" else rng.standard_normal((k, d), dtype=np.float32)
+    near = rows[rng.integers(0, k, n)] + 0.3 * rng.standard_normal((n, d), dtype=np.float32)
+    return rows, {"near": near, "random": rng.standard_normal((n, d), dtype=np.float32)}
+
+
+def bench_index(args: argparse.Namespace) -> None:
+    print("index: ms a query (CPU, one thread) and how many times faster than a dense scan by BLAS, 64 queries a time")
+    for k in args.k:
+        for d in args.d:
+            for kind in args.rows:
+                rows, queries = rows_of(kind, k, d)
+                one_index(f"{kind}, K = {k}, D = {d}", rows, queries, args.peers)
+
+
+def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], with_peers: bool) -> None:
+    rng = np.random.default_rng(1)
+    built, index = cpu(lambda: SearchIndex(rows))
+    labels = rng.integers(0, len(rows), 1000)
+    moved = rows[labels] + 0.05 * rng.standard_normal((1000, rows.shape[1]), dtype=np.float32)
+    update, _ = cpu(lambda: index.set_rows(labels, moved))
+    index.set_rows(labels, rows[labels])
+    print(f"\n{name}: {index.clusters} clusters, built in {built:.2f} s, update {1e6 * update / 1000:.1f} us a row")
+    for which, x in queries.items():
+        for k in (1, 10):
+            scan, truth = cpu(lambda x=x, k=k: dense_scan(x, rows, k))
+            before = index.counts
+            exact, found = cpu(lambda x=x, k=k: index.search(x, k))
+            after = index.counts
+            touched = (after.rows_touched - before.rows_touched) / len(x) / len(rows)
+            line = (
+                f"  {which:6} top {k:2}: scan {1e3 * scan / len(x):7.3f} | exact {1e3 * exact / len(x):7.3f}"
+                f" ({scan / exact:5.1f}x, {100 * touched:5.1f} % touched, agrees {recall(found.labels, truth):.3f})"
+            )
+            for wanted in (0.95, 0.99):
+                probes = index.tune(x[: len(x) // 2], k, recall=wanted)
+                some, found = cpu(lambda x=x, k=k, p=probes: index.search(x[128:], k, probes=p))
+                some *= len(x) / len(x[128:])
+                line += (
+                    f" | {probes:4} probes {1e3 * some / len(x):7.3f}"
+                    f" ({scan / some:5.1f}x, recall {recall(found.labels, truth[128:]):.3f})"
+                )
+            print(line, flush=True)
+    if with_peers and len(rows) <= (10**6 if rows.shape[1] <= 32 else 10**5):
+        peers(rows, queries)
+
+
+def peers(rows: np.ndarray, queries: dict[str, np.ndarray]) -> None:
+    for name in ("hnswlib", "faiss"):
+        try:
+            built, peer = cpu(lambda name=name: BackendIndex(rows, name))
+        except SettingsError as error:
+            print(f"  {error}")
+            continue
+        print(f"  {name}: built in {built:.1f} s", flush=True)
+        for which, x in queries.items():
+            for k in (1, 10):
+                scan, truth = cpu(lambda x=x, k=k: dense_scan(x, rows, k))
+                for probes in (16, 64, 256, 1024):
+                    spent, found = cpu(lambda x=x, k=k, p=probes, peer=peer: peer.backend.query(x, k, p))
+                    got = recall(found, truth)
+                    if got >= 0.95 or probes == 1024:
+                        print(
+                            f"    {which:6} top {k:2}: {probes} probes {1e3 * spent / len(x):7.3f}"
+                            f" ({scan / spent:5.1f}x), recall {got:.3f}"
+                        )
+                        break

@@ -1,0 +1,237 @@
+"""Learning parts of bench/inner_products.py: how far losses by search are off, classifiers, words."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from inner_products_data import Data, debian, descriptions, faces, pinyin
+from inner_products_index import cpu
+
+from fginfer.core import clock
+from fginfer.learn import EmbeddingClassifier, SkipGram
+from fginfer.learn.embedding.descent import SkipGramDescent
+from fginfer.learn.embedding.sgd import EmbeddingSgd, last_layer_input
+from fginfer.learn.embedding.text import read_text
+from fginfer.learn.losses import EmbeddingLoss
+
+# title -> [(method, [(seconds, epochs, quality, objective)])]: what --plot draws
+CURVES: dict[str, list[tuple[str, list[tuple[float, float, float, float]]]]] = {}
+# title -> [(method, [(ms a sample, relative error of the loss, of the gradient)])]
+ERRORS: dict[str, list[tuple[str, list[tuple[float, float, float]]]]] = {}
+
+
+# ---- losses on rows and queries of a trained model
+
+
+def trained_models(args: argparse.Namespace) -> Any:
+    """(name, rows, queries, their positives) of models trained for a while."""
+    k = args.k[0]
+    for alike, name in ((1.0, "faces in families"), (0.0, "faces without families")):
+        data = faces(k, 128, 20, some=6 * k, alike=alike)
+        model = EmbeddingClassifier(method="search", probes=2, eta0=4.0, max_iter=1, fit_intercept=False)
+        model.fit(data.X, data.y)
+        right = model.score(data.X_test[:2000], data.y_test[:2000])
+        print(f"\n{name}, K = {k}, D = 128, trained to accuracy {right:.3f}", flush=True)
+        yield name, model.rows_, data.X_test[:300], [[y] for y in data.y_test[:300]]
+    if args.data:
+        data = debian(args.data, "depends")
+        model = EmbeddingClassifier(
+            "multilabel", "cross-entropy", "sampled", hidden=100, eta0=0.1, fit_intercept=False, time_limit=args.seconds
+        ).fit(data.X, data.y)
+        known = {label: number for number, label in enumerate(model.classes_.tolist())}
+        positives = [[known[k] for k in row if k in known] for row in data.y_test[:400]]
+        use = [i for i, row in enumerate(positives) if row][:300]
+        right = model.score(data.X_test[:2000], data.y_test[:2000])
+        print(f"\ndepends, hidden layer of 100, trained to P@1 {right:.3f}", flush=True)
+        yield "depends", model.rows_, model.embed(data.X_test[use]), [positives[i] for i in use]
+
+
+def plans() -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """Families of settings; each becomes a curve of error against time."""
+    out: dict[str, list[tuple[str, dict[str, Any]]]] = {
+        "search": [(f"{p} probes", {"method": "search", "probes": p}) for p in (1, 2, 4, 8, 16, 32, 64)]
+    }
+    for blocks in (4, 8):
+        out[f"decomposed {blocks}"] = [
+            (f"{p} probes, {keep} kept", {"method": "decomposed", "blocks": blocks, "probes": p, "keep": keep})
+            for p, keep in ((1, 16), (1, 64), (2, 64), (4, 64), (8, 128))
+        ]
+        printed = {"method": "decomposed", "blocks": blocks, "keep": 0, "finish": "blocks", "rest": "zero"}
+        out[f"decomposed {blocks} as printed"] = [(f"{p} probes", {**printed, "probes": p}) for p in (1, 4)]
+    out["search, others 0"] = [
+        (f"{p} probes", {"method": "search", "probes": p, "rest": "zero"}) for p in (1, 4, 16)
+    ]  # fmt: skip
+    return out
+
+
+def bench_loss(args: argparse.Namespace) -> None:
+    for name, rows, x, positives in trained_models(args):
+        for loss in ("margin", "cross-entropy"):
+            truth = EmbeddingLoss(rows, loss, "exact").evaluate(x, positives)
+            norm = sp.linalg.norm(truth.gradient)
+            errors: dict[str, list[tuple[float, float, float]]] = {}
+            for family, settings in plans().items():
+                for label, options in settings:
+                    model = EmbeddingLoss(rows, loss, **options)
+                    model.evaluate(x[:10], positives[:10])
+                    ask = partial(model.evaluate, x, positives)
+                    spent, got = min((cpu(ask) for _ in range(3)), key=lambda pair: pair[0])
+                    value = float(np.abs(got.values - truth.values).sum() / truth.values.sum())
+                    gradient = float(sp.linalg.norm(got.gradient - truth.gradient) / norm)
+                    errors.setdefault(family, []).append((1e3 * spent / len(x), value, gradient))
+                    per = errors[family][-1][0]
+                    print(
+                        f"  {loss:13} {family:23} {label:18} {per:6.3f} ms"
+                        f"  loss off by {value:.4f}, gradient {gradient:.4f}",
+                        flush=True,
+                    )
+            ERRORS[f"{name}, {loss}"] = list(errors.items())
+            compare(loss, errors)
+
+
+def compare(loss: str, errors: dict[str, list[tuple[float, float, float]]]) -> None:
+    """What plain search reaches in the time of every decomposed search."""
+    plain = sorted(errors["search"])
+    for family, points in errors.items():
+        for spent, value, gradient in points if family in ("decomposed 4", "decomposed 8") else ():
+            ready = [p for p in plain if p[0] <= spent] or plain[:1]
+            best = (min(p[1] for p in ready), min(p[2] for p in ready))
+            print(
+                f"    {loss}, {family} in {spent:.3f} ms: loss {value:.4f}, gradient {gradient:.4f};"
+                f" search by then (or first) {best[0]:.4f}, {best[1]:.4f}"
+            )
+
+
+# ---- classifiers
+
+
+def methods(mu: float, blocks: int, eta: dict[str, float], **base: Any) -> dict[str, dict[str, Any]]:
+    base = {"fit_intercept": False, **base}
+    soft = {**base, "loss": "cross-entropy", "eta0": eta["softmax"]}
+    margin = {**base, "loss": "margin", "mu": mu, "eta0": eta["margin"]}
+    return {
+        "Sampled-Softmax": {**soft, "method": "sampled"},
+        "Decomp-MIPS": {**margin, "method": "decomposed", "probes": 2, "blocks": blocks, "keep": 64},
+        "MIPS": {**margin, "method": "search", "probes": 2},
+        "Margin": {**margin, "method": "exact"},
+        "Softmax": {**soft, "method": "exact"},
+    }
+
+
+def quality(model: EmbeddingClassifier, solver: EmbeddingSgd, data: Data, most: int) -> list[float]:
+    """Test accuracy; multilabel: P@1, P@3, P@5."""
+    X, y = data.X_test[:most], data.y_test[:most]
+    at = (1,) if model.task == "multiclass" else (1, 3, 5)
+    right = np.zeros(len(at))
+    for i in range(0, X.shape[0], 256):
+        scores = last_layer_input(X[i : i + 256], solver.hidden, False) @ solver.rows.T
+        best = np.argpartition(-scores, at[-1] - 1, axis=1)[:, : at[-1]]
+        best = np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, 1), axis=1), 1)
+        names = model.classes_[best]
+        for row, true in zip(names, y[i : i + 256], strict=True):
+            hit = [label in true if model.task == "multilabel" else label == true for label in row]
+            right += [sum(hit[:k]) / k for k in at]
+    return (100 * right / X.shape[0]).tolist()
+
+
+def train(title: str, data: Data, task: str, given: dict[str, dict[str, Any]], seconds: float, epochs: int = 1) -> None:
+    """Every method for so many epochs or CPU seconds, measured (off the clock) at times that double."""
+    print(f"\n{title}: {data.X.shape[0]} training samples, {epochs} epochs or {seconds:g} s each", flush=True)
+    for name, options in given.items():
+        model = EmbeddingClassifier(task, **options)
+        model._check_settings()
+        samples = model._samples(data.X, data.y)
+        solver = EmbeddingSgd(samples, model._sgd(0, samples.n_labels))
+        spent, look, points = 0.0, 1.0, []
+        while spent < seconds and solver.epoch < epochs:
+            begin = time.process_time()
+            solver.advance(clock.now() + 0.25)
+            spent += time.process_time() - begin
+            if spent >= look:
+                look = 2 * spent
+                points.append(point(model, solver, data, spent, 1000))
+        points.append(point(model, solver, data, spent, 10**9))
+        calls = solver.counters()[0]
+        final = " / ".join(f"{q:.2f}" for q in quality(model, solver, data, 10**9))
+        print(
+            f"  {name:16} {final}, objective {points[-1][3]:.4f}, {calls / len(samples):.2f} epochs in {spent:.1f} s,"
+            f" {1e3 * spent / max(1, calls):.3f} ms a sample | "
+            + ", ".join(f"{s:.0f} s {q:.1f}" for s, _, q, _ in points[:-1]),
+            flush=True,
+        )
+        CURVES.setdefault(title, []).append((name, points))
+
+
+def point(
+    model: EmbeddingClassifier, solver: EmbeddingSgd, data: Data, spent: float, most: int
+) -> tuple[float, float, float, float]:
+    done = solver.counters()[0] / len(solver.data)
+    return spent, done, quality(model, solver, data, most)[0], float(solver.measure().primal or 0.0)
+
+
+def bench_multiclass(args: argparse.Namespace) -> None:
+    for k in args.k:
+        data = faces(k, 128, 20, some=args.samples)
+        given = chosen(methods(1.0, 8, {"softmax": 4.0, "margin": 4.0}), args)
+        train(f"faces, K = {k}", data, "multiclass", given, args.seconds)
+
+
+def bench_pinyin(args: argparse.Namespace) -> None:
+    given = chosen(methods(1.0, 8, {"softmax": 1.0, "margin": 1.0}), args)
+    train("zh_pinyin", pinyin(args.data), "multiclass", given, args.seconds, 3)
+
+
+def bench_multilabel(args: argparse.Namespace) -> None:
+    for name in args.sets:
+        given = chosen(methods(5.0, 4, {"softmax": 0.1, "margin": 0.1}, hidden=100), args)
+        train(f"debian {name}", debian(args.data, name), "multilabel", given, args.seconds, 10)
+
+
+def chosen(given: dict[str, dict[str, Any]], args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    return {name: options for name, options in given.items() if not args.methods or name in args.methods}
+
+
+# ---- words
+
+
+def bench_words(args: argparse.Namespace) -> None:
+    text = descriptions(args.data, args.lines)
+    print(f"\nwords: {len(text)} descriptions, Q = K/20", flush=True)
+    for name, method in (("GD-Decomp-MIPS", "decomposed"), ("GD-MIPS", "search"), ("GD", "exact")):
+        if args.methods and name not in args.methods:
+            continue
+        model = SkipGram(method=method, max_iter=args.passes, eval_every=1)
+        spent, _ = cpu(lambda model=model: model.fit(text))
+        print(f"  {name:15} {len(model.vocabulary_)} words, {spent:.1f} s; music: {model.most_similar('music', 5)}")
+        for p in model.trace_:
+            print(f"    pass {p.passes}: objective {p.primal:.4f} after {p.seconds:.1f} s on the clock", flush=True)
+        points = [(p.seconds, float(p.passes), 0.0, p.primal or 0.0) for p in model.trace_]
+        CURVES.setdefault("words", []).append((name, points))
+    gensim(text, args.passes)
+
+
+def gensim(text: list[str], epochs: int) -> None:
+    """gensim optimises another objective; ours is measured on its input and output rows."""
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        print("  gensim is not installed")
+        return
+    measure = SkipGramDescent(read_text(text, 5, 1e-4, 0), 100, 8, 5, 0.025, 1.0, 0, {"method": "exact"})
+    for many in (1, epochs):
+        spent, other = cpu(
+            lambda many=many: Word2Vec(
+                [t.split() for t in text], vector_size=100, window=8, sg=1, sample=1e-4, epochs=many, workers=1
+            )
+        )
+        near = [w for w, _ in other.wv.most_similar("music", topn=5)]
+        place = [other.wv.key_to_index[w] for w in measure.text.vocabulary]  # both leave out words of fewer than 5
+        measure.input[:], measure.output[:] = other.wv.vectors[place], other.syn1neg[place]
+        value = float(measure.measure().primal or 0.0)
+        print(f"  gensim, {many} epochs: {spent:.1f} s, objective {value:.4f}; music: {near}", flush=True)
+        CURVES.setdefault("words", []).append((f"gensim, {many} epochs", [(spent, float(many), 0.0, value)]))
