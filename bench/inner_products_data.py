@@ -24,14 +24,16 @@ def clustered(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
 
 
 def faces(k: int, d: int = 128, each: int = 20, some: int | None = None, alike: float = 1.0, seed: int = 0) -> Data:
-    """Identities in families of twenty, `each` images around every identity, of unit length; of the training images a
-    random part (`some`), and a test image of each of at most 4000 identities. alike: how far families lie apart; 0
-    leaves identities without families."""
+    """Identities in families of twenty, `each` images around every identity, of unit length: of those to train on one of
+    every identity and a random part of the others (`some` in all), and a test image of each of at most 4000 identities.
+    alike: how far families lie apart; 0 leaves identities without families."""
     rng = np.random.default_rng(seed)
     family = np.float32(alike) * rng.standard_normal((max(4, k // 20), d), dtype=np.float32)
     points = family[rng.integers(0, len(family), k)] + 0.7 * rng.standard_normal((k, d), dtype=np.float32)
-    n = k * (each - 1)
-    chosen = np.sort(rng.choice(n, some, replace=False)) if some is not None and some < n else np.arange(n)
+    first, chosen = np.arange(k) * (each - 1), np.arange(k * (each - 1))
+    if some is not None and some < len(chosen):
+        others = np.setdiff1d(chosen, first, assume_unique=True)
+        chosen = np.sort(np.concatenate([first, rng.choice(others, max(0, some - k), replace=False)]))
     y, y_test = chosen // (each - 1), rng.permutation(k)[:4000]
 
     def images(which: np.ndarray) -> np.ndarray:

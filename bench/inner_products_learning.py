@@ -17,12 +17,12 @@ from fginfer.learn import EmbeddingClassifier, SkipGram
 from fginfer.learn.embedding.descent import SkipGramDescent
 from fginfer.learn.embedding.sgd import EmbeddingSgd, last_layer_input
 from fginfer.learn.embedding.text import read_text
-from fginfer.learn.losses import EmbeddingLoss
+from fginfer.learn.losses import EmbeddingLoss, flat_positives
 
 # title -> [(method, [(seconds, epochs, quality, objective)])]: what --plot draws
 CURVES: dict[str, list[tuple[str, list[tuple[float, float, float, float]]]]] = {}
-# title -> [(method, [(ms a sample, relative error of the loss, of the gradient)])]
-ERRORS: dict[str, list[tuple[str, list[tuple[float, float, float]]]]] = {}
+# title -> [(method, [(ms a sample, relative error of the loss, of the gradient, multiplications)])]
+ERRORS: dict[str, list[tuple[str, list[tuple[float, ...]]]]] = {}
 
 
 # ---- losses on rows and queries of a trained model
@@ -74,37 +74,43 @@ def bench_loss(args: argparse.Namespace) -> None:
         for loss in ("margin", "cross-entropy"):
             truth = EmbeddingLoss(rows, loss, "exact").evaluate(x, positives)
             norm = sp.linalg.norm(truth.gradient)
-            errors: dict[str, list[tuple[float, float, float]]] = {}
+            begin, flat, _ = flat_positives(positives, len(x), len(rows))
+            errors: dict[str, list[tuple[float, ...]]] = {}
             for family, settings in plans().items():
                 for label, options in settings:
                     model = EmbeddingLoss(rows, loss, **options)
-                    model.evaluate(x[:10], positives[:10])
-                    ask = partial(model.evaluate, x, positives)
-                    spent, got = min((cpu(ask) for _ in range(3)), key=lambda pair: pair[0])
-                    value = float(np.abs(got.values - truth.values).sum() / truth.values.sum())
-                    gradient = float(sp.linalg.norm(got.gradient - truth.gradient) / norm)
-                    errors.setdefault(family, []).append((1e3 * spent / len(x), value, gradient))
-                    per = errors[family][-1][0]
+                    ask = partial(model.values, x, begin, flat, None)
+                    spent, (values, _) = min((cpu(ask) for _ in range(3)), key=lambda pair: pair[0])
+                    value = float(np.abs(values - truth.values).sum() / truth.values.sum())
+                    gradient = float(sp.linalg.norm(model.gradient() - truth.gradient) / norm)
+                    products = multiplications(model) / 3 / len(x)
+                    errors.setdefault(family, []).append((1e3 * spent / len(x), value, gradient, products))
                     print(
-                        f"  {loss:13} {family:23} {label:18} {per:6.3f} ms"
-                        f"  loss off by {value:.4f}, gradient {gradient:.4f}",
+                        f"  {loss:13} {family:23} {label:18} {1e3 * spent / len(x):6.3f} ms"
+                        f" {products / 1e3:6.0f} thousand multiplications  loss off by {value:.4f},"
+                        f" gradient {gradient:.4f}",
                         flush=True,
                     )
             ERRORS[f"{name}, {loss}"] = list(errors.items())
             compare(loss, errors)
 
 
-def compare(loss: str, errors: dict[str, list[tuple[float, float, float]]]) -> None:
-    """What plain search reaches in the time of every decomposed search."""
+def multiplications(model: EmbeddingLoss) -> int:
+    """Of rows by queries: in the searches of the blocks, and for scores of whole rows beside them."""
+    searched = sum(index.counts.rows_touched * index.shape[1] for index in model.indexes)
+    return searched + (model.touched - sum(i.counts.rows_touched for i in model.indexes)) * model.rows.shape[1]
+
+
+def compare(loss: str, errors: dict[str, list[tuple[float, ...]]]) -> None:
+    """What plain search reaches in the time, and with the multiplications, of every decomposed search."""
     plain = sorted(errors["search"])
     for family, points in errors.items():
-        for spent, value, gradient in points if family in ("decomposed 4", "decomposed 8") else ():
-            ready = [p for p in plain if p[0] <= spent] or plain[:1]
-            best = (min(p[1] for p in ready), min(p[2] for p in ready))
-            print(
-                f"    {loss}, {family} in {spent:.3f} ms: loss {value:.4f}, gradient {gradient:.4f};"
-                f" search by then (or first) {best[0]:.4f}, {best[1]:.4f}"
-            )
+        for spent, value, gradient, products in points if family in ("decomposed 4", "decomposed 8") else ():
+            line = f"    {loss}, {family}: loss {value:.4f}, gradient {gradient:.4f}; search"
+            for what, at, most in (("by then", 0, spent), ("with as many multiplications", 3, products)):
+                ready = [p for p in plain if p[at] <= most] or plain[:1]
+                line += f", {what}: {min(p[1] for p in ready):.4f}, {min(p[2] for p in ready):.4f}"
+            print(line)
 
 
 # ---- classifiers
@@ -140,7 +146,7 @@ def quality(model: EmbeddingClassifier, solver: EmbeddingSgd, data: Data, most: 
 
 
 def train(title: str, data: Data, task: str, given: dict[str, dict[str, Any]], seconds: float, epochs: int = 1) -> None:
-    """Every method for so many epochs or CPU seconds, measured (off the clock) at times that double."""
+    """Every method for so many epochs or CPU seconds, measured (off the clock) at times that grow fourfold."""
     print(f"\n{title}: {data.X.shape[0]} training samples, {epochs} epochs or {seconds:g} s each", flush=True)
     for name, options in given.items():
         model = EmbeddingClassifier(task, **options)
@@ -153,8 +159,8 @@ def train(title: str, data: Data, task: str, given: dict[str, dict[str, Any]], s
             solver.advance(clock.now() + 0.25)
             spent += time.process_time() - begin
             if spent >= look:
-                look = 2 * spent
-                points.append(point(model, solver, data, spent, 1000))
+                look = 4 * spent
+                points.append(point(model, solver, data, spent, 500))
         points.append(point(model, solver, data, spent, 10**9))
         calls = solver.counters()[0]
         final = " / ".join(f"{q:.2f}" for q in quality(model, solver, data, 10**9))
@@ -177,7 +183,10 @@ def point(
 def bench_multiclass(args: argparse.Namespace) -> None:
     for k in args.k:
         data = faces(k, 128, 20, some=args.samples)
-        given = chosen(methods(1.0, 8, {"softmax": 4.0, "margin": 4.0}), args)
+        # as many labels a search as the square root of K, which is the least that fits its clusters
+        given = methods(1.0, 8, {"softmax": 4.0, "margin": 4.0}, batch_size=64, queries=int(k**0.5) + 1)
+        given["Decomp-MIPS-4"] = {**given["Decomp-MIPS"], "blocks": 4}
+        given = chosen(given, args)
         train(f"faces, K = {k}", data, "multiclass", given, args.seconds)
 
 
