@@ -24,8 +24,8 @@ def clustered(rng: np.random.Generator, k: int, d: int) -> np.ndarray:
 
 
 def faces(k: int, d: int = 128, each: int = 20, some: int | None = None, alike: float = 1.0, seed: int = 0) -> Data:
-    """Identities in families of twenty, `each` images around every identity, of unit length: of those to train on one of
-    every identity and a random part of the others (`some` in all), and a test image of each of at most 4000 identities.
+    """Identities in families of twenty, `each` images around every identity, of unit length: to train on, one of every
+    identity and a random part of the others (`some` in all), and a test image of each of at most 4000 identities.
     alike: how far families lie apart; 0 leaves identities without families."""
     rng = np.random.default_rng(seed)
     family = np.float32(alike) * rng.standard_normal((max(4, k // 20), d), dtype=np.float32)
