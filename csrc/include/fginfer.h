@@ -169,9 +169,10 @@ typedef enum fgi_method {
     FGI_AD3 = 5,
     FGI_PSDD = 6,
     FGI_SEARCH = 7,
-    FGI_BNB = 8,     /* depth-first branch and bound */
-    FGI_SLABS = 9,   /* bounds from slabs of small width, for sparse models with a loose relaxation */
-    FGI_CLAUSES = 10 /* feasible or not, by learning from conflicts of hard constraints; ends with a labeling */
+    FGI_BNB = 8,      /* depth-first branch and bound */
+    FGI_SLABS = 9,    /* bounds from slabs of small width, for sparse models with a loose relaxation */
+    FGI_CLAUSES = 10, /* feasible or not, by learning from conflicts of hard constraints; ends with a labeling */
+    FGI_EDAC = 11     /* branch and bound with soft arc consistency on whole-number costs */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */

@@ -96,7 +96,7 @@ class Member:
         """Nothing is left to find, though rounding may stand between that and a proof."""
         info = self.engine.info
         nearly = 1e3 * proof_tolerance(info.score, info.unit)
-        return self.name == "bnb" and self.status == "converged" and bool(info.bound - info.score <= nearly)
+        return self.name in ("bnb", "edac") and self.status == "converged" and bool(info.bound - info.score <= nearly)
 
     def labels(self) -> NDArray[np.int32] | None:
         return self.engine.labels()

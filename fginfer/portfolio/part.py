@@ -26,6 +26,9 @@ NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap th
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
+TREE_ROUND, TREE_STATES = 5, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
+TREE_TRIAL = 1e8  # work by which it has to be ahead of all other bounds: ...
+TREE_SHARES = 0.5, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
@@ -150,6 +153,17 @@ class PartState:
         far = self._is_far(proof)
         return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
 
+    def _share_of_tree(self, tree: Member) -> float:
+        """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
+        trial, ahead, behind = TREE_SHARES
+        if tree.bound < min((m.bound for m in self.members if m is not tree), default=inf):
+            return ahead
+        return trial if tree.work < TREE_TRIAL else behind
+
+    @property
+    def _proof_is_under_way(self) -> bool:
+        return any(member.name == "bnb" for member in self.members)
+
     def _is_far(self, proof: Member) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
         return proof.bound - self.score > FAR_PROOF * max(self.unit, abs(self.score))
@@ -161,6 +175,9 @@ class PartState:
         self._round += 1
         if self._round == ELIMINATION_ROUND and not any(m.name == "elimination" for m in self.members):
             yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
+        if self._round == TREE_ROUND and self._proof_is_under_way and self.model.states <= TREE_STATES:
+            self.join("edac", TREE_SHARES[0])
+            self._share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)
         while busy := [m for m in self.members if m.busy]:
@@ -225,6 +242,8 @@ class PartState:
                         self.join("slabs", SLABS_SHARE)
                     else:
                         self.join("gdmm")
+            elif member.name == "edac":  # nor is this one
+                member.share = self._share_of_tree(member)
             elif self.bound < member.bound:
                 member.engine.offer_bound(self.bound)
             if member.name == "search":

@@ -1,0 +1,125 @@
+/* exact/costs.h - a model as a network of whole-number costs whose form changes while its costs do not: what the search
+ * with soft arc consistency works on (method "edac").
+ *
+ * Every labeling x costs  lower + sum_i unary_i(x_i) + sum_f cost_f(x_f)  with terms that are never negative: `lower`
+ * is a bound. Costs move between the terms: a factor's into the unaries of its variables (projection), unaries' into
+ * a factor (extension). A factor keeps its table, and what has been moved in `shift`:
+ * cost_f(x) = table_f(x) - sum_k shift_k(x_k). All changes are on a trail, and are undone by going back along it. Whole
+ * numbers make all of it exact. */
+#ifndef FGI_COSTS_H
+#define FGI_COSTS_H
+#include "model/model.h"
+#include "base/util.h"
+
+#define FGI_COST_FORBIDDEN 0x4000000000000000 /* of a table: no shifts bring it down to a cost that matters */
+#define FGI_COST_LARGEST 0x80000000000000     /* 2^55: no labeling that matters costs as much */
+
+/* Of the room between lower and upper bound: what propagation does not chase. Whole steps are hardly ever below. */
+enum { FGI_COSTS_GRAIN_BITS = 12 };
+enum { FGI_COSTS_ARITY = 16, FGI_COSTS_CELLS = 4096 /* live states: a factor with more waits until it has fewer */ };
+
+typedef struct fgi_costs_change {
+    int64_t *where, before;
+} fgi_costs_change;
+
+/* Variables that wait for something, as bits: in and out in the order of their numbers. */
+typedef struct fgi_costs_queue {
+    uint64_t *words;
+    int32_t count;
+} fgi_costs_queue;
+
+typedef struct fgi_costs {
+    int32_t n, n_factors, n_slots; /* variables, factors, (factor, variable) pairs */
+    const int32_t *card;
+    int64_t *begin;  /* n + 1 offsets into what follows, by label */
+    int64_t *unary;  /* of live labels below upper - lower */
+    int32_t *domain; /* a permutation of the labels, live ones first */
+    int32_t *place;  /* where a label is in it */
+    int64_t *size;   /* per variable: live labels */
+    int64_t *most;   /* per variable: no live label's unary is above */
+    int32_t *zero;   /* per variable: the label that last had everything for nothing (a hint) */
+    int32_t *slot_begin;
+    int32_t *slot_var, *slot_factor;
+    int64_t *slot_shift;  /* offsets into shift and support */
+    int64_t *slot_stride; /* of the table */
+    int64_t *shift;
+    int32_t *support; /* per label of a slot: the state (pairwise: the other's label) that last cost nothing (a hint) */
+    int64_t **table;  /* per slot, the slot's variable being the rows: pairwise factors have two; others share one */
+    int64_t *storage;
+    int64_t *spent;           /* per factor: 1 when all of it has gone into unaries, no choice being left in it */
+    double *weight;           /* per factor: how often it ended a branch */
+    int32_t *adj_begin, *adj; /* slots of a variable */
+    int64_t lower, upper;     /* labelings that cost `upper` or more are not wanted */
+    int64_t pruned_at;        /* upper - lower when labels were last compared with it */
+    int64_t grain;            /* costs below it are not worth a step of propagation, unless no choice is left in them */
+    /* What a cost means: the score is at most origin - quantum * cost, rounding apart. */
+    fgi_sum origin;
+    double quantum, error;
+    int in_steps;     /* quantum is a step of the scores */
+    int infeasible;   /* from the start */
+    int32_t conflict; /* 0: none, 1: upper reached or a variable without labels */
+    int32_t culprit;  /* the factor at work, -1: none */
+    fgi_costs_change *trail;
+    int64_t n_trail, trail_capacity;
+    int recording;                         /* changes go to the trail */
+    fgi_rc failure;                        /* no memory for the trail */
+    fgi_costs_queue unsupported;           /* variables that lost labels: supports of their neighbours */
+    fgi_costs_queue bare;                  /* variables that may have no label for nothing */
+    fgi_costs_queue dearer, directed;      /* variables with a label that was for nothing: neighbours to look at */
+    fgi_costs_queue existential;           /* variables to look at with all their factors */
+    int64_t *cells, *states;               /* scratch: live states of a factor */
+    int64_t *pulled, *used, *total, *sums; /* scratch: by label */
+    uint32_t *stamp, stamps;               /* per variable: its unary is spoken for */
+    int64_t work, bytes;
+} fgi_costs;
+
+/* Costs of a model whose best known score is `best` (-INFINITY: none), to be told apart by `tolerance`.
+ * FGI_UNSUPPORTED: tables of more than max_entries, or of too many variables. */
+fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, int64_t max_entries, fgi_costs **out);
+void fgi_costs_free(fgi_costs *c);
+/* No labeling that costs at least this has a higher score. */
+double fgi_costs_score(const fgi_costs *c, int64_t cost);
+/* The least cost whose labelings are no better than `score`. */
+int64_t fgi_costs_least(const fgi_costs *c, double score);
+
+/* ---- changes (costs_change.c) ---------------------------------------------------------------------------------- */
+
+void fgi_costs_undo(fgi_costs *c, int64_t mark);
+void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a);
+/* `cost` is taken from the factor of the slot and added to the label's unary; the label goes if that is too much. */
+void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost);
+/* The other way. The unary must have it. */
+void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost);
+void fgi_costs_spend(fgi_costs *c, int32_t f); /* nothing is left in the factor */
+/* What all labels of a variable cost goes into `lower`; labels that cost too much go. */
+void fgi_costs_settle(fgi_costs *c, int32_t i);
+/* Another `upper`. */
+void fgi_costs_limit(fgi_costs *c, int64_t upper);
+void fgi_costs_clear(fgi_costs *c); /* nothing waits any more */
+
+static inline int fgi_costs_alive(const fgi_costs *c, int32_t i, int32_t a) {
+    return c->place[c->begin[i] + a] < c->size[i];
+}
+static inline void fgi_costs_push(fgi_costs_queue *q, int32_t i) {
+    uint64_t bit = (uint64_t)1 << (i & 63);
+    q->count += !(q->words[i >> 6] & bit);
+    q->words[i >> 6] |= bit;
+}
+int32_t fgi_costs_pop_first(fgi_costs_queue *q);
+int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n);
+
+/* ---- supports (support.c) -------------------------------------------------------------------------------------- */
+
+/* Moves to the slot's variable what every state of its factor costs, label by label. `full`: with the unaries of the
+ * factor's other variables. */
+void fgi_costs_pull(fgi_costs *c, int32_t slot, int full);
+/* Is there a label of i that costs nothing with all its factors and their variables' unaries? If not, `lower` rises. */
+void fgi_costs_exist(fgi_costs *c, int32_t i);
+
+/* ---- propagation (propagate.c) --------------------------------------------------------------------------------- */
+
+/* Existential directional arc consistency, from what waits. Returns 0 when `work_limit` has been passed, to be called
+ * again; else 1, with c->conflict. */
+int fgi_costs_propagate(fgi_costs *c, int64_t work_limit);
+
+#endif

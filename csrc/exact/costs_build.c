@@ -1,0 +1,339 @@
+/* exact/costs_build.c - whole-number costs from the scores of a model: see exact/costs.h.
+ *
+ * A cost is how far a factor's score lies below the factor's best one. Where all scores are whole multiples of a step,
+ * costs are counted in it, and a bound is rounded up to the next score that can occur simply by being a whole number.
+ * Elsewhere they are counted in 2^-54 of what labelings that matter may cost, always rounded down: a bound on these is
+ * one on the scores. */
+#include <string.h>
+#include "exact/costs.h"
+#include "model/step.h"
+
+static const double SHARE = 0.25;       /* of the tolerance, for what steps may be off by */
+static const double DOWN = 1 - 0x1p-50; /* covers the roundings of a difference, a product and a quotient */
+
+/* ---- what costs mean ------------------------------------------------------------------------------------------- */
+
+double fgi_costs_score(const fgi_costs *c, int64_t cost) {
+    const double high = (double)(cost >> 26) * 0x1p26, low = (double)(cost & 0x3FFFFFF); /* both exact */
+    fgi_sum sum = c->origin;
+    const double a = -high * c->quantum, b = -low * c->quantum;
+    fgi_sum_add(&sum, a);
+    fgi_sum_add(&sum, b);
+    fgi_sum_add(&sum, fma(-high, c->quantum, -a));
+    fgi_sum_add(&sum, fma(-low, c->quantum, -b));
+    const double value = fgi_sum_value(&sum), rest = (sum.sum - value) + sum.carry; /* what rounding has taken off */
+    return rest <= 0 && c->error == 0 ? value : value + c->error + 0x1p-52 * fabs(value);
+}
+
+int64_t fgi_costs_least(const fgi_costs *c, double score) {
+    int64_t low = 0, high = FGI_COST_LARGEST;
+    if (score == -INFINITY) return high;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (fgi_costs_score(c, middle) <= score) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/* ---- scores by factor ------------------------------------------------------------------------------------------ */
+
+typedef struct extremes {
+    double most, least; /* of finite scores, without the weight */
+} extremes;
+
+static extremes extremes_of(const double *v, int64_t n) {
+    extremes e = {-INFINITY, INFINITY};
+    for (int64_t k = 0; k < n; k++) {
+        if (v[k] == -INFINITY) continue;
+        e.most = fgi_larger(e.most, v[k]);
+        e.least = fgi_smaller(e.least, v[k]);
+    }
+    return e;
+}
+
+static extremes factor_extremes(const fgi_model *m, const fgi_view *v) {
+    if (v->kind == FGI_DENSE) return extremes_of(v->values, fgi_view_states(m, v));
+    extremes e = {-INFINITY, INFINITY};
+    const int32_t most = v->rows > v->cols ? v->rows : v->cols;
+    for (int32_t d = 0; d < most; d++) { /* of the distance of labels alone */
+        const double at = fgi_implicit_at(v->kind, v->p0, v->p1, d, 0);
+        if (at == -INFINITY) continue;
+        e.most = fgi_larger(e.most, at);
+        e.least = fgi_smaller(e.least, at);
+    }
+    return e;
+}
+
+/* How far the score lies below the best one. Without their weight the two may be too far apart for a number. */
+static double below(double best, double score, double weight) {
+    const double difference = best - score;
+    return isinf(difference) ? 2 * (weight * (0.5 * best - 0.5 * score)) : weight * difference;
+}
+
+/* Adds a maximum to the origin, and returns what the factor can cost; -1: it forbids everything. */
+static double add_origin(fgi_costs *c, extremes e, double weight, double *magnitude) {
+    if (e.most == -INFINITY) return -1;
+    const double product = weight * e.most;
+    fgi_sum_add(&c->origin, product);
+    fgi_sum_add(&c->origin, fma(weight, e.most, -product));
+    *magnitude += fabs(product);
+    return below(e.most, e.least, weight);
+}
+
+/* origin, quantum, error. */
+static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double tolerance) {
+    const fgi_structure *s = m->s;
+    double range = 0, magnitude = fabs(s->constant);
+    fgi_sum_add(&c->origin, s->constant);
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        const double cost = add_origin(c, extremes_of(fgi_unary(m, i), s->cards[i]), 1, &magnitude);
+        if (cost < 0) c->infeasible = 1;
+        range += fgi_larger(cost, 0);
+    }
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(m, f);
+        const double cost = add_origin(c, factor_extremes(m, &v), v.weight, &magnitude);
+        if (cost < 0) c->infeasible = 1;
+        range += fgi_larger(cost, 0);
+    }
+    /* What a compensated sum of so many terms can be off by. */
+    if (c->origin.carry != 0) c->error = (double)(s->n_vars + s->n_factors) * 0x1p-100 * magnitude;
+    if (best > -INFINITY) range = fgi_smaller(range, fgi_larger(0, fgi_sum_value(&c->origin) - best) + tolerance);
+    const fgi_lattice steps = fgi_lattice_find(m);
+    if (steps.step > 0 && 2 * (steps.error + c->error) <= SHARE * tolerance && range / steps.step < 0x1p50) {
+        c->in_steps = 1;
+        c->quantum = steps.step;
+        c->error += steps.error;
+    } else c->quantum = range > 0 ? range * 0x1p-54 : 1;
+}
+
+static int64_t cost_of(const fgi_costs *c, double best, double score, double weight) {
+    if (score == -INFINITY) return FGI_COST_FORBIDDEN;
+    const double cost = below(best, score, weight) / c->quantum;
+    if (!(cost < FGI_COST_LARGEST)) return FGI_COST_FORBIDDEN; /* no labeling that matters pays that */
+    return (int64_t)(c->in_steps ? rint(cost) : floor(cost * DOWN));
+}
+
+/* ---- the network ----------------------------------------------------------------------------------------------- */
+
+void fgi_costs_free(fgi_costs *c) {
+    if (!c) return;
+    void *const owned[] = {c->begin, c->unary, c->domain, c->place, c->size, c->most, c->zero, c->slot_begin,
+        c->slot_var, c->slot_factor, c->slot_shift, c->slot_stride, c->shift, c->support, c->table, c->storage,
+        c->spent, c->weight, c->adj_begin, c->adj, c->trail, c->unsupported.words, c->bare.words, c->dearer.words,
+        c->directed.words, c->existential.words, c->cells, c->states, c->pulled, c->used, c->total, c->sums, c->stamp};
+    for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
+    free(c);
+}
+
+/* Counts what is allocated. NULL: no memory, which `c` remembers. */
+static void *take(fgi_costs *c, int64_t n, size_t size) {
+    void *memory = fgi_calloc(n, size);
+    if (!memory) c->failure = FGI_NO_MEMORY;
+    c->bytes += n * (int64_t)size;
+    return memory;
+}
+
+/* Pairwise factors of the same two variables become one. */
+typedef struct same_pair {
+    int64_t key; /* of the variables; others have one of their own */
+    int32_t factor;
+} same_pair;
+
+static int by_key(const void *a, const void *b) {
+    const same_pair *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->factor < y->factor ? -1 : x->factor > y->factor;
+}
+
+/* first[f]: the first factor of the same two variables. 0: no memory. */
+static int find_first(const fgi_structure *s, int32_t *first) {
+    same_pair *pairs = fgi_alloc(s->n_factors, sizeof *pairs);
+    if (!pairs) return 0;
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const int32_t *v = fgi_factor_vars(s, f), arity = fgi_factor_arity(s, f);
+        const int64_t low = v[0] < v[1] ? v[0] : v[1], high = v[0] < v[1] ? v[1] : v[0];
+        pairs[f] = (same_pair){arity == 2 ? low * s->n_vars + high : -1 - f, (int32_t)f};
+    }
+    qsort(pairs, (size_t)s->n_factors, sizeof *pairs, by_key);
+    for (int64_t k = 0; k < s->n_factors; k++)
+        first[pairs[k].factor] =
+            k > 0 && pairs[k].key == pairs[k - 1].key ? first[pairs[k - 1].factor] : pairs[k].factor;
+    free(pairs);
+    return 1;
+}
+
+static fgi_rc measure(
+    const fgi_model *m, int64_t max_entries, const int32_t *first, fgi_costs *c, int64_t *entries, int64_t *labels) {
+    const fgi_structure *s = m->s;
+    *entries = *labels = 0;
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        if (first[f] != f) continue;
+        const fgi_view v = fgi_factor_view(m, f);
+        const int64_t states = fgi_view_states(m, &v);
+        if (v.arity > FGI_COSTS_ARITY || v.arity < 2 || states > (max_entries - *entries) / 2) return FGI_UNSUPPORTED;
+        *entries += v.arity == 2 ? 2 * states : states;
+        for (int32_t k = 0; k < v.arity; k++) *labels += s->cards[v.vars[k]];
+        c->n_factors++;
+        c->n_slots += v.arity;
+    }
+    return fgi_factor_begin(s, s->n_factors) < INT32_MAX / 2 && s->n_vars < INT32_MAX / 2 ? FGI_OK : FGI_UNSUPPORTED;
+}
+
+static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int64_t slot_labels) {
+    const int64_t n = s->n_vars, labels = s->unary_begin[n], words = n / 64 + 1,
+                  most = s->max_card > 0 ? s->max_card : 1;
+    c->begin = take(c, n + 1, sizeof *c->begin);
+    c->unary = take(c, labels, sizeof *c->unary);
+    c->domain = take(c, labels, sizeof *c->domain);
+    c->place = take(c, labels, sizeof *c->place);
+    c->size = take(c, n, sizeof *c->size);
+    c->most = take(c, n, sizeof *c->most);
+    c->zero = take(c, n, sizeof *c->zero);
+    c->slot_begin = take(c, c->n_factors + 1, sizeof *c->slot_begin);
+    c->slot_var = take(c, c->n_slots, sizeof *c->slot_var);
+    c->slot_factor = take(c, c->n_slots, sizeof *c->slot_factor);
+    c->slot_shift = take(c, c->n_slots, sizeof *c->slot_shift);
+    c->slot_stride = take(c, c->n_slots, sizeof *c->slot_stride);
+    c->shift = take(c, slot_labels, sizeof *c->shift);
+    c->support = take(c, slot_labels, sizeof *c->support);
+    c->table = take(c, c->n_slots + 1, sizeof *c->table);
+    c->storage = take(c, entries, sizeof *c->storage);
+    c->spent = take(c, c->n_factors, sizeof *c->spent);
+    c->weight = take(c, c->n_factors, sizeof *c->weight);
+    c->adj_begin = take(c, n + 1, sizeof *c->adj_begin);
+    c->adj = take(c, c->n_slots, sizeof *c->adj);
+    fgi_costs_queue *const queues[] = {&c->unsupported, &c->bare, &c->dearer, &c->directed, &c->existential};
+    for (size_t k = 0; k < sizeof queues / sizeof queues[0]; k++) queues[k]->words = take(c, words, sizeof(uint64_t));
+    if (s->max_arity > 2) {
+        c->cells = take(c, FGI_COSTS_CELLS, sizeof *c->cells);
+        c->states = take(c, FGI_COSTS_CELLS, sizeof *c->states);
+    }
+    c->pulled = take(c, most, sizeof *c->pulled);
+    c->used = take(c, most, sizeof *c->used);
+    c->total = take(c, most, sizeof *c->total);
+    c->sums = take(c, most, sizeof *c->sums);
+    c->stamp = take(c, n, sizeof *c->stamp);
+}
+
+static void link_slots(fgi_costs *c) {
+    for (int32_t s = 0; s < c->n_slots; s++) c->adj_begin[c->slot_var[s] + 1]++;
+    for (int32_t i = 0; i < c->n; i++) c->adj_begin[i + 1] += c->adj_begin[i];
+    for (int32_t s = 0; s < c->n_slots; s++) c->adj[c->adj_begin[c->slot_var[s]]++] = s;
+    for (int32_t i = c->n; i > 0; i--) c->adj_begin[i] = c->adj_begin[i - 1];
+    c->adj_begin[0] = 0;
+}
+
+static void set_unaries(fgi_costs *c, const fgi_model *m) {
+    const fgi_structure *s = m->s;
+    memcpy(c->begin, s->unary_begin, (size_t)(s->n_vars + 1) * sizeof *c->begin);
+    for (int32_t i = 0; i < c->n; i++) {
+        const double *unary = fgi_unary(m, i);
+        const extremes e = extremes_of(unary, s->cards[i]);
+        c->size[i] = s->cards[i];
+        for (int32_t a = 0; a < s->cards[i]; a++) {
+            c->unary[c->begin[i] + a] = cost_of(c, e.most, unary[a], 1);
+            c->domain[c->begin[i] + a] = c->place[c->begin[i] + a] = a;
+        }
+    }
+}
+
+static int64_t sum_of(int64_t a, int64_t b) {
+    return a >= FGI_COST_LARGEST || a + b >= FGI_COST_LARGEST ? FGI_COST_FORBIDDEN : a + b;
+}
+
+/* The costs of factor f of the model onto those of its first slot, and, pairwise, of its second. */
+static void add_table(const fgi_costs *c, const fgi_model *m, int64_t f, int32_t slot) {
+    fgi_view v = fgi_factor_view(m, f);
+    const double best = factor_extremes(m, &v).most, weight = v.weight;
+    int64_t *to = c->table[slot], *other = c->table[slot + 1];
+    v.weight = 1;
+    if (v.arity > 2) {
+        const int64_t states = fgi_view_states(m, &v);
+        for (int64_t k = 0; k < states; k++) to[k] = cost_of(c, best, v.values[k], weight);
+        return;
+    }
+    if (v.vars[0] != c->slot_var[slot]) { /* the other way round */
+        int64_t *kept = to;
+        to = other;
+        other = kept;
+    }
+    for (int32_t a = 0; a < v.rows; a++)
+        for (int32_t b = 0; b < v.cols; b++) {
+            const int64_t at = (int64_t)a * v.cols + b;
+            to[at] = sum_of(cost_of(c, best, fgi_view_at2(&v, a, b), weight), to[at]);
+            other[(int64_t)b * v.rows + a] = to[at];
+        }
+}
+
+/* The slots of the factor f of the model; returns how many costs its tables have. */
+static int64_t add_slots(fgi_costs *c, const fgi_model *m, int64_t f, int32_t number, int64_t *to, int64_t *shift_at) {
+    const fgi_view v = fgi_factor_view(m, f);
+    const int64_t states = fgi_view_states(m, &v);
+    const int32_t slot = c->slot_begin[number];
+    int64_t stride = states;
+    for (int32_t k = 0; k < v.arity; k++) {
+        stride /= m->s->cards[v.vars[k]];
+        c->slot_var[slot + k] = v.vars[k];
+        c->slot_factor[slot + k] = number;
+        c->slot_stride[slot + k] = stride;
+        c->slot_shift[slot + k] = *shift_at;
+        c->table[slot + k] = v.arity == 2 && k == 1 ? to + states : to;
+        *shift_at += m->s->cards[v.vars[k]];
+    }
+    c->weight[number] = 1;
+    c->slot_begin[number + 1] = slot + v.arity;
+    return v.arity == 2 ? 2 * states : states;
+}
+
+/* first[f] becomes the number of the factor in the network. */
+static void set_tables(fgi_costs *c, const fgi_model *m, int32_t *first) {
+    int64_t shift_at = 0, at = 0;
+    int32_t number = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        if (first[f] == f) {
+            at += add_slots(c, m, f, number, c->storage + at, &shift_at);
+            first[f] = number++;
+        } else first[f] = first[first[f]];
+        add_table(c, m, f, c->slot_begin[first[f]]);
+    }
+}
+
+fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, int64_t max_entries, fgi_costs **out) {
+    int64_t entries, labels;
+    fgi_costs *c = fgi_calloc(1, sizeof *c);
+    int32_t *first = fgi_alloc(m->s->n_factors, sizeof *first);
+    fgi_rc rc = c && first && find_first(m->s, first) ? FGI_OK : FGI_NO_MEMORY;
+    if (!rc) rc = measure(m, max_entries, first, c, &entries, &labels);
+    if (!rc) {
+        c->n = (int32_t)m->s->n_vars;
+        c->card = m->s->cards;
+        allocate(c, m->s, entries, labels);
+        rc = c->failure;
+    }
+    if (rc) {
+        free(first);
+        fgi_costs_free(c);
+        return rc;
+    }
+    choose_unit(c, m, best, tolerance);
+    c->upper = FGI_COST_LARGEST;
+    c->pruned_at = INT64_MAX;
+    c->grain = 1;
+    c->culprit = -1;
+    if (!c->infeasible) {
+        set_unaries(c, m);
+        set_tables(c, m, first);
+        link_slots(c);
+        for (int32_t i = 0; i < c->n; i++) {
+            fgi_costs_settle(c, i);
+            fgi_costs_push(&c->unsupported, i);
+            fgi_costs_push(&c->dearer, i);
+            fgi_costs_push(&c->directed, i);
+        }
+    }
+    free(first);
+    *out = c;
+    return FGI_OK;
+}

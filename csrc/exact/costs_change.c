@@ -1,0 +1,137 @@
+/* exact/costs_change.c - reversible changes of a cost network: see exact/costs.h. */
+#include <string.h>
+#include "base/array.h"
+#include "exact/costs.h"
+
+static void set(fgi_costs *c, int64_t *where, int64_t value) {
+    if (c->recording) {
+        if (c->n_trail == c->trail_capacity &&
+            !fgi_grow(&c->trail, &c->trail_capacity, c->n_trail + 1, sizeof *c->trail)) {
+            c->failure = FGI_NO_MEMORY; /* the search ends here: what is not undone does not matter */
+            return;
+        }
+        c->trail[c->n_trail++] = (fgi_costs_change){where, *where};
+    }
+    *where = value;
+}
+
+void fgi_costs_undo(fgi_costs *c, int64_t mark) {
+    while (c->n_trail > mark) {
+        const fgi_costs_change *change = &c->trail[--c->n_trail];
+        *change->where = change->before;
+    }
+    fgi_costs_clear(c);
+    c->conflict = 0;
+    c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
+}
+
+static void clear(fgi_costs_queue *q, int32_t n) {
+    if (q->count) memset(q->words, 0, (size_t)(n / 64 + 1) * sizeof *q->words);
+    q->count = 0;
+}
+
+void fgi_costs_clear(fgi_costs *c) {
+    clear(&c->unsupported, c->n);
+    clear(&c->directed, c->n);
+    clear(&c->existential, c->n);
+    clear(&c->dearer, c->n);
+    clear(&c->bare, c->n);
+}
+
+int32_t fgi_costs_pop_first(fgi_costs_queue *q) {
+    int32_t w = 0, bit = 0;
+    while (!q->words[w]) w++;
+    while (!(q->words[w] >> bit & 1)) bit++;
+    q->words[w] &= q->words[w] - 1;
+    q->count--;
+    return 64 * w + bit;
+}
+
+int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n) {
+    int32_t w = n / 64, bit = 63;
+    while (!q->words[w]) w--;
+    while (!(q->words[w] >> bit & 1)) bit--;
+    q->words[w] &= ~((uint64_t)1 << bit);
+    q->count--;
+    return 64 * w + bit;
+}
+
+void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a) {
+    const int64_t first = c->begin[i];
+    const int32_t at = c->place[first + a], last = (int32_t)c->size[i] - 1;
+    if (at > last) return;
+    const int32_t moved = c->domain[first + last]; /* dead and live labels keep their places when this is undone */
+    c->domain[first + at] = moved;
+    c->domain[first + last] = a;
+    c->place[first + moved] = at;
+    c->place[first + a] = last;
+    set(c, &c->size[i], last);
+    if (last == 0) c->conflict = 1;
+    fgi_costs_push(&c->unsupported, i);
+    if (c->unary[first + a] < c->grain) {
+        fgi_costs_push(&c->bare, i);
+        fgi_costs_push(&c->dearer, i);
+    }
+}
+
+void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
+    const int32_t i = c->slot_var[slot];
+    int64_t *unary = &c->unary[c->begin[i] + a];
+    if (cost >= c->upper - c->lower - *unary) { /* does not overflow: a live label's unary is below upper */
+        fgi_costs_remove(c, i, a);
+        return;
+    }
+    if (*unary < c->grain) {
+        fgi_costs_push(&c->bare, i);
+        fgi_costs_push(&c->dearer, i);
+        fgi_costs_push(&c->directed, i);
+    }
+    int64_t *shift = &c->shift[c->slot_shift[slot] + a];
+    set(c, shift, *shift + cost);
+    set(c, unary, *unary + cost);
+    if (*unary > c->most[i]) set(c, &c->most[i], *unary);
+}
+
+void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
+    int64_t *unary = &c->unary[c->begin[c->slot_var[slot]] + a], *shift = &c->shift[c->slot_shift[slot] + a];
+    set(c, unary, *unary - cost);
+    set(c, shift, *shift - cost);
+}
+
+void fgi_costs_spend(fgi_costs *c, int32_t f) { set(c, &c->spent[f], 1); }
+
+void fgi_costs_settle(fgi_costs *c, int32_t i) {
+    const int64_t first = c->begin[i];
+    const int32_t *domain = c->domain + first;
+    int64_t least = INT64_MAX, most = 0;
+    int32_t at = -1;
+    c->work += c->size[i];
+    for (int64_t k = 0; k < c->size[i]; k++) {
+        const int64_t cost = c->unary[first + domain[k]];
+        if (cost < least) {
+            least = cost;
+            at = domain[k];
+        }
+        if (cost > most) most = cost;
+    }
+    if (at < 0) return; /* no label is left */
+    if (c->unary[first + c->zero[i]] != least || !fgi_costs_alive(c, i, c->zero[i])) c->zero[i] = at;
+    if (least > 0) {
+        for (int64_t k = 0; k < c->size[i]; k++)
+            set(c, &c->unary[first + domain[k]], c->unary[first + domain[k]] - least);
+        set(c, &c->lower, c->lower + least);
+        most -= least;
+    }
+    if (c->lower >= c->upper) {
+        c->conflict = 1;
+        return;
+    }
+    if (most != c->most[i]) set(c, &c->most[i], most);
+    for (int64_t k = c->size[i] - 1; k >= 0 && most >= c->upper - c->lower; k--)
+        if (c->unary[first + domain[k]] >= c->upper - c->lower) fgi_costs_remove(c, i, domain[k]);
+}
+
+void fgi_costs_limit(fgi_costs *c, int64_t upper) {
+    if (upper < c->upper) c->upper = upper;
+    if (c->lower >= c->upper) c->conflict = 1;
+}

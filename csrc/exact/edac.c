@@ -1,0 +1,338 @@
+/* exact/edac.c - branch and bound on whole-number costs with soft arc consistency (method "edac"): exact, anytime.
+ * Where branch and bound by dual ascent (exact/branch.c) has strong bounds and some hundred nodes a second, this has
+ * weaker ones and many thousands, and knows the difference between costs of 158.1 and 159.
+ *
+ * Nodes are reached by depth-first search in one network (exact/costs.h) that is changed and changed back. After a
+ * number of dead ends it is left, what is open of it waits (exact/open_nodes.h), and the node with the lowest bound is
+ * next (Allouche, de Givry, Katsirelos, Schiex & Zytnicki, "Anytime hybrid best-first search with tree decomposition
+ * for weighted CSP", 2015): so the bound of the whole rises while the search goes deep. Time never decides anything. */
+#include "base/array.h"
+#include "exact/costs.h"
+#include "exact/open_nodes.h"
+#include "solver.h"
+
+enum {
+    MAX_ENTRIES = 20000000,
+    MAX_OPEN_BYTES = 200000000, /* of waiting nodes: beyond, depth first to the end */
+    CLOCK_WORK = 100000,
+    SPLIT_SIZE = 10, /* domains with more labels are cut in two: deciding for one label of many says little */
+    MOST_DEAD_ENDS = 16384,
+    REPLAYED_MOST = 10, /* one node in so many may be one that was visited before; if more, a visit takes longer ... */
+    REPLAYED_LEAST = 20 /* ... if fewer, less long */
+};
+
+static const double SHARE = 0.25; /* of the tolerance: what a better labeling must be better by */
+
+typedef enum edac_phase { AT_ROOT, IN_TREE, FINISHED } edac_phase;
+
+typedef struct frame {
+    int64_t mark; /* of the trail, before the decision */
+    int64_t cost; /* lower bound of the node that was split */
+    int pending;  /* the other branch is still to be visited */
+} frame;
+
+typedef struct edac {
+    fgi_costs *costs;
+    edac_phase phase;
+    frame *stack;
+    fgi_decision *path; /* one a frame */
+    int64_t depth, stack_capacity, path_capacity;
+    fgi_open_nodes open;
+    int64_t floor;                                      /* bound of the node at hand: its parent's, if that is better */
+    int64_t nodes, replayed, dead_ends, most_dead_ends; /* the last two: of this visit */
+    int32_t last_conflict;                              /* the variable whose decision failed last: -1 none */
+    int32_t *labels;
+    int64_t reported; /* least cost and best score of the last report */
+    double reported_best;
+    double left; /* no labeling visited is above this, or the incumbent */
+} edac;
+
+/* ---- decisions ------------------------------------------------------------------------------------------------- */
+
+static void apply(fgi_costs *c, const fgi_decision *d) {
+    const int32_t *domain = c->domain + c->begin[d->var];
+    for (int64_t q = c->size[d->var] - 1; q >= 0; q--) {
+        const int32_t a = domain[q];
+        const int stays = d->kind == FGI_IS ? a == d->label
+            : d->kind == FGI_IS_NOT         ? a != d->label
+            : d->kind == FGI_UP_TO          ? a <= d->label
+                                            : a > d->label;
+        if (!stays) fgi_costs_remove(c, d->var, a);
+    }
+    c->work += c->card[d->var];
+    fgi_costs_push(&c->bare, d->var);
+}
+
+/* Few labels in factors that have ended many branches. */
+static int32_t choose_variable(edac *e) {
+    fgi_costs *c = e->costs;
+    if (e->last_conflict >= 0 && c->size[e->last_conflict] > 1) return e->last_conflict;
+    int32_t best = -1;
+    double best_value = INFINITY;
+    int64_t best_most = -1;
+    for (int32_t i = 0; i < c->n; i++) {
+        if (c->size[i] < 2) continue;
+        double weight = 0;
+        for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++)
+            if (!c->spent[c->slot_factor[c->adj[k]]]) weight += c->weight[c->slot_factor[c->adj[k]]];
+        c->work += c->adj_begin[i + 1] - c->adj_begin[i] + 1;
+        const double value = weight > 0 ? (double)c->size[i] / weight : 1e30 * (double)c->size[i];
+        if (value < best_value || (value == best_value && c->most[i] > best_most)) {
+            best = i;
+            best_value = value;
+            best_most = c->most[i];
+        }
+    }
+    return best;
+}
+
+/* The label that had a support for nothing when that was last looked at, or else the cheapest. */
+static int32_t choose_label(const fgi_costs *c, int32_t i) {
+    const int32_t *domain = c->domain + c->begin[i];
+    const int64_t *unary = c->unary + c->begin[i];
+    int32_t best = c->zero[i];
+    if (fgi_costs_alive(c, i, best) && unary[best] == 0) return best;
+    best = domain[0];
+    for (int64_t q = 1; q < c->size[i]; q++)
+        if (unary[domain[q]] < unary[best]) best = domain[q];
+    return best;
+}
+
+static fgi_decision decide(const fgi_costs *c, int32_t i) {
+    const int32_t *domain = c->domain + c->begin[i], label = choose_label(c, i);
+    if (c->size[i] <= SPLIT_SIZE) return (fgi_decision){i, label, FGI_IS};
+    int32_t least = INT32_MAX, most = -1;
+    for (int64_t q = 0; q < c->size[i]; q++) {
+        if (domain[q] < least) least = domain[q];
+        if (domain[q] > most) most = domain[q];
+    }
+    const int32_t middle = least + (most - least) / 2;
+    return (fgi_decision){i, middle, label <= middle ? FGI_UP_TO : FGI_BEYOND};
+}
+
+/* ---- the tree -------------------------------------------------------------------------------------------------- */
+
+static fgi_rc split(edac *e) {
+    fgi_costs *c = e->costs;
+    const int32_t i = choose_variable(e);
+    if (!fgi_grow(&e->stack, &e->stack_capacity, e->depth + 1, sizeof *e->stack) ||
+        !fgi_grow(&e->path, &e->path_capacity, e->depth + 1, sizeof *e->path))
+        return FGI_NO_MEMORY;
+    e->path[e->depth] = decide(c, i);
+    e->stack[e->depth] = (frame){c->n_trail, e->floor, 1};
+    apply(c, &e->path[e->depth++]);
+    e->nodes++;
+    return FGI_OK;
+}
+
+/* All that waits in the tree at hand goes to the open nodes. */
+static fgi_rc put_off(edac *e) {
+    for (int64_t d = e->depth - 1; d >= 0; d--) {
+        if (!e->stack[d].pending) continue;
+        fgi_rc rc = fgi_open_nodes_add(&e->open, e->stack[d].cost, e->path, (int32_t)(d + 1));
+        if (rc) return rc;
+    }
+    e->depth = 0;
+    return FGI_OK;
+}
+
+static void leave_tree(edac *e) {
+    fgi_costs_undo(e->costs, 0);
+    e->depth = 0;
+    e->floor = e->costs->lower;
+    e->phase = AT_ROOT;
+    if (e->nodes > 0 && e->replayed > e->nodes / REPLAYED_MOST && e->most_dead_ends < MOST_DEAD_ENDS)
+        e->most_dead_ends *= 2;
+    else if (e->replayed < e->nodes / REPLAYED_LEAST && e->most_dead_ends > 1) e->most_dead_ends /= 2;
+    e->dead_ends = 0;
+}
+
+/* Back to the last decision whose other branch is open, and into that. */
+static fgi_rc backtrack(edac *e) {
+    fgi_costs *c = e->costs;
+    e->dead_ends++;
+    while (e->depth > 0 && !(e->stack[e->depth - 1].pending && e->stack[e->depth - 1].cost < c->upper)) e->depth--;
+    if (e->depth > 0 && e->dead_ends > e->most_dead_ends && e->open.bytes < MAX_OPEN_BYTES) {
+        fgi_rc rc = put_off(e);
+        if (rc) return rc;
+    }
+    if (e->depth == 0) {
+        leave_tree(e);
+        return FGI_OK;
+    }
+    frame *f = &e->stack[e->depth - 1];
+    fgi_costs_undo(c, f->mark);
+    f->pending = 0;
+    e->floor = f->cost;
+    e->path[e->depth - 1].kind ^= 1;
+    apply(c, &e->path[e->depth - 1]);
+    return FGI_OK;
+}
+
+static void blame(edac *e) {
+    fgi_costs *c = e->costs;
+    if (e->depth > 0) e->last_conflict = e->path[e->depth - 1].var;
+    if (c->culprit < 0) return;
+    c->weight[c->culprit] += 1;
+}
+
+/* One labeling is left. */
+static void visit_labeling(fgi_solver *s) {
+    edac *e = s->state;
+    fgi_costs *c = e->costs;
+    for (int32_t i = 0; i < c->n; i++) e->labels[i] = c->domain[c->begin[i]];
+    double score, above;
+    fgi_solver_consider(s, e->labels);
+    if (!fgi_model_score_above(s->model, e->labels, &score, &above, NULL)) e->left = fgi_larger(e->left, above);
+    c->work += c->n_slots;
+}
+
+static void set_limit(fgi_solver *s) {
+    edac *e = s->state;
+    fgi_costs_limit(e->costs, fgi_costs_least(e->costs, fgi_solver_best(s) + SHARE * fgi_solver_tolerance(s)));
+}
+
+/* Every labeling is visited, or costs at least this. */
+static int64_t least_open(const edac *e) {
+    int64_t least = e->costs->upper;
+    if (e->phase == FINISHED) return least; /* nodes may be waiting that are not worth a visit any more */
+    if (e->phase != AT_ROOT && e->floor < least) least = e->floor;
+    if (e->phase == AT_ROOT && e->nodes == 0 && e->costs->lower < least) least = e->costs->lower;
+    int64_t d = 0;
+    while (d < e->depth && !e->stack[d].pending) d++; /* further down bounds are no lower */
+    if (d < e->depth && e->stack[d].cost < least) least = e->stack[d].cost;
+    if (e->open.count > 0 && e->open.heap[0].cost < least) least = e->open.heap[0].cost;
+    return least;
+}
+
+/* After every iteration, whatever the slices: what is reported decides when a run ends. */
+static void report_bound(fgi_solver *s) {
+    edac *e = s->state;
+    const int64_t least = least_open(e);
+    const double best = fgi_larger(e->left, fgi_larger(fgi_solver_best(s), s->above));
+    if (least == e->reported && best == e->reported_best) return;
+    e->reported = least;
+    e->reported_best = best;
+    if (least >= FGI_COST_LARGEST) fgi_solver_bound(s, best); /* nothing was found, nothing is open */
+    else fgi_solver_bound(s, fgi_larger(fgi_costs_score(e->costs, least), best));
+}
+
+/* The next node to visit, from the root. */
+static void descend(edac *e) {
+    fgi_costs *c = e->costs;
+    const fgi_open_node node = fgi_open_nodes_take(&e->open);
+    e->floor = node.cost;
+    for (int32_t d = 0; d < node.depth && !c->conflict; d++) apply(c, &node.path[d]);
+    for (int32_t d = 0; d < node.depth; d++) e->path[d] = node.path[d];
+    for (int32_t d = 0; d < node.depth; d++) e->stack[d] = (frame){0, node.cost, 0};
+    e->depth = node.depth; /* was as deep before: there is room */
+    e->nodes += node.depth;
+    e->replayed += node.depth;
+    free(node.path);
+}
+
+/* The network has settled. */
+static fgi_rc after_propagation(fgi_solver *s) {
+    edac *e = s->state;
+    fgi_costs *c = e->costs;
+    if (e->phase == AT_ROOT) {
+        c->n_trail = 0; /* what holds at the root holds everywhere */
+        if (c->conflict) {
+            e->phase = FINISHED;
+            return FGI_OK;
+        }
+        c->recording = 1;
+        e->floor = c->lower;
+        if (e->nodes > 0 && (e->open.count == 0 || e->open.heap[0].cost >= c->upper)) {
+            e->phase = FINISHED;
+            return FGI_OK;
+        }
+        e->phase = IN_TREE;
+        if (e->nodes > 0) {
+            descend(e);
+            return FGI_OK;
+        }
+    }
+    s->info.iterations++;
+    if (c->lower > e->floor) e->floor = c->lower;
+    if (c->conflict || e->floor >= c->upper) {
+        blame(e);
+        return backtrack(e);
+    }
+    int32_t free_ones = 0;
+    for (int32_t i = 0; i < c->n && !free_ones; i++) free_ones = c->size[i] > 1;
+    if (free_ones) return split(e);
+    e->nodes++;
+    visit_labeling(s);
+    set_limit(s);
+    return backtrack(e);
+}
+
+/* ---- the method ------------------------------------------------------------------------------------------------ */
+
+static fgi_rc begin(fgi_solver *s) {
+    edac *e = s->state;
+    const double best = fgi_solver_best(s);
+    const double scale = best > -INFINITY ? fgi_larger(fabs(best), s->info.unit) : s->info.unit;
+    fgi_rc rc = fgi_costs_create(s->model, best, 1e-12 * scale, MAX_ENTRIES, &e->costs);
+    if (rc) return rc;
+    s->info.memory = e->costs->bytes;
+    set_limit(s);
+    if (e->costs->infeasible) e->phase = FINISHED;
+    return FGI_OK;
+}
+
+static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
+    edac *e = s->state;
+    if (!e->costs) {
+        fgi_rc rc = begin(s);
+        if (rc == FGI_UNSUPPORTED) s->info.status = FGI_CONVERGED;
+        if (rc) return rc == FGI_UNSUPPORTED ? FGI_OK : rc;
+    }
+    fgi_costs *c = e->costs;
+    set_limit(s); /* a labeling may have come from outside */
+    while (e->phase != FINISHED) {
+        const int64_t iterations = s->info.iterations;
+        if (fgi_costs_propagate(c, CLOCK_WORK)) {
+            fgi_rc rc = after_propagation(s);
+            if (rc || c->failure) return rc ? rc : c->failure;
+        }
+        if (s->info.iterations > iterations) {
+            report_bound(s);
+            if (s->info.iterations >= iteration_limit || fgi_solver_done(s)) break;
+        }
+        if (c->work < CLOCK_WORK) continue;
+        s->info.entries_touched += c->work;
+        c->work = 0;
+        if (fgi_clock() >= deadline) break;
+    }
+    s->info.oracle_calls = e->nodes;
+    s->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;
+    if (e->phase == FINISHED) report_bound(s);
+    if (e->phase == FINISHED && !fgi_solver_done(s)) s->info.status = FGI_CONVERGED;
+    return FGI_OK;
+}
+
+static fgi_rc edac_create(fgi_solver *s, fgi_error *err) {
+    edac *e = fgi_calloc(1, sizeof *e);
+    s->state = e;
+    if (e) e->labels = fgi_calloc(s->model->s->n_vars, sizeof *e->labels);
+    if (!e || !e->labels) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    e->last_conflict = -1;
+    e->most_dead_ends = 1;
+    e->left = -INFINITY;
+    e->reported = -1;
+    return FGI_OK;
+}
+
+static void edac_destroy(fgi_solver *s) {
+    edac *e = s->state;
+    fgi_costs_free(e->costs);
+    fgi_open_nodes_free(&e->open);
+    free(e->stack);
+    free(e->path);
+    free(e->labels);
+    free(e);
+}
+
+const fgi_solver_ops fgi_edac_ops = {.name = "edac", .create = edac_create, .run = edac_run, .destroy = edac_destroy};

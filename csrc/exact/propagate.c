@@ -1,0 +1,74 @@
+/* exact/propagate.c - existential directional arc consistency (EDAC*) to its end, from what has changed: see
+ * exact/costs.h. */
+#include "exact/costs.h"
+
+/* Labels that have become too dear since the bounds came nearer. */
+static void prune(fgi_costs *c) {
+    const int64_t room = c->upper - c->lower;
+    c->pruned_at = room;
+    c->work += c->n;
+    for (int32_t i = 0; i < c->n && !c->conflict; i++)
+        if (c->most[i] >= room) fgi_costs_settle(c, i);
+}
+
+/* Variables with a dearer label: their later neighbours are to be looked at, the earlier ones get costs directly. */
+static void spread(fgi_costs *c) {
+    while (c->dearer.count) {
+        const int32_t i = fgi_costs_pop_first(&c->dearer);
+        fgi_costs_push(&c->existential, i);
+        for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
+            const int32_t f = c->slot_factor[c->adj[k]];
+            if (c->spent[f]) continue;
+            for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++)
+                if (c->slot_var[s] > i) fgi_costs_push(&c->existential, c->slot_var[s]);
+        }
+        c->work += 2 * (c->adj_begin[i + 1] - c->adj_begin[i]);
+    }
+}
+
+/* The slot of the factor's first variable that still has a choice. */
+static int32_t first_free(const fgi_costs *c, int32_t f) {
+    int32_t best = -1;
+    for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++)
+        if (c->size[c->slot_var[s]] > 1 && (best < 0 || c->slot_var[s] < c->slot_var[best])) best = s;
+    return best;
+}
+
+/* The unaries of j into its factors, and on to their first variables. */
+static void direct(fgi_costs *c, int32_t j) {
+    for (int32_t k = c->adj_begin[j]; k < c->adj_begin[j + 1] && !c->conflict; k++) {
+        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
+        if (c->spent[f]) continue;
+        const int32_t to = first_free(c, f);
+        if (to >= 0 && to != slot && c->slot_var[to] < j) fgi_costs_pull(c, to, 1);
+    }
+}
+
+/* j has lost labels, which may have been supports. */
+static void support_neighbours(fgi_costs *c, int32_t j) {
+    for (int32_t k = c->adj_begin[j]; k < c->adj_begin[j + 1] && !c->conflict; k++) {
+        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
+        if (c->spent[f]) continue;
+        const int32_t to = first_free(c, f);
+        for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1] && !c->conflict; s++)
+            if (s != slot) fgi_costs_pull(c, s, s == to && c->slot_var[s] < j);
+    }
+}
+
+int fgi_costs_propagate(fgi_costs *c, int64_t work_limit) {
+    while (!c->conflict) {
+        if (c->work > work_limit) return 0;
+        c->grain = ((c->upper - c->lower) >> FGI_COSTS_GRAIN_BITS) + 1;
+        if (c->lower >= c->upper) c->conflict = 1;
+        else if (c->bare.count) fgi_costs_settle(c, fgi_costs_pop_first(&c->bare));
+        else if (c->upper - c->lower < c->pruned_at) prune(c);
+        else if (c->dearer.count) spread(c);
+        else if (c->existential.count) {
+            const int32_t i = fgi_costs_pop_first(&c->existential);
+            if (c->size[i] > 1) fgi_costs_exist(c, i);
+        } else if (c->directed.count) direct(c, fgi_costs_pop_last(&c->directed, c->n));
+        else if (c->unsupported.count) support_neighbours(c, fgi_costs_pop_first(&c->unsupported));
+        else return 1;
+    }
+    return 1;
+}

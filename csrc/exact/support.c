@@ -1,0 +1,202 @@
+/* exact/support.c - supports of labels in factors: the steps that soft arc consistency is made of. See exact/costs.h;
+ * Larrosa & Schiex, "In the quest of the best form of local consistency for weighted CSP", 2003 (full directional
+ * supports); de Givry, Heras, Zytnicki & Larrosa, "Existential arc consistency", 2005. */
+#include "exact/costs.h"
+#include "exact/support.h"
+
+/* What a shift may be: sums of them stay far from overflow, and below what is forbidden. Steps beyond are not taken,
+ * which costs some of the bound and none of its truth. */
+static int64_t most_shift(int32_t arity) { return FGI_COST_FORBIDDEN / 4 / arity; }
+
+/* ---- pairwise factors ------------------------------------------------------------------------------------------ */
+
+/* A pairwise factor seen from one of its variables, i. */
+typedef struct pair {
+    int32_t slot, other, i, j;
+    const int64_t *table; /* rows: labels of i */
+    const int64_t *shift_i, *shift_j, *unary_j;
+    int64_t cols;
+    int32_t *support;
+    int used; /* unaries of j count */
+    int prepared;
+    int64_t grain; /* costs below it stay where they are */
+} pair;
+
+static pair pair_of(fgi_costs *c, int32_t slot, int used) {
+    const int32_t f = c->slot_factor[slot], first = c->slot_begin[f], other = slot == first ? first + 1 : first;
+    const int32_t i = c->slot_var[slot], j = c->slot_var[other];
+    return (pair){slot, other, i, j, c->table[slot], c->shift + c->slot_shift[slot], c->shift + c->slot_shift[other],
+        c->unary + c->begin[j], c->card[j], c->support + c->slot_shift[slot], used, 0, c->size[j] > 1 ? c->grain : 1};
+}
+
+/* The least cost of label a in the factor, its support being remembered. */
+static int64_t pair_least(fgi_costs *c, pair *p, int32_t a) {
+    const int64_t *row = p->table + a * p->cols;
+    int32_t b = p->support[a];
+    if (fgi_costs_alive(c, p->j, b) &&
+        row[b] - p->shift_i[a] - p->shift_j[b] + (p->used ? p->unary_j[b] : 0) < p->grain)
+        return 0;
+    const int32_t *domain = c->domain + c->begin[p->j];
+    const int64_t size = c->size[p->j];
+    int64_t *add = c->used, least = INT64_MAX;
+    if (!p->prepared) {
+        for (int64_t k = 0; k < size; k++) add[k] = (p->used ? p->unary_j[domain[k]] : 0) - p->shift_j[domain[k]];
+        p->prepared = 1;
+        c->work += size;
+    }
+    for (int64_t k = 0; k < size; k++) {
+        const int64_t cost = row[domain[k]] + add[k];
+        if (cost < least) {
+            least = cost;
+            b = domain[k];
+        }
+    }
+    c->work += size;
+    p->support[a] = b;
+    least -= p->shift_i[a];
+    return least < p->grain ? 0 : least;
+}
+
+/* What has to be extended from labels of j so that the factor alone costs what was pulled. */
+static int pair_extensions(fgi_costs *c, const pair *p, int64_t *extended) {
+    const int32_t *di = c->domain + c->begin[p->i], *dj = c->domain + c->begin[p->j];
+    const int64_t size = c->size[p->j], limit = most_shift(2);
+    int any = 0;
+    for (int64_t k = 0; k < size; k++) extended[k] = 0;
+    for (int64_t q = 0; q < c->size[p->i]; q++) {
+        const int32_t a = di[q];
+        if (c->pulled[a] <= 0) continue;
+        const int64_t *row = p->table + a * p->cols, wanted = c->pulled[a] + p->shift_i[a];
+        for (int64_t k = 0; k < size; k++) {
+            const int64_t lacks = wanted - row[dj[k]] + p->shift_j[dj[k]];
+            if (lacks > extended[k]) extended[k] = lacks;
+        }
+    }
+    c->work += size * c->size[p->i];
+    for (int64_t k = 0; k < size; k++) {
+        if (extended[k] == 0) continue;
+        any = 1;
+        if (p->shift_j[dj[k]] - extended[k] < -limit) return -1;
+    }
+    return any;
+}
+
+static void pull_pair(fgi_costs *c, int32_t slot, int used) {
+    pair p = pair_of(c, slot, used);
+    const int32_t *di = c->domain + c->begin[p.i], *dj = c->domain + c->begin[p.j];
+    const int64_t *unary_i = c->unary + c->begin[p.i], limit = most_shift(2);
+    int any = 0, left = 0;
+    for (int64_t q = c->size[p.i] - 1; q >= 0; q--) {
+        const int32_t a = di[q];
+        const int64_t cost = c->pulled[a] = pair_least(c, &p, a);
+        if (cost == 0) continue;
+        if (cost >= c->upper - c->lower - unary_i[a]) fgi_costs_remove(c, p.i, a);
+        else if (p.shift_i[a] + cost > limit) {
+            c->pulled[a] = 0;
+            left = 1;
+        } else any = 1;
+    }
+    c->work += c->size[p.i];
+    if (c->conflict) return;
+    int moved = 0;
+    if (any) {
+        moved = used ? pair_extensions(c, &p, c->total) : 0;
+        if (moved < 0) return;
+        for (int64_t k = 0; moved && k < c->size[p.j]; k++)
+            if (c->total[k] > 0) fgi_costs_extend(c, p.other, dj[k], c->total[k]);
+        for (int64_t q = 0; q < c->size[p.i]; q++)
+            if (c->pulled[di[q]] > 0) fgi_costs_project(c, slot, di[q], c->pulled[di[q]]);
+    }
+    if (c->size[p.j] == 1 && !left) fgi_costs_spend(c, c->slot_factor[slot]);
+    else if (moved) pull_pair(c, p.other, 0); /* what the factor does not need goes back */
+}
+
+/* ---- any factor ------------------------------------------------------------------------------------------------ */
+
+void fgi_costs_pull(fgi_costs *c, int32_t slot, int full) {
+    const int32_t f = c->slot_factor[slot];
+    if (c->spent[f]) return;
+    c->culprit = f;
+    if (c->slot_begin[f + 1] - c->slot_begin[f] == 2) pull_pair(c, slot, full);
+    else fgi_cells_pull(c, slot, full ? ~(uint32_t)0 : 0);
+}
+
+/* Which of the factor's variables have unaries that no other factor has used in this look at i, as bits: now taken. */
+static uint32_t take_unaries(fgi_costs *c, int32_t slot) {
+    const int32_t f = c->slot_factor[slot];
+    uint32_t free_ones = 0;
+    for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++) {
+        const int32_t j = c->slot_var[s];
+        if (s == slot || c->stamp[j] == c->stamps) continue;
+        c->stamp[j] = c->stamps;
+        free_ones |= (uint32_t)1 << (s - c->slot_begin[f]);
+    }
+    return free_ones;
+}
+
+static int is_pair(const fgi_costs *c, int32_t f) { return c->slot_begin[f + 1] - c->slot_begin[f] == 2; }
+
+static int costs_nothing(fgi_costs *c, int32_t i, int32_t a) {
+    if (!fgi_costs_alive(c, i, a) || c->unary[c->begin[i] + a] >= c->grain) return 0;
+    c->stamps++;
+    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
+        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
+        if (c->spent[f]) continue;
+        const uint32_t use = take_unaries(c, slot);
+        c->work++;
+        if (is_pair(c, f)) {
+            pair p = pair_of(c, slot, use != 0);
+            if (pair_least(c, &p, a) > 0) return 0;
+        } else if (fgi_cells_least(c, slot, use, a) > 0) return 0;
+    }
+    return 1;
+}
+
+/* total[a]: a bound on what label a costs beyond `lower`. */
+static void add_up(fgi_costs *c, int32_t i, int64_t *total) {
+    const int32_t *domain = c->domain + c->begin[i];
+    const int64_t room = c->upper - c->lower;
+    for (int64_t q = 0; q < c->size[i]; q++) total[domain[q]] = c->unary[c->begin[i] + domain[q]];
+    c->stamps++;
+    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
+        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
+        if (c->spent[f]) continue;
+        const uint32_t use = take_unaries(c, slot);
+        pair p = is_pair(c, f) ? pair_of(c, slot, use != 0) : (pair){0};
+        for (int64_t q = 0; q < c->size[i]; q++) {
+            const int32_t a = domain[q];
+            if (total[a] >= room) continue;
+            const int64_t cost = is_pair(c, f) ? pair_least(c, &p, a) : fgi_cells_least(c, slot, use, a);
+            total[a] = cost < room ? total[a] + cost : room;
+        }
+        c->work += c->size[i];
+    }
+}
+
+void fgi_costs_exist(fgi_costs *c, int32_t i) {
+    if (costs_nothing(c, i, c->zero[i])) return;
+    const int32_t *domain = c->domain + c->begin[i];
+    int64_t *total = c->sums, least = INT64_MAX;
+    add_up(c, i, total);
+    for (int64_t q = 0; q < c->size[i]; q++)
+        if (total[domain[q]] < least) {
+            least = total[domain[q]];
+            c->zero[i] = domain[q];
+        }
+    const int64_t room = c->upper - c->lower;
+    for (int64_t q = c->size[i] - 1; q >= 0; q--)
+        if (total[domain[q]] >= room) fgi_costs_remove(c, i, domain[q]);
+    if (least < c->grain || c->conflict) return;
+    c->stamps++;
+    const uint32_t stamp = c->stamps;
+    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1] && !c->conflict; k++) {
+        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
+        if (c->spent[f]) continue;
+        c->stamps = stamp;
+        const uint32_t use = take_unaries(c, slot);
+        c->culprit = f;
+        if (is_pair(c, f)) pull_pair(c, slot, use != 0);
+        else fgi_cells_pull(c, slot, use);
+    }
+    if (!c->conflict) fgi_costs_settle(c, i);
+}

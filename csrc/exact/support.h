@@ -1,0 +1,12 @@
+/* exact/support.h - factors of three and more variables in support.c: see exact/cells.c. */
+#ifndef FGI_SUPPORT_H
+#define FGI_SUPPORT_H
+#include "exact/costs.h"
+
+/* Moves to the slot's variable what the factor costs, with the unaries of the variables in `use` (bits by place in the
+ * factor), and gives those back what is not needed. */
+void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use);
+/* The least cost of label a of the slot's variable in the factor, with those unaries. 0 where that takes too long. */
+int64_t fgi_cells_least(fgi_costs *c, int32_t slot, uint32_t use, int32_t a);
+
+#endif

@@ -1,0 +1,135 @@
+"""Branch and bound on whole-number costs: equal to brute force, bounds that hold at any moment, slices that change
+nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fginfer import FactorGraph, Solver, solve
+from fginfer.portfolio.part import PartState
+from tests.exact.models import Shape, brute_force, random_arrays
+
+SHAPES = (
+    Shape(),
+    Shape(integers=True),
+    Shape(forbidden=0.2, integers=True),
+    Shape(variables=7, labels=4, factors=14, arity=2, forbidden=0.1),
+    Shape(variables=6, labels=4, factors=9, arity=3, integers=True, forbidden=0.3),
+    Shape(variables=9, factors=25, arity=2, binary=True, max_states=512, integers=True),
+)
+
+
+def make(seed: int) -> FactorGraph:
+    return FactorGraph.from_model_arrays(random_arrays(np.random.default_rng(seed), SHAPES[seed % len(SHAPES)]))
+
+
+def frequencies(seed: int, links: int = 8, labels: int = 14, hard: bool = True, far: int = 5) -> FactorGraph:
+    """Pairs of links a fixed distance apart, and interference between others that costs 10^k when they are close."""
+    rng = np.random.default_rng(seed)
+    distance = np.abs(np.subtract.outer(np.arange(labels), np.arange(labels)))
+    graph = FactorGraph([labels] * links)
+    if hard:
+        for i in range(0, links, 2):
+            graph.add_factor([i, i + 1], np.where(distance == labels // 2, 0.0, -np.inf))
+    for i in range(links):
+        for j in range(i + 1 + (i % 2 == 0), links):
+            if rng.random() < 0.7:
+                graph.add_factor([i, j], np.where(distance <= rng.integers(1, far), -(10.0 ** rng.integers(0, 3)), 0.0))
+    return graph
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=200, deadline=None)
+def test_equals_brute_force(seed: int) -> None:
+    graph = make(seed)
+    best = brute_force(graph)
+    result = solve(graph, method="edac", gap=0.0)
+    if best == -np.inf:
+        assert result.status == "infeasible"
+        assert result.labels is None
+        return
+    assert result.status == "optimal"
+    assert result.score == pytest.approx(best, abs=1e-9, rel=1e-9)
+    assert result.bound is not None
+    assert result.bound >= best
+    assert result.labels is not None
+    assert graph.score(result.labels) == result.score
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_stops_anywhere_with_a_valid_bound_and_the_same_end(seed: int) -> None:
+    graph = make(seed)
+    best = brute_force(graph)
+    whole = solve(graph, method="edac")
+    solver = Solver(graph, method="edac")
+    while solver.run(iterations=1) == "running":
+        now = solver.result()
+        assert now.bound is None or now.bound >= best
+        assert now.score is None or now.score <= best + 1e-9 * max(1.0, abs(best))
+    end = solver.result()
+    assert (end.status, end.iterations, end.score) == (whole.status, whole.iterations, whole.score)
+    assert (end.labels is None) == (whole.labels is None)
+    assert whole.labels is None or np.array_equal(end.labels, whole.labels)
+
+
+@given(st.integers(0, 10**6), st.integers(-40, 40))
+@settings(max_examples=40, deadline=None)
+def test_cutoffs_and_labelings_from_outside(seed: int, above: int) -> None:
+    """Only labelings above the cutoff are wanted, whole step or not; one that is offered is as good as one found."""
+    graph = make(seed)
+    best = brute_force(graph)
+    if best == -np.inf:
+        return
+    cutoff = best + above / 4
+    result = solve(graph, method="edac", gap=0.0, cutoff=cutoff)
+    assert result.status == ("optimal" if best > cutoff + 1e-9 else "infeasible") or abs(best - cutoff) <= 1e-9
+    found = solve(graph, method="edac", gap=0.0)
+    solver = Solver(graph, method="edac", gap=0.0)
+    assert found.labels is not None
+    solver.offer(found.labels)
+    solver.run()
+    again = solver.result()
+    assert again.status == "optimal"
+    assert again.score == found.score
+    assert again.iterations <= found.iterations
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_frequencies_are_assigned_as_by_branch_and_bound(hard: bool) -> None:
+    """Domains that are cut in two, nodes that wait their turn, costs of 1, 10 and 100 in one model."""
+    for seed in range(3):
+        graph = frequencies(seed, hard=hard)
+        by_tree, by_ascent = solve(graph, "edac", gap=0.0), solve(graph, "bnb", gap=0.0)
+        assert by_tree.status == by_ascent.status == "optimal"
+        assert by_tree.score == by_ascent.score == by_tree.bound
+
+
+def test_bounds_rise_before_the_end() -> None:
+    """Best-first: the bound of the whole does not wait for the first branch to be searched."""
+    graph = frequencies(1, links=14, labels=16, hard=False, far=9)
+    bounds = [event.bound for event in solve(graph, "edac", gap=0.0).trace if event.bound is not None]
+    assert len(set(bounds)) > 5
+
+
+def test_auto_asks_it_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part whose proof takes long. What a member does depends on work alone: twice the same."""
+    joined: list[str] = []
+    join = PartState.join
+
+    def note(part: PartState, method: str, *more: Any, **named: Any) -> None:
+        joined.append(method)
+        join(part, method, *more, **named)
+
+    monkeypatch.setattr(PartState, "join", note)
+    graph = frequencies(1, links=16, labels=20, far=9)
+    result, again = (solve(graph, gap=0.0, time_limit=120) for _ in range(2))
+    assert "edac" in joined
+    assert result.status == "optimal"
+    assert result.score == solve(graph, "edac", gap=0.0).score
+    assert (again.score, again.iterations) == (result.score, result.iterations)
