@@ -46,7 +46,7 @@ from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member
 from fginfer.portfolio.opening import SWEEPS_PASS, Opening, feasible_labeling, sweep_while_near
 from fginfer.portfolio.part import PartState, Size
-from fginfer.result import Progress, Result, Status, known
+from fginfer.result import Progress, Result, Status, known, relative_gap
 
 log = logging.getLogger("fginfer")
 T = TypeVar("T")
@@ -326,8 +326,16 @@ class AutoEngine:
         if self._status in ("running", "converged"):
             if self._known.proven:
                 self._status = "optimal" if self._known.wanted else "infeasible"
-            elif self._known.gap <= self.settings.gap:
+            elif self._known.gap <= self.settings.gap and self._gap_said() <= self.settings.gap:
                 self._status = "gap_reached"
+
+    def _gap_said(self) -> float:
+        """The gap that callers see: in the unit of the model as given, numbers may have to be rounded (subnormal)."""
+        if not self._exponent or self._known.labels is None:
+            return self._known.gap
+        bound, unit = self._scaled_bound(self._known.bound), self._scaled(self._known.unit)
+        gap = relative_gap(self._given.score(self._known.labels), bound, unit)
+        return inf if gap is None else gap
 
     def _expand(self, labels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
         """The labels of all parts, as labels of the original variables."""
