@@ -83,13 +83,15 @@ ARGUMENT = re.compile(r"([a-z_][\w, ]*?) {2,}(\S.*)")
 
 
 def list_arguments(lines: list[str]) -> list[str]:
-    """Arguments written in two columns become a list of fields; what is indented under one belongs to it."""
+    """Arguments written in two columns become parameters with their types; what is indented under one belongs to it."""
     out: list[str] = []
     inside = False
     for line in lines:
         found = ARGUMENT.fullmatch(line)
         if found is not None and (inside or not out or not out[-1].strip()):
-            out.append(f":{found[1]}: {found[2]}")
+            *others, last = found[1].split(", ")
+            out += [f":param {name}: see {last}" for name in others]
+            out.append(f":param {last}: {found[2]}")
             inside = True
         elif inside and line.startswith("  "):
             out.append("    " + line.strip())
