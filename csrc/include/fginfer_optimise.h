@@ -40,9 +40,11 @@ typedef struct fgi_optimise_settings {
     int32_t
         curvature;  /* proxqn: 1 asks, once an epoch, for second derivatives to begin the model with; 0: all the same */
     double l1, l2;  /* >= 0 */
-    double tol;     /* done when the largest |minimum-norm subgradient| is this fraction of what it was at w = start */
+    double tol;     /* done when the largest |minimum-norm subgradient| is this fraction of what it was at w = start;
+                       proxqn also waits until ten steps promise less than this fraction of the objective */
     double samples; /* proxqn: N of the shrinking rule, a coordinate at zero stays while |g| > l1 - M / N; >= 1 */
     uint64_t seed;  /* proxqn: order of the coordinates */
+    int32_t forget; /* proxqn: 1 clears the memory of the model at the begin of every epoch; 0 keeps it */
 } fgi_optimise_settings;
 
 typedef struct fgi_optimise_info {

@@ -46,6 +46,31 @@ void fgi_compact_keep(fgi_compact *c, const int64_t *kept, int64_t n) {
     c->n = n;
 }
 
+int fgi_compact_move(fgi_compact *c, const int64_t *from, int64_t n) {
+    const int64_t stride = 2 * c->memory;
+    const size_t used = (size_t)(2 * c->pairs) * sizeof(double);
+    fgi_compact old = *c;
+    c->rows = c->hat = c->h = NULL;
+    c->room = 0;
+    const int64_t pairs = c->pairs;
+    if (!fgi_compact_clear(c, n)) {
+        free(old.rows), free(old.hat), free(old.h);
+        return 0;
+    }
+    c->pairs = pairs;
+    for (int64_t k = 0; k < n; k++) {
+        if (from[k] >= 0) {
+            memcpy(c->rows + k * stride, old.rows + from[k] * stride, used);
+            memcpy(c->hat + k * stride, old.hat + from[k] * stride, used);
+        } else {
+            memset(c->rows + k * stride, 0, used);
+            memset(c->hat + k * stride, 0, used);
+        }
+    }
+    free(old.rows), free(old.hat), free(old.h);
+    return 1;
+}
+
 /* In place inverse of the n x n matrix a by Gauss-Jordan elimination with partial pivoting, after scaling rows and
  * columns to diagonals of size 1. work: n x n + n doubles. Returns 0 when it is singular. */
 static int invert(double *a, int64_t n, double *work) {

@@ -2,8 +2,12 @@
  *
  * Every iteration minimises  g'd + 1/2 d'Bd + l1 |w + d|_1  over the working set, roughly, by coordinate descent, and
  * steps along d as far as Armijo's rule allows. Within an epoch coordinates only leave the working set; when what is
- * left has converged as far as the epoch asks, all come back, the memory of B is cleared, and the next epoch asks for
- * more. Only a look at all coordinates ends the run. Coordinates outside the working set are zero. */
+ * left has converged as far as the epoch asks, all come back, and the next epoch asks for more. Only a look at all
+ * coordinates ends the run. Coordinates outside the working set are zero.
+ *
+ * The paper clears the memory of B at each epoch (settings.forget). It can be kept: what comes back was zero in every
+ * step, and with zeros for its gradient differences, too, the pairs are still pairs of positive curvature. On a
+ * quarter of CoNLL-2000 that takes 150 values and gradients to 5680, against 173. */
 #include "optimise/compact.h"
 #include <string.h>
 
@@ -31,6 +35,7 @@ typedef struct proxqn {
     int64_t room; /* of the arrays over it */
     int64_t *set, *order, *kept;
     double *g, *next, *base, *direction; /* gradient; the new one; w before the step; d */
+    double *diagonal;                    /* of B */
     double *hat;                         /* the cached product of B's low-rank part with d, 2 memory */
     fgi_compact B;
     double widest;   /* M of the iteration before: how far below l1 a gradient may be without leaving */
@@ -38,6 +43,7 @@ typedef struct proxqn {
     double decrease; /* predicted by the model for a step of 1: Delta */
     double step;     /* being tried */
     double penalty;  /* l1 |w|_1 + l2/2 |w|^2 at the point being tried */
+    double start;    /* the objective that the run began with */
     int64_t stalled; /* searches that failed since the last step */
     int64_t epoch_steps;
 } proxqn;
@@ -46,7 +52,8 @@ static proxqn *of(const fgi_optimiser *o) { return o->method; }
 
 static int make_room(proxqn *p, int64_t n) {
     if (!p->set || n > p->room || n < p->room / 8) {
-        free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction);
+        free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction),
+            free(p->diagonal);
         p->set = fgi_alloc(n, sizeof(int64_t));
         p->order = fgi_alloc(n, sizeof(int64_t));
         p->kept = fgi_alloc(n, sizeof(int64_t));
@@ -54,9 +61,10 @@ static int make_room(proxqn *p, int64_t n) {
         p->next = fgi_alloc(n, sizeof(double));
         p->base = fgi_alloc(n, sizeof(double));
         p->direction = fgi_alloc(n, sizeof(double));
+        p->diagonal = fgi_alloc(n, sizeof(double));
         p->room = n;
     }
-    return p->set && p->order && p->kept && p->g && p->next && p->base && p->direction;
+    return p->set && p->order && p->kept && p->g && p->next && p->base && p->direction && p->diagonal;
 }
 
 /* ---- the working set ------------------------------------------------------------------------------------------ */
@@ -95,9 +103,20 @@ static fgi_rc open_epoch(fgi_optimiser *o) {
     proxqn *p = of(o);
     if (!(p->widest < INFINITY)) p->widest = o->info.violation;
     double least = o->s.shrink ? least_pull(o) : 0;
-    int64_t n = 0;
+    int64_t n = 0, old = 0;
     for (int64_t j = 0; j < o->d; j++) n += joins(o, j, least);
-    if (!make_room(p, n)) return FGI_NO_MEMORY;
+    const int keep = !o->s.forget && !o->s.curvature && p->B.pairs > 0;
+    int64_t *from = keep ? fgi_alloc(n, sizeof(int64_t)) : NULL;
+    if (keep && !from) return FGI_NO_MEMORY;
+    for (int64_t j = 0, k = 0; keep && j < o->d; j++) {
+        const int known = old < p->n && p->set[old] == j;
+        if (joins(o, j, least)) from[k++] = known ? old : -1;
+        old += known;
+    }
+    if (!make_room(p, n)) {
+        free(from);
+        return FGI_NO_MEMORY;
+    }
     for (int64_t j = 0, k = 0; j < o->d; j++)
         if (joins(o, j, least)) {
             p->set[k] = j;
@@ -106,7 +125,9 @@ static fgi_rc open_epoch(fgi_optimiser *o) {
     p->n = n;
     p->widest = o->info.violation;
     p->epoch_steps = 0;
-    return fgi_compact_clear(&p->B, n) ? FGI_OK : FGI_NO_MEMORY;
+    const int done = keep ? fgi_compact_move(&p->B, from, n) : fgi_compact_clear(&p->B, n);
+    free(from);
+    return done ? FGI_OK : FGI_NO_MEMORY;
 }
 
 /* The largest violation on the set; coordinates at zero that do not pull leave it. */
@@ -138,6 +159,15 @@ static void shuffle(fgi_optimiser *o, int64_t *order, int64_t n) {
     }
 }
 
+static inline double dot(const double *restrict x, const double *restrict y, int64_t n) {
+    double four[4] = {0, 0, 0, 0}; /* four chains of additions side by side */
+    int64_t a = 0;
+    for (; a + 4 <= n; a += 4)
+        for (int l = 0; l < 4; l++) four[l] += x[a + l] * y[a + l];
+    for (int l = 0; a < n; a++, l++) four[l] += x[a] * y[a];
+    return (four[0] + four[1]) + (four[2] + four[3]);
+}
+
 /* One pass of coordinate descent over the model; the largest |change of a coordinate| * curvature. */
 static double sweep(fgi_optimiser *o) {
     proxqn *p = of(o);
@@ -147,13 +177,8 @@ static double sweep(fgi_optimiser *o) {
     for (int64_t i = 0; i < p->n; i++) {
         const int64_t k = p->order[i];
         const double gamma = p->B.gamma * p->B.h[k];
-        const double *restrict row = p->B.rows + k * stride, *restrict row_hat = p->B.hat + k * stride;
-        double low = 0, product = 0; /* q_j.qhat_j and q_j.dhat */
-        for (int64_t a = 0; a < used; a++) {
-            low += row[a] * row_hat[a];
-            product += row[a] * hat[a];
-        }
-        const double a = fgi_larger(gamma - low, 1e-10 * gamma);
+        const double *restrict row_hat = p->B.hat + k * stride;
+        const double a = p->diagonal[k], product = dot(p->B.rows + k * stride, hat, used); /* q_j.dhat */
         const double b = p->g[k] + gamma * p->direction[k] - product, c = p->base[k] + p->direction[k];
         const double z = fgi_soft(c - b / a, l1 / a) - c;
         if (z == 0.0) continue;
@@ -172,6 +197,9 @@ static void solve_model(fgi_optimiser *o) {
         p->order[k] = k;
         p->direction[k] = 0;
         p->base[k] = o->w[p->set[k]];
+        const double gamma = p->B.gamma * p->B.h[k];
+        const int64_t row = k * 2 * p->B.memory;
+        p->diagonal[k] = fgi_larger(gamma - dot(p->B.rows + row, p->B.hat + row, 2 * p->B.pairs), 1e-10 * gamma);
     }
     /* d / |A| passes balance the work over the iterations; where a few passes cost next to nothing there are more */
     int64_t passes = p->n ? (o->d > CHEAP ? o->d : CHEAP) / p->n : 1;
@@ -221,6 +249,12 @@ static void want_value(fgi_optimiser *o, int64_t phase) {
 
 static void want_all(fgi_optimiser *o) { fgi_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
 
+/* No step lowers the objective any more: that is the optimum if the violation says so, and else a matter of rounding. */
+static void end_here(fgi_optimiser *o) {
+    const int met = o->info.full && o->info.violation <= o->s.tol * o->info.first_violation;
+    fgi_finish(o, met ? FGI_OPTIMAL : FGI_CONVERGED);
+}
+
 /* A direction and its first trial; without a descent direction, what is left to try. */
 static void begin_step(fgi_optimiser *o) {
     proxqn *p = of(o);
@@ -229,7 +263,7 @@ static void begin_step(fgi_optimiser *o) {
         solve_model(o);
         if (p->decrease < 0 && isfinite(p->decrease)) break;
         if (!p->B.pairs) { /* the gradient itself promises nothing: the set is at its optimum */
-            if (o->info.full) fgi_finish(o, FGI_CONVERGED);
+            if (o->info.full) end_here(o);
             else want_all(o);
             return;
         }
@@ -248,7 +282,7 @@ static void give_up_search(fgi_optimiser *o) {
         begin_step(o);
         return;
     }
-    if (p->stalled++) fgi_finish(o, FGI_CONVERGED);
+    if (p->stalled++) end_here(o);
     else want_value(o, BACK_VALUE);
 }
 
@@ -267,12 +301,20 @@ static void enter_epoch(fgi_optimiser *o) {
     begin_step(o);
 }
 
+/* Whether ten steps like the last one would lower the objective by next to nothing. Where some features are thousands
+ * of times as frequent as others a small violation, relative to the first, does not yet say so: on CoNLL-2000 the
+ * objective can be 7e-4 too high at a violation of 1e-4. An objective that goes to zero is measured by the first. */
+static int promises_little(const fgi_optimiser *o) {
+    const proxqn *p = of(o);
+    return -10 * p->decrease <= o->s.tol * fgi_larger(fabs(o->info.objective), 1e-3 * fabs(p->start));
+}
+
 /* All coordinates have been looked at. */
 static fgi_rc after_all(fgi_optimiser *o) {
     proxqn *p = of(o);
     if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
     const double goal = o->s.tol * o->info.first_violation;
-    if (o->info.violation <= goal) {
+    if (o->info.violation <= goal && promises_little(o)) {
         fgi_finish(o, FGI_OPTIMAL);
         return FGI_OK;
     }
@@ -314,8 +356,8 @@ static fgi_rc after_set(fgi_optimiser *o) {
     const double violation = shrink(o);
     o->info.violation = violation;
     o->info.full = p->n == o->d;
-    const double goal = (o->info.full ? o->s.tol : fgi_larger(o->s.tol, p->asked)) * o->info.first_violation;
-    if (violation > goal) begin_step(o);
+    const double asked = o->info.full ? o->s.tol : fgi_larger(o->s.tol, p->asked);
+    if (violation > asked * o->info.first_violation || (asked <= o->s.tol && !promises_little(o))) begin_step(o);
     else if (o->info.full) fgi_finish(o, FGI_OPTIMAL);
     else want_all(o);
     return FGI_OK;
@@ -347,6 +389,7 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
         o->info.loss = value;
         o->info.objective = fgi_objective(o, value);
         if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
+        p->start = o->info.objective;
         o->info.nonzeros = 0;
         for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
         want_all(o);
@@ -355,7 +398,7 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
     case TRIAL_VALUE: after_trial(o, value); return FGI_OK;
     case BACK_VALUE: want_all(o); return FGI_OK;
     case SET_CURVATURE: return after_curvature(o);
-    default: (void)p; return after_set(o);
+    default: return after_set(o);
     }
 }
 
@@ -385,7 +428,7 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
     fgi_walk_size(v, &n, o->d);
     fgi_walk_size(v, &p->stalled, INT64_MAX);
     fgi_walk_size(v, &p->epoch_steps, INT64_MAX);
-    double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty};
+    double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty, &p->start};
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
     if (v->failed) return FGI_OK;
     if (v->mode == FGI_WALK_READ) {
@@ -412,7 +455,8 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
 
 static void release(fgi_optimiser *o) {
     proxqn *p = of(o);
-    free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction);
+    free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction),
+        free(p->diagonal);
     free(p->hat);
     fgi_compact_free(&p->B);
     free(p);

@@ -60,8 +60,10 @@ class Optimiser:
 
     method : "proxqn" (few gradients on all coordinates, sparse iterates), "owlqn" (with l1=0: L-BFGS), "proxgrad",
         "bcd" (blockwise coordinate descent, a baseline).
-    tol : ends when the largest violation of optimality is this fraction of the first one.
+    tol : ends when the largest violation of optimality is this fraction of the first one (and, with proxqn, ten more
+        steps promise less than this fraction of the objective).
     curvature : also asks for (estimates of) second derivatives, once an epoch; they make a better model (proxqn).
+    forget : clears the memory of the model whenever all coordinates come back (proxqn).
     samples : terms of the loss, about; the more there are, the sooner a coordinate at zero is left alone (proxqn).
 
     >>> import numpy as np
@@ -87,6 +89,7 @@ class Optimiser:
         max_inner: int = 10,
         shrink: bool = True,
         curvature: bool = False,
+        forget: bool = False,
         samples: float = 1.0,
         seed: int = 0,
         start: ArrayLike | None = None,
@@ -95,7 +98,7 @@ class Optimiser:
             raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
         s = ffi.new("fgi_optimise_settings *")
         s.method, s.memory, s.max_inner, s.shrink = METHODS[method], memory, max_inner, shrink
-        s.curvature = curvature
+        s.curvature, s.forget = curvature, forget
         s.l1, s.l2, s.tol, s.samples, s.seed = l1, l2, tol, samples, seed
         begin = None if start is None else np.ascontiguousarray(start, np.float64)
         if begin is not None and begin.shape != (dimension,):

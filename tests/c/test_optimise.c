@@ -17,7 +17,7 @@ static double value(const double *w) {
 }
 
 static int run(int method) {
-    fgi_optimise_settings s = {method, 5, 10, 1, 0, 1.5, 0.25, 1e-9, 10, 7};
+    fgi_optimise_settings s = {method, 5, 10, 1, 0, 1.5, 0.25, 1e-9, 10, 7, 0};
     fgi_optimiser *o, *next;
     fgi_error err;
     fgi_request q;

@@ -39,7 +39,8 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         "proxgrad" (accelerated proximal gradient), "bcd" (blockwise coordinate descent with line search, a
         baseline): all reach the same objective. "sgd" (stochastic steps with the cumulative penalty; chains and
         forests) runs `max_iter` passes and comes near it.
-    tol : training ends when the largest violation of optimality is this fraction of what it was at the start.
+    tol : training ends when the largest violation of optimality is this fraction of what it was at the start, and
+        (proxqn) ten more steps promise to lower the objective by less than this fraction of it.
     max_iter : steps. time_limit : seconds `fit` may take.
     fit_intercept : adds a feature that is always 1 (penalised as the others are).
     pairwise : False leaves out the transitions.

@@ -22,14 +22,15 @@ SOLVERS = ("proxqn", "owlqn", "proxgrad", "bcd")
 
 @dataclass
 class OptimiserOptions:
-    """memory : pairs of L-BFGS. max_inner : passes of coordinate descent (proxqn), steps in a
-    block (bcd). shrink : work on the coordinates
-    that matter (proxqn). curvature : begin the model of proxqn with second derivatives."""
+    """memory : pairs of L-BFGS. max_inner : passes of coordinate descent (proxqn), steps in a block (bcd). And of
+    proxqn: shrink : work on the coordinates that matter. curvature : begin the model with second derivatives.
+    forget : clear the memory whenever all coordinates come back, as Zhong et al. do."""
 
     memory: int = 10
     max_inner: int = 10
     shrink: bool = True
     curvature: bool = False
+    forget: bool = False
 
 
 class CrfPoint(NamedTuple):
@@ -76,7 +77,8 @@ class CrfSolver:
         self.learner = SimpleNamespace(data=data, threads=loss.threads, dimension=loss.dimension)
         self.optimiser = Optimiser(
             loss.dimension, l1, l2, method=name, tol=tol, memory=chosen.memory, max_inner=chosen.max_inner,
-            shrink=chosen.shrink, curvature=chosen.curvature, samples=max(1, loss.n_examples), seed=seed, start=start,
+            shrink=chosen.shrink, curvature=chosen.curvature, forget=chosen.forget,
+            samples=max(1, loss.n_examples), seed=seed, start=start,
         )  # fmt: skip
         self.history: list[CrfPoint] = []
         self.seconds = 0.0
