@@ -249,7 +249,7 @@ static void want_value(fgi_optimiser *o, int64_t phase) {
 
 static void want_all(fgi_optimiser *o) { fgi_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
 
-/* No step lowers the objective any more: that is the optimum if the violation says so, and else a matter of rounding. */
+/* No step lowers the objective any more: the optimum if the violation says so, and else a matter of rounding. */
 static void end_here(fgi_optimiser *o) {
     const int met = o->info.full && o->info.violation <= o->s.tol * o->info.first_violation;
     fgi_finish(o, met ? FGI_OPTIMAL : FGI_CONVERGED);
