@@ -152,10 +152,10 @@ static void record(fgi_solver *s, int merge) {
 
 int fgi_solver_consider(fgi_solver *s, const int32_t *labels) {
     double score, above;
-    if (fgi_model_score_above(s->model, labels, &score, &above, NULL) || !(score > s->info.score)) return 0;
+    if (fgi_model_score_by(s->model, s->pool, labels, &score, &above, NULL) || !(score > s->info.score)) return 0;
     s->above = above;
     s->info.score = s->score = score;
-    if (s->exponent) fgi_model_score(s->given, labels, &s->score, NULL);
+    if (s->exponent) fgi_model_score_by(s->given, s->pool, labels, &s->score, &above, NULL);
     memcpy(s->best, labels, (size_t)s->model->s->n_vars * sizeof *labels);
     s->info.found_by = s->finder;
     record(s, 0);

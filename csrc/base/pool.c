@@ -79,11 +79,15 @@ fgi_pool *fgi_pool_create(int threads) {
     return p;
 }
 
+int fgi_pool_threads(fgi_pool *p) {
+    if (!p) return 1;
+    if (p->process != fgi_this_process()) start_workers(p); /* locks may be held by threads that are gone */
+    return p->n_workers + 1;
+}
+
 void fgi_pool_run(fgi_pool *p, int64_t n, int64_t block, fgi_body body, void *context) {
     if (n <= 0) return;
-    if (p && n > block && p->process != fgi_this_process())
-        start_workers(p); /* locks may be held by threads that are gone */
-    if (!p || p->n_workers == 0 || n <= block) {
+    if (n <= block || fgi_pool_threads(p) == 1) {
         for (int64_t begin = 0; begin < n; begin += block)
             body(context, begin, begin + block < n ? begin + block : n, 0);
         return;

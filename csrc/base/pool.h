@@ -14,6 +14,8 @@ typedef void (*fgi_body)(void *context, int64_t begin, int64_t end, int worker);
 /* threads == 1 needs no pool: NULL is a valid pool that runs everything on the caller's thread. A forked child gets
  * workers of its own when it first runs something. */
 fgi_pool *fgi_pool_create(int threads);
+/* How many run at the same time, the caller's included: the system may have refused some. */
+int fgi_pool_threads(fgi_pool *pool);
 void fgi_pool_run(fgi_pool *pool, int64_t n, int64_t block, fgi_body body, void *context);
 void fgi_pool_free(fgi_pool *pool);
 

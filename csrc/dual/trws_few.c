@@ -337,8 +337,14 @@ INLINE_AVX2 int visit(
 }
 
 /* Asks early for what node i will read (see fgi_trws.look_ahead): its edges, and some nodes later what they point to.
+ * Those to later nodes, which lie one after the other, the hardware foresees, unless nodes come in the order of a list.
  */
-INLINE_AVX2 void ask_for_edges(const sweep *s, int64_t i) {
+INLINE_AVX2 void ask_for_edges(const sweep *s, int64_t i, int listed) {
+    if (listed) {
+        __builtin_prefetch(&s->edges[s->later_begin[i]]);
+        __builtin_prefetch((const char *)&s->edges[s->later_begin[i + 1]] - 1);
+        __builtin_prefetch(s->unary + s->unary_begin[i]);
+    }
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++)
         __builtin_prefetch(&s->edges[s->earlier[k]]);
 }
@@ -349,7 +355,13 @@ INLINE_AVX2 void ask_for_table(const sweep *s, const fgi_trws_edge *e, const int
     for (int at = 0; at < K * K * (s->rounded ? 4 : 8); at += 64) __builtin_prefetch(t + at);
 }
 
-INLINE_AVX2 void ask_for_contents(const sweep *s, int64_t i, const int forward, const int K) {
+INLINE_AVX2 void ask_for_contents(const sweep *s, int64_t i, int listed, const int forward, const int K) {
+    if (listed && s->later_begin[i] < s->later_begin[i + 1]) {
+        const char *first = (const char *)(s->messages + s->edges[s->later_begin[i]].message),
+                   *last = (const char *)(s->messages + s->edges[s->later_begin[i + 1] - 1].message + K) - 1;
+        for (const char *at = first; at < last; at += 64) __builtin_prefetch(at);
+        __builtin_prefetch(last);
+    }
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
         const fgi_trws_edge *e = &s->edges[s->earlier[k]];
         __builtin_prefetch(s->messages + e->message);
@@ -376,16 +388,16 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         .labels = state->labels,
         .record = state->record,
         .decoded = state->decoded};
-    const int look_ahead = state->look_ahead;
+    const int look_ahead = state->look_ahead, listed = state->list != NULL;
     const int64_t n = state->end;
     int64_t node = state->node, work = state->meter.spent;
     int possible = 1;
     for (; node < n && work < state->meter.every; node++) {
         const int64_t i = fgi_trws_node(m, state, node);
         if (state->few[i] != K) break;
-        if (look_ahead && node + 2 * AHEAD < n) {
-            ask_for_edges(&s, fgi_trws_node(m, state, node + 2 * AHEAD));
-            ask_for_contents(&s, fgi_trws_node(m, state, node + AHEAD), forward, K);
+        if (look_ahead && node + 2 * AHEAD < m->s->n_vars) { /* what comes after the end may be ours, too */
+            ask_for_edges(&s, fgi_trws_node(m, state, node + 2 * AHEAD), listed);
+            ask_for_contents(&s, fgi_trws_node(m, state, node + AHEAD), listed, forward, K);
         }
         fgi_trws_enter(state, i);
         possible = visit(&s, &state->progress, (int32_t)i, forward, weighted, K);

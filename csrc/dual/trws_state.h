@@ -84,7 +84,7 @@ struct fgi_trws {
     int64_t block;
     /* Several threads: dual/trws_threads.c. */
     int64_t end;         /* of the places to visit */
-    const int32_t *list; /* the node at each place; NULL: their order */
+    const int32_t *list; /* the node at each place of a forward sweep; NULL: their order */
     double *record;      /* two per node: what it adds to the bound, which is summed in the order of nodes; NULL: sum */
     double *decoded;     /* per node: what its label adds to the score */
     fgi_trws_team *team; /* NULL: one thread */
@@ -92,8 +92,8 @@ struct fgi_trws {
 
 /* The node at a place of the sweep under way. */
 static inline int32_t fgi_trws_node(const fgi_model *m, const fgi_trws *s, int64_t place) {
-    if (s->list) return s->list[place];
-    return (int32_t)(s->stage == FORWARD ? place : m->s->n_vars - 1 - place);
+    if (s->stage != FORWARD) place = m->s->n_vars - 1 - place;
+    return s->list ? s->list[place] : (int32_t)place;
 }
 
 static inline void fgi_trws_add_sum(fgi_sum *to, const fgi_sum *from) {

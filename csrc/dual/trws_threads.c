@@ -20,11 +20,11 @@ struct fgi_trws_team {
     fgi_pool *pool;
     int threads;
     const fgi_info *info;
-    fgi_trws *workers;   /* the state, with scratch memory of their own */
-    double *scratch;     /* of all workers */
-    fgi_waves *waves[2]; /* backward, forward */
-    int tried;           /* to make them */
-    int64_t next;        /* task of the sweep under way; -1: none has begun */
+    fgi_trws *workers; /* the state, with scratch memory of their own */
+    double *scratch;   /* of all workers */
+    fgi_waves *waves;
+    int tried;     /* to make them */
+    int under_way; /* a sweep in waves */
     double *record, *decoded;
     fgi_progress *blocks; /* what is recorded, summed by blocks of nodes */
     double *tops;         /* of the edges sent together */
@@ -40,7 +40,6 @@ int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
     t->pool = solver->pool;
     t->threads = solver->settings.threads;
     t->info = &solver->info;
-    t->next = -1;
     t->workers = fgi_calloc(t->threads, sizeof *t->workers);
     t->scratch = fgi_alloc(t->threads * scratch_size(solver->model->s), sizeof(double));
     return t->workers && t->scratch;
@@ -48,8 +47,7 @@ int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
 
 void fgi_trws_team_free(fgi_trws_team *t) {
     if (!t) return;
-    fgi_waves_free(t->waves[0]);
-    fgi_waves_free(t->waves[1]);
+    fgi_waves_free(t->waves);
     free(t->workers);
     free(t->scratch);
     free(t->record);
@@ -91,15 +89,16 @@ typedef struct context {
     fgi_trws *s;
 } context;
 
-static double visit_work(const void *c, int64_t i, int forward) {
+static double visit_work(const void *c, int64_t i) {
     const fgi_structure *st = ((const context *)c)->m->s;
     const fgi_trws *s = ((const context *)c)->s;
-    const int64_t *begin = forward ? s->later_begin : s->earlier_begin;
     const double degree = (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
     if (s->few[i]) return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
     double work = (FGI_TRWS_EDGE_WORK + st->cards[i]) * (degree + 1);
-    for (int64_t k = begin[i]; k < begin[i + 1]; k++)
-        work += (double)edge_entries(st, &s->edges[forward ? k : s->earlier[k]]);
+    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++)
+        work += 0.5 * (double)edge_entries(st, &s->edges[k]); /* half of them in either direction */
+    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++)
+        work += 0.5 * (double)edge_entries(st, &s->edges[s->earlier[k]]);
     return work;
 }
 
@@ -111,24 +110,41 @@ static void make_waves(const fgi_model *m, fgi_trws *s) {
     t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);
     t->decoded = fgi_alloc(m->s->n_vars, sizeof *t->decoded);
     t->blocks = fgi_alloc(m->s->n_vars / FGI_TRWS_BLOCK + 1, sizeof *t->blocks);
-    for (int forward = 0; forward < 2 && t->record && t->decoded && t->blocks; forward++)
-        if (!fgi_waves_create(m->s, forward, t->threads, visit_work, &c, &t->waves[forward]) || !t->waves[forward])
-            break;
-    if (t->waves[0] && t->waves[1]) return;
-    fgi_waves_free(t->waves[0]);
-    fgi_waves_free(t->waves[1]);
+    if (t->record && t->decoded && t->blocks) fgi_waves_create(m->s, t->threads, visit_work, &c, &t->waves);
+    if (t->waves) return;
     free(t->record);
     free(t->decoded);
     free(t->blocks);
     t->record = t->decoded = NULL;
     t->blocks = NULL;
-    t->waves[0] = t->waves[1] = NULL;
 }
 
-static int visit_task(void *of, int64_t begin, int64_t end, int worker) {
+/* Asks for the first things that a later task reads: what follows the hardware foresees. */
+static void ask_for(const fgi_model *m, const fgi_trws *s, int64_t place) {
+#if defined(__GNUC__)
+    enum { FIRST = 6, LINE = 64 };
+    for (int64_t k = place; k < place + FIRST && k < m->s->n_vars; k++) {
+        const int32_t i = fgi_trws_node(m, s, k);
+        const fgi_trws_edge *later = &s->edges[s->later_begin[i]];
+        const int has_later = s->later_begin[i] < s->later_begin[i + 1];
+        const char *message = (const char *)(s->messages + (has_later ? later->message : 0));
+        __builtin_prefetch(fgi_unary(m, i));
+        __builtin_prefetch(later);
+        __builtin_prefetch(message);
+        __builtin_prefetch(message + LINE);
+    }
+#else
+    (void)m;
+    (void)s;
+    (void)place;
+#endif
+}
+
+static int visit_task(void *of, int64_t begin, int64_t end, int64_t then, int worker) {
     const context *c = of;
     fgi_trws *w = &c->s->team->workers[worker];
     w->end = end;
+    if (then >= 0 && !w->look_ahead) ask_for(c->m, w, then);
     for (w->node = begin; w->node < end;) {
         const int32_t i = fgi_trws_node(c->m, w, w->node);
         w->meter.spent = 0;
@@ -177,22 +193,22 @@ static void add_up(context *c) {
 
 int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    if (t->next < 0) { /* a new sweep; one that began without waves ends without */
+    if (!t->under_way) { /* a new sweep; one that began without waves ends without */
         if (s->node > 0 || s->done >= 0) return -1;
         if (!t->tried && t->info->iterations >= FIRST_WAVES) make_waves(m, s);
-        if (!t->waves[0]) return -1;
-        t->next = 0;
+        if (!t->waves) return -1;
+        fgi_waves_begin(t->waves, s->stage == FORWARD);
+        t->under_way = 1;
     }
-    fgi_waves *waves = t->waves[s->stage == FORWARD];
     context c = {m, s};
-    s->list = fgi_waves_list(waves);
+    s->list = fgi_waves_list(t->waves);
     brief(m, s);
     s->list = NULL;
-    int complete = fgi_waves_run(waves, t->pool, t->threads, &t->next, s->meter.deadline, visit_task, &c);
+    int complete = fgi_waves_run(t->waves, t->pool, s->meter.deadline, visit_task, &c);
     for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;
     add_up(&c);
-    t->next = -1;
+    t->under_way = 0;
     return 1;
 }
 

@@ -1,7 +1,6 @@
 /* model/model.c - the immutable problem: variables, shared tables, factors, adjacency; and its versioned potentials. */
 #include "model/model.h"
 #include <string.h>
-#include "base/exact_sum.h"
 #include "model/sorted.h"
 #include "base/util.h"
 
@@ -482,74 +481,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     return FGI_OK;
 }
 
-/* ---- evaluation --------------------------------------------------------------------------------------------- */
-
-static fgi_rc check_labels(const fgi_structure *s, const int32_t *labels, fgi_error *err) {
-    for (int64_t i = 0; i < s->n_vars; i++)
-        if (labels[i] < 0 || labels[i] >= s->cards[i])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is out of range 0..%d", labels[i],
-                (long long)i, s->cards[i] - 1);
-    return FGI_OK;
-}
-
-static void sum_of(const fgi_model *m, const int32_t *labels, fgi_sum *sum, double *lost) {
-    const fgi_structure *s = m->s;
-    double carry = 0;
-    fgi_sum_add(sum, s->constant);
-    for (int64_t i = 0; i < s->n_vars; i++) {
-        fgi_sum_add(sum, fgi_unary(m, i)[labels[i]]);
-        *lost += fabs(sum->carry - carry);
-        carry = sum->carry;
-    }
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        fgi_sum_add(sum, fgi_view_score(m, &v, labels));
-        *lost += fabs(sum->carry - carry);
-        carry = sum->carry;
-    }
-}
-
-/* The same sum, rounded once. All its terms are finite. */
-static double exact_score(const fgi_model *m, const int32_t *labels) {
-    const fgi_structure *s = m->s;
-    fgi_exact_sum sum = {{0}, 0};
-    fgi_exact_sum_add(&sum, s->constant);
-    for (int64_t i = 0; i < s->n_vars; i++) fgi_exact_sum_add(&sum, fgi_unary(m, i)[labels[i]]);
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        fgi_exact_sum_add(&sum, fgi_view_score(m, &v, labels));
-    }
-    return fgi_exact_sum_value(&sum);
-}
-
-fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err) {
-    double above;
-    return fgi_model_score_above(m, labels, score, &above, err);
-}
-
-fgi_rc fgi_model_score_above(const fgi_model *m, const int32_t *labels, double *score, double *above, fgi_error *err) {
-    const fgi_structure *s = m->s;
-    fgi_rc rc = check_labels(s, labels, err);
-    if (rc) return rc;
-    fgi_sum sum = {0};
-    double lost = 0; /* the magnitudes of all corrections: what the last digits of the sum hang on */
-    sum_of(m, labels, &sum, &lost);
-    *score = fgi_sum_value(&sum);
-    const double n = (double)(s->n_vars + s->n_factors + 1);
-    if (*score > -INFINITY && n * lost > 0.25 * fabs(*score)) *score = exact_score(m, labels);
-    *above = lost == 0 ? *score : nextafter(*score, INFINITY);
-    return FGI_OK;
-}
-
-fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err) {
-    fgi_rc rc = check_labels(m->s, labels, err);
-    if (rc) return rc;
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        factor_scores[f] = fgi_view_score(m, &v, labels);
-    }
-    return FGI_OK;
-}
+/* ---- sizes ----------------------------------------------------------------------------------------------------- */
 
 int64_t fgi_model_memory(const fgi_model *m) {
     const fgi_structure *s = m->s;

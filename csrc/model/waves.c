@@ -1,267 +1,325 @@
 /* model/waves.c - see model/waves.h. */
-#include "base/array.h"
 #include "model/waves.h"
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include "base/util.h"
 
-static const double SYNC_WORK = 1000;  /* what it costs to take a task, nanoseconds */
-static const double LEAST_GAIN = 1.25; /* estimated: below it threads are not worth their trouble */
-static const double ENOUGH = 0.9;      /* of the number of threads: no other way of making tasks is tried */
+static const double RUN_WORK[2] = {1500, 5e4}; /* of a run, at least and at most: nanoseconds */
+static const double RUNS_A_THREAD = 64;        /* at least: else they are shorter */
+static const double LONGEST = 1e5;             /* of a task: then comes a look at the clock */
+static const double TAKING = 100;              /* a task */
+static const double WAITING = 400;             /* for another thread's task that has just ended */
+static const double OUT_OF_ORDER = 2;          /* times as long takes a visit where those before are elsewhere */
+static const double LEAST_GAIN = 1.25;         /* estimated: below it threads are not worth their trouble */
+static const double ENOUGH = 0.7;              /* of the number of threads: no other way of making tasks is tried */
+
+typedef struct task {
+    int64_t begin, end;  /* places of the forward sweep */
+    int32_t owner, turn; /* thread, and its how many'th task it is */
+} task;
+
+/* How many of its tasks a thread has done, in a cache line of its own. */
+typedef struct counter {
+    atomic_llong done;
+    char rest[64 - sizeof(atomic_llong)];
+} counter;
 
 struct fgi_waves {
-    int64_t n_tasks;
-    int64_t *begin, *end; /* of a task: places of the sweep */
-    int64_t *need_begin;  /* of a run: the tasks it waits for are needs[need_begin .. next need_begin] */
-    int32_t *needs;
-    int64_t *earlier; /* of a task of a level: how many tasks the levels before have; else NULL */
-    int32_t *list;    /* with levels: the variable at each place */
-    atomic_uchar *done;
+    int64_t n_vars, n_tasks;
+    int threads, forward;
+    task *tasks;       /* each after those it needs */
+    int32_t *list;     /* the variable at each place; NULL: that of this number */
+    int64_t *begin;    /* per thread: its tasks are mine[begin .. next begin] */
+    int32_t *mine;     /* tasks by thread, in their order */
+    int32_t *needs[2]; /* backward, forward; per task and thread: so many of that thread's tasks must be done before */
+    counter *counters;
 };
 
-/* ---- runs ---------------------------------------------------------------------------------------------------- */
+/* ---- units: what is not taken apart -------------------------------------------------------------------------- */
 
-/* Tasks under construction, numbered in the order of the sweep. */
+/* Tasks under construction. Units are runs of consecutive variables, numbered in their order. */
 typedef struct draft {
     const fgi_structure *st;
-    int forward;
+    double *visit; /* work, per variable */
     int64_t n;
-    int32_t *run;  /* per place */
-    int32_t *wave; /* per run: one after the last of those it needs */
-    int64_t n_waves;
-    double *work, *ends; /* per run; ends: when it would be done with a thread for every run */
+    int32_t *unit;  /* per variable */
+    int32_t *level; /* per unit: one after the last of those it needs */
+    int64_t n_levels;
+    double *work;     /* per unit */
+    int64_t *first;   /* per level, into sorted; n_levels + 1 */
+    int32_t *sorted;  /* units by level; those of one level in their order */
+    int32_t *task_of; /* unit */
 } draft;
 
-static int64_t at_place(const draft *d, int64_t place) { return d->forward ? place : d->st->n_vars - 1 - place; }
+static int are_neighbours(const fgi_structure *st, int64_t i, int64_t j) {
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
+        for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
+            if (vars[v] == j) return 1;
+    }
+    return 0;
+}
 
-/* Runs have about this work, and rather end where a variable and the next are not neighbours: the rows of a grid. */
-static void cut_runs(draft *d, double size, fgi_visit_work *work, const void *context) {
-    const fgi_structure *st = d->st;
-    double filled = 0;
-    d->n = 0;
-    for (int64_t place = 0; place < st->n_vars; place++) {
-        const int64_t i = at_place(d, place);
-        int joined = 0;
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && !joined && filled >= 0.25 * size; k++) {
-            const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-            for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
-                joined |= d->forward ? vars[v] == i - 1 : vars[v] == i + 1;
-        }
-        if (place == 0 || filled >= size || (filled >= 0.25 * size && !joined)) {
-            d->work[d->n++] = 0;
-            filled = 0;
-        }
-        const double own = work(context, i, d->forward);
-        d->run[place] = (int32_t)(d->n - 1);
-        d->work[d->n - 1] += own;
-        filled += own;
+static void single_units(draft *d) {
+    d->n = d->st->n_vars;
+    for (int64_t i = 0; i < d->n; i++) {
+        d->unit[i] = (int32_t)i;
+        d->work[i] = OUT_OF_ORDER * d->visit[i];
     }
 }
 
-/* Calls `needed` for each run before its own that the variable at a place has a factor with. */
-static void each_needed(
-    draft *d, int64_t place, void (*needed)(draft *, int32_t run, int32_t other, void *), void *to) {
+/* Variables begin .. end, each a neighbour of the next (a row of a grid), in equal parts, as many for every thread. */
+static void cut_row(draft *d, int64_t begin, int64_t end, double row_work, double size, int threads) {
+    double parts = threads * fgi_larger(1, rint(row_work / (threads * size)));
+    if (row_work < parts * RUN_WORK[0]) parts = fgi_larger(1, floor(row_work / RUN_WORK[0]));
+    double before = 0;
+    int64_t part = -1;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = (int64_t)((before + 0.5 * d->visit[i]) * parts / row_work);
+        if (at > part) {
+            part = at;
+            d->work[d->n++] = 0;
+        }
+        before += d->visit[i];
+        d->unit[i] = (int32_t)(d->n - 1);
+        d->work[d->n - 1] += d->visit[i];
+    }
+}
+
+static void cut_rows(draft *d, int threads) {
     const fgi_structure *st = d->st;
-    const int64_t i = at_place(d, place);
-    const int32_t run = d->run[place];
+    double all = 0, row_work = 0;
+    int64_t begin = 0;
+    for (int64_t i = 0; i < st->n_vars; i++) all += d->visit[i];
+    const double size = fgi_smaller(RUN_WORK[1], fgi_larger(RUN_WORK[0], all / (RUNS_A_THREAD * threads)));
+    d->n = 0;
+    for (int64_t i = 0; i < st->n_vars; i++) {
+        row_work += d->visit[i];
+        const int ends = i + 1 == st->n_vars || (row_work >= RUN_WORK[0] && !are_neighbours(st, i + 1, i));
+        if (!ends) continue;
+        cut_row(d, begin, i + 1, row_work, size, threads);
+        begin = i + 1;
+        row_work = 0;
+    }
+}
+
+/* The last level among the units before that variable i has a factor with; -1: there are none. */
+static int32_t level_before(const draft *d, int64_t i) {
+    const fgi_structure *st = d->st;
+    int32_t last = -1;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
         for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++) {
-            const int32_t other = d->run[at_place(d, vars[v])];
-            if (other < run) needed(d, run, other, to);
+            const int32_t other = d->unit[vars[v]];
+            if (other < d->unit[i] && d->level[other] > last) last = d->level[other];
         }
-    }
-}
-
-static void level_after(draft *d, int32_t run, int32_t other, void *unused) {
-    (void)unused;
-    if (d->wave[other] >= d->wave[run]) d->wave[run] = d->wave[other] + 1;
-    d->ends[run] = fgi_larger(d->ends[run], d->ends[other]);
-}
-
-/* Waves of all runs; returns the time with a thread for every run. */
-static double level(draft *d) {
-    double last = 0;
-    d->n_waves = 0;
-    for (int64_t place = 0; place < d->st->n_vars; place++) {
-        const int32_t run = d->run[place];
-        if (place == 0 || d->run[place - 1] != run) d->wave[run] = 0, d->ends[run] = 0;
-        each_needed(d, place, level_after, NULL);
-        if (place + 1 < d->st->n_vars && d->run[place + 1] == run) continue;
-        d->ends[run] += d->work[run] + SYNC_WORK;
-        last = fgi_larger(last, d->ends[run]);
-        if (d->wave[run] >= d->n_waves) d->n_waves = d->wave[run] + 1;
     }
     return last;
 }
 
-/* Runs by wave; those of one wave in the order of the sweep. first: n_waves + 1. */
-static void sort_runs(const draft *d, int64_t *first, int32_t *sorted) {
-    memset(first, 0, (size_t)(d->n_waves + 1) * sizeof *first);
-    for (int64_t k = 0; k < d->n; k++) first[d->wave[k] + 1]++;
-    for (int64_t k = 0; k < d->n_waves; k++) first[k + 1] += first[k];
-    for (int64_t k = 0; k < d->n; k++) sorted[first[d->wave[k]]++] = (int32_t)k;
-    for (int64_t k = d->n_waves; k > 0; k--) first[k] = first[k - 1];
-    first[0] = 0;
-}
-
-typedef struct collected {
-    fgi_waves *w;
-    const int32_t *task; /* of a run */
-    int32_t *last;       /* of a run: the run that has collected it last */
-    int64_t n, capacity;
-    int failed;
-} collected;
-
-static void collect(draft *d, int32_t run, int32_t other, void *to) {
-    collected *c = to;
-    (void)d;
-    if (c->last[other] == run || c->failed) return;
-    c->last[other] = run;
-    c->failed = !fgi_grow(&c->w->needs, &c->capacity, c->n + 1, sizeof *c->w->needs);
-    if (c->failed) return;
-    c->w->needs[c->n++] = c->task[other];
-}
-
-/* Tasks are the runs in the order of their waves; what they need is collected run by run, in the order of the sweep. */
-static int finish_runs(draft *d, fgi_waves *w, const int32_t *sorted) {
-    int32_t *task = fgi_alloc(d->n, sizeof *task), *last = fgi_alloc(d->n, sizeof *last);
-    int64_t *begin = fgi_alloc(d->n + 1, sizeof *begin);        /* needs of a run */
-    w->need_begin = fgi_alloc(2 * d->n, sizeof *w->need_begin); /* and their end */
-    collected c = {.w = w, .task = task, .last = last, .failed = !task || !last || !begin || !w->need_begin};
-    for (int64_t k = 0; k < d->n && !c.failed; k++) {
-        task[sorted[k]] = (int32_t)k;
-        last[k] = -1;
+static void find_levels(draft *d) {
+    d->n_levels = 0;
+    for (int64_t k = 0; k < d->n; k++) d->level[k] = 0;
+    for (int64_t i = 0; i < d->st->n_vars; i++) {
+        int32_t *level = &d->level[d->unit[i]], after = level_before(d, i) + 1;
+        if (after > *level) *level = after;
+        if (*level >= d->n_levels) d->n_levels = *level + 1;
     }
-    for (int64_t place = 0; place < d->st->n_vars && !c.failed; place++) {
-        const int32_t run = d->run[place];
-        if (place == 0 || d->run[place - 1] != run) {
-            begin[run] = c.n;
-            w->begin[task[run]] = place;
-        }
-        w->end[task[run]] = place + 1;
-        each_needed(d, place, collect, &c);
-        begin[run + 1] = c.n;
-    }
-    for (int64_t k = 0; k < d->n && !c.failed; k++) {
-        w->need_begin[2 * task[k]] = begin[k];
-        w->need_begin[2 * task[k] + 1] = begin[k + 1];
-    }
-    free(task);
-    free(last);
-    free(begin);
-    return !c.failed;
+    memset(d->first, 0, (size_t)(d->n_levels + 1) * sizeof *d->first);
+    for (int64_t k = 0; k < d->n; k++) d->first[d->level[k] + 1]++;
+    for (int64_t k = 0; k < d->n_levels; k++) d->first[k + 1] += d->first[k];
+    for (int64_t k = 0; k < d->n; k++) d->sorted[d->first[d->level[k]]++] = (int32_t)k;
+    for (int64_t k = d->n_levels; k > 0; k--) d->first[k] = d->first[k - 1];
+    d->first[0] = 0;
 }
 
-/* ---- levels -------------------------------------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------------------------------------------- */
 
-/* The time that levels take, a task being a share of a level. */
-static double level_time(const draft *d, int threads) {
-    double *total = d->ends, time = 0; /* no longer needed for the runs */
-    memset(total, 0, (size_t)d->n_waves * sizeof *total);
-    for (int64_t k = 0; k < d->n; k++) total[d->wave[k]] += d->work[k];
-    for (int64_t k = 0; k < d->n_waves; k++) time += 4 * SYNC_WORK + total[k] / threads;
-    return time;
+static void new_task(fgi_waves *w, int64_t begin, int owner) {
+    task *t = &w->tasks[w->n_tasks++];
+    t->begin = t->end = begin;
+    t->owner = owner;
+    t->turn = (int32_t)w->begin[owner + 1]++; /* counts them, for the time being */
 }
 
-/* Single variables of a level are put together to tasks. */
-static int finish_levels(const draft *d, fgi_waves *w, int threads, const int64_t *first, const int32_t *sorted) {
-    enum { TASKS_A_THREAD = 4 };
-    w->earlier = fgi_alloc(d->n, sizeof *w->earlier);
-    w->list = fgi_alloc(d->n, sizeof *w->list);
-    if (!w->earlier || !w->list) return 0;
-    w->n_tasks = 0;
-    for (int64_t wave = 0; wave < d->n_waves; wave++) {
-        const int64_t before = w->n_tasks;
-        double total = 0;
-        for (int64_t k = first[wave]; k < first[wave + 1]; k++) total += d->work[sorted[k]];
-        const double full = fgi_larger(SYNC_WORK, total / (TASKS_A_THREAD * threads));
-        double filled = full;
-        for (int64_t k = first[wave]; k < first[wave + 1]; k++) {
-            if (filled >= full) {
-                w->begin[w->n_tasks] = k;
-                w->earlier[w->n_tasks++] = before;
-                filled = 0;
+/* A level is cut into shares such that all threads have had as much work by its end. */
+static void share_out(draft *d, fgi_waves *w) {
+    double total = 0, place_work = 0;
+    double *had = d->visit; /* no longer needed */
+    int64_t place = 0;
+    for (int k = 0; k < w->threads; k++) had[k] = 0;
+    for (int64_t level = 0; level < d->n_levels; level++) {
+        int owner = 0, fresh = 1;
+        for (int64_t k = d->first[level]; k < d->first[level + 1]; k++) total += d->work[d->sorted[k]];
+        for (int64_t k = d->first[level]; k < d->first[level + 1]; k++) {
+            const int32_t unit = d->sorted[k];
+            const double half = 0.5 * d->work[unit];
+            while (owner + 1 < w->threads && had[owner] + half > total / w->threads) {
+                owner++;
+                fresh = 1;
             }
-            w->end[w->n_tasks - 1] = k + 1;
-            w->list[k] = (int32_t)at_place(d, sorted[k]);
-            filled += d->work[sorted[k]];
+            if (!w->list || fresh || place_work > LONGEST) {
+                new_task(w, place, owner);
+                place_work = 0;
+                fresh = 0;
+            }
+            d->task_of[unit] = (int32_t)(w->n_tasks - 1);
+            w->tasks[w->n_tasks - 1].end++;
+            if (w->list) w->list[place] = unit;
+            place++;
+            place_work += d->work[unit];
+            had[owner] += d->work[unit];
         }
     }
-    return 1;
+    for (int k = 0; k < w->threads; k++) w->begin[k + 1] += w->begin[k];
+    for (int64_t k = 0; k < w->n_tasks; k++) w->mine[w->begin[w->tasks[k].owner] + w->tasks[k].turn] = (int32_t)k;
+}
+
+/* Runs lie where their variables do. */
+static void place_runs(const draft *d, fgi_waves *w) {
+    for (int64_t i = 0; i < d->st->n_vars; i++) {
+        task *t = &w->tasks[d->task_of[d->unit[i]]];
+        if (i == 0 || d->unit[i - 1] != d->unit[i]) t->begin = i;
+        t->end = i + 1;
+    }
+}
+
+static void need(int32_t *needs, int32_t at_least) {
+    if (*needs < at_least) *needs = at_least;
+}
+
+/* Task a comes before task b and has a factor with it. */
+static void depend(fgi_waves *w, int32_t a, int32_t b) {
+    const task *before = &w->tasks[a], *after = &w->tasks[b];
+    const int64_t all = w->begin[after->owner + 1] - w->begin[after->owner];
+    if (before->owner == after->owner) return;
+    need(&w->needs[1][(int64_t)b * w->threads + before->owner], before->turn + 1);
+    need(&w->needs[0][(int64_t)a * w->threads + after->owner], (int32_t)all - after->turn);
+}
+
+static void find_needs(const draft *d, fgi_waves *w) {
+    const fgi_structure *st = d->st;
+    for (int64_t i = 0; i < st->n_vars; i++)
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
+            for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
+                if (d->unit[vars[v]] < d->unit[i]) depend(w, d->task_of[d->unit[vars[v]]], d->task_of[d->unit[i]]);
+        }
+}
+
+/* The time that a forward sweep would take. `ends` has room for every task. */
+static double estimate(const draft *d, const fgi_waves *w, double *work, double *ends) {
+    double last = 0;
+    memset(work, 0, (size_t)w->n_tasks * sizeof *work);
+    for (int64_t k = 0; k < d->n; k++) work[d->task_of[k]] += d->work[k];
+    for (int64_t k = 0; k < w->n_tasks; k++) {
+        const task *t = &w->tasks[k];
+        const int32_t *mine = w->mine + w->begin[t->owner], *needs = w->needs[1] + k * w->threads;
+        double start = t->turn ? ends[mine[t->turn - 1]] : 0;
+        for (int u = 0; u < w->threads; u++)
+            if (needs[u]) start = fgi_larger(start, ends[w->mine[w->begin[u] + needs[u] - 1]] + WAITING);
+        ends[k] = start + work[k] + TAKING;
+        last = fgi_larger(last, ends[k]);
+    }
+    return last;
 }
 
 /* ---- creation ------------------------------------------------------------------------------------------------ */
 
-static fgi_waves *finish(draft *d, int threads, int levels) {
+/* NULL without memory. *gain: how many times quicker than one thread it seems. */
+static fgi_waves *make(draft *d, int threads, int runs, double *gain) {
     fgi_waves *w = fgi_calloc(1, sizeof *w);
-    int64_t *first = fgi_alloc(d->n_waves + 1, sizeof *first);
-    int32_t *sorted = fgi_alloc(d->n, sizeof *sorted);
-    int ok = w && first && sorted;
+    if (!w) return NULL;
+    double all = 0, *work = NULL, *ends = NULL;
+    for (int64_t k = 0; k < d->n; k++) all += runs ? d->work[k] : d->work[k] / OUT_OF_ORDER;
+    w->n_vars = d->st->n_vars;
+    w->threads = threads;
+    w->tasks = fgi_alloc(d->n, sizeof *w->tasks);
+    w->begin = fgi_calloc(threads + 1, sizeof *w->begin);
+    w->mine = fgi_alloc(d->n, sizeof *w->mine);
+    w->counters = fgi_calloc(threads, sizeof *w->counters);
+    if (!runs) w->list = fgi_alloc(d->n, sizeof *w->list);
+    int ok = w->tasks && w->begin && w->mine && w->counters && (runs || w->list);
     if (ok) {
-        w->n_tasks = d->n;
-        w->begin = fgi_alloc(d->n, sizeof *w->begin);
-        w->end = fgi_alloc(d->n, sizeof *w->end);
-        ok = w->begin && w->end;
+        share_out(d, w);
+        if (runs) place_runs(d, w);
+        for (int forward = 0; forward < 2; forward++)
+            w->needs[forward] = fgi_calloc(w->n_tasks * threads, sizeof *w->needs[forward]);
+        work = fgi_alloc(w->n_tasks, sizeof *work);
+        ends = fgi_alloc(w->n_tasks, sizeof *ends);
+        ok = w->needs[0] && w->needs[1] && work && ends;
     }
     if (ok) {
-        sort_runs(d, first, sorted);
-        ok = levels ? finish_levels(d, w, threads, first, sorted) : finish_runs(d, w, sorted);
+        find_needs(d, w);
+        *gain = all / estimate(d, w, work, ends);
     }
-    if (ok) ok = (w->done = fgi_calloc(w->n_tasks, sizeof *w->done)) != NULL;
-    free(first);
-    free(sorted);
+    free(work);
+    free(ends);
     if (ok) return w;
     fgi_waves_free(w);
     return NULL;
 }
 
-int fgi_waves_create(
-    const fgi_structure *st, int forward, int threads, fgi_visit_work *work, const void *context, fgi_waves **out) {
-    enum { SIZES = 4 };
-    static const double sizes[SIZES] = {1e5, 3e4, 1e4, 0}; /* nanoseconds of a run; 0: single variables */
-    draft d = {.st = st, .forward = forward};
+/* Keeps the better of two ways. */
+static int try_units(draft *d, int threads, int runs, double *best, fgi_waves **out) {
+    double gain = 0;
+    if (runs) cut_rows(d, threads);
+    else single_units(d);
+    find_levels(d);
+    if (d->n_levels > 0.9 * (double)d->n) return 1; /* one by one */
+    fgi_waves *w = make(d, threads, runs, &gain);
+    if (!w) return 0;
+    if (gain > *best) {
+        *best = gain;
+        fgi_waves_free(*out);
+        *out = w;
+    } else {
+        fgi_waves_free(w);
+    }
+    return 1;
+}
+
+int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context, fgi_waves **out) {
+    const int64_t n = st->n_vars;
+    double best = LEAST_GAIN;
     *out = NULL;
-    if (st->n_vars < 2 || threads < 2) return 1;
-    d.run = fgi_alloc(st->n_vars, sizeof *d.run);
-    d.wave = fgi_alloc(st->n_vars, sizeof *d.wave);
-    d.work = fgi_alloc(2 * st->n_vars, sizeof *d.work);
-    d.ends = d.work + st->n_vars;
-    int ok = d.run && d.wave && d.work, best = -1, drafted = -1;
-    double best_gain = LEAST_GAIN;
-    for (int k = 0; ok && k < SIZES && best_gain < ENOUGH * threads; k++) {
-        double all = 0;
-        cut_runs(&d, sizes[k], work, context);
-        for (int64_t r = 0; r < d.n; r++) all += d.work[r];
-        const double path = level(&d), share = (all + SYNC_WORK * (double)d.n) / threads;
-        const double gain = all / (sizes[k] > 0 ? fgi_larger(path, share) : level_time(&d, threads));
-        drafted = k;
-        if (gain > best_gain) best_gain = gain, best = k;
+    if (n < 2 || threads < 2 || threads > n) return 1;
+    draft d = {.st = st};
+    d.visit = fgi_alloc(n, sizeof *d.visit);
+    d.unit = fgi_alloc(n, sizeof *d.unit);
+    d.level = fgi_alloc(n, sizeof *d.level);
+    d.work = fgi_alloc(n, sizeof *d.work);
+    d.first = fgi_alloc(n + 1, sizeof *d.first);
+    d.sorted = fgi_alloc(n, sizeof *d.sorted);
+    d.task_of = fgi_alloc(n, sizeof *d.task_of);
+    int ok = d.visit && d.unit && d.level && d.work && d.first && d.sorted && d.task_of;
+    for (int runs = 1; runs >= 0 && ok && best < ENOUGH * threads; runs--) {
+        for (int64_t i = 0; i < n; i++) d.visit[i] = work(context, i);
+        ok = try_units(&d, threads, runs, &best, out);
     }
-    if (ok && best >= 0) {
-        if (best != drafted) {
-            cut_runs(&d, sizes[best], work, context);
-            level(&d);
-        }
-        *out = finish(&d, threads, sizes[best] == 0);
-        ok = *out != NULL;
-    }
-    free(d.run);
-    free(d.wave);
+    free(d.visit);
+    free(d.unit);
+    free(d.level);
     free(d.work);
-    return ok;
+    free(d.first);
+    free(d.sorted);
+    free(d.task_of);
+    if (ok) return 1;
+    fgi_waves_free(*out);
+    *out = NULL;
+    return 0;
 }
 
 void fgi_waves_free(fgi_waves *w) {
     if (!w) return;
-    free(w->begin);
-    free(w->end);
-    free(w->need_begin);
-    free(w->needs);
-    free(w->earlier);
+    free(w->tasks);
     free(w->list);
-    free(w->done);
+    free(w->begin);
+    free(w->mine);
+    free(w->needs[0]);
+    free(w->needs[1]);
+    free(w->counters);
     free(w);
 }
 
@@ -274,57 +332,80 @@ typedef struct run {
     fgi_task_body *body;
     void *context;
     double deadline;
-    atomic_llong next, done;
     atomic_int stop;
 } run;
 
 /* After some microseconds, in which most waits end, other processes get their turn: whom we wait for may not have a
  * core. */
 static void wait_a_little(int *waited) {
-    enum { SPINS = 2000 };
+    enum { SPINS = 500 };
     if (++*waited > SPINS) sched_yield();
 #if defined(__x86_64__) && defined(__GNUC__)
     else __builtin_ia32_pause();
 #endif
 }
 
-static void wait_for_needs(run *r, int64_t task) {
+/* Returns 0 if the run ends before. */
+static int wait_for_needs(run *r, int64_t number) {
     const fgi_waves *w = r->waves;
+    const int32_t *needs = w->needs[w->forward] + number * w->threads;
     int waited = 0;
-    if (w->earlier) {
-        while (atomic_load_explicit(&r->done, memory_order_acquire) < w->earlier[task]) wait_a_little(&waited);
-        return;
-    }
-    for (int64_t k = w->need_begin[2 * task]; k < w->need_begin[2 * task + 1]; k++)
-        while (!atomic_load_explicit(&w->done[w->needs[k]], memory_order_acquire)) wait_a_little(&waited);
+    for (int u = 0; u < w->threads; u++)
+        while (atomic_load_explicit(&w->counters[u].done, memory_order_acquire) < needs[u]) {
+            if (atomic_load_explicit(&r->stop, memory_order_relaxed)) return 0;
+            wait_a_little(&waited);
+        }
+    return 1;
 }
 
-/* What each thread does. A task that has been taken is done, whatever happens: others may wait for it. */
-static void take_part(void *context, int64_t begin, int64_t end, int worker) {
-    (void)begin;
-    (void)end;
-    run *r = context;
+static int do_task(run *r, int64_t number, int64_t then, int worker) {
     fgi_waves *w = r->waves;
-    while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
-        const int64_t task = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed);
-        if (task >= w->n_tasks) return;
-        wait_for_needs(r, task);
-        const int go_on = r->body(r->context, w->begin[task], w->end[task], worker);
-        atomic_store_explicit(&w->done[task], 1, memory_order_release);
-        atomic_fetch_add_explicit(&r->done, 1, memory_order_release);
-        if (!go_on || fgi_clock() >= r->deadline) atomic_store_explicit(&r->stop, 1, memory_order_relaxed);
+    const task *t = &w->tasks[number];
+    const int go_on = w->forward ? r->body(r->context, t->begin, t->end, then, worker)
+                                 : r->body(r->context, w->n_vars - t->end, w->n_vars - t->begin, then, worker);
+    atomic_fetch_add_explicit(&w->counters[t->owner].done, 1, memory_order_release);
+    if (!go_on || fgi_clock() >= r->deadline) atomic_store_explicit(&r->stop, 1, memory_order_relaxed);
+    return !atomic_load_explicit(&r->stop, memory_order_relaxed);
+}
+
+/* The tasks of one thread, from the first to the last or the other way. */
+static void take_part(void *context, int64_t thread, int64_t end, int worker) {
+    run *r = context;
+    const fgi_waves *w = r->waves;
+    const int64_t n = w->begin[thread + 1] - w->begin[thread];
+    (void)end;
+    for (int64_t k = atomic_load_explicit(&w->counters[thread].done, memory_order_relaxed); k < n; k++) {
+        const int32_t *mine = w->mine + w->begin[thread];
+        const int64_t number = w->forward ? mine[k] : mine[n - 1 - k];
+        int64_t then = -1;
+        if (k + 1 < n) then = w->forward ? w->tasks[mine[k + 1]].begin : w->n_vars - w->tasks[mine[n - 2 - k]].end;
+        if (!wait_for_needs(r, number) || !do_task(r, number, then, worker)) return;
     }
 }
 
-int fgi_waves_run(
-    fgi_waves *w, fgi_pool *pool, int threads, int64_t *next, double deadline, fgi_task_body *body, void *context) {
+/* All tasks by the caller, in an order in which none has to wait. */
+static void alone(run *r) {
+    const fgi_waves *w = r->waves;
+    for (int64_t k = 0; k < w->n_tasks; k++) {
+        const int64_t number = w->forward ? k : w->n_tasks - 1 - k;
+        const task *t = &w->tasks[number];
+        const int64_t n = w->begin[t->owner + 1] - w->begin[t->owner];
+        const int64_t before = w->forward ? t->turn : n - 1 - t->turn;
+        if (atomic_load_explicit(&w->counters[t->owner].done, memory_order_relaxed) > before) continue;
+        if (!do_task(r, number, -1, 0)) return;
+    }
+}
+
+void fgi_waves_begin(fgi_waves *w, int forward) {
+    w->forward = forward;
+    for (int k = 0; k < w->threads; k++) atomic_store_explicit(&w->counters[k].done, 0, memory_order_relaxed);
+}
+
+int fgi_waves_run(fgi_waves *w, fgi_pool *pool, double deadline, fgi_task_body *body, void *context) {
     run r = {.waves = w, .body = body, .context = context, .deadline = deadline};
-    if (*next == 0)
-        for (int64_t k = 0; k < w->n_tasks; k++) atomic_store_explicit(&w->done[k], 0, memory_order_relaxed);
-    atomic_init(&r.next, *next);
-    atomic_init(&r.done, *next);
-    fgi_pool_run(pool, threads, 1, take_part, &r);
-    const int64_t taken = atomic_load(&r.next);
-    *next = taken < w->n_tasks ? taken : w->n_tasks;
-    return *next == w->n_tasks;
+    if (fgi_pool_threads(pool) >= w->threads) fgi_pool_run(pool, w->threads, 1, take_part, &r);
+    else alone(&r);
+    int64_t done = 0;
+    for (int k = 0; k < w->threads; k++) done += atomic_load(&w->counters[k].done);
+    return done == w->n_tasks;
 }
