@@ -1,9 +1,10 @@
 """Learning solvers side by side, on the sets of a folder, with peers when they can be imported.
 
-usage: learning.py DATASETS_DIR [--only viterbi,ocr,conll,pinyin,multilabel,parse] [--out DIR] [--full]
+usage: learning.py DATASETS_DIR [--only viterbi,ocr,conll,pinyin,multilabel,parse,papers] [--out DIR] [--full]
 
 Prints tables; with --out also draws primal suboptimality and test error against time and passes. Seconds are CPU
 seconds of this process. C is chosen on held-out training data. --full adds the long runs (all of zh_pinyin, L-BFGS).
+papers: all parts of learning_papers.py, which can also be chosen by their names (lambda, ocr-large, figure2, ...).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import learning_data as sets
 import numpy as np
 from learning_multilabel import bench_multilabel
+from learning_papers import PARTS
 from learning_pinyin import bench_pinyin
 from learning_runs import choose_C, draw, last_rows, run, show, timed
 
@@ -133,6 +135,9 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     args = parser.parse_args()
     chosen = args.only.split(",")
+    unknown = set(chosen) - {"viterbi", "ocr", "conll", "multilabel", "parse", "pinyin", "papers", *PARTS}
+    if unknown:
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
     if "viterbi" in chosen:
         bench_viterbi()
     if "ocr" in chosen:
@@ -145,6 +150,9 @@ def main() -> None:
         bench_parse(args.folder, args.out)
     if "pinyin" in chosen:
         bench_pinyin(args.folder, args.out, args.full)
+    for name, part in PARTS.items():
+        if name in chosen or "papers" in chosen:
+            part(args.folder, args.out, 10)
 
 
 if __name__ == "__main__":

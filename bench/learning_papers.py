@@ -32,7 +32,7 @@ from fginfer.learn.learner import Learner
 from fginfer.learn.metrics import chunk_f1
 
 
-def wrong_labels(test: Any, most: int = 1500) -> Any:
+def wrong_labels(test: Any, most: int = 600) -> Any:
     """weights -> share of wrong labels in the first test examples: to look at all would take longer than training."""
     test = sets.subset(test, np.arange(min(most, test.n_examples)))
     judge = Learner(test)
@@ -69,7 +69,7 @@ def part_lambda(folder: Path, out: Path | None, runs: int) -> None:
     for name, value in lambdas(n):
         print(f"\nOCR small, lambda = {name}, {runs} runs")
         panels += panels_of(
-            f"lambda = {name}", compare(plans, task.train, 1 / (n * value), 100, wrong_labels(task.test), runs)
+            f"lambda = {name}", compare(plans, task.train, 1 / (n * value), 50, wrong_labels(task.test), runs)
         )
     draw("papers, OCR small by lambda", panels, out)
 
@@ -87,7 +87,7 @@ def part_steps(folder: Path, out: Path | None, runs: int) -> None:
     ]
     for name, value in lambdas(n):
         print(f"\nOCR small, steps, lambda = {name}, {runs} runs")
-        found = compare(plans, task.train, 1 / (n * value), 100, None, runs)
+        found = compare(plans, task.train, 1 / (n * value), 50, None, runs)
         panels.append(
             (f"lambda = {name}", "passes", "primal suboptimality", bands(found, "passes", "primal", best_dual(found)))
         )
@@ -107,7 +107,7 @@ def part_averages(folder: Path, out: Path | None, runs: int) -> None:
     n, panels = task.train.n_examples, []
     for name, value in lambdas(n):
         print(f"\nOCR small, averages, lambda = {name}, {runs} runs")
-        found = compare(plans, task.train, 1 / (n * value), 100, wrong_labels(task.test), runs)
+        found = compare(plans, task.train, 1 / (n * value), 50, wrong_labels(task.test), runs)
         panels += panels_of(f"OCR small, lambda = {name}", found)
     chunks = sets.conll(folder)
     n, (_, truth) = chunks.train.n_examples, chunks.extra
@@ -201,7 +201,7 @@ def rivals() -> list[Plan]:
         Plan("dcd-ssvm", "dcd"),
         Plan("cpd", "dcd", {"variant": "cpd"}),
         Plan("bcfw (fw-struct)", "bcfw"),
-        Plan("cutting-plane (svm-struct)", "cutting-plane"),
+        Plan("cutting-plane (svm-struct)", "cutting-plane", passes=60),
         Plan("perceptron", "perceptron"),
         Plan("mira", "mira"),
         Plan("ssg", "ssg"),
