@@ -2,62 +2,26 @@
  */
 #include <string.h>
 #include "exact/presolve.h"
+#include "model/consistency.h"
 
 /* ---- propagation -------------------------------------------------------------------------------------------- */
 
-/* seen[k][a] is set where label a of the k-th variable has a finite state among live labels; `seen` is one array, var
- * after var. Returns how many live labels have none. A row is left as soon as it has shown a support and has no more to
- * show. */
-static int64_t find_supports(ps_work *w, const ps_factor *f, uint8_t *seen) {
-    const int32_t n = f->arity;
-    int64_t strides[n], begin[n + 1];
-    int32_t digit[n];
-    ps_strides(w, f, strides);
-    begin[0] = 0;
-    int64_t missing = 0; /* live labels of the slower variables without a support so far */
-    for (int32_t k = 0; k < n; k++) {
+/* The labels of a factor's variables that have a state left go into `seen`. Returns how many have none. */
+static int64_t find_supports(ps_work *w, const ps_factor *f, fgi_domain *domains, uint8_t *seen) {
+    int64_t strides[f->arity], work = 0;
+    if (f->kind == FGI_DENSE) ps_strides(w, f, strides);
+    for (int32_t k = 0; k < f->arity; k++) {
         const ps_var *v = &w->vars[f->vars[k]];
-        begin[k + 1] = begin[k] + v->card;
-        if (k + 1 < n) missing += v->live;
-        digit[k] = 0;
-        while (v->unary[digit[k]] == -INFINITY) digit[k]++;
+        domains[k] = (fgi_domain){.scores = v->unary, .card = v->card, .live = v->live};
+        if (f->kind == FGI_DENSE) domains[k].stride = strides[k];
     }
-    memset(seen, 0, (size_t)begin[n]);
-    const ps_var *last = &w->vars[f->vars[n - 1]];
-    const int64_t stride = strides[n - 1];
-    int64_t missing_last = last->live;
-    for (;;) {
-        int64_t base = 0;
-        for (int32_t k = 0; k + 1 < n; k++) base += digit[k] * strides[k];
-        const double *row = f->values + base;
-        int any = 0;
-        int32_t a = 0;
-        for (; a < last->card && !(any && !missing_last); a++) {
-            if (row[a * stride] == -INFINITY || last->unary[a] == -INFINITY) continue;
-            any = 1;
-            if (!seen[begin[n - 1] + a]) {
-                seen[begin[n - 1] + a] = 1;
-                missing_last--;
-            }
-        }
-        ps_spend(w, a + n);
-        for (int32_t k = 0; any && k + 1 < n; k++)
-            if (!seen[begin[k] + digit[k]]) {
-                seen[begin[k] + digit[k]] = 1;
-                missing--;
-            }
-        if (missing + missing_last == 0) return 0;
-        int32_t k = n - 2;
-        for (; k >= 0; k--) {
-            const ps_var *v = &w->vars[f->vars[k]];
-            do digit[k]++;
-            while (digit[k] < v->card && v->unary[digit[k]] == -INFINITY);
-            if (digit[k] < v->card) break;
-            digit[k] = 0;
-            while (v->unary[digit[k]] == -INFINITY) digit[k]++;
-        }
-        if (k < 0) return missing + missing_last;
+    if (f->kind != FGI_DENSE) { /* Potts tables with a forbidden side: equality or difference */
+        const fgi_view view = ps_view(w, f);
+        return fgi_potts_supports(domains, view.p0, view.p1, seen);
     }
+    const int64_t missing = fgi_find_supports(f->arity, domains, f->values, seen, &work);
+    ps_spend(w, (double)work);
+    return missing;
 }
 
 /* A table of the original over complete label sets: what was found once holds for all factors that share it. */
@@ -67,23 +31,12 @@ static int is_complete(const ps_work *w, const ps_factor *f) {
     return complete;
 }
 
-/* Potts tables with a forbidden side: equality or difference. */
-static void potts_supports(const ps_work *w, const ps_factor *f, uint8_t *seen) {
-    const fgi_view view = ps_view(w, f);
-    for (int k = 0; k < 2; k++) {
-        const ps_var *mine = &w->vars[f->vars[k]], *other = &w->vars[f->vars[1 - k]];
-        for (int32_t a = 0; a < mine->card; a++) {
-            const int equal = a < other->card && other->unary[a] > -INFINITY;
-            *seen++ = (view.p0 > -INFINITY && equal) || (view.p1 > -INFINITY && other->live > equal);
-        }
-    }
-}
-
 int64_t ps_propagate(ps_work *w) {
-    int64_t removed = 0, n_stack = 0, seen_capacity = 0;
+    int64_t removed = 0, n_stack = 0, seen_capacity = 0, domain_capacity = 0;
     const int64_t n_factors = w->n_factors;
     int32_t *stack = fgi_alloc(n_factors, sizeof(int32_t));
     uint8_t *seen = NULL;
+    fgi_domain *domains = NULL;
     if (!stack) w->failure = FGI_NO_MEMORY;
     for (int64_t f = n_factors; stack && f-- > 0;) {
         ps_factor *x = &w->factors[f];
@@ -95,16 +48,15 @@ int64_t ps_propagate(ps_work *w) {
         f->todo &= (uint8_t)~PS_REVISE; /* off the stack */
         int64_t labels = 0;
         for (int32_t k = 0; k < f->arity; k++) labels += w->vars[f->vars[k]].card;
-        if (!fgi_grow(&seen, &seen_capacity, labels, 1)) {
+        if (!fgi_grow(&seen, &seen_capacity, labels, 1) ||
+            !fgi_grow(&domains, &domain_capacity, f->arity, sizeof *domains)) {
             w->failure = FGI_NO_MEMORY;
             break;
         }
         const int complete = is_complete(w, f);
         if (complete && w->supported[f->table]) continue;
         ps_spend(w, (double)labels);
-        if (f->kind != FGI_DENSE) {
-            potts_supports(w, f, seen);
-        } else if (find_supports(w, f, seen) == 0) {
+        if (find_supports(w, f, domains, seen) == 0) {
             if (complete) w->supported[f->table] = 1;
             continue;
         }
@@ -136,6 +88,7 @@ int64_t ps_propagate(ps_work *w) {
     }
     free(stack);
     free(seen);
+    free(domains);
     w->info.labels_propagated += removed;
     return removed;
 }

@@ -4,6 +4,7 @@
  * linear pass per *distinct* pairwise table finds the rows and columns that are forbidden throughout. */
 #include <string.h>
 #include "gdmm/gdmm.h"
+#include "model/consistency.h"
 
 static const int64_t LARGE_STATES = 1 << 18;
 static const int64_t STEP_WORK = 500000;
@@ -11,7 +12,8 @@ static const int64_t STEP_WORK = 500000;
 struct gdmm_propagation {
     int32_t *queue; /* circular work list of factors */
     uint8_t *queued;
-    uint8_t *support; /* max_arity * max_card */
+    uint8_t *support;    /* max_arity * max_card */
+    fgi_domain *domains; /* max_arity */
     int64_t head, count, table;
 };
 
@@ -30,22 +32,6 @@ static int remove_label(gdmm *g, gdmm_propagation *p, int32_t i, int32_t a) {
     for (int32_t b = 0; b < st->cards[i]; b++)
         if (theta[b] > -INFINITY) return 1;
     return 0; /* no label left */
-}
-
-/* Marks the labels of a factor's variables that occur in some state that is allowed. */
-static void find_support(const gdmm *g, gdmm_propagation *p, const fgi_view *v) {
-    const fgi_structure *st = g->model->s;
-    int32_t at[64] = {0};
-    int32_t *label = v->arity <= 64 ? at : g->workers[0].state;
-    memset(label, 0, (size_t)v->arity * sizeof *label);
-    memset(p->support, 0, (size_t)v->arity * (size_t)st->max_card);
-    for (int64_t state = 0, n = fgi_view_states(g->model, v); state < n; state++) {
-        int allowed = v->values[state] > -INFINITY;
-        for (int32_t k = 0; allowed && k < v->arity; k++)
-            allowed = g->theta[st->unary_begin[v->vars[k]] + label[k]] > -INFINITY;
-        for (int32_t k = 0; allowed && k < v->arity; k++) p->support[(int64_t)k * st->max_card + label[k]] = 1;
-        for (int32_t k = v->arity - 1; k >= 0 && ++label[k] == st->cards[v->vars[k]]; k--) label[k] = 0;
-    }
 }
 
 /* Rows and columns of a large pairwise table without an allowed entry, removed from all its factors. */
@@ -70,36 +56,20 @@ static int prune_table(gdmm *g, gdmm_propagation *p, int32_t t) {
     return 1;
 }
 
-/* Pairwise: does some allowed label of the other variable go with this one? Mostly the first that is tried does. */
-static int has_partner(const gdmm *g, const fgi_view *v, int side, int32_t label, int64_t *work) {
-    const double *theta = g->theta + g->model->s->unary_begin[v->vars[1 - side]];
-    const int32_t n = side == 0 ? v->cols : v->rows;
-    for (int32_t b = 0; b < n; b++) {
-        ++*work;
-        if (theta[b] > -INFINITY && fgi_view_at2(v, side == 0 ? label : b, side == 0 ? b : label) > -INFINITY) return 1;
-    }
-    return 0;
-}
-
-static int prune_pairwise(gdmm *g, gdmm_propagation *p, const fgi_view *v, int64_t *work) {
-    for (int side = 0; side < 2; side++) {
-        const int32_t i = v->vars[side], n = side == 0 ? v->rows : v->cols;
-        for (int32_t a = 0; a < n; a++)
-            if (g->theta[g->model->s->unary_begin[i] + a] > -INFINITY && !has_partner(g, v, side, a, work) &&
-                !remove_label(g, p, i, a))
-                return 0;
-    }
-    return 1;
-}
-
 static int prune_factor(gdmm *g, gdmm_propagation *p, int64_t f, int64_t *work) {
-    fgi_view v = fgi_factor_view(g->model, f);
-    if (v.arity == 2) return prune_pairwise(g, p, &v, work);
-    *work += fgi_view_states(g->model, &v);
-    find_support(g, p, &v);
-    for (int32_t k = 0; k < v.arity; k++)
-        for (int32_t a = 0; a < g->model->s->cards[v.vars[k]]; a++)
-            if (!p->support[(int64_t)k * g->model->s->max_card + a] && !remove_label(g, p, v.vars[k], a)) return 0;
+    const fgi_structure *st = g->model->s;
+    const fgi_view v = fgi_factor_view(g->model, f);
+    for (int32_t k = 0; k < v.arity; k++) {
+        const double *theta = g->theta + st->unary_begin[v.vars[k]];
+        fgi_domain *d = &p->domains[k];
+        *d = (fgi_domain){.scores = theta};
+        for (int32_t a = 0; a < st->cards[v.vars[k]]; a++) d->live += theta[a] > -INFINITY;
+    }
+    if (fgi_view_supports(g->model, &v, p->domains, p->support, work) == 0) return 1;
+    const uint8_t *seen = p->support;
+    for (int32_t k = 0; k < v.arity; seen += st->cards[v.vars[k++]])
+        for (int32_t a = 0; a < st->cards[v.vars[k]]; a++)
+            if (!seen[a] && !remove_label(g, p, v.vars[k], a)) return 0;
     return 1;
 }
 
@@ -108,6 +78,7 @@ void gdmm_propagation_free(gdmm_propagation *p) {
     free(p->queue);
     free(p->queued);
     free(p->support);
+    free(p->domains);
     free(p);
 }
 
@@ -118,7 +89,8 @@ gdmm_propagation *gdmm_propagation_create(const gdmm *g) {
     p->queue = fgi_alloc(st->n_factors, sizeof *p->queue);
     p->queued = fgi_calloc(st->n_factors, 1);
     p->support = fgi_alloc((int64_t)(st->max_arity > 2 ? st->max_arity : 2) * st->max_card, 1);
-    if (p->queue && p->queued && p->support) return p;
+    p->domains = fgi_alloc(st->max_arity, sizeof *p->domains);
+    if (p->queue && p->queued && p->support && p->domains) return p;
     gdmm_propagation_free(p);
     return NULL;
 }
