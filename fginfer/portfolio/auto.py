@@ -43,8 +43,15 @@ from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import EliminationMember, Member
-from fginfer.portfolio.opening import SWEEPS_PASS, Opening, feasible_labeling, sweep_while_near
+from fginfer.portfolio.member import EliminationMember, Member, Proof
+from fginfer.portfolio.opening import (
+    SWEEPS_PASS,
+    Opening,
+    feasible_labeling,
+    first_labeling,
+    prove_at_once,
+    sweep_while_near,
+)
 from fginfer.portfolio.part import PartState, Size
 from fginfer.result import Progress, Result, Status, known, relative_gap
 
@@ -52,7 +59,7 @@ log = logging.getLogger("fginfer")
 T = TypeVar("T")
 
 SMALL_STATES = 1e5
-TINY_STATES, TINY_ITERATIONS = 2000, 40
+TINY_STATES = 2000
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 
@@ -119,45 +126,13 @@ class AutoEngine:
                 self._status = "iteration_limit"
             yield
 
-    def _at_once(self) -> Iterator[None]:
-        """A short proof without rounds and parts."""
-        proof = Member(self._model, "bnb", self._own)
-        engine = proof.engine
-        if self._known.labels is not None:
-            engine.offer(self._known.labels)
-        while engine.status == "running" and engine.steps < TINY_ITERATIONS:
-            engine.run(self._left(), TINY_ITERATIONS - engine.steps)
-            if engine.status == "running":
-                yield
-        labels = engine.labels()
-        self._known.points += [(t, score, bound) for t, score, bound, _ in proof.events().tolist()]
-        if labels is not None and proof.score > self._known.score:
-            self._known.labels, self._known.score = labels, proof.score
-        if engine.status == "infeasible":
-            self._finish_infeasible(proof.bound)
-        else:
-            self._known.bound = min(self._known.bound, max(proof.bound, self._known.score))
-        self._settle()
-
     def _first_labeling(self) -> Iterator[None]:
         if self._model.states <= TINY_STATES:
-            yield from self._at_once()
-            return
-        if self._size.is_huge:
+            yield from self._open_with(prove_at_once, self._own)
+        elif self._size.is_huge:
             self._known.improve(self._model.unary_labels())
-            return
-        first = Member(self._model, "icm", self._own)
-        while True:
-            first.engine.run(self._left(), 1)
-            labels = first.labels()
-            if labels is not None:
-                self._known.improve(labels, first.score)
-            self._known.tighten(first.bound)
-            if first.engine.status == "infeasible":
-                self._finish_infeasible(first.bound)
-            if first.engine.steps > 0 or first.engine.status != "running":
-                return
-            yield
+        else:
+            yield from self._open_with(first_labeling, self._own)
 
     def _feasible_labeling(self) -> Iterator[None]:
         """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""
@@ -171,8 +146,9 @@ class AutoEngine:
     def _for_proofs(self) -> Settings:
         return self._own if self.settings.gap > PROOF_GAP else replace(self._own, gap=0.0)
 
-    def _open_with(self, method: Opening) -> Iterator[None]:
-        bound = yield from method(self._model, self._for_proofs(), self._known, lambda: self._deadline)
+    def _open_with(self, method: Opening, settings: Settings | None = None) -> Iterator[None]:
+        own = settings or self._for_proofs()
+        bound = yield from method(self._model, own, self._known, lambda: self._deadline)
         if bound is not None:
             self._finish_infeasible(bound)
 
@@ -181,7 +157,7 @@ class AutoEngine:
         if not self._size.is_small:
             return
         proof = PartState(self._model, None, self._for_proofs(), self._memory)
-        yield from self.aside(lambda: proof.join("bnb"))
+        yield from self.aside(lambda: proof.join(Proof))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)

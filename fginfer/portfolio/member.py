@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,13 @@ ITERATION_WORK = 200  # what an iteration costs beyond the entries it reads
 
 
 class Member:
-    """One method at work on one part. `owe` adds work, `work_off` does it until a deadline and can be called again."""
+    """A method of the core at work on one part: a class a method, below. `owe` adds work, `work_off` does it until a
+    deadline and can be called again."""
 
-    def __init__(self, model: Model, method: str, settings: Settings, share: float = 1.0, threads: int = 1) -> None:
-        own = Settings(method, settings.gap, settings.seed, threads, None, settings.cutoff, settings.start_time)
-        self.name = method
+    name: ClassVar[str]  # of the method
+
+    def __init__(self, model: Model, settings: Settings, share: float = 1.0, threads: int = 1) -> None:
+        own = Settings(self.name, settings.gap, settings.seed, threads, None, settings.cutoff, settings.start_time)
         self.share = share
         self.engine = NativeEngine(model, own)
         self.status = "running"
@@ -93,10 +95,8 @@ class Member:
 
     @property
     def complete(self) -> bool:
-        """Nothing is left to find, though rounding may stand between that and a proof."""
-        info = self.engine.info
-        nearly = 1e3 * proof_tolerance(info.score, info.unit)
-        return self.name in ("bnb", "edac") and self.status == "converged" and bool(info.bound - info.score <= nearly)
+        """Nothing is left to find."""
+        return False
 
     def labels(self) -> NDArray[np.int32] | None:
         return self.engine.labels()
@@ -108,6 +108,65 @@ class Member:
     @property
     def bound(self) -> float:
         return float(self.engine.info.bound)
+
+
+class Ascent(Member):
+    """Coordinate ascent from many starts."""
+
+    name = "icm"
+
+
+class Clauses(Member):
+    """Feasible labelings by learning from conflicts."""
+
+    name = "clauses"
+
+
+class Sweeps(Member):
+    """TRW-S: the relaxation where one pass over the tables takes little time."""
+
+    name = "trws"
+
+
+class Greedy(Member):
+    """gdmm: the relaxation where a pass takes long, and another one where the proof does not get on."""
+
+    name = "gdmm"
+
+
+class Slabs(Member):
+    """Tighter bounds on sparse parts with a loose relaxation."""
+
+    name = "slabs"
+
+
+class Search(Member):
+    """Better labelings."""
+
+    name = "search"
+
+
+class Tree(Member):
+    """A search tree that ends with a proof. It is not told bounds: its own shows whether it gets on."""
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is left to find, though rounding may stand between that and a proof."""
+        info = self.engine.info
+        nearly = 1e3 * proof_tolerance(info.score, info.unit)
+        return self.status == "converged" and bool(info.bound - info.score <= nearly)
+
+
+class Proof(Tree):
+    """Branch and bound: few nodes, with the bounds of TRW-S."""
+
+    name = "bnb"
+
+
+class QuickTree(Tree):
+    """Depth-first search: many nodes, with the bounds of soft arc consistency."""
+
+    name = "edac"
 
 
 class EliminationMember:

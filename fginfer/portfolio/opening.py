@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from math import inf
 
 from fginfer.core import clock
@@ -10,8 +10,9 @@ from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import Member
+from fginfer.portfolio.member import Ascent, Clauses, Member, Proof, Sweeps
 
+TINY_ITERATIONS = 40  # of branch and bound on models so small that nothing need be known about them
 CLAUSES_WORK = 3e7  # literals: below half a second
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
@@ -20,12 +21,34 @@ SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the
 Opening = Callable[[Model, Settings, Incumbent, Callable[[], float]], Generator[None, None, float | None]]
 
 
+def prove_at_once(
+    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
+) -> Generator[None, None, float | None]:
+    """A short proof without rounds and parts."""
+    proof = Proof(model, settings)
+    if known.labels is not None:
+        proof.engine.offer(known.labels)
+    yield from _run(proof, TINY_ITERATIONS, known, deadline)
+    _take(proof, known)
+    return proof.bound if proof.engine.status == "infeasible" else None
+
+
+def first_labeling(
+    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
+) -> Generator[None, None, float | None]:
+    """One ascent, within milliseconds."""
+    first = Ascent(model, settings)
+    yield from _run(first, 1, known, deadline)
+    _take(first, known)
+    return first.bound if first.engine.status == "infeasible" else None
+
+
 def feasible_labeling(
     model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
 ) -> Generator[None, None, float | None]:
     """A labeling that meets all hard constraints, by learning from conflicts."""
     try:
-        search = Member(model, "clauses", settings)
+        search = Clauses(model, settings)
     except (SolverError, MemoryError):
         return None
     search.owe(CLAUSES_WORK)
@@ -43,22 +66,28 @@ def sweep_while_near(
 ) -> Generator[None, None, float | None]:
     """TRW-S for as long as the gap is small and the bound gets on. Where the relaxation is tight it ends there, at a
     fraction of what the root of branch and bound takes."""
-    sweeps = Member(model, "trws", settings)
+    sweeps = Sweeps(model, settings)
     engine, before = sweeps.engine, inf
     if known.labels is not None:
         engine.offer(known.labels)
     for end in range(SWEEPS, MOST_SWEEPS + 1, SWEEPS):
-        while engine.status == "running" and engine.steps < end:
-            engine.run(max(0.0, deadline() - clock.now()), end - engine.steps)
-            if engine.status == "running" and engine.steps < end:
-                _take(sweeps, known)
-                yield
+        yield from _run(sweeps, end, known, deadline)
         gap, gained, before = sweeps.bound - sweeps.score, before - sweeps.bound, sweeps.bound
         near = gap <= SWEEPS_GAP * max(abs(sweeps.score), engine.info.unit)
         if engine.status != "running" or not near or gained < SWEEPS_GAIN * gap:
             break
     _take(sweeps, known)
     return sweeps.bound if engine.status == "infeasible" else None
+
+
+def _run(member: Member, end: int, known: Incumbent, deadline: Callable[[], float]) -> Iterator[None]:
+    """Until it is done, or has done this many iterations in all."""
+    engine = member.engine
+    while engine.status == "running" and engine.steps < end:
+        engine.run(max(0.0, deadline() - clock.now()), end - engine.steps)
+        if engine.status == "running" and engine.steps < end:
+            _take(member, known)
+            yield
 
 
 def _take(member: Member, known: Incumbent) -> None:

@@ -14,7 +14,17 @@ from fginfer.core.exact import Elimination
 from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
-from fginfer.portfolio.member import EliminationMember, Member
+from fginfer.portfolio.member import (
+    Clauses,
+    EliminationMember,
+    Greedy,
+    Member,
+    Proof,
+    QuickTree,
+    Search,
+    Slabs,
+    Sweeps,
+)
 
 if TYPE_CHECKING:
     from fginfer.portfolio.auto import AutoEngine
@@ -69,11 +79,11 @@ class Size:
         return not self.is_huge and not self._dense_binary and self.pass_work <= PASS_TOO_LONG
 
     @property
-    def relaxation(self) -> str:
+    def relaxation(self) -> type[Member]:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
         if self._touches_few or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
-            return "gdmm"
-        return "bnb" if self.is_small else "trws"
+            return Greedy
+        return Proof if self.is_small else Sweeps
 
     @property
     def search_is_due(self) -> int:
@@ -117,18 +127,21 @@ class PartState:
             self.join(size.relaxation, threads=self.settings.threads)
             self._search_is_due = size.search_is_due
             if not self._search_is_due:
-                self.join("search", NEAR_SHARE)
+                self.join(Search, NEAR_SHARE)
             self._huge = True
             return
         self.join(size.relaxation)
-        self.join("search")
+        self.join(Search)
 
-    def join(self, method: str, share: float = 1.0, threads: int = 1) -> None:
+    def join(self, kind: type[Member], share: float = 1.0, threads: int = 1) -> None:
         """A new member, unless the method cannot take the model."""
         try:
-            self.members.append(Member(self.model, method, self.settings, share, threads))
+            self.members.append(kind(self.model, self.settings, share, threads))
         except (SolverError, MemoryError) as error:
-            log.debug("%s does not join: %s", method, error)
+            log.debug("%s does not join: %s", kind.name, error)
+
+    def _has(self, kind: type[Member] | type[EliminationMember]) -> bool:
+        return any(isinstance(member, kind) for member in self.members)
 
     def _consider_elimination(self, most_work: float) -> bool:
         """Elimination joins if it fits in memory and takes no more than this work."""
@@ -140,10 +153,10 @@ class PartState:
         self.members.append(EliminationMember(self.model, elimination, self.settings))
         return True
 
-    def _share_of_proof(self, proof: Member) -> float:
+    def _share_of_proof(self, proof: Proof) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
         info = proof.engine.info
-        if any(member.name == "slabs" for member in self.members):  # it is they that move the bound now
+        if self._has(Slabs):  # it is they that move the bound now
             return SMALL_SHARE
         if info.oracle_calls <= 1:  # still at the root
             self._moved_at, self._moved_bound = proof.work, info.bound
@@ -153,18 +166,14 @@ class PartState:
         far = self._is_far(proof)
         return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
 
-    def _share_of_tree(self, tree: Member) -> float:
+    def _share_of_tree(self, tree: QuickTree) -> float:
         """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
         trial, ahead, behind = TREE_SHARES
         if tree.bound < min((m.bound for m in self.members if m is not tree), default=inf):
             return ahead
         return trial if tree.work < TREE_TRIAL else behind
 
-    @property
-    def _proof_is_under_way(self) -> bool:
-        return any(member.name == "bnb" for member in self.members)
-
-    def _is_far(self, proof: Member) -> bool:
+    def _is_far(self, proof: Proof) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
         return proof.bound - self.score > FAR_PROOF * max(self.unit, abs(self.score))
 
@@ -173,10 +182,10 @@ class PartState:
     def round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
         """One round: work for all, then exchange."""
         self._round += 1
-        if self._round == ELIMINATION_ROUND and not any(m.name == "elimination" for m in self.members):
+        if self._round == ELIMINATION_ROUND and not self._has(EliminationMember):
             yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
-        if self._round == TREE_ROUND and self._proof_is_under_way and self.model.states <= TREE_STATES:
-            self.join("edac", TREE_SHARES[0])
+        if self._round == TREE_ROUND and self._has(Proof) and self.model.states <= TREE_STATES:
+            self.join(QuickTree, TREE_SHARES[0])
             self._share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)
@@ -225,28 +234,28 @@ class PartState:
             raise errors[0]
         self._share_labels()
         if self._round == 1 and self.labels is None:  # hard constraints that nobody meets
-            self.join("clauses")
+            self.join(Clauses)
         relaxation = self.members[0] if self.members else None
         if self._search_is_due and (relaxation is None or relaxation.iterations >= self._search_is_due):
             self._search_is_due = 0
-            self.join("search")
+            self.join(Search)
             self._share_labels()
         for member in list(self.members):
             if not isinstance(member, Member):
                 continue
-            if member.name == "bnb":  # is not told bounds: its own shows whether it gets on
+            if isinstance(member, Proof):
                 member.share = self._share_of_proof(member)
                 if member.share < 1.0 and not self._helped:
                     self._helped = True
                     if self._is_far(member):
-                        self.join("slabs", SLABS_SHARE)
+                        self.join(Slabs, SLABS_SHARE)
                     else:
-                        self.join("gdmm")
-            elif member.name == "edac":  # nor is this one
+                        self.join(Greedy)
+            elif isinstance(member, QuickTree):
                 member.share = self._share_of_tree(member)
             elif self.bound < member.bound:
                 member.engine.offer_bound(self.bound)
-            if member.name == "search":
+            if isinstance(member, Search):
                 near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(
                     self.unit, abs(self.score)
                 )
