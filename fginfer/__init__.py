@@ -11,7 +11,8 @@ from fginfer.condition import Conditioned
 from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
 from fginfer.formats import read, read_evidence, read_solution, write, write_evidence, write_solution
-from fginfer.graph import Factor, FactorGraph
+from fginfer.graph import FactorGraph
+from fginfer.labelings import Factor
 from fginfer.marginals import Marginals, marginals
 from fginfer.methods import available_methods
 from fginfer.result import Progress, Result, TracePoint

@@ -76,6 +76,18 @@ class Builder:
         self.tables.append(table)
         return self.n_tables - 1
 
+    def add_own_table(self, given: ArrayLike | ImplicitTable) -> int:
+        """A table that factors share by its id only; arrays may be changed later, so that none equal to it joins."""
+        name = f"table {self.n_tables}"
+        if isinstance(given, Potts | AbsDiff | SqDiff):
+            return self.add_table(check_implicit(name, given))
+        values = check_dense(name, given, np.shape(given), ())
+        if values.ndim < 2:
+            raise ModelError(f"{name} has {values.ndim} dimensions; tables to share have two or more")
+        index = self.add_table(np.array(values))
+        self.private.add(index)
+        return index
+
     def share(self, table: AnyTable) -> int:
         """The id of an equal table, added now if there is none."""
         if self._ids is None:

@@ -211,3 +211,39 @@ def _expand_rewards(out: ModelArrays, store: _Store, scopes: NDArray[Any]) -> No
 
 def _is_reward(table: AnyTable) -> bool:
     return isinstance(table, AbsDiff | SqDiff) and table.weight < 0
+
+
+def grid_arrays(
+    shape: tuple[int, ...],
+    unary: ArrayLike,
+    pairwise: ArrayLike | ImplicitTable,
+    weights: Sequence[ArrayLike] | None,
+) -> dict[str, Any]:
+    """What from_arrays is given for FactorGraph.grid."""
+    size = tuple(int(n) for n in shape)
+    scores = np.asarray(unary, np.float64)
+    if not size or min(size) < 1:
+        raise ModelError(f"a grid needs a shape of positive numbers, not {shape!r}")
+    if scores.shape[:-1] != size or scores.shape[-1] < 1:
+        raise ModelError(f"unary must have the shape {(*size, 'labels')}, not {scores.shape}")
+    if weights is not None and len(weights) != len(size):
+        raise ModelError(f"weights must hold one array per axis, {len(size)} in all, not {len(weights)}")
+    pixel = np.arange(int(np.prod(size))).reshape(size)
+    edges, factors = [], []
+    for axis in range(len(size)):
+        first = np.delete(pixel, -1, axis).reshape(-1)
+        edges.append(np.stack([first, np.delete(pixel, 0, axis).reshape(-1)], 1))
+        if weights is not None:
+            wanted = tuple(n - (k == axis) for k, n in enumerate(size))
+            given = np.asarray(weights[axis], np.float64)
+            if given.ndim and given.shape != wanted:
+                raise ModelError(f"weights of axis {axis} must have the shape {wanted}, not {given.shape}")
+            factors.append(np.broadcast_to(given, wanted).reshape(-1))
+    labels = scores.shape[-1]
+    return {
+        "cards": np.full(pixel.size, labels),
+        "unaries": scores.reshape(-1, labels),
+        "edges": np.concatenate(edges),
+        "tables": [pairwise],
+        "weights": None if weights is None else np.concatenate(factors),
+    }

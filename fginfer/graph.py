@@ -5,35 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, check_implicit, negate
+from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, negate
 from fginfer.condition import Conditioned, condition
 from fginfer.core.arrays import ModelArrays, offsets
 from fginfer.core.model import Model
 from fginfer.errors import ModelError
-from fginfer.from_arrays import bulk_arrays
+from fginfer.from_arrays import bulk_arrays, grid_arrays
 from fginfer.html import html_table
-from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef
+from fginfer.labelings import DenseShapes, Factor, check_cards, check_labels, factor_list, scores_at
+from fginfer.tables import ImplicitTable, TableRef
 
 if TYPE_CHECKING:  # networkx and scipy load when first needed: they take longer than most solves
     import networkx as nx
 
     from fginfer.describe import Description
-
-_MOST_ENTRIES = 2**45  # more scores than any machine can hold: refused before an allocation is tried
-
-
-class Factor(NamedTuple):
-    """One factor: its scores are weight * table, with the table read as table[x_second, x_first] if transposed."""
-
-    variables: tuple[int, ...]
-    table: int
-    weight: float
-    transposed: bool
 
 
 class FactorGraph:
@@ -52,22 +42,13 @@ class FactorGraph:
     """
 
     def __init__(self, cards: ArrayLike) -> None:
-        given = np.atleast_1d(np.asarray(cards))
-        if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-            raise ModelError("cards must be a list of label counts (integers)")
-        if given.size and (given.min() < 1 or given.max() > np.iinfo(np.int32).max):
-            bad = int(np.argmax((given < 1) | (given > np.iinfo(np.int32).max)))
-            raise ModelError(f"variable {bad} has {given[bad]} labels; between 1 and 2^31-1 are possible")
-        if given.size and int(given.sum(dtype=np.int64)) > _MOST_ENTRIES:
-            raise ModelError(f"{given.sum(dtype=np.int64)} labels in all do not fit in memory")
-        self._cards = given.astype(np.int32)
-        self._cards.setflags(write=False)
+        self._cards = check_cards(cards)
         self.lock = RLock()  # held while the model is built or changed
         self._given = 0  # factors as given, arity 0 and 1 included
         self._private: set[int] = set()
         self._negatives: dict[int, int] = {}
         self._offsets: NDArray[np.int64] | None = None
-        self._shapes: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
+        self._shapes: DenseShapes | None = None
         # Either a builder that collects factors, or the finished model.
         self._builder: Builder | None = None
         self._model: Model | None = None
@@ -145,47 +126,12 @@ class FactorGraph:
         >>> g
         <FactorGraph: 6 variables, 13 factors, up to 2 labels>
         """
-        size = tuple(int(n) for n in shape)
-        scores = np.asarray(unary, np.float64)
-        if not size or min(size) < 1:
-            raise ModelError(f"a grid needs a shape of positive numbers, not {shape!r}")
-        if scores.shape[:-1] != size or scores.shape[-1] < 1:
-            raise ModelError(f"unary must have the shape {(*size, 'labels')}, not {scores.shape}")
-        if weights is not None and len(weights) != len(size):
-            raise ModelError(f"weights must hold one array per axis, {len(size)} in all, not {len(weights)}")
-        pixel = np.arange(int(np.prod(size))).reshape(size)
-        edges, factors = [], []
-        for axis in range(len(size)):
-            first = np.delete(pixel, -1, axis).reshape(-1)
-            edges.append(np.stack([first, np.delete(pixel, 0, axis).reshape(-1)], 1))
-            if weights is not None:
-                wanted = tuple(n - (k == axis) for k, n in enumerate(size))
-                given = np.asarray(weights[axis], np.float64)
-                if given.ndim and given.shape != wanted:
-                    raise ModelError(f"weights of axis {axis} must have the shape {wanted}, not {given.shape}")
-                factors.append(np.broadcast_to(given, wanted).reshape(-1))
-        labels = scores.shape[-1]
-        return cls.from_arrays(
-            np.full(pixel.size, labels),
-            scores.reshape(-1, labels),
-            np.concatenate(edges),
-            tables=[pairwise],
-            weights=None if weights is None else np.concatenate(factors),
-        )
+        return cls.from_arrays(**grid_arrays(shape, unary, pairwise, weights))
 
     def add_table(self, table: ArrayLike | ImplicitTable) -> TableRef:
         """A table that factors share by its handle: `set_table` changes it for all of them, and for no others."""
         with self.lock:
-            builder = self._building()
-            name = f"table {builder.n_tables}"
-            if isinstance(table, Potts | AbsDiff | SqDiff):
-                return TableRef(builder.add_table(check_implicit(name, table)))
-            values = check_dense(name, table, np.shape(table), ())
-            if values.ndim < 2:
-                raise ModelError(f"{name} has {values.ndim} dimensions; tables to share have two or more")
-            ref = TableRef(builder.add_table(np.array(values)))
-            self._private.add(ref.index)
-            return ref
+            return TableRef(self._building().add_own_table(table))
 
     def add_factor(
         self,
@@ -289,9 +235,7 @@ class FactorGraph:
         """The unary scores of a variable."""
         self._check_variable(variable)
         begin = self._unary_begin()
-        unary = self.to_arrays().unary
-        assert unary is not None
-        return unary[begin[variable] : begin[variable + 1]].copy()
+        return self._unary()[begin[variable] : begin[variable + 1]].copy()
 
     def table(self, table: int | TableRef) -> AnyTable:
         """A stored table: an array (read-only), or Potts, AbsDiff, SqDiff."""
@@ -303,14 +247,7 @@ class FactorGraph:
 
     def factors(self) -> list[Factor]:
         """The factors over two or more variables, in the order in which they were added."""
-        a = self.to_arrays()
-        begin, vars_ = a.factor_begin().tolist(), a.vars.tolist()
-        weights = [1.0] * a.n_factors if a.factor_weight is None else a.factor_weight.tolist()
-        flips = [0] * a.n_factors if a.factor_transposed is None else a.factor_transposed.tolist()
-        return [
-            Factor(tuple(vars_[begin[f] : begin[f + 1]]), t, weights[f], bool(flips[f]))
-            for f, t in enumerate(a.factor_table.tolist())
-        ]
+        return factor_list(self.to_arrays())
 
     def __repr__(self) -> str:
         return f"<FactorGraph: {self.n_variables} variables, {self.n_factors} factors, up to {self.max_labels} labels>"
@@ -339,26 +276,11 @@ class FactorGraph:
 
     def unary_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per variable: its unary score (factors over it alone, summed) at its label."""
-        x, begin = self.check_labels(labels), self._unary_begin()
-        if len(x) and bool(((x < 0) | (x >= self._cards)).any()):
-            raise ModelError("a label is out of range")
-        unary = self.to_arrays().unary
-        assert unary is not None
-        scores: NDArray[np.float64] = unary[begin[:-1] + x]
-        return scores
+        return scores_at(self.check_labels(labels), self._cards, self._unary(), self._unary_begin())
 
     def check_labels(self, labels: ArrayLike) -> NDArray[np.int32]:
         """The labeling as the core takes it; the core checks the ranges."""
-        x = np.asarray(labels)
-        if x.shape != (self.n_variables,):
-            raise ModelError(f"a labeling needs {self.n_variables} labels, not an array of shape {x.shape}")
-        if x.dtype != np.int32:
-            if x.size and not np.issubdtype(x.dtype, np.integer):
-                raise ModelError(f"labels must be integers, not {x.dtype}")
-            if x.size and (x.min() < 0 or x.max() > np.iinfo(np.int32).max):
-                bad = int(np.argmax((x < 0) | (x > np.iinfo(np.int32).max)))
-                raise ModelError(f"label {x[bad]} of variable {bad} is out of range 0..{self._cards[bad] - 1}")
-        return np.ascontiguousarray(x, np.int32)
+        return check_labels(labels, self._cards)
 
     def condition(self, evidence: Mapping[int, int]) -> Conditioned:
         """The graph that is left when variables are fixed ({variable: label}), and how to map its labelings back."""
@@ -394,14 +316,11 @@ class FactorGraph:
         with self.lock:
             index = table.index if isinstance(table, TableRef) else int(table)
             new = check_dense(f"table {index}", values, self._table_shape(index), ())
-            twin = self._negatives.get(index)
-            opposite = None if twin is None else negate(new, f"table {index}")
-            for t, v in ((index, new), (twin, opposite)):
-                if t is not None:
-                    assert isinstance(v, np.ndarray)
-                    self.model.set_table(t, v)
+            self.model.set_table(index, new)
+            if index in self._negatives:
+                self.model.set_table(self._negatives[index], np.asarray(negate(new, f"table {index}")))
 
-    # -- other views -------------------------------------------------------------------------------------------
+    # -- views -------------------------------------------------------------------------------------------------
 
     def describe(self) -> Description:
         """Sizes, histograms, components, forest or not, hard constraints, binary and submodular or not, memory."""
@@ -457,12 +376,13 @@ class FactorGraph:
         """The shape of a dense table, from copies: a view held here would make the next change copy all tables."""
         model = self.model
         if self._shapes is None:
-            a = ModelArrays.of_model(model)
-            self._shapes = a.dims_begin(), a.dims.copy()
-        begin, dims = self._shapes
-        if not 0 <= index < len(begin) - 1 or begin[index] == begin[index + 1]:
-            raise ModelError(f"there is no dense table {index}")
-        return tuple(dims[begin[index] : begin[index + 1]].tolist())
+            self._shapes = DenseShapes(ModelArrays.of_model(model))
+        return self._shapes[index]
+
+    def _unary(self) -> NDArray[np.float64]:
+        unary = self.to_arrays().unary
+        assert unary is not None
+        return unary
 
     def _unary_begin(self) -> NDArray[np.int64]:
         if self._offsets is None:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from fginfer.graph import Factor, FactorGraph
+from fginfer.graph import FactorGraph
+from fginfer.labelings import Factor
 from fginfer.tables import expand
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import labelings, models
 
+import fginfer
 from fginfer import AbsDiff, FactorGraph, ModelError, Potts
 
 
@@ -139,4 +140,5 @@ def test_from_networkx_names_what_is_wrong():
 
 @pytest.mark.parametrize("module", ["graph", "solve", "solver", "condition"])
 def test_docstring_examples(module):
-    assert doctest.testmod(import_module(f"fginfer.{module}")).failed == 0
+    public = {name: getattr(fginfer, name) for name in fginfer.__all__}  # what a reader has imported
+    assert doctest.testmod(import_module(f"fginfer.{module}"), extraglobs=public).failed == 0
