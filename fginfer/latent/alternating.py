@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.errors import DataError, SettingsError
+from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.settings import check_number
 from fginfer.learn.data.inputs import seed_of
 
@@ -120,6 +121,7 @@ class BPMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @on_one_blas_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Sets ``components_`` (K, features), ``assignments_`` (rows, K), ``error_`` (squared) and ``n_iter_``, the
         number of starts."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fginfer.core.latent import AtomProblem, Bits, Reals
 from fginfer.errors import DataError, SettingsError
 from fginfer.graph import FactorGraph
+from fginfer.latent.blas import on_one_blas_thread
 from fginfer.solve import solve
 
 METHODS = ("relax", "search", "both", "engine")
@@ -46,6 +47,7 @@ class Atom:
         return self.bound is not None and self.bound <= self.value * (1 + 1e-9)
 
 
+@on_one_blas_thread
 def find_atom(
     factor: Any,
     method: str = "both",

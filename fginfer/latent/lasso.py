@@ -15,6 +15,7 @@ from fginfer.core import clock
 from fginfer.core.latent import AtomProblem
 from fginfer.errors import DataError, SettingsError
 from fginfer.latent.alternating import assign, features_to_rows, least_squares, refine, squared_error
+from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
@@ -129,6 +130,7 @@ class LatentFeatureLasso(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- fitting
 
+    @on_one_blas_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Finds the features; y is not looked at."""
         settings = self._check_settings()

@@ -15,15 +15,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.core import clock
 from fginfer.errors import DataError, SettingsError
+from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.em import Mixture, held_out_likelihood
+from fginfer.latent.exchange import improve
 from fginfer.latent.greedy import GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import MixtureLoss
+from fginfer.latent.mixture_starts import round_components, span_starts
 from fginfer.latent.settings import check_choice, check_number
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 from fginfer.learn.kernel import factorise
 
 Reals = NDArray[np.float64]
 KERNELS = ("linear", "poly", "rbf")
+EXACT = 1e-20  # mean squared error, relative to the outputs': all samples are explained
+ENOUGH = {"float32": 1e-9, "float64": 1e-20}  # the same as the brief search can tell
 MOST_PATTERNS = 12  # components of a generalised mixture: all 2^K patterns are tried for every sample
 
 
@@ -36,8 +41,9 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         min over f of sum_i (y_i - sum_k z_ik f_k(x_i))^2 / 2N + tau/2 sum_k |f_k|^2 / c_k   +   lam sum_k c_k
 
     greedily, one assignment a round. After every round the solution is rounded to K components (generalised: the
-    largest coefficients; standard: the most frequent patterns of assignments) and refined by the EM algorithm; the one
-    of least error is kept. As in any mixture, the components come in no particular order.
+    largest coefficients; standard: the most frequent patterns of assignments); further starts are solutions within the
+    span of the lasso's weights. All are refined by the EM algorithm, the best few improved by exchanging components,
+    and the one of least error is kept. As in any mixture, the components come in no particular order.
 
     Parameters
     ----------
@@ -51,6 +57,9 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_atoms : rounds of the greedy search. n_starts, tabu_steps : local searches for each atom.
     refine : "soft": EM with Gaussian noise, then hard assignments; "hard": the latter only.
     ridge : in the refinement, relative to the mean square of the inputs.
+    n_span : starts within the span of the lasso's weights, for each penalty.
+    exchanges : rounds at most in which components are exchanged (split, started anew) where that lowers the error; 0
+        and n_span=0 leave the published algorithm.
     n_init : repeats of the search with other random starts.
 
     After `fit`: ``coef_`` (K, inputs; linear kernel), ``intercept_`` (K,), ``dual_coef_``, ``basis_`` (other kernels),
@@ -81,6 +90,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_atoms: int = 15,
         n_starts: int = 20,
         tabu_steps: int = 0,
+        n_span: int = 10,
+        exchanges: int = 12,
         n_init: int = 1,
         refine: str = "soft",
         ridge: float = 1e-9,
@@ -104,6 +115,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_atoms = n_atoms
         self.n_starts = n_starts
         self.tabu_steps = tabu_steps
+        self.n_span = n_span
+        self.exchanges = exchanges
         self.n_init = n_init
         self.refine = refine
         self.ridge = ridge
@@ -116,6 +129,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- fitting
 
+    @on_one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Finds components and assignments; all input is checked before."""
         self._check_settings()
@@ -128,13 +142,13 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         settings = self._settings()
         if k == "held-out":
             k = self._choose_components(features, y, settings)
-        best = self._search(features, y, int(k), settings)
+        best = self._search(features, y, int(k), settings, self.exchanges)
         mixture = Mixture(features, y, int(k), self.generalized, self.ridge)
         errors = mixture.errors(best.weights[None])[0]
-        patterns = mixture.patterns[errors.argmin(1)]
+        patterns = mixture.patterns[errors.argmin(0)]
         self.assignments_ = patterns.astype(np.uint8)
         self.shares_ = patterns.mean(0)
-        self.error_ = float(np.sqrt(errors.min(1).mean()))
+        self.error_ = float(np.sqrt(errors.min(0).mean()))
         self.n_components_ = int(k)
         self.trace_, self.status_ = best.trace, best.status
         self.gap_, self.n_iter_ = best.trace[-1].gap, max(1, len(best.trace) - 1)
@@ -154,7 +168,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("lam", "gamma", "time_limit"):
             check_number(self, name, none=True)
         check_number(self, "coef0", least=0)
-        check_number(self, "tabu_steps", whole=True, least=0)
+        for name in ("tabu_steps", "n_span", "exchanges"):
+            check_number(self, name, whole=True, least=0)
         for name in ("degree", "n_atoms", "n_starts", "n_init", "max_components"):
             check_number(self, name, whole=True, least=1)
         penalties = self._penalties()
@@ -184,44 +199,50 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             deadline=np.inf if self.time_limit is None else clock.now() + self.time_limit,
         )
 
-    def _search(self, X: Reals, y: Reals, k: int, settings: GreedySettings) -> _Best:
-        """Every penalty and every repeat; ends early where all samples are explained."""
+    def _search(self, X: Reals, y: Reals, k: int, settings: GreedySettings, exchanges: int) -> _Best:
+        """Every penalty, and every repeat; ends early where all samples are explained."""
         mixture = Mixture(X, y, k, self.generalized, self.ridge)
         best: _Best | None = None
-        exact = 1e-20 * max(float((y * y).sum()), 1e-300)
-        penalties = self._penalties() if self.lam is None else (1.0,)
         for repeat in range(self.n_init):
-            for penalty in penalties:
-                if best is not None and (best.error <= exact or clock.now() >= settings.deadline):
-                    return best
-                found = self._search_once(mixture, replace(settings, penalty=penalty, seed=settings.seed + repeat))
-                if best is None or found.error < best.error:
-                    best = found
+            if best is not None and (best.error <= EXACT * mixture.unit * len(y) or clock.now() >= settings.deadline):
+                break
+            found = self._search_once(mixture, replace(settings, seed=settings.seed + repeat), exchanges)
+            if best is None or found.error < best.error:
+                best = found
         assert best is not None
         return best
 
-    def _search_once(self, mixture: Mixture, settings: GreedySettings) -> _Best:
-        loss = _Watched(mixture.X, mixture.y, self.tau)
+    def _search_once(self, mixture: Mixture, settings: GreedySettings, exchanges: int) -> _Best:
+        rng = np.random.default_rng([settings.seed, mixture.k])
+        brief, unit = _brief(mixture)
         starts: list[Reals] = []
+        for penalty in self._penalties() if self.lam is None else (1.0,):
+            loss = _Watched(mixture.X, mixture.y, self.tau)
+            run = run_greedy(loss, self._watch(loss, replace(settings, penalty=penalty), mixture.k, starts))
+            starts.extend(span_starts(brief, loss.weights(run.c) / unit, self.n_span, rng) * unit)
+        W = np.array(starts)
+        if self.refine == "soft":
+            late = settings.deadline
+            found, _ = improve(brief, W / unit, rng, exchanges, ENOUGH[brief.X.dtype.name], lambda: clock.now() >= late)
+            W = mixture.run(found[None] * unit, soft=True).weights
+        weights, _, error = mixture.run(W, soft=False).best()
+        return _Best(weights, error, run.trace, run.status)
+
+    def _watch(self, loss: _Watched, settings: GreedySettings, k: int, starts: list[Reals]) -> GreedySettings:
+        """Settings under which every round leaves a start, and the user's callback is called."""
 
         def look(point: LassoPoint) -> Any:
-            starts.append(round_components(loss, loss.last, mixture.k, self.generalized, settings.seed))
+            starts.append(round_components(loss, loss.last, k, self.generalized, settings.seed))
             return self.callback(point) if self.callback is not None else False
 
-        settings.callback = look
-        run = run_greedy(loss, settings)
-        fits = mixture.run(np.array(starts), soft=self.refine == "soft")
-        if self.refine == "soft":
-            fits = mixture.run(fits.weights, soft=False)
-        weights, _, error = fits.best()
-        return _Best(weights, error, run.trace, run.status)
+        return replace(settings, callback=look)
 
     def _choose_components(self, X: Reals, y: Reals, settings: GreedySettings) -> int:
         held, kept = np.split(np.random.default_rng(settings.seed).permutation(len(X)), [max(1, len(X) // 5)])
         most = min(self.max_components, len(kept), MOST_PATTERNS if self.generalized else len(kept))
         scores = []
         for k in range(1, most + 1):
-            weights = self._search(X[kept], y[kept], k, settings).weights[None]
+            weights = self._search(X[kept], y[kept], k, settings, self.exchanges // 4).weights[None]
             known, new = (Mixture(X[rows], y[rows], k, self.generalized).errors(weights)[0] for rows in (kept, held))
             scores.append(held_out_likelihood(known, new, float((y * y).mean())))
         return 1 + int(np.flatnonzero(np.array(scores) >= max(scores) - 0.01)[0])
@@ -288,13 +309,28 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         check_is_fitted(self, "_weights")
         mixture = Mixture(self._features(X), np.asarray(y, np.float64), self.n_components_, self.generalized)
-        chosen = mixture.errors(self._weights[None])[0].argmin(1)
+        chosen = mixture.errors(self._weights[None])[0].argmin(0)
         return np.asarray(mixture.patterns[chosen], np.uint8)
 
     def predict_best(self, X: Any, y: Any) -> Reals:
         """What the components that explain each (x, y) best give there."""
         out: Reals = (self.assign(X, y) * self.predict_components(X)).sum(1)
         return out
+
+
+def _brief(mixture: Mixture) -> tuple[Mixture, float]:
+    """The same problem with inputs and outputs of size 1, in single precision where the inputs allow it, and the unit
+    of its weights. Normal equations square the condition number, and single precision has seven digits."""
+    X, y = mixture.X, mixture.y
+    inputs, outputs = max(float(np.sqrt((X * X).mean())), 1e-150), max(float(np.sqrt((y * y).mean())), 1e-150)
+    lengths = np.linalg.norm(X, axis=0)
+    values = np.linalg.svd(X[:, lengths > 0] / lengths[lengths > 0], compute_uv=False) if lengths.any() else np.ones(1)
+    single = (
+        len(values) <= len(X) and lengths.all() and lengths.max() < 100 * lengths.min() and values[0] < 100 * values[-1]
+    )
+    ridge = max(1e-7, mixture.relative_ridge) if single else mixture.relative_ridge
+    kind = np.float32 if single else np.float64
+    return Mixture(X / inputs, y / outputs, mixture.k, mixture.generalized, ridge, kind), outputs / inputs
 
 
 @dataclass
@@ -315,19 +351,3 @@ class _Watched(MixtureLoss):
     def residual(self, c: Reals) -> Reals:
         self.last = c
         return super().residual(c)
-
-
-def round_components(loss: MixtureLoss, c: Reals, k: int, generalized: bool, seed: int) -> Reals:
-    """K weight vectors from a solution of the lasso, filled up at random where it has too few."""
-    weights = loss.weights(c) if len(c) else np.zeros((0, loss.X.shape[1]))
-    if generalized:
-        chosen = weights[np.argsort(-c, kind="stable")[:k]]
-    else:
-        patterns, counts = np.unique(loss.atoms.T, axis=0, return_counts=True)
-        order = np.argsort(-counts, kind="stable")[:k]
-        chosen = patterns[order].astype(np.float64) @ weights
-    if len(chosen) < k:
-        rng = np.random.default_rng([seed, len(c)])
-        size = float(np.sqrt((weights * weights).mean())) if weights.size else 1.0
-        chosen = np.concatenate([chosen, (size or 1.0) * rng.standard_normal((k - len(chosen), loss.X.shape[1]))])
-    return chosen

@@ -5,5 +5,6 @@
 
 from fginfer.trim.deep import LayerReport, Trimmed, TrimReport, magnitude_prune, trim
 from fginfer.trim.network import Network
+from fginfer.trim.stages import Convolution
 
-__all__ = ["LayerReport", "Network", "TrimReport", "Trimmed", "magnitude_prune", "trim"]
+__all__ = ["Convolution", "LayerReport", "Network", "TrimReport", "Trimmed", "magnitude_prune", "trim"]

@@ -99,7 +99,7 @@ class _Dense:
 
     def __init__(self, network: Network, X: Any, y: Any) -> None:
         self.network = network.copy()
-        self.X, self.y = check_samples(X, y, network.sizes)
+        self.X, self.y = check_samples(X, y, network)
 
     def names(self) -> list[str]:
         return [str(j) for j in range(len(self.network.weights))]
@@ -108,7 +108,8 @@ class _Dense:
         return self.network.weights[int(name)]
 
     def put(self, name: str, weights: Reals) -> None:
-        self.network.weights[int(name)] = weights.reshape(self.network.weights[int(name)].shape).copy()
+        old = self.network.weights[int(name)]
+        self.network.weights[int(name)] = weights.reshape(old.shape).astype(old.dtype)
 
     def layer(self, name: str) -> Layer:
         return self.network.layer(int(name), self.X, self.y)
@@ -202,7 +203,7 @@ def _trim_layer(
         model.put(name, found)
     else:
         found, after = flat, before
-    left = int(np.count_nonzero(found))
+    left = int(np.count_nonzero(model.get(name)))  # as stored: rounding to single precision may end a tiny one
     logger.info("layer %s: lambda %.3g, %d of %d weights left, %s", name, lam, left, flat.size, info.status)
     return LayerReport(name, start.size, int(np.count_nonzero(start)), left, lam, before, after)
 

@@ -284,14 +284,14 @@ def test_intercepts():
 def test_local_search_solves_its_normal_equations(seed, generalized, soft):
     X, y, _ = regressions(seed, 60, 3, 2, generalized)
     mixture = Mixture(X, y + np.random.default_rng(seed).standard_normal(60), 2, generalized)
-    shares = np.random.default_rng(seed).dirichlet(np.ones(len(mixture.patterns)), (2, 60))
+    shares = np.random.default_rng(seed).dirichlet(np.ones(len(mixture.patterns)), (2, 60)).transpose(0, 2, 1)
     W = mixture.solve(shares)
     total = (shares * mixture.errors(W)).sum((1, 2))
     for _ in range(5):
         moved = W + 1e-3 * np.random.default_rng(seed + 1).standard_normal(W.shape)
         assert ((shares * mixture.errors(moved)).sum((1, 2)) >= total * (1 - 1e-9)).all()
     fits = mixture.run(W, soft=soft)
-    assert fits.errors[0] == pytest.approx(mixture.errors(fits.weights)[0].min(1).sum(), rel=1e-9)
+    assert fits.errors[0] == pytest.approx(mixture.errors(fits.weights)[0].min(0).sum(), rel=1e-9)
 
 
 def test_restarts_find_easy_mixtures():

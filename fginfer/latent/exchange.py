@@ -1,0 +1,113 @@
+"""Mixtures of regressions, improved: some components exchanged for others, EM from there, the best ones kept.
+
+A local optimum of EM is seldom wrong everywhere: some components are right, one covers the samples of two others, two
+share the samples of one. So a small population of solutions is kept, and every round tries, on each of them,
+
+- a *split*: the component that is missed least goes, the one with the largest errors becomes two, along the
+  direction in which its residuals spread (standard form);
+- components *anew*: a few of those with large errors start again at random, the others stay;
+- a *push*: all weights move a little (generalised form, whose optima lie close together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.latent.em import Mixture
+
+Reals = NDArray[np.float64]
+POPULATION = 5
+TRIALS = 6  # of each member, a round
+PATIENCE = 6  # rounds without a better solution
+PUSHES = (0.1, 0.2, 0.4)  # of the weights' root mean square
+# Rounds of EM and the change at which they end: enough to tell a good trial from a bad one.
+BRIEF = {False: (30, 1e-3), True: (60, 1e-4)}
+
+
+def improve(
+    mixture: Mixture, W: Reals, rng: np.random.Generator, rounds: int, enough: float, late: Callable[[], bool]
+) -> tuple[Reals, float]:
+    """(weights, squared error) of the best solution after at most `rounds` rounds, from (starts, K, inputs) weights.
+
+    The error of the best never rises. `enough`: see Mixture.run; `late`: whether time is over.
+    """
+    steps, tol = BRIEF[mixture.generalized]
+    fits = mixture.run(W, True, 2 * steps, own=True, tol=tol, enough=enough, batch=12)
+    members, errors = _distinct(fits.weights, fits.errors)
+    quiet = 0
+    exact = enough * mixture.unit * len(mixture.y)
+    for _ in range(rounds if mixture.k > 1 else 0):
+        if errors[0] <= exact or quiet >= PATIENCE or late():
+            break
+        trials = np.concatenate([_trials(mixture, member, rng) for member in members])
+        fits = mixture.run(trials, True, steps, own=True, tol=tol, enough=enough, batch=12)
+        before = errors[0]
+        members, errors = _distinct(np.concatenate([members, fits.weights]), np.concatenate([errors, fits.errors]))
+        quiet = quiet + 1 if errors[0] > before * (1 - 1e-6) else 0
+    return members[0], float(errors[0])
+
+
+def _distinct(W: Reals, errors: Reals) -> tuple[Reals, Reals]:
+    """The best of them, best first; equal errors are taken for equal solutions."""
+    kept: list[int] = []
+    for k in np.argsort(errors, kind="stable"):
+        if len(kept) < POPULATION and all(errors[k] > 1.001 * errors[j] for j in kept):
+            kept.append(int(k))
+    return W[kept], errors[kept]
+
+
+def _trials(mixture: Mixture, W: Reals, rng: np.random.Generator) -> Reals:
+    size = float(np.sqrt((W * W).mean()))
+    if mixture.generalized:
+        pushed = [W + size * push * rng.standard_normal(W.shape) for push in PUSHES]
+        blame = np.ones(len(W))
+        return np.array(pushed + [_anew(W, blame, 1, size, rng) for _ in range(TRIALS - len(pushed))])
+    errors = mixture.errors(W[None])[0]
+    chosen, two = errors.argmin(0), np.partition(errors, 1, axis=0)[:2]
+    counts = np.maximum(np.bincount(chosen, minlength=len(W)), 1)
+    spent: Reals = np.bincount(chosen, two[0], len(W))
+    missed: Reals = np.bincount(chosen, two[1] - two[0], len(W))  # what its absence would cost
+    splits = _splits(mixture, W, chosen, two[0], missed, spent, rng)
+    blame = spent / counts
+    others = [
+        _anew(W, blame, int(rng.integers(2, max(3, len(W) // 2 + 1) + 1)), size, rng)
+        for _ in range(TRIALS - len(splits))
+    ]
+    return np.array(splits + others)
+
+
+def _anew(W: Reals, blame: Reals, count: int, size: float, rng: np.random.Generator) -> Reals:
+    """Some components, the more likely the larger their mean error, start again."""
+    blame = blame + 1e-3 * blame.max() + 1e-300
+    who = rng.choice(len(W), min(count, len(W)), replace=False, p=blame / blame.sum())
+    out = W.copy()
+    out[who] = (size or 1.0) * rng.standard_normal((len(who), W.shape[1]))
+    return out
+
+
+def _splits(
+    mixture: Mixture, W: Reals, chosen: NDArray[np.intp], least: Reals, missed: Reals, spent: Reals,
+    rng: np.random.Generator,
+) -> list[Reals]:  # fmt: skip
+    """Half of the trials: pairs drawn from those that promise most."""
+    cost = missed[:, None] - spent[None, :]
+    np.fill_diagonal(cost, np.inf)
+    promising = np.argsort(cost, axis=None, kind="stable")[: min(TRIALS, len(W) * (len(W) - 1))]
+    out = []
+    for pair in np.sort(rng.choice(len(promising), min(TRIALS // 2, len(promising)), replace=False)):
+        gone, split = np.unravel_index(promising[pair], cost.shape)
+        rows = chosen == split
+        if not rows.any():
+            continue
+        inputs = mixture.X[rows]
+        spread = inputs * np.sqrt(least[rows])[:, None]
+        direction = np.linalg.eigh((spread.T @ spread).astype(np.float64))[1][:, -1]
+        reach = float(((inputs @ direction) ** 2).mean())
+        step = direction * np.sqrt(float(least[rows].mean()) / max(reach, 1e-300))
+        trial = W.copy()
+        trial[gone], trial[split] = W[split] + step, W[split] - step
+        out.append(trial)
+    return out

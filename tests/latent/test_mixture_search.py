@@ -1,0 +1,132 @@
+"""The local search behind MixedRegression: own variances, single precision, exchanges, starts in the span, the tensor
+start, and one BLAS thread."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from fginfer.latent import MixedRegression, blas
+from fginfer.latent.em import Mixture, restarts
+from fginfer.latent.exchange import POPULATION, _distinct, improve
+from fginfer.latent.mixture_starts import span_starts
+from fginfer.latent.tensor import tensor_start
+
+
+def regressions(seed: int, n: int, d: int, k: int, generalized: bool = False) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    X, W = rng.standard_normal((n, d)), rng.standard_normal((k, d))
+    Z = rng.random((n, k)) < 0.5 if generalized else np.eye(k)[rng.integers(k, size=n)]
+    return X, (Z * (X @ W.T)).sum(1), W
+
+
+def parameter_error(W: np.ndarray, truth: np.ndarray) -> float:
+    apart = ((W[:, None] - truth[None]) ** 2).sum(2)
+    return float(np.sqrt(apart[linear_sum_assignment(apart)].sum() / (truth**2).sum()))
+
+
+@pytest.mark.parametrize("generalized", [False, True])
+def test_exchanges_lead_out_of_local_optima_and_never_raise_the_error(generalized):
+    X, y, W = regressions(5, 110 if generalized else 300, 8, 3 if generalized else 6, generalized)
+    mixture = Mixture(X, y, len(W), generalized)
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((1, len(W), 8))
+    errors = [
+        improve(mixture, start, np.random.default_rng(5), rounds, 1e-20, lambda: False)[1] for rounds in (0, 1, 3, 40)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > 1.0  # a local optimum
+    assert errors[-1] <= 1e-12 * (y @ y)
+
+
+def test_time_ends_exchanges():
+    X, y, W = regressions(2, 100, 4, 3)
+    mixture = Mixture(X, y + np.random.default_rng(1).standard_normal(100), 3, False)
+    calls = []
+    start = W[None] + 1.0
+    improve(mixture, start, np.random.default_rng(0), 50, 1e-20, lambda: len(calls) == 2 or bool(calls.append(1)))
+    assert len(calls) == 2
+
+
+def test_the_population_is_distinct_and_sorted():
+    errors = np.array([3.0, 1.0, 1.0000001, 2.0, 9.0, 8.0, 7.0, 6.0])
+    _, kept = _distinct(np.zeros((8, 1, 1)), errors)
+    assert kept.tolist() == [1.0, 2.0, 3.0, 6.0, 7.0][:POPULATION]
+
+
+def test_own_variances_keep_right_components():
+    """One component is right and the others are not: with variances of its own it stays where it is."""
+    X, y, W = regressions(3, 600, 6, 4)
+    rng = np.random.default_rng(2)
+    start = np.concatenate([W[:1], rng.standard_normal((3, 6))])[None]
+    mixture = Mixture(X, y, 4, False)
+    after = [mixture.run(start, True, 6, own=own).weights[0, 0] for own in (True, False)]
+    assert np.linalg.norm(after[0] - W[0]) < np.linalg.norm(after[1] - W[0])
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_single_precision_restarts_end_in_double(own):
+    X, y, W = regressions(5, 300, 3, 2)
+    fits = restarts(X, y, 2, n_init=10, dtype=np.float32, own=own)
+    assert parameter_error(fits.best()[0], W) < 1e-8
+    assert fits.weights.dtype == np.float64
+
+
+def test_starts_in_the_span_are_near_the_truth():
+    X, y, W = regressions(4, 600, 48, 2)
+    mixture = Mixture(X, y, 2, False)
+    noisy = np.concatenate([W, W]) + 0.3 * np.random.default_rng(0).standard_normal((4, 48))
+    starts = span_starts(mixture, noisy, 3, np.random.default_rng(1))
+    assert starts.shape == (3, 2, 48)
+    directions = np.linalg.svd(noisy)[2][:3]
+    assert np.allclose(starts @ directions.T @ directions, starts, atol=1e-9)
+    assert parameter_error(starts[0], W) < 0.5
+    assert span_starts(mixture, np.zeros((0, 48)), 3, np.random.default_rng(1)).shape == (0, 2, 48)
+    assert span_starts(Mixture(X[:, :4], y, 2, False), W[:, :4], 3, np.random.default_rng(1)).shape == (3, 2, 4)
+
+
+def test_many_inputs_are_searched_in_the_span():
+    X, y, W = regressions(6, 450, 60, 3)
+    model = MixedRegression(3, penalty=0.2, n_atoms=8).fit(X, y)
+    assert parameter_error(model.coef_, W) < 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_units_do_not_matter(scale):
+    X, y, W = regressions(0, 300, 5, 3)
+    model = MixedRegression(3).fit(X, scale * y)
+    assert parameter_error(model.coef_ / scale, W) < 1e-6
+    model = MixedRegression(3).fit(scale * X, y)
+    assert parameter_error(model.coef_ * scale, W) < 1e-6
+
+
+def test_the_published_algorithm_alone():
+    X, y, W = regressions(0, 400, 5, 3)
+    model = MixedRegression(3, n_span=0, exchanges=0).fit(X, y)
+    assert parameter_error(model.coef_, W) < 1e-6
+
+
+def test_the_tensor_start_is_near_the_truth_with_many_normal_samples():
+    X, y, W = regressions(7, 60000, 5, 3)
+    start = tensor_start(X, y, 3)
+    assert parameter_error(start, W) < 0.25
+    fits = Mixture(X[:2000], y[:2000], 3, False).run(start[None], True)
+    assert parameter_error(fits.best()[0], W) < 1e-6
+
+
+def test_one_blas_thread_while_fitting(monkeypatch):
+    threads = pytest.importorskip("threadpoolctl")
+
+    def counts() -> set[int]:
+        return {pool["num_threads"] for pool in threads.threadpool_info() if pool["user_api"] == "blas"}
+
+    before, seen = counts(), []
+    X, y, _ = regressions(0, 40, 3, 2)
+    MixedRegression(2, callback=lambda _: seen.append(counts())).fit(X, y)
+    assert seen
+    assert all(c == {1} for c in seen)
+    assert counts() == before
+    monkeypatch.setattr(blas, "_controller", lambda: None)
+    with blas.one_blas_thread():
+        assert counts() == before
