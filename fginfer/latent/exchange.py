@@ -68,8 +68,9 @@ def _trials(mixture: Mixture, W: Reals, rng: np.random.Generator) -> Reals:
     errors = mixture.errors(W[None])[0]
     chosen, two = errors.argmin(0), np.partition(errors, 1, axis=0)[:2]
     counts = np.maximum(np.bincount(chosen, minlength=len(W)), 1)
-    spent: Reals = np.bincount(chosen, two[0], len(W))
-    missed: Reals = np.bincount(chosen, two[1] - two[0], len(W))  # what its absence would cost
+    spent = np.asarray(np.bincount(chosen, two[0], len(W)), np.float64)
+    # what its absence would cost
+    missed = np.asarray(np.bincount(chosen, two[1] - two[0], len(W)), np.float64)
     splits = _splits(mixture, W, chosen, two[0], missed, spent, rng)
     blame = spent / counts
     others = [
