@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from fginfer.latent.em import Mixture
 
 Reals = NDArray[np.float64]
-POPULATION = 5
+POPULATION = 8
 TRIALS = 6  # of each member, a round
-PATIENCE = 6  # rounds without a better solution
+PATIENCE = 15  # rounds without a better solution
 PUSHES = (0.1, 0.2, 0.4)  # of the weights' root mean square
 # Rounds of EM and the change at which they end: enough to tell a good trial from a bad one.
 BRIEF = {False: (30, 1e-3), True: (60, 1e-4)}

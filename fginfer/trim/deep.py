@@ -142,7 +142,8 @@ def trim(
     eps      the loss one is willing to lose: lambda of a layer is eps / (number of layers) / |W|_1
     lam      or lambda itself
     target   or the fraction of weights to keep (below 1) or their number, in all layers together: lambda starts at
-             eps=0.01 and is multiplied by `growth` after every sweep until no more are left
+             eps=0.01 and is multiplied by `growth` after every sweep (its square where that trimmed less than a tenth)
+             until no more are left
     layers   names of the layers to trim, in this order; None: all. For a Network these are "0", "1", ..., for a module
              the names of its parameters with two or more dimensions
     method   "proxqn"; "owlqn" and "proxgrad" to compare
@@ -167,17 +168,19 @@ def trim(
     total = sum(w.size for w in start.values())
     wanted = None if target is None else int(target * total) if target < 1 else int(target)
     allowed = 0.01 if eps is None else eps
-    sweep = 0
+    sweep, factor, left = 0, 1.0, total
     while sweep < (60 if wanted is not None else sweeps) and (sweep == 0 or clock.now() < deadline):
         for name in names:
             weight = float(np.abs(start[name]).sum())
             lam_now = allowed / len(names) / max(weight, 1e-300) if lam is None else lam
-            if wanted is not None:
-                lam_now *= growth**sweep
+            lam_now *= factor
             rows[name] = _trim_layer(model, name, lam_now, start[name], method, tol, max_iter, seed, deadline)
         sweep += 1
-        if wanted is not None and sum(np.count_nonzero(model.get(n)) for n in names) <= wanted:
-            break
+        if wanted is not None:
+            before_sweep, left = left, sum(row.after for row in rows.values())
+            if left <= wanted:
+                break
+            factor *= growth if left < 0.9 * before_sweep else growth * growth
     after = model.measure()
     report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
     return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]

@@ -50,9 +50,9 @@ def test_time_ends_exchanges():
 
 
 def test_the_population_is_distinct_and_sorted():
-    errors = np.array([3.0, 1.0, 1.0000001, 2.0, 9.0, 8.0, 7.0, 6.0])
-    _, kept = _distinct(np.zeros((8, 1, 1)), errors)
-    assert kept.tolist() == [1.0, 2.0, 3.0, 6.0, 7.0][:POPULATION]
+    errors = np.array([3.0, 1.0, 1.0000001, 2.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 10.0])
+    _, kept = _distinct(np.zeros((11, 1, 1)), errors)
+    assert kept.tolist() == [float(e) for e in range(1, POPULATION + 1)]
 
 
 def test_own_variances_keep_right_components():
