@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from matching import distances
+from numpy.typing import NDArray
 
 import fginfer
 
@@ -52,9 +54,9 @@ def _sentences(path: Path, most: int) -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def pinyin_decoding(folder: Path, skip: bool, length: int = 60) -> fginfer.FactorGraph:
-    """Characters for syllables with all 4424 characters allowed at every place: smoothed log frequencies of characters
-    given syllables, and of pairs of characters. With `skip`, places with the same syllable like the same character."""
+@cache
+def _pinyin_scores(folder: Path, length: int) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """A text of so many syllables, scores of its characters, and of pairs of characters."""
     train = _sentences(folder / "train.tsv.gz", 10**9)
     ids: dict[str, int] = {}
     pairs: Counter[tuple[int, int]] = Counter()
@@ -78,6 +80,14 @@ def pinyin_decoding(folder: Path, skip: bool, length: int = 60) -> fginfer.Facto
     for (syllable, c), n in spoken.items():
         for place in (p for p, s in enumerate(text) if s == syllable):
             unary[place, c] = np.log(n + 0.01)
+    return text, unary, table
+
+
+def pinyin_decoding(folder: Path, skip: bool, length: int = 60) -> fginfer.FactorGraph:
+    """Characters for syllables with all 4424 characters allowed at every place: smoothed log frequencies of characters
+    given syllables, and of pairs of characters. With `skip`, places with the same syllable like the same character."""
+    text, unary, table = _pinyin_scores(folder, length)
+    k = len(table)
     graph = fginfer.FactorGraph([k] * length)
     for place in range(length):
         graph.set_unary(place, unary[place])

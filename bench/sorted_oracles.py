@@ -1,14 +1,14 @@
 """Where sorted oracles have to work: gdmm with sorted access, gdmm with dense access and trws, side by side.
 
-    python bench/sorted_oracles.py [--facebook DIR] [--pinyin DIR] [--only flow,complete] [--seconds 20]
+    python bench/sorted_oracles.py [--facebook DIR] [--pinyin DIR] [--part 'flow;complete'] [--seconds 20]
 
-For every model: CPU seconds, set-up included, to close 90 % of the way from D(0), the bound of every part by itself, to
-the best bound that any of the runs reaches, and the ratio to `sorted` (above 1: sorted is faster). `bare` runs have
-neither sweeps nor search (labelings by rounding only) and stand beside the full ones. Then the final bounds and scores,
-what ran, what found the labeling, and the table entries read for each call of an oracle. The last line of a model
-compares what gdmm chooses when it is left to itself with the better of dense gdmm and trws; the last lines of all are
-the cases beside the targets: from 1000 labels on a tenth of that time (random complete models: told only), and below
-never more than 1.5 times.
+For every model: CPU seconds, set-up of the solver included (sorting, slicing; not the building of the model), to close
+90 % of the way from D(0), the bound of every part by itself, to the best bound that any of the runs reaches, and the
+ratio to `sorted` (above 1: sorted is faster). `bare` runs have neither sweeps nor search (labelings by rounding only)
+and stand beside the full ones; `itself` is gdmm with its default settings. Then the final bounds and scores, what ran,
+what found the labeling, and the table entries read for each call of an oracle. The last lines are the cases beside the
+targets, `itself` over the better of dense gdmm and trws: from 1000 labels on a tenth of that time (random complete
+models: told only), and below never more than 1.5 times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import inf
+from math import inf, isnan, nan
 from pathlib import Path
 
 import gdmm_models as models
@@ -31,8 +31,10 @@ RUNS = {
     "dense": ("gdmm", {"access": "dense"}),
     "dense, bare": ("gdmm", {"access": "dense", "sweep": "off", "search": "off"}),
     "trws": ("trws", {}),
+    "itself": ("gdmm", {}),
 }
 LARGE = 1000  # labels: where the target is a tenth
+QUICK, REPEATS = 0.1, 8  # CPU seconds
 Make = Callable[[], fginfer.FactorGraph]
 
 
@@ -53,18 +55,18 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, Make]]:
 class Timed:
     """A run with a limit in CPU seconds, and its trace in them: walls of clocks on a busy machine mean nothing."""
 
-    def __init__(self, make: Make, method: str, settings: dict[str, str], limit: float) -> None:
+    def __init__(self, make: Make, method: str, settings: dict[str, str], limit: float, enough: float = -inf) -> None:
         graph = make()  # afresh: nothing is sorted yet
-        begun, start = time.process_time(), time.monotonic()
-        wall, cpu = [0.0], [0.0]
-
-        def look(_: object) -> bool:
-            wall.append(time.monotonic() - start)
-            cpu.append(time.process_time() - begun)
-            return cpu[-1] > limit
-
+        assert graph.model is not None  # built: that is the same for all
+        begun, bound = time.process_time(), inf
         with fginfer.Solver(graph, method, **settings) as solver:
-            solver.run(callback=look)
+            wall, cpu = [0.0], [time.process_time() - begun]
+            while cpu[-1] < limit and solver.status == "running" and bound > enough:
+                solver.run(seconds=0.05, iterations=1)
+                now = solver.progress()
+                bound = inf if now.bound is None else now.bound
+                wall.append(now.seconds)
+                cpu.append(time.process_time() - begun)
             self.result = solver.result(dual=False)
         points = [p for p in self.result.trace if p.bound is not None]
         self.bounds = np.array([p.bound for p in points])
@@ -78,15 +80,25 @@ class Timed:
         reached = np.flatnonzero(self.bounds <= bound)
         return float(self.seconds[reached[0]]) if len(reached) else inf
 
-    def line(self, name: str, seconds: float, ratio: float) -> str:
-        r, s = self.result, self.result.statistics
-        each = s.get("entries_touched", 0) / s["oracle_calls"] if s.get("oracle_calls") else 0.0
-        score = "none" if r.score is None else f"{r.score:.4f}"
-        by = f", {each:.1f} entries a call, {int(s['sweeps'])} sweeps, by {r.found_by}" if r.access else ""
-        return (
-            f"  {name:<13}{seconds:9.3f} s {ratio:8.2f}x   bound {self.bound:12.4f}  score {score:>12}"
-            f"  {r.status}, {r.iterations} iterations{by}"
-        )
+
+def measure(first: Timed, make: Make, method: str, settings: dict[str, str], bound: float) -> float:
+    """CPU seconds until the bound; what takes less than a tenth of one is run a few times more, the quickest counts."""
+    taken = first.until(bound)
+    for _ in range(REPEATS if taken < QUICK else 0):
+        taken = min(taken, Timed(make, method, settings, QUICK, bound).until(bound))
+    return taken
+
+
+def describe(name: str, run: Timed, seconds: float, ratio: float) -> str:
+    r, s = run.result, run.result.statistics
+    calls = s.get("oracle_calls", 0.0)
+    each = (s["entries_touched"] - s["sweep_entries"]) / calls if calls else 0.0
+    score = "none" if r.score is None else f"{r.score:.4f}"
+    by = f", {each:.0f} entries a call, {int(s['sweeps'])} sweeps, by {r.found_by}" if r.access else ""
+    return (
+        f"  {name:<13}{seconds:9.4f} s {ratio:8.2f}x   bound {run.bound:12.4f}  score {score:>12}"
+        f"  {r.status}, {r.iterations} iterations{by}"
+    )
 
 
 def compare(name: str, make: Make, limit: float) -> float:
@@ -97,30 +109,33 @@ def compare(name: str, make: Make, limit: float) -> float:
     del graph
     runs = {run: Timed(make, method, settings, limit) for run, (method, settings) in RUNS.items()}
     best = min(run.bound for run in runs.values())
-    times = {run: r.until(start - 0.9 * (start - best)) for run, r in runs.items()}
+    target = start - 0.9 * (start - best)
+    times = {run: measure(r, make, *RUNS[run], target) for run, r in runs.items()}
     print(f"{name}: D(0) {start:.4f}, best {best:.4f}")
     for run, r in runs.items():
-        print(r.line(run, times[run], times[run] / times["sorted"] if times["sorted"] < inf else 0.0), flush=True)
+        ratio = times[run] / times["sorted"] if times["sorted"] < inf else 0.0
+        print(describe(run, r, times[run], ratio), flush=True)
     other = min(times["dense"], times["trws"])
-    ratio = times[chosen] / other if other < inf else 0.0
-    print(f"  left to itself: {chosen}, {ratio:.3f} of the time of the better of dense and trws", flush=True)
-    return ratio
+    against = ", ".join(f"{times['itself'] / times[run]:.3f} of {run}" for run in ("dense", "trws"))
+    print(f"  left to itself: {chosen}, {against}", flush=True)
+    return times["itself"] / other if other < inf else nan
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--facebook", type=Path)
     parser.add_argument("--pinyin", type=Path)
-    parser.add_argument("--only", default="", help="beginnings of case names, separated by semicolons")
+    parser.add_argument("--part", default="", help="beginnings of case names, separated by semicolons")
     parser.add_argument("--seconds", type=float, default=20.0, help="of CPU time, for each run")
     options = parser.parse_args()
-    wanted = tuple(options.only.split(";")) if options.only else ("",)
+    wanted = tuple(options.part.split(";")) if options.part else ("",)
     ratios = {
         (name, k): compare(name, make, options.seconds) for name, k, make in cases(options) if name.startswith(wanted)
     }
     for (name, k), ratio in ratios.items():
         target = 0.1 if k >= LARGE else 1.5
         verdict = "told only" if name.startswith("complete") and k >= LARGE else "met" if ratio <= target else "missed"
+        verdict = "nobody got there" if isnan(ratio) else verdict
         print(f"{name:<28}{ratio:9.3f}   target {target:g}: {verdict}")
 
 

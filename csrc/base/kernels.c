@@ -42,17 +42,6 @@ static void maxplus_some(
     }
 }
 
-static int64_t maxplus_list(
-    const double *top, const int32_t *at, int64_t n, double w, const double *h, double cap, double *best) {
-    int64_t k = 0;
-    for (; k < n && w * top[k] + cap > *best; k += 8)
-        for (int64_t e = k; e < k + 8; e++) {
-            const double v = w * top[e] + h[at[e]];
-            *best = *best > v ? *best : v;
-        }
-    return k;
-}
-
 static double max_of(const double *x, int64_t n) {
     double best = -INFINITY;
     for (int64_t k = 0; k < n; k++) best = best > x[k] ? best : x[k];
@@ -79,7 +68,6 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .maxplus_rows = maxplus_rows,
     .maxplus_cols = maxplus_cols,
     .maxplus_some = maxplus_some,
-    .maxplus_list = maxplus_list,
     .maxplus_rows_f32 = maxplus_rows_f32,
     .maxplus_cols_f32 = maxplus_cols_f32,
     .max = max_of,

@@ -20,10 +20,6 @@ typedef struct fgi_kernels {
     /* Of the n rows listed only, and no less than out[] has already: out[c] = max(out[c], w * t[r][c] + h[r]). */
     void (*maxplus_some)(
         const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out);
-    /* *best = max(*best, w * top[k] + h[at[k]]) for k = 0, 1, ..., top descending, as long as w * top[k] + cap is above
-     * it; returns the first k at which it is not, or n. Looked at in groups of eight: n is a multiple of eight. */
-    int64_t (*maxplus_list)(
-        const double *top, const int32_t *at, int64_t n, double w, const double *h, double cap, double *best);
     void (*maxplus_rows_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     void (*maxplus_cols_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     double (*max)(const double *x, int64_t n);                     /* -INFINITY for n == 0 */

@@ -196,22 +196,6 @@ AVX2 static void maxplus_some(
     else some_rows(t, cols, rows, n, SPREAD_d(w), 0, h, out);
 }
 
-AVX2 static int64_t maxplus_list(
-    const double *top, const int32_t *at, int64_t n, double w, const double *h, double cap, double *best) {
-    const v4d weight = SPREAD_d(w);
-    double found = *best;
-    int64_t k = 0;
-    for (; k < n && w * top[k] + cap > found; k += 8) {
-        const v4d low = _mm256_i32gather_pd(h, _mm_loadu_si128((const __m128i *)(at + k)), 8);
-        const v4d high = _mm256_i32gather_pd(h, _mm_loadu_si128((const __m128i *)(at + k + 4)), 8);
-        const v4d x = ADD_d(MUL_d(weight, LOAD_d(top + k)), low), y = ADD_d(MUL_d(weight, LOAD_d(top + k + 4)), high);
-        const double v = hmax_d(MAX_d(x, y));
-        found = found > v ? found : v;
-    }
-    *best = found;
-    return k;
-}
-
 AVX2 static double max_of(const double *x, int64_t n) {
     if (n < 4) return fgi_kernels_scalar.max(x, n);
     v4d acc = LOAD_d(x + n - 4);
@@ -255,7 +239,6 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .maxplus_rows = rows_d,
     .maxplus_cols = cols_d,
     .maxplus_some = maxplus_some,
-    .maxplus_list = maxplus_list,
     .maxplus_rows_f32 = rows_f,
     .maxplus_cols_f32 = cols_f,
     .max = max_of,

@@ -28,7 +28,9 @@ int gdmm_decode_step(gdmm *g) {
     if (g->cursor == 0) {
         memcpy(g->labels, g->offered ? g->solver->best : g->rounded, (size_t)g->model->s->n_vars * sizeof *g->labels);
         g->offered = 0;
-        if (g->solver->settings.search == FGI_OFF) {
+        const int first =
+            g->sweep && gdmm_steps(g) == 0; /* better ones are near: climbing may cost more than a sweep */
+        if (g->solver->settings.search == FGI_OFF || first) {
             g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : FGI_FOUND_BY_ROUNDING;
             fgi_solver_consider(g->solver, g->labels);
             return 1;

@@ -140,16 +140,59 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
+/* Of the row with the largest value the best column. */
+static void best_in_row(const fgi_view *v, int32_t row, const double *delta, const double *other, fgi_argmax *out) {
+    double best = -INFINITY;
+    int32_t column = 0;
+    for (int32_t b = 0; b < v->cols; b++) {
+        double value = fgi_view_at2(v, row, b) - delta[row] - other[b];
+        if (value > best) {
+            best = value;
+            column = b;
+        }
+    }
+    *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
+}
+
+/* The row with the largest value - delta. */
+static int32_t best_row(const double *value, const double *delta, int32_t rows) {
+    int32_t row = 0;
+    for (int32_t a = 1; a < rows; a++)
+        if (value[a] - delta[a] > value[row] - delta[row]) row = a;
+    return row;
+}
+
+/* With a sliced table a product gives bounds, and rows are looked at in their order until the best of them is exact.
+ * Returns the row; -1: too many of them, a product with the whole table costs less. w->candidate has -delta of the
+ * columns. */
+static int32_t search_rows(const gdmm *g, gdmm_worker *w, const fgi_view *v, const double *delta) {
+    enum { FEW = 8 }; /* rows of so many may be looked at */
+    const fgi_sliced *slices = g->tables[v->table].slices;
+    const int side = 1 ^ v->transposed;
+    const double cap = fgi_sliced_bounds(
+        slices, g->kernels, v->weight, side, w->candidate, GDMM_FIRST_ROWS, w->value, w->sliced, &w->scanned);
+    for (int32_t looks = 0; FEW * looks <= v->rows; looks++) {
+        const int32_t row = best_row(w->value, delta, v->rows);
+        if (!fgi_sliced_is_open(slices, v->weight, side, cap, row, w->value[row])) return row;
+        const double exact = fgi_sliced_value(slices, g->kernels, v->weight, side, w->candidate, row, &w->scanned);
+        if (exact == w->value[row]) return row;
+        w->value[row] = exact;
+    }
+    return -1;
+}
+
 /* The oracle where all labels of both variables have messages: a max-plus product gives the best entry of every row,
  * and the best row is then read for its column. */
 void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
     const double *delta = w->messages[0].values, *other = w->messages[1].values;
+    int32_t row = -1, column = 0;
     for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
-    w->scanned += gdmm_maxplus(g, w, v, 1, w->candidate, w->value) + v->cols;
-    w->scans += !g->tables[v->table].sliced;
-    int32_t row = 0, column = 0;
-    for (int32_t a = 0; a < v->rows; a++)
-        if (w->value[a] - delta[a] > w->value[row] - delta[row]) row = a;
+    if (g->tables[v->table].sliced && v->weight > 0) row = search_rows(g, w, v, delta);
+    if (row < 0) {
+        w->scanned += gdmm_maxplus(g, w, v, 1, w->candidate, w->value);
+        w->scans++;
+        row = best_row(w->value, delta, v->rows);
+    }
     double best = -INFINITY;
     for (int32_t b = 0; b < v->cols; b++) {
         double value = fgi_view_at2(v, row, b) - delta[row] - other[b];
@@ -158,6 +201,7 @@ void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_arg
             column = b;
         }
     }
+    w->scanned += v->cols;
     w->calls++;
     *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
 }

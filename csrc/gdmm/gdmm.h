@@ -1,6 +1,6 @@
 /* gdmm/gdmm.h - what the files of Algorithm 8 share. gdmm/gdmm.c drives; gdmm/factor.c and gdmm/variable.c are its two
  * passes; gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/tables.c decides how tables are read;
- * gdmm/sweep.c ascends the dual; gdmm/decode.c finds labelings. */
+ * gdmm/sweep.c and gdmm/closer.c ascend the dual; gdmm/decode.c finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
 #include "base/array.h"
@@ -16,6 +16,8 @@
 #define GDMM_IS_FORBIDDEN(mu) ((mu) >= 0.5 * GDMM_FORBIDDEN)
 #define GDMM_LARGEST 0x1p500 /* of a model's magnitude: multipliers never come near GDMM_FORBIDDEN then */
 
+/* Of a sliced table, by the largest messages: what bounds on a product are made of, at first and at least. */
+enum { GDMM_FIRST_ROWS = 32, GDMM_LEAST_ROWS = 8 };
 enum { GDMM_BLOCK = 16 }; /* indices per block of a parallel pass, and per partial sum of a reduction */
 
 /* The edge (i, f): multipliers mu_if, factor marginals m = M_if y_f and variable marginals x_i, on the labels where one
@@ -164,7 +166,7 @@ void gdmm_tables_free(gdmm *g);
 void gdmm_tables_reset(gdmm *g);
 int gdmm_tables_step(gdmm *g, int64_t entries);
 int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from, const double *h, double *out);
-void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched);
+void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched, int32_t products);
 
 /* gdmm/propagate.c: one bounded piece of label removal; 1: complete, 0: more to do, -1: no feasible labeling exists. */
 gdmm_propagation *gdmm_propagation_create(const gdmm *g);

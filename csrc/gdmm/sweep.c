@@ -12,24 +12,9 @@
  * certificate early. */
 #include <string.h>
 #include "model/marginal.h"
-#include "gdmm/gdmm.h"
+#include "gdmm/sweep.h"
 
 enum { EARLIER = 1, LATER = 2 };
-
-struct gdmm_sweep {
-    int64_t *offset;     /* of a slot in mu */
-    double *mu;          /* of every label of a slot, followed by its n: they are used together */
-    int32_t *last;       /* per factor: the position that was visited last, whose n is up to date; -1: none */
-    uint8_t *reach;      /* per slot: LATER and EARLIER, where the other variables of the factor are */
-    int32_t *onwards[2]; /* per variable: factors that reach an earlier, a later variable */
-    int forward, decode;
-    int64_t node, edge; /* where the sweep goes on */
-    fgi_sum sum;
-    double magnitude, model_magnitude;
-    double loaded; /* the largest multipliers of all slots, where they were loaded */
-    double *hat, *given, *h;
-    int32_t *labels; /* decoded in the forward sweep */
-};
 
 static uint8_t reach_of(const fgi_structure *st, int64_t f, int32_t i) {
     const int32_t *vars = fgi_factor_vars(st, f);
@@ -49,6 +34,9 @@ void gdmm_sweep_free(gdmm_sweep *s) {
     free(s->hat);
     free(s->given);
     free(s->h);
+    free(s->cap);
+    free(s->pick);
+    free(s->rows);
     free(s->labels);
     free(s);
 }
@@ -67,9 +55,13 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->hat = fgi_alloc(st->max_card, sizeof(double));
     s->given = fgi_alloc(st->max_card, sizeof(double));
     s->h = fgi_alloc(st->max_card, sizeof(double));
+    s->cap = fgi_alloc(g->n_slots, sizeof(double));
+    s->pick = fgi_alloc((int64_t)st->max_card + 1, sizeof(int32_t));
+    s->rows = fgi_alloc(g->n_slots, sizeof(int32_t));
+    for (int64_t k = 0; s->rows && k < g->n_slots; k++) s->rows[k] = GDMM_FIRST_ROWS;
     s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
     if (!s->offset || !s->mu || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] || !s->hat || !s->given ||
-        !s->h || !s->labels) {
+        !s->h || !s->cap || !s->pick || !s->rows || !s->labels) {
         gdmm_sweep_free(s);
         return NULL;
     }
@@ -146,10 +138,9 @@ static int64_t pair_marginal(
     const int from = 1 - position;
     const double *mu = s->mu + s->offset[first + from];
     const int32_t n = from ? v->cols : v->rows;
+    if (g->tables[v->table].sliced && v->weight > 0) return gdmm_loose_marginal(g, s, v, first, position, out);
     for (int32_t a = 0; a < n; a++) s->h[a] = -mu[a];
-    const int64_t entries = gdmm_maxplus(g, &g->workers[0], v, from, s->h, out);
-    gdmm_table_note(g, v, entries);
-    return entries;
+    return gdmm_maxplus(g, &g->workers[0], v, from, s->h, out);
 }
 
 static void general_marginal(
@@ -187,6 +178,7 @@ static int64_t refresh_marginal(gdmm *g, gdmm_sweep *s, int64_t f, int32_t posit
     const int64_t first = fgi_factor_begin(g->model->s, f);
     if (s->last[f] == position) return 0;
     s->last[f] = position;
+    s->cap[first + position] = -INFINITY;
     double *out = s->mu + s->offset[first + position] + g->model->s->cards[g->model->s->vars[first + position]];
     if (g->is_pair[f]) {
         binary_marginal(s, &g->pairs[f], first, position, out);
@@ -209,15 +201,30 @@ static void forbid(gdmm *g, int32_t i, int32_t a) {
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) g->slots[g->adj_slot[k]].mu[a] = GDMM_FORBIDDEN;
 }
 
+/* given[a] += theta_f at a, where the variable at position `at` has this label and a is the label of the other. */
+static void add_slice(const gdmm *g, const fgi_view *v, int at, int32_t label, int32_t card, double *restrict given) {
+    const gdmm_table *table = &g->tables[v->table];
+    const int side = at ^ v->transposed; /* of the table as it is stored */
+    if (v->kind != FGI_DENSE) {
+        for (int32_t a = 0; a < card; a++) given[a] += at ? fgi_view_at2(v, a, label) : fgi_view_at2(v, label, a);
+        return;
+    }
+    const double *slice = table->slices ? fgi_sliced_slice(table->slices, side, label)
+                                        : v->values + (side ? label : (int64_t)label * card);
+    const int64_t stride = side && !table->slices ? (v->transposed ? v->rows : v->cols) : 1;
+    if (stride == 1)
+        for (int32_t a = 0; a < card; a++) given[a] += v->weight * slice[a];
+    else
+        for (int32_t a = 0; a < card; a++) given[a] += v->weight * slice[a * stride];
+}
+
 /* Scores of the labels of i in factor f given the labels of all its other variables. */
 static void add_conditional(const gdmm *g, const gdmm_sweep *s, int64_t f, int32_t i, double *given) {
     const fgi_structure *st = g->model->s;
     const fgi_view v = fgi_factor_view(g->model, f);
     const int32_t card = st->cards[i];
     if (v.arity == 2) {
-        int second = v.vars[1] == i;
-        int32_t other = s->labels[v.vars[!second]];
-        for (int32_t a = 0; a < card; a++) given[a] += second ? fgi_view_at2(&v, other, a) : fgi_view_at2(&v, a, other);
+        add_slice(g, &v, v.vars[0] == i, s->labels[v.vars[v.vars[0] == i]], card, given);
         return;
     }
     int64_t at = 0, stride = 0;
@@ -239,13 +246,17 @@ static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
             add_conditional(g, s, st->adj[k], i, s->given);
             continue;
         }
-        const double *n = s->mu + s->offset[g->adj_slot[k]] + card;
-        for (int32_t a = 0; a < card; a++) s->given[a] += n[a];
+        g->kernels->add(s->given, s->mu + s->offset[g->adj_slot[k]] + card, card);
     }
     int32_t best = -1;
     for (int32_t a = 0; a < card; a++)
         if (theta[a] > -INFINITY && (best < 0 || s->given[a] > s->given[best])) best = a;
     s->labels[i] = best;
+}
+
+static void hand_over(
+    double *restrict mu, const double *restrict n, double part, const double *restrict hat, double top, int32_t card) {
+    for (int32_t a = 0; a < card; a++) mu[a] = n[a] - part * (hat[a] - top);
 }
 
 /* All n_f of the variable are up to date: hat, bound, label, shares. Returns 0 if no label is left. */
@@ -254,13 +265,15 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     const int32_t card = st->cards[i];
     double *theta = g->theta + st->unary_begin[i], top = -INFINITY;
     memcpy(s->hat, theta, (size_t)card * sizeof(double));
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const double *n = s->mu + s->offset[g->adj_slot[k]] + card;
-        for (int32_t a = 0; a < card; a++) s->hat[a] += n[a];
-    }
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
+        g->kernels->add(s->hat, s->mu + s->offset[g->adj_slot[k]] + card, card);
+    gdmm_settle(g, s, i);
+    int some_forbidden = 0;
     for (int32_t a = 0; a < card; a++) {
         if (s->hat[a] > top) top = s->hat[a];
-        if (s->hat[a] < -0.5 * GDMM_FORBIDDEN && theta[a] > -INFINITY) forbid(g, i, a);
+        if (s->hat[a] >= -0.5 * GDMM_FORBIDDEN) continue;
+        some_forbidden = 1;
+        if (theta[a] > -INFINITY) forbid(g, i, a);
     }
     if (!(top > -0.5 * GDMM_FORBIDDEN)) return 0;
     fgi_sum_add(&s->sum, top);
@@ -270,10 +283,10 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     const double share = 1.0 / (double)(onwards > ending ? onwards : ending);
     const uint8_t ahead = s->forward ? LATER : EARLIER;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        double *mu = s->mu + s->offset[g->adj_slot[k]], *n = mu + card;
-        const double part = s->reach[g->adj_slot[k]] & ahead ? share : 0;
-        for (int32_t a = 0; a < card; a++)
-            mu[a] = theta[a] > -INFINITY ? n[a] - part * (s->hat[a] - top) : GDMM_FORBIDDEN;
+        double *mu = s->mu + s->offset[g->adj_slot[k]];
+        hand_over(mu, mu + card, s->reach[g->adj_slot[k]] & ahead ? share : 0, s->hat, top, card);
+        for (int32_t a = 0; some_forbidden && a < card; a++)
+            if (theta[a] == -INFINITY) mu[a] = GDMM_FORBIDDEN;
     }
     return 1;
 }

@@ -1,11 +1,10 @@
 /* gdmm/tables.c - how tables are read. Three ways, of which a run takes what costs least:
  *
  *     sparse messages, sorted lists    Algorithm 8 as published: the oracle skips nearly all of a table (oracle/)
- *     messages on all labels, sliced   sweeps and iterations on products that read little of a table (model/sliced.h)
- *     messages on all labels, whole    the same products by plain passes over the table
+ *     messages on all labels, sliced   sweeps and iterations that read little of a table (gdmm/closer.c)
+ *     messages on all labels, whole    the same by plain passes over the table
  *
- * The second and the third give the same numbers, so that they are a matter of each table: first by what they are
- * expected to cost, then by what has been read. */
+ * Sliced or whole is a matter of each table: first by what it is expected to cost, then by what has been read. */
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
@@ -13,10 +12,10 @@
  * smooth, have few distinct scores, or are random: slicing a table, per entry; a product with a sliced one, per label;
  * a factor's products until nine tenths of the way to the best bound are closed; and an iteration of a factor with
  * sparse messages (10 to 20 us, whatever its size). */
-static const double SLICING = 35, SLICED_LABEL = 80, PRODUCTS = 10, SPARSE_ITERATION = 50000;
+static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITERATION = 50000;
 static const int64_t DENSE_LABELS = 20000000; /* of all messages: more would not fit */
 enum { SMALL = 64 };                          /* entries: below nobody would know the difference */
-enum { TRIALS = 8, WORTH = 6 }; /* products after which a sliced table must have read less than this part of it */
+enum { TRIALS = 12, WORTH = 2 }; /* products after which a sliced table must have read less than this part of it */
 
 static int64_t table_states(const gdmm *g, int64_t t) {
     return g->model->s->values_begin[t + 1] - g->model->s->values_begin[t];
@@ -107,10 +106,8 @@ int gdmm_tables_step(gdmm *g, int64_t entries) {
         if (!table->sliced) continue;
         if (entries <= 0) return 0;
         const int32_t *dims = st->dims + st->dims_begin[t];
-        const fgi_table_facts *facts = &g->model->t->facts[t];
         if (!table->slices) {
-            const double range = facts->max > facts->min_finite ? facts->max - facts->min_finite : 0;
-            table->slices = fgi_sliced_create(g->model->t->values + st->values_begin[t], dims[0], dims[1], range);
+            table->slices = fgi_sliced_create(g->model->t->values + st->values_begin[t], dims[0], dims[1]);
             if (!table->slices) {
                 g->solver->failure = FGI_NO_MEMORY;
                 return 1;
@@ -123,25 +120,20 @@ int gdmm_tables_step(gdmm *g, int64_t entries) {
     return 1;
 }
 
-/* out[y] = max over x of  theta_f(x, y) + h[x], as fgi_view_maxplus. Returns the entries read. */
+/* out[y] = max over x of  theta_f(x, y) + h[x]. Returns the entries read: all of them. */
 int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from, const double *h, double *out) {
-    const gdmm_table *table = &g->tables[v->table];
-    int64_t touched = 0;
-    if (table->sliced && v->weight > 0) {
-        fgi_sliced_maxplus(table->slices, g->kernels, v->weight, from ^ v->transposed, h, out, w->sliced, &touched);
-        return touched;
-    }
     fgi_view_maxplus(g->kernels, v, from, h, out, w->sum);
     return v->kind == FGI_DENSE ? (int64_t)v->rows * v->cols : (int64_t)v->rows + v->cols;
 }
 
-/* A product that a sweep has made read so many entries: where slices do not save most of them, the table is read whole
- * from now on, unless the caller has asked for sorted access. The numbers are the same, and so is the choice in every
- * run: sweeps have one thread. */
-void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched) {
+/* Products that a sweep has made read so many entries: where slices do not save at least half of them, the table is
+ * read whole from now on, unless the caller has asked for sorted access. The choice is the same in every run: sweeps
+ * have one thread. */
+void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched, int32_t products) {
     gdmm_table *table = &g->tables[v->table];
     if (!table->sliced || table->products > TRIALS || g->solver->settings.access == FGI_ACCESS_SORTED) return;
     table->touched += (double)touched;
-    if (++table->products <= TRIALS) return;
+    table->products += products;
+    if (table->products <= TRIALS) return;
     table->sliced = WORTH * table->touched < (double)table->products * (double)v->rows * v->cols;
 }
