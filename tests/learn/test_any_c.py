@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fginfer.core import clock
 from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
@@ -135,3 +136,10 @@ def test_measuring_takes_a_share_of_the_time_and_a_sample_says_so():
     assert Measured(estimate, 0.0, 0.0, share).gap is None
     with pytest.raises(OutOfTime):
         solver.relaxed(None, 0.0)
+    fresh = make_solver("gdmm", Learner(data), None, 1.0, 0, {})
+    fresh.advance(np.inf)
+    short = fresh.measure(clock.now() - 1.0)  # not even a dual point: a sample of the objective is left
+    assert short.sampled < 1
+    assert short.primal is not None
+    assert short.gap is None
+    assert short.infeasibility is None

@@ -167,8 +167,13 @@ class _Gdmm:
 
     def measure(self, deadline: float = inf) -> Measured:
         """Of the best weights and the best dual point seen so far, the present ones among them."""
-        dual, infeasibility = self.dual(deadline)
-        self._best_dual = max(self._best_dual, dual)
+        infeasibility: float | None = None
+        try:  # half of the time is for the objective, of which a sample is better than nothing
+            dual, infeasibility = self.dual(deadline if deadline == inf else 0.5 * (clock.now() + deadline))
+            self._best_dual = max(self._best_dual, dual)
+        except OutOfTime:
+            if self._exact():
+                raise
         found = [self.learner.weights.copy()]
         if self._averaging and self.learner.state.steps:
             found.append(self.averaged())
