@@ -73,9 +73,10 @@ typedef struct fgi_costs {
     int64_t work, bytes;
 } fgi_costs;
 
-/* Costs of a model whose best known score is `best` (-INFINITY: none), to be told apart by `tolerance`.
- * FGI_UNSUPPORTED: tables of more than max_entries, or of too many variables. */
-fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, int64_t max_entries, fgi_costs **out);
+/* Whether the model has no more than max_entries costs, tables counted twice, and no factors of too many variables. */
+int fgi_costs_fit(const fgi_model *m, int64_t max_entries);
+/* Costs of a model that fits, whose best known score is `best` (-INFINITY: none), to be told apart by `tolerance`. */
+fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_costs **out);
 void fgi_costs_free(fgi_costs *c);
 /* No labeling that costs at least this has a higher score. */
 double fgi_costs_score(const fgi_costs *c, int64_t cost);

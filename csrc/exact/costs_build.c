@@ -164,21 +164,29 @@ static int find_first(const fgi_structure *s, int32_t *first) {
     return 1;
 }
 
-static fgi_rc measure(
-    const fgi_model *m, int64_t max_entries, const int32_t *first, fgi_costs *c, int64_t *entries, int64_t *labels) {
+int fgi_costs_fit(const fgi_model *m, int64_t max_entries) {
     const fgi_structure *s = m->s;
-    *entries = *labels = 0;
+    int64_t entries = 0;
+    if (s->max_arity > FGI_COSTS_ARITY || s->n_factors > max_entries / 2 || s->n_vars > INT32_MAX / 2) return 0;
     for (int64_t f = 0; f < s->n_factors; f++) {
-        if (first[f] != f) continue;
         const fgi_view v = fgi_factor_view(m, f);
         const int64_t states = fgi_view_states(m, &v);
-        if (v.arity > FGI_COSTS_ARITY || v.arity < 2 || states > (max_entries - *entries) / 2) return FGI_UNSUPPORTED;
-        *entries += v.arity == 2 ? 2 * states : states;
-        for (int32_t k = 0; k < v.arity; k++) *labels += s->cards[v.vars[k]];
+        if (states > (max_entries - entries) / 2) return 0;
+        entries += 2 * states;
+    }
+    return 1;
+}
+
+static void measure(const fgi_model *m, const int32_t *first, fgi_costs *c, int64_t *entries, int64_t *labels) {
+    *entries = *labels = 0;
+    for (int64_t f = 0; f < m->s->n_factors; f++) {
+        if (first[f] != f) continue;
+        const fgi_view v = fgi_factor_view(m, f);
+        *entries += (v.arity == 2 ? 2 : 1) * fgi_view_states(m, &v);
+        for (int32_t k = 0; k < v.arity; k++) *labels += m->s->cards[v.vars[k]];
         c->n_factors++;
         c->n_slots += v.arity;
     }
-    return fgi_factor_begin(s, s->n_factors) < INT32_MAX / 2 && s->n_vars < INT32_MAX / 2 ? FGI_OK : FGI_UNSUPPORTED;
 }
 
 static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int64_t slot_labels) {
@@ -300,13 +308,13 @@ static void set_tables(fgi_costs *c, const fgi_model *m, int32_t *first) {
     }
 }
 
-fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, int64_t max_entries, fgi_costs **out) {
+fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_costs **out) {
     int64_t entries, labels;
     fgi_costs *c = fgi_calloc(1, sizeof *c);
     int32_t *first = fgi_alloc(m->s->n_factors, sizeof *first);
     fgi_rc rc = c && first && find_first(m->s, first) ? FGI_OK : FGI_NO_MEMORY;
-    if (!rc) rc = measure(m, max_entries, first, c, &entries, &labels);
     if (!rc) {
+        measure(m, first, c, &entries, &labels);
         c->n = (int32_t)m->s->n_vars;
         c->card = m->s->cards;
         allocate(c, m->s, entries, labels);

@@ -12,7 +12,7 @@
 #include "solver.h"
 
 enum {
-    MAX_ENTRIES = 20000000,
+    MAX_ENTRIES = 20000000,     /* 160 MB */
     MAX_OPEN_BYTES = 200000000, /* of waiting nodes: beyond, depth first to the end */
     CLOCK_WORK = 100000,
     SPLIT_SIZE = 10, /* domains with more labels are cut in two: deciding for one label of many says little */
@@ -274,7 +274,7 @@ static fgi_rc begin(fgi_solver *s) {
     edac *e = s->state;
     const double best = fgi_solver_best(s);
     const double scale = best > -INFINITY ? fgi_larger(fabs(best), s->info.unit) : s->info.unit;
-    fgi_rc rc = fgi_costs_create(s->model, best, 1e-12 * scale, MAX_ENTRIES, &e->costs);
+    fgi_rc rc = fgi_costs_create(s->model, best, 1e-12 * scale, &e->costs);
     if (rc) return rc;
     s->info.memory = e->costs->bytes;
     set_limit(s);
@@ -286,8 +286,7 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
     edac *e = s->state;
     if (!e->costs) {
         fgi_rc rc = begin(s);
-        if (rc == FGI_UNSUPPORTED) s->info.status = FGI_CONVERGED;
-        if (rc) return rc == FGI_UNSUPPORTED ? FGI_OK : rc;
+        if (rc) return rc;
     }
     fgi_costs *c = e->costs;
     set_limit(s); /* a labeling may have come from outside */
@@ -318,6 +317,8 @@ static fgi_rc edac_create(fgi_solver *s, fgi_error *err) {
     s->state = e;
     if (e) e->labels = fgi_calloc(s->model->s->n_vars, sizeof *e->labels);
     if (!e || !e->labels) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!fgi_costs_fit(s->model, MAX_ENTRIES))
+        return fgi_fail(err, FGI_UNSUPPORTED, -1, "the model is too large for edac");
     e->last_conflict = -1;
     e->most_dead_ends = 1;
     e->left = -INFINITY;

@@ -37,7 +37,7 @@ ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are sol
 WORTH_ELIMINATING = 3e10  # work
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
 TREE_ROUND, TREE_STATES = 5, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
-TREE_TRIAL = 1e8  # work by which it has to be ahead of all other bounds: ...
+TREE_TRIAL, TREE_LEAD = 1e8, 0.05  # work by which it has to be ahead of all other bounds by this part of the gap: ...
 TREE_SHARES = 0.5, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
@@ -169,7 +169,8 @@ class PartState:
     def _share_of_tree(self, tree: QuickTree) -> float:
         """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
         trial, ahead, behind = TREE_SHARES
-        if tree.bound < min((m.bound for m in self.members if m is not tree), default=inf):
+        others = min((m.bound for m in self.members if m is not tree), default=inf)
+        if others - tree.bound > TREE_LEAD * (others - self.score) if self.score > -inf else tree.bound < others:
             return ahead
         return trial if tree.work < TREE_TRIAL else behind
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, Solver, solve
+from fginfer import FactorGraph, Potts, Solver, SolverError, solve
 from fginfer.portfolio.part import PartState
 from tests.exact.models import Shape, brute_force, random_arrays
 
@@ -133,3 +133,11 @@ def test_auto_asks_it_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.status == "optimal"
     assert result.score == solve(graph, "edac", gap=0.0).score
     assert (again.score, again.iterations) == (result.score, result.iterations)
+
+
+def test_models_that_are_too_large_are_refused_at_once() -> None:
+    graph = FactorGraph([3000, 4000])
+    graph.add_factor([0, 1], Potts(0.0, 1.0))
+    with pytest.raises(SolverError, match="too large for edac"):
+        solve(graph, "edac")
+    assert solve(graph, time_limit=20).score == 1.0
