@@ -103,6 +103,8 @@ fgi_rc fgi_model_condition(
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fgi_error *err);
+/* n tables at once, their values one after the other. One that is refused stays as it is, as do those behind it. */
+fgi_rc fgi_model_set_tables(fgi_model *m, int64_t n, const int32_t *tables, const double *values, fgi_error *err);
 
 /* Compensated sums over the tables; -INFINITY when a forbidden state is used. Labels must be in range (checked). */
 fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err);

@@ -481,6 +481,15 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     return FGI_OK;
 }
 
+fgi_rc fgi_model_set_tables(fgi_model *m, int64_t n, const int32_t *tables, const double *values, fgi_error *err) {
+    for (int64_t k = 0; k < n; k++) {
+        const fgi_rc rc = fgi_model_set_table(m, tables[k], values, err);
+        if (rc) return rc;
+        values += m->s->values_begin[tables[k] + 1] - m->s->values_begin[tables[k]];
+    }
+    return FGI_OK;
+}
+
 /* ---- sizes ----------------------------------------------------------------------------------------------------- */
 
 int64_t fgi_model_memory(const fgi_model *m) {

@@ -17,6 +17,7 @@ from fginfer.graph import FactorGraph
 from fginfer.learn.data.examples import Encoded, Ints, Reals
 from fginfer.learn.learner import Answers, Learner, fits
 from fginfer.learn.run.interrupts import OutOfTime, interruptible, look
+from fginfer.learn.set_graph import SetGraph
 from fginfer.result import Result
 from fginfer.solve import solve
 
@@ -115,7 +116,7 @@ class MapOracle:
     Training calls the oracle in a fixed order, so results are reproducible as long as the method is (limit it by
     ``max_iterations`` or ``gap``, not by time). Answers need not be optimal: objectives are then measured with the
     bounds of the engine. Graphs are kept between calls, as far as they fit into `keep_bytes`, and get new numbers;
-    those of label sets, whose factors are the pairs with weight, are made anew.
+    label sets share one.
     """
 
     def __init__(
@@ -126,14 +127,16 @@ class MapOracle:
         self._last: dict[int, Ints] = {}  # the last answers to the examples of one learner
         self._messages: dict[int, Reals] = {}  # and the last messages, where the method has any
         self._graphs: dict[int, FactorGraph] = {}
+        self._sets: SetGraph | None = None
+        self._pairs: Ints | None = None  # of label sets, from a checkpoint
         self._kept = 0  # bytes of graphs and messages
         self._learner: ReferenceType[Learner] | None = None
 
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
         if self._learner is None or self._learner() is not learner:
             if self._learner is not None:
-                self._last, self._messages = {}, {}
-            self._graphs, self._kept = {}, sum(m.nbytes for m in self._messages.values())
+                self._last, self._messages, self._pairs = {}, {}, None
+            self._graphs, self._sets, self._kept = {}, None, sum(m.nbytes for m in self._messages.values())
             self._learner = ref(learner)
         graph, options = self._present_graph(learner, weights, example, loss), dict(self.options)
         left = self.deadline - clock.now()
@@ -154,6 +157,10 @@ class MapOracle:
         labels, messages = self._last.get(example), self._messages.get(example)
         if labels is None or messages is None:
             return labels
+        if self._sets is not None:  # pairs that had no weight then have no messages yet
+            if len(messages) > self._sets.n_messages:
+                return labels
+            messages = np.concatenate([messages, np.zeros(self._sets.n_messages - len(messages))])
         return Result("", "running", labels, None, None, 0, 0.0, 0.0, 1, 0, messages=messages)
 
     def _keep_messages(self, example: int, messages: Reals | None) -> None:
@@ -163,16 +170,25 @@ class MapOracle:
         self._messages[example] = messages
 
     def _present_graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
+        if learner.data.kind == Kind.SETS:
+            return self._set_graph(learner, weights, example, loss)
         graph = self._graphs.get(example)
         if graph is not None:
             self._renumber(graph, learner, weights, example, loss)
             return graph
         graph = self.graph(learner, weights, example, loss)
         size = graph.model.memory
-        if learner.data.kind == Kind.LABELS and self._kept + size <= self.keep_bytes:
+        if self._kept + size <= self.keep_bytes:
             self._graphs[example] = graph
             self._kept += size
         return graph
+
+    def _set_graph(self, learner: Learner, weights: Reals, example: int, loss: float) -> FactorGraph:
+        data, k = learner.data, learner.data.n_labels
+        if self._sets is None:
+            self._sets = SetGraph(k, self._pairs)
+        pairs = None if data.edges == Edges.NONE else weights[k * data.rows.shape[1] :].reshape(-1, k, k)[0]
+        return self._sets.present(self._scores(learner, weights, example, loss)[0], pairs)
 
     def _renumber(self, graph: FactorGraph, learner: Learner, weights: Reals, example: int, loss: float) -> None:
         """The numbers of now in a graph made earlier."""
@@ -191,6 +207,7 @@ class MapOracle:
             "message_examples": np.array(dual, np.int64),
             "message_sizes": np.array([len(m) for m in messages], np.int64),
             "messages": np.concatenate(messages) if messages else np.zeros(0),
+            "pairs": np.zeros(0, np.int64) if self._sets is None else self._sets.pairs.ravel(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -202,7 +219,9 @@ class MapOracle:
 
         self._last = parts("examples", "sizes", "labels")
         self._messages = parts("message_examples", "message_sizes", "messages")
-        self._graphs, self._learner = {}, None
+        pairs = np.asarray(saved.get("pairs", np.zeros(0, np.int64)))
+        self._pairs = fits("pairs", pairs, pairs.size // 2 * 2, np.int64)
+        self._graphs, self._sets, self._learner = {}, None, None
 
     def check(self, data: Encoded) -> None:
         """Refuses what it cannot decode."""
@@ -215,12 +234,8 @@ class MapOracle:
         data, k = learner.data, learner.data.n_labels
         scores = self._scores(learner, weights, example, loss)
         if data.kind == Kind.SETS:
-            free = data.edges == Edges.NONE
-            table = np.zeros((k, k)) if free else weights[k * data.rows.shape[1] :].reshape(-1, k, k)[0]
-            u, v = np.nonzero(np.triu(table, 1))
-            on = np.column_stack([np.zeros(k), scores[0]])
-            both: dict[str, Any] = {"tables": [np.diag([0.0, 1.0])], "weights": table[u, v]} if len(u) else {}
-            return FactorGraph.from_arrays([2] * k, on, np.column_stack([u, v]) if len(u) else None, **both)
+            pairs = None if data.edges == Edges.NONE else weights[k * data.rows.shape[1] :].reshape(-1, k, k)[0]
+            return SetGraph(k).present(scores[0], pairs)
         cards, (edges, rows) = [k] * len(scores), edges_of(data, example)
         if not len(edges):
             return FactorGraph.from_arrays(cards, scores)
@@ -257,7 +272,8 @@ class MapOracle:
         return tables if (np.diff(rows.indptr) == 1).all() else np.tensordot(rows.toarray(), tables, 1)
 
     def __getstate__(self) -> dict[str, Any]:  # warm starts and graphs belong to this process
-        return {**self.__dict__, "_last": {}, "_messages": {}, "_graphs": {}, "_kept": 0, "_learner": None}
+        nothing: dict[str, Any] = {"_last": {}, "_messages": {}, "_graphs": {}, "_sets": None, "_pairs": None, "_learner": None}
+        return {**self.__dict__, **nothing, "_kept": 0}
 
 
 class MatchingOracle:

@@ -231,3 +231,41 @@ def test_the_map_oracle_keeps_its_graphs(method, features, monkeypatch):
     assert [copy.answer(learner, w, i, 1.0).tolist() for i in range(4)] == [
         oracle.answer(learner, w, i, 1.0).tolist() for i in range(4)
     ]
+
+
+@pytest.mark.parametrize("method", ["gdmm", "trws"])
+def test_the_map_oracle_keeps_one_graph_of_label_sets(method, monkeypatch):
+    """One graph for all examples, rebuilt only when a pair gets its first weight; the answers of graphs made anew; a
+    checkpoint goes on as if nothing had happened."""
+    data = P.random_sets(np.random.default_rng(4), n=5, labels=6, pairwise=True)
+    learner, made, rng = Learner(data), [], np.random.default_rng(0)
+    build = FactorGraph.from_arrays.__func__
+    monkeypatch.setattr(
+        FactorGraph, "from_arrays", classmethod(lambda cls, *a, **k: made.append(1) or build(cls, *a, **k))
+    )
+    oracle, k = MapOracle(method), data.n_labels
+    pairs = learner.dimension - k * k
+
+    def weights(share: float) -> np.ndarray:
+        w = rng.normal(size=learner.dimension)
+        table = np.triu(rng.normal(size=(k, k)) * (rng.random((k, k)) < share), 1)
+        w[pairs:] = (table + table.T).ravel()
+        return w
+
+    for share, most in ((0.3, 1), (0.0, 1), (1.0, 2), (1.0, 2), (0.5, 2)):
+        w = weights(share)
+        for i in range(data.n_examples):
+            fresh = MapOracle(method).answer(learner, w, i, 1.0)
+            made.pop()  # that one
+            kept = oracle.answer(learner, w, i, 1.0)
+            assert learner.score(w, i, kept) == pytest.approx(learner.score(w, i, fresh))
+        assert len(made) <= most
+    copy = MapOracle(method)
+    copy.restore(oracle.export())
+    w = weights(0.7)
+    answers = [[o.answer(learner, w, i, 1.0).tolist() for i in range(data.n_examples)] for o in (copy, oracle)]
+    assert answers[0] == answers[1]
+    broken = MapOracle(method)
+    broken.restore({**oracle.export(), "pairs": np.array([0, 99])})
+    with pytest.raises(DataError, match="pairs of labels that are none"):
+        broken.answer(learner, w, 0, 1.0)
