@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/kernels.h"
 #include "learn/learn.h"
+#include "oracle/oracle.h"
 
 fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
@@ -23,11 +24,18 @@ fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
         s->span_back = fgi_alloc(cells, sizeof(int32_t));
         if (!s->span || !s->span_back) return FGI_NO_MEMORY;
     }
+    if (d->kind == FGI_LEARN_LABELS && d->edges == FGI_EDGES_NONE && !d->choice_begin) {
+        s->oracle = fgi_oracle_scratch_create((int32_t)k, 1);
+        if (!s->oracle) return FGI_NO_MEMORY;
+        return fgi_products_create_dense((int32_t)k, d->n_features, NULL, FGI_ROWS_BY_FEATURE, &s->products, NULL);
+    }
     return FGI_OK;
 }
 
 void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
     int64_t touched = s->touched;
+    fgi_oracle_scratch_free(s->oracle);
+    fgi_products_free(s->products);
     free(s->scores), free(s->best), free(s->rows), free(s->table), free(s->span), free(s->span_back), free(s->on);
     memset(s, 0, sizeof *s);
     s->touched = touched;
@@ -130,11 +138,45 @@ void fgi_learn_fill_scores(
     }
 }
 
+/* The best label of a token that has no edges: one question about inner products. The loss of all labels but the true
+ * one is where their scores start; a message takes it off the true one. */
+static double ask_token(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int64_t token,
+    fgi_learn_scratch *s, int32_t *answer) {
+    const fgi_learn_data *d = &L->data;
+    const int64_t b = d->row_begin[token];
+    const int32_t z = d->truth[token];
+    const double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
+    fgi_features x = {
+        .n = d->row_begin[token + 1] - b, .index = d->feature + b, .values = d->value ? d->value + b : NULL};
+    double off = weight;
+    if (d->cost && weight != 0.0) {
+        x.start = d->cost + (int64_t)z * d->n_labels, x.start_weight = weight;
+        off *= x.start[z];
+    } else {
+        x.constant = weight;
+    }
+    x.scores = s->scores;
+    const fgi_message truth = {off != 0.0, &z, &off};
+    const fgi_oracle_query q = {.source = fgi_products_source(s->products), .messages = &truth, .hint = -1, .x = &x};
+    fgi_argmax best = {0, 0};
+    fgi_products_borrow(s->products, w->dense);
+    fgi_oracle_answer(&q, s->oracle, &best); /* a scan into s->scores allocates nothing: it cannot fail */
+    s->touched += d->n_labels;
+    *answer = best.state < 0 ? 0 : (int32_t)best.state;
+    return best.value;
+}
+
 int32_t fgi_learn_decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
     fgi_learn_scratch *s, int32_t *answer, double *value) {
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
     double total = 0;
+    if (s->products && w->dense) {
+        for (int64_t t = tokens - 1; t >= 0; t--)
+            total += ask_token(L, w, loss_factor, d->token_begin[i] + t, s, &answer[t]);
+        if (value) *value = total;
+        return (int32_t)tokens;
+    }
     fgi_learn_fill_scores(L, w, loss_factor, i, s);
     if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w->pairs, i, s, answer);
     else if (d->kind == FGI_LEARN_SETS) {

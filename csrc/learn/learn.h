@@ -33,8 +33,10 @@ typedef struct fgi_learn_scratch {
     uint8_t *on;    /* 2 x K: sets with interactions */
     double *span;   /* projective trees: the chart */
     int32_t *span_back;
+    /* Tokens without edges and lists: one question each (NULL: others) */
+    struct fgi_oracle_scratch *oracle;
+    struct fgi_products *products;
     int64_t touched;
-    int failed; /* an allocation failed in a worker */
 } fgi_learn_scratch;
 
 /* Proximal points (learn/proximal.c): `center` is where w is without the duals; NULL: at 0, as C is small. */

@@ -272,7 +272,14 @@ class MapOracle:
         return tables if (np.diff(rows.indptr) == 1).all() else np.tensordot(rows.toarray(), tables, 1)
 
     def __getstate__(self) -> dict[str, Any]:  # warm starts and graphs belong to this process
-        nothing: dict[str, Any] = {"_last": {}, "_messages": {}, "_graphs": {}, "_sets": None, "_pairs": None, "_learner": None}
+        nothing: dict[str, Any] = {
+            "_last": {},
+            "_messages": {},
+            "_graphs": {},
+            "_sets": None,
+            "_pairs": None,
+            "_learner": None,
+        }
         return {**self.__dict__, **nothing, "_kept": 0}
 
 

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse as sp
 
 from fginfer.errors import SettingsError
 from fginfer.learn import StructuredSVM
@@ -91,6 +92,41 @@ def test_the_joint_oracle_is_sublinear_and_changes_nothing_else():
     assert fast.certificate()[1] == pytest.approx(slow.certificate()[1], rel=0.01)
     assert fast.info.pair_calls == slow.info.pair_calls == 5 * 30
     assert fast.info.pair_touched < 0.5 * slow.info.pair_touched  # of which 5 * 30 * 60 are the labels' own scores
+
+
+def sparse_sets(labels, n=50):
+    """Sets of three labels that come together, among many: what label sets are like."""
+    rng = np.random.default_rng(3)
+    groups = [np.unique(g) for g in rng.integers(0, labels, (labels // 4, 3))]
+    sets = [groups[rng.integers(len(groups))] for _ in range(n)]
+    rows = np.zeros((n, labels))
+    for row, on in zip(rows, sets, strict=True):
+        row[on] = 1.0
+        row[rng.integers(0, labels, 2)] += 0.5
+    data = P.random_sets(rng, n=n, labels=labels, features=labels, pairwise=True)
+    data.rows, data.truth = sp.csr_matrix(rows), np.concatenate(sets).astype(np.int32)
+    data.truth_begin = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
+    return data
+
+
+@pytest.mark.parametrize("options", [{}, {"joint": "sorted"}], ids=["by default", "sorted"])
+def test_the_joint_oracle_works_little_where_few_labels_matter(options):
+    """Twice the labels are four times the pairs. Either way reads far fewer, and not twice as many."""
+    touched = {}
+    for labels in (200, 400):
+        runs = []
+        for way in (options, {"brute_force": True}):
+            solver = make_solver("gdmm", Learner(sparse_sets(labels)), None, 0.5, 0, way)
+            for _ in range(3):
+                solver.advance(np.inf)
+            runs.append(solver)
+        assert runs[0].certificate()[1] == pytest.approx(runs[1].certificate()[1], rel=0.01)
+        assert runs[0].info.pair_calls == runs[1].info.pair_calls
+        touched[labels] = [solver.info.pair_touched for solver in runs]
+    assert touched[200][0] < 0.15 * touched[200][1]
+    assert touched[400][0] < 0.05 * touched[400][1]
+    assert touched[400][0] < 2.0 * touched[200][0]
+    assert touched[400][1] > 3.5 * touched[200][1]
 
 
 def test_partitions_of_the_labels_reach_the_same_optimum():
