@@ -1,7 +1,9 @@
 """log Z and marginals of a factor graph, exactly, by bucket elimination where it fits into memory.
 
-P(x) = exp(score(x)) / Z. The sum-product twin of the elimination that solves for the best labeling: buckets send their
-sums to the bucket of their first later variable, and beliefs come back the same way. All in logs; -inf forbids.
+P(x) = exp(score(x)) / Z. Forests of pairwise factors go to the sum-product oracle of the core
+(:mod:`fginfer.forest_marginals`). For the others there is the sum-product twin of the elimination that solves for the
+best labeling: buckets send their sums to the bucket of their first later variable, and beliefs come back the same way.
+All in logs; -inf forbids.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import ModelError, SettingsError, SolverError
+from fginfer.forest_marginals import forest_marginals
 from fginfer.graph import FactorGraph
 from fginfer.tables import expand
 
 __all__ = ["Marginals", "marginals"]
 
 Reals = NDArray[np.float64]
+
+NOTHING = "no labeling is allowed: the probabilities do not exist"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,12 @@ def marginals(graph: FactorGraph, memory: float = 1 << 30) -> Marginals:
         table = graph.table(factor.table)
         dense = table if isinstance(table, np.ndarray) else expand(table, *(int(cards[v]) for v in scope))
         factors.append((scope, factor.weight * dense if factor.weight != 1.0 else dense))
+    forest = forest_marginals(factors, cards, memory)
+    if forest is not None:
+        log_z = graph.constant + forest[0]
+        if log_z == -inf:
+            raise ModelError(NOTHING)
+        return Marginals(log_z, forest[1])
     order = _order([scope for scope, _ in factors], cards, memory)
     buckets = _upward(factors, order, cards)
     log_z = graph.constant
@@ -69,7 +80,7 @@ def marginals(graph: FactorGraph, memory: float = 1 << 30) -> Marginals:
         if bucket.parent is None:
             log_z += float(_log_sum(bucket.table, 0))
     if log_z == -inf:
-        raise ModelError("no labeling is allowed: the probabilities do not exist")
+        raise ModelError(NOTHING)
     return Marginals(log_z, _downward(buckets, cards))
 
 

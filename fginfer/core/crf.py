@@ -124,3 +124,24 @@ class CrfLoss:
             error,
         )  # fmt: skip
         return int(following[0]), float(owed[0])
+
+
+def best_labelings(
+    scores: Reals, tables: Reals | None, which: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int32], Reals]:
+    """(labels, scores) of the n best labelings of a chain, best first, or of all where there are fewer. scores:
+    (tokens, labels), -inf forbids; tables: (any number, labels, labels) or None; which: that of each pair."""
+    tokens, k = scores.shape
+    n = min(n, k**tokens)
+    scores, which = np.ascontiguousarray(scores), np.ascontiguousarray(which, np.int64)
+    tables = None if tables is None else np.ascontiguousarray(tables)
+    labels, values = np.zeros((n, tokens), np.int32), np.zeros(n)
+    found, error = ffi.new("int64_t *"), new_error()
+    check(
+        lib.fgi_crf_nbest(
+            tokens, k, pointer(scores), pointer(tables), pointer(which), n, pointer(labels), pointer(values), found,
+            error,
+        ),
+        error,
+    )  # fmt: skip
+    return labels[: found[0]], values[: found[0]]

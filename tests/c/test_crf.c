@@ -59,6 +59,22 @@ static int test_updates(void) {
     return 0;
 }
 
+static int test_nbest(void) {
+    const double scores[] = {0, 1, 2, -INFINITY, 0.5, 0}, table[] = {0, 1, 0, 3};
+    const int64_t which[] = {0, 0};
+    int32_t labels[8 * 3];
+    double values[8];
+    int64_t found;
+    fgi_error err;
+    REQUIRE(fgi_crf_nbest(3, 2, scores, table, which, 8, labels, values, &found, &err) == FGI_OK);
+    REQUIRE(found == 4 && values[0] == 1 + 0 + 2 + 1 + 0 && labels[0] == 1 && labels[1] == 0 && labels[2] == 1);
+    REQUIRE(fgi_crf_nbest(3, 2, scores, NULL, NULL, 1, labels, values, &found, &err) == FGI_OK);
+    REQUIRE(found == 1 && values[0] == 3.5 && labels[2] == 0);
+    REQUIRE(fgi_crf_nbest(3, 1 << 20, scores, NULL, NULL, 1 << 20, labels, values, &found, &err) == FGI_NO_MEMORY);
+    REQUIRE(fgi_crf_nbest(0, 2, scores, NULL, NULL, 1, labels, values, &found, &err) == FGI_BAD_ARGUMENT);
+    return 0;
+}
+
 static double value(fgi_crf *c, const double *w) {
     double loss;
     fgi_error err;
@@ -116,7 +132,7 @@ static int test_chain(int candidates, int threads, int64_t memory, double prune)
 
 int main(void) {
     fgi_crf_free(NULL);
-    if (test_kernels() || test_updates()) return 1;
+    if (test_kernels() || test_updates() || test_nbest()) return 1;
     for (int candidates = 0; candidates < 2; candidates++)
         for (int threads = 1; threads < 4; threads += 2)
             for (int prune = 0; prune <= !candidates; prune++)

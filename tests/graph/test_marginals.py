@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts, marginals
 from fginfer.errors import ModelError, SettingsError, SolverError
+from fginfer.forest_marginals import forest_marginals
 
 
 def random_graph(seed, forbidden):
@@ -42,6 +43,41 @@ def test_they_are_those_of_enumeration(seed, forbidden):
     p = np.exp(scores - log_z)
     for v, own in enumerate(found.variables):
         np.testing.assert_allclose(own, [p[answers[:, v] == y].sum() for y in range(graph.cards[v])], atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), forbidden=st.booleans())
+def test_forests_by_the_oracle_are_as_by_elimination(seed, forbidden):
+    """Trees with several factors on an edge, both ways round, and variables of different sizes."""
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(1, 5, rng.integers(2, 8))
+    factors = [((v,), 2 * rng.standard_normal(k)) for v, k in enumerate(cards)]
+    for v in range(1, len(cards)):
+        for _ in range(rng.integers(0, 3)):
+            scope = (v, v // 2) if rng.random() < 0.5 else (v // 2, v)
+            table = 3 * rng.standard_normal(cards[list(scope)])
+            if forbidden:
+                table[rng.random(table.shape) < 0.2] = -np.inf
+            factors.append((scope, table))
+    found = forest_marginals(factors, cards, 1e9)
+    if found is None:  # the padded tables would be too large, or every variable has one label
+        assert cards.max() == 1 or sum(t.size for s, t in factors if len(s) == 2) < cards.max() ** 2 * len(cards)
+        return
+    graph = FactorGraph(cards)
+    for scope, table in factors:
+        graph.add_factor(list(scope), table)
+    triple = [0, 1, len(cards) - 1] if len(cards) > 2 else None
+    if triple is None:
+        return
+    graph.add_factor(triple, np.zeros(cards[triple]))  # says nothing, but is no pair: buckets
+    if found[0] == -np.inf:
+        with pytest.raises(ModelError, match="no labeling"):
+            marginals(graph)
+        return
+    other = marginals(graph)
+    assert found[0] == pytest.approx(other.log_z, rel=1e-11, abs=1e-11)
+    for a, b in zip(found[1], other.variables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11)
 
 
 def test_large_scores_and_long_chains():

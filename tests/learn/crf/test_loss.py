@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -150,6 +152,33 @@ def test_long_and_wide_chains_stay_in_range():
         gradient = loss.gradient(w)
         assert np.isfinite(gradient).all()
         assert gradient[:labels].sum() == pytest.approx(0, abs=1e-6 * tokens)
+
+
+def test_long_chains_of_thousands_of_labels():
+    """4424 labels: all of them on a short chain, and candidates on one of 10,000 tokens."""
+    from fginfer.learn import Example
+
+    rng = np.random.default_rng(1)
+    labels, tokens = 4424, 10_000
+    own, table = 20 * rng.standard_normal(labels), np.outer(rng.standard_normal(labels), rng.standard_normal(labels))
+    w = np.concatenate([own, table.ravel()])
+    lists = rng.integers(0, labels, (tokens, 4))
+    for n, candidates in ((2, None), (tokens, [tuple(row) for row in np.sort(lists, 1).tolist()])):
+        truth = lists[:n, 0]
+        X = Example(np.ones((n, 1)), candidates=candidates and [tuple(sorted(set(c))) for c in candidates])
+        data = encode("chain", [X], [truth], classes=np.arange(labels), intercept=False)[0]
+        loss = make_loss(data)
+        value = loss.value(w)
+        allowed = [np.arange(labels) if candidates is None else np.unique(lists[t]) for t in range(n)]
+        alpha, total = own[allowed[0]], 0.0
+        for before, now in pairwise(allowed):
+            alpha = np.logaddexp.reduce(alpha[:, None] + table[np.ix_(before, now)], axis=0) + own[now]
+            total, alpha = total + alpha.max(), alpha - alpha.max()
+        score = own[truth].sum() + table[truth[:-1], truth[1:]].sum()
+        assert value == pytest.approx(total + np.logaddexp.reduce(alpha) - score, rel=1e-11)
+        gradient = loss.gradient(w, np.arange(labels))
+        assert np.isfinite(gradient).all()
+        assert gradient.sum() == pytest.approx(0, abs=1e-8 * n)
 
 
 def test_a_star_with_many_leaves_stays_in_range():
