@@ -305,7 +305,7 @@ def test_bad_edges():
     refuse("joins two examples", Example(np.eye(4), edges=[(1, 2)]), [0, 1, 0, 1], [0, 2, 4], model="graph")
     refuse("edge types", Example(np.eye(4), edges=[(0, 1)], edge_types=[0, 1]), [0, 1, 0, 1], [0, 2, 4], model="graph")
     refuse("only graphs", [Example(x, edges=[(0, 1)])], [[0, 1, 0]])
-    refuse("list of Example", np.eye(3), [0, 1, 2], model="graph")
+    refuse("list of Example", Example(x, edges=[(0, 1)]), [0, 1, 2], model="graph")
     refuse("only chains and graphs", Example(x, edge_types=[0, 0, 0]), [0, 1, 2], model="multiclass")
     refuse("candidate lists belong", Example(x, candidates=[[0]] * 3), np.eye(3), model="multilabel")
 

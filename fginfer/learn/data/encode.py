@@ -59,10 +59,11 @@ def encode(
         if offsets is not None:
             raise SettingsError(f"offsets belong to chains and graphs, not to {model} problems")
         X = X if isinstance(X, d.Example) or hasattr(X, "shape") else np.asarray(X)
-    elif model == "graph" and not d.is_listed(X, offsets) and not (isinstance(X, d.Example) and offsets is not None):
+    elif model == "graph" and isinstance(X, d.Example) and offsets is None:
         raise DataError("graphs are a list of Example objects with edges, or one Example with offsets")
-    elif model == "chain" and offsets is None and not d.is_listed(X, None):
-        warn("X is one table without offsets: every row is a sequence of its own", UserWarning, stacklevel=4)
+    elif offsets is None and not d.is_listed(X, None):
+        own = "a sequence of its own" if model == "chain" else "a graph of one token"
+        warn(f"X is one table without offsets: every row is {own}", UserWarning, stacklevel=4)
     if model == "graph" and d.is_listed(X, offsets):
         X = [d.as_graph(x, i, pairwise) for i, x in enumerate(X)]
     _check_parts(model, [X] if isinstance(X, d.Example) else X if d.is_listed(X, offsets) else ())

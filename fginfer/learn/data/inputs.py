@@ -99,7 +99,9 @@ def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[An
 
     An Example around a table keeps what else it has."""
     inner = X.features if isinstance(X, Example) else X
-    tables = estimator.model in ("multiclass", "multilabel") or (estimator.model == "chain" and not is_listed(X, None))
+    tables = estimator.model in ("multiclass", "multilabel") or (
+        estimator.model in ("chain", "graph") and not is_listed(X, None)
+    )
     if not tables:
         return X, y
     settings: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "reset": fitting}

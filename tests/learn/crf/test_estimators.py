@@ -404,8 +404,19 @@ def test_bad_data():
         ChainCRF().fit(X, y).predict([[{"a": 1}]])
 
 
+def test_a_table_is_graphs_of_one_token():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 3, 40)
+    with pytest.warns(UserWarning, match="a graph of one token"):
+        crf = GraphCRF(l1=0.1, tol=1e-8).fit(X, y)
+    assert crf.objective_ == "likelihood"
+    alone = HierarchicalCRF(l1=0.1, tol=1e-8).fit(X, y)
+    assert crf.primal_ == pytest.approx(alone.primal_, rel=1e-9)
+    np.testing.assert_allclose(crf.coef_.toarray(), alone.coef_.toarray(), atol=1e-4)
+
+
 @pytest.mark.filterwarnings("ignore:X is one table without offsets")
-@pytest.mark.parametrize("estimator", [HierarchicalCRF(), ChainCRF()])
+@pytest.mark.parametrize("estimator", [HierarchicalCRF(), ChainCRF(), GraphCRF()])
 def test_scikit_learn_checks(estimator):
     check_estimator(estimator)
 
