@@ -1,7 +1,8 @@
 """Sparse conditional random fields: our optimisers, CRFsuite and Wapiti on one objective, side by side in one run.
 
-usage: python bench/crf.py DATASETS [--part ocr conll pinyin hierarchy] [--l1 X] [--examples N] [--methods ...]
-       [--crfsuite ITERATIONS] [--wapiti PROGRAM] [--limit SECONDS] [--threads N] [--plots FOLDER]
+usage: python bench/crf.py DATASETS [--part ocr conll pinyin labels hierarchy accuracy tail threads] [--l1 X]
+       [--examples N] [--methods ...] [--crfsuite ITERATIONS] [--wapiti PROGRAM] [--limit SECONDS] [--threads N]
+       [--plots FOLDER]
 
 DATASETS is a folder with ocr/ocr.npz, conll2000/, zh_pinyin/. Times are CPU seconds. For every method: seconds and
 passes to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective,
@@ -9,7 +10,9 @@ non-zeros and what the model gets right on test data. CRFsuite (python-crfsuite)
 states and transitions possible, so that its objective is the same; see bench/crf_rivals.py for it and for Wapiti. sgd
 has no stopping rule and makes 30 passes. `--examples` takes the first N training examples, with l1 scaled by the share.
 `--plots` writes relative objective difference and non-zeros against time and passes (Figures 1, 2 and 8 of Zhong et al.
-2014).
+2014). The other parts: pinyin (candidate lists), labels (all labels of pinyin on 500 sequences, and pruning), hierarchy
+(a taxonomy of characters and the flat multinomial), and on OCR: accuracy (on test data against time, Figure 7), tail
+(how fast the last steps are), threads (one against two).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from crf_parts import accuracy_against_time, all_labels, tail, threads
 from crf_rivals import run_crfsuite, run_wapiti
 
 from fginfer.learn import ChainCRF, Example, HierarchicalCRF
@@ -30,6 +34,7 @@ from fginfer.learn.data.features import WindowFeatures, default_templates
 from fginfer.learn.data.readers import read_conll
 from fginfer.learn.metrics import chunk_f1
 
+PARTS = ("ocr", "conll", "pinyin", "labels", "hierarchy", "accuracy", "tail", "threads")
 METHODS = ("proxqn", "owlqn", "proxgrad", "bcd")
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-6)
 
@@ -158,13 +163,19 @@ def plot(title, runs, best, folder):
     figure.savefig(folder / f"{re.sub(r'[^a-z0-9]+', '-', title.lower())}.png", dpi=120)
 
 
-def chains(title, load, l1, args):
+def first_examples(load, l1, args):
+    """(train, test, measure, l1) of the first examples, with a share of l1."""
     train, test, measure = load(Path(args.datasets))
     if args.examples:
         l1 *= args.examples / (len(train[2]) - 1)
         train = train[0][: train[2][args.examples]], train[1][: train[2][args.examples]], train[2][: args.examples + 1]
         seen = np.flatnonzero(np.bincount(train[0].indices, minlength=train[0].shape[1]))  # CRFsuite has no others
         train, test = (train[0][:, seen], *train[1:]), (test[0][:, seen], *test[1:])
+    return train, test, measure, l1
+
+
+def chains(title, load, l1, args):
+    train, test, measure, l1 = first_examples(load, l1, args)
     options = {"memory": args.memory, "max_inner": args.max_inner}
 
     def make(method):
@@ -234,6 +245,18 @@ def large_labels(args):
     print(f"test accuracy {np.mean(answers == np.array([c for _, cs in test for c in cs])):.4f} of {right} characters")
 
 
+def every_label(args):
+    """All labels of the training data at every token of 500 sequences."""
+    rows = pinyin(Path(args.datasets), "train", 0)
+    labels = sorted({c for _, characters in rows for c in characters})
+    rows = rows[: args.examples or 500]
+    known = {s: k for k, s in enumerate(sorted({s for syllables, _ in rows for s in syllables}))}
+    y = np.array([c for _, characters in rows for c in characters])
+    begin = np.concatenate([[0], np.cumsum([len(s) for s, _ in rows])])
+    print(f"\nall labels: {len(rows)} sequences, {len(y)} tokens, {len(labels)} labels")
+    all_labels(window(rows, known), y, begin, np.array(labels), args.l1 or 0.1, min(5, len(rows)))
+
+
 def hierarchy(args):
     """Characters under their most frequent syllable under its initial; tokens with a window of two syllables aside."""
     folder = Path(args.datasets)
@@ -267,7 +290,7 @@ def hierarchy(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets")
-    parser.add_argument("--part", nargs="+", default=["ocr", "conll"], choices=["ocr", "conll", "pinyin", "hierarchy"])
+    parser.add_argument("--part", nargs="+", default=["ocr", "conll"], choices=PARTS)
     parser.add_argument("--l1", type=float, help="default: 100 for ocr, 1 for the others")
     parser.add_argument("--examples", type=int, help="training examples (l1 is scaled with them for ocr and conll)")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "sgd"])
@@ -287,8 +310,16 @@ def main():
             chains("CoNLL-2000", conll, args.l1 or 1.0, args)
         elif part == "pinyin":
             large_labels(args)
-        else:
+        elif part == "labels":
+            every_label(args)
+        elif part == "hierarchy":
             hierarchy(args)
+        else:
+            train, test, measure, l1 = first_examples(ocr, args.l1 or 100.0, args)
+            if part == "accuracy":
+                accuracy_against_time(train, test, measure, l1, args)
+            else:
+                (tail if part == "tail" else threads)(train, l1)
 
 
 if __name__ == "__main__":

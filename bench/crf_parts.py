@@ -36,7 +36,7 @@ def accuracy_against_time(train, test, measure, l1, args):
                 break
 
 
-def tail(train, l1, args):
+def tail(train, l1):
     """f - f* over the last steps, with a memory that holds them: the factor by which each lowers it goes down."""
     crf = ChainCRF(
         l1=l1, fit_intercept=False, tol=1e-12, max_iter=5000, solver_options={"memory": 100, "max_inner": 200}
@@ -50,7 +50,7 @@ def tail(train, l1, args):
         print(f"  {level:.0e} after {hit} steps")
 
 
-def threads(train, l1, args):
+def threads(train, l1):
     """Seconds by the wall clock of the same 12 steps with one and two threads, alternately; the bits are equal."""
     print(f"\nthreads, l1 {l1:g}: {len(train[2]) - 1} examples")
     least: dict[int, float] = {}
@@ -69,11 +69,12 @@ def threads(train, l1, args):
     print(f"1 thread {least[1]:.2f} s, 2 threads {least[2]:.2f} s: {least[1] / least[2]:.2f} times as fast, equal bits")
 
 
-def all_labels(X, y, begin, l1, whole):
+def all_labels(X, y, begin, labels, l1, whole):
     """What a value and a gradient cost with every label at every token, and what pruning saves. The weights are those
     of tokens alone (a few steps), the transitions the logs of smoothed counts: sums at w = 0, where all labels are
     alike, cannot be pruned. Without pruning only the first `whole` sequences are summed."""
     alone = ChainCRF(l1=l1, fit_intercept=False, pairwise=False, max_iter=30, tol=1e-3)
+    alone._known_classes = lambda: labels
     start = time.process_time()
     alone.fit(X, y, begin)
     k = len(alone.classes_)
@@ -92,7 +93,7 @@ def all_labels(X, y, begin, l1, whole):
     ):
         last = begin[count]
         crf = ChainCRF(l1=l1, fit_intercept=False, prune=prune)
-        crf._known_classes = lambda: alone.classes_
+        crf._known_classes = lambda: labels
         _, loss = crf._prepare(X[:last], y[:last], begin[: count + 1])
         marks = [time.process_time()]
         value = loss.value(w)

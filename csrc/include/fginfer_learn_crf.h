@@ -63,8 +63,8 @@ fgi_rc fgi_crf_marginals(
     fgi_crf *c, const double *w, double *log_z, double *truth_score, double *marginals, double *pairs, fgi_error *err);
 
 /* The n best labelings of one chain, best first; ties go to the lowest labels, from the last token on. scores:
- * tokens x k, -INFINITY forbids; the pair (t, t + 1) scores by the k x k table number which[t] (tables NULL: 0). labels:
- * n x tokens, values: n; *found: how many there are. Takes 4 n k tokens bytes. */
+ * tokens x k, -INFINITY forbids; the pair (t, t + 1) scores by the k x k table number which[t] (tables NULL: 0).
+ * labels: n x tokens, values: n; *found: how many there are. Takes 4 n k tokens bytes. */
 fgi_rc fgi_crf_nbest(int64_t tokens, int64_t k, const double *scores, const double *tables, const int64_t *which,
     int64_t n, int32_t *labels, double *values, int64_t *found, fgi_error *err);
 
