@@ -141,9 +141,10 @@ def trim(
     network  a :class:`Network`, or a torch.nn.Module (`loss`: a function of outputs and y, cross-entropy if None)
     eps      the loss one is willing to lose: lambda of a layer is eps / (number of layers) / |W|_1
     lam      or lambda itself
-    target   or the fraction of weights to keep (below 1) or their number, in all layers together: lambda starts at
-             eps=0.01 and is multiplied by `growth` after every sweep (its square where that trimmed less than a tenth)
-             until no more are left
+    target   or the fraction of weights to keep (below 1) or their number, in all layers together. Sweeps go on until no
+             more are left; lambda starts from `lam` or `eps` if one is given, else from eps=0.01, and is multiplied by
+             `growth` after a sweep that trimmed less than a fifth of what was left, by its square if less than a tenth:
+             while lambda does its work, more sweeps lose less than a larger lambda
     layers   names of the layers to trim, in this order; None: all. For a Network these are "0", "1", ..., for a module
              the names of its parameters with two or more dimensions
     method   "proxqn"; "owlqn" and "proxgrad" to compare
@@ -180,7 +181,7 @@ def trim(
             before_sweep, left = left, sum(row.after for row in rows.values())
             if left <= wanted:
                 break
-            factor *= growth if left < 0.9 * before_sweep else growth * growth
+            factor *= 1.0 if left < 0.8 * before_sweep else growth if left < 0.9 * before_sweep else growth * growth
     after = model.measure()
     report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
     return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]
@@ -228,8 +229,8 @@ def _check(
     model: Trimmable, eps: Any, lam: Any, target: Any, layers: Any, method: str, tol: float, max_iter: int, sweeps: int,
     growth: float, time_limit: Any,
 ) -> list[str]:  # fmt: skip
-    if sum(v is not None for v in (eps, lam, target)) != 1:
-        raise SettingsError("give one of eps (loss to lose), lam, or target (weights to keep)")
+    if (eps is None) == (lam is None) and not (eps is None and target is not None):
+        raise SettingsError("give one of eps (loss to lose) and lam, or target (weights to keep), which may have one")
     given = {"eps": eps, "lam": lam, "target": target, "tol": tol, "max_iter": max_iter, "sweeps": sweeps}
     for name, value in {**given, "growth": growth, "time_limit": time_limit}.items():
         if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < np.inf):

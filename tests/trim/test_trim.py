@@ -167,3 +167,12 @@ def test_bad_data():
         Network([3])
     with pytest.raises(SettingsError):
         Network([3, 2], loss="hinge")
+
+
+@pytest.mark.parametrize("begin", [{}, {"lam": 2e-3}, {"eps": 0.5}])
+def test_targets_from_a_lambda(begin):
+    net, X, y = trained()
+    report = trim(net, X, y, target=0.3, **begin).report
+    assert report.nonzeros <= 0.3 * report.size
+    assert min(row.lam for row in report.layers) >= begin.get("lam", 0.0)
+    assert report.accuracy_after > report.accuracy_before - 0.1
