@@ -27,7 +27,7 @@ static int fill(fgi_costs *c, int32_t f, uint32_t use, int32_t at, int32_t only,
         count *= sizes[k];
     }
     out->count = count;
-    c->work += 2 * count;
+    c->work += 4 * count + arity;
     const int64_t *table = c->table[first];
     int64_t filled = 1, *cost = c->cells, *state = c->states;
     cost[0] = state[0] = 0;

@@ -40,6 +40,7 @@ static void direct(fgi_costs *c, int32_t j) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot];
         if (c->spent[f]) continue;
         const int32_t to = first_free(c, f);
+        c->work += 2;
         if (to >= 0 && to != slot && c->slot_var[to] < j) fgi_costs_pull(c, to, 1);
     }
 }
@@ -50,6 +51,7 @@ static void support_neighbours(fgi_costs *c, int32_t j) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot];
         if (c->spent[f]) continue;
         const int32_t to = first_free(c, f);
+        c->work += 2;
         for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1] && !c->conflict; s++)
             if (s != slot) fgi_costs_pull(c, s, s == to && c->slot_var[s] < j);
     }

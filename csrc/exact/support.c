@@ -4,6 +4,8 @@
 #include "exact/costs.h"
 #include "exact/support.h"
 
+enum { VISIT = 6 }; /* of a factor, in table entries */
+
 /* What a shift may be: sums of them stay far from overflow, and below what is forbidden. Steps beyond are not taken,
  * which costs some of the bound and none of its truth. */
 static int64_t most_shift(int32_t arity) { return FGI_COST_FORBIDDEN / 4 / arity; }
@@ -96,7 +98,7 @@ static void pull_pair(fgi_costs *c, int32_t slot, int used) {
             left = 1;
         } else any = 1;
     }
-    c->work += c->size[p.i];
+    c->work += c->size[p.i] + VISIT;
     if (c->conflict) return;
     int moved = 0;
     if (any) {
@@ -143,7 +145,7 @@ static int costs_nothing(fgi_costs *c, int32_t i, int32_t a) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot];
         if (c->spent[f]) continue;
         const uint32_t use = take_unaries(c, slot);
-        c->work++;
+        c->work += VISIT;
         if (is_pair(c, f)) {
             pair p = pair_of(c, slot, use != 0);
             if (pair_least(c, &p, a) > 0) return 0;
@@ -169,7 +171,7 @@ static void add_up(fgi_costs *c, int32_t i, int64_t *total) {
             const int64_t cost = is_pair(c, f) ? pair_least(c, &p, a) : fgi_cells_least(c, slot, use, a);
             total[a] = cost < room ? total[a] + cost : room;
         }
-        c->work += c->size[i];
+        c->work += c->size[i] + VISIT;
     }
 }
 

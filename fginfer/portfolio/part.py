@@ -36,9 +36,10 @@ NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap th
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
-TREE_ROUND, TREE_STATES = 5, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
-TREE_TRIAL, TREE_LEAD = 1e8, 0.05  # work by which it has to be ahead of all other bounds by this part of the gap: ...
-TREE_SHARES = 0.5, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
+TREE_ROUND, TREE_STATES = 8, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
+SOON_ROUND = 3  # when it does if there is no labeling yet
+TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which it has to be ahead of the other proof by this part of the gap: ...
+TREE_SHARES = 0.25, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
@@ -166,13 +167,24 @@ class PartState:
         far = self._is_far(proof)
         return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
 
+    @property
+    def _tree_is_due(self) -> bool:
+        """The proof takes its time, or nobody has found a labeling."""
+        due = self._round == TREE_ROUND or (self._round == SOON_ROUND and self.labels is None)
+        return due and self.model.states <= TREE_STATES and self._has(Proof) and not self._has(QuickTree)
+
     def _share_of_tree(self, tree: QuickTree) -> float:
         """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
         trial, ahead, behind = TREE_SHARES
-        others = min((m.bound for m in self.members if m is not tree), default=inf)
-        if others - tree.bound > TREE_LEAD * (others - self.score) if self.score > -inf else tree.bound < others:
+        proof = min(
+            (m.bound for m in self.members if isinstance(m, Proof)), default=inf
+        )  # others are told the best bound
+        lead = TREE_LEAD * (proof - self.score) if self.score > -inf else 0.0
+        if tree.bound <= self.bound and proof - tree.bound > lead:
             return ahead
-        return trial if tree.work < TREE_TRIAL else behind
+        if tree.work >= TREE_TRIAL:
+            return behind
+        return trial if self.labels is not None else 1.0
 
     def _is_far(self, proof: Proof) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
@@ -185,8 +197,8 @@ class PartState:
         self._round += 1
         if self._round == ELIMINATION_ROUND and not self._has(EliminationMember):
             yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
-        if self._round == TREE_ROUND and self._has(Proof) and self.model.states <= TREE_STATES:
-            self.join(QuickTree, TREE_SHARES[0])
+        if self._tree_is_due:
+            self.join(QuickTree, TREE_SHARES[0] if self.labels is not None else 1.0)
             self._share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)

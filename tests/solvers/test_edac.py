@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts, Solver, SolverError, solve
+from fginfer.portfolio import part
+from fginfer.portfolio.member import Member
 from fginfer.portfolio.part import PartState
 from tests.exact.models import Shape, brute_force, random_arrays
 
@@ -122,11 +124,12 @@ def test_auto_asks_it_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[str] = []
     join = PartState.join
 
-    def note(part: PartState, method: str, *more: Any, **named: Any) -> None:
-        joined.append(method)
-        join(part, method, *more, **named)
+    def note(self: PartState, kind: type[Member], *more: Any, **named: Any) -> None:
+        joined.append(kind.name)
+        join(self, kind, *more, **named)
 
     monkeypatch.setattr(PartState, "join", note)
+    monkeypatch.setattr(part, "TREE_ROUND", 2)
     graph = frequencies(1, links=16, labels=20, far=9)
     result, again = (solve(graph, gap=0.0, time_limit=120) for _ in range(2))
     assert "edac" in joined
