@@ -73,7 +73,7 @@ def all_labels(X, y, begin, labels, l1, whole):
     """What a value and a gradient cost with every label at every token, and what pruning saves. The weights are those
     of tokens alone (a few steps), the transitions the logs of smoothed counts: sums at w = 0, where all labels are
     alike, cannot be pruned. Without pruning only the first `whole` sequences are summed."""
-    alone = ChainCRF(l1=l1, fit_intercept=False, pairwise=False, max_iter=30, tol=1e-3)
+    alone = ChainCRF(l1=l1, fit_intercept=False, pairwise=False, max_iter=60, tol=1e-4)
     alone._known_classes = lambda: labels
     start = time.process_time()
     alone.fit(X, y, begin)
