@@ -40,7 +40,7 @@ struct fgi_sat {
     uint8_t *seen;
     int32_t *stamp, stamps; /* per level: to count those of a clause */
     int32_t *learnt;        /* the clause being made */
-    int64_t operations, conflicts, since_restart, restarts;
+    int64_t operations, since_restart, restarts;
     int contradiction, failed;
 };
 
@@ -325,7 +325,6 @@ static int32_t analyse(fgi_sat *s, int32_t conflict) {
 }
 
 static void learn(fgi_sat *s, int32_t conflict) {
-    s->conflicts++;
     s->since_restart++;
     if (s->n_levels == 0) {
         s->contradiction = 1;
@@ -438,4 +437,3 @@ fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
 
 int fgi_sat_value(const fgi_sat *s, int32_t var) { return s->value[var] == 1; }
 int64_t fgi_sat_operations(const fgi_sat *s) { return s->operations; }
-int64_t fgi_sat_conflicts(const fgi_sat *s) { return s->conflicts; }

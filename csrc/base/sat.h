@@ -28,7 +28,6 @@ void fgi_sat_prefer(fgi_sat *s, int32_t var, int value, double activity);
 fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations);
 int fgi_sat_value(const fgi_sat *s, int32_t var); /* once satisfied */
 int64_t fgi_sat_operations(const fgi_sat *s);     /* since creation */
-int64_t fgi_sat_conflicts(const fgi_sat *s);
-int64_t fgi_sat_memory(const fgi_sat *s); /* bytes */
+int64_t fgi_sat_memory(const fgi_sat *s);         /* bytes */
 
 #endif

@@ -169,11 +169,7 @@ static fgi_rc after_all(fgi_optimiser *o) {
 static fgi_rc answer(fgi_optimiser *o, double value) {
     switch (o->phase) {
     case FIRST_VALUE:
-        o->info.loss = value;
-        o->info.objective = fgi_objective(o, value);
-        if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
-        o->info.nonzeros = 0;
-        for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
+        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
         of(o)->moved = 1; /* a run that goes on from a saved end has a sweep before it */
         want_all(o);
         return FGI_OK;

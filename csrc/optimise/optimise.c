@@ -28,6 +28,14 @@ double fgi_objective(const fgi_optimiser *o, double loss) {
     return isnan(f) ? INFINITY : f;
 }
 
+int fgi_begin(fgi_optimiser *o, double loss) {
+    o->info.loss = loss;
+    o->info.objective = fgi_objective(o, loss);
+    o->info.nonzeros = 0;
+    for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
+    return isfinite(o->info.objective);
+}
+
 int fgi_look_at_all(fgi_optimiser *o) {
     double most = 0;
     int finite = 1;

@@ -58,6 +58,8 @@ void fgi_want_gradient(fgi_optimiser *o, int64_t phase, const int64_t *set, int6
 void fgi_finish(fgi_optimiser *o, fgi_status status);
 /* f at o->w from the loss there; +INFINITY when it is no number. */
 double fgi_objective(const fgi_optimiser *o, double loss);
+/* The first loss: objective and non-zeros at o->w. 0: it is no number. */
+int fgi_begin(fgi_optimiser *o, double loss);
 /* Adds l2 * w to the whole gradient, keeps the largest |minimum-norm subgradient| in info; 0 if it is no number. */
 int fgi_look_at_all(fgi_optimiser *o);
 

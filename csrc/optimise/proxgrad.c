@@ -98,11 +98,7 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
     proxgrad *p = of(o);
     switch (o->phase) {
     case FIRST_VALUE:
-        o->info.loss = value;
-        o->info.objective = fgi_objective(o, value);
-        if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
-        o->info.nonzeros = 0;
-        for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
+        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
         o->info.working_set = o->d;
         p->ahead = value + smooth_penalty(o);
         fgi_want_gradient(o, FIRST_GRADIENT, NULL, o->d, o->whole);

@@ -386,12 +386,8 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
     proxqn *p = of(o);
     switch (o->phase) {
     case FIRST_VALUE:
-        o->info.loss = value;
-        o->info.objective = fgi_objective(o, value);
-        if (!isfinite(o->info.objective)) return FGI_BAD_MODEL;
+        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
         p->start = o->info.objective;
-        o->info.nonzeros = 0;
-        for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
         want_all(o);
         return FGI_OK;
     case ALL_GRADIENT: return after_all(o);

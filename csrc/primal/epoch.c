@@ -102,12 +102,11 @@ void fgi_search_begin_epoch(fgi_search *s, const int32_t *best) {
     s->n_focus = 0;
     s->stage = FGI_SEARCH_ASCENT;
     fgi_local_clear(s->local);
-    if (s->guide_is_new || s->n_epochs == 0) {
+    if (s->n_epochs == 0) {
         s->kind = FGI_SEARCH_FIRST;
-        best_labels(s, s->guide ? s->guide : s->model->u->values, s->start);
+        best_labels(s, s->model->u->values, s->start);
         fgi_local_assign(s->local, s->start);
         fgi_local_push_all(s->local);
-        s->guide_is_new = 0;
     } else {
         s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
         if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s))

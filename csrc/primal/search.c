@@ -128,23 +128,11 @@ static void search_destroy(fgi_solver *solver) {
     fgi_tabu_free(s->tabu);
     fgi_anneal_free(s->anneal);
     fgi_elites_free(&s->elites);
-    free(s->guide);
     fgi_arena_free(&s->arena);
     free(s);
 }
 
 static void search_offered(fgi_solver *solver) { ((fgi_search *)solver->state)->offered = 1; }
-
-fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences) {
-    if (solver->ops != &fgi_search_ops) return FGI_BAD_ARGUMENT;
-    fgi_search *s = solver->state;
-    double *copy = fgi_copy(preferences, s->model->s->unary_begin[s->model->s->n_vars], sizeof(double));
-    if (!copy) return FGI_NO_MEMORY;
-    free(s->guide);
-    s->guide = copy;
-    s->guide_is_new = 1;
-    return FGI_OK;
-}
 
 /* ---- moves -------------------------------------------------------------------------------------------------- */
 
@@ -429,7 +417,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
             s->constructed = 1;
             s->construct_pieces = pieces(s, CONSTRUCT_COST);
             const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
-            fgi_construct_start(s->construct, s->guide, hint, 1, INT64_MAX - 1);
+            fgi_construct_start(s->construct, NULL, hint, 1, INT64_MAX - 1);
             s->stage = FGI_SEARCH_CONSTRUCT;
         }
         break;
@@ -437,7 +425,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
     case FGI_SEARCH_REPAIR: repair(s); break;
     case FGI_SEARCH_CHOOSE:
         if (s->offered) adopt(solver, s);
-        if (fgi_search_work(s) - s->last_gain > patience(s) || s->guide_is_new) end_epoch(solver, s);
+        if (fgi_search_work(s) - s->last_gain > patience(s)) end_epoch(solver, s);
         else rc = choose(s);
         break;
     case FGI_SEARCH_TABU:

@@ -93,7 +93,7 @@ typedef enum fgi_search_stage {
 
 /* How an epoch starts. */
 typedef enum fgi_search_kind {
-    FGI_SEARCH_FIRST = -1, /* best unaries, or the guide */
+    FGI_SEARCH_FIRST = -1, /* best unaries */
     FGI_SEARCH_FRESH,
     FGI_SEARCH_PERTURBED,
     FGI_SEARCH_CROSSED,
@@ -164,8 +164,6 @@ typedef struct fgi_search {
     int32_t *focus;                            /* variables the start has changed: moves begin there half of the time */
     int64_t n_focus, next_focus;
     fgi_elites elites;
-    double *guide; /* preferences given from outside; NULL: none */
-    int guide_is_new;
     /* the best labeling met, by running score; while `unreported`, it is the current one */
     int64_t best_violations;
     double best_score;
@@ -185,9 +183,5 @@ int fgi_search_better(
 void fgi_search_begin_epoch(fgi_search *s, const int32_t *best);
 int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done with one parent */
 int fgi_search_next_parent(fgi_search *s);                        /* 0 when there is none left */
-
-/* Optional guidance: scores per label laid out as the unaries (e.g. reparametrised unaries of a relaxation), copied;
- * the next epoch of a search solver starts from them. FGI_BAD_ARGUMENT if the solver is of another kind. */
-fgi_rc fgi_search_guide(fgi_solver *solver, const double *preferences);
 
 #endif

@@ -28,9 +28,6 @@ static int one(fgi_rng *rng, int round) {
     fgi_info info;
     fgi_error err;
     REQUIRE(m && fgi_solver_create(m, &settings, &s, &err) == FGI_OK);
-    double preferences[MAX_VARS * 4];
-    for (int k = 0; k < MAX_VARS * 4; k++) preferences[k] = fgi_rng_unit(rng);
-    if (round % 2) REQUIRE(fgi_search_guide(s, preferences) == FGI_OK);
     do REQUIRE(fgi_solver_run(s, 1e-6, -1, &info) == FGI_OK);
     while (info.status == FGI_RUNNING);
     const double best = optimum(m);
