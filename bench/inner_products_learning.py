@@ -161,13 +161,16 @@ def train(title: str, data: Data, task: str, given: dict[str, dict[str, Any]], s
             if spent >= look:
                 look = 4 * spent
                 points.append(point(model, solver, data, spent, 500))
+                here = (
+                    f"{points[-1][1]:.2f} epochs in {spent:.1f} s: {points[-1][2]:.1f}, objective {points[-1][3]:.4f}"
+                )
+                print(f"    {name:16} {here}", flush=True)
         points.append(point(model, solver, data, spent, 10**9))
         calls = solver.counters()[0]
         final = " / ".join(f"{q:.2f}" for q in quality(model, solver, data, 10**9))
         print(
             f"  {name:16} {final}, objective {points[-1][3]:.4f}, {calls / len(samples):.2f} epochs in {spent:.1f} s,"
-            f" {1e3 * spent / max(1, calls):.3f} ms a sample | "
-            + ", ".join(f"{s:.0f} s {q:.1f}" for s, _, q, _ in points[:-1]),
+            f" {1e3 * spent / max(1, calls):.3f} ms a sample",
             flush=True,
         )
         CURVES.setdefault(title, []).append((name, points))
