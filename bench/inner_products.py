@@ -56,6 +56,7 @@ def plot(path: str) -> None:
         for name, points in curves:
             axis.plot(*zip(*points, strict=True), marker="o", label=name)
         axis.set(title=title, xlabel=label_x, ylabel=label_y, xscale="log")
+        axis.set_yscale("log" if "error" in label_y else "linear")
         axis.legend(fontsize="small")
     figure.savefig(path)
 

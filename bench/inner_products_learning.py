@@ -158,7 +158,7 @@ def train(title: str, data: Data, task: str, given: dict[str, dict[str, Any]], s
             begin = time.process_time()
             solver.advance(clock.now() + 0.25)
             spent += time.process_time() - begin
-            if spent >= look:
+            if look <= spent < seconds and solver.epoch < epochs:
                 look = 4 * spent
                 points.append(point(model, solver, data, spent, 500))
                 here = (
