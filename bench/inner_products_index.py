@@ -50,7 +50,7 @@ def rows_of(kind: str, k: int, d: int) -> tuple[np.ndarray, dict[str, np.ndarray
     """(rows, queries): near the rows and at random; for trained rows test images."""
     rng, n = np.random.default_rng(0), 256
     if kind == "trained":
-        data = faces(k, d, 20, some=4 * k)
+        data = faces(k, d, 20, some=2 * k)
         model = EmbeddingClassifier(method="search", probes=2, eta0=4.0, max_iter=1, fit_intercept=False)
         model.fit(data.X, data.y)
         print(f"\nrows trained on {len(data.X)} images: accuracy {model.score(data.X_test, data.y_test):.3f}")
