@@ -240,7 +240,7 @@ def scale(sampled: int = 5000) -> None:
     print(f"  all labels: {each * k / 3600:.2f} h on one core, about {each * k / 100:.0f} s on 100; peak {peak:.2f} GB")
 
 
-def dask(folder: Path, labels: int = 3000) -> None:
+def dask(folder: Path, labels: int = 3000, times: int = 3) -> None:
     """Alternately, so that other work on the machine meets both."""
     import distributed
 
@@ -250,7 +250,7 @@ def dask(folder: Path, labels: int = 3000) -> None:
     y = [[k for k in row if k < labels] for row in y]
     print(f"\ndask: {labels} labels of depends on workers of one thread, seconds on the clock", flush=True)
     ratios = []
-    for _ in range(3):
+    for _ in range(times):
         seconds = {}
         for workers in (1, 2):
             with distributed.LocalCluster(
