@@ -150,7 +150,8 @@ static fgi_rc find_extent(const fgi_model *m, extent *e, fgi_error *err) {
         const double product = weight * least[s->factor_table[f]];
         if (product < 0x1p-1022 && underflows(m, f)) rc = refuse_underflow(f, err);
         if (size == 0 || rc) continue;
-        const int low = ilogb(fgi_smaller(weight, product));
+        /* Products below normal numbers are those of entries that no state reads, such as labels there are none of. */
+        const int low = ilogb(fgi_smaller(weight, fgi_larger(product, 0x1p-1022)));
         if (ilogb(size) > e->high) e->high = ilogb(size);
         if (low < e->low) *e = (extent){e->high, low, -1, f};
     }

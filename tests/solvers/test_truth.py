@@ -372,3 +372,13 @@ def test_gaps_of_subnormal_scores_are_those_that_are_said(seed: int, monkeypatch
     for gap in (0.05, 0.1, 0.2, 0.4, 0.8):
         result = solve(graph, gap=gap, max_iterations=3)
         assert result.status != "gap_reached" or (result.gap is not None and result.gap <= gap)
+
+
+def test_entries_that_no_state_reads_do_not_count() -> None:
+    """A Potts factor over single labels never differs: that its score for it vanishes under its weight is no matter."""
+    graph = FactorGraph([1, 1, 2])
+    graph.add_factor([0, 1], Potts(-6e141, 7e-278), weight=1e-300)
+    graph.add_factor([2], np.array([1e258, -1e200]))
+    result = solve(graph, gap=0)
+    assert result.status == "optimal"
+    assert result.score == 1e258
