@@ -8,6 +8,11 @@
 
 enum { BINARY_CHUNK = 20000 }; /* factors between two looks at the clock */
 
+/* The relaxation leaves many variables near 1/2, where a negative factor between two of them asks for nothing: only when
+ * all else has settled are the factors of variables below this made active, too. */
+#define BINARY_SURELY_ON 0.75
+#define BINARY_ON 1e-9
+
 typedef struct binary_link { /* an active factor */
     int32_t i, j;
     int32_t next[2]; /* ends of links, twice the link plus 0 or 1: the list of the ends at a variable; -1 closes it */
@@ -49,6 +54,7 @@ typedef struct binary {
     binary_link *links;
     int64_t n_links, capacity, activated;
     double rho, scale, primal, dual, last_bound;
+    double on_from; /* x above which a variable counts as on: first BINARY_SURELY_ON, in the end next to nothing */
     int64_t next_adapt, next_bound, next_activate;
     fgi_sum sum_of_bound;
     double size_of_bound; /* magnitudes of what went into it */

@@ -123,7 +123,7 @@ int binary_activate_more(binary *b, int *complete) {
         int64_t next = b->positive_take[i] == 0 ? b->positive_begin[i] : b->positive_next[i];
         int pending = next < b->positive_begin[i + 1];
         if (alive && pending && !release_charges(b, i)) return 0;
-        if (b->x[i] > 1e-9 && !binary_turn_on(b, i)) return 0;
+        if (b->x[i] > b->on_from && !binary_turn_on(b, i)) return 0;
     }
     b->activated += b->n_links;
     b->cursor = 0;

@@ -19,7 +19,7 @@ static int round_labels(binary *b, int *complete) {
     *complete = 0;
     for (b->work = 0; b->cursor < b->model->s->n_vars; b->cursor++) {
         if (b->work++ > BINARY_CHUNK) return 1;
-        b->labels[b->cursor] = b->x[b->cursor] > 0.5;
+        b->labels[b->cursor] = b->x[b->cursor] > fgi_larger(0.5, b->on_from);
         if (b->labels[b->cursor] && !binary_turn_on(b, (int32_t)b->cursor)) return 0;
     }
     b->cursor = b->round = b->changed = 0;

@@ -105,6 +105,10 @@ int binary_certify(fgi_solver *solver, binary *b) {
     b->last_bound = bound;
     fgi_solver_bound(solver, bound);
     b->settled = stalled && b->primal < CONVERGED && b->dual < CONVERGED && b->activated == 0 ? b->settled + 1 : 0;
+    if (b->settled > 0 && b->on_from > BINARY_ON) { /* what was left out may matter now */
+        b->on_from = BINARY_ON;
+        b->settled = 0;
+    }
     return 1;
 }
 

@@ -24,6 +24,7 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->model = solver->model;
     b->best = -INFINITY;
     b->last_bound = INFINITY;
+    b->on_from = BINARY_SURELY_ON;
     b->u = fgi_calloc(4 * n, sizeof(double));
     b->degree = fgi_calloc(n, sizeof(int64_t));
     b->on = fgi_alloc(n, sizeof(int32_t));
