@@ -8,8 +8,8 @@
 
 enum { BINARY_CHUNK = 20000 }; /* factors between two looks at the clock */
 
-/* The relaxation leaves many variables near 1/2, where a negative factor between two of them asks for nothing: only when
- * all else has settled are the factors of variables below this made active, too. */
+/* The relaxation leaves many variables near 1/2, where a negative factor between two of them asks for nothing: only
+ * when all else has settled are the factors of variables below this made active, too. */
 #define BINARY_SURELY_ON 0.75
 #define BINARY_ON 1e-9
 
