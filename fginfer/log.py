@@ -99,10 +99,17 @@ def end_line(result: Result) -> str:
         count = f"{sweeps} sweep{'s' * (sweeps > 1)}, {count}"
     ran = f" · {result.access} oracles" if result.access else ""
     found = f" · labeling by {result.found_by}" if result.found_by else ""
-    return f"{result.status.replace('_', ' ')} · {count}{ran}{found} · {seconds_text(result.seconds)}{where}"
+    apart = "".join(f" · {thousands(int(s[key]))} {words}" for key, words in _APART if s.get(key))
+    return f"{result.status.replace('_', ' ')} · {count}{ran}{found}{apart} · {seconds_text(result.seconds)}{where}"
 
 
 _PHASES = ("oracle", "update", "bound", "decode")
+# Work that is no oracle's: counted, and shown apart.
+_APART = (
+    ("closed_forms", "closed-form updates"),
+    ("local_operations", "operations of local search"),
+    ("search_operations", "of search"),
+)
 
 
 class RunLog:

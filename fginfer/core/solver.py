@@ -138,9 +138,11 @@ def _without_old_names(options: dict[str, Any]) -> dict[str, Any]:
 
 def _number(name: str, value: Any) -> Any:
     """The number of a named choice; other values as they are."""
+    choices = _CHOICES.get(name, {})
+    if isinstance(value, bool) and "on" in choices:  # False is 0, which means "auto"
+        value = "on" if value else "off"
     if not isinstance(value, str):
         return value
-    choices = _CHOICES.get(name, {})
     if value not in choices:
         possible = f"one of {', '.join(choices)}" if choices else "a number"
         raise SettingsError(f"{name} must be {possible}, not {value!r}")

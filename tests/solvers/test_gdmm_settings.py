@@ -190,3 +190,11 @@ def test_crowded_models_go_on_by_sweeps(share: float, strength: float):
     assert pure.statistics["sweeps"] == 0
     assert full.bound <= plain.bound + 1e-3 * abs(plain.bound)
     assert full.bound >= max(r.score for r in (plain, full, pure))
+
+
+def test_false_switches_sweeps_off():
+    """False is 0 in C, where 0 leaves the choice to the method."""
+    rng = np.random.default_rng(0)
+    g = fginfer.FactorGraph.grid((4, 4), rng.normal(size=(4, 4, 3)), rng.normal(size=(3, 3)))
+    assert fginfer.solve(g, "gdmm", sweep=False, max_iterations=5).statistics["sweeps"] == 0
+    assert fginfer.solve(g, "gdmm", sweep=True, max_iterations=5).statistics["sweeps"] > 0
