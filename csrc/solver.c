@@ -190,8 +190,7 @@ int64_t fgi_solver_trace(const fgi_solver *s, int64_t from, int64_t capacity, fg
 }
 
 fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err) {
-    double score;
-    fgi_rc rc = fgi_model_score(s->model, labels, &score, err); /* reports labels out of range */
+    fgi_rc rc = fgi_model_check_labels(s->model, labels, err);
     if (rc) return rc;
     const int32_t finder = s->finder;
     s->finder = FGI_FOUND_OUTSIDE;

@@ -139,6 +139,11 @@ class NativeEngine:
     def messages(self) -> NDArray[np.float64] | None:
         return self.native.messages()
 
+    @property
+    def dual_size(self) -> int:
+        """Numbers that a result with messages copies."""
+        return max(0, self.native.message_size)
+
     def marginals(self) -> Marginals | None:
         x = self.native.marginals()
         return None if x is None else Marginals(x, self.native.model.cards)

@@ -26,6 +26,8 @@ from fginfer.options import Options
 from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver, check_seconds
 
+MOST_COPYING = 0.2  # of a time limit, left for the copy of the messages
+
 
 def solve(
     graph: FactorGraph | str | PathLike[str],
@@ -149,7 +151,11 @@ def _solve(
         start_time=start,
         **settings,
     )
-    left = None if time_limit is None else max(0.0, time_limit - (clock.now() - start))
+    left = None
+    if time_limit is not None:
+        left = max(0.0, time_limit - (clock.now() - start))
+        if dual:
+            left -= min(solver.seconds_to_copy(), MOST_COPYING * left)
     if not logger.isEnabledFor(logging.INFO):
         _run(solver, left, callback)
         return solver.result(trace, dual)

@@ -22,6 +22,7 @@ from fginfer.options import Options, check_settings
 from fginfer.result import Progress, Result, Status
 
 SLICE = 0.03  # seconds of work between two looks at signals, limits and callbacks
+COPY_SECONDS = 2e-8  # a number of the messages
 Callback = Callable[[Progress], object]
 
 
@@ -196,6 +197,11 @@ class Solver:
         with self._locked():
             progress: Progress = self._opened().progress()
             return progress
+
+    def seconds_to_copy(self) -> float:
+        """About what a result with marginals and messages costs: on millions of factors, part of a time limit."""
+        with self._locked():
+            return COPY_SECONDS * float(self._opened().dual_size) if self._native else 0.0
 
     def result(self, trace: bool = True, dual: bool = True) -> Result:
         """The best labeling and bound so far. `trace` and `dual` (marginals, messages) may be left out."""

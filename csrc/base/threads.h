@@ -58,8 +58,12 @@ static inline void fgi_thread_join(fgi_thread t) {
     CloseHandle(t);
 }
 
+/* Some microseconds for others. */
+static inline void fgi_thread_nap(void) { Sleep(0); }
+
 #else
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef pthread_mutex_t fgi_mutex;
@@ -84,6 +88,8 @@ static inline int fgi_thread_create(fgi_thread *t, void *(*work)(void *), void *
 }
 
 static inline void fgi_thread_join(fgi_thread t) { pthread_join(t, NULL); }
+
+static inline void fgi_thread_nap(void) { nanosleep(&(struct timespec){0, 20000}, NULL); }
 #endif
 
 #endif

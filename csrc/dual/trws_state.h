@@ -9,7 +9,7 @@
 enum {
     FGI_TRWS_CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
     FGI_TRWS_EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
-    FGI_TRWS_FEW_DEGREE = 1 << 12, /* nodes with more edges may pause between them, and are not left to visit_few */
+    FGI_TRWS_FEW_DEGREE = 1 << 15, /* nodes with more edges may pause between them, and are not left to visit_few */
     FGI_FEW = 8,                   /* "few" labels: at most these */
     FGI_TRWS_BAND = 2 * FGI_FEW    /* doubles of a band, one of them unused */
 };

@@ -523,8 +523,12 @@ double fgi_model_pass_work(const fgi_model *m) {
 void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) {
     for (int64_t i = 0; i < m->s->n_vars; i++) {
         const double *u = fgi_unary(m, i);
-        labels[i] = 0;
-        for (int32_t a = 1; a < m->s->cards[i]; a++)
-            if (u[a] > u[labels[i]]) labels[i] = a;
+        int32_t best = 0;
+        double top = u[0];
+        for (int32_t a = 1; a < m->s->cards[i]; a++) { /* branches on the data would be mispredicted */
+            best = u[a] > top ? a : best;
+            top = fgi_larger(top, u[a]);
+        }
+        labels[i] = best;
     }
 }

@@ -66,6 +66,7 @@ fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_m
 
 /* fgi_model_score, and a number that is no smaller than the exact score: the same, unless that was rounded. */
 fgi_rc fgi_model_score_above(const fgi_model *m, const int32_t *labels, double *score, double *above, fgi_error *err);
+fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err); /* are they in range? */
 /* The same by the threads of a pool. */
 struct fgi_pool;
 fgi_rc fgi_model_score_by(

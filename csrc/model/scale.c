@@ -17,13 +17,10 @@ double fgi_model_unit(const fgi_model *m) {
     for (int64_t i = 0; i < s->n_vars; i++) {
         const double *u = fgi_unary(m, i);
         double best = -INFINITY, second = -INFINITY;
-        for (int32_t a = 0; a < s->cards[i]; a++) {
-            if (u[a] > best) {
-                second = best;
-                best = u[a];
-            } else if (u[a] > second && u[a] < best) {
-                second = u[a];
-            }
+        for (int32_t a = 0; a < s->cards[i]; a++) { /* branches on the data would be mispredicted */
+            const double below = u[a] < best ? u[a] : -INFINITY, larger = fgi_larger(second, below);
+            second = u[a] > best ? best : larger;
+            best = fgi_larger(best, u[a]);
         }
         if (second > -INFINITY) unit = fgi_smaller(unit, best - second);
     }

@@ -14,7 +14,8 @@ typedef struct partial {
     double lost; /* the magnitudes of all corrections: what the last digits of the sum hang on */
 } partial;
 
-static fgi_rc check_labels(const fgi_structure *s, const int32_t *labels, fgi_error *err) {
+fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err) {
+    const fgi_structure *s = m->s;
     for (int64_t i = 0; i < s->n_vars; i++)
         if (labels[i] < 0 || labels[i] >= s->cards[i])
             return fgi_fail(err, FGI_BAD_ARGUMENT, i, "label %d of variable %lld is out of range 0..%d", labels[i],
@@ -90,7 +91,7 @@ static double exact_score(const fgi_model *m, const int32_t *labels) {
 fgi_rc fgi_model_score_by(
     const fgi_model *m, fgi_pool *pool, const int32_t *labels, double *score, double *above, fgi_error *err) {
     const fgi_structure *s = m->s;
-    fgi_rc rc = check_labels(s, labels, err);
+    fgi_rc rc = fgi_model_check_labels(m, labels, err);
     if (rc) return rc;
     const partial all = sum_of(m, pool, labels);
     *score = fgi_sum_value(&all.sum);
@@ -110,7 +111,7 @@ fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score,
 }
 
 fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err) {
-    fgi_rc rc = check_labels(m->s, labels, err);
+    fgi_rc rc = fgi_model_check_labels(m, labels, err);
     if (rc) return rc;
     for (int64_t f = 0; f < m->s->n_factors; f++) factor_scores[f] = factor_score(m, f, labels);
     return FGI_OK;

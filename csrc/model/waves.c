@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "base/threads.h"
 #include "base/util.h"
 
 static const double RUN_WORK[2] = {1500, 5e4}; /* of a run, at least and at most: nanoseconds */
@@ -338,8 +339,9 @@ typedef struct run {
 /* After some microseconds, in which most waits end, other processes get their turn: whom we wait for may not have a
  * core. */
 static void wait_a_little(int *waited) {
-    enum { SPINS = 500 };
-    if (++*waited > SPINS) sched_yield();
+    enum { SPINS = 500, YIELDS = 50 };
+    if (++*waited > SPINS + YIELDS) fgi_thread_nap();
+    else if (*waited > SPINS) sched_yield();
 #if defined(__x86_64__) && defined(__GNUC__)
     else __builtin_ia32_pause();
 #endif

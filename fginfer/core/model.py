@@ -67,7 +67,7 @@ class Model:
     def constant(self) -> float:
         return float(lib.fgi_model_constant(self.handle))
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """What gaps are relative to where scores are small: see Result."""
         return float(lib.fgi_model_unit(self.handle))
@@ -116,10 +116,12 @@ class Model:
 
     def set_unary(self, variable: int, scores: NDArray[np.float64]) -> None:
         error = new_error()
+        self.__dict__.pop("unit", None)
         check(lib.fgi_model_set_unary(self.handle, variable, pointer(scores), error), error, bad_argument=ModelError)
 
     def set_all_unary(self, scores: NDArray[np.float64]) -> None:
         error = new_error()
+        self.__dict__.pop("unit", None)
         check(lib.fgi_model_set_all_unary(self.handle, pointer(scores), error), error, bad_argument=ModelError)
 
     def set_tables(self, tables: NDArray[np.int32], values: NDArray[np.float64]) -> None:
@@ -130,4 +132,5 @@ class Model:
 
     def set_table(self, table: int, values: NDArray[np.float64]) -> None:
         error = new_error()
+        self.__dict__.pop("unit", None)
         check(lib.fgi_model_set_table(self.handle, table, pointer(values), error), error, bad_argument=ModelError)

@@ -232,8 +232,13 @@ class NativeSolver:
         lib.fgi_solver_labels(self._handle, pointer(labels))
         return labels
 
+    @property
+    def message_size(self) -> int:
+        """Numbers that `messages` copies; -1: the method has none."""
+        return int(lib.fgi_solver_message_size(self._handle))
+
     def messages(self) -> NDArray[np.float64] | None:
-        size = lib.fgi_solver_message_size(self._handle)
+        size = self.message_size
         if size < 0:
             return None
         mu = np.zeros(size)

@@ -369,7 +369,7 @@ class AutoEngine:
             self.settings.method,
             cast(Status, self._status),
             labels,
-            None if labels is None else self._given.score(labels),
+            None if labels is None else self._given.score(labels) if self._exponent else now.score,
             None if bound == inf else bound,
             self._iterations,
             now.seconds(),

@@ -42,11 +42,13 @@ TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which it has to be ahead of the oth
 TREE_SHARES = 0.25, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
+DENSE_DEGREE = 50  # factors a variable: TRW-S sends so many messages by halves, thirds, ... that its bound stays behind
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
 MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: ...
 FEW_ATTRACT = 0.1  # ... if no more than this part of them rewards two ones, gdmm touches few of them, else nearly all
 LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
+SOON = 4  # the same on dense graphs of binary variables, where its labelings are poor from the first to the last
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 MOVED = 0.02  # ... by this fraction of the gap ...
@@ -72,6 +74,7 @@ class Size:
             and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         )
         self._touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT
+        self._dense = factors > DENSE_DEGREE * len(cards) and self._most_labels > FEW_LABELS
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
 
     @property
@@ -84,13 +87,16 @@ class Size:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
         if self._touches_few or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
             return Greedy
-        return Proof if self.is_small else Sweeps
+        if self.is_small:
+            return Proof
+        return Greedy if self._dense else Sweeps
 
     @property
     def search_is_due(self) -> int:
-        """Iterations of the relaxation of a huge model after which a search pays. In dense graphs its labelings are
-        poor from the first to the last: at once."""
-        return 0 if self._dense_binary else LATE_SEARCH
+        """Iterations of the relaxation of a huge model after which a search pays: 0, at once."""
+        if not self._dense_binary:
+            return LATE_SEARCH
+        return 0 if self._touches_few else SOON
 
 
 class PartState:

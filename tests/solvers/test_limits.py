@@ -13,9 +13,9 @@ import pytest
 from fginfer import FactorGraph, Solver, available_methods, solve
 from fginfer.core import clock
 from fginfer.engine import NativeEngine, Settings
-from fginfer.portfolio import auto
+from fginfer.portfolio import auto, part
 from fginfer.portfolio.member import Member
-from fginfer.portfolio.part import LONGEST_ROUND, PartState, work_of_round
+from fginfer.portfolio.part import LONGEST_ROUND, PartState, Size, work_of_round
 
 
 def grid(side: int, seed: int = 0, labels: int = 3) -> FactorGraph:
@@ -160,6 +160,44 @@ def test_a_large_model_keeps_its_limit(method: str) -> None:
     result = solve(graph, method, time_limit=0.3, dual=False)
     assert time.perf_counter() - began < 5.0
     assert result.status in ("time_limit", "converged", "optimal", "gap_reached")
+
+
+def test_time_for_the_copy_of_the_messages_is_part_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, seconds = sparse(1000, 3000), []
+    size = len(solve(graph, "trws", max_iterations=1).messages)
+    monkeypatch.setattr("fginfer.solver.COPY_SECONDS", 0.01 / size)
+    run = Solver.run
+    monkeypatch.setattr(Solver, "run", lambda self, left, *rest: (seconds.append(left), run(self, left, *rest))[1])
+    solve(graph, "trws", time_limit=0.2, gap=0.0, max_iterations=2)
+    solve(graph, "trws", time_limit=0.2, gap=0.0, max_iterations=2, dual=False)
+    solve(graph, "trws", time_limit=0.02, gap=0.0, max_iterations=2)
+    assert seconds[0] < 0.19
+    assert 0.19 < seconds[1] <= 0.2
+    assert seconds[2] > 0.8 * 0.02 - 0.01  # never more than a fifth of it
+
+
+def test_a_dense_binary_model_has_a_bound_before_the_search_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "MANY_FACTORS", 40_000)
+    monkeypatch.setattr(part, "MANY_BINARY", 1_000)
+    n = 300
+    rng = np.random.default_rng(0)
+    edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
+    weights = rng.normal(0.0, 0.03, len(edges))
+    tables = np.array([[[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, -1.0]]])
+    kinds = (weights < 0).astype(np.int32)
+    unaries = np.stack([np.zeros(n), rng.normal(-1.0, 2.0, n)], 1)
+    graph = FactorGraph.from_arrays(
+        np.full(n, 2), unaries, edges, table_ids=kinds, tables=tables, weights=np.abs(weights)
+    )
+    sweeps = solve(graph, "trws", max_iterations=4, gap=0.0, dual=False)
+    size = Size(graph.snapshot())
+    assert size.is_huge
+    assert (size.relaxation.__name__, size.search_is_due) == ("Sweeps", 4)
+    with Solver(graph, "auto", gap=0.0) as solver:
+        while (bound := solver.progress().bound) is None or bound > sweeps.bound * (1 + 1e-12):
+            solver.run(iterations=1)
+        while solver.progress().score <= sweeps.score:
+            solver.run(iterations=1)
 
 
 def test_gdmm_on_sparse_graphs_activates_in_linear_time() -> None:
