@@ -1,6 +1,6 @@
 """How the work of GDMM grows with the number of labels K, on several generators, the unfavourable ones included.
 
-    python bench/growth.py [--most 4096] [--iterations 100] [--seeds 1]
+    python bench/growth.py [--most 4096] [--iterations 100] [--seeds 1] [--part matching,flow]
 
 matching   graph matching on a random geometric graph with K nodes: the variables are 85 nodes of a connected subgraph
            (fewer if K is smaller), the labels all nodes, the unary scores inner products of noisy feature rows, and
@@ -104,6 +104,9 @@ def crowded(k: int, seed: int = 0) -> fginfer.FactorGraph:
     return fginfer.FactorGraph.from_arrays([k] * 12, unary, edges, ids, tables)
 
 
+GENERATORS = (matching, alignment, crowded, flow, complete)
+
+
 def measure(graph: fginfer.FactorGraph, iterations: int) -> dict[str, float]:
     """One run. The first iteration carries the set-up and the first labelings, so it is timed apart."""
     with fginfer.Solver(graph, "gdmm", gap=1e-6, access="sorted", sweep="off", search="off") as solver:
@@ -135,9 +138,11 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=4096)
     parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--part", default="", help="names of generators, separated by commas")
     options = parser.parse_args()
+    wanted = options.part.split(",") if options.part else [make.__name__ for make in GENERATORS]
     sizes = [options.least << s for s in range(20) if options.least << s <= options.most]
-    for make in (matching, alignment, crowded, flow, complete):
+    for make in (make for make in GENERATORS if make.__name__ in wanted):
         columns = "entries   touched/call   CPU s/iteration   set-up s   active/factor       gap  iter"
         print(f"{make.__name__:>12}: K    {columns}")
         touched, seconds = [], []
