@@ -195,6 +195,6 @@ def test_crowded_models_go_on_by_sweeps(share: float, strength: float):
 def test_false_switches_sweeps_off():
     """False is 0 in C, where 0 leaves the choice to the method."""
     rng = np.random.default_rng(0)
-    g = fginfer.FactorGraph.grid((4, 4), rng.normal(size=(4, 4, 3)), rng.normal(size=(3, 3)))
+    g = fginfer.FactorGraph.grid((12, 12), rng.normal(size=(12, 12, 6)), rng.normal(size=(6, 6)))
     assert fginfer.solve(g, "gdmm", sweep=False, max_iterations=5).statistics["sweeps"] == 0
     assert fginfer.solve(g, "gdmm", sweep=True, max_iterations=5).statistics["sweeps"] > 0
