@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,47 +13,10 @@ import fginfer
 from fginfer import FactorGraph, FormatError
 from fginfer.formats import read_evidence, read_solution
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from readers import damaged_text
+
 MODELS = Path(__file__).parent.parent.parent / "models"
-TOKENS = [
-    b"-1",
-    b"0",
-    b"99999999999999999999",
-    b"1e400",
-    b"nan",
-    b"-inf",
-    b"x",
-    b"[",
-    b"]",
-    b"{",
-    b'"',
-    b"\n",
-    b"#",
-    b"\xff\x00",
-    b" ",
-    b"-",
-]
-
-
-def damage(data: bytes, rng: random.Random) -> bytes:
-    text = bytearray(data)
-    for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(text) + 1)
-        kind = rng.randrange(5)
-        if kind == 0 and at < len(text):
-            text[at] = rng.randrange(256)
-        elif kind == 1:
-            del text[at : at + rng.randint(1, 20)]
-        elif kind == 2:
-            text[at:at] = rng.choice(TOKENS)
-        elif kind == 3:
-            text[at:at] = text[at : at + rng.randint(1, 40)]
-        elif rng.random() < 0.3:
-            del text[at:]
-        else:  # another number in place of one
-            while at < len(text) and not chr(text[at]).isdigit():
-                at += 1
-            text[at : at + 1] = str(rng.choice([0, 7, 31, 10**6, 10**15])).encode()
-    return bytes(text)
 
 
 def attack(original: bytes, path: Path, read: Callable[[Path], object], inputs: int) -> int:
@@ -60,7 +24,7 @@ def attack(original: bytes, path: Path, read: Callable[[Path], object], inputs: 
     rng = random.Random(path.name)
     refused = 0
     for _ in range(inputs):
-        path.write_bytes(damage(original, rng))
+        path.write_bytes(damaged_text(original, rng))
         try:
             read(path)
         except FormatError as error:
