@@ -31,7 +31,7 @@ from fginfer.extreme.data import (
 )
 from fginfer.extreme.fitting import Fitted, fit_pd, fit_ppd
 from fginfer.extreme.model import SparseModel
-from fginfer.extreme.settings import check_settings
+from fginfer.extreme.settings import check_settings, trains_by_label
 from fginfer.extreme.solvers import ExtremePoint
 from fginfer.learn.data.inputs import seed_of, threads_of
 from fginfer.learn.files.storage import plain
@@ -165,11 +165,11 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(self.C), float(self.lam)
 
     def _fit_lines(self, rows: Lines, labels: Lines, classes: NDArray[Any], begin: float) -> None:
-        data = training_data(rows, labels, self.solver == "ppd-sparse")
+        data = training_data(rows, labels, trains_by_label(self))
         self._fit_data(data, classes, begin)
 
     def _fit_data(self, data: ExtremeData, classes: NDArray[Any], begin: float) -> None:
-        fit: Callable[..., Fitted] = fit_ppd if self.solver == "ppd-sparse" else fit_pd
+        fit: Callable[..., Fitted] = fit_ppd if trains_by_label(self) else fit_pd
         found = fit(self, data, classes, seed_of(self.random_state), threads_of(self.n_jobs), begin)
         self.classes_, self.n_features_in_ = classes, data.rows.width
         self.positives_ = data.labels.counts()
@@ -202,7 +202,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Trains only these labels again, on X and y, and puts them into the model (ppd-sparse)."""
         check_is_fitted(self, "model_")
         check_settings(self)
-        if self.solver != "ppd-sparse":
+        if not trains_by_label(self):
             raise SettingsError("pd-sparse trains all labels together; ppd-sparse can retrain some of them")
         rows = self._rows(X)
         lines, _ = labels_of(y, self.classes_)
@@ -388,5 +388,5 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         # Multilabel data in scikit-learn's sense have rows without a label, which pd-sparse cannot take.
-        tags.classifier_tags.multi_label = self.solver != "pd-sparse"
+        tags.classifier_tags.multi_label = trains_by_label(self)
         return tags

@@ -14,7 +14,7 @@ from fginfer.errors import DataError, SettingsError
 from fginfer.extreme import metrics
 from fginfer.extreme.data import select, training_data
 from fginfer.extreme.estimator import ExtremeClassifier
-from fginfer.extreme.settings import INTERCEPTS, check_real, check_settings
+from fginfer.extreme.settings import INTERCEPTS, check_real, check_settings, trains_by_label
 from fginfer.extreme.solvers import ExtremePoint
 from fginfer.learn.data.inputs import seed_of, threads_of
 from fginfer.log import logger
@@ -114,7 +114,7 @@ class ExtremeClassifierCV(ExtremeClassifier):
         self.C_, self.lam_, self.intercept_chosen_ = chosen["C"], chosen["lam"], chosen["intercept"]
         given_settings = {name: getattr(self, name) for name in ("max_iter", "tol", "intercept")}
         try:
-            if self.solver == "pd-sparse" and self.early_stopping:
+            if not trains_by_label(self) and self.early_stopping:
                 self.max_iter = chosen["passes"]
             self.tol, self.intercept = self.tol_, self.intercept_chosen_
             self._fit_lines(rows, labels, classes, begin)
@@ -130,7 +130,7 @@ class ExtremeClassifierCV(ExtremeClassifier):
         left = (len(cs) + len(lams) - 1 if refined else len(cs) * len(lams)) + len(others)
         middle, centre = cs[len(cs) // 2], lams[len(lams) // 2]
         early: dict[str, Any] | None = None
-        if self.solver == "ppd-sparse" and self.early_stopping:
+        if trains_by_label(self) and self.early_stopping:
             early = self._stop_early(classes, middle, centre, left)
         first = [(middle, lam) for lam in lams] if refined else [(c, lam) for c in cs for lam in lams]
         for c, lam in first:
@@ -196,7 +196,7 @@ class ExtremeClassifierCV(ExtremeClassifier):
     def _try(self, classes: NDArray[Any], c: float, lam: float, left: int, intercept: str | None = None) -> None:
         """One of `left` tries."""
         (rows, labels), (held_rows, held_labels) = self._parts
-        if self.solver == "pd-sparse":  # rows of the part that have no label are no help
+        if not trains_by_label(self):  # rows of the part that have no label are no help
             full = np.flatnonzero(np.diff(labels.begin) > 0)
             rows, labels = select(rows, full), select(labels, full)
         settings = self.get_params()
@@ -208,9 +208,9 @@ class ExtremeClassifierCV(ExtremeClassifier):
         watch = _Watch(held_rows, held_labels, threads_of(self.n_jobs))
         inner = ExtremeClassifier(**settings)
         inner.multilabel_ = self.multilabel_
-        if self.solver == "pd-sparse" and self.early_stopping:
+        if not trains_by_label(self) and self.early_stopping:
             inner.callback = watch
-        inner._fit_data(training_data(rows, labels, self.solver == "ppd-sparse"), classes, clock.now())
+        inner._fit_data(training_data(rows, labels, trains_by_label(self)), classes, clock.now())
         answers, _ = inner.model_.topk(held_rows, 5, threads_of(self.n_jobs))
         result: dict[str, Any] = {"C": c, "lam": lam, "intercept": inner.intercept, "tol": inner.tol}
         result.update(metrics.report(held_labels, answers))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from fginfer.core.extreme import LOSSES, SEARCHES
 from fginfer.errors import SettingsError
 
-SOLVERS = ("ppd-sparse", "pd-sparse")
 INTERCEPTS = {  # (learned, value or centre of the regulariser)
     "fixed": (0, -1.0),
     "shifted": (1, -1.0),
@@ -20,6 +20,28 @@ PPD_OPTIONS: dict[str, Any] = {"max_inner": 10, "admit": 0.5, "admit_least": 200
 # pd-sparse: partitions (None: 3 where weights are fewer than rows, else 1) and how the most violating label is found,
 # "rows" (sparse weights by feature) or "index" (a search index over dense ones: few features, rows that have most).
 PD_OPTIONS: dict[str, Any] = {"partitions": None, "search": "rows"}
+
+
+@dataclass(frozen=True)
+class SolverKind:
+    """by_label: every label is trained alone, so that some can be trained again, and workers can share them."""
+
+    name: str
+    options: dict[str, Any]
+    by_label: bool
+
+
+SOLVERS = {
+    kind.name: kind
+    for kind in (SolverKind("ppd-sparse", PPD_OPTIONS, True), SolverKind("pd-sparse", PD_OPTIONS, False))
+}
+
+
+def trains_by_label(estimator: Any) -> bool:
+    """Whether its solver does, if there is such a solver."""
+    return SOLVERS[estimator.solver].by_label if estimator.solver in SOLVERS else False
+
+
 MOST_DENSE = 1 << 28  # weights that an index may keep: 1 GB
 
 
@@ -37,7 +59,7 @@ def _whole(name: str, value: Any, low: int) -> None:
 
 def check_settings(e: Any) -> None:
     """SettingsError for whatever an ExtremeClassifier cannot work with."""
-    for name, allowed in (("solver", SOLVERS), ("loss", tuple(LOSSES)), ("intercept", tuple(INTERCEPTS))):
+    for name, allowed in (("solver", tuple(SOLVERS)), ("loss", tuple(LOSSES)), ("intercept", tuple(INTERCEPTS))):
         if getattr(e, name) not in allowed:
             raise SettingsError(f"{name} must be one of {', '.join(allowed)}, not {getattr(e, name)!r}")
     check_real("C", e.C, 0.0, True)
@@ -50,14 +72,14 @@ def check_settings(e: Any) -> None:
         check_real("time_limit", e.time_limit, 0.0, False)
     if e.n_jobs is not None and (not isinstance(e.n_jobs, Integral) or e.n_jobs == 0):
         raise SettingsError(f"n_jobs must be a whole number other than 0, or None, not {e.n_jobs!r}")
-    if e.solver == "pd-sparse" and e.scheduler not in (None, "threads"):
+    if not trains_by_label(e) and e.scheduler not in (None, "threads"):
         raise SettingsError("pd-sparse trains all labels together, on this machine; ppd-sparse takes a scheduler")
     options(e)
 
 
 def options(e: Any) -> dict[str, Any]:
     """The solver's options, defaults filled in."""
-    known = PPD_OPTIONS if e.solver == "ppd-sparse" else PD_OPTIONS
+    known = SOLVERS[e.solver].options
     given = dict(e.solver_options or {})
     unknown = sorted(set(given) - set(known))
     if unknown:

@@ -17,7 +17,7 @@ from fginfer.extreme.data import stacked
 from fginfer.extreme.estimator import ExtremeClassifier
 from fginfer.extreme.model import MAGIC
 from fginfer.extreme.reader import Block, Reader, read_training
-from fginfer.extreme.settings import check_settings
+from fginfer.extreme.settings import check_settings, trains_by_label
 from fginfer.learn.data.inputs import threads_of
 
 
@@ -37,7 +37,7 @@ def train(
     """Trains on a file and writes the model; Ctrl-C writes what there is and leaves ``status_`` "interrupted"."""
     begin = clock.now()
     check_settings(estimator)
-    found = read_training(path, zero_based, estimator.unit_rows, estimator.solver == "ppd-sparse", memory)
+    found = read_training(path, zero_based, estimator.unit_rows, trains_by_label(estimator), memory)
     estimator.multilabel_, estimator.listed_, estimator.dense_ = True, True, False
     try:
         estimator._fit_data(found.data, found.classes, begin)
