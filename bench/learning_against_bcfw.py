@@ -38,8 +38,9 @@ def reach(name: str, data: Any, C: float, wanted: float | None, limit: float) ->
         if wanted is None or spent >= limit:
             m = solver.measure()
             primal, gap = float(m.primal), float(m.gap)
-        else:  # one objective is enough to go on by
-            primal, gap = solver._primal(solver.averaged(), np.inf), float("nan")
+        else:  # the last weights, or their average: what measuring would choose from
+            tried = (solver.averaged(), solver.learner.weights.copy())
+            primal, gap = min(solver._primal(w, np.inf) for w in tried), float("nan")
         if spent >= limit or (gap <= 1e-2 if wanted is None else primal <= wanted):
             return spent, primal, gap, passes
 
