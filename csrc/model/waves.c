@@ -339,7 +339,7 @@ typedef struct run {
 /* After some microseconds, in which most waits end, other processes get their turn: whom we wait for may not have a
  * core. */
 static void wait_a_little(int *waited) {
-    enum { SPINS = 500, YIELDS = 50 };
+    enum { SPINS = 500, YIELDS = 3000 };
     if (++*waited > SPINS + YIELDS) fgi_thread_nap();
     else if (*waited > SPINS) sched_yield();
 #if defined(__x86_64__) && defined(__GNUC__)
