@@ -337,6 +337,7 @@ static void fit_block_C(fgi_learn_gdmm *g) {
     double wanted = used * g->s.C > USUAL_SHARE * easy ? easy * USUAL_SHARE / used : g->s.C;
     wanted = fgi_larger(easy, wanted < 0.5 * g->s.C ? wanted : 0.5 * g->s.C);
     const double factor = wanted / g->C, most = 1.5;
+    if (!(factor > 0) || !isfinite(factor)) return; /* numbers too large to train on: the run will say so */
     if (factor != 1.0) change_C(g, factor > most ? most : factor < 1 / most ? 1 / most : factor);
 }
 
