@@ -76,6 +76,7 @@ def test_comparisons_spread_out(client, tmp_path) -> None:
     assert [(r.method, r.score, r.bound) for r in spread.runs] == [(r.method, r.score, r.bound) for r in serial.runs]
 
 
+@pytest.mark.slow
 def test_errors(client) -> None:
     with pytest.raises(SettingsError, match="no scheduler at"):
         solve_many(graphs(1), client="tcp://127.0.0.1:1")

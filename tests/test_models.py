@@ -56,6 +56,7 @@ def test_known_optimum(name: str) -> None:
     assert result.bound >= known["optimum"] - 1e-9
 
 
+@pytest.mark.slow
 def test_the_script_still_makes_them(tmp_path: Path) -> None:
     """The same files and the same optima, proven again."""
     again = generator().generate(tmp_path)

@@ -66,6 +66,7 @@ def limited(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", limit + code, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["bcfw", "gdmm"])
 def test_a_full_disk_costs_the_checkpoint_only(tmp_path: Path, solver: str) -> None:
     code = (

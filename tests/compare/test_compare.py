@@ -44,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_files_are_rescored_and_evidence_counts(folder: Path) -> None:
     data = json.loads((folder / "out" / "results.json").read_text())
     best = {(Path(r["file"]).name, r["method"]): r for r in data["runs"]}
@@ -167,6 +168,7 @@ def test_page_is_well_formed_and_self_contained(folder: Path) -> None:
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine; .ci/run installs it where it can")
 def test_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     """The page fits the width of a laptop, the charts have a size, and it prints."""

@@ -11,6 +11,7 @@ import pytest
 SCRIPTS = sorted((Path(__file__).parents[2] / "docs" / "gallery").glob("plot_*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem.removeprefix("plot_"))
 def test_a_script_runs_and_draws(path: Path) -> None:
     matplotlib.use("Agg")

@@ -35,6 +35,7 @@ def serial(problem):
     return ExtremeClassifier(tol=1e-4).fit(*problem)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_serial_model(cluster, problem, serial, tmp_path):
     by_address = ExtremeClassifier(tol=1e-4, scheduler=cluster.scheduler_address, checkpoint=tmp_path / "run")
     assert same_model(by_address.fit(*problem).model_, serial.model_)
@@ -158,6 +159,7 @@ def test_ctrl_c_keeps_what_was_trained(cluster, problem, serial, tmp_path):
     assert same_model(on.model_, serial.model_)  # the cluster is as good as before
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there():
     X, y = random_problem()
     with pytest.raises(SettingsError, match="no Dask scheduler answers"):

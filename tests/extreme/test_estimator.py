@@ -193,12 +193,14 @@ def test_threads_do_not_matter(solver, n_jobs):
     )
 
 
+@pytest.mark.slow
 def test_processes_do_not_matter():
     X, y = random_problem(5, n=150, d=80, k=25)
     serial = ExtremeClassifier().fit(X, y)
     assert same_model(serial.model_, ExtremeClassifier(n_jobs=2, scheduler="processes").fit(X, y).model_)
 
 
+@pytest.mark.slow
 def test_a_killed_process_costs_its_chunk_only():
     X, y = random_problem(6, n=300, d=150, k=100, density=0.1)
     settings = {"C": 10.0, "tol": 1e-6, "max_iter": 1000}
@@ -278,6 +280,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "max_iter"), [("ppd-sparse", 400), ("pd-sparse", 40)])
 def test_kill_and_resume(solver, max_iter, tmp_path):
     path = tmp_path / "run"

@@ -66,6 +66,7 @@ LIMITED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA counts mapped memory on Linux only")
 def test_a_file_larger_than_memory_trains(tmp_path):
     """Two million values, 16 MB by row and 16 MB by column, in a process that may not take 24 MB more than it has."""

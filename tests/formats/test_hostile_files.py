@@ -95,6 +95,7 @@ def test_a_few_bytes_do_not_cost_gigabytes(tmp_path, name: str) -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_archives_that_unpack_to_gigabytes(tmp_path) -> None:
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, fginfer=1, constant=0.0, given_factors=0, cards=np.ones(50_000_000, np.int32))
@@ -115,6 +116,7 @@ def test_archives_that_unpack_to_gigabytes(tmp_path) -> None:
         read(packed)
 
 
+@pytest.mark.slow
 def test_the_limit_is_the_users(tmp_path) -> None:
     path = tmp_path / "m.wcsp"
     path.write_text("x 2 4000 1 10\n4000 4000\n2 0 1 3 1\n5 6 0\n")

@@ -88,6 +88,7 @@ def contents(graph: FactorGraph) -> tuple[object, ...]:
     return graph.cards.tolist(), graph.constant + 0.0, (unary + 0.0).tobytes(), listed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOLDS)
 def test_round_trip(name: str, tmp_path: Path) -> None:
     extension = HOLDS[name][0]

@@ -51,6 +51,7 @@ def test_models_from_pipes(tmp_path: Path, name: str) -> None:
     assert piped.n_factors == known.n_factors
 
 
+@pytest.mark.slow
 def test_a_dash_is_standard_input_and_output(tmp_path: Path) -> None:
     uai = (MODELS / "grid.uai").read_bytes()
     for target in ("cfn", "npz", "opengm"):

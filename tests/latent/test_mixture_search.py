@@ -26,6 +26,7 @@ def parameter_error(W: np.ndarray, truth: np.ndarray) -> float:
     return float(np.sqrt(apart[linear_sum_assignment(apart)].sum() / (truth**2).sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generalized", [False, True])
 def test_exchanges_lead_out_of_local_optima_and_never_raise_the_error(generalized):
     X, y, W = regressions(5, 110 if generalized else 300, 8, 3 if generalized else 6, generalized)

@@ -26,6 +26,7 @@ def faces(n: int, labels: int = 60, d: int = 16, seed: int = 0) -> Data:
     return ((points[y] + 0.4 * rng.standard_normal((n, d))) / 3).astype(np.float32), y
 
 
+@pytest.mark.slow
 def test_scikit_learns_checks() -> None:
     check_estimator(EmbeddingClassifier(eta0=0.3, max_iter=100))
 

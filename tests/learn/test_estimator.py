@@ -40,6 +40,7 @@ def words(n=30, seed=0, labels=("noun", "verb", "det")):
     return X, [np.array(labels)[np.argmax(x @ W, axis=1)] for x in X]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # a table without offsets; checks that need pandas
 @pytest.mark.parametrize(
     "settings", [{}, {"model": "multiclass"}, {"model": "multiclass", "solver": "gdmm"}], ids=["chain", "bcfw", "gdmm"]
@@ -50,6 +51,7 @@ def test_scikit_learn_checks(settings, Estimator):
     check_estimator(Estimator(max_iter=200, **settings), expected_failed_checks=excluded)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("Estimator", "solver"), [(StructuredSVM, "bcfw"), (StructuredSVM, "gdmm"), (KernelStructuredSVM, "bcfw")]

@@ -87,6 +87,7 @@ def projection(a: np.ndarray, negative: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.slow
 def test_the_margins_gradient_is_a_projection() -> None:
     rng = np.random.default_rng(1)
     for _ in range(25):

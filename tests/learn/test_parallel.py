@@ -31,6 +31,7 @@ def serial():
         return work()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "loky", "dask"])
 def test_backends_agree_with_serial(serial, backend):
     if backend == "dask":

@@ -140,6 +140,7 @@ def test_only_where_it_is_possible():
         fitted(X, y, True, solver="gdmm")
 
 
+@pytest.mark.slow
 def test_a_thousand_labels_and_half_a_million_features_fit_into_little_memory():
     """5e8 weights: a dense vector has 4 GB. The process may not hold more than a small part of one."""
     script = """

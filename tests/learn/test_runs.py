@@ -90,6 +90,7 @@ def killed(tmp_path_factory):
     return folder, dict(line.split() for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(killed, name):
     folder, signals = killed
@@ -292,6 +293,7 @@ def test_answers_out_of_range(answer):
         StructuredSVM(oracle=Bad()).fit([np.eye(2)[:1]] * 2, [[0], [1]])
 
 
+@pytest.mark.slow
 def test_damaged_checkpoints(tmp_path):
     X, y = words()
     path, good = tmp_path / "c.npz", tmp_path / "good.npz"

@@ -35,6 +35,7 @@ class Logistic:
         return np.where(w != 0, np.abs(g + l1 * np.sign(w)), np.maximum(np.abs(g) - l1, 0)).max()
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), l1=st.sampled_from([0.3, 1.0, 4.0]), l2=st.sampled_from([0.0, 0.5]))
 def test_methods_meet_one_optimum(seed, l1, l2):

@@ -47,6 +47,7 @@ def test_three_and_four_variables(data: st.DataObject, shape: list[int], weight:
     ask_often(data, GraphOracle(graph), weight * table)
 
 
+@pytest.mark.slow
 @given(st.data(), st.tuples(st.integers(1, 25), st.integers(1, 25)), weights)
 @settings(max_examples=80, deadline=None)
 def test_implicit(data: st.DataObject, shape: tuple[int, int], weight: float) -> None:

@@ -14,6 +14,7 @@ from fginfer.oracles import Ranking, UpdatableTable
 from tests.oracles.strategies import dense_argmax, messages, scores, states, tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["auto", "search"])
 @given(st.data(), st.tuples(st.integers(1, 15), st.integers(1, 15)), st.booleans())
 @settings(max_examples=60, deadline=None)

@@ -119,6 +119,7 @@ def test_bounds_rise_before_the_end() -> None:
     assert len(set(bounds)) > 5
 
 
+@pytest.mark.slow
 def test_auto_asks_it_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part whose proof takes long. What a member does depends on work alone: twice the same."""
     joined: list[str] = []

@@ -72,6 +72,7 @@ def test_settings_of_the_wrong_kind(graph: FactorGraph, setting, says: str) -> N
         solve(graph, **setting)
 
 
+@pytest.mark.slow
 def test_options_are_typed(tmp_path) -> None:
     """What a user's mypy --strict says: right options pass, wrong names and values are found."""
     api = pytest.importorskip("mypy.api")

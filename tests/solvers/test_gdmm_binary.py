@@ -50,6 +50,7 @@ def sparse_benefits(n: int, seed: int) -> Problem:
     return Problem([2] * n, [np.array([0.0, v]) for v in u], factors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_touches_few_factors(seed: int) -> None:
     problem = sparse_benefits(120, seed)

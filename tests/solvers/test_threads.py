@@ -70,6 +70,7 @@ def same(a: Result, b: Result) -> None:
         assert np.array_equal(a.messages, b.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("method", ["trws", "gdmm"])
 def test_threads_and_slices_change_no_bit(method: str, name: str) -> None:

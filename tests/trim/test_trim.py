@@ -99,6 +99,7 @@ def test_theorem_7_a_stationary_layer_has_few_nonzeros(lam):
     assert 0 < np.count_nonzero(w) <= support <= 60
 
 
+@pytest.mark.slow
 def test_targets_are_met():
     net, X, y = trained()
     for target in (0.3, 60):

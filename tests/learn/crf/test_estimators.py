@@ -142,6 +142,7 @@ def test_n_best_with_kinds_and_values_of_edges():
             ].sum() == v
 
 
+@pytest.mark.slow
 def test_n_best_of_thousands_of_labels_takes_little_memory():
     """All pairs of labels at once would be 1.6 GB a token; what is kept is 4 bytes for each label, token and rank."""
     import resource
@@ -415,6 +416,7 @@ def test_a_table_is_graphs_of_one_token():
     np.testing.assert_allclose(crf.coef_.toarray(), alone.coef_.toarray(), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:X is one table without offsets")
 @pytest.mark.parametrize("estimator", [HierarchicalCRF(), ChainCRF(), GraphCRF()])
 def test_scikit_learn_checks(estimator):

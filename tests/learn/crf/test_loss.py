@@ -134,6 +134,7 @@ def test_curvatures_of_certain_labels_are_not_negative():
     assert o.info.status in ("converged", "stalled")
 
 
+@pytest.mark.slow
 def test_long_and_wide_chains_stay_in_range():
     """10,000 tokens, and 700 labels; scores far from zero."""
     rng = np.random.default_rng(0)
@@ -154,6 +155,7 @@ def test_long_and_wide_chains_stay_in_range():
         assert gradient[:labels].sum() == pytest.approx(0, abs=1e-6 * tokens)
 
 
+@pytest.mark.slow
 def test_long_chains_of_thousands_of_labels():
     """4424 labels: all of them on a short chain, and candidates on one of 10,000 tokens."""
     from fginfer.learn import Example
