@@ -40,11 +40,17 @@ def grid(rows: Lines, solver: str) -> tuple[list[float], list[float]]:
 class ExtremeClassifierCV(ExtremeClassifier):
     """An ExtremeClassifier that chooses C and lam on a held-out part of the rows, then trains on all of them.
 
-    Cs, lams : values to try (default: a grid that fits the scale of the rows). held_out : share of the rows.
+    Parameters
+    ----------
+    Cs, lams : values to try (default: a grid that fits the scale of the rows).
+    held_out : share of the rows.
     intercepts : of ppd-sparse: further values of `intercept` to try, at the best C and lambda.
     refine : with the default grid, lambda is searched at the middle C first, then C at the best lambda: fewer fits.
     early_stopping : training ends where held-out P@1 no longer rises, in the tries and in the final training: pd-sparse
         after so many passes, ppd-sparse at the loosest gap of a label that is good enough (10, 3 or 1 times `tol`).
+
+    Notes
+    -----
     Of a time limit the tries get half (one that is cut short counts with what it has), the final training the rest.
     The other parameters are those of ExtremeClassifier. After `fit`: ``C_``, ``lam_``, ``intercept_chosen_``,
     ``tol_`` (the gap of every label that was trained to), ``results_`` (a dict a try: C, lam, intercept, tol, p@1, p@3,
