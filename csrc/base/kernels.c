@@ -1,5 +1,6 @@
 /* base/kernels.c - see base/kernels.h. The portable versions, the implicit tables, and the choice of a version. */
 #include "base/kernels.h"
+#include "base/cpu.h"
 #include "base/kernels_dots.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -82,9 +83,7 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
 
 #if defined(__x86_64__) && defined(__GNUC__)
 extern const fgi_kernels fgi_kernels_avx2; /* base/kernels_avx2.c */
-const fgi_kernels *fgi_kernels_best(void) {
-    return __builtin_cpu_supports("avx2") ? &fgi_kernels_avx2 : &fgi_kernels_scalar;
-}
+const fgi_kernels *fgi_kernels_best(void) { return fgi_cpu_has_avx2() ? &fgi_kernels_avx2 : &fgi_kernels_scalar; }
 #else
 const fgi_kernels *fgi_kernels_best(void) { return &fgi_kernels_scalar; }
 #endif

@@ -1,5 +1,6 @@
 /* base/sums.c - see base/sums.h. */
 #include "base/sums.h"
+#include "base/cpu.h"
 #include <math.h>
 #include <string.h>
 
@@ -259,7 +260,7 @@ static const fgi_sum_kernels avx2 = {
 
 const fgi_sum_kernels *fgi_sum_kernels_best(void) {
 #ifdef AVX2
-    if (__builtin_cpu_supports("avx2")) return &avx2;
+    if (fgi_cpu_has_avx2()) return &avx2;
 #endif
     return &fgi_sum_kernels_plain;
 }

@@ -1,5 +1,6 @@
 /* learn/kernel_products.c - y += a x and y = max(y, a + x), in portable and AVX2 versions with the same bits. */
 #include <math.h>
+#include "base/cpu.h"
 #include "learn/viterbi.h"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -48,7 +49,7 @@ __attribute__((target("avx2"))) static double raise_avx2(int64_t n, double a, co
 fgi_learn_kernels fgi_learn_kernels_choose(void) {
     fgi_learn_kernels k = {axpy_plain, raise_plain};
 #ifdef FGI_LEARN_AVX2
-    if (__builtin_cpu_supports("avx2")) k = (fgi_learn_kernels){axpy_avx2, raise_avx2};
+    if (fgi_cpu_has_avx2()) k = (fgi_learn_kernels){axpy_avx2, raise_avx2};
 #endif
     return k;
 }
