@@ -63,6 +63,11 @@ static inline void fgi_sum_add(fgi_sum *s, double x) {
     s->carry += fabs(s->sum) >= fabs(x) ? (s->sum - t) + x : (x - t) + s->sum;
     s->sum = t;
 }
+/* The same; whether the sum is exact. Ask after every addition: a carry may cancel, what it has lost stays lost. */
+static inline int fgi_sum_exactly(fgi_sum *s, double x) {
+    fgi_sum_add(s, x);
+    return s->carry == 0;
+}
 static inline double fgi_sum_value(const fgi_sum *s) { return s->forbidden ? -INFINITY : s->sum + s->carry; }
 
 #endif

@@ -16,13 +16,13 @@ static const double DOWN = 1 - 0x1p-50; /* covers the roundings of a difference,
 double fgi_costs_score(const fgi_costs *c, int64_t cost) {
     const double high = (double)(cost >> 26) * 0x1p26, low = (double)(cost & 0x3FFFFFF); /* both exact */
     fgi_sum sum = c->origin;
-    const double a = -high * c->quantum, b = -low * c->quantum;
-    fgi_sum_add(&sum, a);
-    fgi_sum_add(&sum, b);
-    fgi_sum_add(&sum, fma(-high, c->quantum, -a));
-    fgi_sum_add(&sum, fma(-low, c->quantum, -b));
-    const double value = fgi_sum_value(&sum), rest = (sum.sum - value) + sum.carry; /* what rounding has taken off */
-    return rest <= 0 && c->error == 0 ? value : value + c->error + 0x1p-52 * fabs(value);
+    const double a = -high * c->quantum, b = -low * c->quantum, magnitude = fabs(sum.sum) + fabs(a) + fabs(b);
+    int exact = fgi_sum_exactly(&sum, a) & (c->error == 0);
+    exact &= fgi_sum_exactly(&sum, b);
+    exact &= fgi_sum_exactly(&sum, fma(-high, c->quantum, -a));
+    exact &= fgi_sum_exactly(&sum, fma(-low, c->quantum, -b));
+    const double value = fgi_sum_value(&sum);
+    return exact ? value : value + c->error + 0x1p-52 * fabs(value) + 0x1p-100 * magnitude;
 }
 
 int64_t fgi_costs_least(const fgi_costs *c, double score) {
@@ -71,34 +71,39 @@ static double below(double best, double score, double weight) {
     return isinf(difference) ? 2 * (weight * (0.5 * best - 0.5 * score)) : weight * difference;
 }
 
+typedef struct origin_error {
+    double magnitude; /* of all terms */
+    int exact;        /* so far */
+} origin_error;
+
 /* Adds a maximum to the origin, and returns what the factor can cost; -1: it forbids everything. */
-static double add_origin(fgi_costs *c, extremes e, double weight, double *magnitude) {
+static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *error) {
     if (e.most == -INFINITY) return -1;
     const double product = weight * e.most;
-    fgi_sum_add(&c->origin, product);
-    fgi_sum_add(&c->origin, fma(weight, e.most, -product));
-    *magnitude += fabs(product);
+    error->exact &= fgi_sum_exactly(&c->origin, product);
+    error->exact &= fgi_sum_exactly(&c->origin, fma(weight, e.most, -product));
+    error->magnitude += fabs(product);
     return below(e.most, e.least, weight);
 }
 
 /* origin, quantum, error. */
 static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double tolerance) {
     const fgi_structure *s = m->s;
-    double range = 0, magnitude = fabs(s->constant);
-    fgi_sum_add(&c->origin, s->constant);
+    double range = 0;
+    origin_error error = {fabs(s->constant), fgi_sum_exactly(&c->origin, s->constant)};
     for (int64_t i = 0; i < s->n_vars; i++) {
-        const double cost = add_origin(c, extremes_of(fgi_unary(m, i), s->cards[i]), 1, &magnitude);
+        const double cost = add_origin(c, extremes_of(fgi_unary(m, i), s->cards[i]), 1, &error);
         if (cost < 0) c->infeasible = 1;
         range += fgi_larger(cost, 0);
     }
     for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(m, f);
-        const double cost = add_origin(c, factor_extremes(m, &v), v.weight, &magnitude);
+        const double cost = add_origin(c, factor_extremes(m, &v), v.weight, &error);
         if (cost < 0) c->infeasible = 1;
         range += fgi_larger(cost, 0);
     }
     /* What a compensated sum of so many terms can be off by. */
-    if (c->origin.carry != 0) c->error = (double)(s->n_vars + s->n_factors) * 0x1p-100 * magnitude;
+    if (!error.exact) c->error = (double)(s->n_vars + s->n_factors) * 0x1p-100 * error.magnitude;
     if (best > -INFINITY) range = fgi_smaller(range, fgi_larger(0, fgi_sum_value(&c->origin) - best) + tolerance);
     const fgi_lattice steps = fgi_lattice_find(m);
     if (steps.step > 0 && 2 * (steps.error + c->error) <= SHARE * tolerance && range / steps.step < 0x1p50) {

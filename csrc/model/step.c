@@ -85,19 +85,20 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
     const double step = d.largest / rint(d.largest / d.step); /* as exact as the largest cost */
     fgi_sum origin = {0};
     double error = 0;
-    fgi_sum_add(&origin, s->constant);
+    int exact = fgi_sum_exactly(&origin, s->constant);
     for (int64_t i = 0; i < s->n_vars; i++) {
-        fgi_sum_add(&origin, maximum(fgi_unary(m, i), s->cards[i]));
+        exact &= fgi_sum_exactly(&origin, maximum(fgi_unary(m, i), s->cards[i]));
         error += deviation(step, fgi_unary(m, i), s->cards[i], 1);
     }
     for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(m, f);
         const double *values = values_of(m, &v, scratch, &n);
-        fgi_sum_add(&origin, v.weight * maximum(values, n));
+        const double most = maximum(values, n), product = v.weight * most;
+        exact &= fgi_sum_exactly(&origin, product) & (fma(v.weight, most, -product) == 0);
         error += deviation(step, values, n, v.weight);
     }
     const double value = fgi_sum_value(&origin);
-    if (origin.carry != 0) error += 0x1p-52 * fabs(value); /* the origin is rounded, too */
+    if (!exact) error += 0x1p-52 * fabs(value); /* the origin is rounded, too */
     return isfinite(value) && error < MOST_ERROR * step ? (fgi_lattice){step, value, error} : none;
 }
 

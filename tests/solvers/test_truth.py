@@ -211,6 +211,18 @@ def test_bounds_are_above_optima_that_cancel(method: str) -> None:
         check(graph, solve(graph, method, max_iterations=30, gap=0), exact_optimum(graph))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_bounds_are_above_optima_whose_last_digits_a_carry_has_lost(method: str) -> None:
+    """Three equal terms round, the fourth makes the sum exact again: what stood in the carry meanwhile is gone."""
+    graph = FactorGraph([2, 2])
+    graph.add_factor([], -8.4e71)
+    graph.set_unary(0, [3.3e109, 1.9e86])
+    for _ in range(4):
+        graph.add_factor([0, 1], [[1.1e71, 0.0], [2.3e160, 7e294]])
+    result = solve(graph, method, max_iterations=40)
+    check(graph, result, exact_optimum(graph))
+
+
 @pytest.mark.parametrize("method", ["psdd", "ad3", "slabs"])
 def test_unary_penalties_that_must_be_paid(method: str) -> None:
     """Methods that share unary scores out among factors: the shares add up to them only up to rounding."""
