@@ -51,6 +51,8 @@ class Conditioned:
 
 def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
     """See FactorGraph.condition."""
+    if not isinstance(evidence, Mapping):
+        raise ModelError(f"evidence must be a dict of variables and labels, not {type(evidence).__name__}")
     fixed: dict[int, int] = {}
     for variable, label in evidence.items():
         try:

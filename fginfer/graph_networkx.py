@@ -55,6 +55,8 @@ def from_networkx(
     cls: type[FactorGraph], source: nx.Graph, labels: str, unary: str, table: str, weight: str
 ) -> FactorGraph:
     """See FactorGraph.from_networkx."""
+    if not isinstance(source, nx.Graph):
+        raise ModelError(f"from_networkx takes a networkx graph, not {type(source).__name__}")
     variables = [v for v, d in source.nodes(data=True) if d.get("bipartite") != 1]
     index = {v: i for i, v in enumerate(variables)}
     cards = []

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fginfer.errors import ModelError, SettingsError, SolverError
 from fginfer.forest_marginals import forest_marginals
 from fginfer.graph import FactorGraph
+from fginfer.options import check_number
 from fginfer.tables import expand
 
 __all__ = ["Marginals", "marginals"]
@@ -58,7 +59,10 @@ def marginals(graph: FactorGraph, memory: float = 1 << 30) -> Marginals:
     >>> round(found.log_z, 6), found.variables[0].tolist()
     (2.00641, [0.5, 0.5])
     """
-    if not memory > 0:
+    if not isinstance(graph, FactorGraph):
+        raise SettingsError(f"marginals takes a FactorGraph, not {type(graph).__name__}; fginfer.read reads a file")
+    check_number("memory", memory, "a positive number of bytes")
+    if memory <= 0:
         raise SettingsError(f"memory must be a positive number of bytes, not {memory!r}")
     cards = graph.cards
     factors = [(tuple(range(i, i + 1)), graph.unary(i)) for i in range(graph.n_variables)]

@@ -25,7 +25,11 @@ def _axes(axes: Any) -> Any:
 
 
 def _named(results: Result | Mapping[str, Result]) -> dict[str, Result]:
-    return {results.method: results} if isinstance(results, Result) else dict(results)
+    named = {results.method: results} if isinstance(results, Result) else dict(results)
+    for name, result in named.items():
+        if not result.trace:
+            raise SettingsError(f"the result of {name} has no trace: it was left out, or nothing was found in time")
+    return named
 
 
 def plot_trace(results: Result | Mapping[str, Result], axes: Any = None) -> Any:

@@ -22,7 +22,7 @@ from fginfer.errors import SettingsError
 from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, shown, start_line
-from fginfer.options import Options
+from fginfer.options import Options, check_whole
 from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver, check_seconds
 
@@ -193,6 +193,10 @@ def solve_many(
     `client` (a dask.distributed.Client, or the address of a scheduler) the graphs are spread over a cluster; what a
     lost worker had under way is done again by another one. There is no callback then.
     """
+    if isinstance(graphs, FactorGraph):
+        raise SettingsError("solve_many takes a list of graphs; solve takes one")
+    if workers is not None:
+        check_whole("workers", workers)
     if client is not None:
         if settings.get("callback") is not None:
             raise SettingsError("a callback cannot be called from the workers of a cluster")

@@ -18,7 +18,7 @@ from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.methods import default_method, make_engine
-from fginfer.options import Options, check_settings
+from fginfer.options import Options, check_settings, check_whole
 from fginfer.result import Progress, Result, Status
 
 SLICE = 0.03  # seconds of work between two looks at signals, limits and callbacks
@@ -64,6 +64,8 @@ class Solver:
         start_time: float | None = None,
         **options: Unpack[Options],
     ) -> None:
+        if not isinstance(graph, FactorGraph):
+            raise SettingsError(f"Solver takes a FactorGraph, not {type(graph).__name__}; fginfer.read reads a file")
         check_settings(gap, seed, threads, max_iterations, cutoff)
         self._start = clock.now() if start_time is None else start_time
         least = graph.cutoff if cutoff is None else max(cutoff, graph.cutoff)
@@ -125,8 +127,12 @@ class Solver:
         that is not the callback's, with the status "failed".
         """
         seconds = check_seconds("seconds", seconds)
-        if iterations is not None and iterations < 0:
-            raise SettingsError(f"iterations must be >= 0, not {iterations}")
+        if iterations is not None:
+            check_whole("iterations", iterations)
+            if iterations < 0:
+                raise SettingsError(f"iterations must be >= 0, not {iterations}")
+        if callback is not None and not callable(callback):
+            raise SettingsError(f"callback must be a function of a Progress, not {callback!r}")
         began = clock.now()
         deadline = inf if seconds is None else began + seconds
         part = SLICE if seconds is None else min(SLICE, seconds / 20)

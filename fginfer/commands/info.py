@@ -70,7 +70,7 @@ def lines(name: str, d: Description) -> list[str]:
         f"  components       {d.components}{', no cycles' if d.forest else ''}",
         f"  hard constraints {d.constraints} factors, {d.forbidden_labels} labels",
         f"  binary           {yes[d.binary]}" + (f"; submodular: {yes[d.submodular]}" if d.binary else ""),
-        f"  memory           {d.memory / 2**20:.1f} MB",
+        f"  memory           {d.memory / 2**20:.3g} MB",
     ]
 
 

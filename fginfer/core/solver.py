@@ -87,8 +87,13 @@ _FINDERS = {
     lib.FGI_FOUND_BY_SEARCH: "search",
 }
 _ALGORITHMS = {0: "auto", 8: "tables", 9: "binary"}  # what version 0.1 called formulations
-# Fields of fgi_settings that are nobody's option.
-_OWN = {"method", "threads", "seed", "gap", "cutoff", "max_iterations", "start_time"}
+# What each method takes besides the settings of all; methods without a line take nothing.
+_OPTIONS = {
+    "gdmm": ("access", "eta", "formulation", "rho", "search", "sweep"),
+    "trws": ("precision",),
+    "bp": ("damping",),
+    "ad3": ("rho",),
+}
 
 
 @cache
@@ -116,9 +121,10 @@ def native_settings(
         c.threads, c.seed, c.gap, c.cutoff, c.start_time = threads, seed, gap, cutoff, start_time
         c.max_iterations = -1 if max_iterations is None else max_iterations
         for name, value in _without_old_names(options or {}).items():
-            if name in _OWN or not hasattr(c, name):
-                known = sorted(name for name in dir(c) if name not in _OWN)
-                raise SettingsError(f"unknown option {name!r} for method {method}; there are {known}")
+            known = _OPTIONS.get(method, ())
+            if name not in known:
+                there = f"there are {', '.join(known)}" if known else "it has none"
+                raise SettingsError(f"unknown option {name!r} for method {method}; {there}")
             setattr(c, name, _number(name, value))
     except (TypeError, OverflowError) as error:
         raise SettingsError(f"a setting is out of range: {error}") from None

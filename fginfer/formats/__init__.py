@@ -58,6 +58,8 @@ def _format_of(path: Path, name: str | None) -> Format:
             return known
     if path == STANDARD:
         raise FormatError("standard input and output have no extension: name a format (--format, --to)", str(path))
+    if path.is_dir():
+        raise FormatError("is a folder, not a file", str(path))
     every = " ".join(e for known in FORMATS.values() for e in known.extensions)
     raise FormatError(f"unknown extension {extension!r}; known are {every}, or name a format", str(path))
 
@@ -89,6 +91,8 @@ def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = No
 
     The file appears whole or not at all.
     """
+    if not isinstance(graph, FactorGraph):
+        raise ModelError(f"write takes a FactorGraph, then the name of a file; the first is {type(graph).__name__}")
     file = Path(path)
     chosen = _format_of(file, format)
     if graph.cutoff > -inf and not chosen.has_cutoff:

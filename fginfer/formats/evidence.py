@@ -12,6 +12,7 @@ from fginfer.errors import ModelError
 from fginfer.formats.streams import write_atomically
 from fginfer.formats.tokens import Tokens
 from fginfer.graph import FactorGraph
+from fginfer.result import Result
 
 _MOST = 1_000_000  # tokens of a file besides those that the model accounts for
 
@@ -72,11 +73,15 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
     return labels
 
 
-def write_solution(labels: ArrayLike, path: str | PathLike[str]) -> None:
-    """Writes labels as a UAI solution file: `MPE`, then the number of variables and their labels."""
+def write_solution(labels: Result | ArrayLike, path: str | PathLike[str]) -> None:
+    """Writes labels, or those of a result, as a UAI solution file: `MPE`, the number of variables, their labels."""
+    if isinstance(labels, Result):
+        if labels.labels is None:
+            raise ModelError("the result has no labeling to write")
+        labels = labels.labels
     x = np.asarray(labels)
     if x.ndim != 1 or (x.size and not np.issubdtype(x.dtype, np.integer)):
-        raise ModelError("a solution must be a list of labels (integers)")
+        raise ModelError("write_solution takes a list of labels (integers) or a Result, then the name of a file")
     text = " ".join(map(str, [len(x), *x.tolist()]))
     with write_atomically(Path(path)) as stream:
         stream.write(f"MPE\n{text}\n".encode())
