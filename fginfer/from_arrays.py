@@ -225,8 +225,7 @@ def grid_arrays(
     if not size or min(size) < 1:
         raise ModelError(f"a grid needs a shape of positive numbers, not {shape!r}")
     if scores.shape[:-1] != size or scores.shape[-1] < 1:
-        wanted = ", ".join(map(str, (*size, "labels")))
-        raise ModelError(f"unary must have the shape ({wanted}), not {scores.shape}")
+        raise ModelError(f"unary must have the shape ({', '.join(map(str, size))}, labels), not {scores.shape}")
     if weights is not None and len(weights) != len(size):
         raise ModelError(f"weights must hold one array per axis, {len(size)} in all, not {len(weights)}")
     pixel = np.arange(int(np.prod(size))).reshape(size)
