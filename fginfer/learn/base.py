@@ -30,6 +30,7 @@ from fginfer.learn.data.inputs import (
     threads_of,
 )
 from fginfer.learn.data.labels import labels_are_listed
+from fginfer.learn.data.sequences import in_the_form_of
 from fginfer.learn.files import storage
 from fginfer.learn.learner import Answers, Learner
 from fginfer.learn.max_marginals import max_marginals
@@ -37,7 +38,6 @@ from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.row_weights import RowWeights, Weights, from_nonzeros, nonzeros, split, values_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
-from fginfer.learn.sequences import as_sequences
 from fginfer.learn.solvers.caveats import tell
 from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver, wants_rows
 
@@ -246,7 +246,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             listed = offsets is None if self.model in CHOICE_MODELS else is_listed(X, offsets)
         found = decode_output(self.model, answers, self.classes_, listed)
-        return as_sequences(found) if isinstance(found, list) and isinstance(X, np.ndarray) and X.ndim == 1 else found
+        return in_the_form_of(X, found) if isinstance(found, list) else found
 
     def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
         """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
@@ -273,7 +273,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             learner, answers = self._decode(data, weights)
             scores = max_marginals(learner, weights, tables, answers.split())
             if is_listed(X, offsets):
-                return np.split(scores, data.token_begin[1:-1])
+                return in_the_form_of(X, np.split(scores, data.token_begin[1:-1]))
             return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
         product = data.rows @ unary
         scores = product.toarray() if sp.issparse(product) else np.asarray(product)
@@ -382,6 +382,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        if self.model not in ("multiclass", "multilabel"):  # a classifier's folds are stratified by labels of rows
+            tags.estimator_type = None
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = tags.classifier_tags.multi_label = self.model == "multilabel"
         tags.non_deterministic = False

@@ -7,30 +7,27 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from fginfer.errors import DataError
+from fginfer.learn.data.sequences import Sequences, in_the_form_of
 
 
-def as_sequences(parts: Iterable[Any]) -> NDArray[Any]:
-    """A flat array whose entries are the sequences, which `cross_val_predict` and `train_test_split` can take apart.
-    What is predicted for such an array is one, too.
+def as_sequences(parts: Iterable[Any]) -> Sequences:
+    """X or y as a list of sequences with which all of scikit-learn's tools work: `cross_val_predict`,
+    ``cross_val_score(..., scoring="accuracy")`` and ``GridSearchCV`` with any measure of labels (each token counts
+    once), `train_test_split`. What is predicted for such a list is one, too.
 
     >>> as_sequences([[1, 2], [3]]).shape
     (2,)
     """
-    listed = list(parts)
-    out = np.empty(len(listed), dtype=object)
-    for i, part in enumerate(listed):
-        out[i] = part
-    return out
+    return Sequences(parts)
 
 
 def token_accuracy(estimator: Any, X: Any, y: Any) -> float:
-    """Share of tokens with the right label: ``scoring=token_accuracy`` where ``scoring="accuracy"`` cannot be, since
-    scikit-learn's own measures do not take lists of lists."""
+    """Share of tokens with the right label, on any lists: ``scoring=token_accuracy``. ``scoring="accuracy"`` is the
+    same, but scikit-learn's own measures take y only from :func:`as_sequences`, not as a plain list of lists."""
     return float(estimator.score(X, y))
 
 
@@ -50,7 +47,7 @@ class PerToken(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sizes = np.cumsum([len(_table(x)) if not sp.issparse(x) else x.shape[0] for x in X])
         whole = self.transformer_.transform(_stacked(X))
         parts = [whole[a:b] for a, b in zip([0, *sizes[:-1]], sizes, strict=True)]
-        return as_sequences(parts) if isinstance(X, np.ndarray) else parts
+        return in_the_form_of(X, parts)
 
 
 def _table(x: Any) -> Any:

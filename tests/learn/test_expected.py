@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -217,19 +220,73 @@ def test_decision_function_of_cycles_and_candidates():
 # ---- scikit-learn's tools
 
 
-def test_tools_on_lists_of_chains():
+@pytest.mark.parametrize("named", [False, True], ids=["numbers", "names"])
+def test_tools_on_lists_of_chains(named):
+    """Folds, predictions and all measures of labels, token by token."""
     X, y = map(as_sequences, chains(n=24))
+    if named:
+        X = as_sequences([[{"kind": str(k), "b": 1.0} for k in x.argmax(axis=1)] for x in X])
+        y = as_sequences([["abc"[k] for k in labels] for labels in y])
     cv = KFold(3)
-    answers = cross_val_predict(StructuredSVM(), X, y, cv=cv)
+    answers = cross_val_predict(StructuredSVM(), X, y, cv=3)
     assert answers.shape == (24,)
     assert [len(a) for a in answers] == [len(t) for t in y]
-    scores = cross_val_score(StructuredSVM(), X, y, cv=cv, scoring=token_accuracy)
+    scores = cross_val_score(StructuredSVM(), X, y, cv=3, scoring="accuracy", error_score="raise")
+    np.testing.assert_array_equal(scores, cross_val_score(StructuredSVM(), X, y, cv=cv, scoring=token_accuracy))
     right = np.mean(np.concatenate(list(answers)) == np.concatenate(list(y)))
     assert right == pytest.approx(np.average(scores, weights=[sum(map(len, y[b])) for _, b in cv.split(X)]))
+    assert accuracy_score(y, answers) == pytest.approx(right)
+    flat = [np.concatenate([np.asarray(part) for part in parts]) for parts in (y, answers)]
+    assert f1_score(y, answers, average="macro") == f1_score(*flat, average="macro")
+    search = GridSearchCV(StructuredSVM(), {"C": [0.1, 1.0]}, cv=3, scoring="accuracy", error_score="raise").fit(X, y)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max() > 0.6
+
+
+def test_plain_lists_are_cut_into_folds():
+    """Also lists of lists, which scikit-learn takes for outdated label sets where it stratifies."""
+    X, y = chains(n=24)
+    named = [["abc"[k] for k in labels] for labels in y]
+    expected = cross_val_score(StructuredSVM(), X, y, cv=KFold(3))
+    np.testing.assert_array_equal(cross_val_score(StructuredSVM(), X, named, cv=3), expected)
+    np.testing.assert_array_equal(
+        cross_val_score(ChainCRF(), X, named, cv=3), cross_val_score(ChainCRF(), X, y, cv=KFold(3))
+    )
+
+
+def test_scalers_in_pipelines():
+    X, y = map(as_sequences, chains(n=24))
     pipeline = make_pipeline(PerToken(StandardScaler()), StructuredSVM())
-    search = GridSearchCV(pipeline, {"structuredsvm__C": [0.1, 1.0]}, cv=cv, scoring=token_accuracy).fit(X, y)
+    search = GridSearchCV(pipeline, {"structuredsvm__C": [0.1, 1.0]}, cv=3, scoring="accuracy").fit(X, y)
     assert search.best_score_ > 0.6
     assert pipeline.fit(list(X), list(y)).score(list(X), list(y)) > 0.6
+    with pytest.raises(DataError, match=r"PerToken\(StandardScaler\(\)\)"):
+        make_pipeline(StandardScaler(), StructuredSVM()).fit(X, y)
+    for labels in (y, list(y)):
+        with pytest.raises(DataError, match="PerToken"):
+            StructuredSVM().fit(np.concatenate(list(X)), labels)
+
+
+def test_sequences():
+    parts = as_sequences([np.array([1, 2]), np.array([3]), np.array([4, 5, 6])])
+    assert isinstance(parts[1:], type(parts))
+    assert (
+        [p.tolist() for p in parts[[2, 0]]] == [p.tolist() for p in parts[np.array([2, 0]), ...]] == [[4, 5, 6], [1, 2]]
+    )
+    assert [p.tolist() for p in parts[np.array([True, False, True])]] == [[1, 2], [4, 5, 6]]
+    assert parts[-1].tolist() == [4, 5, 6]
+    assert np.asarray(parts).tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.asarray(parts, float).dtype == float
+    assert np.concatenate([parts, parts[:1]]).shape == (4,)
+    assert np.unique(parts).tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.asarray(as_sequences([])).shape == (0,)
+    assert pickle.loads(pickle.dumps(parts))[1].tolist() == [3]
+    with pytest.raises(IndexError):
+        parts[0, 1]
+    with pytest.raises(IndexError):
+        parts[3]
+    for tables in ([np.zeros((2, 3))], [[{"a": 1}, {"b": 1}], 5], [sp.eye(3)]):
+        with pytest.raises(DataError, match="PerToken"):
+            np.asarray(as_sequences(tables))
 
 
 def test_scaled_per_token():

@@ -21,6 +21,7 @@ from fginfer.learn.crf.solver import SOLVERS, CrfPoint, CrfSolver
 from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
 from fginfer.learn.data.inputs import check_common_settings, check_dense_input, is_number, seed_of, threads_of
+from fginfer.learn.data.sequences import in_the_form_of
 from fginfer.learn.data.tokens import TokenDicts, are_token_dicts
 from fginfer.learn.inspection import TopWeights
 from fginfer.learn.learner import fields_of
@@ -161,7 +162,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
 
     def _output(self, answers: Any, X: Any, offsets: ArrayLike | None) -> Any:
         if are_token_dicts(X):
-            return np.split(self.classes_[answers.labels], answers.end[:-1])
+            return in_the_form_of(X, np.split(self.classes_[answers.labels], answers.end[:-1]))
         return super()._output(answers, X, offsets)
 
     def _example_weights(self, data: Encoded) -> Reals | None:

@@ -28,6 +28,7 @@ from fginfer.core.learn import Ints as Ints
 from fginfer.core.learn import Longs as Longs
 from fginfer.core.learn import Reals as Reals
 from fginfer.errors import DataError
+from fginfer.learn.data.sequences import Sequences
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,9 @@ def is_listed(X: Any, offsets: ArrayLike | None) -> bool:
         return False
     if isinstance(X, np.ndarray):
         return X.ndim == 3 or (X.ndim == 1 and X.dtype == object)
-    if not isinstance(X, (list, tuple)):
+    if not isinstance(X, (list, tuple, Sequences)):
         return False
-    if not X or isinstance(X[0], Example) or sp.issparse(X[0]):
+    if not len(X) or isinstance(X[0], Example) or sp.issparse(X[0]):
         return True
     try:
         return np.ndim(X[0]) != 1
@@ -340,7 +341,7 @@ def encode_choices(
     if isinstance(X, Choices) and offsets is not None:
         begin = check_offsets(offsets, len(np.asarray(X.counts)))
         X = [X]
-    elif not isinstance(X, (list, tuple)) or not X or not all(isinstance(x, Choices) for x in X):
+    elif not isinstance(X, (list, tuple, Sequences)) or not len(X) or not all(isinstance(x, Choices) for x in X):
         raise DataError("X must be a list of Choices, or one Choices with offsets")
     else:
         if offsets is not None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import validate_data
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.encode import CHOICE_MODELS, check_cost
 from fginfer.learn.data.examples import Example, is_listed
+from fginfer.learn.data.sequences import Sequences
 from fginfer.learn.learner import Answers
 from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import SOLVERS
@@ -104,6 +105,11 @@ def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[An
     )
     if not tables:
         return X, y
+    if estimator.model in ("chain", "graph") and y is not None and _lists_sequences(y):
+        raise DataError(
+            "X is one table, but y is a list of sequences: give X as a list of tables, too, or both in one piece with"
+            " offsets; a scaler in a pipeline is applied to lists by PerToken(StandardScaler())"
+        )
     settings: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "reset": fitting}
     if y is None or estimator.model == "multilabel":  # label sets are checked in fginfer.learn.data.labels
         inner = validate_data(estimator, inner, **settings)
@@ -111,6 +117,10 @@ def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[An
         inner, y = validate_data(estimator, inner, y, **settings)
         check_classification_targets(y)
     return (replace(X, features=inner) if isinstance(X, Example) else inner), y
+
+
+def _lists_sequences(y: Any) -> bool:
+    return isinstance(y, Sequences) or (isinstance(y, (list, tuple)) and any(np.ndim(part) == 1 for part in y[:1]))
 
 
 def seed_of(random_state: Any) -> int:

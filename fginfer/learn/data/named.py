@@ -15,6 +15,7 @@ from sklearn.feature_extraction import FeatureHasher
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Choices, Example
 from fginfer.learn.data.inputs import is_number
+from fginfer.learn.data.sequences import Sequences, in_the_form_of, is_object_array
 from fginfer.learn.data.tokens import attributes
 
 UNSEEN = ("ignore", "warn", "error")
@@ -42,7 +43,7 @@ def _tables(X: Any, model: str) -> list[Any]:
         return [X.rows]
     if model in ("multiclass", "multilabel"):
         return [X]
-    if not isinstance(X, (list, tuple)) and not (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
+    if not isinstance(X, (list, tuple, Sequences)) and not is_object_array(X):
         return []
     return [_table(x, model) for x in X]
 
@@ -93,7 +94,8 @@ class Columns:
         parts = [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
         if isinstance(X, (Example, Choices)) or model in ("multiclass", "multilabel"):
             return _put(X, parts[0], model)
-        return [_put(x, part, model) for x, part in zip(X, parts, strict=True)]
+        found = [_put(x, part, model) for x, part in zip(X, parts, strict=True)]
+        return in_the_form_of(X, found)
 
     def _hash(self, tokens: list[list[tuple[str, float]]]) -> sp.csr_matrix:
         return FeatureHasher(self.hashed, input_type="pair").transform(tokens).tocsr()

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError
+from fginfer.learn.data.sequences import Sequences
 
 
 def are_token_dicts(X: Any) -> bool:
     """Whether X is a list of sequences whose tokens are dicts or collections of names."""
-    if not isinstance(X, (list, tuple)):
+    if not isinstance(X, (list, tuple, Sequences)):
         return False
     for sequence in X:
         if not isinstance(sequence, (list, tuple)):
