@@ -17,7 +17,7 @@ def register(subparsers: Any) -> None:
         "predict",
         help="label a file with a trained model",
         description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight),"
-        " or CoNLL-U with the heads that a parser found.",
+        " or CoNLL-U with the tags or heads that were found in their column.",
         epilog="examples:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt\n"
         "  fginfer predict tags.npz test.svm --json\n  fginfer predict crf.npz test.txt --probabilities\n"
         "  fginfer predict big.fgx test.svm --top-k 10",
@@ -54,16 +54,10 @@ def run(args: argparse.Namespace) -> int:
         text = with_probabilities(model, given, answers, args.json)
     elif args.json:
         text = json.dumps({"answers": [list(map(str, labels)) for labels in answers]}) + "\n"
-    elif isinstance(model, ParseModel):
-        text = model.written(given, answers)
     elif model.format == "svmlight":
         text = "".join(",".join(labels) + "\n" for labels in answers)
     else:
-        blocks = (
-            "".join(" ".join([*token, str(label)]) + "\n" for token, label in zip(sentence, labels, strict=True))
-            for sentence, labels in zip(given, answers, strict=True)
-        )
-        text = "\n".join(blocks)
+        text = model.written(given, answers)
     if args.output is None:
         sys.stdout.write(text)
     else:
@@ -73,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 def with_probabilities(model: Any, given: list[Any], answers: list[Any], as_json: bool) -> str:
     """Every token with its answer and the probability of that; as JSON the probabilities of all labels."""
-    marginals = model.probabilities(given)
+    marginals, space = model.probabilities(given), "\t" if model.format == "conllu" else " "
     place = {str(label): k for k, label in enumerate(model.svm.classes_)}
     if as_json:
         return json.dumps(
@@ -85,7 +79,7 @@ def with_probabilities(model: Any, given: list[Any], answers: list[Any], as_json
         ) + "\n"  # fmt: skip
     blocks = (
         "".join(
-            f"{' '.join([*token, str(label)])} {row[place[str(label)]]:.4f}\n"
+            space.join([*token, str(label), f"{row[place[str(label)]]:.4f}"]) + "\n"
             for token, label, row in zip(sentence, labels, table, strict=True)
         )
         for sentence, labels, table in zip(given, answers, marginals, strict=True)

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             if args.model == "extreme":
                 return extreme.train(args)
-            columns = args.feature_columns.split(",") if args.feature_columns else None
+            columns = None if args.feature_columns is None else args.feature_columns.split(",")
             settings |= {
                 "time_limit": args.time_limit, "random_state": args.seed, "n_jobs": args.threads,
                 "verbose": 0 if args.quiet else 2, "checkpoint": args.checkpoint,

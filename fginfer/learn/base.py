@@ -164,7 +164,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.model, X, y, offsets=offsets, intercept=False, pairwise=self.pairwise, cost=self.loss
         )  # fmt: skip
         if self.model in TOKEN_MODELS and len(classes) < 2:
-            raise DataError(f"y has one class only: {classes[0]!r}; a classifier needs at least 2 classes")
+            raise DataError(f"y has one class only: {classes[0].item()!r}; a classifier needs at least 2 classes")
         n_features = data.rows.shape[1]
         data.rows = self._learn_rows(data.rows)
         self.solver_ = choose_solver(self.solver, self.model, self.pairwise)

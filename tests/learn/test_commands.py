@@ -289,6 +289,13 @@ def test_a_treebank_is_tagged_by_its_words(tmp_path, capsys, more, label):
     _, out, _ = run(capsys, "predict", tmp_path / "m.npz", tmp_path / "b.conllu", "--json")
     tags = {3: ["DET", "NOUN", "VERB"], 4: ["D", "N", "V"]}[label]
     assert json.loads(out)["answers"][0] == tags
+    blank = (tmp_path / "b.conllu").read_text().splitlines()
+    cells = [line.split("\t") for line in blank]
+    (tmp_path / "c.conllu").write_text(
+        "".join("\t".join([*c[:label], "_", *c[label + 1 :]] if len(c) == 10 else c) + "\n" for c in cells)
+    )
+    _, out, _ = run(capsys, "predict", tmp_path / "m.npz", tmp_path / "c.conllu")
+    assert out.splitlines() == [line for line in blank if not line.startswith("#")]
 
 
 def test_the_label_may_be_any_column(tmp_path, capsys):
@@ -303,6 +310,7 @@ def test_the_label_may_be_any_column(tmp_path, capsys):
     ("more", "message"),
     [
         (("--label-column", "7"), "no column '7'"), (("--label-column", "tag"), "no column 'tag'"),
+        (("--feature-columns", ""), "no column ''"),
         (("--feature-columns", "2"), "the label is none of them"), (("--task", "multilabel"), "does not go with"),
     ],
 )  # fmt: skip
@@ -324,6 +332,8 @@ def test_one_label_a_line_is_multiclass(tmp_path, capsys):
     _, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "a.svm", "--json")
     assert json.loads(out)["accuracy"] > 0.95
     assert set(json.loads(out)) == {"examples", "accuracy"}
+    (tmp_path / "b.svm").write_text("c0,c1 1:1\n")
+    assert "one label in every line" in run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "b.svm")[2]
     assert run(capsys, *command, "--task", "multilabel")[0] == 0
     _, out, _ = run(capsys, "evaluate", tmp_path / "m.npz", tmp_path / "a.svm", "--json")
     assert "micro_f1" in json.loads(out)

@@ -137,6 +137,22 @@ class FileModel:
         X, offsets = self.features.transform(_inputs(sentences, self.inputs))
         return sentences, np.split(self.svm.predict(X, offsets=offsets), offsets[1:-1])
 
+    def written(self, sentences: list[Sentence], answers: list[Any]) -> str:
+        """The sentences with their answers: CoNLL-U with these labels in their column, CoNLL with one more column."""
+        if self.format != "conllu":
+            return "\n".join(
+                "".join(" ".join([*token, str(label)]) + "\n" for token, label in zip(sentence, labels, strict=True))
+                for sentence, labels in zip(sentences, answers, strict=True)
+            )
+        return "".join(
+            "".join(
+                "\t".join([*token[: self.label], str(label), *token[self.label + 1 :]]) + "\n"
+                for token, label in zip(sentence, labels, strict=True)
+            )
+            + "\n"
+            for sentence, labels in zip(sentences, answers, strict=True)
+        )
+
     def probabilities(self, sentences: list[Sentence]) -> list[NDArray[np.float64]]:
         """P(label | sentence), (tokens, labels) of each sentence as :meth:`predict` gave them; random fields only."""
         if not isinstance(self.svm, ChainCRF) or self.features is None:
@@ -160,6 +176,8 @@ class FileModel:
 
             z, y = matrix(given), matrix(answers)
             if self.svm.model == "multiclass":
+                if any(len(labels) != 1 for labels in given):
+                    raise FormatError("a multiclass file has one label in every line", str(path))
                 return {"examples": len(given), "accuracy": exact_match(z, y)}
             return {"examples": len(given), "micro_f1": micro_f1(z, y), "exact_match": exact_match(z, y)}
         if len(given[0][0]) <= self.columns:
