@@ -84,12 +84,12 @@ def run(name: str, X: Any, y: Any, k: int, generalized: bool, seed: int) -> Any:
     ).best()[0]  # fmt: skip
 
 
-def cell(number: int, n: int, name: str, draws: int, everything: bool) -> tuple[list[float], float]:
+def cell(number: int, n: int, name: str, draws: range, everything: bool) -> tuple[list[float], float]:
     """(error of each draw, CPU seconds of one): until the second failure, if that is enough to know."""
     _, k, _, generalized, noise = setting(number)
     errors: list[float] = []
     begin = time.process_time()
-    for seed in range(draws):
+    for seed in draws:
         X, y, W = make_mixture(number, n, seed)
         errors.append(parameter_error(run(name, X, y, k, generalized, seed), W))
         if not everything and sum(e >= good_enough(noise) for e in errors) > 1:
@@ -102,7 +102,12 @@ def good_enough(noise: float) -> float:
 
 
 def bench(
-    sets: list[int], samples: list[int] | None, draws: int, everything: bool, methods: tuple[str, ...], out: Path | None
+    sets: list[int],
+    samples: list[int] | None,
+    draws: range,
+    everything: bool,
+    methods: tuple[str, ...],
+    out: Path | None,
 ) -> None:
     for number in sets:
         d, k, inputs, generalized, noise = setting(number)
@@ -121,7 +126,7 @@ def bench(
                     f"{np.median(errors):.1e}, {seconds:.1f} s a draw",
                     flush=True,
                 )
-                if not everything and good >= 0.9 * draws:
+                if not everything and good >= 0.9 * len(draws):
                     break
         if out is not None:
             plot(curves, out / f"mixture-syn{number}.png", f"Syn{number}")
@@ -237,6 +242,7 @@ def main() -> None:
     parser.add_argument("--sets", default="3,6", help="numbers of sets, 1 to 12")
     parser.add_argument("--samples", help="numbers of samples; a ladder for each set if not given")
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--all", action="store_true", help="every draw at every N")
     parser.add_argument("--methods", default="lasso,em")
     parser.add_argument("--out", type=Path)
@@ -255,7 +261,8 @@ def main() -> None:
     methods = tuple(args.methods.split(","))
     if unknown := set(methods) - set(METHODS):
         parser.error(f"no method {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
-    bench([int(v) for v in args.sets.split(",")], samples, args.draws, args.all, methods, args.out)
+    draws = range(args.first, args.first + args.draws)
+    bench([int(v) for v in args.sets.split(",")], samples, draws, args.all, methods, args.out)
 
 
 if __name__ == "__main__":

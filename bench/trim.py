@@ -1,15 +1,24 @@
 """Trimming a 128-512-512-26 network on OCR letters, beside magnitude pruning, proximal gradient and Adam + l1.
 
-    python bench/trim.py FOLDER [--train 4000] [--epochs 15] [--hidden 512,512] [--targets 0.1] [--lam 5e-4] [--out DIR]
+    python bench/trim.py FOLDER [--train 47152] [--epochs 15] [--hidden 512,512] [--targets 0.1] [--lam 1.5e-4]
+                                [--methods trim,layers,magnitude,proxgrad,adam] [--seconds 90 --keep 34000] [--out DIR]
     python bench/trim.py FOLDER --theorem [--train 100] [--hidden 48,48]
     python bench/trim.py --digits [--targets 0.1,0.03]
 
-FOLDER holds ocr/ocr.npz. Prints non-zeros and accuracy on the test letters, and the CPU seconds of each; later targets
-start from the network of the one before. One target takes about four CPU minutes, since each baseline has the time of
-trim. With --digits a small convolutional torch.nn.Module on scikit-learn's digits instead, which needs no folder but
-torch. With --theorem the non-zeros of each layer, trimmed alone, beside the bound at a stationary point: samples times
-labels with a derivative. The last layer is convex and reaches one; before a ReLU the search may end at kinks, which are
-none, and the line says how far off it is.
+FOLDER holds ocr/ocr.npz; 5000 letters are held out. Prints non-zeros and accuracy on them, and the CPU seconds of each.
+Every baseline has the size that trim reached and the seconds that it took, fine-tuning included; --seconds and --keep
+give them without running trim. Methods:
+
+    trim        Adam with proximal l1 steps on all layers, then proximal quasi-Newton steps layer by layer; fine-tuned
+    layers      the published algorithm: the quasi-Newton steps alone; fine-tuned
+    magnitude   the largest weights of the trained network, as they are and fine-tuned
+    proxgrad    proximal gradient in place of quasi-Newton, without Adam
+    adam        Adam + l1 by subgradients, the largest weights then fine-tuned
+
+With --digits a small convolutional torch.nn.Module on scikit-learn's digits instead, which needs no folder but torch.
+With --theorem the non-zeros of each layer, trimmed alone, beside the bound at a stationary point: samples times labels
+with a derivative. The last layer is convex and reaches one; before a ReLU the search may end at kinks, which are none,
+and the line says how far off it is.
 """
 
 from __future__ import annotations
@@ -34,37 +43,57 @@ def load(folder: Path, n_train: int, n_test: int = 5000, seed: int = 0) -> tuple
     return X[:n_train], y[:n_train], X[n_train : n_train + n_test], y[n_train : n_train + n_test]
 
 
-def compare(
-    X: Any, y: Any, Xt: Any, yt: Any, target: float, net: Network, begin_from: Network, lam: float, max_iter: int
-) -> Iterator[tuple[str, Network, float]]:
-    """(method, network, CPU seconds): all at the size that trim reached, and with the time that it took."""
-    begin = time.process_time()
-    trimmed = trim(begin_from, X, y, target=target, lam=lam, max_iter=max_iter, tol=1e-2, growth=1.5)
-    budget, wall = time.process_time() - begin, trimmed.report.seconds
-    yield "trim", trimmed.network, budget
-    masks = [trimmed.masks[str(j)] for j in range(len(net.weights))]
-    yield "trim, tuned", trimmed.network.copy().fit(X, y, epochs=20, rate=3e-4, masks=masks), budget
-    keep = trimmed.report.nonzeros
-    pruned, masks = magnitude_prune(net, keep)
-    yield "magnitude", pruned, 0.0
-    begin = time.process_time()
-    tuned = pruned.copy().fit(X, y, epochs=20, rate=3e-4, masks=masks)
-    yield "magnitude, tuned", tuned, time.process_time() - begin
+TUNING = 10  # epochs, for every method
+METHODS = ("trim", "layers", "magnitude", "proxgrad", "adam")
 
-    def late(_: int) -> bool:
-        return time.process_time() - begin > budget
 
-    begin = time.process_time()
-    longer = pruned.copy().fit(X, y, epochs=10000, rate=3e-4, masks=masks, callback=late)
-    yield "magnitude, tuned as long", longer, time.process_time() - begin
-    begin = time.process_time()
-    last = max(row.lam for row in trimmed.report.layers)
-    slow = trim(net, X, y, lam=last, method="proxgrad", max_iter=max_iter, tol=1e-2, sweeps=1000, time_limit=wall)
-    yield "proximal gradient", slow.network, time.process_time() - begin
-    begin = time.process_time()
-    adam = magnitude_prune(net.copy().fit(X, y, epochs=10000, l1=last, callback=late), keep)
-    yield "Adam + l1, largest", adam[0], time.process_time() - begin
-    yield "Adam + l1, tuned", adam[0].copy().fit(X, y, epochs=20, rate=3e-4, masks=adam[1]), budget
+class Contest:
+    """All methods on one trained network; the first gives the size and the seconds of the others."""
+
+    def __init__(self, X: Any, y: Any, net: Network, lam: float, max_iter: int, epochs: int) -> None:
+        self.X, self.y, self.net, self.lam, self.max_iter, self.epochs = X, y, net, lam, max_iter, epochs
+        begin = time.process_time()
+        net.copy().fit(X, y, epochs=1)
+        self.epoch = time.process_time() - begin
+
+    def tuned(self, small: Network, masks: Any = None, epochs: int = TUNING) -> Network:
+        masks = [w != 0 for w in small.weights] if masks is None else masks
+        return small.copy().fit(self.X, self.y, epochs=epochs, rate=3e-4, masks=masks, decay=True)
+
+    def rows(self, target: float, methods: Sequence[str], keep: int, seconds: float) -> Iterator[tuple[Any, ...]]:
+        """(method, network, CPU seconds)."""
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": 1e-3}
+        for name in methods:
+            begin = time.process_time()
+            if name in ("trim", "layers"):
+                epochs = self.epochs if name == "trim" else 0
+                found = trim(
+                    self.net, self.X, self.y, target=target, lam=self.lam, epochs=epochs, growth=1.5,
+                    time_limit=None if name == "trim" else seconds, **options,
+                )  # fmt: skip
+                yield name, found.network, time.process_time() - begin
+                yield f"{name}, tuned", self.tuned(found.network), time.process_time() - begin
+                if name == "trim":
+                    keep, seconds = found.report.nonzeros, time.process_time() - begin
+                    self.lam = max(row.lam for row in found.report.layers)
+            elif name == "magnitude":
+                pruned, masks = magnitude_prune(self.net, keep)
+                yield name, pruned, time.process_time() - begin
+                yield f"{name}, tuned", self.tuned(pruned, masks), time.process_time() - begin
+                longer = self.tuned(pruned, masks, max(1, int(seconds / self.epoch)))
+                yield f"{name}, tuned as long", longer, time.process_time() - begin
+            elif name == "proxgrad":
+                found = trim(
+                    self.net, self.X, self.y, lam=self.lam, method="proxgrad", epochs=0, sweeps=1000,
+                    time_limit=seconds, **options,
+                )  # fmt: skip
+                yield name, found.network, time.process_time() - begin
+            else:
+                epochs = max(1, int(seconds / self.epoch) - TUNING)
+                dense = self.net.copy().fit(self.X, self.y, epochs=epochs, l1=self.lam, decay=True)
+                pruned, masks = magnitude_prune(dense, keep)
+                yield f"{name}, largest", pruned, time.process_time() - begin
+                yield f"{name}, tuned", self.tuned(pruned, masks), time.process_time() - begin
 
 
 def theorem_rows(
@@ -172,15 +201,21 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--digits", action="store_true", help="a convolutional torch module on scikit-learn's digits")
     parser.add_argument("--theorem", action="store_true", help="non-zeros of a stationary layer, margin loss")
-    parser.add_argument("--train", type=int, help="samples; 4000, with --theorem 100")
+    parser.add_argument("--train", type=int, help="samples; all but 5000, with --theorem 100")
     parser.add_argument("--epochs", type=int, help="of Adam before; 15, with --theorem 80")
     parser.add_argument("--hidden", help="512,512; with --theorem 48,48")
     parser.add_argument("--targets", default="0.1")
-    parser.add_argument("--lam", type=float, default=5e-4, help="where lambda begins")
+    parser.add_argument("--lam", type=float, default=1.5e-4, help="where lambda begins; with --keep, lambda")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--adam", type=int, default=10, help="epochs of Adam before a sweep of trim")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each baseline, if trim is not run")
+    parser.add_argument("--keep", type=int, default=34000, help="weights of the baselines, if trim is not run")
     parser.add_argument("--loss", default="softmax")
-    parser.add_argument("--iterations", type=int, default=15)
+    parser.add_argument("--iterations", type=int, default=3, help="quasi-Newton steps a layer and sweep")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if unknown := set(args.methods.split(",")) - set(METHODS):
+        parser.error(f"no method {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
     targets = [float(t) for t in args.targets.split(",")]
     if args.digits:
         if importlib.util.find_spec("torch") is None:
@@ -190,7 +225,7 @@ def main() -> None:
         return
     if args.folder is None:
         parser.error("give the FOLDER with ocr/ocr.npz, or --digits")
-    X, y, Xt, yt = load(args.folder, args.train or (100 if args.theorem else 4000))
+    X, y, Xt, yt = load(args.folder, args.train or (100 if args.theorem else 47152))
     hidden = [int(h) for h in (args.hidden or ("48,48" if args.theorem else "512,512")).split(",")]
     if args.theorem:
         net = Network([128, *hidden, 26], "margin").fit(X, y, epochs=args.epochs or 80)
@@ -211,11 +246,10 @@ def main() -> None:
         points.setdefault(name, []).append((size, accuracy))
 
     note(1.0, "trained", net, time.process_time() - begin)
-    begin_from = net
+    contest = Contest(X, y, net, args.lam, args.iterations, args.adam)
     for target in sorted(targets, reverse=True):
-        for name, small, seconds in compare(X, y, Xt, yt, target, net, begin_from, args.lam, args.iterations):
-            note(target, name, small, seconds)
-            begin_from = small if name == "trim, tuned" else begin_from
+        for row in contest.rows(target, args.methods.split(","), args.keep, args.seconds):
+            note(target, *row)
         if args.out is not None:
             plot(points, args.out / "trim.png")
 

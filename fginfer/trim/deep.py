@@ -1,9 +1,15 @@
-"""Trimming a trained network: layer after layer, min lambda |W|_1 + loss from the trained weights.
+"""Trimming a trained network: min lambda |W|_1 + loss from the trained weights, until most of them are zero.
 
 Any descent method keeps the loss within eps for lambda <= eps / |W|_1; a stationary point has few non-zeros, whatever
 lambda is (at most one for each label of a sample with a non-zero derivative of the loss, where the Jacobian is in
 general position), so what matters is an optimiser that reaches one: proximal quasi-Newton (Yen, "Sublinear-time
 learning and inference for high-dimensional models", 2018, section 2.3).
+
+Trained weights lie far from such a point, and a step on all samples costs as much as an epoch on small batches. So
+before every sweep over the layers, all of them go some way together by Adam with proximal l1 steps. It brings them
+near, the quasi-Newton steps end the noise that keeps weights from zero: of 10,000 letters and lambda = 1e-4, 20 epochs
+leave 72 % of the weights, 8 quasi-Newton steps a layer then 28 %; 60 such steps without Adam leave 67 %, at twice the
+objective.
 """
 
 from __future__ import annotations
@@ -19,9 +25,11 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.optimise import METHODS, Optimiser, minimise
 from fginfer.errors import SettingsError
+from fginfer.trim.adam import adam
 from fginfer.trim.network import Network, check_samples
 
 logger = logging.getLogger("fginfer")
+TUNING_RATE = 3e-4  # of Adam, falling to zero; 1e-3 fits letters too closely
 Reals = NDArray[np.float64]
 
 
@@ -35,10 +43,20 @@ class Layer(Protocol):
 class Trimmable(Protocol):
     """A network as the trimming sees it: named layers of weights, each with its loss."""
 
+    samples: int
+
     def names(self) -> list[str]: ...
+    def others(self) -> list[str]:
+        """Names of what is not trimmed but may be tuned: biases."""
+        ...
+
     def get(self, name: str) -> Reals: ...
     def put(self, name: str, weights: Reals) -> None: ...
     def layer(self, name: str) -> Layer: ...
+    def gradients(self, names: Sequence[str], rows: NDArray[np.intp]) -> Sequence[Reals]:
+        """Derivatives of the mean loss of these samples."""
+        ...
+
     def measure(self) -> tuple[float, float]:
         """Loss and accuracy (NaN where y are no labels)."""
         ...
@@ -95,21 +113,36 @@ class Trimmed:
 
 
 class _Dense:
-    """A Network as Trimmable; its layers are called "0", "1", ..."""
+    """A Network as Trimmable; its layers are called "0", "1", ..., their biases "0.bias", ..."""
 
     def __init__(self, network: Network, X: Any, y: Any) -> None:
         self.network = network.copy()
         self.X, self.y = check_samples(X, y, network)
+        self.X = self.X.astype(network.dtype, copy=False)
+        self.samples = len(self.y)
 
     def names(self) -> list[str]:
         return [str(j) for j in range(len(self.network.weights))]
 
+    def others(self) -> list[str]:
+        return [f"{j}.bias" for j in range(len(self.network.biases))]
+
+    def _list(self, name: str) -> tuple[list[Reals], int]:
+        number, _, bias = name.partition(".")
+        return self.network.biases if bias else self.network.weights, int(number)
+
     def get(self, name: str) -> Reals:
-        return self.network.weights[int(name)]
+        values, j = self._list(name)
+        return values[j]
 
     def put(self, name: str, weights: Reals) -> None:
-        old = self.network.weights[int(name)]
-        self.network.weights[int(name)] = weights.reshape(old.shape).astype(old.dtype)
+        values, j = self._list(name)
+        values[j] = weights.reshape(values[j].shape).astype(values[j].dtype, copy=False)
+
+    def gradients(self, names: Sequence[str], rows: NDArray[np.intp]) -> list[Reals]:
+        _, by_weight, by_bias = self.network.gradients(self.X[rows], self.y[rows])
+        found = {True: by_bias, False: by_weight}
+        return [found["." in name][self._list(name)[1]] for name in names]
 
     def layer(self, name: str) -> Layer:
         return self.network.layer(int(name), self.X, self.y)
@@ -131,6 +164,8 @@ def trim(
     tol: float = 1e-3,
     max_iter: int = 100,
     sweeps: int = 1,
+    epochs: int = 5,
+    tune: int = 0,
     growth: float = 2.0,
     seed: int = 0,
     loss: Any = None,
@@ -142,16 +177,19 @@ def trim(
     eps      the loss one is willing to lose: lambda of a layer is eps / (number of layers) / |W|_1
     lam      or lambda itself
     target   or the fraction of weights to keep (below 1) or their number, in all layers together. Sweeps go on until no
-             more are left; lambda starts from `lam` or `eps` if one is given, else from eps=0.01, and is multiplied by
-             `growth` after a sweep that trimmed less than a fifth of what was left, by its square if less than a tenth:
-             while lambda does its work, more sweeps lose less than a larger lambda
+             more are left; lambda starts from `lam` or `eps` if one is given, else from a tenth of the loss of a
+             network that says nothing, and is multiplied by `growth` after a sweep that trimmed less than a fifth of
+             what was left, by its square if less than a tenth: while lambda does its work, more sweeps lose less than
+             a larger lambda
     layers   names of the layers to trim, in this order; None: all. For a Network these are "0", "1", ..., for a module
              the names of its parameters with two or more dimensions
     method   "proxqn"; "owlqn" and "proxgrad" to compare
     tol, max_iter  of the optimiser, for each layer; sweeps: times that all layers are gone through
+    epochs   of Adam with proximal l1 steps on these layers together, before every sweep; 0: the optimiser alone
+    tune     epochs of Adam at the end, without lambda, on what is left and the biases, which are left alone otherwise
 
     A module is copied and comes back in evaluation mode; frozen parameters are left alone, and `loss` must be a mean.
-    The objective of every layer falls or stays; biases are left alone (fine-tune with the masks afterwards).
+    The objective falls or stays in every step, that of Adam included: what does not lower it on all samples is undone.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((300, 10)); y = (X[:, 0] - X[:, 1] > 0).astype(int)
@@ -162,29 +200,80 @@ def trim(
     """
     model = as_trimmable(network, X, y, loss)
     names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth, time_limit)
+    _check_epochs(epochs, tune)
     begin = clock.now()
     deadline = np.inf if time_limit is None else begin + time_limit
     before, start = model.measure(), {name: model.get(name).copy() for name in names}
     rows: dict[str, LayerReport] = {}
     total = sum(w.size for w in start.values())
     wanted = None if target is None else int(target * total) if target < 1 else int(target)
-    allowed = 0.01 if eps is None else eps
+    allowed = (
+        eps if eps is not None else None if wanted is None else 0.1 * max(before[0], _silent_loss(model, names[0]))
+    )
     sweep, factor, left = 0, 1.0, total
     while sweep < (60 if wanted is not None else sweeps) and (sweep == 0 or clock.now() < deadline):
+        lams = {name: factor * _lambda(lam, allowed, start[name], len(names)) for name in names}
+        if epochs and clock.now() < deadline:
+            _together(model, lams, epochs, seed + sweep, deadline)
         for name in names:
-            weight = float(np.abs(start[name]).sum())
-            lam_now = allowed / len(names) / max(weight, 1e-300) if lam is None else lam
-            lam_now *= factor
-            rows[name] = _trim_layer(model, name, lam_now, start[name], method, tol, max_iter, seed, deadline)
+            rows[name] = _trim_layer(model, name, lams[name], start[name], method, tol, max_iter, seed, deadline)
         sweep += 1
         if wanted is not None:
             before_sweep, left = left, sum(row.after for row in rows.values())
             if left <= wanted:
                 break
             factor *= 1.0 if left < 0.8 * before_sweep else growth if left < 0.9 * before_sweep else growth * growth
+    if tune:
+        _together(model, dict.fromkeys(names, 0.0), tune, seed, deadline, rate=TUNING_RATE, tuning=True)
     after = model.measure()
     report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
     return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]
+
+
+def _lambda(lam: float | None, allowed: float | None, weights: Reals, layers: int) -> float:
+    if lam is not None:
+        return lam
+    assert allowed is not None
+    return allowed / layers / max(float(np.abs(weights).sum()), 1e-300)
+
+
+def _silent_loss(model: Trimmable, name: str) -> float:
+    """The loss with a layer of zeros: what is said then depends on the biases alone."""
+    return model.layer(name).value(np.zeros(model.get(name).size))
+
+
+def _together(
+    model: Trimmable, lams: dict[str, float], epochs: int, seed: int, deadline: float, rate: float = 2e-3,
+    tuning: bool = False,
+) -> None:  # fmt: skip
+    """Adam on all of these layers; undone if the objective does not fall. `tuning`: weights at zero stay, biases move.
+    The rate falls to zero, so that noise does not keep weights from it."""
+    names = list(lams) + (model.others() if tuning else [])
+    before, kept = _objective(model, lams), {name: model.get(name).copy() for name in names}
+    moved = [w.copy() for w in kept.values()]
+
+    def gradients(rows: NDArray[np.intp]) -> Sequence[Reals]:
+        for name, w in zip(names, moved, strict=True):
+            model.put(name, w)
+        return model.gradients(names, rows)
+
+    adam(
+        moved, gradients, model.samples, epochs=epochs, rate=rate, decay=True, proximal=True, seed=seed,
+        l1=[lams.get(name, 0.0) for name in names],
+        masks=[kept[name] != 0 if name in lams else None for name in names] if tuning else None,
+        callback=lambda _: clock.now() >= deadline,
+    )  # fmt: skip
+    for name, w in zip(names, moved, strict=True):
+        model.put(name, w)
+    after = _objective(model, lams)
+    logger.info("%d epochs: objective %.6g -> %.6g", epochs, before, after)
+    if not after <= before:
+        for name, w in kept.items():
+            model.put(name, w)
+
+
+def _objective(model: Trimmable, lams: dict[str, float]) -> float:
+    return model.measure()[0] + sum(lam * float(np.abs(model.get(name)).sum()) for name, lam in lams.items())
 
 
 def _trim_layer(
@@ -247,6 +336,12 @@ def _check(
     if not names or len(set(names)) < len(names):
         raise SettingsError("layers must be names, each once, and at least one")
     return names
+
+
+def _check_epochs(epochs: Any, tune: Any) -> None:
+    for name, value in (("epochs", epochs), ("tune", tune)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+            raise SettingsError(f"{name} must be a whole number of at least 0, not {value!r}")
 
 
 def magnitude_prune(network: Network, keep: int) -> tuple[Network, list[NDArray[np.bool_]]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError, SettingsError
+from fginfer.trim.adam import adam
 from fginfer.trim.stages import stages_of
 
 Reals = NDArray[np.float64]
@@ -151,33 +152,25 @@ class Network:
         return value, by_weight[::-1], by_bias[::-1]
 
     def fit(
-        self, X: Any, y: Any, *, epochs: int = 20, batch: int = 128, rate: float = 1e-3, l1: float = 0.0,
-        masks: Sequence[NDArray[np.bool_]] | None = None, callback: Callable[[int], Any] | None = None,
+        self, X: Any, y: Any, *, epochs: int = 20, batch: int = 128, rate: float = 1e-3, decay: bool = False,
+        l1: float = 0.0, proximal: bool = False, masks: Sequence[NDArray[np.bool_]] | None = None,
+        callback: Callable[[int], Any] | None = None,
     ) -> Self:  # fmt: skip
-        """Adam. With `masks` only those weights move (fine-tuning of a trimmed network); `l1` adds l1 |W|_1."""
+        """Adam. With `masks` only those weights move (fine-tuning of a trimmed network); `l1` adds l1 |W|_1, by
+        subgradients or (`proximal`) by steps that leave exact zeros; `decay` lets the rate fall to zero."""
         X, y = check_samples(X, y, self)
         X = X.astype(self.dtype, copy=False)
-        rng = np.random.default_rng(self.seed)
-        everything = self.weights + self.biases
-        first, second = [np.zeros_like(p) for p in everything], [np.zeros_like(p) for p in everything]
-        step = 0
-        for epoch in range(epochs):
-            order = rng.permutation(len(X))
-            for at in range(0, len(X), batch):
-                rows = order[at : at + batch]
-                _, by_weight, by_bias = self.gradients(X[rows], y[rows])
-                for j, g in enumerate(by_weight):
-                    if l1:
-                        g += l1 * np.sign(self.weights[j])
-                    if masks is not None:
-                        g *= masks[j]
-                step += 1
-                for p, g, m, v in zip(everything, by_weight + by_bias, first, second, strict=True):
-                    m += 0.1 * (g - m)
-                    v += 0.001 * (g * g - v)
-                    p -= rate * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
-            if callback is not None and callback(epoch):
-                break
+
+        def gradients(rows: NDArray[np.intp]) -> list[Reals]:
+            _, by_weight, by_bias = self.gradients(X[rows], y[rows])
+            return by_weight + by_bias
+
+        free = [None] * len(self.biases)
+        adam(
+            self.weights + self.biases, gradients, len(X), epochs=epochs, batch=batch, rate=rate, decay=decay,
+            l1=[l1] * len(self.weights) + [0.0] * len(self.biases), proximal=proximal,
+            masks=None if masks is None else [*masks, *free], seed=self.seed, callback=callback,
+        )  # fmt: skip
         return self
 
     def layer(self, j: int, X: Reals, y: Ints) -> DenseLayer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,13 @@ class TorchNetwork:
         self.torch = torch
         self.network = copy.deepcopy(module)
         self.network.eval()
-        self._parameters = {n: p for n, p in self.network.named_parameters() if p.dim() >= 2 and p.requires_grad}
-        if not self._parameters:
+        self._parameters = {n: p for n, p in self.network.named_parameters() if p.requires_grad}
+        if not self.names():
             raise SettingsError(
                 "the module has no parameter with two or more dimensions that may change: if it is frozen, "
                 "call module.requires_grad_(True)"
             )
-        reference = next(iter(self._parameters.values()))
+        reference = self._parameters[self.names()[0]]
         given_whole = isinstance(X, torch.Tensor) and not X.is_floating_point()
         self.X = X.to(reference.device) if given_whole else torch.as_tensor(X).to(reference)
         labels = torch.as_tensor(y)
@@ -51,6 +51,7 @@ class TorchNetwork:
         for name, values in (("X", self.X), ("y", self.y)):
             if not bool(torch.isfinite(values).all()):
                 raise DataError(f"{name} has entries that are NaN or infinite")
+        self.samples = len(self.X)
         self.loss = torch.nn.functional.cross_entropy if loss is None else loss
         self._try_one(default_loss=loss is None)
 
@@ -73,7 +74,10 @@ class TorchNetwork:
             raise SettingsError("loss must return a tensor with one number, the mean over the samples it is given")
 
     def names(self) -> list[str]:
-        return list(self._parameters)
+        return [n for n, p in self._parameters.items() if p.dim() >= 2]
+
+    def others(self) -> list[str]:
+        return [n for n, p in self._parameters.items() if p.dim() < 2]
 
     def get(self, name: str) -> Reals:
         """A copy: numpy would share the memory of a float64 parameter, and `put` would change it."""
@@ -86,6 +90,21 @@ class TorchNetwork:
 
     def layer(self, name: str) -> TorchLayer:
         return TorchLayer(self, name)
+
+    def gradients(self, names: Sequence[str], rows: NDArray[np.intp]) -> list[Reals]:
+        which = self.torch.as_tensor(rows).to(self.X.device)
+        return self._derivatives(names, self.X[which], self.y[which])[1]
+
+    def _derivatives(self, names: Sequence[str], X: Any, y: Any) -> tuple[float, list[Reals]]:
+        """Loss and its derivatives by these parameters; zeros where the outputs do not depend on one."""
+        parameters = [self._parameters[name] for name in names]
+        with self.torch.enable_grad():  # the caller may be inside a no_grad()
+            loss = self.loss(self.network(X), y)
+            parts = self.torch.autograd.grad(loss, parameters, allow_unused=True) if loss.requires_grad else parameters
+        return float(loss.detach()), [
+            np.zeros(tuple(p.shape)) if part is None or part is p else part.detach().cpu().double().numpy()
+            for p, part in zip(parameters, parts, strict=True)
+        ]
 
     def measure(self) -> tuple[float, float]:
         value, right = 0.0, 0.0
@@ -114,20 +133,15 @@ class TorchLayer:
         self._gradient: Reals | None = None
 
     def value(self, w: Reals) -> float:
-        owner, parameter = self.owner, self.owner._parameters[self.name]
+        owner = self.owner
         kept = owner.get(self.name)
         owner.put(self.name, w)
         total, gradient = 0.0, np.zeros(w.size)
         try:
-            with owner.torch.enable_grad():  # the caller may be inside a no_grad()
-                for X, y, share in owner.chunks():
-                    loss = owner.loss(owner.network(X), y)
-                    total += share * float(loss.detach())
-                    part = (
-                        owner.torch.autograd.grad(loss, parameter, allow_unused=True)[0] if loss.requires_grad else None
-                    )
-                    if part is not None:  # None: the outputs do not depend on this parameter
-                        gradient += share * part.detach().cpu().double().numpy().ravel()
+            for X, y, share in owner.chunks():
+                value, (part,) = owner._derivatives([self.name], X, y)
+                total += share * value
+                gradient += share * part.ravel()
         finally:
             owner.put(self.name, kept)
         self._gradient = gradient

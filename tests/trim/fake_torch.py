@@ -92,17 +92,20 @@ class Module:
 
 def cross_entropy(scores: Tensor, y: Tensor) -> Tensor:
     module, network, X = scores.made_by
-    value, by_weight, _ = network.gradients(X, np.asarray(y))
+    value, by_weight, by_bias = network.gradients(X, np.asarray(y))
     loss = np.array(value).view(Tensor)
-    weights = [p for n, p in module.values.items() if n.endswith("weight")]
-    loss.derivatives = {id(p): g.T.copy().view(Tensor) for p, g in zip(weights, by_weight, strict=True)}
+    loss.derivatives = {
+        id(p): g.T.copy().view(Tensor)
+        for part, found in (("weight", by_weight), ("bias", by_bias))
+        for p, g in zip((p for n, p in module.values.items() if n.endswith(part)), found, strict=True)
+    }
     loss.requires_grad = True
     return loss
 
 
-def grad(loss: Tensor, parameter: Tensor, allow_unused: bool = False) -> tuple[Tensor | None]:
-    assert allow_unused or id(parameter) in loss.derivatives
-    return (loss.derivatives.get(id(parameter)),)
+def grad(loss: Tensor, parameters: Any, allow_unused: bool = False) -> tuple[Tensor | None, ...]:
+    assert allow_unused or all(id(p) in loss.derivatives for p in parameters)
+    return tuple(loss.derivatives.get(id(p)) for p in parameters)
 
 
 def as_tensor(values: Any) -> Tensor:

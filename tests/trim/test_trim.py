@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fginfer.core.optimise import minimise
 from fginfer.errors import DataError, SettingsError
-from fginfer.trim import Network, magnitude_prune, trim
+from fginfer.trim import Network, deep, magnitude_prune, trim
 from fginfer.trim.network import LOSSES, margin_loss
 
 
@@ -99,6 +99,51 @@ def test_theorem_7_a_stationary_layer_has_few_nonzeros(lam):
     assert 0 < np.count_nonzero(w) <= support <= 60
 
 
+def test_together_the_layers_reach_more_than_one_by_one():
+    """Adam before the sweeps: a lower objective, fewer weights, and never a higher objective than before."""
+    net, X, y = trained()
+    alone, both = (trim(net, X, y, lam=2e-3, epochs=epochs, max_iter=10) for epochs in (0, 40))
+
+    def objective(network: Network) -> float:
+        return network.loss_value(X, y) + 2e-3 * sum(float(np.abs(w).sum()) for w in network.weights)
+
+    assert objective(both.network) < objective(alone.network) < objective(net)
+    assert both.report.nonzeros < alone.report.nonzeros
+
+
+def test_adam_is_undone_where_the_objective_rises(monkeypatch):
+    net, X, y = trained()
+
+    def worse(parameters, *_, **__):
+        for p in parameters:
+            p += 1.0
+
+    expected = trim(net, X, y, lam=2e-3, epochs=0, max_iter=5)
+    monkeypatch.setattr(deep, "adam", worse)
+    found = trim(net, X, y, lam=2e-3, epochs=3, tune=3, max_iter=5)
+    assert all((a == b).all() for a, b in zip(found.network.weights, expected.network.weights, strict=True))
+    assert all((a == b).all() for a, b in zip(found.network.biases, net.biases, strict=True))
+
+
+def test_tuning_moves_what_is_left_and_the_biases():
+    net, X, y = trained()
+    plain, tuned = (trim(net, X, y, lam=5e-3, max_iter=20, tune=tune) for tune in (0, 20))
+    assert tuned.report.loss_after < plain.report.loss_after
+    for name, mask in plain.masks.items():
+        assert not tuned.network.weights[int(name)][~mask].any()
+    assert all((a == b).all() for a, b in zip(plain.network.biases, net.biases, strict=True))
+    assert all((a != b).any() for a, b in zip(tuned.network.biases, net.biases, strict=True))
+
+
+def test_proximal_steps_leave_exact_zeros():
+    """And a lower value of the same objective than subgradients, which never reach zero."""
+    net, X, y = trained()
+    proximal, sign = (net.copy().fit(X, y, epochs=100, l1=2e-2, proximal=p, decay=True) for p in (True, False))
+    values = [n.loss_value(X, y) + 2e-2 * sum(float(np.abs(w).sum()) for w in n.weights) for n in (proximal, sign)]
+    assert values[0] < values[1]
+    assert sum(proximal.nonzeros) < 0.7 * sum(net.nonzeros) <= sum(sign.nonzeros)
+
+
 @pytest.mark.slow
 def test_targets_are_met():
     net, X, y = trained()
@@ -149,6 +194,7 @@ def test_time_limit_and_biases():
         {"eps": 1, "layers": ["7"]}, {"eps": 1, "layers": []}, {"eps": 1, "layers": ["0", "0"]},
         {"eps": 1, "method": "sgd"}, {"eps": 1, "sweeps": 0}, {"eps": 1, "growth": 1.0}, {"eps": 1, "loss": abs},
         {"eps": 1, "time_limit": -1}, {"eps": 1, "time_limit": np.nan}, {"eps": 1, "growth": "fast"}, {"eps": "some"},
+        {"eps": 1, "epochs": -1}, {"eps": 1, "epochs": 1.5}, {"eps": 1, "tune": True}, {"eps": 1, "tune": None},
     ],
 )  # fmt: skip
 def test_bad_settings(options):
