@@ -79,7 +79,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     if (rc) return rc;
     double now = fgi_clock();
     fgi_solver *s = fgi_calloc(1, sizeof *s);
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     s->ops = fgi_method_ops(settings->method);
     s->settings = *settings;
     s->given = fgi_model_snapshot(m);
@@ -93,7 +93,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
-    if (!rc && !(s->given && s->best)) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!rc && !(s->given && s->best)) rc = fgi_no_memory(err);
     if (!rc) rc = s->ops->create(s, err);
     if (rc) {
         fgi_solver_free(s);
@@ -216,7 +216,7 @@ fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     if (!s->exponent) return s->ops->warm_start(s, mu, err);
     const int64_t n = fgi_solver_message_size(s);
     double *own = fgi_copy(mu, n, sizeof *own);
-    if (!own) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!own) return fgi_no_memory(err);
     for (int64_t k = 0; k < n; k++) own[k] = ldexp(mu[k], -s->exponent);
     fgi_rc rc = s->ops->warm_start(s, own, err);
     free(own);
@@ -241,7 +241,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
         free(labels);
         fgi_model_free(fresh);
         fgi_model_free(given);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     fgi_model_free(s->given);
     s->given = given;

@@ -25,11 +25,7 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     s->scratch = fgi_take(&s->arena, n_scratch, double);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     if (s->arena.failed) return fgi_no_memory(err);
-    int64_t at = 0;
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        s->begin[f] = at;
-        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
-    }
+    fgi_dual_message_begin(m, s->begin);
     for (int32_t q = 0; q < st->max_arity; q++) s->g[q] = s->side + (int64_t)q * st->max_card;
     fgi_progress_init(&s->progress);
     s->progress.model_magnitude = fgi_dual_magnitude(m);

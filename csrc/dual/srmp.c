@@ -1,27 +1,19 @@
 /* dual/srmp.c - sequential reweighted message passing (Kolmogorov 2015), maximising: TRW-S for factors of any arity.
  *
- * The state is the multipliers mu_fi themselves (docs/mathematics.md, section 2): node scores theta_i + sum_f mu_fi,
- * factor scores theta_f - sum_i mu_fi. Nodes are visited in the order of the variables, forwards and backwards; one
- * iteration is both. At node i
- *
- *     collect:     mu_fi(a) = max over y with y_i = a of theta_f(y) - sum of the other mu_fj(y_j),
- *                  minus its maximum v_f, for each factor that has a node visited earlier in this sweep
- *                  (in the others nothing has changed);
- *                  hat_i = theta_i + sum_f mu_fi,     hat_i -= top_i = max hat_i;
- *     distribute:  mu_fi -= hat_i / max(#factors with a node still to come, #the other factors)
- *                  for each factor that has a node still to come.
+ * The visit of a node is that of model/reweight.h; one iteration is a forward and a backward sweep. The maximum v_f of
+ * a message that is collected is taken out of it. A label whose hat is -INFINITY belongs to no feasible labeling and
+ * stays forbidden: it is recorded in a copy of the unaries, its multipliers are 0, and it never meets a subtraction
+ * again.
  *
  * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the
  * bound, in double and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given
  * the labels of earlier nodes (not in every iteration); what the later nodes of a factor will do is replaced by the
- * maximum over them.
- *
- * A label whose hat is -INFINITY belongs to no feasible labeling and stays forbidden: it is recorded in a copy of the
- * unaries, its multipliers are 0, and it never meets a subtraction again. One thread: the sweep is sequential. */
+ * maximum over them. One thread: the sweep is sequential. */
 #include <string.h>
 #include "base/arena.h"
 #include "base/meter.h"
 #include "dual/progress.h"
+#include "model/reweight.h"
 #include "primal/first.h"
 #include "solver.h"
 #include "dual/trws.h"
@@ -31,19 +23,11 @@ enum {
     LINK_WORK = 64        /* the fixed cost of a message, in entries */
 };
 
-/* One variable of one factor. */
-typedef struct arc {
-    int64_t mu; /* offset of the message */
-    int32_t factor;
-    int16_t position;               /* of the variable in the factor */
-    uint8_t has_earlier, has_later; /* whether the factor has nodes before and after this one */
-} arc;
-
 typedef enum stage { BUILD, FORWARD, BACKWARD } stage;
 
 typedef struct srmp {
     const fgi_kernels *k;
-    arc *links;        /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
+    fgi_link *links;   /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
     int64_t *mu_begin; /* n_factors: start of a factor's messages */
     double *mu;
     double *theta; /* the unaries; -INFINITY also where a label has been refuted */
@@ -66,17 +50,10 @@ typedef struct srmp {
 
 static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
     for (int64_t at = st->adj_begin[i]; at < st->adj_begin[i + 1]; at++) {
-        arc *l = &s->links[at];
-        const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
-        *l = (arc){.factor = f, .mu = s->mu_begin[f]};
-        for (int32_t q = 0; vars[q] != i; q++) {
-            l->mu += st->cards[vars[q]];
-            l->position = (int16_t)(q + 1);
-        }
-        for (int32_t q = 0; q < arity; q++) {
-            l->has_earlier |= vars[q] < i;
-            l->has_later |= vars[q] > i;
-        }
+        const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f);
+        int32_t position = 0;
+        while (vars[position] != i) position++;
+        s->links[at] = fgi_link_make(f, vars, fgi_factor_arity(st, f), position, st->cards, s->mu_begin[f]);
     }
 }
 
@@ -100,7 +77,7 @@ static void begin_sweep(srmp *s, stage next, double constant) {
 /* ---- one factor --------------------------------------------------------------------------------------------- */
 
 /* Points g at the negated messages of all variables of the factor but position p; -INFINITY at refuted labels. */
-static void negate(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v) {
+static void negate(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_view *v) {
     const double *mu = s->mu + s->mu_begin[l->factor];
     double *to = s->minus;
     for (int32_t q = 0; q < v->arity; q++) {
@@ -116,7 +93,7 @@ static void negate(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v)
 }
 
 /* Collects the message of an arc; returns the maximum taken out of it. */
-static double collect(const fgi_model *m, srmp *s, const arc *l, const fgi_view *v, int32_t n) {
+static double collect(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_view *v, int32_t n) {
     double *mu = s->mu + l->mu;
     negate(m, s, l, v);
     fgi_max_marginal(s->k, m, v, l->position, s->g, mu, s->scratch);
@@ -147,7 +124,7 @@ static void lift(double *best, int32_t n, const double *t, int64_t stride, doubl
 }
 
 /* Adds to x what factor l offers each label, given the labels of earlier nodes and the best of later ones. */
-static void add_given(const fgi_model *m, srmp *s, const arc *l, double *x) {
+static void add_given(const fgi_model *m, srmp *s, const fgi_link *l, double *x) {
     const fgi_view v = fgi_factor_view(m, l->factor);
     const int32_t *cards = m->s->cards, i = v.vars[l->position], n = cards[i];
     if (v.arity == 2) {
@@ -194,7 +171,7 @@ static void decode(const fgi_model *m, srmp *s, int32_t i) {
     double *x = s->hat;
     memcpy(x, s->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
     for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
-        const arc *l = &s->links[at];
+        const fgi_link *l = &s->links[at];
         if (l->has_earlier) add_given(m, s, l, x);
         else s->k->add(x, s->mu + l->mu, n);
     }
@@ -204,29 +181,20 @@ static void decode(const fgi_model *m, srmp *s, int32_t i) {
 /* hat_i, its maximum, and the shares of the factors that come next. */
 static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
     const int32_t n = m->s->cards[i];
-    const arc *begin = s->links + m->s->adj_begin[i], *end = s->links + m->s->adj_begin[i + 1];
+    const int64_t n_links = m->s->adj_begin[i + 1] - m->s->adj_begin[i];
+    const fgi_link *links = s->links + m->s->adj_begin[i];
     double *theta = s->theta + m->s->unary_begin[i];
-    int64_t onwards = 0;
-    memcpy(s->hat, theta, (size_t)n * sizeof *theta);
-    for (const arc *l = begin; l < end; l++) {
-        for (int32_t a = 0; a < n; a++) s->hat[a] += s->mu[l->mu + a];
-        onwards += forward ? l->has_later : l->has_earlier;
-    }
-    double top = s->k->max(s->hat, n);
+    const double top = fgi_reweight_sum(s->k, theta, n, s->mu, links, n_links, s->hat);
     fgi_progress_take(&s->progress, top);
     if (top == -INFINITY) return;
     s->k->shift(s->hat, top, n);
-    const double weight = 1.0 / (double)(2 * onwards > end - begin ? onwards : end - begin - onwards);
     for (int32_t a = 0; a < n; a++) {
         if (s->hat[a] > -INFINITY) continue;
         theta[a] = -INFINITY;
         s->hat[a] = 0;
-        for (const arc *l = begin; l < end; l++) s->mu[l->mu + a] = 0;
+        for (int64_t e = 0; e < n_links; e++) s->mu[links[e].mu + a] = 0;
     }
-    for (const arc *l = begin; l < end; l++) {
-        if (forward ? !l->has_later : !l->has_earlier) continue;
-        for (int32_t a = 0; a < n; a++) s->mu[l->mu + a] -= weight * s->hat[a];
-    }
+    fgi_reweight_share(s->k, s->hat, n, s->mu, links, n_links, forward);
 }
 
 /* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every
@@ -248,8 +216,8 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
             s->done = 0;
         }
         while (s->done < n_links) {
-            const arc *l = &s->links[st->adj_begin[i] + s->done++];
-            if (!s->collect_all && !(forward ? l->has_earlier : l->has_later)) continue;
+            const fgi_link *l = &s->links[st->adj_begin[i] + s->done++];
+            if (!s->collect_all && !fgi_link_has_changed(l, forward)) continue;
             const fgi_view v = fgi_factor_view(m, l->factor);
             double top = collect(m, s, l, &v, n);
             if (top == -INFINITY || !l->has_earlier) fgi_progress_take(&s->progress, top);
@@ -314,7 +282,7 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     const int64_t n_mu = fgi_dual_message_size(m), n_scratch = fgi_marginal_scratch(m),
                   side = (int64_t)st->max_arity * st->max_card;
     s->k = fgi_kernels_get();
-    s->links = fgi_take(&s->arena, st->adj_begin[st->n_vars], arc);
+    s->links = fgi_take(&s->arena, st->adj_begin[st->n_vars], fgi_link);
     s->mu_begin = fgi_take(&s->arena, st->n_factors, int64_t);
     s->mu = fgi_take_zero(&s->arena, n_mu, double);
     s->theta = fgi_arena_copy(&s->arena, m->u->values, st->unary_begin[st->n_vars], sizeof *s->theta);
@@ -325,11 +293,7 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     s->axes = fgi_take(&s->arena, st->max_arity, axis);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     if (s->arena.failed) return fgi_no_memory(err);
-    int64_t at = 0;
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        s->mu_begin[f] = at;
-        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
-    }
+    fgi_dual_message_begin(m, s->mu_begin);
     fgi_progress_init(&s->progress);
     solver->info.memory = s->arena.bytes;
     return FGI_OK;

@@ -387,7 +387,7 @@ static void begin_sweep(const fgi_solver *solver, trws *s, fgi_trws_stage next, 
     s->end = solver->model->s->n_vars;
     s->done = -1;
     s->single = single;
-    s->sums = (fgi_trws_sums){{0}, {0}, 0};
+    s->sums = (fgi_trws_sums){0};
     s->block = -1; /* the constant is a block of its own */
     fgi_progress_begin(&s->progress, solver->model->s->constant);
 }
@@ -492,7 +492,7 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     }
     trws *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     s->k = fgi_kernels_get();
     s->visit_few = fgi_trws_few(s->k);
     int64_t n_messages = 0;
@@ -503,53 +503,35 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
         s->entries +=
             implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
     }
-    s->edges = fgi_alloc(st->n_factors, sizeof *s->edges);
-    s->later_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
-    s->earlier_begin = fgi_calloc(st->n_vars + 1, sizeof(int64_t));
-    s->earlier = fgi_alloc(st->n_factors, sizeof(int32_t));
-    s->messages = fgi_calloc(n_messages, sizeof(double));
-    s->hat = fgi_alloc(st->max_card, sizeof(double));
-    s->h = fgi_alloc(st->max_card, sizeof(double));
-    s->given = fgi_alloc(st->max_card, sizeof(double));
-    s->scratch = fgi_alloc(2 * (int64_t)st->max_card + 1, sizeof(double));
-    s->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
-    s->few = fgi_calloc(st->n_vars, sizeof *s->few);
-    const int has_bands = fgi_trws_build_bands(st, s);
-    if ((solver->pool && !fgi_trws_team_create(solver, s)) || !has_bands || !s->few || !s->edges || !s->later_begin ||
-        !s->earlier_begin || !s->earlier || !s->messages || !s->hat || !s->h || !s->given || !s->scratch || !s->labels)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    s->edges = fgi_take(&s->arena, st->n_factors, edge);
+    s->later_begin = fgi_take_zero(&s->arena, st->n_vars + 1, int64_t);
+    s->earlier_begin = fgi_take_zero(&s->arena, st->n_vars + 1, int64_t);
+    s->earlier = fgi_take(&s->arena, st->n_factors, int32_t);
+    s->messages = fgi_take_zero(&s->arena, n_messages, double);
+    s->hat = fgi_take(&s->arena, st->max_card, double);
+    s->h = fgi_take(&s->arena, st->max_card, double);
+    s->given = fgi_take(&s->arena, st->max_card, double);
+    s->scratch = fgi_take(&s->arena, 2 * (int64_t)st->max_card + 1, double);
+    s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
+    s->few = fgi_take_zero(&s->arena, st->n_vars, uint8_t);
+    fgi_trws_build_bands(st, s);
+    if (s->arena.failed || (solver->pool && !fgi_trws_team_create(solver, s))) return fgi_no_memory(err);
     fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
     fgi_progress_init(&s->progress);
     s->single_bound = INFINITY;
     const int wants = wants_single(solver->model, s, solver->settings.precision);
     s->single_begin = !wants ? -1 : solver->settings.precision == 2 ? 0 : SINGLE_BEGIN;
-    solver->info.memory = (wants ? 4 * st->values_begin[st->n_tables] : 0) +
-        st->n_factors * (int64_t)(sizeof(edge) + 4) + st->n_vars * 21 + 8 * n_messages + 40 * (int64_t)st->max_card;
-    if (s->bands) solver->info.memory += st->n_tables * 4 + s->n_bands * FGI_TRWS_BAND * 8;
+    solver->info.memory = s->arena.bytes + (wants ? (int64_t)sizeof(float) * st->values_begin[st->n_tables] : 0);
     return FGI_OK;
 }
 
 static void trws_destroy(fgi_solver *solver) {
     trws *s = solver->state;
-    free(s->edges);
-    free(s->later_begin);
-    free(s->earlier_begin);
-    free(s->earlier);
-    free(s->messages);
-    free(s->hat);
-    free(s->h);
-    free(s->given);
-    free(s->scratch);
-    free(s->labels);
-    free(s->bands);
-    free(s->band_of);
-    free(s->few);
     fgi_trws_team_free(s->team);
     fgi_first_free(s->first);
-    free(s->rounded);
-    free(s->h_f32);
-    free(s->out_f32);
+    end_single(s);
+    fgi_arena_free(&s->arena);
     free(s);
 }
 

@@ -14,12 +14,12 @@
 
 /* ---- set-up -------------------------------------------------------------------------------------------------- */
 
-int fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s) {
+void fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s) {
     for (int64_t t = 0; t < st->n_tables; t++) s->n_bands += st->table_kind[t] != FGI_DENSE;
-    if (s->n_bands == 0) return 1;
-    s->bands = fgi_calloc(s->n_bands, FGI_TRWS_BAND * sizeof *s->bands);
-    s->band_of = fgi_alloc(st->n_tables, sizeof *s->band_of);
-    if (!s->bands || !s->band_of) return 0;
+    if (s->n_bands == 0) return;
+    s->bands = fgi_take_zero(&s->arena, FGI_TRWS_BAND * s->n_bands, double);
+    s->band_of = fgi_take(&s->arena, st->n_tables, int32_t);
+    if (s->arena.failed) return;
     int32_t at = 0;
     for (int64_t t = 0; t < st->n_tables; t++) {
         if (st->table_kind[t] == FGI_DENSE) continue;
@@ -28,7 +28,6 @@ int fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s) {
         double *band = fgi_trws_band(s, t);
         for (int32_t b = 0; b < FGI_FEW; b++) band[b] = band[-b] = fgi_implicit_at(st->table_kind[t], p0, p1, 0, b);
     }
-    return 1;
 }
 
 /* On a grid the edges of one node lie next to those of the node before, on a random graph hardly ever; and tables of

@@ -9,12 +9,9 @@ typedef fgi_trws trws;
 int64_t fgi_trws_dual_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
 
 /* Offsets of the two messages of each factor in the dense layout of fgi_solver_messages. */
-static int64_t *message_offsets(const fgi_structure *st) {
-    int64_t *begin = fgi_alloc(st->n_factors, sizeof *begin), at = 0;
-    for (int64_t f = 0; begin && f < st->n_factors; f++) {
-        begin[f] = at;
-        at += (int64_t)st->cards[fgi_factor_vars(st, f)[0]] + st->cards[fgi_factor_vars(st, f)[1]];
-    }
+static int64_t *message_offsets(const fgi_model *m) {
+    int64_t *begin = fgi_alloc(m->s->n_factors, sizeof *begin);
+    if (begin) fgi_dual_message_begin(m, begin);
     return begin;
 }
 
@@ -34,7 +31,7 @@ fgi_rc fgi_trws_messages(const fgi_solver *solver, double *mu) {
         memset(mu, 0, (size_t)fgi_dual_message_size(m) * sizeof *mu);
         return FGI_OK;
     }
-    int64_t *begin = message_offsets(st);
+    int64_t *begin = message_offsets(m);
     trws exact = *s; /* the same state, with products in double precision */
     exact.single = 0;
     double *h = fgi_alloc(st->max_card, sizeof *h);
@@ -66,8 +63,8 @@ fgi_rc fgi_trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err)
     fgi_rc rc = fgi_check_multipliers(mu, fgi_dual_message_size(m), err);
     if (rc) return rc;
     fgi_trws_set_up(m, s);
-    int64_t *begin = message_offsets(st);
-    if (!begin) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    int64_t *begin = message_offsets(m);
+    if (!begin) return fgi_no_memory(err);
     for (int64_t k = 0; k < st->n_factors; k++) {
         edge *e = &s->edges[k];
         const double *from = mu + offset_of(st, begin, e, e->hi);

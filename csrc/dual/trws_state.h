@@ -2,6 +2,7 @@
  * described in dual/trws.c. */
 #ifndef FGI_TRWS_STATE_H
 #define FGI_TRWS_STATE_H
+#include "base/arena.h"
 #include "base/meter.h"
 #include "dual/progress.h"
 #include "model/model.h"
@@ -75,9 +76,10 @@ struct fgi_trws {
     int64_t single_iteration;
     /* Where the algorithm stands; a pause keeps it. */
     fgi_trws_stage stage;
-    int64_t node; /* next node of the stage, counted from its start */
-    int64_t done; /* edges of that node already sent; -1: its sums are not made yet */
-    double tops;  /* maxima taken out of those edges */
+    int64_t node;    /* next node of the stage, counted from its start */
+    int64_t done;    /* edges of that node already sent; -1: its sums are not made yet */
+    double tops;     /* maxima taken out of those edges */
+    fgi_arena arena; /* all of the above but the single-precision copies, which go before the rest */
     fgi_meter meter;
     fgi_progress progress; /* of the block of nodes under way; of the sweep once that is complete */
     fgi_trws_sums sums;    /* of the blocks before */
@@ -164,8 +166,8 @@ static inline int64_t fgi_trws_message_size(int32_t card_a, int32_t card_b) {
     return most > 2 && most < FGI_FEW ? (most + 3) / 4 * 4 : most;
 }
 
-/* Makes the bands of all implicit tables; returns 0 without memory. And the middle of one of them. */
-int fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s);
+/* Makes the bands of all implicit tables; without memory, s->arena has failed. And the middle of one of them. */
+void fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s);
 static inline double *fgi_trws_band(const fgi_trws *s, int64_t table) {
     return s->bands + FGI_TRWS_BAND * (int64_t)s->band_of[table] + FGI_FEW - 1;
 }

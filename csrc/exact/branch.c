@@ -44,7 +44,7 @@ typedef struct branch {
     fgi_construct *construct; /* makes them feasible; NULL: nothing is forbidden */
     double *preferences;      /* beliefs of the problem at hand, by label of the root model */
     int64_t constructing;     /* work spent on that */
-    double *scratch;
+    fgi_problem_scratch scratch;
     double *weight;             /* per root variable: how often it closed a node */
     double *cost;               /* per variable of the problem at hand: what its factors cost on average */
     fgi_lattice lattice;        /* scores that can occur */
@@ -52,6 +52,7 @@ typedef struct branch {
     double left;                /* no labeling outside the open nodes is above this, or the incumbent */
     int64_t nodes, work, total; /* work: of the step at hand; total: of all before it */
     fgi_meter meter;
+    fgi_arena arena;
 } branch;
 
 /* Is there a next score that can occur, and is what lies between it and the best one no more than rounding? */
@@ -94,7 +95,7 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p) {
         return FGI_NO_MEMORY;
     }
     b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound};
-    s->info.memory += p->bytes;
+    s->info.memory += p->arena.bytes;
     b->nodes++;
     return FGI_OK;
 }
@@ -102,7 +103,7 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p) {
 static void pop(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[--b->depth].problem;
-    s->info.memory -= p->bytes;
+    s->info.memory -= p->arena.bytes;
     fgi_problem_free(p);
 }
 
@@ -152,7 +153,7 @@ static int construct(fgi_solver *s, const fgi_problem *p) {
 /* Offers the labeling that the problem's messages suggest, improved by coordinate ascent. */
 static void offer(fgi_solver *s, const fgi_problem *p) {
     branch *b = s->state;
-    fgi_problem_decode(p, b->labels, b->scratch);
+    fgi_problem_decode(p, b->labels, &b->scratch);
     for (int32_t i = 0; i < p->n; i++) b->current[p->root_var[i]] = p->label[p->begin[i] + b->labels[i]];
     int64_t before = fgi_local_operations(b->local);
     fgi_local_assign(b->local, b->current);
@@ -264,7 +265,7 @@ static fgi_rc step(fgi_solver *s) {
     }
     if (p->n > 0) {
         int32_t var = f->forward ? f->var : p->n - 1 - f->var;
-        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, f->cutoff, b->scratch) < 0) {
+        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, f->cutoff, &b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
             b->work += p->work;
             close_top(s);
@@ -324,21 +325,21 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     const fgi_structure *st = s->model->s;
     branch *b = fgi_calloc(1, sizeof *b);
     s->state = b;
-    if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    b->current = fgi_calloc(st->n_vars, sizeof(int32_t));
-    b->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
+    if (!b) return fgi_no_memory(err);
+    b->current = fgi_take_zero(&b->arena, st->n_vars, int32_t);
+    b->labels = fgi_take_zero(&b->arena, st->n_vars, int32_t);
+    b->weight = fgi_take_zero(&b->arena, st->n_vars, double);
+    b->cost = fgi_take(&b->arena, st->n_vars, double);
+    fgi_problem_scratch_take(&b->scratch, s->model, &b->arena);
     b->local = fgi_local_create(s->model);
-    b->scratch = fgi_alloc(2 * (int64_t)st->max_card, sizeof(double));
-    b->weight = fgi_calloc(st->n_vars, sizeof(double));
-    b->cost = fgi_alloc(st->n_vars, sizeof(double));
     if (b->local && fgi_local_has_forbidden(b->local)) {
+        b->preferences = fgi_take(&b->arena, st->unary_begin[st->n_vars], double);
         b->construct = fgi_construct_create(s->model);
-        b->preferences = fgi_alloc(st->unary_begin[st->n_vars], sizeof(double));
-        if (!b->construct || !b->preferences) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!b->construct) return fgi_no_memory(err);
     }
     fgi_problem *root = NULL;
-    if (!b->current || !b->labels || !b->local || !b->scratch || !b->weight || !b->cost)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!b->local || b->arena.failed) return fgi_no_memory(err);
+    s->info.memory = b->arena.bytes;
     fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
     if (rc)
         return fgi_fail(
@@ -353,7 +354,7 @@ static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     branch *b = s->state;
     if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
-    fgi_problem_set_messages(b->stack[0].problem, mu, b->scratch);
+    fgi_problem_set_messages(b->stack[0].problem, mu, &b->scratch);
     return FGI_OK;
 }
 
@@ -370,14 +371,9 @@ static void bnb_destroy(fgi_solver *s) {
     branch *b = s->state;
     while (b->depth > 0) pop(s);
     free(b->stack);
-    free(b->current);
-    free(b->labels);
     fgi_local_free(b->local);
     fgi_construct_free(b->construct);
-    free(b->preferences);
-    free(b->scratch);
-    free(b->weight);
-    free(b->cost);
+    fgi_arena_free(&b->arena);
     free(b);
 }
 

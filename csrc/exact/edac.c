@@ -317,7 +317,7 @@ static fgi_rc edac_create(fgi_solver *s, fgi_error *err) {
     edac *e = fgi_calloc(1, sizeof *e);
     s->state = e;
     if (e) e->labels = fgi_calloc(s->model->s->n_vars, sizeof *e->labels);
-    if (!e || !e->labels) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!e || !e->labels) return fgi_no_memory(err);
     if (!fgi_costs_fit(s->model, MAX_ENTRIES))
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "the model is too large for edac");
     e->last_conflict = -1;

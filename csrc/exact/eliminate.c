@@ -30,7 +30,7 @@ static double graph_steps(const fgi_structure *s) {
 fgi_rc fgi_eliminate_create(const fgi_model *m, double memory, double effort, fgi_eliminate **out, fgi_error *err) {
     if (!(memory >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the memory limit must be >= 0 bytes");
     fgi_eliminate *e = fgi_calloc(1, sizeof *e);
-    if (!e) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!e) return fgi_no_memory(err);
     e->model = fgi_model_snapshot(m);
     e->memory_limit = memory;
     e->info.width = -1;

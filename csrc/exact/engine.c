@@ -87,7 +87,7 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
     for (int32_t p = 0; p < n; p++) e->messages[p].size = e->unary_at[b->order[p]];
     for (int32_t p = 0; p < n; p++) {
         e->unary_at[p] = e->messages[p].size;
-        e->messages[p] = (message){NULL, NULL, 1, -1};
+        e->messages[p] = (message){.size = 1, .next = -1};
         e->local[e->var[p]] = p;
         e->first_factor[p] = e->first_message[p] = -1;
         e->scratch[b->order[p]] = p;

@@ -1,7 +1,6 @@
 /* exact/node.c - see exact/node.h. */
 #include "exact/node.h"
 #include <string.h>
-#include "base/kernels.h"
 #include "model/marginal.h"
 
 enum { MAX_ARITY = 64, FEW_ADDITIONS = 10 };
@@ -10,26 +9,7 @@ enum { MAX_ARITY = 64, FEW_ADDITIONS = 10 };
 
 void fgi_problem_free(fgi_problem *p) {
     if (!p) return;
-    free(p->card);
-    free(p->alive);
-    free(p->begin);
-    free(p->unary);
-    free(p->belief);
-    free(p->root_var);
-    free(p->label);
-    free(p->slot_begin);
-    free(p->slot_var);
-    free(p->slot_factor);
-    free(p->slot_message);
-    free(p->message);
-    free(p->table);
-    free(p->states);
-    free(p->owned);
-    free(p->factor_max);
-    free(p->factor_low);
-    free(p->factor_high);
-    free(p->adj_begin);
-    free(p->adj);
+    fgi_arena_free(&p->arena);
     free(p);
 }
 
@@ -37,52 +17,45 @@ static fgi_problem *problem_new(
     int64_t n, int64_t n_labels, int64_t n_factors, int64_t n_slots, int64_t n_messages, int64_t n_entries) {
     fgi_problem *p = fgi_calloc(1, sizeof *p);
     if (!p) return NULL;
+    fgi_arena *arena = &p->arena;
+    p->kernels = fgi_kernels_get();
     p->n = (int32_t)n;
     p->n_factors = (int32_t)n_factors;
     p->n_slots = (int32_t)n_slots;
-    p->card = fgi_alloc(n, sizeof(int32_t));
-    p->alive = fgi_alloc(n, sizeof(int32_t));
-    p->begin = fgi_alloc(n + 1, sizeof(int64_t));
-    p->unary = fgi_alloc(n_labels, sizeof(double));
-    p->belief = fgi_alloc(n_labels, sizeof(double));
-    p->root_var = fgi_alloc(n, sizeof(int32_t));
-    p->label = fgi_alloc(n_labels, sizeof(int32_t));
-    p->slot_begin = fgi_alloc(n_factors + 1, sizeof(int32_t));
-    p->slot_var = fgi_alloc(n_slots, sizeof(int32_t));
-    p->slot_factor = fgi_alloc(n_slots, sizeof(int32_t));
-    p->slot_message = fgi_alloc(n_slots, sizeof(int64_t));
-    p->message = fgi_calloc(n_messages, sizeof(double));
-    p->table = fgi_alloc(n_factors, sizeof *p->table);
-    p->states = fgi_alloc(n_factors, sizeof(int64_t));
-    p->owned = fgi_alloc(n_entries, sizeof(double));
-    p->factor_max = fgi_alloc(n_factors, sizeof(double));
-    p->factor_low = fgi_alloc(n_factors, sizeof(int32_t));
-    p->factor_high = fgi_alloc(n_factors, sizeof(int32_t));
-    p->adj_begin = fgi_calloc(n + 1, sizeof(int32_t));
-    p->adj = fgi_alloc(n_slots, sizeof(int32_t));
-    p->bytes = 8 * (2 * n_labels + n_messages + n_entries) + 4 * n_labels + 24 * n + 24 * n_factors + 20 * n_slots;
-    if (p->card && p->alive && p->begin && p->unary && p->belief && p->root_var && p->label && p->slot_begin &&
-        p->slot_var && p->slot_factor && p->slot_message && p->message && p->table && p->states && p->owned &&
-        p->factor_max && p->factor_low && p->factor_high && p->adj_begin && p->adj)
-        return p;
+    p->card = fgi_take(arena, n, int32_t);
+    p->alive = fgi_take(arena, n, int32_t);
+    p->begin = fgi_take(arena, n + 1, int64_t);
+    p->unary = fgi_take(arena, n_labels, double);
+    p->belief = fgi_take(arena, n_labels, double);
+    p->root_var = fgi_take(arena, n, int32_t);
+    p->label = fgi_take(arena, n_labels, int32_t);
+    p->slot_begin = fgi_take(arena, n_factors + 1, int32_t);
+    p->slot_var = fgi_take(arena, n_slots, int32_t);
+    p->slot_message = fgi_take(arena, n_slots, int64_t);
+    p->message = fgi_take_zero(arena, n_messages, double);
+    p->table = fgi_take(arena, n_factors, const double *);
+    p->states = fgi_take(arena, n_factors, int64_t);
+    p->owned = fgi_take(arena, n_entries, double);
+    p->factor_max = fgi_take(arena, n_factors, double);
+    p->link_begin = fgi_take_zero(arena, n + 1, int32_t);
+    p->links = fgi_take(arena, n_slots, fgi_link);
+    if (!arena->failed) return p;
     fgi_problem_free(p);
     return NULL;
 }
 
+/* The links of every variable, by ascending factor. */
 static void link_slots(fgi_problem *p) {
+    int32_t *fill = p->link_begin;
+    for (int32_t s = 0; s < p->n_slots; s++) fill[p->slot_var[s] + 1]++;
+    for (int32_t i = 0; i < p->n; i++) fill[i + 1] += fill[i];
     for (int32_t f = 0; f < p->n_factors; f++) {
-        p->factor_low[f] = p->factor_high[f] = p->slot_var[p->slot_begin[f]];
-        for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) {
-            p->slot_factor[s] = f;
-            if (p->slot_var[s] < p->factor_low[f]) p->factor_low[f] = p->slot_var[s];
-            if (p->slot_var[s] > p->factor_high[f]) p->factor_high[f] = p->slot_var[s];
-        }
+        const int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first, *vars = p->slot_var + first;
+        for (int32_t q = 0; q < arity; q++)
+            p->links[fill[vars[q]]++] = fgi_link_make(f, vars, arity, q, p->card, p->slot_message[first]);
     }
-    for (int32_t s = 0; s < p->n_slots; s++) p->adj_begin[p->slot_var[s] + 1]++;
-    for (int32_t i = 0; i < p->n; i++) p->adj_begin[i + 1] += p->adj_begin[i];
-    for (int32_t s = 0; s < p->n_slots; s++) p->adj[p->adj_begin[p->slot_var[s]]++] = s;
-    for (int32_t i = p->n; i > 0; i--) p->adj_begin[i] = p->adj_begin[i - 1];
-    p->adj_begin[0] = 0;
+    for (int32_t i = p->n; i > 0; i--) p->link_begin[i] = p->link_begin[i - 1];
+    p->link_begin[0] = 0;
 }
 
 /* The bound is kept in two parts, so that taking maxima out and putting them in again loses nothing. */
@@ -178,7 +151,7 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     fgi_sum constant = {0};
     fgi_sum_add(&constant, s->constant);
     set_bound(p, &constant);
-    /* Labels that are forbidden from the start are dead: their messages are +INFINITY. */
+    /* Labels that are forbidden from the start are dead. */
     for (int32_t i = 0; i < p->n; i++)
         for (int32_t a = 0; a < p->card[i]; a++)
             if (p->unary[p->begin[i] + a] == -INFINITY && p->alive[i] > 0) fgi_problem_remove(p, i, a);
@@ -363,109 +336,68 @@ done:
 
 /* ---- dual ascent -------------------------------------------------------------------------------------------- */
 
+void fgi_problem_scratch_take(fgi_problem_scratch *scratch, const fgi_model *m, fgi_arena *arena) {
+    scratch->nu = fgi_take(arena, m->s->max_card, double);
+    scratch->minus = fgi_take(arena, (int64_t)m->s->max_arity * m->s->max_card, double);
+    scratch->wide = fgi_take(arena, fgi_marginal_scratch(m), double);
+}
+
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
     p->unary[p->begin[var] + a] = -INFINITY;
     p->belief[p->begin[var] + a] = -INFINITY;
-    for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++)
-        p->message[p->slot_message[p->adj[k]] + a] = INFINITY;
+    for (int32_t k = p->link_begin[var]; k < p->link_begin[var + 1]; k++) p->message[p->links[k].mu + a] = 0;
     return --p->alive[var] > 0;
 }
 
-/* nu(a) = max over the states with y_k = a of table - messages of the other variables. `h` is scratch. */
-static void pairwise_marginal(const fgi_problem *p, int32_t f, int second, double *nu, double *h) {
-    int32_t s = p->slot_begin[f];
-    int32_t rows = p->card[p->slot_var[s]], cols = p->card[p->slot_var[s + 1]], n_other = second ? rows : cols;
-    const double *table = p->table[f];
-    const double *other = p->message + p->slot_message[second ? s : s + 1];
-    for (int32_t k = 0; k < n_other; k++) h[k] = -other[k]; /* -INFINITY at dead labels */
-    if (rows > 3 && cols > 3) {
-        const fgi_kernels *kernels = fgi_kernels_get();
-        (second ? kernels->maxplus_rows : kernels->maxplus_cols)(table, rows, cols, 1.0, h, nu);
+static double minus(double mu, double unary) { return unary == -INFINITY ? -INFINITY : -mu; }
+
+/* A factor of two binary variables: most of a grid, and a call and its loops take three times as long as the work. */
+static void binary_marginal(const fgi_problem *p, const fgi_link *l, double *nu) {
+    const int32_t other = p->slot_begin[l->factor] + 1 - l->position;
+    const double *t = p->table[l->factor], *mu = p->message + p->slot_message[other],
+                 *unary = p->unary + p->begin[p->slot_var[other]];
+    const double h0 = minus(mu[0], unary[0]), h1 = minus(mu[1], unary[1]);
+    nu[0] = fgi_larger(t[0] + h0, (l->position ? t[2] : t[1]) + h1);
+    nu[1] = fgi_larger((l->position ? t[1] : t[2]) + h0, t[3] + h1);
+}
+
+/* nu(a) = max over the states with y_k = a of table - messages of the other variables. */
+static void marginal(const fgi_problem *p, const fgi_link *l, fgi_problem_scratch *scratch) {
+    const int32_t first = p->slot_begin[l->factor], arity = p->slot_begin[l->factor + 1] - first;
+    const int32_t *vars = p->slot_var + first;
+    if (arity == 2 && p->card[vars[0]] == 2 && p->card[vars[1]] == 2) {
+        binary_marginal(p, l, scratch->nu);
         return;
     }
-    for (int32_t k = 0; k < (second ? cols : rows); k++) nu[k] = -INFINITY;
-    for (int32_t a = 0; a < rows; a++, table += cols)
-        for (int32_t b = 0; b < cols; b++) {
-            double v = table[b] + (second ? h[a] : h[b]);
-            double *to = second ? nu + b : nu + a;
-            *to = v > *to ? v : *to;
-        }
-}
-
-static void triple_marginal(const fgi_problem *p, int32_t f, int32_t position, double *nu) {
-    const int32_t *vars = p->slot_var + p->slot_begin[f];
-    const int64_t *at = p->slot_message + p->slot_begin[f];
-    const double *m0 = p->message + at[0], *m1 = p->message + at[1], *m2 = p->message + at[2], *row = p->table[f];
-    const int32_t cols = p->card[vars[2]];
-    for (int32_t a = 0; a < p->card[vars[position]]; a++) nu[a] = -INFINITY;
-    for (int32_t a = 0; a < p->card[vars[0]]; a++)
-        for (int32_t b = 0; b < p->card[vars[1]]; b++, row += cols) {
-            double before = (position == 0 ? 0 : m0[a]) + (position == 1 ? 0 : m1[b]);
-            if (before == INFINITY) continue;
-            if (position == 2) {
-                for (int32_t c = 0; c < cols; c++) nu[c] = fgi_larger(nu[c], row[c] - before);
-                continue;
-            }
-            double best = -INFINITY;
-            for (int32_t c = 0; c < cols; c++) best = fgi_larger(best, row[c] - m2[c]);
-            double *to = nu + (position == 0 ? a : b);
-            *to = fgi_larger(*to, best - before);
-        }
-}
-
-static void general_marginal(const fgi_problem *p, int32_t f, int32_t position, double *nu) {
-    int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first;
-    int32_t y[MAX_ARITY] = {0};
-    for (int32_t a = 0; a < p->card[p->slot_var[first + position]]; a++) nu[a] = -INFINITY;
-    /* Prefix sums of messages, so that an entry costs O(1) amortised. prefix[k]: variables before k. */
-    double prefix[MAX_ARITY + 1];
-    prefix[0] = 0;
-    for (int32_t k = 0; k + 1 < arity; k++)
-        prefix[k + 1] = prefix[k] + (k == position ? 0 : p->message[p->slot_message[first + k]]);
-    const int32_t last = arity - 1, cols = p->card[p->slot_var[first + last]];
-    const double *row = p->table[f], *end = p->table[f] + p->states[f];
-    const double *m = p->message + p->slot_message[first + last];
-    while (row < end) {
-        double before = prefix[last];
-        if (before < INFINITY) {
-            if (position == last) {
-                for (int32_t b = 0; b < cols; b++) nu[b] = fgi_larger(nu[b], row[b] - before);
-            } else {
-                double best = -INFINITY;
-                for (int32_t b = 0; b < cols; b++) best = fgi_larger(best, row[b] - m[b]);
-                nu[y[position]] = fgi_larger(nu[y[position]], best - before);
-            }
-        }
-        row += cols;
-        int32_t k = last - 1;
-        while (k >= 0 && ++y[k] == p->card[p->slot_var[first + k]]) y[k--] = 0;
-        for (k = k < 0 ? 0 : k; k < last; k++)
-            prefix[k + 1] = prefix[k] + (k == position ? 0 : p->message[p->slot_message[first + k] + y[k]]);
+    const double *g[MAX_ARITY];
+    double *to = scratch->minus;
+    for (int32_t q = 0; q < arity; q++) {
+        const int32_t n = p->card[vars[q]];
+        g[q] = to;
+        if (q == l->position) continue;
+        const double *mu = p->message + p->slot_message[first + q], *unary = p->unary + p->begin[vars[q]];
+        for (int32_t a = 0; a < n; a++) to[a] = minus(mu[a], unary[a]);
+        to += n;
     }
-}
-
-static void marginal(const fgi_problem *p, int32_t f, int32_t slot, double *scratch) {
-    int32_t position = slot - p->slot_begin[f], arity = p->slot_begin[f + 1] - p->slot_begin[f];
-    if (arity == 3) triple_marginal(p, f, position, scratch);
-    else if (arity == 2) pairwise_marginal(p, f, position, scratch, scratch + p->max_card);
-    else general_marginal(p, f, position, scratch);
+    fgi_table_marginal(
+        p->kernels, p->table[l->factor], 1, arity, vars, p->card, l->position, g, scratch->nu, scratch->wide);
 }
 
 /* Maximum of the reparametrised factor. */
-static double factor_maximum(const fgi_problem *p, int32_t f, double *scratch) {
-    int32_t first = p->slot_begin[f];
-    const double *mu = p->message + p->slot_message[first];
+static double factor_maximum(const fgi_problem *p, int32_t f, fgi_problem_scratch *scratch) {
+    const int32_t first = p->slot_begin[f], i = p->slot_var[first];
+    const double *mu = p->message + p->slot_message[first], *unary = p->unary + p->begin[i];
     double best = -INFINITY;
-    marginal(p, f, first, scratch);
-    for (int32_t a = 0; a < p->card[p->slot_var[first]]; a++) best = fgi_larger(best, scratch[a] - mu[a]);
+    marginal(p, &(fgi_link){.factor = f}, scratch);
+    for (int32_t a = 0; a < p->card[i]; a++)
+        if (unary[a] > -INFINITY) best = fgi_larger(best, scratch->nu[a] - mu[a]);
     return best;
 }
 
-void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch) {
+void fgi_problem_set_messages(fgi_problem *p, const double *mu, fgi_problem_scratch *scratch) {
     for (int32_t s = 0; s < p->n_slots; s++)
         for (int32_t a = 0, i = p->slot_var[s]; a < p->card[i]; a++, mu++)
-            if (p->message[p->slot_message[s] + a] < INFINITY && fabs(*mu) < INFINITY)
-                p->message[p->slot_message[s] + a] = *mu;
+            if (p->unary[p->begin[i] + a] > -INFINITY && fabs(*mu) < INFINITY) p->message[p->slot_message[s] + a] = *mu;
     /* The bound is a constant and the maxima of all reparametrised parts: take the old maxima out, put the new ones in.
      */
     fgi_sum sum = {p->bound, p->carry, 0};
@@ -474,8 +406,8 @@ void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch)
         double best = -INFINITY;
         for (int32_t a = 0; a < p->card[i]; a++) {
             double b = p->unary[p->begin[i] + a];
-            for (int32_t k = p->adj_begin[i]; b > -INFINITY && k < p->adj_begin[i + 1]; k++)
-                b += p->message[p->slot_message[p->adj[k]] + a];
+            for (int32_t k = p->link_begin[i]; b > -INFINITY && k < p->link_begin[i + 1]; k++)
+                b += p->message[p->links[k].mu + a];
             best = fgi_larger(best, b);
         }
         if (best == -INFINITY) continue; /* the bound is -INFINITY already */
@@ -488,52 +420,31 @@ void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch)
     }
     set_value(p, &sum);
     for (int32_t s = 0; s < p->n_slots; s++)
-        for (int32_t a = 0; a < p->card[p->slot_var[s]]; a++) {
-            const double size = fabs(p->message[p->slot_message[s] + a]);
-            if (size < INFINITY) p->largest[1] = fgi_larger(p->largest[1], size);
-        }
+        for (int32_t a = 0; a < p->card[p->slot_var[s]]; a++)
+            p->largest[1] = fgi_larger(p->largest[1], fabs(p->message[p->slot_message[s] + a]));
 }
 
-int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch) {
-    const int32_t card = p->card[var];
+/* Messages of the factors that have changed since the sweep before this one collected here; all of them if fresh. */
+static void collect(fgi_problem *p, int32_t var, int forward, int fresh, fgi_problem_scratch *scratch) {
+    const double *unary = p->unary + p->begin[var];
+    for (int32_t k = p->link_begin[var]; k < p->link_begin[var + 1]; k++) {
+        const fgi_link *l = &p->links[k];
+        if (!fresh && !fgi_link_has_changed(l, forward)) continue;
+        double *mu = p->message + l->mu;
+        marginal(p, l, scratch);
+        p->work += p->states[l->factor];
+        for (int32_t a = 0; a < p->card[var]; a++) mu[a] = unary[a] > -INFINITY ? scratch->nu[a] : 0;
+        if (p->factor_max[l->factor] != 0) add_to_bound(p, -p->factor_max[l->factor]);
+        p->factor_max[l->factor] = 0;
+    }
+    p->work += (p->link_begin[var + 1] - p->link_begin[var] + 1) * (int64_t)(p->card[var] + 16);
+}
+
+/* Labels that cannot beat the cutoff go; the best of all labels, which is in the bound, is taken out of the others. */
+static int32_t remove_labels(fgi_problem *p, int32_t var, double best, double cutoff) {
     double *unary = p->unary + p->begin[var], *belief = p->belief + p->begin[var];
-    int32_t onward = 0, back = 0;
-    if (var == (forward ? 0 : p->n - 1)) { /* a sweep begins */
-        p->largest[1] = p->largest[0];
-        p->largest[0] = 0;
-        p->sweeps++;
-    }
-    memcpy(belief, unary, (size_t)card * sizeof *belief);
-    for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
-        int32_t slot = p->adj[k], f = p->slot_factor[slot];
-        double *mu = p->message + p->slot_message[slot];
-        onward += var != p->factor_high[f];
-        back += var != p->factor_low[f];
-        /* Since the sweep before this one pulled here, no other variable of the factor has been updated: mu is still
-         * right. */
-        int unchanged = !fresh && var == (forward ? p->factor_low[f] : p->factor_high[f]);
-        if (!unchanged) {
-            marginal(p, f, slot, scratch);
-            p->work += p->states[f];
-            for (int32_t a = 0; a < card; a++)
-                if (unary[a] > -INFINITY) mu[a] = scratch[a];
-            if (p->factor_max[f] != 0) add_to_bound(p, -p->factor_max[f]);
-            p->factor_max[f] = 0;
-        }
-        for (int32_t a = 0; a < card; a++)
-            if (unary[a] > -INFINITY) belief[a] += mu[a];
-    }
-    p->work += (p->adj_begin[var + 1] - p->adj_begin[var] + 1) * (int64_t)(card + 16);
-    double best = -INFINITY;
-    for (int32_t a = 0; a < card; a++) best = fgi_larger(best, belief[a]);
-    if (best == -INFINITY) {
-        p->bound = -INFINITY;
-        return -1;
-    }
-    add_to_bound(p, best);
-    if (p->bound <= cutoff) return -1;
     int32_t removed = 0;
-    for (int32_t a = 0; a < card; a++) {
+    for (int32_t a = 0; a < p->card[var]; a++) {
         belief[a] -= best;
         if (unary[a] == -INFINITY) continue;
         if (p->bound + belief[a] <= cutoff) { /* also when belief is -INFINITY: no state of some factor allows it */
@@ -544,30 +455,53 @@ int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, 
             unary[a] -= best;
         }
     }
-    int32_t share = onward > back ? onward : back;
-    if (share == 0) return removed;
-    double weight = 1.0 / share, largest = p->largest[0];
-    for (int32_t k = p->adj_begin[var]; k < p->adj_begin[var + 1]; k++) {
-        int32_t slot = p->adj[k], f = p->slot_factor[slot];
-        if (var == (forward ? p->factor_high[f] : p->factor_low[f])) continue;
-        double *mu = p->message + p->slot_message[slot];
-        for (int32_t a = 0; a < card; a++)
-            if (unary[a] > -INFINITY) {
-                mu[a] -= weight * belief[a];
-                largest = fgi_larger(largest, fabs(mu[a]));
-            }
-    }
-    p->largest[0] = largest;
     return removed;
 }
 
-void fgi_problem_decode(const fgi_problem *p, int32_t *labels, double *scratch) {
+/* The factors that go on in the direction of the sweep get their shares back. */
+static void distribute(fgi_problem *p, int32_t var, int forward, double *surplus) {
+    const int32_t n = p->card[var];
+    const fgi_link *links = p->links + p->link_begin[var];
+    const int64_t n_links = p->link_begin[var + 1] - p->link_begin[var];
+    const double *belief = p->belief + p->begin[var];
+    double largest = p->largest[0];
+    for (int32_t a = 0; a < n; a++) surplus[a] = belief[a] > -INFINITY ? belief[a] : 0;
+    fgi_reweight_share(p->kernels, surplus, n, p->message, links, n_links, forward);
+    for (int64_t e = 0; e < n_links; e++)
+        for (int32_t a = 0; fgi_link_goes_on(&links[e], forward) && a < n; a++)
+            largest = fgi_larger(largest, fabs(p->message[links[e].mu + a]));
+    p->largest[0] = largest;
+}
+
+int32_t fgi_problem_update(
+    fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, fgi_problem_scratch *scratch) {
+    if (var == (forward ? 0 : p->n - 1)) { /* a sweep begins */
+        p->largest[1] = p->largest[0];
+        p->largest[0] = 0;
+        p->sweeps++;
+    }
+    collect(p, var, forward, fresh, scratch);
+    const double best = fgi_reweight_sum(p->kernels, p->unary + p->begin[var], p->card[var], p->message,
+        p->links + p->link_begin[var], p->link_begin[var + 1] - p->link_begin[var], p->belief + p->begin[var]);
+    if (best == -INFINITY) {
+        p->bound = -INFINITY;
+        return -1;
+    }
+    add_to_bound(p, best);
+    if (p->bound <= cutoff) return -1;
+    const int32_t removed = remove_labels(p, var, best, cutoff);
+    distribute(p, var, forward, scratch->nu);
+    return removed;
+}
+
+void fgi_problem_decode(const fgi_problem *p, int32_t *labels, fgi_problem_scratch *scratch) {
+    double *score = scratch->nu;
     for (int32_t i = 0; i < p->n; i++) labels[i] = -1;
     for (int32_t i = 0; i < p->n; i++) {
         const double *unary = p->unary + p->begin[i];
-        memcpy(scratch, unary, (size_t)p->card[i] * sizeof *scratch);
-        for (int32_t k = p->adj_begin[i]; k < p->adj_begin[i + 1]; k++) {
-            int32_t slot = p->adj[k], f = p->slot_factor[slot], first = p->slot_begin[f];
+        memcpy(score, unary, (size_t)p->card[i] * sizeof *score);
+        for (int32_t k = p->link_begin[i]; k < p->link_begin[i + 1]; k++) {
+            const int32_t f = p->links[k].factor, first = p->slot_begin[f];
             int32_t arity = p->slot_begin[f + 1] - first, unknown = 0;
             int64_t at = 0, stride = 1, own = 0;
             for (int32_t q = arity - 1; q >= 0; q--) {
@@ -577,15 +511,15 @@ void fgi_problem_decode(const fgi_problem *p, int32_t *labels, double *scratch) 
                 else at += stride * labels[j];
                 stride *= p->card[j];
             }
-            const double *mu = p->message + p->slot_message[slot];
+            const double *mu = p->message + p->links[k].mu;
             for (int32_t a = 0; a < p->card[i]; a++) {
                 if (unary[a] == -INFINITY) continue;
-                scratch[a] += unknown ? mu[a] : p->table[f][at + own * a];
+                score[a] += unknown ? mu[a] : p->table[f][at + own * a];
             }
         }
         int32_t best = 0;
         for (int32_t a = 1; a < p->card[i]; a++)
-            if (scratch[a] > scratch[best]) best = a;
+            if (score[a] > score[best]) best = a;
         labels[i] = best;
     }
 }

@@ -5,10 +5,13 @@
  * its parent. */
 #ifndef FGI_BRANCH_PROBLEM_H
 #define FGI_BRANCH_PROBLEM_H
-#include "model/model.h"
+#include "base/arena.h"
 #include "base/util.h"
+#include "model/model.h"
+#include "model/reweight.h"
 
 typedef struct fgi_problem {
+    const fgi_kernels *kernels;
     int32_t n, n_factors, n_slots; /* variables; factors; (factor, variable) pairs */
     int32_t max_card;              /* of the root; sizes the scratch memory */
     int32_t *card;                 /* live labels when the problem was made */
@@ -20,28 +23,33 @@ typedef struct fgi_problem {
     int32_t *label;                /* per label: its number in the root model */
     int32_t *slot_begin;           /* n_factors + 1 offsets into the slots */
     int32_t *slot_var;
-    int32_t *slot_factor;
     int64_t *slot_message; /* n_slots offsets into messages */
-    double *message;       /* mu: factor minus mu, unary plus mu; +INFINITY at dead labels */
+    double *message;       /* mu: factor minus mu, unary plus mu; 0 at dead labels */
     const double **table;  /* per factor: its scores; the root borrows the model's where it can */
     int64_t *states;       /* per factor: how many */
     double *owned;         /* what `table` does not borrow */
     double *factor_max;    /* max of the reparametrised factor, as long as no update has moved it */
-    int32_t *factor_low;   /* first and last variable of a factor in the order of the sweeps */
-    int32_t *factor_high;
-    int32_t *adj_begin; /* n + 1 offsets into adj */
-    int32_t *adj;       /* slots of a variable, by ascending factor */
-    double bound;       /* on every labeling of this problem, up to fgi_problem_error: constant + all maxima */
-    double carry;       /* what `bound` has lost to rounding so far */
-    double removed;     /* largest bound of a label removed by updates, up to fgi_problem_error; the caller resets it */
+    int32_t *link_begin;   /* n + 1 offsets into links */
+    fgi_link *links;       /* of a variable, by ascending factor */
+    double bound;          /* on every labeling of this problem, up to fgi_problem_error: constant + all maxima */
+    double carry;          /* what `bound` has lost to rounding so far */
+    double removed; /* largest bound of a label removed by updates, up to fgi_problem_error; the caller resets it */
     /* What the rounding of the bound is made of: see fgi_problem_error. */
     double error;              /* of the tables, inherited from the parent */
     double magnitude;          /* of the root's potentials */
     double largest[2];         /* multipliers of live labels, in this sweep and in the one before */
     int32_t additions, sweeps; /* that go into one term; since the problem was made */
-    int64_t bytes;
-    int64_t work; /* entries read by updates; the caller takes it away */
+    fgi_arena arena;           /* all of it */
+    int64_t work;              /* entries read by updates; the caller takes it away */
 } fgi_problem;
+
+/* What updates of a problem and of all its descendants work in. */
+typedef struct fgi_problem_scratch {
+    double *nu;    /* max_card */
+    double *minus; /* max_card for each variable of a factor */
+    double *wide;  /* fgi_marginal_scratch */
+} fgi_problem_scratch;
+void fgi_problem_scratch_take(fgi_problem_scratch *scratch, const fgi_model *m, fgi_arena *arena);
 
 /* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded;
  * FGI_UNSUPPORTED when that would pass max_entries. */
@@ -50,14 +58,15 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
  * dropped. FGI_UNSUPPORTED when more than max_entries are left. */
 fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, int64_t max_entries, fgi_problem **out);
 /* Dual variables from elsewhere, in the layout of fgi_solver_messages; only for a problem made from the whole model. */
-void fgi_problem_set_messages(fgi_problem *p, const double *mu, double *scratch);
+void fgi_problem_set_messages(fgi_problem *p, const double *mu, fgi_problem_scratch *scratch);
 void fgi_problem_free(fgi_problem *p);
 
 /* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat
  * `cutoff`, push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction
- * has come just before this one, so nothing may be reused. `scratch` has 2 * max_card entries. Returns the number of
- * labels removed, -1 when the problem cannot beat the cutoff any more. */
-int32_t fgi_problem_update(fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, double *scratch);
+ * has come just before this one, so nothing may be reused. Returns the number of labels removed, -1 when the problem
+ * cannot beat the cutoff any more. */
+int32_t fgi_problem_update(
+    fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, fgi_problem_scratch *scratch);
 /* How far above `bound` a labeling can be because of rounding. Tables and unaries of a node carry what its ancestors
  * have rounded; the terms of the bound are sums of a few of them and of multipliers. As in fgi_safe_bound, scores far
  * below the best do not count. */
@@ -65,6 +74,6 @@ double fgi_problem_error(const fgi_problem *p);
 /* Removes one label by hand; returns 0 when it was the last one. */
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a);
 /* Labels every variable in order, given the earlier ones and the messages of the later ones. labels: p's indices. */
-void fgi_problem_decode(const fgi_problem *p, int32_t *labels, double *scratch);
+void fgi_problem_decode(const fgi_problem *p, int32_t *labels, fgi_problem_scratch *scratch);
 
 #endif

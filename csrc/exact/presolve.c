@@ -72,7 +72,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown reductions %d", o->reductions);
     if (!(o->least < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "least must be finite or -inf");
     fgi_presolve *p = fgi_calloc(1, sizeof *p);
-    if (!p) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!p) return fgi_no_memory(err);
     ps_work *w = &p->w;
     w->options = *o;
     const double size = (double)m->s->values_begin[m->s->n_tables] + (double)m->s->unary_begin[m->s->n_vars] +
@@ -166,7 +166,7 @@ fgi_rc fgi_presolve_expand(const fgi_presolve *p, const int32_t *reduced, int32_
         labels[p->var_of[i]] = v->label ? v->label[reduced[i]] : reduced[i];
     }
     double *scores = fgi_alloc(p->original->s->max_card, sizeof(double));
-    if (!scores) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!scores) return fgi_no_memory(err);
     for (int64_t k = w->n_records; k-- > 0;) {
         const ps_record *r = &w->records[k];
         memcpy(scores, r->unary, (size_t)r->card * sizeof(double));

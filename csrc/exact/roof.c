@@ -189,7 +189,7 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
         if (m->u->values[k] == -INFINITY)
             return fgi_fail(err, FGI_UNSUPPORTED, k / 2, "variable %lld has a forbidden label", (long long)(k / 2));
     fgi_roof_edge *edges = fgi_alloc(st->n_factors, sizeof *edges);
-    if (!edges) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!edges) return fgi_no_memory(err);
     fgi_rc rc = FGI_OK;
     for (int64_t f = 0; f < st->n_factors && !rc; f++) {
         const fgi_view v = fgi_factor_view(m, f);

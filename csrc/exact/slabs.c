@@ -83,11 +83,10 @@ static fgi_rc set_thickness(fgi_solver *solver, slabs *s, int32_t thickness, dou
 static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
     slabs *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     s->local = fgi_local_create(solver->model);
     s->labels = fgi_calloc(solver->model->s->n_vars, sizeof(int32_t));
-    if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers))
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers)) return fgi_no_memory(err);
     fgi_rc rc = set_thickness(solver, s, 1, MOST_WORK, err);
     return rc == FGI_UNSUPPORTED
         ? fgi_fail(err, rc, -1, "the model is too dense: two layers of it are too wide for elimination")

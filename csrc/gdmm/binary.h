@@ -67,6 +67,7 @@ typedef struct binary {
     double window_bound; /* at the beginning of the window of certificates */
     int32_t window;      /* certificates in it */
     fgi_solver *sweep;   /* what took over */
+    fgi_arena arena;     /* what does not grow */
 } binary;
 
 static inline int32_t binary_neighbour(const fgi_structure *st, int32_t f, int32_t i) {

@@ -20,31 +20,29 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     const int64_t n = st->n_vars;
     binary *b = fgi_calloc(1, sizeof *b);
     solver->state = b;
-    if (!b) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!b) return fgi_no_memory(err);
     b->model = solver->model;
     b->best = -INFINITY;
     b->last_bound = INFINITY;
     b->on_from = BINARY_SURELY_ON;
-    b->u = fgi_calloc(4 * n, sizeof(double));
-    b->degree = fgi_calloc(n, sizeof(int64_t));
-    b->on = fgi_alloc(n, sizeof(int32_t));
-    b->is_on = fgi_calloc(2 * n, 1);
-    b->by_neighbour = fgi_calloc(n, sizeof *b->by_neighbour);
-    b->positive_begin = fgi_calloc(2 * n + 1, sizeof(int64_t));
-    b->positive_take = fgi_calloc(n, sizeof(int32_t));
-    b->active = fgi_calloc((st->n_factors + 7) / 8, 1);
-    b->labels = fgi_calloc(n, sizeof(int32_t));
-    b->first = fgi_alloc(n, sizeof(int32_t));
-    if (!b->u || !b->degree || !b->on || !b->is_on || !b->by_neighbour || !b->positive_begin || !b->positive_take ||
-        !b->active || !b->labels || !b->first)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    b->u = fgi_take_zero(&b->arena, n, double);
+    b->charge = fgi_take_zero(&b->arena, n, double);
+    b->x = fgi_take_zero(&b->arena, n, double);
+    b->sum = fgi_take_zero(&b->arena, n, double);
+    b->degree = fgi_take_zero(&b->arena, n, int64_t);
+    b->on = fgi_take(&b->arena, n, int32_t);
+    b->is_on = fgi_take_zero(&b->arena, n, uint8_t);
+    b->ascending = fgi_take_zero(&b->arena, n, uint8_t);
+    b->by_neighbour = fgi_take_zero(&b->arena, n, int32_t *);
+    b->positive_begin = fgi_take_zero(&b->arena, n + 1, int64_t);
+    b->positive_next = fgi_take_zero(&b->arena, n, int64_t);
+    b->positive_take = fgi_take_zero(&b->arena, n, int32_t);
+    b->active = fgi_take_zero(&b->arena, (st->n_factors + 7) / 8, uint8_t);
+    b->labels = fgi_take_zero(&b->arena, n, int32_t);
+    b->first = fgi_take(&b->arena, n, int32_t);
+    if (b->arena.failed) return fgi_no_memory(err);
     memset(b->first, -1, (size_t)n * sizeof *b->first);
-    b->charge = b->u + n;
-    b->x = b->u + 2 * n;
-    b->sum = b->u + 3 * n;
-    b->ascending = b->is_on + n;
-    b->positive_next = b->positive_begin + n + 1;
-    solver->info.memory = 90 * n + st->n_factors / 8;
+    solver->info.memory = b->arena.bytes;
     return FGI_OK;
 }
 
@@ -52,18 +50,8 @@ void binary_destroy(fgi_solver *solver) {
     binary *b = solver->state;
     fgi_solver_free(b->sweep);
     for (int64_t i = 0; b->by_neighbour && i < b->model->s->n_vars; i++) free(b->by_neighbour[i]);
-    free(b->u);
-    free(b->degree);
-    free(b->on);
-    free(b->is_on);
-    free(b->by_neighbour);
-    free(b->positive_begin);
-    free(b->positive_take);
-    free(b->positive);
-    free(b->active);
     free(b->links);
-    free(b->labels);
-    free(b->first);
+    fgi_arena_free(&b->arena);
     free(b);
 }
 
@@ -104,7 +92,7 @@ static int begin_fill(binary *b) {
         b->positive_next[i] = b->positive_begin[i];
         b->positive_take[i] = 0; /* its list is not sorted yet */
     }
-    return (b->positive = fgi_alloc(b->positive_begin[n], sizeof(int32_t))) != NULL;
+    return (b->positive = fgi_take(&b->arena, b->positive_begin[n], int32_t)) != NULL;
 }
 
 static void fill_factor(binary *b, int64_t f) {
@@ -126,7 +114,7 @@ int binary_set_up(fgi_solver *solver, binary *b) {
     case COUNT:
         if (!binary_each(b, st->n_factors, fold_factor)) return 1;
         if (!begin_fill(b)) return 0;
-        solver->info.memory += 4 * b->positive_begin[st->n_vars];
+        solver->info.memory = b->arena.bytes;
         b->stage = FILL;
         return 1;
     default:

@@ -1,12 +1,12 @@
 /* gdmm/closer.c - sweeps over large tables: only the labels that may be best are looked at closely.
  *
- * D(mu) is a bound for every mu. At the visit of variable i (gdmm/sweep.c) the n_f of a factor may be too large at a
- * label that is not among the best of hat_i: the maximum of hat_i is exact all the same, no factor ends above 0, and D
- * has become as small as by an exact visit. The slack of a label, max hat_i - hat_i(a), is only handed out in other
- * parts: some of it stays with the factors whose n_f is too large, the rest is shared as ever. So n_f is made of
- * bounds, from the rows of the table with the largest messages (model/sliced.h), and exact where hat_i is within a
- * margin of its maximum. Where that would be too many labels, the bounds are made of more rows. What is read is a
- * matter of the numbers alone, so that every run reads the same. */
+ * D(mu) is a bound for every mu. At the visit of variable i (gdmm/sweep.c) the message of a factor may be too large at
+ * a label that is not among the best of hat_i: the maximum of hat_i is exact all the same, no factor ends above 0, and
+ * D has become as small as by an exact visit. The slack of a label, max hat_i - hat_i(a), is only handed out in other
+ * parts: some of it stays with the factors whose message is too large, the rest is shared as ever. So messages are
+ * made of bounds, from the rows of the table with the largest messages (model/sliced.h), and exact where hat_i is
+ * within a margin of its maximum. Where that would be too many labels, the bounds are made of more rows. What is read
+ * is a matter of the numbers alone, so that every run reads the same. */
 #include <string.h>
 #include "gdmm/sweep.h"
 
@@ -22,44 +22,48 @@ enum {
 };
 
 /* What a factor knows about its other variable: -mu. */
-static void load_messages(gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t from) {
-    const double *mu = s->mu + s->offset[first + from];
-    const int32_t n = from ? v->cols : v->rows;
-    for (int32_t a = 0; a < n; a++) s->h[a] = -mu[a];
+static void load_messages(gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+    const double *other = gdmm_sweep_other(s, v, l);
+    const int32_t n = l->position ? v->rows : v->cols;
+    for (int32_t a = 0; a < n; a++) s->h[a] = -other[a];
 }
 
-static int64_t bound_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, int64_t slot, int64_t first, double *out) {
-    const int from = 1 - (int)(slot - first);
+/* The side of the table, as it is stored, that belongs to the other variable. */
+static int other_side(const fgi_view *v, const fgi_link *l) { return (1 - l->position) ^ v->transposed; }
+
+static int64_t bound_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+    const int64_t slot = gdmm_sweep_slot(g, l);
     int64_t touched = 0;
-    load_messages(s, v, first, from);
-    s->cap[slot] = fgi_sliced_bounds(g->tables[v->table].slices, g->kernels, v->weight, from ^ v->transposed, s->h,
-        s->rows[slot], out, g->workers[0].sliced, &touched);
+    load_messages(s, v, l);
+    s->cap[slot] = fgi_sliced_bounds(g->tables[v->table].slices, g->kernels, v->weight, other_side(v, l), s->h,
+        s->rows[slot], s->mu + l->mu, g->workers[0].sliced, &touched);
     return touched;
 }
 
-int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
-    const int64_t touched = bound_marginal(g, s, v, first + position, first, out);
-    if (s->cap[first + position] > -INFINITY) gdmm_table_note(g, v, touched, 1); /* the first messages are constant */
+int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+    const int64_t touched = bound_marginal(g, s, v, l);
+    if (s->cap[gdmm_sweep_slot(g, l)] > -INFINITY)
+        gdmm_table_note(g, v, touched, 1); /* the first messages are constant */
     return touched;
 }
 
-/* n of the factors of i, and hat, exact at the n labels picked. */
+/* The messages of the factors of i, and hat, exact at the n labels picked. */
 static void look_closely(gdmm *g, gdmm_sweep *s, int32_t i, int32_t n) {
     const fgi_structure *st = g->model->s;
-    const int32_t card = st->cards[i];
     for (int32_t k = 0; k < n; k++) s->hat[s->pick[k]] = g->theta[st->unary_begin[i] + s->pick[k]];
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
-        const int64_t slot = g->adj_slot[e], first = fgi_factor_begin(st, st->adj[e]);
-        double *out = s->mu + s->offset[slot] + card;
-        if (s->cap[slot] > -INFINITY) {
-            const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
-            const int from = 1 - (int)(slot - first), side = from ^ v.transposed;
+        const fgi_link *l = &s->links[e];
+        const double cap = s->cap[gdmm_sweep_slot(g, l)];
+        double *out = s->mu + l->mu;
+        if (cap > -INFINITY) {
+            const fgi_view v = fgi_factor_view(g->model, l->factor);
+            const int side = other_side(&v, l);
             const fgi_sliced *slices = g->tables[v.table].slices;
             int64_t touched = 0;
             for (int32_t k = 0; k < n; k++) {
                 const int32_t a = s->pick[k];
-                if (!fgi_sliced_is_open(slices, v.weight, side, s->cap[slot], a, out[a])) continue;
-                if (!touched) load_messages(s, &v, first, from);
+                if (!fgi_sliced_is_open(slices, v.weight, side, cap, a, out[a])) continue;
+                if (!touched) load_messages(s, &v, l);
                 out[a] = fgi_sliced_value(slices, g->kernels, v.weight, side, s->h, a, &touched);
             }
             gdmm_table_note(g, &v, touched, 0);
@@ -106,18 +110,17 @@ static void widen(gdmm *g, gdmm_sweep *s, int32_t i) {
     memcpy(s->hat, g->theta + st->unary_begin[i], (size_t)card * sizeof(double));
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
         const int64_t slot = g->adj_slot[e];
-        double *out = s->mu + s->offset[slot] + card;
         if (s->cap[slot] > -INFINITY) {
             const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
             const int32_t all = v.rows + v.cols - card;
             s->rows[slot] = 2 * WIDER * s->rows[slot] < all ? WIDER * s->rows[slot] : all;
-            const int64_t touched = bound_marginal(g, s, &v, slot, fgi_factor_begin(st, st->adj[e]), out);
+            const int64_t touched = bound_marginal(g, s, &v, &s->links[e]);
             if (s->rows[slot] == all)
                 s->rows[slot] = all / NARROWER > GDMM_LEAST_ROWS ? all / NARROWER : GDMM_LEAST_ROWS; /* next time */
             gdmm_table_note(g, &v, touched, 0);
             g->sweep_entries += touched;
         }
-        g->kernels->add(s->hat, out, card);
+        g->kernels->add(s->hat, s->mu + s->links[e].mu, card);
     }
 }
 

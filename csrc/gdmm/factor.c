@@ -140,7 +140,7 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
-/* Of the row with the largest value the best column. */
+/* The best column of a row. */
 static void best_in_row(const fgi_view *v, int32_t row, const double *delta, const double *other, fgi_argmax *out) {
     double best = -INFINITY;
     int32_t column = 0;
@@ -185,7 +185,7 @@ static int32_t search_rows(const gdmm *g, gdmm_worker *w, const fgi_view *v, con
  * and the best row is then read for its column. */
 void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
     const double *delta = w->messages[0].values, *other = w->messages[1].values;
-    int32_t row = -1, column = 0;
+    int32_t row = -1;
     for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
     if (g->tables[v->table].sliced && v->weight > 0) row = search_rows(g, w, v, delta);
     if (row < 0) {
@@ -193,17 +193,9 @@ void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_arg
         w->scans++;
         row = best_row(w->value, delta, v->rows);
     }
-    double best = -INFINITY;
-    for (int32_t b = 0; b < v->cols; b++) {
-        double value = fgi_view_at2(v, row, b) - delta[row] - other[b];
-        if (value > best) {
-            best = value;
-            column = b;
-        }
-    }
+    best_in_row(v, row, delta, other, out);
     w->scanned += v->cols;
     w->calls++;
-    *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
 }
 
 int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {

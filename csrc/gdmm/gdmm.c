@@ -40,7 +40,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
             "gdmm takes scores whose magnitudes are closer together: at most some 1e150 apart");
     gdmm *g = fgi_calloc(1, sizeof *g);
     solver->state = g;
-    if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!g) return fgi_no_memory(err);
     g->solver = solver;
     g->model = solver->model;
     g->kernels = fgi_kernels_get();
@@ -48,7 +48,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     g->eta = solver->settings.eta > 0 ? solver->settings.eta : 1.0;
     g->last_bound = g->sweep_bound = INFINITY;
     fgi_rc rc = gdmm_allocate(g, err);
-    if (!rc && !(g->propagation = gdmm_propagation_create(g))) rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!rc && !(g->propagation = gdmm_propagation_create(g))) rc = fgi_no_memory(err);
     return rc;
 }
 

@@ -3,6 +3,7 @@
  * gdmm/sweep.c and gdmm/closer.c ascend the dual; gdmm/decode.c finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
+#include "base/arena.h"
 #include "base/array.h"
 #include "base/kernels.h"
 #include "primal/labeling.h"
@@ -100,8 +101,7 @@ typedef struct gdmm {
     int64_t *adj_slot; /* the slots of a variable, in the order of adj */
     gdmm_slot *slots;
     gdmm_active *active;
-    double *arena; /* of the dense slots */
-    int32_t *iota;
+    int32_t *iota;    /* the labels of dense slots */
     gdmm_pair *pairs; /* per factor, or NULL when no factor is one */
     uint8_t *is_pair;
     fgi_order **order; /* per table */
@@ -140,6 +140,7 @@ typedef struct gdmm {
 
     gdmm_worker *workers;
     int n_workers;
+    fgi_arena arena; /* what lives as long as the solver and does not grow */
 } gdmm;
 
 /* Sweeps and iterations: what schedules and limits count. */
@@ -204,13 +205,13 @@ double gdmm_bound_value(const gdmm *g);
 /* gdmm/sweep.c: dual coordinate ascent on a copy of mu. */
 gdmm_sweep *gdmm_sweep_create(const gdmm *g);
 void gdmm_sweep_free(gdmm_sweep *s);
-int64_t gdmm_sweep_memory(const gdmm *g); /* bytes of one */
+int64_t gdmm_sweep_memory(const gdmm_sweep *s); /* in bytes */
 void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s);
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
-int gdmm_sweep_forward(const gdmm_sweep *s); /* the direction of the sweep at hand */
-const double *gdmm_sweep_messages(const gdmm_sweep *s, int64_t slot);
-const int32_t *gdmm_sweep_labels(const gdmm_sweep *s); /* decoded by the last forward sweep */
+int gdmm_sweep_forward(const gdmm_sweep *s);            /* the direction of the sweep at hand */
+const double *gdmm_sweep_messages(const gdmm_sweep *s); /* -INFINITY where a label is about to be forbidden */
+const int32_t *gdmm_sweep_labels(const gdmm_sweep *s);  /* decoded by the last forward sweep */
 
 /* gdmm/binary.c: Algorithm 9. fits: all variables binary, all factors pairwise, nothing forbidden. */
 int gdmm_binary_fits(const fgi_model *m);

@@ -84,36 +84,26 @@ int32_t gdmm_slot_at(gdmm_slot *s, int32_t label) {
 
 static int variable_is_dense(const gdmm *g, int64_t i) { return g->dense || g->model->s->cards[i] <= SMALL_CARD; }
 
-static int worker_create(gdmm_worker *w, const fgi_structure *st) {
+static int worker_create(gdmm_worker *w, const fgi_structure *st, fgi_arena *arena) {
     int32_t card = st->max_card > 0 ? st->max_card : 1, arity = st->max_arity > 0 ? st->max_arity : 1;
     w->oracle = fgi_oracle_scratch_create(card, arity);
     w->sliced = fgi_sliced_scratch_create(card);
-    w->messages = fgi_alloc(arity, sizeof *w->messages);
-    w->delta = fgi_alloc((int64_t)card * arity, sizeof(double));
-    w->state = fgi_alloc(arity, sizeof(int32_t));
-    w->sum = fgi_alloc(2 * (int64_t)card + 1, sizeof(double));
-    w->size = fgi_alloc(card, sizeof(double));
-    w->value = fgi_alloc(card, sizeof(double));
-    w->candidate = fgi_alloc(card, sizeof(double));
-    w->touched = fgi_alloc(card, sizeof(int32_t));
-    w->mark = fgi_calloc(card, 1);
-    return w->oracle && w->sliced && w->messages && w->delta && w->state && w->sum && w->size && w->value &&
-        w->candidate && w->touched && w->mark;
+    w->messages = fgi_take(arena, arity, fgi_message);
+    w->delta = fgi_take(arena, (int64_t)card * arity, double);
+    w->state = fgi_take(arena, arity, int32_t);
+    w->sum = fgi_take(arena, 2 * (int64_t)card + 1, double);
+    w->size = fgi_take(arena, card, double);
+    w->value = fgi_take(arena, card, double);
+    w->candidate = fgi_take(arena, card, double);
+    w->touched = fgi_take(arena, card, int32_t);
+    w->mark = fgi_take_zero(arena, card, uint8_t);
+    return w->oracle && w->sliced && !arena->failed;
 }
 
 static void worker_free(gdmm_worker *w) {
     fgi_oracle_scratch_free(w->oracle);
     fgi_sliced_scratch_free(w->sliced);
-    free(w->messages);
-    free(w->delta);
-    free(w->state);
     free(w->gain);
-    free(w->sum);
-    free(w->value);
-    free(w->candidate);
-    free(w->size);
-    free(w->touched);
-    free(w->mark);
 }
 
 static int create_slots(gdmm *g) {
@@ -121,17 +111,16 @@ static int create_slots(gdmm *g) {
     int64_t doubles = 0;
     for (int64_t s = 0; s < g->n_slots; s++)
         if (variable_is_dense(g, st->vars[s])) doubles += 3 * (int64_t)st->cards[st->vars[s]];
-    if (!(g->arena = fgi_calloc(doubles, sizeof(double))) || !(g->iota = fgi_alloc(st->max_card, sizeof(int32_t))))
-        return 0;
+    double *at = fgi_take_zero(&g->arena, doubles, double);
+    g->iota = fgi_take(&g->arena, st->max_card, int32_t);
+    if (g->arena.failed) return 0;
     for (int32_t a = 0; a < st->max_card; a++) g->iota[a] = a;
-    double *at = g->arena;
     for (int64_t s = 0; s < g->n_slots; s++) {
         int32_t card = st->cards[st->vars[s]];
         if (!variable_is_dense(g, st->vars[s])) continue;
         g->slots[s] = (gdmm_slot){.n = card, .labels = g->iota, .mu = at, .m = at + card, .x = at + 2 * (int64_t)card};
         at += 3 * (int64_t)card;
     }
-    g->solver->info.memory += 8 * doubles + 4 * (int64_t)st->max_card;
     return 1;
 }
 
@@ -151,27 +140,25 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     const fgi_structure *st = g->model->s;
     const int64_t labels = st->unary_begin[st->n_vars];
     g->n_slots = fgi_factor_begin(st, st->n_factors);
-    if (gdmm_choose_access(g)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    g->theta = fgi_copy(g->model->u->values, labels, sizeof(double));
-    g->adj_slot = fgi_alloc(g->n_slots, sizeof *g->adj_slot);
-    g->slots = fgi_calloc(g->n_slots, sizeof *g->slots);
-    g->active = fgi_calloc(st->n_factors, sizeof *g->active);
-    g->is_pair = fgi_calloc(st->n_factors, 1);
-    g->order = fgi_calloc(st->n_tables, sizeof *g->order);
-    g->sorted = g->dense ? NULL : fgi_alloc(labels, sizeof(int32_t));
-    int64_t blocks = st->n_factors / GDMM_BLOCK + st->n_vars / GDMM_BLOCK + 2;
-    g->partial = fgi_calloc(2 * blocks, sizeof(double));
-    g->partial_sum = fgi_calloc(blocks, sizeof *g->partial_sum);
-    g->rounded = fgi_calloc(st->n_vars, sizeof(int32_t));
-    g->labels = fgi_calloc(st->n_vars, sizeof(int32_t));
-    g->workers = fgi_calloc(g->solver->settings.threads, sizeof *g->workers);
-    int ok = g->theta && g->adj_slot && g->slots && g->active && g->is_pair && g->order && (g->dense || g->sorted) &&
-        g->partial && g->partial_sum && g->rounded && g->labels && g->workers;
-    if (ok) g->n_workers = g->solver->settings.threads;
-    for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], st);
-    if (!ok || !create_slots(g)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
-    g->solver->info.memory += labels * (g->dense ? 8 : 12) + g->n_slots * (int64_t)(8 + sizeof(gdmm_slot)) +
-        st->n_factors * (int64_t)(1 + sizeof(gdmm_active)) + blocks * 40 + st->n_vars * 8;
+    if (gdmm_choose_access(g)) return fgi_no_memory(err);
+    const int64_t blocks = st->n_factors / GDMM_BLOCK + st->n_vars / GDMM_BLOCK + 2;
+    g->theta = fgi_arena_copy(&g->arena, g->model->u->values, labels, sizeof *g->theta);
+    g->adj_slot = fgi_take(&g->arena, g->n_slots, int64_t);
+    g->slots = fgi_take_zero(&g->arena, g->n_slots, gdmm_slot);
+    g->active = fgi_take_zero(&g->arena, st->n_factors, gdmm_active);
+    g->is_pair = fgi_take_zero(&g->arena, st->n_factors, uint8_t);
+    g->order = fgi_take_zero(&g->arena, st->n_tables, fgi_order *);
+    g->sorted = g->dense ? NULL : fgi_take(&g->arena, labels, int32_t);
+    g->partial = fgi_take_zero(&g->arena, 2 * blocks, double);
+    g->partial_sum = fgi_take_zero(&g->arena, blocks, fgi_sum);
+    g->rounded = fgi_take_zero(&g->arena, st->n_vars, int32_t);
+    g->labels = fgi_take_zero(&g->arena, st->n_vars, int32_t);
+    g->workers = fgi_take_zero(&g->arena, g->solver->settings.threads, gdmm_worker);
+    if (!g->arena.failed) g->n_workers = g->solver->settings.threads;
+    int ok = !g->arena.failed;
+    for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], st, &g->arena);
+    if (!ok || !create_slots(g)) return fgi_no_memory(err);
+    g->solver->info.memory += g->arena.bytes;
     return FGI_OK;
 }
 
@@ -188,21 +175,7 @@ void gdmm_release(gdmm *g) {
     fgi_local_free(g->local);
     gdmm_tables_free(g);
     free(g->given);
-    free(g->theta);
-    free(g->adj_slot);
-    free(g->slots);
-    free(g->active);
-    free(g->arena);
-    free(g->iota);
-    free(g->pairs);
-    free(g->is_pair);
-    free(g->order);
-    free(g->sorted);
-    free(g->partial);
-    free(g->partial_sum);
-    free(g->rounded);
-    free(g->labels);
-    free(g->workers);
+    fgi_arena_free(&g->arena);
     free(g);
 }
 
@@ -253,9 +226,12 @@ static void prepare_variable(gdmm *g, int64_t i) {
 static void prepare_factor(gdmm *g, int64_t f) {
     fgi_view v = fgi_factor_view(g->model, f);
     if (v.arity != 2 || g->model->t->facts[v.table].n_forbidden > 0 || v.rows != 2 || v.cols != 2) return;
-    if (!g->pairs && !(g->pairs = fgi_alloc(g->model->s->n_factors, sizeof *g->pairs))) {
-        g->solver->failure = FGI_NO_MEMORY;
-        return;
+    if (!g->pairs) {
+        if (!(g->pairs = fgi_take(&g->arena, g->model->s->n_factors, gdmm_pair))) {
+            g->solver->failure = FGI_NO_MEMORY;
+            return;
+        }
+        g->solver->info.memory += g->model->s->n_factors * (int64_t)sizeof *g->pairs;
     }
     double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0),
            t11 = fgi_view_at2(&v, 1, 1);
@@ -284,7 +260,7 @@ void gdmm_restart(gdmm *g) {
             memset(g->slots[s].m, 0, (size_t)g->slots[s].n * sizeof(double));
             memset(g->slots[s].x, 0, (size_t)g->slots[s].n * sizeof(double));
         }
-    if (g->sweep) g->solver->info.memory -= gdmm_sweep_memory(g);
+    if (g->sweep) g->solver->info.memory -= gdmm_sweep_memory(g->sweep);
     fgi_local_free(g->local);
     fgi_solver_free(g->search);
     gdmm_sweep_free(g->sweep);
@@ -343,7 +319,7 @@ int gdmm_prepare_step(gdmm *g) {
             if (g->dense && g->solver->settings.sweep != FGI_OFF && !(g->sweep = gdmm_sweep_create(g)))
                 g->solver->failure = FGI_NO_MEMORY;
             if (g->sweep) {
-                g->solver->info.memory += gdmm_sweep_memory(g);
+                g->solver->info.memory += gdmm_sweep_memory(g->sweep);
                 gdmm_sweep_load(g, g->sweep);
             }
             return 1;

@@ -7,20 +7,20 @@
 int64_t gdmm_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
 
 /* A label that propagation removed is given message 0: its own reasons are no multiplier that others could use. */
-static double exported(double mu) { return GDMM_IS_FORBIDDEN(mu) ? 0 : mu; }
+static double exported(double mu) { return GDMM_IS_FORBIDDEN(mu) || mu == -INFINITY ? 0 : mu; }
 
 fgi_rc gdmm_messages(const fgi_solver *solver, double *mu) {
     const gdmm *g = solver->state;
     const fgi_structure *st = g->model->s;
-    for (int64_t s = 0; s < g->n_slots; mu += st->cards[st->vars[s]], s++) {
-        const int32_t card = st->cards[st->vars[s]];
-        const double *swept = g->sweep && !g->swept ? gdmm_sweep_messages(g->sweep, s) : NULL;
-        memset(mu, 0, (size_t)card * sizeof *mu);
-        if (swept)
-            for (int32_t a = 0; a < card; a++) mu[a] = exported(swept[a]);
-        else
-            for (int32_t e = 0; e < g->slots[s].n; e++) mu[g->slots[s].labels[e]] = exported(g->slots[s].mu[e]);
+    const int64_t size = gdmm_message_size(solver);
+    if (g->sweep && !g->swept) {
+        const double *swept = gdmm_sweep_messages(g->sweep);
+        for (int64_t k = 0; k < size; k++) mu[k] = exported(swept[k]);
+        return FGI_OK;
     }
+    memset(mu, 0, (size_t)size * sizeof *mu);
+    for (int64_t s = 0; s < g->n_slots; mu += st->cards[st->vars[s]], s++)
+        for (int32_t e = 0; e < g->slots[s].n; e++) mu[g->slots[s].labels[e]] = exported(g->slots[s].mu[e]);
     return FGI_OK;
 }
 
@@ -78,7 +78,7 @@ fgi_rc gdmm_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
     fgi_rc rc = fgi_check_multipliers(mu, n, err);
     if (rc) return rc;
     double *given = fgi_copy(mu, n, sizeof *mu);
-    if (!given) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!given) return fgi_no_memory(err);
     free(g->given);
     g->given = given;
     if (g->stage > GDMM_PREPARE) gdmm_restart(g);

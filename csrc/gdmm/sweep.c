@@ -1,93 +1,63 @@
 /* gdmm/sweep.c - dual coordinate ascent on a copy of the multipliers, for models whose tables can be read whole.
  *
- * Sequential reweighted message passing (Kolmogorov 2015) in terms of mu: at variable i every factor first hands over
- * all it knows,
- *
- *     n_f(a) = max over y with y_i = a of theta_f(y) - sum_{j != i} mu_jf(y_j),      hat_i = theta_i + sum_f n_f,
- *
- * then those factors that reach a variable still to come get an equal share back: mu_if = n_f - share (hat_i - max
- * hat_i), the others mu_if = n_f. At the end of a sweep the last visit has left the maximum of every factor at 0, so
- * that D(mu) is the sum of the max hat_i: the bound costs nothing. On pairwise models this is TRW-S. It never makes D
- * worse, stalls at weak fixed points where the method of multipliers moves on, and gives a good start and a good
- * certificate early. */
+ * The visit of a variable is that of model/reweight.h. No maxima are taken out of messages: at the end of a sweep the
+ * last visit has left the maximum of every factor at 0, so that D(mu) is the sum of the max hat_i: the bound costs
+ * nothing. It never makes D worse, stalls at weak fixed points where the method of multipliers moves on, and gives a
+ * good start and a good certificate early. */
 #include <string.h>
 #include "model/marginal.h"
 #include "gdmm/sweep.h"
 
-enum { EARLIER = 1, LATER = 2 };
-
-static uint8_t reach_of(const fgi_structure *st, int64_t f, int32_t i) {
-    const int32_t *vars = fgi_factor_vars(st, f);
-    uint8_t reach = 0;
-    for (int32_t k = 0; k < fgi_factor_arity(st, f); k++) reach |= vars[k] > i ? LATER : vars[k] < i ? EARLIER : 0;
-    return reach;
-}
+enum {
+    STEP_WORK = 200000, /* table entries between two looks at the clock: about 0.1 ms */
+    LINK_WORK = 16      /* the fixed cost of a message, in entries */
+};
 
 void gdmm_sweep_free(gdmm_sweep *s) {
     if (!s) return;
-    free(s->offset);
-    free(s->mu);
-    free(s->last);
-    free(s->reach);
-    free(s->onwards[0]);
-    free(s->onwards[1]);
-    free(s->hat);
-    free(s->given);
-    free(s->h);
-    free(s->cap);
-    free(s->pick);
-    free(s->rows);
-    free(s->labels);
+    fgi_arena_free(&s->arena);
     free(s);
 }
 
 gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     const fgi_structure *st = g->model->s;
+    const int64_t n_side = st->max_arity > 2 ? (int64_t)st->max_arity * st->max_card : 0;
     gdmm_sweep *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
-    const int64_t size = fgi_dual_message_size(g->model);
-    s->offset = fgi_alloc(g->n_slots, sizeof *s->offset);
-    s->mu = fgi_alloc(2 * size, sizeof(double));
-    s->last = fgi_alloc(st->n_factors, sizeof *s->last);
-    s->reach = fgi_alloc(g->n_slots, 1);
-    s->onwards[0] = fgi_calloc(st->n_vars, sizeof(int32_t));
-    s->onwards[1] = fgi_calloc(st->n_vars, sizeof(int32_t));
-    s->hat = fgi_alloc(st->max_card, sizeof(double));
-    s->given = fgi_alloc(st->max_card, sizeof(double));
-    s->h = fgi_alloc(st->max_card, sizeof(double));
-    s->cap = fgi_alloc(g->n_slots, sizeof(double));
-    s->pick = fgi_alloc((int64_t)st->max_card + 1, sizeof(int32_t));
-    s->rows = fgi_alloc(g->n_slots, sizeof(int32_t));
-    for (int64_t k = 0; s->rows && k < g->n_slots; k++) s->rows[k] = GDMM_FIRST_ROWS;
-    s->labels = fgi_calloc(st->n_vars, sizeof *s->labels);
-    if (!s->offset || !s->mu || !s->last || !s->reach || !s->onwards[0] || !s->onwards[1] || !s->hat || !s->given ||
-        !s->h || !s->cap || !s->pick || !s->rows || !s->labels) {
+    s->links = fgi_take(&s->arena, g->n_slots, fgi_link);
+    s->mu_begin = fgi_take(&s->arena, st->n_factors, int64_t);
+    s->mu = fgi_take(&s->arena, fgi_dual_message_size(g->model), double);
+    s->hat = fgi_take(&s->arena, st->max_card, double);
+    s->given = fgi_take(&s->arena, st->max_card, double);
+    s->h = fgi_take(&s->arena, st->max_card, double);
+    s->minus = fgi_take(&s->arena, n_side, double);
+    s->g = fgi_take(&s->arena, st->max_arity, const double *);
+    s->scratch = fgi_take(&s->arena, fgi_marginal_scratch(g->model), double);
+    s->cap = fgi_take(&s->arena, g->n_slots, double);
+    s->pick = fgi_take(&s->arena, (int64_t)st->max_card + 1, int32_t);
+    s->rows = fgi_take(&s->arena, g->n_slots, int32_t);
+    s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
+    if (s->arena.failed) {
         gdmm_sweep_free(s);
         return NULL;
     }
-    int64_t at = 0;
-    for (int64_t k = 0; k < g->n_slots; k++) {
-        s->offset[k] = at;
-        at += 2 * (int64_t)st->cards[st->vars[k]];
+    for (int64_t k = 0; k < g->n_slots; k++) s->rows[k] = GDMM_FIRST_ROWS;
+    fgi_dual_message_begin(g->model, s->mu_begin);
+    for (int64_t k = 0; k < st->adj_begin[st->n_vars]; k++) {
+        const int32_t f = st->adj[k], position = (int32_t)(g->adj_slot[k] - fgi_factor_begin(st, f));
+        s->links[k] =
+            fgi_link_make(f, fgi_factor_vars(st, f), fgi_factor_arity(st, f), position, st->cards, s->mu_begin[f]);
     }
-    for (int64_t i = 0; i < st->n_vars; i++)
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            uint8_t reach = s->reach[g->adj_slot[k]] = reach_of(st, st->adj[k], (int32_t)i);
-            s->onwards[0][i] += (reach & EARLIER) != 0;
-            s->onwards[1][i] += (reach & LATER) != 0;
-        }
     s->model_magnitude = fgi_dual_magnitude(g->model);
     return s;
 }
 
-int64_t gdmm_sweep_memory(const gdmm *g) {
-    return 16 * fgi_dual_message_size(g->model) + 8 * g->n_slots + 4 * g->model->s->n_factors +
-        12 * g->model->s->n_vars;
-}
+int64_t gdmm_sweep_memory(const gdmm_sweep *s) { return s->arena.bytes; }
 
 static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
     const int64_t t = gdmm_steps(g);
     s->forward = forward;
+    s->fresh = 0;
     s->decode = forward && (t < 8 || t % 4 == 0);
     s->node = 0;
     s->edge = 0;
@@ -98,97 +68,75 @@ static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
 
 /* Takes over the multipliers of the slots; the next sweep is a forward one. */
 void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s) {
+    double *to = s->mu;
     s->loaded = 0;
-    for (int64_t k = 0; k < g->n_slots; k++) {
+    for (int64_t k = 0; k < g->n_slots; to += g->slots[k++].n) {
         const double *mu = g->slots[k].mu;
         double largest = 0;
-        memcpy(s->mu + s->offset[k], mu, (size_t)g->slots[k].n * sizeof(double));
+        memcpy(to, mu, (size_t)g->slots[k].n * sizeof *to);
         for (int32_t a = 0; a < g->slots[k].n; a++)
             if (!GDMM_IS_FORBIDDEN(mu[a])) largest = fgi_larger(largest, fabs(mu[a]));
         s->loaded += largest;
     }
-    for (int64_t f = 0; f < g->model->s->n_factors; f++) s->last[f] = -1;
     begin_sweep(g, s, 1);
+    s->fresh = 1;
 }
 
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s) {
-    for (int64_t k = 0; k < g->n_slots; k++)
-        memcpy(g->slots[k].mu, s->mu + s->offset[k], (size_t)g->slots[k].n * sizeof(double));
+    const double *from = s->mu;
+    for (int64_t k = 0; k < g->n_slots; from += g->slots[k++].n)
+        memcpy(g->slots[k].mu, from, (size_t)g->slots[k].n * sizeof *from);
 }
 
-const double *gdmm_sweep_messages(const gdmm_sweep *s, int64_t slot) { return s->mu + s->offset[slot]; }
+const double *gdmm_sweep_messages(const gdmm_sweep *s) { return s->mu; }
 
 int gdmm_sweep_forward(const gdmm_sweep *s) { return s->forward; }
 
 const int32_t *gdmm_sweep_labels(const gdmm_sweep *s) { return s->labels; }
 
-/* ---- max-marginals of a factor ------------------------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------------------------------------------ */
 
 /* Binary factors: a call costs more than the work. */
-static void binary_marginal(const gdmm_sweep *s, const gdmm_pair *t, int64_t first, int32_t position, double *out) {
-    const double *mu = s->mu + s->offset[first + 1 - position];
-    const double a = t->at[0][0] - mu[0], b = (position ? t->at[1][0] : t->at[0][1]) - mu[1];
-    const double c = (position ? t->at[0][1] : t->at[1][0]) - mu[0], d = t->at[1][1] - mu[1];
+static void binary_marginal(const gdmm_pair *t, const double *other, int32_t position, double *out) {
+    const double a = t->at[0][0] - other[0], b = (position ? t->at[1][0] : t->at[0][1]) - other[1];
+    const double c = (position ? t->at[0][1] : t->at[1][0]) - other[0], d = t->at[1][1] - other[1];
     out[0] = a > b ? a : b;
     out[1] = c > d ? c : d;
 }
 
-static int64_t pair_marginal(
-    gdmm *g, const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
-    const int from = 1 - position;
-    const double *mu = s->mu + s->offset[first + from];
-    const int32_t n = from ? v->cols : v->rows;
-    if (g->tables[v->table].sliced && v->weight > 0) return gdmm_loose_marginal(g, s, v, first, position, out);
-    for (int32_t a = 0; a < n; a++) s->h[a] = -mu[a];
-    return gdmm_maxplus(g, &g->workers[0], v, from, s->h, out);
+static int64_t pair_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+    const double *other = gdmm_sweep_other(s, v, l);
+    const int32_t n = l->position ? v->rows : v->cols;
+    if (g->tables[v->table].sliced && v->weight > 0) return gdmm_loose_marginal(g, s, v, l);
+    for (int32_t a = 0; a < n; a++) s->h[a] = -other[a];
+    return gdmm_maxplus(g, &g->workers[0], v, 1 - l->position, s->h, s->mu + l->mu);
 }
 
-static void general_marginal(
-    const gdmm *g, const gdmm_sweep *s, const fgi_view *v, int64_t first, int32_t position, double *out) {
-    const fgi_structure *st = g->model->s;
-    const int32_t inner = st->cards[v->vars[v->arity - 1]], outer = v->arity - 1;
-    const double *tail = s->mu + s->offset[first + outer], w = v->weight;
-    int32_t *label = g->workers[0].state;
-    memset(label, 0, (size_t)outer * sizeof *label);
-    for (int32_t a = 0; a < st->cards[v->vars[position]]; a++) out[a] = -INFINITY;
-    const double *end = v->values + fgi_view_states(g->model, v);
-    for (const double *row = v->values; row < end; row += inner) {
-        double h = 0;
-        for (int32_t k = 0; k < outer; k++)
-            if (k != position) h -= s->mu[s->offset[first + k] + label[k]];
-        if (position == outer) {
-            for (int32_t b = 0; b < inner; b++) {
-                double value = w * row[b] + h;
-                if (value > out[b]) out[b] = value;
-            }
-        } else {
-            double best = -INFINITY;
-            for (int32_t b = 0; b < inner; b++) {
-                double value = w * row[b] - tail[b];
-                if (value > best) best = value;
-            }
-            if (best + h > out[label[position]]) out[label[position]] = best + h;
-        }
-        for (int32_t k = outer - 1; k >= 0 && ++label[k] == st->cards[v->vars[k]]; k--) label[k] = 0;
+static int64_t general_marginal(const gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+    const double *mu = s->mu + s->mu_begin[l->factor];
+    double *to = s->minus;
+    for (int32_t q = 0; q < v->arity; q++) {
+        const int32_t n = g->model->s->cards[v->vars[q]];
+        for (int32_t a = 0; q != l->position && a < n; a++) to[a] = -mu[a];
+        s->g[q] = to;
+        to += n;
+        mu += n;
     }
+    fgi_max_marginal(g->kernels, g->model, v, l->position, s->g, s->mu + l->mu, s->scratch);
+    return fgi_view_states(g->model, v);
 }
 
-/* n_f at position k, unless what is stored is still right. Returns the entries read. */
-static int64_t refresh_marginal(gdmm *g, gdmm_sweep *s, int64_t f, int32_t position) {
-    const int64_t first = fgi_factor_begin(g->model->s, f);
-    if (s->last[f] == position) return 0;
-    s->last[f] = position;
-    s->cap[first + position] = -INFINITY;
-    double *out = s->mu + s->offset[first + position] + g->model->s->cards[g->model->s->vars[first + position]];
-    if (g->is_pair[f]) {
-        binary_marginal(s, &g->pairs[f], first, position, out);
-        g->sweep_entries += 4;
-        return 4;
+/* Collects a message. Returns the entries read. */
+static int64_t collect(gdmm *g, gdmm_sweep *s, const fgi_link *l) {
+    int64_t entries = 4;
+    s->cap[gdmm_sweep_slot(g, l)] = -INFINITY;
+    if (g->is_pair[l->factor]) {
+        binary_marginal(
+            &g->pairs[l->factor], s->mu + s->mu_begin[l->factor] + (l->position ? 0 : 2), l->position, s->mu + l->mu);
+    } else {
+        const fgi_view v = fgi_factor_view(g->model, l->factor);
+        entries = v.arity == 2 ? pair_marginal(g, s, &v, l) : general_marginal(g, s, &v, l);
     }
-    const fgi_view v = fgi_factor_view(g->model, f);
-    int64_t entries = fgi_view_states(g->model, &v);
-    if (v.arity == 2) entries = pair_marginal(g, s, &v, first, position, out);
-    else general_marginal(g, s, &v, first, position, out);
     g->sweep_entries += entries;
     return entries;
 }
@@ -242,11 +190,8 @@ static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
     const double *theta = g->theta + st->unary_begin[i];
     memcpy(s->given, theta, (size_t)card * sizeof(double));
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        if (!(s->reach[g->adj_slot[k]] & LATER)) {
-            add_conditional(g, s, st->adj[k], i, s->given);
-            continue;
-        }
-        g->kernels->add(s->given, s->mu + s->offset[g->adj_slot[k]] + card, card);
+        if (s->links[k].has_later) g->kernels->add(s->given, s->mu + s->links[k].mu, card);
+        else add_conditional(g, s, st->adj[k], i, s->given);
     }
     int32_t best = -1;
     for (int32_t a = 0; a < card; a++)
@@ -254,19 +199,14 @@ static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
     s->labels[i] = best;
 }
 
-static void hand_over(
-    double *restrict mu, const double *restrict n, double part, const double *restrict hat, double top, int32_t card) {
-    for (int32_t a = 0; a < card; a++) mu[a] = n[a] - part * (hat[a] - top);
-}
-
-/* All n_f of the variable are up to date: hat, bound, label, shares. Returns 0 if no label is left. */
+/* All messages of the variable are collected: hat, bound, label, shares. Returns 0 if no label is left. */
 static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     const fgi_structure *st = g->model->s;
     const int32_t card = st->cards[i];
+    const fgi_link *links = s->links + st->adj_begin[i];
+    const int64_t degree = gdmm_degree(g, i);
     double *theta = g->theta + st->unary_begin[i], top = -INFINITY;
-    memcpy(s->hat, theta, (size_t)card * sizeof(double));
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
-        g->kernels->add(s->hat, s->mu + s->offset[g->adj_slot[k]] + card, card);
+    fgi_reweight_sum(g->kernels, theta, card, s->mu, links, degree, s->hat);
     gdmm_settle(g, s, i);
     int some_forbidden = 0;
     for (int32_t a = 0; a < card; a++) {
@@ -279,15 +219,13 @@ static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
     fgi_sum_add(&s->sum, top);
     s->magnitude += fabs(top);
     if (s->decode) decode_label(s, g, i);
-    const int64_t onwards = s->onwards[s->forward][i], ending = gdmm_degree(g, i) - onwards;
-    const double share = 1.0 / (double)(onwards > ending ? onwards : ending);
-    const uint8_t ahead = s->forward ? LATER : EARLIER;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        double *mu = s->mu + s->offset[g->adj_slot[k]];
-        hand_over(mu, mu + card, s->reach[g->adj_slot[k]] & ahead ? share : 0, s->hat, top, card);
-        for (int32_t a = 0; some_forbidden && a < card; a++)
-            if (theta[a] == -INFINITY) mu[a] = GDMM_FORBIDDEN;
+    g->kernels->shift(s->hat, top, card);
+    for (int32_t a = 0; some_forbidden && a < card; a++) {
+        if (theta[a] > -INFINITY) continue;
+        s->hat[a] = 0;
+        for (int64_t e = 0; e < degree; e++) s->mu[links[e].mu + a] = GDMM_FORBIDDEN;
     }
+    fgi_reweight_share(g->kernels, s->hat, card, s->mu, links, degree, s->forward);
     return 1;
 }
 
@@ -299,9 +237,10 @@ int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
         const int32_t i = (int32_t)(s->forward ? s->node : st->n_vars - 1 - s->node);
         const int64_t degree = gdmm_degree(g, i);
         for (; s->edge < degree; s->edge++) {
-            if (work > 200000) return 0;
-            const int64_t slot = g->adj_slot[st->adj_begin[i] + s->edge], f = st->adj[st->adj_begin[i] + s->edge];
-            work += 16 + 4 * st->cards[i] + refresh_marginal(g, s, f, (int32_t)(slot - fgi_factor_begin(st, f)));
+            const fgi_link *l = &s->links[st->adj_begin[i] + s->edge];
+            if (work > STEP_WORK) return 0;
+            work += LINK_WORK + 4 * st->cards[i];
+            if (s->fresh || fgi_link_has_changed(l, s->forward)) work += collect(g, s, l);
         }
         if (!visit(g, s, i)) return -1;
     }

@@ -47,7 +47,7 @@ fgi_rc gdmm_choose_access(gdmm *g) {
     const fgi_settings *settings = &g->solver->settings;
     double *factors = fgi_calloc(st->n_tables, sizeof *factors), states = 0, work = 0;
     int64_t slot_labels = 0;
-    g->tables = fgi_calloc(st->n_tables, sizeof *g->tables);
+    g->tables = fgi_take_zero(&g->arena, st->n_tables, gdmm_table);
     if (!factors || !g->tables) {
         free(factors);
         return FGI_NO_MEMORY;
@@ -81,8 +81,6 @@ fgi_rc gdmm_choose_access(gdmm *g) {
 
 void gdmm_tables_free(gdmm *g) {
     for (int64_t t = 0; g->tables && t < g->model->s->n_tables; t++) fgi_sliced_free(g->tables[t].slices);
-    free(g->tables);
-    g->tables = NULL;
 }
 
 /* Numbers have changed: what was made of the old ones goes. */

@@ -274,7 +274,7 @@ static fgi_rc slow_entry(fgi_uai *r, const char *token, int64_t n, double *score
 }
 
 static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *err) {
-    double score;
+    double score = 0;
     fgi_rc rc = slow_entry(r, token, n, &score, err);
     if (rc) return rc;
     if (!reserve(&r->tables.values, 1, sizeof score)) return out_of_memory(r, err);
@@ -349,12 +349,12 @@ finish:
 
 fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err) {
     fgi_uai *r = fgi_calloc(1, sizeof *r);
-    if (!r) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!r) return fgi_no_memory(err);
     r->log_values = log_values;
     r->line = 1;
     if (!push_i64(&r->scope_begin, 0)) {
         fgi_uai_free(r);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     *out = r;
     return FGI_OK;

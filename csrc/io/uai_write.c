@@ -162,7 +162,7 @@ fgi_rc fgi_uai_writer_create(const fgi_model *m, int log_values, int bayes, fgi_
     }
     if (!w || !w->m || !w->items) {
         fgi_uai_writer_free(w);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     w->log_values = log_values;
     w->bayes = bayes;

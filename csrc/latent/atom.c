@@ -41,7 +41,7 @@ fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int
     if (!rc) rc = check_values(values, entries, scale, n, err);
     if (rc) return rc;
     fgi_atom *a = fgi_calloc(1, sizeof *a);
-    if (!a) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!a) return fgi_no_memory(err);
     a->n = n;
     a->r = r;
     a->threads = threads;
@@ -56,7 +56,7 @@ fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int
     if (!a->values || !a->square || (row_begin && (!a->begin || !a->cols)) || (scale && !a->scale) ||
         (threads > 1 && !a->pool)) {
         fgi_atom_free(a);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     for (int64_t i = 0; i < n; i++) {
         const fgi_row f = fgi_atom_row(a, i);

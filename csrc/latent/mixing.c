@@ -63,8 +63,7 @@ fgi_rc fgi_atom_mix_start(fgi_atom *a, int64_t rank, uint64_t seed, fgi_error *e
     a->moment = fgi_alloc(moment, sizeof *a->moment);
     a->direction = fgi_alloc(rank, sizeof *a->direction);
     a->rank = 0;
-    if (!a->ones || !a->vectors || !a->moment || !a->direction)
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!a->ones || !a->vectors || !a->moment || !a->direction) return fgi_no_memory(err);
     a->rank = rank;
     for (int64_t i = 0; i < a->n; i++) fgi_row_add(fgi_atom_row(a, i), 1, a->ones);
     fgi_rng rng = fgi_rng_of(seed, 0);
@@ -106,7 +105,7 @@ fgi_rc fgi_atom_mix_run(fgi_atom *a, int64_t sweeps, double *value, fgi_error *e
 fgi_rc fgi_atom_mix_dual(const fgi_atom *a, double *y, fgi_error *err) {
     if (a->rank == 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the relaxation has not been started");
     double *pulled = fgi_alloc(a->rank, sizeof *pulled);
-    if (!pulled) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!pulled) return fgi_no_memory(err);
     for (int64_t i = 0; i <= a->n; i++) {
         pull(a, mixed_row(a, i), pulled);
         y[i] = sqrt(fgi_dot(pulled, pulled, a->rank));
@@ -140,7 +139,7 @@ fgi_rc fgi_atom_mix_round(const fgi_atom *a, int64_t count, uint64_t seed, uint8
     if (a->rank == 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the relaxation has not been started");
     if (count < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "count must not be negative");
     double *normals = fgi_mul(count, a->rank, &entries) ? fgi_alloc(entries, sizeof *normals) : NULL;
-    if (!normals) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!normals) return fgi_no_memory(err);
     for (int64_t h = 0; h < count; h++) {
         fgi_rng rng = fgi_rng_of(seed, h);
         for (int64_t d = 0; d < a->rank; d++) normals[h * a->rank + d] = fgi_rng_normal(&rng);

@@ -157,7 +157,7 @@ fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t count, int64_t tab
         if (z[k] > 1)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k / a->n, "start %lld is not 0 or 1", (long long)(k / a->n));
     job t = {a, z, values, new_scratch(a), tabu_steps, candidates, seed};
-    if (!t.scratch) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!t.scratch) return fgi_no_memory(err);
     fgi_pool_run(a->pool, count, 1, search_some, &t);
     free_scratch(t.scratch, a->threads);
     return FGI_OK;

@@ -56,8 +56,8 @@ static fgi_rc toward(
     fgi_learn_products(L, &dot, &norm);
     *gap = loss - L->dual_loss[i] - dot;
     if (*gap <= 0 && !s->predefined) return FGI_OK;
-    const double n2 = 2.0 * (double)L->data.n_examples, k = (double)L->state.steps - 1;
-    double step = s->predefined ? n2 / (k + n2) : norm > *gap ? *gap / norm : 1.0;
+    const double n2 = 2.0 * (double)L->data.n_examples, before = (double)L->state.steps - 1;
+    double step = s->predefined ? n2 / (before + n2) : norm > *gap ? *gap / norm : 1.0;
     fgi_answer *a = labels ? fgi_learn_find_answer(L, i, labels, length) : NULL;
     if (labels && !a && !(a = fgi_learn_add_answer(L, i, labels, length, loss / s->C))) return FGI_NO_MEMORY;
     move(L, s, i, step, dot, norm, step * (loss - L->dual_loss[i]));

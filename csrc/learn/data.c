@@ -199,7 +199,7 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
     fgi_rc rc = fgi_learn_check_data(data, err);
     if (rc) return rc;
     fgi_learner *L = fgi_calloc(1, sizeof *L);
-    if (!L) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!L) return fgi_no_memory(err);
     L->data = *data;
     L->kernels = fgi_learn_kernels_choose();
     L->threads = threads;

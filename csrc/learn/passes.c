@@ -54,8 +54,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
         for (int64_t k = 0; k < n; k++)
             if (now[k] < 0 || now[k] >= L->data.n_examples)
                 rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)now[k]);
-        if (!rc && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n))
-            rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!rc && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n)) rc = fgi_no_memory(err);
         if (rc) break;
         const fgi_learn_vector w = fgi_learn_own(L);
         rc = fgi_learn_decode_batch(

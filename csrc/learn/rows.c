@@ -169,7 +169,7 @@ fgi_rc fgi_learn_rows_import(fgi_learner *L, const int64_t *begin, const int32_t
     for (int64_t f = 0; f < r->n; f++)
         for (int64_t k = begin[f]; k < begin[f + 1]; k++) {
             const int64_t at = fgi_rows_place(r, f, label[k]);
-            if (at < 0) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            if (at < 0) return fgi_no_memory(err);
             r->w[at] = weight[k];
             r->sum[at] = average[k];
         }

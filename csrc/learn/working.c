@@ -64,7 +64,7 @@ fgi_rc fgi_learn_import(fgi_learner *L, int64_t n_answers, const int32_t *exampl
         fgi_rc rc = fgi_learn_check_answer(L, example[k], labels, length[k], err);
         if (rc) return rc;
         fgi_answer *a = fgi_learn_add_answer(L, example[k], labels, length[k], loss[k]);
-        if (!a) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!a) return fgi_no_memory(err);
         a->alpha = alpha[k];
         labels += length[k];
     }

@@ -108,7 +108,7 @@ no_memory:
     free(component);
     free(of_factor);
     fgi_split_free(s);
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_no_memory(err);
 }
 
 fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *err) {

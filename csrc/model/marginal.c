@@ -17,18 +17,23 @@ static void small_pairwise(
     }
 }
 
+/* by_rows: the stored rows belong to the variable that h is about. */
+static void dense_pairwise(const fgi_kernels *k, const double *t, int32_t n_from, int32_t n_to, int by_rows, double w,
+    const double *h, double *out) {
+    if ((int64_t)n_from * n_to <= SMALL) small_pairwise(t, n_from, n_to, by_rows, w, h, out);
+    else if (by_rows) k->maxplus_rows(t, n_from, n_to, w, h, out);
+    else k->maxplus_cols(t, n_to, n_from, w, h, out);
+}
+
 void fgi_view_maxplus(
     const fgi_kernels *k, const fgi_view *v, int from, const double *h, double *out, double *scratch) {
-    int32_t n_from = from ? v->cols : v->rows, n_to = from ? v->rows : v->cols;
+    const int32_t n_from = from ? v->cols : v->rows, n_to = from ? v->rows : v->cols;
     if (v->kind != FGI_DENSE) {
         fgi_maxplus_implicit(v->kind, v->p0, v->p1, v->weight, h, n_from, out, n_to, scratch);
         return;
     }
     /* Stored rows belong to the first variable, or to the second if transposed. */
-    if ((int64_t)n_from * n_to <= SMALL)
-        small_pairwise(v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
-    else if (from == v->transposed) k->maxplus_rows(v->values, n_from, n_to, v->weight, h, out);
-    else k->maxplus_cols(v->values, n_to, n_from, v->weight, h, out);
+    dense_pairwise(k, v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
 }
 
 /* x[i * n + a] = x[i] + g[a] in place, for i < size: from the back, so that nothing is overwritten before it is read.
@@ -46,50 +51,56 @@ static void small_ternary(const double *t, const int32_t n[3], double w, int p, 
     for (int32_t x = 0; x < n[p]; x++) out[x] = -INFINITY;
     for (int32_t a = 0; a < n[0]; a++)
         for (int32_t b = 0; b < n[1]; b++, t += n[2]) {
-            const double given = (p == 0 ? 0 : g[0][a]) + (p == 1 ? 0 : g[1][b]);
             if (p == 2) {
-                for (int32_t c = 0; c < n[2]; c++) out[c] = out[c] > w * t[c] + given ? out[c] : w * t[c] + given;
+                const double given = g[0][a] + g[1][b];
+                for (int32_t c = 0; c < n[2]; c++) out[c] = fgi_larger(w * t[c] + given, out[c]);
                 continue;
             }
-            double best = -INFINITY;
-            for (int32_t c = 0; c < n[2]; c++) best = best > w * t[c] + g[2][c] ? best : w * t[c] + g[2][c];
-            double *to = p == 0 ? &out[a] : &out[b];
-            *to = *to > best + given ? *to : best + given;
+            const double given = p ? g[0][a] : g[1][b], *last = g[2];
+            double best = w * t[0] + last[0], *to = out + (p ? b : a);
+            for (int32_t c = 1; c < n[2]; c++) best = fgi_larger(w * t[c] + last[c], best);
+            *to = fgi_larger(best + given, *to);
         }
 }
 
 /* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their
  * product spaces once, and the maxima are two max-plus products. */
-void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g,
-    double *out, double *scratch) {
-    if (v->arity == 2) {
-        fgi_view_maxplus(k, v, 1 - p, g[1 - p], out, scratch);
+void fgi_table_marginal(const fgi_kernels *k, const double *values, double weight, int arity, const int32_t *vars,
+    const int32_t *cards, int p, const double *const *g, double *out, double *scratch) {
+    const int32_t n = cards[vars[p]];
+    if (arity == 2) {
+        dense_pairwise(k, values, cards[vars[1 - p]], n, p == 1, weight, g[1 - p], out);
         return;
     }
-    const int32_t *cards = m->s->cards, n = cards[v->vars[p]];
-    if (v->arity == 3) {
-        const int32_t sides[3] = {cards[v->vars[0]], cards[v->vars[1]], cards[v->vars[2]]};
+    if (arity == 3) {
+        const int32_t sides[3] = {cards[vars[0]], cards[vars[1]], cards[vars[2]]};
         if ((int64_t)sides[0] * sides[1] * sides[2] <= SMALL) {
-            small_ternary(v->values, sides, v->weight, p, g, out);
+            small_ternary(values, sides, weight, p, g, out);
             return;
         }
     }
     int64_t before = 1, after = 1;
     double *head = scratch;
     head[0] = 0;
-    for (int q = 0; q < p; q++) before = outer_sum(head, before, g[q], cards[v->vars[q]]);
+    for (int q = 0; q < p; q++) before = outer_sum(head, before, g[q], cards[vars[q]]);
     double *tail = head + before;
     tail[0] = 0;
-    for (int q = p + 1; q < v->arity; q++) after = outer_sum(tail, after, g[q], cards[v->vars[q]]);
-    if (p == v->arity - 1) {
-        k->maxplus_rows(v->values, before, n, v->weight, head, out);
+    for (int q = p + 1; q < arity; q++) after = outer_sum(tail, after, g[q], cards[vars[q]]);
+    if (p == arity - 1) {
+        k->maxplus_rows(values, before, n, weight, head, out);
     } else if (p == 0) {
-        k->maxplus_cols(v->values, n, after, v->weight, tail, out);
+        k->maxplus_cols(values, n, after, weight, tail, out);
     } else {
         double *middle = tail + after;
-        k->maxplus_cols(v->values, before * n, after, v->weight, tail, middle);
+        k->maxplus_cols(values, before * n, after, weight, tail, middle);
         k->maxplus_rows(middle, before, n, 1, head, out);
     }
+}
+
+void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *v, int p, const double *const *g,
+    double *out, double *scratch) {
+    if (v->arity == 2) fgi_view_maxplus(k, v, 1 - p, g[1 - p], out, scratch);
+    else fgi_table_marginal(k, v->values, v->weight, v->arity, v->vars, m->s->cards, p, g, out, scratch);
 }
 
 int64_t fgi_marginal_scratch(const fgi_model *m) {
@@ -151,4 +162,13 @@ int64_t fgi_dual_message_size(const fgi_model *m) {
     int64_t n = 0;
     for (int64_t i = 0; i < m->s->n_vars; i++) n += (m->s->adj_begin[i + 1] - m->s->adj_begin[i]) * m->s->cards[i];
     return n;
+}
+
+void fgi_dual_message_begin(const fgi_model *m, int64_t *begin) {
+    const fgi_structure *st = m->s;
+    int64_t at = 0;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        begin[f] = at;
+        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
+    }
 }

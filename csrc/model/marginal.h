@@ -17,6 +17,11 @@ void fgi_max_marginal(const fgi_kernels *k, const fgi_model *m, const fgi_view *
     double *out, double *scratch);
 int64_t fgi_marginal_scratch(const fgi_model *m);
 
+/* The same of a dense table by itself: last variable fastest, its variables' numbers of labels are cards[vars[q]].
+ * scratch: twice the states of the table and two more; none is used for two variables. */
+void fgi_table_marginal(const fgi_kernels *k, const double *values, double weight, int arity, const int32_t *vars,
+    const int32_t *cards, int p, const double *const *g, double *out, double *scratch);
+
 /* Sum over all potentials of the magnitude of the best of each: what the rounding of a bound is relative to. Entries
  * far below the best do not count, however large they are: a labeling that uses one is as far below the bound as that,
  * unless multipliers as large make up for it, and those show in the terms of the bound. */
@@ -34,7 +39,8 @@ double fgi_safe_bound(const fgi_model *m, double value, double magnitude);
 /* The finite multipliers a caller may hand in: NaN or an infinity is refused. */
 fgi_rc fgi_check_multipliers(const double *mu, int64_t n, fgi_error *err);
 
-/* Entries of the dense messages of all factors (see fgi_solver_messages). */
+/* Entries of the dense messages of all factors (see fgi_solver_messages), and where those of each factor begin. */
 int64_t fgi_dual_message_size(const fgi_model *m);
+void fgi_dual_message_begin(const fgi_model *m, int64_t *begin);
 
 #endif

@@ -150,7 +150,7 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
         return fgi_fail(err, FGI_BAD_MODEL, -1, "more than 2^31 variables, factors or tables");
     if (!(spec->constant < INFINITY)) return fgi_fail(err, FGI_BAD_MODEL, -1, "the constant must be finite or -inf");
     fgi_structure *s = fgi_calloc(1, sizeof *s);
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     atomic_init(&s->refs, 1);
     s->n_vars = spec->n_vars;
     s->n_tables = spec->n_tables;
@@ -309,7 +309,7 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
         m->t = tables_new(s, own ? NULL : spec->values, NULL, NULL);
     }
     if (!m || !m->u || !m->t) {
-        rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        rc = fgi_no_memory(err);
         goto fail;
     }
     for (int64_t t = 0; t < s->n_tables; t++)
@@ -428,7 +428,7 @@ static fgi_rc put_unaries(fgi_model *m, int64_t at, const double *scores, int64_
     double *before = largest > FGI_MODEST ? fgi_copy(m->u->values + at, n, sizeof *before) : NULL;
     if ((largest > FGI_MODEST && !before) || !own_unaries(m)) {
         free(before);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     if (n > 0) memcpy(m->u->values + at, scores, (size_t)n * sizeof *scores);
     fgi_rc rc = before ? fgi_model_check_sums(m, err) : FGI_OK;
@@ -465,7 +465,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
             err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table, s->max_weight);
     if (atomic_load(&m->t->refs) != 1) {
         fgi_tables *t = tables_new(s, m->t->values, m->t->facts, m->t);
-        if (!t) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!t) return fgi_no_memory(err);
         tables_release(m->t, s->n_tables);
         m->t = t;
     }

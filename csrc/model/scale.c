@@ -139,7 +139,7 @@ static fgi_rc find_extent(const fgi_model *m, extent *e, fgi_error *err) {
             if (exponent < e->low) *e = (extent){e->high, exponent, i, -1};
         }
     double *least = fgi_alloc(s->n_tables, sizeof *least);
-    if (!least) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!least) return fgi_no_memory(err);
     for (int64_t t = 0; t < s->n_tables; t++) least[t] = least_entry(m, t);
     fgi_rc rc = FGI_OK;
     for (int64_t f = 0; f < s->n_factors && !rc; f++) {
@@ -219,7 +219,7 @@ fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
 
 /* ---- another unit ------------------------------------------------------------------------------------------- */
 
-static fgi_rc no_memory(fgi_error *err) { return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory"); }
+static fgi_rc no_memory(fgi_error *err) { return fgi_no_memory(err); }
 
 static fgi_rc unchanged(const fgi_model *m, fgi_model **out, fgi_error *err) {
     *out = fgi_model_snapshot(m);

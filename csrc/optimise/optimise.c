@@ -72,7 +72,7 @@ fgi_rc fgi_optimiser_create(
     for (int64_t j = 0; start && j < dimension; j++)
         if (!isfinite(start[j])) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the start is not finite");
     fgi_optimiser *o = fgi_calloc(1, sizeof *o);
-    if (!o) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!o) return fgi_no_memory(err);
     o->s = *s;
     o->d = dimension;
     o->rng.state = s->seed;

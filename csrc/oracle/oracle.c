@@ -193,7 +193,7 @@ fgi_rc fgi_oracle_create(int32_t threads, fgi_oracle **out, fgi_error *err) {
         return FGI_OK;
     }
     fgi_oracle_free(o);
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_no_memory(err);
 }
 
 void fgi_oracle_free(fgi_oracle *o) {

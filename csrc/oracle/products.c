@@ -45,7 +45,7 @@ static fgi_rc create(
         free(p);
         p = NULL;
     }
-    if (!p) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!p) return fgi_no_memory(err);
     p->base.ops = &products_ops;
     p->storage = s;
     p->n_labels = n_labels;
@@ -168,7 +168,7 @@ static fgi_rc update(fgi_products *p, int64_t n, const int32_t *labels, const in
     }
     for (int64_t k = 0; k < n; k++)
         if (!put(p, labels[k], features[k], p->scale == 1.0 ? values[k] : values[k] / p->scale, add))
-            return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            return fgi_no_memory(err);
     if (p->index && p->index->ops->follow) return p->index->ops->follow(p->index, p, n, labels, features, err);
     return FGI_OK;
 }

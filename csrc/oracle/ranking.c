@@ -53,7 +53,7 @@ fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ran
         if (!(values[k] < INFINITY))
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is NaN or +inf", (long long)k);
     fgi_ranking *r = fgi_calloc(1, sizeof *r);
-    if (!r) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!r) return fgi_no_memory(err);
     r->base.ops = &ranking_ops;
     r->n = n;
     r->floor = floor;
@@ -62,7 +62,7 @@ fgi_rc fgi_ranking_create(int64_t n, const double *values, double floor, fgi_ran
     r->place = fgi_alloc(n, sizeof(int32_t));
     if (!r->values || !r->heap || !r->place) {
         fgi_ranking_free(r);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     for (int32_t k = 0; k < n; k++) {
         r->place[k] = -1;

@@ -106,7 +106,7 @@ fgi_rc fgi_search_create(int64_t n, int32_t d, int64_t stride, const float *rows
     for (int64_t k = 0; !rc && k < n; k++) rc = check_row(rows + k * stride, d, k, err);
     if (rc) return rc;
     fgi_search *s = fgi_calloc(1, sizeof *s);
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     s->rows = n;
     s->d = d;
     s->stride = (d + 7) / 8 * 8; /* whole registers */
@@ -234,7 +234,7 @@ static fgi_rc check_label(const fgi_search *s, int32_t label, fgi_error *err) {
 static fgi_rc after_updates(fgi_search *s, int done, fgi_error *err) {
     if (done && s->far > s->rows) return fgi_search_rebuild(s, err);
     if (done && fgi_search_scratch_fit(s)) return FGI_OK;
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_no_memory(err);
 }
 
 /* Row i of the list is at rows + (listed ? i : label) * stride. */

@@ -395,5 +395,5 @@ fgi_rc fgi_search_run(
     free(b.late);
     free(b.floor);
     free(b.list);
-    return ok ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return ok ? FGI_OK : fgi_no_memory(err);
 }

@@ -79,7 +79,7 @@ static fgi_rc follow(fgi_search_index *index, const fgi_products *p, int64_t n, 
         free(o->changed);
         o->changed = fgi_alloc(n, sizeof *o->changed);
         o->changed_room = o->changed ? n : 0;
-        if (!o->changed) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!o->changed) return fgi_no_memory(err);
     }
     for (int64_t k = 0; k < n; k++)
         o->changed[k] = scale > 0 ? (float)(fgi_products_get(p, labels[k], features[k]) / scale) : 0;

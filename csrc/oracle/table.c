@@ -203,7 +203,7 @@ static const fgi_source_ops model_ops = {.arity = factor_arity,
 
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err) {
     model_source *s = fgi_alloc(1, sizeof *s);
-    if (!s) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!s) return fgi_no_memory(err);
     *s = (model_source){{&model_ops}, m};
     *out = &s->base;
     return FGI_OK;

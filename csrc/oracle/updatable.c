@@ -252,7 +252,7 @@ static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int
         double value = values[k] + (add ? fgi_updatable_get(u, rows[k], cols[k]) : 0.0);
         if (u->scale != 1.0 && !(value / u->scale < INFINITY)) restore_scale(u);
         if (u->scale != 1.0) value /= u->scale;
-        if (!put(u, rows[k], cols[k], value)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!put(u, rows[k], cols[k], value)) return fgi_no_memory(err);
     }
     return FGI_OK;
 }
@@ -291,7 +291,7 @@ fgi_rc fgi_updatable_create(
     int32_t rows, int32_t cols, int32_t path, const double *values, fgi_updatable **out, fgi_error *err) {
     if (rows < 1 || cols < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a table of %d x %d", rows, cols);
     fgi_updatable *u = fgi_calloc(1, sizeof *u);
-    if (!u) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!u) return fgi_no_memory(err);
     u->base.ops = &updatable_ops;
     u->scale = 1.0;
     u->n[0] = rows;

@@ -20,7 +20,7 @@ static fgi_rc clauses_create(fgi_solver *solver, fgi_error *err) {
     if (s) s->labels = fgi_alloc(solver->model->s->n_vars, sizeof *s->labels);
     if (s && s->labels) s->feasible = fgi_feasible_create(solver->model, &too_large);
     if (too_large) return fgi_fail(err, FGI_UNSUPPORTED, -1, "too many forbidden states to be written as clauses");
-    return s && s->feasible ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return s && s->feasible ? FGI_OK : fgi_no_memory(err);
 }
 
 /* The labeling found, and what coordinate ascent makes of it. Returns 0 when the time is over. */

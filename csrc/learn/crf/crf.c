@@ -65,8 +65,7 @@ static void run_up(job *j) {
 /* ---- value ----------------------------------------------------------------------------------------------------- */
 
 fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err) {
-    if (!crf_pattern_set(c, &c->support, w, support, n) || !crf_load_weights(c, w))
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!crf_pattern_set(c, &c->support, w, support, n) || !crf_load_weights(c, w)) return fgi_no_memory(err);
     crf_load_tables(c, w);
     job j = {.c = c, .w = w, .span = c->n_spans == 1 ? 0 : -1};
     run_up(&j);
@@ -121,7 +120,7 @@ static double pair_derivative(const fgi_crf *c, int64_t at, int curvature) { /* 
 
 static fgi_rc derivatives(
     fgi_crf *c, const double *w, const int64_t *set, int64_t n, int square, double *out, fgi_error *err) {
-    if (set && !crf_pattern_set(c, &c->wanted, NULL, set, n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (set && !crf_pattern_set(c, &c->wanted, NULL, set, n)) return fgi_no_memory(err);
     if (!set) n = c->dimension;
     const int64_t unary = set ? c->wanted.first_pair : c->unary, pairs = crf_pair_size(c);
     memset(out, 0, (size_t)n * sizeof(double));
@@ -174,11 +173,10 @@ static void unit_marginals(void *context, int64_t begin, int64_t end, int worker
 
 fgi_rc fgi_crf_marginals(
     fgi_crf *c, const double *w, double *log_z, double *truth_score, double *marginals, double *pairs, fgi_error *err) {
-    if (!crf_pattern_set(c, &c->support, w, NULL, 0) || !crf_load_weights(c, w))
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!crf_pattern_set(c, &c->support, w, NULL, 0) || !crf_load_weights(c, w)) return fgi_no_memory(err);
     crf_load_tables(c, w);
     double *own = log_z ? NULL : fgi_alloc(c->data.n_examples, sizeof(double));
-    if (!log_z && !own) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!log_z && !own) return fgi_no_memory(err);
     job j = {.c = c, .w = w, .log_z = log_z ? log_z : own, .truth_score = truth_score, .pairs = pairs};
     for (j.span = 0; j.span < c->n_spans; j.span++) {
         run_up(&j);

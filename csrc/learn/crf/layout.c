@@ -285,7 +285,7 @@ fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi
     if (!rc) rc = check_settings(data, s, err);
     if (rc) return rc;
     fgi_crf *c = fgi_calloc(1, sizeof *c);
-    if (!c) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!c) return fgi_no_memory(err);
     int64_t k = data->n_labels, pairs = 0;
     c->data = *data;
     c->n_inner = s->n_inner;

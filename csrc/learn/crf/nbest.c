@@ -50,8 +50,7 @@ fgi_rc fgi_crf_nbest(int64_t tokens, int64_t k, const double *scores, const doub
     ranked next = {n, fgi_calloc(k, sizeof(int64_t)), fgi_alloc(places, sizeof(double))};
     int32_t *back = fgi_alloc(room, sizeof(int32_t)), *ends = fgi_alloc(n, sizeof(int32_t));
     fgi_rc rc = FGI_OK;
-    if (!now.count || !now.value || !next.count || !next.value || !back || !ends)
-        rc = fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!now.count || !now.value || !next.count || !next.value || !back || !ends) rc = fgi_no_memory(err);
     for (int64_t b = 0; !rc && b < k; b++) {
         now.value[b * n] = scores[b];
         now.count[b] = scores[b] > -INFINITY;

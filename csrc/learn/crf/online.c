@@ -57,7 +57,7 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
             messages = crf_message(c, to) - crf_message(c, from);
     }
     double *cells = fgi_alloc(longest, sizeof(double)), *up = fgi_alloc(messages, sizeof(double));
-    fgi_rc rc = cells && up ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    fgi_rc rc = cells && up ? FGI_OK : fgi_no_memory(err);
     fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
     while (!rc && *next < m) {
         const int64_t i = examples[*next];

@@ -38,7 +38,7 @@ static int64_t lower(const int32_t *index, int64_t from, int64_t to, int64_t fir
 fgi_rc fgi_extreme_transpose(int64_t n_lines, const int64_t *line_begin, const int32_t *index, const float *value,
     int64_t first, int64_t last, const int64_t *begin, int32_t *out_index, float *out_value, fgi_error *err) {
     int64_t *next = fgi_copy(begin + first, last - first, sizeof *next);
-    if (!next) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!next) return fgi_no_memory(err);
     for (int64_t r = 0; r < n_lines; r++) {
         const int64_t end = line_begin[r + 1];
         int64_t p = first > 0 ? lower(index, line_begin[r], end, first) : line_begin[r];

@@ -71,7 +71,7 @@ fgi_rc fgi_pd_create(
     fgi_rc rc = check(data, s, threads, err);
     if (rc) return rc;
     fgi_pd *p = fgi_calloc(1, sizeof *p);
-    if (!p) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!p) return fgi_no_memory(err);
     p->data = *data;
     p->settings = *s;
     p->rng.state = s->seed;
@@ -200,7 +200,7 @@ static fgi_rc step(fgi_pd *p, int64_t row, fgi_error *err) {
     const int32_t own = pd_own(p, row), others = b->n - own;
     const int64_t n_features = p->data.row_begin[row + 1] - p->data.row_begin[row];
     int64_t n_changes = 0;
-    if (!reserve_step(p, b->n, b->n * n_features)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!reserve_step(p, b->n, b->n * n_features)) return fgi_no_memory(err);
     double lowest = INFINITY, highest = -INFINITY, inner = 0.0;
     for (int32_t k = 0; k < b->n; k++) {
         p->gradient[k] = pd_score(p, row, b->label[k]) + (k >= own);
@@ -216,8 +216,7 @@ static fgi_rc step(fgi_pd *p, int64_t row, fgi_error *err) {
     int32_t kept = own;
     for (int32_t k = 0; k < b->n; k++) {
         const double new = k < own ? p->up[k] : -p->down[k - own], change = new - b->alpha[k];
-        if (change != 0.0 && !add_to_v(p, row, b->label[k], change, &n_changes))
-            return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (change != 0.0 && !add_to_v(p, row, b->label[k], change, &n_changes)) return fgi_no_memory(err);
         if (k < own) {
             b->alpha[k] = new;
         } else if (new != 0.0) {
@@ -241,7 +240,7 @@ static fgi_rc visit(fgi_pd *p, int64_t row, fgi_error *err) {
         int32_t k = pd_own(p, row);
         while (k < b->n && b->label[k] != found.state) k++;
         if (k == b->n) {
-            if (!pd_block_reserve(b, b->n + 1)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            if (!pd_block_reserve(b, b->n + 1)) return fgi_no_memory(err);
             b->label[b->n] = (int32_t)found.state;
             b->alpha[b->n++] = 0.0;
         }
@@ -265,7 +264,7 @@ fgi_rc fgi_pd_pass(fgi_pd *p, const int32_t *rows, int64_t m, int64_t *next, dou
 
 fgi_rc fgi_pd_project(double *p, int32_t n, double *q, int32_t m, double size, fgi_error *err) {
     double *work = fgi_alloc((int64_t)n + m, sizeof *work);
-    if (!work) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!work) return fgi_no_memory(err);
     fgi_bisimplex_project(p, n, q, m, size, work);
     free(work);
     return FGI_OK;

@@ -29,14 +29,14 @@ fgi_rc fgi_pd_losses(fgi_pd *p, int64_t first, int64_t last, double *loss, fgi_e
     if (first < 0 || last < first || last > p->data.n_rows)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rows out of range");
     loss_job j = {p, first, fgi_alloc(last - first, sizeof(double)), 0};
-    if (!j.loss) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!j.loss) return fgi_no_memory(err);
     const int64_t before = fgi_oracle_scratch_work(p->askers[0].scratch).products;
     fgi_pool_run(p->pool, last - first, 16, losses_of, &j);
     p->visits_touched -= fgi_oracle_scratch_work(p->askers[0].scratch).products - before; /* measuring is not counted */
     fgi_sum sum = {0};
     for (int64_t k = 0; k < last - first; k++) fgi_sum_add(&sum, j.loss[k]);
     free(j.loss);
-    if (j.failed) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (j.failed) return fgi_no_memory(err);
     *loss = fgi_sum_value(&sum);
     return FGI_OK;
 }
@@ -135,7 +135,7 @@ static fgi_rc import_block(
         if (labels[k] < 0 || labels[k] >= p->data.n_labels || !isfinite(alpha[k]) ||
             (k < own ? alpha[k] < 0.0 : alpha[k] > 0.0))
             return bad(err);
-    if (!pd_block_reserve(b, (int32_t)n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!pd_block_reserve(b, (int32_t)n)) return fgi_no_memory(err);
     memcpy(b->label, labels, (size_t)n * sizeof *labels);
     memcpy(b->alpha, alpha, (size_t)n * sizeof *alpha);
     b->n = (int32_t)n;
@@ -157,7 +157,7 @@ fgi_rc fgi_pd_import(fgi_pd *p, const int64_t *row_begin, const int32_t *labels,
             if (combined_label[k] < 0 || combined_label[k] >= p->data.n_labels || !isfinite(combined_value[k]))
                 return bad(err);
             double *v = hash_row_at(&p->v[j], combined_label[k]);
-            if (!v) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            if (!v) return fgi_no_memory(err);
             *v = combined_value[k];
             const double w = pd_soft(*v, p->settings.lambda);
             if (w != 0.0) rc = fgi_products_set(p->w, 1, &combined_label[k], &feature, &w, err);

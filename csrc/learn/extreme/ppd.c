@@ -44,7 +44,7 @@ fgi_rc fgi_ppd_create(
     if (!data->column_begin || !data->positive_begin)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "ppd-sparse needs the data by feature and by label, too");
     fgi_ppd *p = fgi_calloc(1, sizeof *p);
-    if (!p) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!p) return fgi_no_memory(err);
     p->copy = *data;
     p->data = &p->copy;
     p->settings = *s;
@@ -107,14 +107,14 @@ fgi_rc fgi_ppd_train(
     if (c) c->column = fgi_calloc(n, sizeof *c->column);
     if (!c || !c->column) {
         free(c);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     c->n = n;
     ppd_batch b = {.p = p, .problem = {p->data, &p->settings, p->squares, stop}, .labels = labels, .columns = c};
     fgi_pool_run(p->pool, n, 1, solve_range, &b);
     if (b.failed) {
         fgi_ppd_columns_free(c);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     *out = c;
     return FGI_OK;

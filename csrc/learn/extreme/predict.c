@@ -116,7 +116,7 @@ static fgi_rc run(job *j, int64_t n_rows, int32_t threads, fgi_body body, int64_
     fgi_pool *pool = NULL;
     if (threads > n_rows) threads = n_rows > 0 ? (int32_t)n_rows : 1;
     j->scorers = fgi_calloc(threads, sizeof *j->scorers);
-    if (!j->scorers) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!j->scorers) return fgi_no_memory(err);
     for (int32_t t = 0; t < threads; t++) {
         j->scorers[t].score = fgi_calloc(j->w->n_labels, sizeof(double));
         j->scorers[t].is_seen = fgi_calloc(j->w->n_labels, 1);

@@ -350,7 +350,7 @@ fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
     fit_block_C(g);
     if (g->index) fgi_unigram_index_forget(g->index); /* the point has moved, and all weights with it */
     if (fgi_learn_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_no_memory(err);
 }
 
 void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state) {

@@ -66,7 +66,7 @@ static fgi_rc make(const fgi_learn_gdmm *g, fgi_unigram_index *o, fgi_error *err
     const int64_t width = g->L->data.n_features, k = g->L->data.n_labels;
     int64_t size;
     float *rows = fgi_mul(k, width, &size) ? fgi_alloc(size, sizeof *rows) : NULL;
-    if (!rows) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!rows) return fgi_no_memory(err);
     fgi_search_settings settings;
     fgi_search_defaults(&settings);
     settings.threads = g->L->threads;
@@ -173,8 +173,7 @@ static fgi_rc ask(fgi_learn_gdmm *g, int64_t n, fgi_error *err) {
 }
 
 fgi_rc fgi_unigram_index_token(fgi_learn_gdmm *g, int64_t token, fgi_error *err) {
-    if (!reserve(g->index, 1, g->tokens[token].n, g->L->data.n_features))
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!reserve(g->index, 1, g->tokens[token].n, g->L->data.n_features)) return fgi_no_memory(err);
     put(g, g->index, 0, token);
     return ask(g, 1, err);
 }
@@ -185,8 +184,7 @@ fgi_rc fgi_unigram_index_examples(fgi_learn_gdmm *g, const int32_t *examples, in
     for (int64_t k = 0; k < n; k++)
         for (int64_t t = first[examples[k]]; t < first[examples[k] + 1]; t++) tokens++, messages += g->tokens[t].n;
     if (!tokens) return FGI_OK;
-    if (!reserve(g->index, tokens, messages, g->L->data.n_features))
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!reserve(g->index, tokens, messages, g->L->data.n_features)) return fgi_no_memory(err);
     for (int64_t k = 0; k < n; k++)
         for (int64_t t = first[examples[k]]; t < first[examples[k] + 1]; t++) put(g, g->index, at++, t);
     return ask(g, tokens, err);

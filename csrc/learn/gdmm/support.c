@@ -145,7 +145,7 @@ fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, f
             "a search index goes with all labels and features: no partitions, candidates, costs or away steps");
     if (s->probes < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "probes must not be negative");
     fgi_learn_gdmm *g = fgi_calloc(1, sizeof *g);
-    if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!g) return fgi_no_memory(err);
     g->L = L;
     g->s = *s;
     g->rng.state = s->seed;
@@ -261,8 +261,7 @@ fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, con
         for (int32_t at = 0; at < support_size[j]; at++)
             if (labels[at] < 0 || labels[at] >= k || (at && labels[at] <= labels[at - 1]))
                 return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the checkpoint does not fit the data");
-        if (support_size[j] < 1 || !reserve_support(g, t, support_size[j]))
-            return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (support_size[j] < 1 || !reserve_support(g, t, support_size[j])) return fgi_no_memory(err);
         t->n = support_size[j];
         memcpy(t->label, labels, (size_t)t->n * sizeof *labels);
         labels += t->n;
@@ -273,7 +272,7 @@ fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, con
     }
     for (int64_t j = 0; j < g->n_edges; j++) {
         fgi_edge_block *e = &g->edges[j];
-        if (!fgi_edge_reserve(g, e, state_size[j])) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!fgi_edge_reserve(g, e, state_size[j])) return fgi_no_memory(err);
         e->n = state_size[j];
         for (int32_t s = 0; s < 2 * e->n; s++)
             if (states[s] < 0 || states[s] >= k)
@@ -289,7 +288,7 @@ fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, con
     if (g->index) fgi_unigram_index_forget(g->index);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    return fgi_learn_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_learn_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_no_memory(err);
 }
 
 /* Vertices of Algorithm 2: how many each block has, then their weights, then their labels. */
@@ -315,7 +314,7 @@ static fgi_rc copy_vertex(
     for (int64_t at = 0; at < width; at++)
         if (labels[at] < 0 || labels[at] >= g->L->data.n_labels)
             return fgi_fail(err, FGI_BAD_ARGUMENT, block, "the checkpoint does not fit the data");
-    if (!(*copy = fgi_alloc(width, sizeof **copy))) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!(*copy = fgi_alloc(width, sizeof **copy))) return fgi_no_memory(err);
     memcpy(*copy, labels, (size_t)width * sizeof **copy);
     return FGI_OK;
 }
@@ -331,7 +330,7 @@ fgi_rc fgi_learn_gdmm_import_away(
             if (rc) return rc;
             if (!fgi_away_add(g, block, labels)) {
                 free(labels);
-                return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+                return fgi_no_memory(err);
             }
         }
         memcpy(g->away[block].weight, weights, (size_t)counts[block] * sizeof *weights);
@@ -372,7 +371,7 @@ fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const
     if (rc) return rc;
     free(s->greedy);
     s->greedy = labels;
-    if (!fgi_resize(&s->slope, n, sizeof *s->slope)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!fgi_resize(&s->slope, n, sizeof *s->slope)) return fgi_no_memory(err);
     memcpy(s->slope, slopes, (size_t)n * sizeof *slopes);
     s->phase = (int32_t)place[0], s->block = place[1], s->at = place[2], s->chosen = (int32_t)place[3];
     s->sign = values[0], s->descent = values[1], s->most = values[2], s->sum = values[3], s->size = values[4];

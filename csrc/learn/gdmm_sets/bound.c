@@ -179,7 +179,7 @@ fgi_rc fgi_learn_gdmm_sets_losses(fgi_learn_gdmm_sets *g, double *w, const int32
     const int64_t calls = g->unary_calls, touched = g->unary_touched, products = g->unary_products;
     double *own = L->w;
     if (!w) w = own;
-    if ((*next == 0 || g->view.of != w) && !make_view(g, w)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if ((*next == 0 || g->view.of != w) && !make_view(g, w)) return fgi_no_memory(err);
     for (int64_t k = *next; k < m; k++)
         if (examples[k] < 0 || examples[k] >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
@@ -248,7 +248,7 @@ fgi_rc fgi_learn_gdmm_sets_dual(
     for (int64_t i = 0; i < g->n_examples; i++)
         if (g->examples[i].n_pairs > most) most = g->examples[i].n_pairs;
     int32_t *link = fgi_alloc(most, sizeof *link);
-    if (!link) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!link) return fgi_no_memory(err);
     fgi_sum gain = {0};
     double worst = 0;
     fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};

@@ -319,7 +319,7 @@ fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
     if (factor != 1.0) change_rho(g, factor);
     g->bounded = 0;
     if (!fgi_proximal_end_pass(g->L) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
-    return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_no_memory(err);
 }
 
 void fgi_learn_gdmm_sets_get_penalty(const fgi_learn_gdmm_sets *g, double *state) {

@@ -106,7 +106,7 @@ fgi_rc fgi_learn_gdmm_sets_create(
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
             "C must be positive, rho and eta not negative, greedy and partitions at least 1");
     fgi_learn_gdmm_sets *g = fgi_calloc(1, sizeof *g);
-    if (!g) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!g) return fgi_no_memory(err);
     g->L = L;
     g->s = *s;
     g->greedy = greedy;
@@ -199,12 +199,11 @@ fgi_rc fgi_learn_gdmm_sets_import(fgi_learn_gdmm_sets *g, const int32_t *sizes, 
         for (int32_t k = 0; k < sizes[0]; k++, labels++, X++)
             if (*labels < 0 || *labels >= n)
                 return fgi_fail(err, FGI_BAD_ARGUMENT, i, "the checkpoint does not fit the data");
-            else if (!fgi_sets_insert(g, x, *labels, *X)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            else if (!fgi_sets_insert(g, x, *labels, *X)) return fgi_no_memory(err);
         for (int32_t k = 0; k < sizes[1]; k++, pair_labels += 2, pair_values += 4) {
             if (pair_labels[0] < 0 || pair_labels[0] >= pair_labels[1] || pair_labels[1] >= n)
                 return fgi_fail(err, FGI_BAD_ARGUMENT, i, "the checkpoint does not fit the data");
-            if (!fgi_sets_add_pair(g, x, pair_labels[0], pair_labels[1], pair_values[0]))
-                return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+            if (!fgi_sets_add_pair(g, x, pair_labels[0], pair_labels[1], pair_values[0])) return fgi_no_memory(err);
             set_pair *p = &x->pairs[x->n_pairs - 1];
             p->Pl = pair_values[1], p->Pm = pair_values[2], p->Q = pair_values[3];
         }
@@ -213,5 +212,5 @@ fgi_rc fgi_learn_gdmm_sets_import(fgi_learn_gdmm_sets *g, const int32_t *sizes, 
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    return fgi_sets_fill_table(g) == FGI_OK ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    return fgi_sets_fill_table(g) == FGI_OK ? FGI_OK : fgi_no_memory(err);
 }

@@ -189,7 +189,7 @@ fgi_rc fgi_loss_of_scores(const fgi_loss_settings *s, int64_t n, const double *s
     fgi_scored l = {0};
     if (!fgi_scored_reserve(&l, n)) {
         fgi_scored_free(&l);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     for (int64_t k = 0; k < n_positives; k++) {
         l.weight[k] = weights ? weights[k] : 1;

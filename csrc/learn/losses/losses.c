@@ -74,7 +74,7 @@ fgi_rc fgi_losses_create(const fgi_loss_settings *s, fgi_losses **out, fgi_error
     fgi_rc rc = check_settings(s, err);
     if (rc) return rc;
     fgi_losses *l = fgi_calloc(1, sizeof *l);
-    if (!l) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!l) return fgi_no_memory(err);
     l->s = *s;
     l->kernels = fgi_kernels_get();
     l->pool = fgi_pool_create(s->threads);
@@ -83,7 +83,7 @@ fgi_rc fgi_losses_create(const fgi_loss_settings *s, fgi_losses **out, fgi_error
     l->scratch = fgi_calloc(l->threads, sizeof *l->scratch);
     if (!l->scratch) {
         fgi_losses_free(l);
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     *out = l;
     return FGI_OK;
@@ -389,7 +389,7 @@ static fgi_rc search(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
     const int decomposed = l->s.method == FGI_LOSS_DECOMPOSED, blocks = decomposed ? l->s.blocks : 1;
     if (decomposed) {
         cuts = fgi_alloc(blocks + 1, sizeof *cuts);
-        if (!cuts) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+        if (!cuts) return fgi_no_memory(err);
         fgi_loss_blocks(b->d, blocks, cuts);
     }
     fgi_rc rc = FGI_OK;
@@ -436,8 +436,7 @@ fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, in
     if (rc) return rc;
     const int searches = l->s.method == FGI_LOSS_SEARCH ? 1 : l->s.method == FGI_LOSS_DECOMPOSED ? l->s.blocks : 0;
     run r = {l, b, values, claims};
-    if (!reserve(l, b, searches) || (l->s.method == FGI_LOSS_SAMPLED && !draw(l, b)))
-        return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!reserve(l, b, searches) || (l->s.method == FGI_LOSS_SAMPLED && !draw(l, b))) return fgi_no_memory(err);
     if (searches) rc = search(l, b, err);
     if (rc) return rc;
     for (int32_t t = 0; t < l->threads; t++) {
@@ -450,7 +449,7 @@ fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, in
         ok = ok && !l->scratch[t].failed;
         l->touched += l->scratch[t].touched;
     }
-    if (!ok || !collect(l, b->n)) return fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory");
+    if (!ok || !collect(l, b->n)) return fgi_no_memory(err);
     return FGI_OK;
 }
 
