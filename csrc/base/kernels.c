@@ -57,6 +57,15 @@ static void axpy(double *y, double a, const double *x, int64_t n) {
     for (int64_t k = 0; k < n; k++) y[k] += a * x[k];
 }
 
+static double raise(double *y, double a, const double *x, int64_t n) {
+    double low = INFINITY;
+    for (int64_t k = 0; k < n; k++) {
+        y[k] = a + x[k] > y[k] ? a + x[k] : y[k];
+        low = y[k] < low ? y[k] : low;
+    }
+    return low;
+}
+
 static void shift(double *x, double c, int64_t n) {
     for (int64_t k = 0; k < n; k++) x[k] -= c;
 }
@@ -74,6 +83,7 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .max = max_of,
     .add = add,
     .axpy = axpy,
+    .raise = raise,
     .shift = shift,
     .reweight = reweight,
     .dots = fgi_dots_scalar,

@@ -25,7 +25,9 @@ typedef struct fgi_kernels {
     double (*max)(const double *x, int64_t n);                     /* -INFINITY for n == 0 */
     void (*add)(double *x, const double *y, int64_t n);            /* x += y */
     void (*axpy)(double *y, double a, const double *x, int64_t n); /* y += a x */
-    void (*shift)(double *x, double c, int64_t n);                 /* x -= c, c finite */
+    /* y = max(y, a + x); returns the smallest y, INFINITY for n == 0. */
+    double (*raise)(double *y, double a, const double *x, int64_t n);
+    void (*shift)(double *x, double c, int64_t n); /* x -= c, c finite */
     /* out = g * x - m where x is finite, -INFINITY elsewhere, whatever m is there: the part of a node's scores that
      * goes back into a factor. out may be x or m. */
     void (*reweight)(const double *x, double g, const double *m, double *out, int64_t n);

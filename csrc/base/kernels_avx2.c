@@ -217,6 +217,21 @@ AVX2 static void axpy(double *y, double a, const double *x, int64_t n) {
     for (; k < n; k++) y[k] += a * x[k];
 }
 
+AVX2 static double raise(double *y, double a, const double *x, int64_t n) {
+    const v4d spread = SPREAD_d(a);
+    v4d least = SPREAD_d(INFINITY);
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        const v4d now = MAX_d(ADD_d(spread, LOAD_d(x + k)), LOAD_d(y + k));
+        STORE_d(y + k, now);
+        least = _mm256_min_pd(now, least);
+    }
+    double four[4], low = fgi_kernels_scalar.raise(y + k, a, x + k, n - k);
+    STORE_d(four, least);
+    for (int l = 0; l < 4; l++) low = four[l] < low ? four[l] : low;
+    return low;
+}
+
 AVX2 static void shift(double *x, double c, int64_t n) {
     v4d spread = SPREAD_d(c);
     int64_t k = 0;
@@ -244,6 +259,7 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .max = max_of,
     .add = add,
     .axpy = axpy,
+    .raise = raise,
     .shift = shift,
     .reweight = reweight,
     .dots = fgi_dots_avx2,

@@ -201,7 +201,6 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
     fgi_learner *L = fgi_calloc(1, sizeof *L);
     if (!L) return fgi_no_memory(err);
     L->data = *data;
-    L->kernels = fgi_learn_kernels_choose();
     L->threads = threads;
     L->decodes = !(data->kind == FGI_LEARN_SETS && data->edges != FGI_EDGES_NONE);
     rc = measure(L) ? FGI_OK : FGI_NO_MEMORY;

@@ -1,4 +1,5 @@
-/* learn/decode.c - structured oracles: scores of the tokens, max-sum over forests; batches in parallel. */
+/* learn/decode.c - structured oracles: scores of the tokens, which an inner-product source gives (oracle/products.c),
+ * max-sum over forests; batches in parallel. */
 #include <string.h>
 #include "base/kernels.h"
 #include "learn/learn.h"
@@ -24,12 +25,13 @@ fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
         s->span_back = fgi_alloc(cells, sizeof(int32_t));
         if (!s->span || !s->span_back) return FGI_NO_MEMORY;
     }
-    if (d->kind == FGI_LEARN_LABELS && d->edges == FGI_EDGES_NONE && !d->choice_begin) {
-        s->oracle = fgi_oracle_scratch_create((int32_t)k, 1);
-        if (!s->oracle) return FGI_NO_MEMORY;
-        return fgi_products_create_dense((int32_t)k, d->n_features, NULL, FGI_ROWS_BY_FEATURE, &s->products, NULL);
-    }
-    return FGI_OK;
+    if (d->kind == FGI_LEARN_LABELS && d->edges == FGI_EDGES_NONE && !d->choice_begin &&
+        !(s->oracle = fgi_oracle_scratch_create((int32_t)k, 1)))
+        return FGI_NO_MEMORY;
+    /* Alternatives have features of their own and share their weights: one label each. */
+    const int32_t layout = d->kind == FGI_LEARN_CHOICES ? FGI_ROWS_BY_LABEL : FGI_ROWS_BY_FEATURE;
+    return fgi_products_create_dense(
+        d->kind == FGI_LEARN_CHOICES ? 1 : (int32_t)k, d->n_features, NULL, layout, &s->products, NULL);
 }
 
 void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
@@ -43,44 +45,26 @@ void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
 
 /* ---- scores --------------------------------------------------------------------------------------------------- */
 
-/* out[k] += x * (weights of a feature), which are those of the labels in a list, ascending. */
-static void add_sparse(
-    const fgi_learn_vector *w, int64_t feature, double x, const int32_t *list, int32_t n, double *out) {
-    const int64_t b = w->begin[feature], e = w->end[feature];
-    if (!list)
-        for (int64_t k = b; k < e; k++) out[w->label[k]] += x * w->value[k];
-    else
-        for (int64_t k = b, c = 0; k < e && c < n; k++) {
-            while (c < n && list[c] < w->label[k]) c++;
-            if (c < n && list[c] == w->label[k]) out[c] += x * w->value[k];
-        }
+/* Whose weights the source has from now on. */
+static void use_weights(const fgi_learn_vector *w, fgi_learn_scratch *s) {
+    if (w->dense) fgi_products_borrow(s->products, w->dense);
+    else fgi_products_borrow_rows(s->products, &(fgi_weight_rows){w->begin, w->end, w->label, w->value});
 }
 
-/* out[k] = <w, features of the row> for all labels, or for the listed ones. */
-static void row_scores(
-    const fgi_learner *L, const fgi_learn_vector *w, int64_t row, const int32_t *list, int32_t n, double *out) {
-    const fgi_learn_data *d = &L->data;
-    int64_t k = d->n_labels;
-    for (int32_t c = 0; c < n; c++) out[c] = 0;
-    for (int64_t j = d->row_begin[row]; j < d->row_begin[row + 1]; j++) {
-        const int64_t f = d->feature[j];
-        const double x = d->value ? d->value[j] : 1.0;
-        const double *column = w->dense    ? w->dense + f * k
-            : w->end[f] - w->begin[f] == k ? w->value + w->begin[f]
-                                           : NULL;
-        if (!column) add_sparse(w, f, x, list, n, out);
-        else if (!list) L->kernels.axpy(n, x, column, out);
-        else
-            for (int32_t c = 0; c < n; c++) out[c] += x * column[list[c]];
-    }
+static fgi_features features_of(const fgi_learn_data *d, int64_t row) {
+    const int64_t b = d->row_begin[row];
+    return (fgi_features){
+        .n = d->row_begin[row + 1] - b, .index = d->feature + b, .values = d->value ? d->value + b : NULL};
 }
 
 static void label_scores(
-    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int64_t token, double *out) {
+    const fgi_learner *L, const fgi_products *products, double loss_factor, int64_t token, double *out) {
     const fgi_learn_data *d = &L->data;
     const int32_t *list;
     int32_t n = fgi_learn_allowed(L, token, &list), z = d->truth[token];
-    row_scores(L, w, token, list, n, out);
+    fgi_features x = features_of(d, token);
+    x.labels = list, x.n_labels = n;
+    fgi_products_scores(products, &x, out);
     if (loss_factor == 0.0) return;
     double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
     for (int32_t c = 0; c < n; c++) {
@@ -89,9 +73,10 @@ static void label_scores(
     }
 }
 
-static void set_scores(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, double *out) {
+static void set_scores(const fgi_learner *L, const fgi_products *products, double loss_factor, int32_t i, double *out) {
     const fgi_learn_data *d = &L->data;
-    row_scores(L, w, i, NULL, d->n_labels, out);
+    const fgi_features x = features_of(d, i);
+    fgi_products_scores(products, &x, out);
     for (int32_t l = 0; l < d->n_labels; l++)
         out[l] += loss_factor * fgi_learn_spurious(d, i, l);              /* on is an error ... */
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) { /* ... or avoids one */
@@ -101,15 +86,14 @@ static void set_scores(const fgi_learner *L, const fgi_learn_vector *w, double l
 }
 
 static void choice_scores(
-    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int64_t token, double *out) {
+    const fgi_learner *L, const fgi_products *products, double loss_factor, int64_t token, double *out) {
     const fgi_learn_data *d = &L->data;
     int64_t b = d->choice_begin[token], n = d->choice_begin[token + 1] - b;
     double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
     for (int64_t c = 0; c < n; c++) {
-        double sum = 0;
-        for (int64_t j = d->row_begin[b + c]; j < d->row_begin[b + c + 1]; j++)
-            sum += d->value ? d->value[j] * w->dense[d->feature[j]] : w->dense[d->feature[j]];
-        out[c] = sum + (c == d->truth[token] ? 0.0 : weight);
+        const fgi_features x = features_of(d, b + c);
+        fgi_products_scores(products, &x, out + c);
+        out[c] += c == d->truth[token] ? 0.0 : weight;
     }
 }
 
@@ -121,17 +105,18 @@ void fgi_learn_fill_scores(
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
     double *out = s->scores;
+    use_weights(w, s);
     for (int64_t t = first; t < end; t++) {
         const int32_t *list;
         if (d->kind == FGI_LEARN_LABELS) {
-            label_scores(L, w, loss_factor, t, out);
+            label_scores(L, s->products, loss_factor, t, out);
             s->touched += fgi_learn_allowed(L, t, &list);
             out += d->n_labels;
         } else if (d->kind == FGI_LEARN_SETS) {
-            set_scores(L, w, loss_factor, i, out);
+            set_scores(L, s->products, loss_factor, i, out);
             s->touched += d->n_labels;
         } else {
-            choice_scores(L, w, loss_factor, t, out);
+            choice_scores(L, s->products, loss_factor, t, out);
             s->touched += d->choice_begin[t + 1] - d->choice_begin[t];
             out += d->choice_begin[t + 1] - d->choice_begin[t];
         }
@@ -140,14 +125,12 @@ void fgi_learn_fill_scores(
 
 /* The best label of a token that has no edges: one question about inner products. The loss of all labels but the true
  * one is where their scores start; a message takes it off the true one. */
-static double ask_token(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int64_t token,
-    fgi_learn_scratch *s, int32_t *answer) {
+static double ask_token(
+    const fgi_learner *L, double loss_factor, int64_t token, fgi_learn_scratch *s, int32_t *answer) {
     const fgi_learn_data *d = &L->data;
-    const int64_t b = d->row_begin[token];
     const int32_t z = d->truth[token];
     const double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
-    fgi_features x = {
-        .n = d->row_begin[token + 1] - b, .index = d->feature + b, .values = d->value ? d->value + b : NULL};
+    fgi_features x = features_of(d, token);
     double off = weight;
     if (d->cost && weight != 0.0) {
         x.start = d->cost + (int64_t)z * d->n_labels, x.start_weight = weight;
@@ -159,7 +142,6 @@ static double ask_token(const fgi_learner *L, const fgi_learn_vector *w, double 
     const fgi_message truth = {off != 0.0, &z, &off};
     const fgi_oracle_query q = {.source = fgi_products_source(s->products), .messages = &truth, .hint = -1, .x = &x};
     fgi_argmax best = {0, 0};
-    fgi_products_borrow(s->products, w->dense);
     fgi_oracle_answer(&q, s->oracle, &best); /* a scan into s->scores allocates nothing: it cannot fail */
     s->touched += d->n_labels;
     *answer = best.state < 0 ? 0 : (int32_t)best.state;
@@ -171,9 +153,10 @@ int32_t fgi_learn_decode_one(const fgi_learner *L, const fgi_learn_vector *w, do
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
     double total = 0;
-    if (s->products && w->dense) {
+    if (s->oracle) {
+        use_weights(w, s);
         for (int64_t t = tokens - 1; t >= 0; t--)
-            total += ask_token(L, w, loss_factor, d->token_begin[i] + t, s, &answer[t]);
+            total += ask_token(L, loss_factor, d->token_begin[i] + t, s, &answer[t]);
         if (value) *value = total;
         return (int32_t)tokens;
     }

@@ -7,7 +7,7 @@
 #include "base/pool.h"
 #include "base/util.h"
 #include "learn/rows.h"
-#include "learn/viterbi.h"
+#include "oracle/forest.h"
 
 enum { FGI_LEARN_LOOK = 16 }; /* examples between two looks at the clock, where one takes microseconds */
 
@@ -33,9 +33,8 @@ typedef struct fgi_learn_scratch {
     uint8_t *on;    /* 2 x K: sets with interactions */
     double *span;   /* projective trees: the chart */
     int32_t *span_back;
-    /* Tokens without edges and lists: one question each (NULL: others) */
-    struct fgi_oracle_scratch *oracle;
-    struct fgi_products *products;
+    struct fgi_products *products;     /* scores the labels: weights are borrowed for each decoding */
+    struct fgi_oracle_scratch *oracle; /* tokens without edges and lists are one question each; NULL: others */
     int64_t touched;
 } fgi_learn_scratch;
 
@@ -49,7 +48,6 @@ typedef struct fgi_proximal {
 
 struct fgi_learner {
     fgi_learn_data data;
-    fgi_learn_kernels kernels;
     int64_t dimension, unary;     /* weights in all; weights before the pairwise tables */
     int64_t max_tokens, max_rows; /* of one example */
     int decodes;

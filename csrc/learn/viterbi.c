@@ -21,7 +21,8 @@ const double *fgi_learn_edge_table(const fgi_learner *L, const double *pairs, in
     if (!d->edge_row) return pairs;
     memset(s->table, 0, (size_t)square * sizeof(double));
     for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0, pairs + d->edge_feature[j] * square, s->table);
+        fgi_kernels_get()->axpy(
+            s->table, d->edge_value ? d->edge_value[j] : 1.0, pairs + d->edge_feature[j] * square, square);
     return s->table;
 }
 
@@ -62,11 +63,12 @@ static inline int prunable(const fgi_learner *L, const edge_view *v) { return L-
 /* s->best[b] = max over a of child[a] + T(a, b): row by row, best child first, until no row left can raise any of them.
  */
 static void send_pruned(const fgi_learner *L, const edge_view *v, const double *child, fgi_learn_scratch *s) {
+    const fgi_kernels *kernels = fgi_kernels_get();
     const int32_t n = v->n_from;
     int32_t top = (int32_t)fgi_argmax_of(child, n), left = n;
     for (int32_t b = 0; b < n; b++) s->best[b] = -INFINITY, s->rows[b] = b;
     for (int32_t taken = 1; left; taken++) {
-        const double low = L->kernels.raise(n, child[top], v->T + top * v->row, s->best);
+        const double low = kernels->raise(s->best, child[top], v->T + top * v->row, n);
         int32_t kept = 0, next = -1;
         s->touched += n;
         for (int32_t r = 0; r < left; r++) {
@@ -81,7 +83,7 @@ static void send_pruned(const fgi_learner *L, const edge_view *v, const double *
             break; /* too little is skipped: the blocked kernel is faster */
     }
     if (!left) return;
-    fgi_kernels_get()->maxplus_rows(v->T, n, n, 1.0, child, s->best);
+    kernels->maxplus_rows(v->T, n, n, 1.0, child, s->best);
     s->touched += (int64_t)n * n;
 }
 

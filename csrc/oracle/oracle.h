@@ -33,8 +33,18 @@ extern const fgi_source_ops fgi_table_ops;
 
 /* start + <w, x> of one label of an inner-product source, without messages: the bits of a scan. */
 double fgi_products_score(const fgi_source *s, const fgi_features *x, int32_t label);
+/* The same of all labels, by label, or of those that x lists, in their order. */
+void fgi_products_scores(const fgi_products *p, const fgi_features *x, double *out);
 /* Other dense weights of the same layout, from now on. */
 void fgi_products_borrow(fgi_products *p, const double *weights);
+/* Rows of weights that are kept elsewhere, instead of dense weights by feature: row f is begin[f] .. end[f] of label
+ * and value, labels ascending. */
+typedef struct fgi_weight_rows {
+    const int64_t *begin, *end;
+    const int32_t *label;
+    const double *value;
+} fgi_weight_rows;
+void fgi_products_borrow_rows(fgi_products *p, const fgi_weight_rows *rows);
 
 /* The order of a factor's table in this model, made on first use and shared; NULL with *!rc for tables that
  * are better scanned (small or implicit ones). Safe from several threads. The model (or a snapshot) keeps it alive. */

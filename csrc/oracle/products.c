@@ -2,9 +2,10 @@
  * violating label of extreme classification, prediction with many labels.
  *
  * Scores are added up feature by feature in the order in which x lists them, whatever the storage, so that all layouts
- * give the same bits. Dense weights are borrowed; sparse ones are rows of (label, value) by feature, and a question
- * then costs the lengths of the rows of x's features: labels that no row mentions all score `start`, and the first of
- * them stands for all. A search index (oracle/source.h) proposes labels; their scores are still computed here. */
+ * give the same bits. Dense weights are borrowed; sparse ones are rows of (label, value) by feature, its own or
+ * borrowed, and a question then costs the lengths of the rows of x's features: labels that no row mentions all score
+ * `start`, and the first of them stands for all. A search index (oracle/source.h) proposes labels; their scores are
+ * still computed here. */
 #include "oracle/internal.h"
 #include "base/array.h"
 #include "base/kernels.h"
@@ -16,7 +17,7 @@ typedef struct weight_row { /* one feature: labels ascending */
     double *values;
 } weight_row;
 
-typedef enum storage { BY_LABEL, BY_FEATURE, SPARSE } storage;
+typedef enum storage { BY_LABEL, BY_FEATURE, SPARSE, BORROWED_ROWS } storage;
 
 struct fgi_products {
     fgi_source base;
@@ -26,6 +27,7 @@ struct fgi_products {
     double scale;
     const double *dense; /* borrowed */
     weight_row *rows;    /* sparse */
+    fgi_weight_rows borrowed;
     int64_t nonzeros, bytes;
     fgi_search_index *index;
 };
@@ -79,7 +81,15 @@ void fgi_products_sizes(const fgi_products *p, int32_t *labels, int64_t *feature
     *scale = p->scale;
 }
 
-void fgi_products_borrow(fgi_products *p, const double *weights) { p->dense = weights; }
+void fgi_products_borrow(fgi_products *p, const double *weights) {
+    if (p->storage == BORROWED_ROWS) p->storage = BY_FEATURE;
+    p->dense = weights;
+}
+
+void fgi_products_borrow_rows(fgi_products *p, const fgi_weight_rows *rows) {
+    p->storage = BORROWED_ROWS;
+    p->borrowed = *rows;
+}
 
 void fgi_products_free(fgi_products *p) {
     if (!p) return;
@@ -96,14 +106,29 @@ int64_t fgi_products_memory(const fgi_products *p) { return p->bytes; }
 /* ---- sparse weights
  * -------------------------------------------------------------------------------------------------- */
 
-static int32_t lower_bound(const int32_t *labels, int32_t n, int32_t label) {
-    int32_t low = 0, high = n;
+static int64_t lower_bound(const int32_t *labels, int64_t n, int32_t label) {
+    int64_t low = 0, high = n;
     while (low < high) {
-        int32_t mid = low + (high - low) / 2;
+        int64_t mid = low + (high - low) / 2;
         if (labels[mid] < label) low = mid + 1;
         else high = mid;
     }
     return low;
+}
+
+/* The weights of a feature, where they are stored as rows. */
+typedef struct row_view {
+    int64_t n;
+    const int32_t *labels;
+    const double *values;
+} row_view;
+
+static int has_rows(const fgi_products *p) { return p->storage == SPARSE || p->storage == BORROWED_ROWS; }
+
+static row_view row_of(const fgi_products *p, int32_t feature) {
+    if (p->storage == SPARSE) return (row_view){p->rows[feature].n, p->rows[feature].labels, p->rows[feature].values};
+    const int64_t begin = p->borrowed.begin[feature];
+    return (row_view){p->borrowed.end[feature] - begin, p->borrowed.label + begin, p->borrowed.value + begin};
 }
 
 int32_t fgi_products_row(const fgi_products *p, int32_t feature, const int32_t **labels, const double **values) {
@@ -116,9 +141,9 @@ int32_t fgi_products_row(const fgi_products *p, int32_t feature, const int32_t *
 double fgi_products_get(const fgi_products *p, int32_t label, int32_t feature) {
     if (p->storage == BY_LABEL) return p->scale * p->dense[label * p->n_features + feature];
     if (p->storage == BY_FEATURE) return p->scale * p->dense[(int64_t)feature * p->n_labels + label];
-    const weight_row *r = &p->rows[feature];
-    const int32_t at = lower_bound(r->labels, r->n, label);
-    return at < r->n && r->labels[at] == label ? p->scale * r->values[at] : 0.0;
+    const row_view r = row_of(p, feature);
+    const int64_t at = lower_bound(r.labels, r.n, label);
+    return at < r.n && r.labels[at] == label ? p->scale * r.values[at] : 0.0;
 }
 
 static int grow_row(fgi_products *p, weight_row *r) {
@@ -134,7 +159,7 @@ static int grow_row(fgi_products *p, weight_row *r) {
 /* The stored weight becomes `value`, or grows by it. */
 static int put(fgi_products *p, int32_t label, int32_t feature, double value, int add) {
     weight_row *r = &p->rows[feature];
-    const int32_t at = lower_bound(r->labels, r->n, label);
+    const int64_t at = lower_bound(r->labels, r->n, label);
     const int there = at < r->n && r->labels[at] == label;
     if (there && add) value += r->values[at];
     if (there && value != 0.0) {
@@ -236,11 +261,15 @@ static void score_range(const fgi_products *p, const fgi_features *x, label_rang
     for (int64_t j = 0; p->storage == BY_FEATURE && j < x->n; j++)
         fgi_kernels_get()->axpy(s + r.begin, value_at(p, x, j),
             p->dense + (int64_t)feature_at(x, j) * p->n_labels + r.begin, r.end - r.begin);
-    for (int64_t j = 0; p->storage == SPARSE && j < x->n; j++) {
-        const weight_row *row = &p->rows[feature_at(x, j)];
+    for (int64_t j = 0; has_rows(p) && j < x->n; j++) {
+        const row_view row = row_of(p, feature_at(x, j));
         const double v = value_at(p, x, j);
-        for (int32_t k = lower_bound(row->labels, row->n, r.begin); k < row->n && row->labels[k] < r.end; k++)
-            s[row->labels[k]] += v * row->values[k];
+        if (row.n == p->n_labels) { /* all of them, in order: as a dense one */
+            fgi_kernels_get()->axpy(s + r.begin, v, row.values + r.begin, r.end - r.begin);
+            continue;
+        }
+        for (int64_t k = r.begin ? lower_bound(row.labels, row.n, r.begin) : 0; k < row.n && row.labels[k] < r.end; k++)
+            s[row.labels[k]] += v * row.values[k];
     }
     if (p->storage != BY_LABEL) return;
     int32_t y = r.begin;
@@ -255,8 +284,42 @@ static void score_range(const fgi_products *p, const fgi_features *x, label_rang
         }
         s[y] = s0, s[y + 1] = s1, s[y + 2] = s2, s[y + 3] = s3;
     }
-    for (; y < r.end; y++)
-        for (int64_t j = 0; j < x->n; j++) s[y] += value_at(p, x, j) * p->dense[y * p->n_features + feature_at(x, j)];
+    for (; y < r.end; y++) {
+        const double *w = p->dense + y * p->n_features;
+        double sum = s[y];
+        for (int64_t j = 0; j < x->n; j++) sum += value_at(p, x, j) * w[feature_at(x, j)];
+        s[y] = sum;
+    }
+}
+
+/* s[c] for the c-th of the labels listed. */
+static void score_list(const fgi_products *p, const fgi_features *x, double *s) {
+    const int32_t n = x->n_labels, *list = x->labels;
+    for (int32_t c = 0; c < n; c++) s[c] = start_of(x, list[c]);
+    for (int64_t j = 0; p->storage != BY_LABEL && j < x->n; j++) {
+        const int32_t f = feature_at(x, j);
+        const row_view row =
+            has_rows(p) ? row_of(p, f) : (row_view){p->n_labels, NULL, p->dense + (int64_t)f * p->n_labels};
+        const double v = value_at(p, x, j);
+        if (row.n == p->n_labels) {
+            for (int32_t c = 0; c < n; c++) s[c] += v * row.values[list[c]];
+            continue;
+        }
+        int32_t c = 0; /* both ascend */
+        for (int64_t k = n ? lower_bound(row.labels, row.n, list[0]) : row.n; k < row.n && c < n; k++) {
+            while (c < n && list[c] < row.labels[k]) c++;
+            if (c < n && list[c] == row.labels[k]) s[c] += v * row.values[k];
+        }
+    }
+    for (int32_t c = 0; p->storage == BY_LABEL && c < n; c++) {
+        const double *w = p->dense + list[c] * p->n_features;
+        for (int64_t j = 0; j < x->n; j++) s[c] += value_at(p, x, j) * w[feature_at(x, j)];
+    }
+}
+
+void fgi_products_scores(const fgi_products *p, const fgi_features *x, double *out) {
+    if (x->labels) score_list(p, x, out);
+    else score_range(p, x, (label_range){0, p->n_labels}, out);
 }
 
 static double score_one(const fgi_products *p, const fgi_features *x, int32_t y) {
@@ -266,9 +329,9 @@ static double score_one(const fgi_products *p, const fgi_features *x, int32_t y)
         if (p->storage == BY_LABEL) s += value_at(p, x, j) * p->dense[y * p->n_features + f];
         else if (p->storage == BY_FEATURE) s += value_at(p, x, j) * p->dense[(int64_t)f * p->n_labels + y];
         else {
-            const weight_row *r = &p->rows[f];
-            const int32_t at = lower_bound(r->labels, r->n, y);
-            if (at < r->n && r->labels[at] == y) s += value_at(p, x, j) * r->values[at];
+            const row_view r = row_of(p, f);
+            const int64_t at = lower_bound(r.labels, r.n, y);
+            if (at < r.n && r.labels[at] == y) s += value_at(p, x, j) * r.values[at];
         }
     }
     return s;
@@ -304,18 +367,20 @@ static void offer(const fgi_oracle_scratch *w, fgi_best *best, int32_t y, double
     if (!fgi_is_banned(w, y)) fgi_best_offer(best, y, score);
 }
 
-/* Listed labels, one by one. */
-static void scan_list(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+/* Listed labels only. */
+static fgi_rc scan_list(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     const fgi_features *x = q->x;
+    if (!reserve_labels(w, x->n_labels)) return FGI_NO_MEMORY;
+    score_list(products_of(q), x, w->scores);
     for (int32_t c = 0; c < x->n_labels; c++) {
         const int32_t y = x->labels[c];
-        double s = score_one(products_of(q), x, y);
-        if (q->messages) s -= fgi_message_at(q->messages, y);
+        const double s = w->scores[c] - (q->messages ? fgi_message_at(q->messages, y) : 0);
         if (x->scores) x->scores[y] = s;
         offer(w, best, y, s);
     }
     w->work.products += x->n_labels * x->n;
     w->touched += x->n_labels;
+    return FGI_OK;
 }
 
 /* Every label of the range has a score of its own. */
@@ -335,8 +400,8 @@ static fgi_rc scan_range(const fgi_oracle_query *q, fgi_oracle_scratch *w, label
             if (best->n == best->capacity) least = best->items[best->n - 1].value;
         }
     w->touched += r.end - r.begin;
-    if (p->storage != SPARSE) w->work.products += (int64_t)(r.end - r.begin) * x->n;
-    for (int64_t j = 0; p->storage == SPARSE && j < x->n; j++) w->work.products += p->rows[feature_at(x, j)].n;
+    if (!has_rows(p)) w->work.products += (int64_t)(r.end - r.begin) * x->n;
+    for (int64_t j = 0; has_rows(p) && j < x->n; j++) w->work.products += row_of(p, feature_at(x, j)).n;
     return FGI_OK;
 }
 
@@ -354,12 +419,12 @@ static fgi_rc scan_mentioned(const fgi_oracle_query *q, fgi_oracle_scratch *w, l
     int32_t n = 0;
     if (!reserve_labels(w, p->n_labels) || !reserve_seen(w, p->n_labels)) return FGI_NO_MEMORY;
     for (int64_t j = 0; j < x->n; j++) {
-        const weight_row *row = &p->rows[feature_at(x, j)];
+        const row_view row = row_of(p, feature_at(x, j));
         const double v = value_at(p, x, j);
-        int32_t k = r.begin ? lower_bound(row->labels, row->n, r.begin) : 0, first = k;
-        for (; k < row->n && row->labels[k] < r.end; k++) {
-            see(w, row->labels[k], x->constant, &n);
-            w->scores[row->labels[k]] += v * row->values[k];
+        int64_t k = r.begin ? lower_bound(row.labels, row.n, r.begin) : 0, first = k;
+        for (; k < row.n && row.labels[k] < r.end; k++) {
+            see(w, row.labels[k], x->constant, &n);
+            w->scores[row.labels[k]] += v * row.values[k];
         }
         w->work.products += k - first;
     }
@@ -385,12 +450,9 @@ static fgi_rc scan_mentioned(const fgi_oracle_query *q, fgi_oracle_scratch *w, l
 
 static fgi_rc products_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     const fgi_products *p = products_of(q);
-    if (q->x->labels) {
-        scan_list(q, w, best);
-        return FGI_OK;
-    }
+    if (q->x->labels) return scan_list(q, w, best);
     const label_range r = range_of(p, q->x);
-    if (p->storage == SPARSE && !q->x->start && !q->x->scores) return scan_mentioned(q, w, r, best);
+    if (has_rows(p) && !q->x->start && !q->x->scores) return scan_mentioned(q, w, r, best);
     return scan_range(q, w, r, best);
 }
 

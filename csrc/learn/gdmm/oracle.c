@@ -3,6 +3,7 @@
  *     unigram j:  grad(y) = <w_U, phi(y)> + loss_j(y) - rho sum_f m_jf(y)      inner products, all labels or one part
  *     edge    f:  grad(y) = theta_f(y) + rho (m_uf(y_u) + m_vf(y_v))           a table kept in order, or scanned
  * (docs/mathematics.md, section 5: messages enter with the sign opposite to MAP, and the true state is excluded.) */
+#include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 
 /* ---- unigrams -------------------------------------------------------------------------------------------------- */
@@ -255,8 +256,8 @@ static double *sum_tables(fgi_learn_gdmm *g, int64_t edge) {
     const int64_t square = (int64_t)d->n_labels * d->n_labels;
     for (int64_t k = 0; k < square; k++) g->table[k] = 0;
     for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        g->L->kernels.axpy(square, d->edge_value ? d->edge_value[j] : 1.0,
-            g->L->w + g->L->unary + d->edge_feature[j] * square, g->table);
+        fgi_kernels_get()->axpy(g->table, d->edge_value ? d->edge_value[j] : 1.0,
+            g->L->w + g->L->unary + d->edge_feature[j] * square, square);
     return g->table;
 }
 
