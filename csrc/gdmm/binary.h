@@ -46,11 +46,14 @@ typedef struct binary {
     int64_t *degree;              /* active factors of a variable */
     int32_t *on;                  /* variables that have been on, in that order */
     int64_t n_on;
-    uint8_t *is_on, *ascending;              /* ascending: the adjacency of the variable is sorted by neighbour */
-    int32_t **by_neighbour;                  /* for the others, sorted copies, made when first needed */
-    int64_t *positive_begin, *positive_next; /* factors with t > 0 of a variable: not yet activated from next on */
-    int32_t *positive, *positive_take;
-    uint8_t *active; /* one bit per factor */
+    uint8_t *is_on, *ascending; /* ascending: the adjacency of the variable is sorted by neighbour */
+    int32_t **by_neighbour;     /* for the others, sorted copies, made when first needed */
+    int64_t *positive_begin;    /* factors with t > 0 of a variable, */
+    int32_t *positive;
+    fgi_ranking **ranking;      /* by their t those that are not active; made when first needed */
+    int32_t *positive_take;     /* how many were made active at once; 0: none yet */
+    fgi_oracle_scratch *oracle; /* that is asked for the largest */
+    uint8_t *active;            /* one bit per factor */
     binary_link *links;
     int64_t n_links, capacity, activated;
     double rho, scale, primal, dual, last_bound;

@@ -4,9 +4,10 @@
 #include "gdmm/binary.h"
 
 enum {
-    BISECTION = 16,    /* what it costs to look for a factor by bisection, in factors that are looked at */
-    SORTING = 8,       /* and to sort one */
-    FIRST_CHARGES = 16 /* positive factors a variable activates first; doubled each time */
+    BISECTION = 16,        /* what it costs to look for a factor by bisection, in factors that are looked at */
+    RANKING = 4,           /* and to rank one */
+    FIRST_CHARGES = 16,    /* positive factors a variable activates first; doubled each time */
+    MOST_CHARGES = 1 << 20 /* until that many */
 };
 
 static int activate(binary *b, int64_t f) {
@@ -29,31 +30,24 @@ static int activate(binary *b, int64_t f) {
     return 1;
 }
 
-/* Sorts factors by a key that is computed on the fly: bottom-up merge sort, stable. */
-static int sort_factors(const binary *b, int32_t *factors, int64_t n, int32_t i, int by_interaction) {
-    double *key = fgi_alloc(n, sizeof(double)), *key2 = fgi_alloc(n, sizeof(double));
+/* Sorts the factors of variable i by its neighbours: bottom-up merge sort, stable. */
+static int sort_by_neighbour(const binary *b, int32_t *factors, int64_t n, int32_t i) {
     int32_t *other = fgi_alloc(n, sizeof(int32_t));
-    int ok = key && key2 && other;
-    for (int64_t k = 0; ok && k < n; k++) {
-        fgi_view v = fgi_factor_view(b->model, factors[k]);
-        key[k] = by_interaction ? -binary_interaction(&v) : binary_neighbour(b->model->s, factors[k], i);
-    }
-    for (int64_t width = 1; ok && width < n; width *= 2) {
+    if (!other) return 0;
+    for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t begin = 0; begin < n; begin += 2 * width) {
             int64_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
             for (int64_t k = begin, l = begin, r = middle; k < end; k++) {
-                int64_t from = r >= end || (l < middle && key[l] <= key[r]) ? l++ : r++;
-                other[k] = factors[from];
-                key2[k] = key[from];
+                const int left = r >= end ||
+                    (l < middle &&
+                        binary_neighbour(b->model->s, factors[l], i) <= binary_neighbour(b->model->s, factors[r], i));
+                other[k] = factors[left ? l++ : r++];
             }
         }
         memcpy(factors, other, (size_t)n * sizeof *factors);
-        memcpy(key, key2, (size_t)n * sizeof *key);
     }
-    free(key);
-    free(key2);
     free(other);
-    return ok;
+    return 1;
 }
 
 /* Activates the factors between i and j, found by bisection in the adjacency of i. */
@@ -62,7 +56,7 @@ static int activate_between(binary *b, int32_t i, int32_t j) {
     const int64_t n = st->adj_begin[i + 1] - st->adj_begin[i];
     if (!b->ascending[i] && !b->by_neighbour[i]) {
         b->by_neighbour[i] = fgi_copy(st->adj + st->adj_begin[i], n, sizeof(int32_t));
-        if (!b->by_neighbour[i] || !sort_factors(b, b->by_neighbour[i], n, i, 0)) return 0;
+        if (!b->by_neighbour[i] || !sort_by_neighbour(b, b->by_neighbour[i], n, i)) return 0;
     }
     const int32_t *list = b->ascending[i] ? st->adj + st->adj_begin[i] : b->by_neighbour[i];
     int64_t low = 0, high = n;
@@ -95,19 +89,40 @@ int binary_turn_on(binary *b, int32_t i) {
     return 1;
 }
 
-/* The next positive factors of a variable whose charge is in the way, largest first. */
-static int release_charges(binary *b, int32_t i) {
-    if (b->positive_take[i] == 0) {
-        b->positive_take[i] = FIRST_CHARGES;
-        b->positive_next[i] = b->positive_begin[i];
-        b->work += SORTING * (b->positive_begin[i + 1] - b->positive_begin[i]);
-        if (!sort_factors(b, b->positive + b->positive_begin[i], b->positive_begin[i + 1] - b->positive_begin[i], i, 1))
-            return 0;
-    } else if (b->positive_take[i] < (1 << 20)) {
-        b->positive_take[i] *= 2;
+/* The positive factors of a variable by their t: a ranking, from which those that become active are taken. */
+static int rank_charges(binary *b, int32_t i) {
+    const int64_t begin = b->positive_begin[i], n = b->positive_begin[i + 1] - begin;
+    double *t = fgi_alloc(n, sizeof *t);
+    for (int64_t k = 0; t && k < n; k++) {
+        const fgi_view v = fgi_factor_view(b->model, b->positive[begin + k]);
+        t[k] = binary_interaction(&v);
     }
-    for (int32_t k = 0; k < b->positive_take[i] && b->positive_next[i] < b->positive_begin[i + 1]; k++, b->work++)
-        if (!activate(b, b->positive[b->positive_next[i]++])) return 0;
+    const int ok = t && !fgi_ranking_create(n, t, 0, &b->ranking[i], NULL);
+    free(t);
+    b->work += RANKING * n;
+    return ok;
+}
+
+static int has_charges(const binary *b, int32_t i) {
+    double t;
+    return b->ranking[i] ? fgi_ranking_top(b->ranking[i], &t) >= 0 : b->positive_begin[i] < b->positive_begin[i + 1];
+}
+
+/* The next positive factors of a variable whose charge is in the way, largest first: the joint oracle over its inactive
+ * factors is asked for each. */
+static int release_charges(binary *b, int32_t i) {
+    if (!b->ranking[i] && !rank_charges(b, i)) return 0;
+    b->positive_take[i] = b->positive_take[i] == 0 ? FIRST_CHARGES
+        : b->positive_take[i] < MOST_CHARGES       ? 2 * b->positive_take[i]
+                                                   : b->positive_take[i];
+    const fgi_oracle_query q = {.source = fgi_ranking_source(b->ranking[i]), .hint = -1};
+    for (int32_t k = 0; k < b->positive_take[i]; k++, b->work++) {
+        fgi_argmax best;
+        if (fgi_oracle_answer(&q, b->oracle, &best)) return 0;
+        if (best.state < 0) break;
+        fgi_ranking_take(b->ranking[i], (int32_t)best.state);
+        if (!activate(b, b->positive[b->positive_begin[i] + best.state])) return 0;
+    }
     return 1;
 }
 
@@ -120,9 +135,7 @@ int binary_activate_more(binary *b, int *complete) {
         const int32_t i = (int32_t)b->cursor;
         if (b->work++ > BINARY_CHUNK) return 1;
         int alive = b->x[i] > 0 || b->u[i] + b->charge[i] + b->sum[i] > 0;
-        int64_t next = b->positive_take[i] == 0 ? b->positive_begin[i] : b->positive_next[i];
-        int pending = next < b->positive_begin[i + 1];
-        if (alive && pending && !release_charges(b, i)) return 0;
+        if (alive && has_charges(b, i) && !release_charges(b, i)) return 0;
         if (b->x[i] > b->on_from && !binary_turn_on(b, i)) return 0;
     }
     b->activated += b->n_links;

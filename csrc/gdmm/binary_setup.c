@@ -35,12 +35,13 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->ascending = fgi_take_zero(&b->arena, n, uint8_t);
     b->by_neighbour = fgi_take_zero(&b->arena, n, int32_t *);
     b->positive_begin = fgi_take_zero(&b->arena, n + 1, int64_t);
-    b->positive_next = fgi_take_zero(&b->arena, n, int64_t);
+    b->ranking = fgi_take_zero(&b->arena, n, fgi_ranking *);
     b->positive_take = fgi_take_zero(&b->arena, n, int32_t);
     b->active = fgi_take_zero(&b->arena, (st->n_factors + 7) / 8, uint8_t);
     b->labels = fgi_take_zero(&b->arena, n, int32_t);
     b->first = fgi_take(&b->arena, n, int32_t);
-    if (b->arena.failed) return fgi_no_memory(err);
+    b->oracle = fgi_oracle_scratch_create(1, 1);
+    if (b->arena.failed || !b->oracle) return fgi_no_memory(err);
     memset(b->first, -1, (size_t)n * sizeof *b->first);
     solver->info.memory = b->arena.bytes;
     return FGI_OK;
@@ -50,6 +51,8 @@ void binary_destroy(fgi_solver *solver) {
     binary *b = solver->state;
     fgi_solver_free(b->sweep);
     for (int64_t i = 0; b->by_neighbour && i < b->model->s->n_vars; i++) free(b->by_neighbour[i]);
+    for (int64_t i = 0; b->ranking && i < b->model->s->n_vars; i++) fgi_ranking_free(b->ranking[i]);
+    fgi_oracle_scratch_free(b->oracle);
     free(b->links);
     fgi_arena_free(&b->arena);
     free(b);
@@ -85,20 +88,21 @@ static void fold_factor(binary *b, int64_t f) {
     }
 }
 
+/* Offsets of the lists. */
 static int begin_fill(binary *b) {
     const int64_t n = b->model->s->n_vars;
-    for (int64_t i = 0; i < n; i++) {
-        b->positive_begin[i + 1] += b->positive_begin[i];
-        b->positive_next[i] = b->positive_begin[i];
-        b->positive_take[i] = 0; /* its list is not sorted yet */
-    }
+    for (int64_t i = 0; i < n; i++) b->positive_begin[i + 1] += b->positive_begin[i];
     return (b->positive = fgi_take(&b->arena, b->positive_begin[n], int32_t)) != NULL;
 }
 
+/* The lists ascend: position of the next factor of each variable, counted in `degree`, which nothing else uses yet. */
 static void fill_factor(binary *b, int64_t f) {
     const fgi_view v = fgi_factor_view(b->model, f);
     if (!(binary_interaction(&v) > 0)) return;
-    for (int k = 0; k < 2; k++) b->positive[b->positive_next[v.vars[k]]++] = (int32_t)f;
+    for (int k = 0; k < 2; k++) {
+        const int32_t i = v.vars[k];
+        b->positive[b->positive_begin[i] + b->degree[i]++] = (int32_t)f;
+    }
 }
 
 /* The set-up: folds all tables and lists the positive factors of each variable. */
@@ -119,7 +123,10 @@ int binary_set_up(fgi_solver *solver, binary *b) {
         return 1;
     default:
         if (!binary_each(b, st->n_factors, fill_factor)) return 1;
-        for (int64_t i = 0; i < st->n_vars; i++) b->x[i] = b->u[i] + b->charge[i] > 0;
+        for (int64_t i = 0; i < st->n_vars; i++) {
+            b->x[i] = b->u[i] + b->charge[i] > 0;
+            b->degree[i] = 0;
+        }
         b->stage = ACTIVATE;
         return 1;
     }
