@@ -116,6 +116,7 @@ def draw(title: str, panels: list[tuple[str, str, str, dict[str, Any]]], out: Pa
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     columns = min(columns, len(panels))
     lines = -(-len(panels) // columns)
@@ -125,9 +126,12 @@ def draw(title: str, panels: list[tuple[str, str, str, dict[str, Any]]], out: Pa
     for axis, (heading, x, y, curves) in zip(axes.ravel(), panels, strict=False):
         for number, (label, (place, low, middle, high)) in enumerate(curves.items()):
             look = {"color": f"C{number % 10}", "linestyle": ("-", "--")[number // 10]}
-            axis.loglog(place, middle, label=label, **look)
+            (axis.semilogx if y.startswith("test error") else axis.loglog)(place, middle, label=label, **look)
             axis.fill_between(place, low, high, alpha=0.2, color=look["color"], linewidth=0)
         axis.set(title=heading, xlabel=x, ylabel=y)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.legend(fontsize=7)
     for axis in axes.ravel()[len(panels) :]:
         axis.set_visible(False)

@@ -1,18 +1,22 @@
 """What limits learning costs and keeps: time limits on label sets, the joint oracle on real ones, weights kept by rows.
 
-usage: learning_limits.py [DATASETS_DIR] [--only limit,joint,rows]
+usage: learning_limits.py [DATASETS_DIR] [--only limit,joint,rows,memory]
 
 limit  label sets as in delicious (983 labels, 4000 examples, 19 labels each, 500 words), gdmm, time_limit=15: seconds
        in all and of training; a Ctrl-C that comes while it measures
 joint  the best pair of labels by scan, by bounds of the labels and in a sorted table: CPU seconds a pass, entries read
        a call, and what a pass costs without pairs, which no joint oracle can save (yeast, bibtex, debian tags)
+memory 1000 labels and 500,000 features, as rows and as chains: what training adds to the memory of the process (a dense
+       vector of weights has 4 GB), the size of the model file
 rows   prediction with weights kept by rows and with dense ones, with and without transitions, alternately
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -27,6 +31,7 @@ from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.data.readers import read_svmlight
 from fginfer.learn.learner import Learner
+from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import make_solver
 
 
@@ -151,10 +156,36 @@ def bench_rows() -> None:
         )  # fmt: skip
 
 
+def bench_memory() -> None:
+    labels, features, active = 1000, 500_000, 20
+    print(f"{labels} labels x {features} features: MB that training adds, weights that are not zero, MB of the file")
+    for model, tokens in (("chain", 6_000), ("multiclass", 60_000)):
+        rng = np.random.default_rng(0)
+        truth = rng.integers(0, labels, tokens)
+        columns = (rng.pareto(0.5, (tokens, active)) * 1000).astype(np.int64) % features
+        columns[:, 0] = truth * (features // labels) + rng.integers(0, features // labels, tokens)
+        rows = sp.csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, active)))
+        rows.resize(tokens, features)
+        rows.sum_duplicates()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        svm = StructuredSVM(model=model, max_iter=2, fit_intercept=False)
+        start = time.process_time()
+        svm.fit(rows, truth, **({"offsets": np.arange(0, tokens + 1, 10)} if model == "chain" else {}))
+        spent, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with tempfile.TemporaryDirectory() as folder:
+            svm.save(Path(folder) / "m.npz")
+            size = (Path(folder) / "m.npz").stat().st_size
+        print(
+            f"  {model:<12}{tokens:>7} tokens: {(peak - before) / 1024:.0f} MB (the process {peak / 1024:.0f}),"
+            f" {np.count_nonzero(values_of(svm.weights_))} weights, {size / 2**20:.1f} MB; {spent:.1f} CPU s",
+            flush=True,
+        )  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--only", default="limit,joint,rows")
+    parser.add_argument("--only", default="limit,joint,rows,memory")
     args = parser.parse_args()
     if "limit" in args.only:
         bench_limit()
@@ -162,6 +193,8 @@ def main() -> None:
         bench_joint(args.folder)
     if "rows" in args.only:
         bench_rows()
+    if "memory" in args.only:
+        bench_memory()
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, i
 /* learn/proximal.c */
 /* *block_C: the C with which the blocks are to work (wanted, or 0: chosen by the features; C: no detour). */
 fgi_rc fgi_proximal_start(fgi_learner *L, double C, double wanted, double *block_C);
-int fgi_proximal_end_pass(fgi_learner *L); /* whether w was moved */
+int fgi_proximal_end_pass(fgi_learner *L, double relaxation); /* whether w was moved */
 /* From here on the blocks have another share of C: the point stays, the duals were multiplied. */
 void fgi_proximal_rescale(fgi_learner *L, double share);
 

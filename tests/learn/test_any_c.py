@@ -28,12 +28,12 @@ def rings(n=10, tokens=5, labels=3, features=4, seed=0):
     return data
 
 
-def fitted(seed, n=10, tokens=5, labels=3, features=6):
+def fitted(seed, n=10, tokens=5, labels=3, features=6, noise=0.7):
     """Complete graphs that weights explain nearly all of: at a large C the duals use little of their boxes."""
     rng = np.random.default_rng(seed)
     mean = rng.normal(size=(labels, features))
     y = rng.integers(0, labels, n * tokens)
-    x = mean[y] + 0.7 * rng.normal(size=(n * tokens, features))
+    x = mean[y] + noise * rng.normal(size=(n * tokens, features))
     begin = np.arange(n + 1, dtype=np.int64) * tokens
     data = Encoded(Kind.LABELS, Edges.LIST, begin, sp.csr_matrix(x), labels, y.astype(np.int32))
     u, v = np.triu_indices(tokens, 1)
@@ -51,6 +51,17 @@ def test_the_gap_closes_where_nearly_all_is_fitted(seed):
     assert (
         solver._core.penalty[-1] > 2 * make_solver("gdmm", Learner(fitted(seed)), None, 100.0, 0, {})._core.penalty[-1]
     )
+
+
+def test_what_can_be_separated_has_one_optimum_whatever_the_C():
+    """No dual is at its bound, and losses that are tiny weigh much."""
+    values = []
+    for C in (10.0, 100.0):
+        solver = make_solver("gdmm", Learner(fitted(1, noise=0.3)), None, C, 0, {})
+        status, trace = drive(solver, Limits(tol=1e-3, max_iter=1000))
+        assert status == "converged"
+        values.append((trace[-1].dual, trace[-1].primal))
+    assert max(dual for dual, _ in values) <= min(primal for _, primal in values) <= 1.001 * values[0][0] * 1.001
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])

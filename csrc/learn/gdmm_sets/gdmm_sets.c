@@ -318,7 +318,7 @@ fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
     g->bounded = 0;
-    if (!fgi_proximal_end_pass(g->L) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
+    if (!fgi_proximal_end_pass(g->L, 1.0) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
     return fgi_no_memory(err);
 }
 
