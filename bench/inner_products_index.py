@@ -96,6 +96,14 @@ def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], with_
                     f" | {probes:4} probes {1e3 * some / len(x):7.3f}"
                     f" ({scan / some:5.1f}x, recall {recall(found.labels, truth[128:]):.3f})"
                 )
+            for wanted in (0.95, 0.99):
+                many = index.tune(x[: len(x) // 2], k, recall=wanted, by="candidates")
+                some, found = quickest(lambda x=x, k=k, c=many: index.search(x[128:], k, candidates=c))
+                some *= len(x) / len(x[128:])
+                line += (
+                    f" | {many:4} candidates {1e3 * some / len(x):7.3f}"
+                    f" ({scan / some:5.1f}x, recall {recall(found.labels, truth[128:]):.3f})"
+                )
             print(line, flush=True)
     if with_peers and len(rows) <= (10**6 if rows.shape[1] <= 32 else 10**5):
         peers(rows, queries)

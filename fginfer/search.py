@@ -13,16 +13,17 @@ BackendIndex   the same questions put to hnswlib, faiss, or an object of your ow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.search import EXACT, SCAN, Floats, Lists, Messages, SearchCounts, SearchHandle
 from fginfer.errors import ModelError, SettingsError
+from fginfer.search_backends import BACKENDS, Backend
 
+Answers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
 Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
 
 
@@ -112,13 +113,21 @@ class _Index:
         return self.shape[0]
 
     def search(
-        self, x: ArrayLike, k: int = 1, *, probes: int | None = None, messages: Any = None, excluded: Any = None
+        self,
+        x: ArrayLike,
+        k: int = 1,
+        *,
+        probes: int | None = None,
+        candidates: int | None = None,
+        messages: Any = None,
+        excluded: Any = None,
     ) -> Found:
         """The k labels with the largest <row, x> - message, for one query (flat x) or several (a table).
 
-        probes : clusters to visit; None is exact. messages : {label: value} or (labels, values) for all queries, or a
-        list of such (or None), one per query. excluded : labels that may not be returned, a list for all queries, or
-        a list of lists.
+        probes : clusters to visit. candidates : rows whose inner products are computed, the first ones by a guess from
+        codes of one bit a column (which looks at no clusters). None for both is exact. messages : {label: value} or
+        (labels, values) for all queries, or a list of such (or None), one per query. excluded : labels that may not be
+        returned, a list for all queries, or a list of lists.
         """
         flat = np.ndim(x) == 1
         queries = as_rows(np.atleast_2d(np.asarray(x)), self.shape[1], "queries")
@@ -126,21 +135,27 @@ class _Index:
             raise ModelError(f"{k} labels are wanted of {self.shape[0]} rows")
         given = _messages(messages, len(queries), self.shape[0])
         banned = _lists(excluded, len(queries), self.shape[0])
-        labels, values, proven = self._search(queries, int(k), probes, given, banned)
+        labels, values, proven = self._search(queries, int(k), probes, given, banned, candidates)
         return Found(labels[0], values[0], bool(proven[0])) if flat else Found(labels, values, proven.astype(bool))
 
     def _search(
-        self, x: Floats, k: int, probes: int | None, messages: Messages | None, excluded: Lists | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
+        self,
+        x: Floats,
+        k: int,
+        probes: int | None,
+        messages: Messages | None,
+        excluded: Lists | None,
+        candidates: int | None = None,
+    ) -> Answers:
         raise NotImplementedError
 
     def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
         raise NotImplementedError
 
-    def recall(self, x: ArrayLike, k: int = 1, *, probes: int | None = None) -> float:
+    def recall(self, x: ArrayLike, k: int = 1, *, probes: int | None = None, candidates: int | None = None) -> float:
         """The share of the true best k that an approximate search finds, measured on these queries."""
         queries = as_rows(x, self.shape[1], "queries")
-        found, truth = self._search(queries, k, probes, None, None)[0], self._exact(queries, k)
+        found, truth = self._search(queries, k, probes, None, None, candidates)[0], self._exact(queries, k)
         return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)]))
 
 
@@ -157,6 +172,10 @@ class SearchIndex(_Index):
     Building costs rows * clusters * columns multiplications (and about as much again for k-means); an update costs
     O(columns) a row, and O(clusters * columns) for a row that has moved by more than a quarter of its length since it
     was last assigned. Ties go to the lowest label; exact answers are those of a dense scan bit for bit.
+
+    Where rows are not clustered, search by `candidates`: it works wherever rows lie, and needs no clusters
+    (``clusters=1`` builds at once); the codes, a thirty-second of the rows, are made by the first such search and
+    follow updates.
     """
 
     def __init__(self, rows: ArrayLike, *, clusters: int = 0, rounds: int = 6, n_jobs: int = 1, seed: int = 0) -> None:
@@ -167,11 +186,23 @@ class SearchIndex(_Index):
         self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed)
 
     def _search(
-        self, x: Floats, k: int, probes: int | None, messages: Messages | None, excluded: Lists | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
+        self,
+        x: Floats,
+        k: int,
+        probes: int | None,
+        messages: Messages | None,
+        excluded: Lists | None,
+        candidates: int | None = None,
+    ) -> Answers:
         if probes is not None and not (isinstance(probes, (int, np.integer)) and probes >= 1):
             raise SettingsError(f"probes must be None (exact) or a positive number of clusters, not {probes!r}")
-        return self.handle.run(x, k, EXACT if probes is None else int(probes), messages, excluded)
+        if candidates is None:
+            return self.handle.run(x, k, EXACT if probes is None else int(probes), messages, excluded)
+        if probes is not None:
+            raise SettingsError("a search visits clusters (probes) or ranks all rows (candidates), not both")
+        if not (isinstance(candidates, (int, np.integer)) and candidates >= 1):
+            raise SettingsError(f"candidates must be None or a positive number of rows, not {candidates!r}")
+        return self.handle.run(x, k, EXACT, messages, excluded, min(int(candidates), self.shape[0]))
 
     def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
         return self.handle.run(x, k, EXACT, None, None)[0]
@@ -186,14 +217,17 @@ class SearchIndex(_Index):
             return Found(labels[0], values[0], bool(proven[0]))
         return Found(labels, values, proven.astype(bool))
 
-    def tune(self, x: ArrayLike, k: int = 1, *, recall: float = 0.95) -> int:
-        """The fewest probes (a power of two, or all clusters) that reach this recall on these queries."""
+    def tune(self, x: ArrayLike, k: int = 1, *, recall: float = 0.95, by: str = "probes") -> int:
+        """The fewest probes (a power of two, or all clusters) that reach this recall on these queries; or, by
+        "candidates", the fewest of those (k, or half as many again, and so on)."""
         if not 0 < recall <= 1:
             raise SettingsError(f"recall must lie in (0, 1], not {recall!r}")
-        probes = 1
-        while probes < self.clusters and self.recall(x, k, probes=probes) < recall:
-            probes *= 2
-        return min(probes, self.clusters)
+        if by not in ("probes", "candidates"):
+            raise SettingsError(f"by must be 'probes' or 'candidates', not {by!r}")
+        tried, most = (1, self.clusters) if by == "probes" else (int(k), self.shape[0])
+        while tried < most and self.recall(x, k, **{by: tried}) < recall:
+            tried = 2 * tried if by == "probes" else tried + tried // 2 + 1
+        return min(tried, most)
 
     # ---- updates
 
@@ -246,63 +280,6 @@ class SearchIndex(_Index):
 # ---- other libraries behind the same questions
 
 
-class Backend(Protocol):
-    """What a library has to offer: it is asked for more labels than wanted, and its answers are scored again here."""
-
-    def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None: ...
-
-    def query(self, x: Floats, k: int, probes: int | None) -> NDArray[Any]:
-        """(queries, k) labels by descending inner product; -1 where it has none."""
-        ...
-
-
-class HnswBackend:
-    """hnswlib: a navigable small-world graph on inner products. probes is its ef."""
-
-    def __init__(self, rows: Floats, n_jobs: int = 1, seed: int = 0, M: int = 16, ef_construction: int = 200) -> None:
-        library: Any = import_module("hnswlib")
-        self._graph = library.Index(space="ip", dim=rows.shape[1])
-        self._graph.init_index(max_elements=len(rows), M=M, ef_construction=ef_construction, random_seed=seed + 1)
-        self._graph.set_num_threads(n_jobs)
-        self.set_rows(np.arange(len(rows), dtype=np.int32), rows)
-
-    def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None:
-        self._graph.add_items(rows, labels)
-
-    def query(self, x: Floats, k: int, probes: int | None) -> NDArray[Any]:
-        self._graph.set_ef(max(k, probes or 64))
-        labels: NDArray[Any] = self._graph.knn_query(x, k)[0]
-        return labels.astype(np.int64)
-
-
-class FaissBackend:
-    """faiss: an inverted file over coarse clusters. probes is its nprobe."""
-
-    def __init__(self, rows: Floats, n_jobs: int = 1, seed: int = 0, lists: int | None = None) -> None:
-        faiss: Any = import_module("faiss")
-        faiss.omp_set_num_threads(n_jobs)
-        n, d = rows.shape
-        self._quantizer = faiss.IndexFlatIP(d)
-        lists = lists or max(1, min(int(4 * np.sqrt(n)), n // 40))
-        self._file = faiss.IndexIVFFlat(self._quantizer, d, lists, faiss.METRIC_INNER_PRODUCT)
-        self._file.cp.seed = seed + 1
-        self._file.train(np.ascontiguousarray(rows))
-        self.set_rows(np.arange(n, dtype=np.int32), rows)
-
-    def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None:
-        if self._file.ntotal:
-            self._file.remove_ids(labels.astype(np.int64))
-        self._file.add_with_ids(np.ascontiguousarray(rows), labels.astype(np.int64))
-
-    def query(self, x: Floats, k: int, probes: int | None) -> NDArray[Any]:
-        self._file.nprobe = probes or 16
-        labels: NDArray[Any] = self._file.search(np.ascontiguousarray(x), k)[1]
-        return labels
-
-
-BACKENDS: dict[str, Any] = {"hnswlib": HnswBackend, "faiss": FaissBackend}
-
-
 class BackendIndex(_Index):
     """A library for nearest neighbours behind the questions of :class:`SearchIndex`. Its answers are never proven.
 
@@ -340,8 +317,16 @@ class BackendIndex(_Index):
         return np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)
 
     def _search(
-        self, x: Floats, k: int, probes: int | None, messages: Messages | None, excluded: Lists | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
+        self,
+        x: Floats,
+        k: int,
+        probes: int | None,
+        messages: Messages | None,
+        excluded: Lists | None,
+        candidates: int | None = None,
+    ) -> Answers:
+        if candidates is not None:
+            raise SettingsError("candidates is for SearchIndex; libraries have probes")
         sizes = [np.diff(part[0]).max(initial=0) for part in (messages, excluded) if part is not None]
         found = self.backend.query(x, min(k + int(sum(sizes)), self.shape[0]), probes)
         labels, values = np.full((len(x), k), -1, np.int32), np.full((len(x), k), -inf)

@@ -1,6 +1,7 @@
 /* base/kernels.c - see base/kernels.h. The portable versions, the implicit tables, and the choice of a version. */
 #include "base/kernels.h"
 #include "base/cpu.h"
+#include "base/kernels_codes.h"
 #include "base/kernels_dots.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -87,7 +88,8 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .shift = shift,
     .reweight = reweight,
     .dots = fgi_dots_scalar,
-    .dots4 = fgi_dots4_scalar};
+    .dots4 = fgi_dots4_scalar,
+    .next_codes = fgi_next_codes_scalar};
 
 /* ---- choice ------------------------------------------------------------------------------------------------- */
 

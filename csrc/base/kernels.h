@@ -8,6 +8,8 @@
 #define FGI_KERNELS_H
 #include "fginfer.h"
 
+struct fgi_code_query;
+
 typedef struct fgi_kernels {
     const char *name;
     /* Max-plus products with a row-major rows x cols table t, entries weighted by w > 0:
@@ -36,6 +38,8 @@ typedef struct fgi_kernels {
     void (*dots)(const float *rows, int64_t n, int64_t stride, int64_t d, const float *x, float *out);
     void (*dots4)(
         const float *rows, int64_t n, int64_t stride, int64_t d, const float *const x[4], float *const out[4]);
+    /* One-bit codes that reach a floor, see base/kernels_codes.h. */
+    int64_t (*next_codes)(struct fgi_code_query *q, int64_t block, int64_t end);
 } fgi_kernels;
 
 extern const fgi_kernels fgi_kernels_scalar;

@@ -68,6 +68,7 @@ void fgi_search_free(fgi_search *s) {
     free(s->drift);
     free(s->placed);
     free(s->views.along_min);
+    fgi_codes_free(s->codes);
     free(s);
 }
 
@@ -182,6 +183,8 @@ fgi_rc fgi_search_rebuild(fgi_search *s, fgi_error *err) {
     } else {
         fgi_cells_free(s);
         s->cells = cells;
+        fgi_codes_free(s->codes); /* their mean is an old one, too */
+        s->codes = NULL;
     }
     free(directions);
     free(all);
@@ -221,6 +224,7 @@ static int place(fgi_search *s, int32_t label) {
     if (!fgi_cell_push(s, to, label, s->placed)) return 0;
     fgi_cell_remove(s, from, at);
     if (!far) s->drift[label] = (float)drift;
+    if (s->codes) fgi_codes_update(s->codes, label, s->placed);
     return 1;
 }
 
@@ -300,5 +304,5 @@ void fgi_search_info_get(const fgi_search *s, fgi_search_info *info) {
         .rows_moved = s->rows_moved};
     int64_t floats = s->clusters * s->stride + 3 * s->rows;
     for (int32_t c = 0; c < s->clusters; c++) floats += s->cells[c].capacity * (s->stride + 3);
-    info->memory = 4 * floats + s->clusters * (int64_t)sizeof(fgi_cell);
+    info->memory = 4 * floats + s->clusters * (int64_t)sizeof(fgi_cell) + (s->codes ? fgi_codes_memory(s->codes) : 0);
 }

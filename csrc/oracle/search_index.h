@@ -4,6 +4,7 @@
 #include "base/kernels.h"
 #include "base/pool.h"
 #include "fginfer_search.h"
+#include "oracle/search_codes.h"
 #include "oracle/top.h"
 
 /* Rows of one cluster, side by side. w = along * direction + rest, |rest| = away. */
@@ -60,6 +61,7 @@ struct fgi_search {
     int32_t largest_cell;        /* capacity of the largest */
     int32_t hopeless;            /* of the last 64 exact queries, those that ended as a scan */
     fgi_search_scratch *scratch; /* one per thread */
+    fgi_codes *codes;            /* of all rows; NULL until a query wants them */
     int64_t far;                 /* rows that have looked for another cluster since the last build */
     int64_t queries, touched, scanned, rows_set, rows_moved;
 };

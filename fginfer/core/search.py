@@ -70,9 +70,16 @@ class SearchHandle:
         return out
 
     def run(
-        self, x: Floats, want: int, probes: int, messages: Messages | None, excluded: Lists | None
+        self,
+        x: Floats,
+        want: int,
+        probes: int,
+        messages: Messages | None,
+        excluded: Lists | None,
+        candidates: int = 0,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]:
         query, error, n = ffi.new("fgi_search_query *"), new_error(), len(x)
+        query.candidates = candidates
         query.n, query.stride, query.x, query.want, query.probes = n, _stride(x), _address(x), want, probes
         if messages is not None:
             query.message_begin, query.message_labels = pointer(messages[0]), pointer(messages[1])

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/kernels.h"
+#include "base/kernels_codes.h"
 #include "base/kernels_dots.h"
 #include "base/util.h"
 #include "check.h"
@@ -52,6 +53,50 @@ static int test_dots(fgi_rng *rng) {
             }
             free(rows);
         }
+    return 0;
+}
+
+/* Random bits, factors and tables that fit into 8 bits over a chunk: both versions find the same rows and values. */
+static int test_codes(fgi_rng *rng) {
+    enum { BLOCKS = 3, MOST = 40 };
+    for (int round = 0; round < 300; round++) {
+        const int64_t pieces = 1 + fgi_rng_below(rng, MOST);
+        fgi_code_query a = {.pieces = pieces, .shift = (int)fgi_rng_below(rng, 6), .queries = 1 + round % 4};
+        uint8_t *bits = fgi_alloc(BLOCKS * pieces * FGI_CODE_BLOCK, 1);
+        int8_t *tables = fgi_alloc(FGI_CODE_QUERIES * pieces * 32, 1);
+        int16_t factor[BLOCKS * FGI_CODE_BLOCK];
+        REQUIRE(bits && tables);
+        for (int64_t k = 0; k < BLOCKS * pieces * FGI_CODE_BLOCK; k++) bits[k] = (uint8_t)fgi_rng_next(rng);
+        for (int64_t k = 0; k < FGI_CODE_QUERIES * pieces * 32; k++) tables[k] = (int8_t)(fgi_rng_below(rng, 7) - 3);
+        for (int k = 0; k < BLOCKS * FGI_CODE_BLOCK; k++) factor[k] = (int16_t)fgi_rng_below(rng, 32768);
+        a.bits = bits;
+        a.factor = factor;
+        for (int k = 0; k < FGI_CODE_QUERIES; k++) {
+            a.tables[k] = tables + k * pieces * 32;
+            a.floors[k] = (int16_t)(fgi_rng_below(rng, 4000) - 500);
+        }
+        fgi_code_query b = a;
+        for (int64_t at = 0; at < BLOCKS; at++) {
+            const int64_t next = fgi_next_codes_scalar(&a, at, BLOCKS);
+            REQUIRE(fgi_kernels_best()->next_codes(&b, at, BLOCKS) == next);
+            at = next;
+            for (int k = 0; at < BLOCKS && k < a.queries; k++) {
+                CHECK(a.reached[k] == b.reached[k]);
+                CHECK(!memcmp(a.values[k], b.values[k], sizeof a.values[k]));
+                for (int r = 0; r < FGI_CODE_BLOCK; r++) {
+                    int sum = 0;
+                    for (int64_t p = 0; p < pieces; p++) {
+                        const uint8_t both = bits[(at * pieces + p) * FGI_CODE_BLOCK + r];
+                        sum += a.tables[k][p * 32 + (both & 15)] + a.tables[k][p * 32 + 16 + (both >> 4)];
+                    }
+                    const double value = ldexp((double)sum, a.shift) * factor[at * FGI_CODE_BLOCK + r] / 32768;
+                    CHECK(fabs(value - a.values[k][r]) <= 0.5);
+                }
+            }
+        }
+        free(bits);
+        free(tables);
+    }
     return 0;
 }
 
@@ -485,7 +530,7 @@ static int test_batch(fgi_rng *rng, int round) {
 
 int main(void) {
     fgi_rng rng = {15};
-    if (test_dots(&rng) || test_top(&rng) || test_refusals()) return 1;
+    if (test_dots(&rng) || test_codes(&rng) || test_top(&rng) || test_refusals()) return 1;
     for (int round = 0; round < 40; round++) REQUIRE(!test_index(&rng, round));
     for (int round = 0; round < 400; round++) test_scores(&rng);
     for (int round = 0; round < 20; round++) REQUIRE(!test_batch(&rng, round));

@@ -81,6 +81,37 @@ def update(rng: np.random.Generator, rows: np.ndarray, index: SearchIndex) -> No
     assert (index.rows() == rows).all()
 
 
+@settings(max_examples=80, deadline=None)
+@given(problems(), st.data())
+def test_all_rows_as_candidates_are_the_dense_scan(problem: Any, data: Any) -> None:
+    rng, rows, _ = problem
+    n, d = rows.shape
+    one, two = (SearchIndex(rows, clusters=1, n_jobs=j) for j in (1, 2))
+    for _ in range(3):
+        x = rng.integers(-3, 4, (6, d)).astype(np.float32)
+        k = int(rng.integers(1, n + 1))
+        asked: dict[str, Any] = {
+            "messages": [{int(a): float(rng.integers(-9, 10)) for a in rng.permutation(n)[:3]} for _ in x],
+            "excluded": [rng.permutation(n)[: int(rng.integers(0, n + 1))].tolist() for _ in x],
+        }
+        scanned, found = one.scan(x, k, **asked), one.search(x, k, candidates=n, **asked)
+        assert found.proven.all()
+        assert (found.labels == scanned.labels).all()
+        assert (found.values == scanned.values).all()
+        some = int(rng.integers(1, n + 1))
+        few, again = (index.search(x, k, candidates=some, **asked) for index in (one, two))
+        assert (few.labels == again.labels).all()
+        for i in range(len(x)):  # not always the best ones, but scored as they are, and none that is excluded
+            kept = few.labels[i][few.labels[i] >= 0]
+            assert not set(kept.tolist()) & set(asked["excluded"][i])
+            minus = np.array([asked["messages"][i].get(int(a), 0.0) for a in kept])
+            assert np.array_equal(few.values[i][: len(kept)], rows[kept] @ x[i] - minus)
+            assert len(kept) == min(k, n - len(asked["excluded"][i]))
+        update(rng, rows, one)
+        two.set_rows(np.arange(n), rows)
+        one.rebuild(), two.rebuild()  # codes of the same mean again
+
+
 def gaussian(n: int, d: int, seed: int = 0, groups: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((n, d))
@@ -110,6 +141,23 @@ def test_few_rows_are_touched_where_they_are_clustered() -> None:
     assert found.proven.all()
     assert counts.scanned == 0
     assert counts.rows_touched < 0.1 * 200 * len(rows)
+
+
+@pytest.mark.parametrize(("d", "scale"), [(128, 1.0), (100, 1e-30), (37, 1e30), (300, 1.0)])
+def test_candidates_by_codes(d: int, scale: float) -> None:
+    """One bit a column finds rows that clusters do not help to find; and follows rows that change and grow."""
+    rows = gaussian(5000, d) * np.float32(scale) + np.float32(3 * scale)
+    x = gaussian(40, d, 1)
+    index = SearchIndex(rows, clusters=1)
+    assert index.recall(x, 10, candidates=index.tune(x, 10, recall=0.9, by="candidates")) >= 0.9
+    assert index.recall(x, 10, candidates=800) > 0.9
+    assert index.recall(x, 10, candidates=10) < index.recall(x, 10, candidates=200)
+    labels = np.arange(0, 5000, 7)
+    index.set_rows(labels, 5 * rows[labels] - np.float32(12 * scale))
+    assert index.recall(x, 10, candidates=800) > 0.9
+    before = index.counts.rows_touched
+    index.search(x, 10, candidates=50)
+    assert index.counts.rows_touched - before == 40 * 50
 
 
 def test_isotropic_rows_end_as_a_scan() -> None:
@@ -178,6 +226,11 @@ def test_bad_input_is_told_before_any_work() -> None:
         index.search(np.zeros(5))
     with pytest.raises(ModelError, match="NaN"):
         index.search([np.inf, 0, 0, 0])
+    for bad in ({"candidates": 0}, {"candidates": 2.5}, {"candidates": 3, "probes": 1}):
+        with pytest.raises(SettingsError, match="candidates"):
+            index.search(np.zeros(index.shape[1]), **bad)
+    with pytest.raises(SettingsError, match="by must be"):
+        index.tune(np.zeros((1, index.shape[1])), by="rows")
     with pytest.raises(SettingsError, match="probes"):
         index.search(rows[0], probes=0)
     with pytest.raises(ModelError, match=r"0 \.\. 19"):

@@ -1,0 +1,42 @@
+/* oracle/search_codes.h - one bit for every column of every row of a search index; inner products guessed from them.
+ *
+ * A row less the mean of all, turned by a random rotation, is kept as its signs o in {-1, 1}^d and one number
+ * f = |r|^2 / |r|_1, so that <r, x> is about f <o, x>: on a line with r that is exact, and across it the rotation makes
+ * the error look like noise of .75 |r| |x| / sqrt(d) (Gao, Long, "RaBitQ: quantizing high-dimensional vectors", 2024).
+ * The sums <o, x> come from tables of four columns at a time (Andre, Kermarrec, Le Scouarnec, "Cache locality is not
+ * enough: high-performance nearest neighbor search with product quantization fast scan", 2015); 128 columns take 16
+ * bytes. No training, and a changed row costs O(d log d): unlike clusters, codes do not mind where rows lie. */
+#ifndef FGI_SEARCH_CODES_H
+#define FGI_SEARCH_CODES_H
+#include "base/kernels.h"
+#include "base/kernels_codes.h"
+#include "oracle/top.h"
+
+typedef struct fgi_codes {
+    int64_t rows, pieces; /* of eight columns */
+    int32_t d, threads;
+    const fgi_kernels *kernels;
+    double *mean;       /* of the rows when the codes were made */
+    double *flips;      /* 2 x d: signs before the two halves of the rotation */
+    uint8_t *bits;      /* blocks x pieces x 32, see base/kernels_codes.h */
+    float *factor;      /* per row */
+    int16_t *share;     /* per row: factor / largest * 2^15, rounded; 0 behind the last */
+    double largest;     /* no factor is larger */
+    double *turned;     /* per thread: a vector being rotated */
+    int8_t *tables;     /* per thread and query: pieces x 32 */
+    int64_t table_size; /* of one query */
+} fgi_codes;
+
+/* Codes of no rows yet, for rows whose mean is `mean` (kept); NULL when out of memory. */
+fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t threads, uint64_t seed, double *mean);
+void fgi_codes_free(fgi_codes *c);
+/* Encodes a row; different ones at a time by different workers. When all are there, fgi_codes_rescale. */
+void fgi_codes_set(fgi_codes *c, int32_t label, const float *row, int32_t worker);
+void fgi_codes_rescale(fgi_codes *c);
+void fgi_codes_update(fgi_codes *c, int32_t label, const float *row);
+/* Offers rows to top[q] (`want` at most the number of rows), their value a guess of the inner product with x[q] in a
+ * unit of its own: those that may be among the best. Up to FGI_CODE_QUERIES queries. */
+void fgi_codes_scan(const fgi_codes *c, int queries, const float *const *x, fgi_top *top, int32_t worker);
+int64_t fgi_codes_memory(const fgi_codes *c);
+
+#endif
