@@ -190,6 +190,8 @@ def bench_multiclass(args: argparse.Namespace) -> None:
         # as many labels a search as the square root of K, which is the least that fits its clusters
         given = methods(1.0, 8, {"softmax": 4.0, "margin": 4.0}, batch_size=64, queries=int(k**0.5) + 1)
         given["Decomp-MIPS-4"] = {**given["Decomp-MIPS"], "blocks": 4}
+        for name in ("MIPS", "Decomp-MIPS-4"):  # by codes, not by clusters
+            given[f"{name}-codes"] = {**given[name], "probes": None, "candidates": 1, "queries": 64}
         given = chosen(given, args)
         train(f"faces, K = {k}", data, "multiclass", given, args.seconds)
 

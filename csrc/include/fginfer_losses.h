@@ -42,9 +42,10 @@ typedef enum fgi_loss_claim {
 
 typedef struct fgi_loss_settings {
     int32_t loss, method;
-    double mu;      /* smoothing of the margin loss, > 0 */
-    int32_t want;   /* labels that every search is asked for, or in the sample */
-    int32_t probes; /* clusters a search visits; 0: exact searches */
+    double mu;          /* smoothing of the margin loss, > 0 */
+    int32_t want;       /* labels that every search is asked for, or in the sample */
+    int32_t probes;     /* clusters a search visits; 0: exact searches */
+    int32_t candidates; /* > 0: searches by codes in their place, see fgi_search_query */
     int32_t rest;
     /* Algorithm 11 */
     int32_t blocks;   /* of the coordinates, as equal as possible */

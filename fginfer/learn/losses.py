@@ -102,6 +102,8 @@ class EmbeddingLoss:
     method : "exact", "sampled", "search" or "decomposed".
     queries : labels that every search returns, or size of the sample; None is a hundredth of the labels, at least 100.
     probes : clusters that a search visits; None searches exactly (and falls back to scans where that does not pay).
+    candidates : searches by codes instead, see :meth:`fginfer.search.SearchIndex.search`; `queries` at least. They need
+        no clusters, and find more of the best rows where these are not clustered.
     clusters : of every index; None takes as many as `queries` allows: rows / clusters <= queries, clusters <= queries.
     rest : what labels stand for that were not looked at: "omit" (nothing: a lower bound), "zero" (score 0, as in the
         paper), "last" (the lowest score found: an upper bound if the search is exact), "moments" (one with which their
@@ -124,6 +126,7 @@ class EmbeddingLoss:
         mu: float = 1.0,
         queries: int | None = None,
         probes: int | None = None,
+        candidates: int | None = None,
         clusters: int | None = None,
         rest: str = "omit",
         blocks: int = 4,
@@ -156,14 +159,19 @@ class EmbeddingLoss:
             threshold = 1e-4 if kind == LOSSES["cross-entropy"] else 0.0
         if probes is not None and probes < 1:
             raise SettingsError(f"probes must be None (exact) or positive, not {probes!r}")
+        if candidates is not None and (candidates < 1 or probes is not None):
+            raise SettingsError(f"candidates must be None or positive, and probes None then, not {candidates!r}")
         settings = loss_settings(
             loss=kind, method=METHODS[method], mu=_positive("mu", mu), want=self.queries, probes=probes or 0,
+            candidates=min(candidates or 0, len(rows)),
             rest=RESTS[rest], blocks=blocks, rounds=rounds, threshold=threshold, threads=n_jobs, seed=seed,
             keep=(self.queries + 1) // 2 if keep is None else keep, joined=int(finish == "union"),
         )  # fmt: skip
         self._handle = LossHandle(settings)
         self.indexes: list[SearchIndex] = []
         if method in ("search", "decomposed"):
+            if candidates is not None:
+                clusters = 1
             if clusters is None:
                 clusters = max(1, min(self.queries, -(-len(rows) // self.queries)))
             pieces = [self._table[:, a:b] for a, b in zip(self._cuts[:-1], self._cuts[1:], strict=True)]

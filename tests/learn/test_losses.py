@@ -127,6 +127,8 @@ def test_every_method_is_exact_when_it_sees_everything(loss: str) -> None:
         ("exact", {}),
         ("sampled", everything),
         ("search", everything),
+        ("search", {**everything, "candidates": 1}),
+        ("decomposed", {**everything, "keep": len(rows), "blocks": 3, "candidates": len(rows)}),
         ("decomposed", {**everything, "keep": len(rows), "blocks": 3}),
         ("decomposed", {**everything, "keep": len(rows), "blocks": 1, "finish": "blocks"}),
     ):
@@ -221,12 +223,14 @@ def test_truncated_blocks_bound_the_loss_of_the_truncated_scores_only() -> None:
     assert (result.values < reference("cross-entropy", rows, x, positives)[0]).any()
 
 
-@pytest.mark.parametrize("method", ["exact", "sampled", "search", "decomposed"])
+@pytest.mark.parametrize("method", ["exact", "sampled", "search", "decomposed", "search by codes"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_threads_change_nothing(loss: str, method: str) -> None:
     rows, x, positives = problem(50, labels=500)
+    how: dict[str, Any] = {"candidates": 60} if method.endswith("codes") else {"probes": 3}
     results = [
-        EmbeddingLoss(rows, loss, method, queries=40, probes=3, n_jobs=n, seed=7).evaluate(x, positives) for n in (1, 3)
+        EmbeddingLoss(rows, loss, method.split()[0], queries=40, n_jobs=n, seed=7, **how).evaluate(x, positives)
+        for n in (1, 3)
     ]
     assert (results[0].values == results[1].values).all()
     assert (results[0].gradient != results[1].gradient).nnz == 0
@@ -270,7 +274,8 @@ def test_bad_input() -> None:
     for wrong in (
         {"loss": "hinge"}, {"method": "guess"}, {"rest": "none"}, {"finish": "mean"}, {"mu": 0.0}, {"queries": 21},
         {"queries": 0}, {"method": "decomposed", "blocks": 5}, {"method": "decomposed", "blocks": 0}, {"rounds": 0},
-        {"n_jobs": 0}, {"probes": 0}, {"keep": -1}, {"threshold": -1.0},
+        {"n_jobs": 0}, {"probes": 0}, {"candidates": 0}, {"candidates": 5, "probes": 1}, {"keep": -1},
+        {"threshold": -1.0},
     ):  # fmt: skip
         with pytest.raises(SettingsError):
             EmbeddingLoss(rows, **wrong)

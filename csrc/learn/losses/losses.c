@@ -60,6 +60,7 @@ static fgi_rc check_settings(const fgi_loss_settings *s, fgi_error *err) {
         : !(s->mu > 0) || !isfinite(s->mu)                        ? "mu must be positive"
         : s->want < 1                                             ? "want must be at least 1"
         : s->probes < 0                                           ? "probes must not be negative"
+        : s->candidates < 0                                       ? "candidates must not be negative"
         : s->rest < 0 || s->rest > FGI_REST_MOMENTS               ? "there is no such rest"
         : s->blocks < 1                                           ? "blocks must be at least 1"
         : s->rounds < 1                                           ? "rounds must be at least 1"
@@ -399,6 +400,7 @@ static fgi_rc search(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
             .x = b->x + cuts[j],
             .want = l->s.want,
             .probes = l->s.probes,
+            .candidates = l->s.candidates,
             .unordered = 1,
             .excluded_begin = b->positive_begin,
             .excluded_labels = b->positives};

@@ -45,7 +45,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method : how losses and gradients are found. "exact"; "sampled" (the positives and a sample); "search" (the labels
         with the largest scores); "decomposed" (searches in `blocks` of the coordinates, joined by messages).
     queries : labels a search returns, or sample size; None: a hundredth of the labels, at least 100. probes : clusters
-        that a search visits; None: exact searches. keep : see :class:`fginfer.learn.losses.EmbeddingLoss`.
+        that a search visits; None: exact searches. candidates : in place of probes, searches by codes, which find more
+        where rows are not clustered (as many as `queries` is a good start).
+    keep : see :class:`fginfer.learn.losses.EmbeddingLoss`.
     hidden : size of a rectified hidden layer, None for a linear model. fit_intercept : a constant feature (not nca).
     eta0 : step size; eta0 / (1 + t) after t epochs, for every sample of a batch.
     batch_size : samples whose gradients are found at the same weights. max_iter : epochs.
@@ -63,8 +65,8 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     run_settings = (
-        "task", "loss", "method", "queries", "probes", "keep", "blocks", "rounds", "mu", "hidden", "fit_intercept",
-        "eta0", "batch_size", "sampled_epochs", "alpha",
+        "task", "loss", "method", "queries", "probes", "candidates", "keep", "blocks", "rounds", "mu", "hidden",
+        "fit_intercept", "eta0", "batch_size", "sampled_epochs", "alpha",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +77,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mu: float = 1.0,
         queries: int | None = None,
         probes: int | None = None,
+        candidates: int | None = None,
         keep: int | None = None,
         blocks: int = 4,
         rounds: int = 1,
@@ -101,6 +104,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.mu = mu
         self.queries = queries
         self.probes = probes
+        self.candidates = candidates
         self.keep = keep
         self.blocks = blocks
         self.rounds = rounds
@@ -167,7 +171,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not good or (value <= 0 if least is None else value < least):
                 least_text = "positive" if least is None else f"at least {least}"
                 raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, {least_text}, not {value!r}")
-        for name in ("queries", "probes", "hidden"):
+        for name in ("queries", "probes", "candidates", "hidden"):
             value = getattr(self, name)
             if value is not None and not (is_number(value, whole=True) and value >= 1):
                 raise SettingsError(f"{name} must be None or a positive whole number, not {value!r}")
@@ -182,6 +186,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingsError(f"queries is {queries}, but there are {n_labels} labels only")
         loss = {
             "loss": self.loss, "mu": float(self.mu), "queries": queries, "probes": self.probes, "keep": self.keep,
+            "candidates": self.candidates,
             "blocks": self.blocks, "rounds": self.rounds, "n_jobs": threads_of(self.n_jobs), "seed": seed,
         }  # fmt: skip
         return SgdSettings(
