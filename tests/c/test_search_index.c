@@ -206,8 +206,8 @@ static int64_t scan(const trial *t, const fgi_search_query *q, int64_t i, fgi_ra
     return n;
 }
 
-static int compare(fgi_rng *rng, const trial *t, fgi_search *s, int32_t probes) {
-    fgi_search_query q = {.n = t->n, .stride = t->stride, .x = t->x, .probes = probes};
+static int compare(fgi_rng *rng, const trial *t, fgi_search *s, int32_t probes, int32_t candidates) {
+    fgi_search_query q = {.n = t->n, .stride = t->stride, .x = t->x, .probes = probes, .candidates = candidates};
     q.want = 1 + (int32_t)fgi_rng_below(rng, t->rows < 60 ? t->rows : 60);
     if (fgi_rng_below(rng, 2)) {
         q.message_begin = t->message_begin;
@@ -226,7 +226,7 @@ static int compare(fgi_rng *rng, const trial *t, fgi_search *s, int32_t probes) 
     REQUIRE(fgi_search_run(s, &q, labels, values, proven, NULL) == FGI_OK);
     for (int64_t i = 0; i < t->n; i++) {
         const int64_t n = scan(t, &q, i, plain);
-        CHECK(proven[i] == 1 || probes > 0);
+        CHECK(proven[i] == 1 || probes > 0 || (candidates > 0 && candidates < t->rows));
         for (int32_t k = 0; proven[i] && k < q.want; k++) {
             CHECK(labels[i * q.want + k] == (k < n ? plain[k].label : -1));
             CHECK(values[i * q.want + k] == (k < n ? plain[k].value : -INFINITY));
@@ -281,7 +281,8 @@ static int test_index(fgi_rng *rng, int round) {
     REQUIRE(fgi_search_create(t.rows, t.d, t.d, t.all, &settings, &s, NULL) == FGI_OK);
     for (int step = 0; step < 6; step++) {
         for (int32_t probes = -1; probes <= 1; probes++)
-            if (compare(rng, &t, s, probes)) return 1;
+            if (compare(rng, &t, s, probes, 0)) return 1;
+        if (compare(rng, &t, s, 0, (int32_t)t.rows) || compare(rng, &t, s, 0, 1 + step)) return 1;
         if (change(rng, &t, s, whole)) return 1;
         if (step == 4) REQUIRE(fgi_search_rebuild(s, NULL) == FGI_OK);
     }
