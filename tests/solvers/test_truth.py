@@ -118,7 +118,7 @@ def test_the_unit_changes_nothing_but_the_unit(method: str, data: st.DataObject,
     }
     if method in ("gdmm", "ad3"):
         options["rho"] = data.draw(st.sampled_from([0.0, 0.25]))
-    if method in ("trws", "bp"):
+    if method == "trws":
         options["precision"] = data.draw(st.sampled_from([0, 1, 2]))
     moved = dict(options)
     if "rho" in moved:
