@@ -144,7 +144,7 @@ def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[s
     how["max_iterations"] = int(rng.choice([2, 10, 40])) if method != "auto" else int(rng.choice([1, 4]))
     if truth.optimum is not None and rng.random() < 0.15:
         how["cutoff"] = truth.near_optimum(rng)
-    if method in ("trws", "bp") and rng.random() < 0.4:
+    if method == "trws" and rng.random() < 0.4:
         how["precision"] = int(rng.choice([1, 2]))
     if method == "gdmm" and rng.random() < 0.5:
         how["formulation"] = str(rng.choice(["tables", "binary"]))
