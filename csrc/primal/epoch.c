@@ -1,9 +1,16 @@
-/* primal/epoch.c - where an epoch of the primal search starts: afresh, near the best labeling, or between two good
- * ones. */
+/* primal/epoch.c - where an epoch of the primal search starts: afresh, near the best labeling, between two good ones,
+ * or at the best that all of them can be put together to. */
 #include <string.h>
 #include "primal/search.h"
 
 static const double MOST_ANNEALING = 0.4; /* of all work, epochs that begin with it included */
+static const double MOST_JOINING = 0.125; /* of all work, for one search on joined elites */
+
+enum {
+    BROOD = 4,            /* new labelings before the elites are joined again */
+    JOIN_WORK = 10000,    /* per label and variable of a factor: without gain, the search on joined elites ends */
+    MOST_JOINED = 2000000 /* variables of factors: joining cannot be cut into slices */
+};
 
 static void best_labels(const fgi_search *s, const double *preferences, int32_t *labels) {
     const fgi_structure *st = s->model->s;
@@ -51,14 +58,19 @@ static void start_annealed(fgi_search *s) {
     s->stage = FGI_SEARCH_ANNEAL;
 }
 
-/* One elite becomes current; then the others, one after the other, offer the components in which they differ from it.
- */
-static void start_crossed(fgi_search *s) {
+static int32_t best_elite(const fgi_search *s) {
     const fgi_elites *e = &s->elites;
     int32_t best = 0;
     for (int32_t k = 1; k < e->n; k++)
         if (fgi_search_better(s, e->violations[k], e->score[k], e->violations[best], e->score[best])) best = k;
-    s->first_parent = fgi_rng_below(&s->rng, 2) ? best : (int32_t)fgi_rng_below(&s->rng, e->n);
+    return best;
+}
+
+/* One elite becomes current; then the others, one after the other, offer the components in which they differ from it.
+ */
+static void start_crossed(fgi_search *s) {
+    const fgi_elites *e = &s->elites;
+    s->first_parent = fgi_rng_below(&s->rng, 2) ? best_elite(s) : (int32_t)fgi_rng_below(&s->rng, e->n);
     s->parent = s->first_parent;
     s->last_parent = (s->first_parent + e->n - 1) % e->n;
     fgi_local_assign(s->local, e->labels[s->first_parent]);
@@ -95,30 +107,128 @@ int fgi_search_components(fgi_search *s, int64_t max_operations) {
     return 1;
 }
 
+/* ---- all elites at once ------------------------------------------------------------------------------------- */
+
+static int can_join(const fgi_search *s) { return s->model->s->adj_begin[s->model->s->n_vars] <= MOST_JOINED; }
+
+/* The best of them first: where all are too much, half of them are taken. */
+static int32_t rank_parents(fgi_search *s) {
+    const fgi_elites *e = &s->elites;
+    int32_t rank[FGI_ELITES];
+    for (int32_t k = 0; k < e->n; k++) {
+        int32_t at = k;
+        for (; at > 0 &&
+             fgi_search_better(s, e->violations[k], e->score[k], e->violations[rank[at - 1]], e->score[rank[at - 1]]);
+             at--)
+            rank[at] = rank[at - 1];
+        rank[at] = k;
+    }
+    for (int32_t k = 0; k < e->n; k++) s->parents[k] = e->labels[rank[k]];
+    return e->n;
+}
+
+static fgi_rc create_joined(fgi_search *s) {
+    fgi_rc rc = FGI_UNSUPPORTED;
+    for (int32_t n = rank_parents(s); rc == FGI_UNSUPPORTED && n > 1; n /= 2) {
+        rc = fgi_join_create(&s->join, s->model, n, s->parents);
+        s->overhead += 3 * s->join.work;
+    }
+    if (rc) return rc;
+    fgi_settings settings = fgi_settings_default();
+    settings.method = FGI_SEARCH;
+    settings.seed = fgi_rng_next(&s->rng);
+    settings.gap = 0;
+    rc = fgi_solver_create(s->join.model, &settings, &s->joined, NULL);
+    if (rc) return rc;
+    fgi_join_states(&s->join, 0, s->start);
+    s->joined_moves = 0;
+    s->joined_work = s->joined_gain = 0;
+    s->joined_score = -INFINITY;
+    return fgi_solver_offer(s->joined, s->start, NULL);
+}
+
+static void end_join(fgi_search *s) {
+    fgi_solver_free(s->joined);
+    fgi_join_free(&s->join);
+    s->joined = NULL;
+}
+
+/* Memory may be short, or the model too large: then it is one more epoch from the best of them. */
+static void start_joined(fgi_search *s) {
+    s->stage = FGI_SEARCH_JOIN;
+    if (!create_joined(s)) return;
+    end_join(s);
+    fgi_local_assign(s->local, s->elites.labels[best_elite(s)]);
+    s->stage = FGI_SEARCH_ASCENT;
+}
+
+int fgi_search_join(fgi_search *s) {
+    fgi_info now;
+    fgi_rc rc = fgi_solver_run(s->joined, 0.001, 1, &now);
+    if (!rc && now.status == FGI_RUNNING && now.iterations == s->joined_moves) return 0; /* in the middle of a move */
+    const double work = (double)now.entries_touched;
+    s->overhead += work - s->joined_work;
+    s->joined_work = work;
+    s->joined_moves = now.iterations;
+    if (now.score > s->joined_score) {
+        s->joined_score = now.score;
+        s->joined_gain = work;
+    }
+    const fgi_structure *st = s->join.model->s;
+    const double least = JOIN_WORK * (double)(st->unary_begin[st->n_vars] + st->adj_begin[st->n_vars]);
+    if (!rc && now.status == FGI_RUNNING && work < MOST_JOINING * fgi_search_work(s) &&
+        work - s->joined_gain < fgi_larger(least, s->joined_gain))
+        return 0;
+    memcpy(s->start, s->parents[0], (size_t)s->model->s->n_vars * sizeof *s->start);
+    if (s->joined_score > -INFINITY) fgi_join_expand(&s->join, s->joined->best, s->start);
+    end_join(s);
+    fgi_local_assign(s->local, s->start);
+    return 1;
+}
+
+/* ---- the choice --------------------------------------------------------------------------------------------- */
+
+static void choose_kind(fgi_search *s, const int32_t *best) {
+    s->kind_violations = s->best_violations;
+    s->kind_score = s->best_score;
+    s->kind_begun = fgi_search_work(s);
+    s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
+    if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s))
+        s->kind = FGI_SEARCH_PERTURBED;
+    if (s->kind == FGI_SEARCH_JOINED && !can_join(s)) s->kind = FGI_SEARCH_PERTURBED;
+    if (s->kind == FGI_SEARCH_CROSSED && s->elites.n < 2) s->kind = FGI_SEARCH_FRESH;
+    if (s->kind == FGI_SEARCH_PERTURBED && !best) s->kind = FGI_SEARCH_FRESH;
+    if (s->kind == FGI_SEARCH_JOINED) s->n_fresh = BROOD + 1;
+}
+
+static void start(fgi_search *s, const int32_t *best) {
+    switch (s->kind) {
+    case FGI_SEARCH_FIRST:
+        best_labels(s, s->model->u->values, s->start);
+        fgi_local_assign(s->local, s->start);
+        fgi_local_push_all(s->local);
+        break;
+    case FGI_SEARCH_PERTURBED: start_perturbed(s, best); break;
+    case FGI_SEARCH_CROSSED:
+        start_crossed(s);
+        s->stage = FGI_SEARCH_COMPONENTS;
+        break;
+    case FGI_SEARCH_ANNEALED: start_annealed(s); break;
+    case FGI_SEARCH_JOINED:
+        if (--s->n_fresh == 0) start_joined(s);
+        else start_fresh(s);
+        break;
+    default: start_fresh(s);
+    }
+}
+
 void fgi_search_begin_epoch(fgi_search *s, const int32_t *best) {
-    s->epoch_violations = s->best_violations;
-    s->epoch_score = s->best_score;
     s->constructed = 0;
     s->n_focus = 0;
     s->stage = FGI_SEARCH_ASCENT;
     fgi_local_clear(s->local);
-    if (s->n_epochs == 0) {
-        s->kind = FGI_SEARCH_FIRST;
-        best_labels(s, s->model->u->values, s->start);
-        fgi_local_assign(s->local, s->start);
-        fgi_local_push_all(s->local);
-    } else {
-        s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
-        if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s))
-            s->kind = FGI_SEARCH_PERTURBED;
-        if (s->kind == FGI_SEARCH_CROSSED && s->elites.n < 2) s->kind = FGI_SEARCH_FRESH;
-        if (s->kind == FGI_SEARCH_PERTURBED && !best) s->kind = FGI_SEARCH_FRESH;
-        if (s->kind == FGI_SEARCH_FRESH) start_fresh(s);
-        else if (s->kind == FGI_SEARCH_ANNEALED) start_annealed(s);
-        else if (s->kind == FGI_SEARCH_PERTURBED) start_perturbed(s, best);
-        else start_crossed(s);
-        if (s->kind == FGI_SEARCH_CROSSED) s->stage = FGI_SEARCH_COMPONENTS;
-    }
-    s->n_epochs++;
+    if (s->n_epochs++ == 0) s->kind = FGI_SEARCH_FIRST;
+    else if (s->n_fresh == 0) choose_kind(s, best);
+    start(s, best);
     s->epoch_begun = s->last_gain = fgi_search_work(s);
 }

@@ -127,6 +127,13 @@ static int32_t worst_of(const fgi_elites *e) {
     return worst;
 }
 
+/* As many as take 64 MB, a few in any case. */
+void fgi_elites_init(fgi_elites *e, int64_t n_vars) {
+    const int64_t most = (1 << 24) / (n_vars + 1);
+    e->n_vars = n_vars;
+    e->most = (int32_t)(most > FGI_ELITES ? FGI_ELITES : most < 8 ? 8 : most);
+}
+
 int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, double score) {
     const size_t bytes = (size_t)e->n_vars * sizeof *labels;
     for (int32_t k = 0; k < e->n; k++) {
@@ -142,7 +149,7 @@ int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, dou
         return 1;
     }
     int32_t at = e->n;
-    if (e->n < FGI_ELITES) {
+    if (e->n < e->most) {
         e->labels[at] = fgi_alloc(e->n_vars, sizeof *labels);
         if (!e->labels[at]) return 0;
         e->n++;

@@ -4,8 +4,9 @@
  * One iteration is one move: choose a region and a table size; optionally kick a few variables to other labels and hold
  * them there; re-optimise a thin subset of the region exactly (primal/thin.c, primal/block.c); after a kick once more
  * with the kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Region size,
- * table size and kick are chosen by gain per operation (primal/parts.c). When moves stop gaining, the labeling joins
- * the elites and another epoch begins elsewhere (primal/epoch.c).
+ * table size and kick are chosen by gain per operation (primal/parts.c). When moves stop gaining, or have had their
+ * share, the labeling joins the elites and another epoch begins elsewhere (primal/epoch.c): afresh, near the best, or
+ * where all elites put together lead (primal/join.c).
  *
  * All decisions come from the seed and from operation counts, none from the clock: a run can be cut into slices
  * anywhere. */
@@ -16,12 +17,13 @@ enum {
     CHUNK = 100000, /* operations between two looks at the clock */
     LEAST_BITS = 6, /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
-    FIRST_SWEEPS = 64,    /* of an annealing; later ones are longer */
-    LEAST_TABU = 32,      /* variables of a tabu search: 32, 128, 512, 2048 */
-    WARM_UP = 4,          /* moves over all variables before the choice is free */
-    CONSTRUCT_COST = 30,  /* of an operation of feasible rounding, see fgi_search_work */
-    REPAIR_COST = 5,      /* of one of repair */
-    CONSTRUCT_PIECES = 20 /* of CHUNK operations, once a feasible labeling is known */
+    FIRST_SWEEPS = 64,     /* of an annealing; later ones are longer */
+    LEAST_TABU = 32,       /* variables of a tabu search: 32, 128, 512, 2048 */
+    WARM_UP = 4,           /* moves over all variables before the choice is free */
+    CONSTRUCT_COST = 30,   /* of an operation of feasible rounding, see fgi_search_work */
+    REPAIR_COST = 5,       /* of one of repair */
+    CONSTRUCT_PIECES = 20, /* of CHUNK operations, once a feasible labeling is known */
+    EPOCH_WORK = 10000     /* per label and variable of a factor: what an epoch may take while there are few */
 };
 
 /* Work of tabu search per work of blocks, at most: what gained early may not be what gains now. */
@@ -31,6 +33,14 @@ static const double MOST_TABU = 1;
 static double patience(const fgi_search *s) {
     const double least = 5e6 + 5e3 * (double)s->model->s->n_vars, taken = s->last_gain - s->epoch_begun;
     return taken / 3 > least ? taken / 3 : least;
+}
+
+/* However much it gains: several labelings put together gain more than one of them can in the same time. */
+static double most_work(const fgi_search *s) {
+    const fgi_structure *st = s->model->s;
+    const double size = (double)(st->unary_begin[st->n_vars] + st->adj_begin[st->n_vars]);
+    const double least = EPOCH_WORK * size, share = fgi_search_work(s) / 16;
+    return share > least ? share : least;
 }
 
 double fgi_search_work(const fgi_search *s) {
@@ -90,7 +100,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->start = fgi_take_zero(&s->arena, n, int32_t);
     s->focus = fgi_take(&s->arena, n, int32_t);
     s->alternatives = fgi_take(&s->arena, n, int32_t);
-    s->elites.n_vars = n;
+    fgi_elites_init(&s->elites, n);
     if (s->arena.failed || !s->local || !s->anneal || !s->construct || !s->thin || !s->block) return fgi_no_memory(err);
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
@@ -127,6 +137,8 @@ static void search_destroy(fgi_solver *solver) {
     fgi_treeblock_free(s->block);
     fgi_tabu_free(s->tabu);
     fgi_anneal_free(s->anneal);
+    fgi_solver_free(s->joined);
+    fgi_join_free(&s->join);
     fgi_elites_free(&s->elites);
     fgi_arena_free(&s->arena);
     free(s);
@@ -338,20 +350,26 @@ static void judge(fgi_solver *solver, fgi_search *s) {
 static void adopt(fgi_solver *solver, fgi_search *s) {
     s->offered = 0;
     if (solver->info.score == -INFINITY || (s->best_violations == 0 && s->best_score >= solver->info.score)) return;
+    s->unreported = 0;
+    if (s->n_fresh > 0) { /* what is being made is to be different: it waits for the others */
+        s->best_violations = 0;
+        s->best_score = solver->info.score;
+        fgi_elites_add(&s->elites, solver->best, 0, s->best_score);
+        return;
+    }
     fgi_local_assign(s->local, solver->best);
     s->best_violations = fgi_local_violations(s->local);
     s->best_score = fgi_local_score(s->local);
-    s->unreported = 0;
     s->last_gain = fgi_search_work(s);
 }
 
 static void end_epoch(fgi_solver *solver, fgi_search *s) {
     report(solver, s, 1);
     fgi_elites_add(&s->elites, fgi_local_labels(s->local), fgi_local_violations(s->local), fgi_local_score(s->local));
-    if (s->kind != FGI_SEARCH_FIRST) {
-        int won = fgi_search_better(s, s->best_violations, s->best_score, s->epoch_violations, s->epoch_score);
-        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_search_work(s) - s->epoch_begun);
-        s->kind_work[s->kind] += fgi_search_work(s) - s->epoch_begun;
+    if (s->kind != FGI_SEARCH_FIRST && s->n_fresh == 0) {
+        int won = fgi_search_better(s, s->best_violations, s->best_score, s->kind_violations, s->kind_score);
+        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_search_work(s) - s->kind_begun);
+        s->kind_work[s->kind] += fgi_search_work(s) - s->kind_begun;
     }
     s->stage = FGI_SEARCH_EPOCH;
 }
@@ -402,6 +420,11 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
     case FGI_SEARCH_COMPONENTS:
         if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
         break;
+    case FGI_SEARCH_JOIN:
+        if (!fgi_search_join(s)) break;
+        s->last_gain = fgi_search_work(s);
+        s->stage = FGI_SEARCH_ASCENT;
+        break;
     case FGI_SEARCH_ANNEAL:
         if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
         fgi_local_push_all(s->local);
@@ -425,7 +448,8 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
     case FGI_SEARCH_REPAIR: repair(s); break;
     case FGI_SEARCH_CHOOSE:
         if (s->offered) adopt(solver, s);
-        if (fgi_search_work(s) - s->last_gain > patience(s)) end_epoch(solver, s);
+        if (fgi_search_work(s) - s->last_gain > patience(s) || fgi_search_work(s) - s->epoch_begun > most_work(s))
+            end_epoch(solver, s);
         else rc = choose(s);
         break;
     case FGI_SEARCH_TABU:

@@ -2,6 +2,7 @@
  * among moves. */
 #ifndef FGI_SEARCH_H
 #define FGI_SEARCH_H
+#include "primal/join.h"
 #include "primal/labeling.h"
 #include "primal/thin.h"
 #include "solver.h"
@@ -30,16 +31,17 @@ int64_t fgi_region_components(fgi_region *r, const int32_t *a, const int32_t *b)
 int32_t *fgi_region_variables(fgi_region *r); /* the last one grown */
 
 /* Good labelings that differ from each other; the worst makes room for a better one. */
-enum { FGI_ELITES = 8 };
+enum { FGI_ELITES = 32 };
 typedef struct fgi_elites {
     int64_t n_vars;
-    int32_t n;
+    int32_t n, most; /* that there is memory for */
     int32_t *labels[FGI_ELITES];
     int64_t violations[FGI_ELITES];
     double score[FGI_ELITES];
 } fgi_elites;
 /* Returns 0 when memory is short (the labeling is then not kept). */
 int fgi_elites_add(fgi_elites *e, const int32_t *labels, int64_t violations, double score);
+void fgi_elites_init(fgi_elites *e, int64_t n_vars);
 void fgi_elites_free(fgi_elites *e);
 
 /* Towards a labeling without violations (primal/repair.c), by changes of `local`, which is borrowed. */
@@ -77,6 +79,7 @@ enum { FGI_TABU_SIZES = 4, FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS
 typedef enum fgi_search_stage {
     FGI_SEARCH_EPOCH,      /* choose where to start */
     FGI_SEARCH_COMPONENTS, /* crossing: take over differing components one by one */
+    FGI_SEARCH_JOIN,       /* a search among all that the elites can be put together to */
     FGI_SEARCH_ANNEAL,
     FGI_SEARCH_ASCENT,    /* coordinate ascent from the start */
     FGI_SEARCH_CONSTRUCT, /* it ended infeasible: feasible rounding */
@@ -98,6 +101,7 @@ typedef enum fgi_search_kind {
     FGI_SEARCH_PERTURBED,
     FGI_SEARCH_CROSSED,
     FGI_SEARCH_ANNEALED,
+    FGI_SEARCH_JOINED, /* after a few fresh ones: all elites put together */
     FGI_SEARCH_KINDS
 } fgi_search_kind;
 
@@ -157,13 +161,20 @@ typedef struct fgi_search {
     int constructed;               /* feasible rounding has been tried in this epoch */
     int64_t construct_pieces;      /* that may still be spent on it, or on repair */
     double epoch_begun, last_gain; /* work */
-    int64_t epoch_violations;      /* of the best when the epoch began */
-    double epoch_score;
+    double kind_begun;             /* the same of the first epoch of this kind */
+    int64_t kind_violations;       /* of the best then */
+    double kind_score;
     int32_t *start;                            /* scratch labeling */
     int32_t parent, first_parent, last_parent; /* of a crossing: the one at hand, where it began, the last to come */
     int32_t *focus;                            /* variables the start has changed: moves begin there half of the time */
     int64_t n_focus, next_focus;
     fgi_elites elites;
+    int32_t n_fresh;                    /* epochs still to come of a kind that has several */
+    const int32_t *parents[FGI_ELITES]; /* the elites that are joined, the best first */
+    fgi_join join;
+    fgi_solver *joined; /* the search on it; NULL: none under way */
+    int64_t joined_moves;
+    double joined_work, joined_gain, joined_score; /* so far; when it last gained, and what it had then */
     /* the best labeling met, by running score; while `unreported`, it is the current one */
     int64_t best_violations;
     double best_score;
@@ -183,5 +194,7 @@ int fgi_search_better(
 void fgi_search_begin_epoch(fgi_search *s, const int32_t *best);
 int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done with one parent */
 int fgi_search_next_parent(fgi_search *s);                        /* 0 when there is none left */
+/* Stage JOIN: a piece of one move on the joined model; 1: it has ended, and its labeling is the present one. */
+int fgi_search_join(fgi_search *s);
 
 #endif

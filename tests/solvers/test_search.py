@@ -194,3 +194,24 @@ def test_one_label_each_and_no_factors() -> None:
     graph = FactorGraph([3, 2])
     graph.add_factor([0], [0.0, 2.0, 1.0])
     assert Run(graph).step(3).info.score == 2.0
+
+
+def test_elites_are_joined_alike_however_the_run_is_cut() -> None:
+    """A frustrated grid: many epochs, and what they found put together, by the same steps in slices of any length."""
+    rng = np.random.default_rng(5)
+    side = 12
+    graph = FactorGraph([2] * side * side)
+    for i in range(side * side):
+        graph.add_factor([i], rng.normal(size=2))
+        for j in (i + 1, i + side):
+            if j < side * side and (j == i + side or j % side):
+                graph.add_factor([i, j], 10 * rng.uniform(-1, 1) * np.array([[1, -1], [-1, 1]]))
+    whole = Run(graph, seed=3).step(3000)
+    cut = Run(graph, seed=3)
+    while cut.info.iterations < 3000:
+        cut.step(3000 - cut.info.iterations, seconds=2e-3)
+    np.testing.assert_array_equal(whole.labels(), cut.labels())
+    assert whole.info.entries_touched == cut.info.entries_touched
+    exact = Elimination(graph.model)
+    assert exact.run()
+    assert whole.info.score == pytest.approx(exact.value, rel=1e-12)
