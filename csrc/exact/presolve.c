@@ -29,6 +29,7 @@ static void reduce(ps_work *w) {
         progress += ps_compact(w);
         if (want & FGI_REDUCE_MERGE) progress += ps_merge(w);
         if (want & FGI_REDUCE_SPLIT) progress += ps_split(w);
+        if (want & FGI_REDUCE_SUBSTITUTE) progress += ps_substitute(w);
         if (want & (FGI_REDUCE_LEAVES | FGI_REDUCE_CHAINS)) progress += ps_eliminate(w);
         if (progress) continue;
         if (want & FGI_REDUCE_DOMINATE) progress += ps_dominate(w);

@@ -24,8 +24,8 @@ typedef struct ps_factor {
     int32_t depth;     /* additions, one on top of the other, that made its values */
 } ps_factor;
 
-enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4 };     /* of factors */
-enum { PS_ELIMINATE = 1, PS_DOMINATE = 2, PS_FIX = 4 }; /* of variables */
+enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4, PS_SUBSTITUTE = 8, PS_ALL = 15 }; /* of factors */
+enum { PS_ELIMINATE = 1, PS_DOMINATE = 2, PS_FIX = 4 };                             /* of variables */
 
 typedef struct ps_var {
     double *unary;      /* card values; -INFINITY: removed */
@@ -131,6 +131,8 @@ void ps_wake_var(ps_work *w, int32_t var); /* its factors and neighbours deserve
 int ps_record_var(ps_work *w, int32_t var, const int32_t *factors, int32_t n_factors);
 /* Drops removed labels from tables where that is cheap. Returns how many variables shrank. */
 int64_t ps_compact(ps_work *w);
+/* Whether rewritten tables may hold so many entries more: in all, a small multiple of the model itself. */
+int ps_affords(const ps_work *w, double entries);
 fgi_rc ps_build(ps_work *w, fgi_model **out, int32_t **var_of, fgi_error *err);
 
 /* The reductions; each returns how many times it reduced something. */
@@ -141,6 +143,7 @@ int64_t ps_differ(ps_work *w);
 int64_t ps_dominate(ps_work *w);
 int64_t ps_merge(ps_work *w);
 int64_t ps_split(ps_work *w);
+int64_t ps_substitute(ps_work *w);
 int64_t ps_eliminate(ps_work *w);
 int64_t ps_roof(ps_work *w);
 

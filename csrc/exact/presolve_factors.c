@@ -3,11 +3,6 @@
 #include <string.h>
 #include "exact/presolve.h"
 
-/* Entries that rewritten tables may hold in all: a small multiple of the model itself. */
-static int affords(const ps_work *w, double entries) {
-    return (double)w->own_entries + entries <= fmax(1 << 22, 2.0 * (double)w->m->s->values_begin[w->m->s->n_tables]);
-}
-
 /* Takes the variable at `slot` out of a factor by fixing its label. */
 static void fix_slot(ps_work *w, int64_t at, int32_t slot, int32_t label) {
     ps_factor f = w->factors[at];
@@ -51,7 +46,7 @@ int64_t ps_fix(ps_work *w) {
         for (int32_t k = 0; k < n; k++)
             if (w->factors[v->factors[k]].arity > 2)
                 needed += (double)ps_states(w, &w->factors[v->factors[k]]) / v->card;
-        if (!affords(w, needed)) continue;
+        if (!ps_affords(w, needed)) continue;
         fgi_sum_add(&w->constant, v->unary[label]);
         if (!ps_record_var(w, i, NULL, 0)) break;
         for (int32_t k = 0; k < n && !w->failure; k++)
@@ -117,7 +112,7 @@ static int absorb(ps_work *w, int32_t f_at, int32_t g_at) {
     const int64_t states = ps_states(w, g), f_states = ps_states(w, f);
     const int own = g->table < 0 || (w->uses[g->table] == 1 && g->kind == FGI_DENSE);
     if (g->kind != FGI_DENSE && f->kind != FGI_DENSE && states > 64) return 0;
-    if (!own && states > 64 && !affords(w, (double)states)) return 0;
+    if (!own && states > 64 && !ps_affords(w, (double)states)) return 0;
     if (f->arity < g->arity && states > MERGE_STATES) return 0;
     double *values = ps_alloc(w, states, sizeof(double)), *add = ps_scratch(w, f_states);
     if (!values || !add) return 0;
@@ -275,7 +270,7 @@ static int split_factor(ps_work *w, int64_t at) {
         fgi_sum_add(&w->constant, value);
         return 1;
     }
-    if (f->arity > 2 && !affords(w, (double)ps_states(w, f))) return 0;
+    if (f->arity > 2 && !ps_affords(w, (double)ps_states(w, f))) return 0;
     for (int32_t slot = 0; slot < f->arity; slot++) {
         const int32_t var = f->vars[slot], card = w->vars[var].card;
         int32_t r = 0;
@@ -392,13 +387,13 @@ static int pays(const ps_work *w, int32_t var, const int32_t *others, int32_t n)
         const ps_factor *f = &w->factors[v->factors[k]];
         in += (double)ps_states(w, f);
         if (f->arity > arity) arity = f->arity;
-        if (f->arity > 2 && !affords(w, out)) return 0;
+        if (f->arity > 2 && !ps_affords(w, out)) return 0;
     }
     if (v->n_factors <= 1)
         return w->options.reductions & FGI_REDUCE_LEAVES && in <= w->options.work - w->work &&
-            affords(w, n > 1 ? out : 0);
+            ps_affords(w, n > 1 ? out : 0);
     if (!(w->options.reductions & FGI_REDUCE_CHAINS) || n > arity || out > (double)w->options.table_limit ||
-        !affords(w, out))
+        !ps_affords(w, out))
         return 0;
     return n <= 2 ? out <= fmax(256, 2 * in) : out <= in;
 }

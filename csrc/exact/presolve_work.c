@@ -116,7 +116,7 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m) {
             .kind = (uint8_t)v.kind,
             .transposed = (uint8_t)v.transposed,
             .forbidden = m->t->facts[t].n_forbidden > 0,
-            .todo = PS_REVISE | PS_SPLIT | PS_MERGE};
+            .todo = PS_ALL};
         w->uses[t]++;
     }
     w->n_factors = s->n_factors;
@@ -278,7 +278,7 @@ void ps_add_factor(ps_work *w, int32_t *vars, int32_t arity, const double *value
         .table = -1,
         .arity = (int16_t)arity,
         .kind = FGI_DENSE,
-        .todo = PS_REVISE | PS_SPLIT | PS_MERGE,
+        .todo = PS_ALL,
         .depth = deepened(w, depth)};
     const int64_t n = ps_states(w, f);
     f->forbidden = (uint8_t)any_forbidden(values, n);
@@ -301,9 +301,13 @@ void ps_replace_table(ps_work *w, int64_t at, const double *values, int32_t dept
     f->transposed = 0;
     const int64_t n = ps_states(w, f);
     f->forbidden = (uint8_t)any_forbidden(values, n);
-    f->todo = PS_REVISE | PS_SPLIT | PS_MERGE;
+    f->todo = PS_ALL;
     w->own_entries += n;
     for (int32_t k = 0; k < f->arity; k++) w->vars[f->vars[k]].todo |= PS_DOMINATE;
+}
+
+int ps_affords(const ps_work *w, double entries) {
+    return (double)w->own_entries + entries <= fmax(1 << 22, 2.0 * (double)w->m->s->values_begin[w->m->s->n_tables]);
 }
 
 /* ---- labels ------------------------------------------------------------------------------------------------- */
@@ -313,7 +317,7 @@ void ps_wake_var(ps_work *w, int32_t var) {
     v->todo |= PS_DOMINATE | PS_ELIMINATE;
     for (int32_t k = 0; k < v->n_factors; k++) {
         ps_factor *f = &w->factors[v->factors[k]];
-        f->todo |= PS_REVISE | PS_SPLIT;
+        f->todo |= PS_REVISE | PS_SPLIT | PS_SUBSTITUTE;
         for (int32_t l = 0; l < f->arity; l++) w->vars[f->vars[l]].todo |= PS_DOMINATE;
     }
     ps_spend(w, 2.0 * v->n_factors);

@@ -62,13 +62,14 @@ typedef enum fgi_reduction {
     FGI_REDUCE_FIX = 1, /* variables with one label left are put into their factors */
     FGI_REDUCE_PROPAGATE =
         2, /* labels without a finite state in some factor are removed (generalised arc consistency) */
-    FGI_REDUCE_DOMINATE = 4, /* dead-end elimination, simple and Goldstein's */
-    FGI_REDUCE_MERGE = 8,    /* factors over the same variables, or over a part of another's, are added up */
-    FGI_REDUCE_SPLIT = 16,   /* a variable on which a factor depends only by a sum is taken out of it */
-    FGI_REDUCE_LEAVES = 32,  /* variables of at most one factor are maximised out */
-    FGI_REDUCE_CHAINS = 64,  /* and variables of more factors, where the new table is small */
-    FGI_REDUCE_ROOF = 128,   /* binary pairwise models: persistent labels from roof duality */
-    FGI_REDUCE_ALL = 255
+    FGI_REDUCE_DOMINATE = 4,     /* dead-end elimination, simple and Goldstein's */
+    FGI_REDUCE_MERGE = 8,        /* factors over the same variables, or over a part of another's, are added up */
+    FGI_REDUCE_SPLIT = 16,       /* a variable on which a factor depends only by a sum is taken out of it */
+    FGI_REDUCE_LEAVES = 32,      /* variables of at most one factor are maximised out */
+    FGI_REDUCE_CHAINS = 64,      /* and variables of more factors, where the new table is small */
+    FGI_REDUCE_ROOF = 128,       /* binary pairwise models: persistent labels from roof duality */
+    FGI_REDUCE_SUBSTITUTE = 256, /* variables whose label is a function of another's are written as that */
+    FGI_REDUCE_ALL = 511
 } fgi_reduction;
 
 typedef struct fgi_presolve_options {
@@ -88,7 +89,7 @@ typedef struct fgi_presolve_info {
     int32_t complete;                   /* nothing that pays was left when it ended; 0: the limits came first */
     int64_t variables, factors, labels; /* of the reduced model */
     int64_t labels_propagated, labels_dominated, labels_persistent;
-    int64_t variables_fixed, leaves, chains;
+    int64_t variables_fixed, leaves, chains, substituted;
     int64_t factors_merged, factors_split; /* split: variables taken out of factors */
     double roof_bound; /* upper bound of roof duality on the model then left; INFINITY: not computed */
     int64_t penalties; /* scores that were made hard constraints */

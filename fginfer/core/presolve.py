@@ -25,7 +25,8 @@ class Reduction(IntFlag):
     LEAVES = 32  # variables of at most one factor are maximised out
     CHAINS = 64  # and variables of more factors, where the new table is small
     ROOF = 128  # persistent labels of binary pairwise models, from roof duality
-    ALL = 255
+    SUBSTITUTE = 256  # variables whose label is a function of another's are written as that
+    ALL = 511
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class PresolveStatistics:
     variables_fixed: int
     leaves: int
     chains: int
+    substituted: int
     factors_merged: int
     factors_split: int
     roof_bound: float
@@ -102,6 +104,7 @@ class Presolved:
             (s.variables_fixed, "variables fixed"),
             (s.leaves, "leaves"),
             (s.chains, "small eliminations"),
+            (s.substituted, "functions of others"),
             (s.factors_merged, "factors merged"),
             (s.factors_split, "factors split"),
         ]

@@ -61,7 +61,51 @@ def test_cut_short_anywhere_is_still_valid(seed: int, name: str, work: float) ->
 def test_random_sets_of_reductions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = random_graph(seed, Shape(forbidden=0.1, integers=bool(seed % 2)))
-    check_reduced(graph, presolve(graph.model, Reduction(int(rng.integers(0, 256)))))
+    check_reduced(graph, presolve(graph.model, Reduction(int(rng.integers(0, 512)))))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds, substitute_only=st.booleans())
+def test_functions_of_other_variables_are_substituted(seed: int, substitute_only: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n, card = int(rng.integers(3, 7)), int(rng.integers(2, 4))
+    cards = rng.integers(2, card + 1, n)
+    graph = FactorGraph(cards)
+    for i in range(n):
+        graph.add_factor([i], np.where(rng.random(cards[i]) < 0.1, -inf, rng.normal(size=cards[i])))
+    for _ in range(2 * n):
+        scope = rng.permutation(n)[: rng.integers(2, 4)]
+        graph.add_factor(scope.tolist(), rng.normal(size=cards[scope]), weight=float(rng.choice([0.5, 1.0])))
+    for _ in range(int(rng.integers(1, 4))):
+        x, y = rng.permutation(n)[:2].tolist()
+        if cards[x] == cards[y] and rng.random() < 0.2:
+            graph.add_factor([x, y], Potts(0.5, -inf))  # a copy, by an implicit table
+            continue
+        image = rng.permutation(max(cards[x], cards[y]))[: cards[x]] % cards[y]
+        table = np.full((cards[x], cards[y]), -inf)
+        table[np.arange(cards[x]), image] = rng.normal(size=cards[x])
+        scope, table = ([x, y], table) if rng.random() < 0.5 else ([y, x], table.T)
+        graph.add_factor(scope, table)
+    reduced = presolve(graph.model, Reduction.SUBSTITUTE if substitute_only else Reduction.ALL)
+    check_reduced(graph, reduced)
+
+
+def test_a_permutation_halves_the_variables() -> None:
+    rng = np.random.default_rng(0)
+    n, card = 8, 30
+    graph = FactorGraph([card] * 2 * n)
+    for i, j in itertools.combinations(range(2 * n), 2):
+        if j == i + n:
+            table = np.full((card, card), -inf)
+            table[np.arange(card), rng.permutation(card)] = 0.0
+            graph.add_factor([i, j], table)
+        elif (i + j) % 3:
+            graph.add_factor([i, j], rng.normal(size=(card, card)))
+    reduced = presolve(graph.model, Reduction.SUBSTITUTE | Reduction.MERGE)
+    assert reduced.statistics.substituted == n
+    assert reduced.statistics.variables == n
+    labels = rng.integers(0, card, n).astype(np.int32)
+    assert graph.score(reduced.expand(labels)) == pytest.approx(reduced.model.score(labels))
 
 
 def test_a_tree_is_solved_by_leaves() -> None:
