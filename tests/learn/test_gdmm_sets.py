@@ -51,11 +51,11 @@ def test_without_interactions_it_is_the_exact_optimum(weighted):
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("brute", [False, True])
-def test_with_interactions_it_meets_the_relaxed_optimum(seed, brute):
+@pytest.mark.parametrize("options", [{}, {"brute_force": True}, {"joint": "sorted"}, {"partitions": 2}], ids=str)
+def test_with_interactions_it_meets_the_relaxed_optimum(seed, options):
     data, C = P.random_sets(np.random.default_rng(seed), n=8, labels=4, pairwise=True, weighted=seed == 1), 0.3
     learner = Learner(data)
-    solver = make_solver("gdmm", learner, None, C, 0, {"brute_force": brute})
+    solver = make_solver("gdmm", learner, None, C, 0, options)
     status, trace = drive(solver, Limits(1e-5, 5000))
     assert status == "converged", trace[-1]
     w = learner.weights.copy()
@@ -64,6 +64,16 @@ def test_with_interactions_it_meets_the_relaxed_optimum(seed, brute):
     assert trace[-1].dual - 1e-9 <= relaxed <= trace[-1].primal + 1e-9
     assert exact <= relaxed + 1e-9
     assert optimum(data, C, squared=False) <= trace[-1].primal * (1 + 1e-6)
+
+
+def test_a_visit_looks_at_one_of_the_partitions():
+    data = P.random_sets(np.random.default_rng(4), n=40, labels=30, pairwise=True)
+    touched = []
+    for partitions in (1, 3):
+        solver = make_solver("gdmm", Learner(data), None, 0.3, 0, {"partitions": partitions})
+        solver.advance(np.inf)
+        touched.append(solver.info.unary_touched)
+    assert touched[1] < 0.6 * touched[0]
 
 
 def test_certificates_hold_on_the_way():
