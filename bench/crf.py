@@ -1,18 +1,21 @@
-"""Sparse conditional random fields: our optimisers, CRFsuite and Wapiti on one objective, side by side in one run.
+"""Sparse conditional random fields: our optimisers, CRFsuite and Wapiti on one objective, side by side.
 
-usage: python bench/crf.py DATASETS [--part ocr conll pinyin labels hierarchy accuracy tail threads] [--l1 X]
-       [--examples N] [--methods ...] [--crfsuite ITERATIONS] [--wapiti PROGRAM] [--limit SECONDS] [--threads N]
-       [--plots FOLDER]
+usage: python bench/crf.py DATASETS [--part ocr conll pinyin labels hierarchy tail threads splits] [--l1 X]
+       [--examples N] [--methods ...] [--crfsuite ITERATIONS] [--wapiti PROGRAM] [--limit SECONDS] [--runs FOLDER]
+       [--threads N] [--plots FOLDER]
 
 DATASETS is a folder with ocr/ocr.npz, conll2000/, zh_pinyin/. Times are CPU seconds. For every method: seconds and
-passes to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective,
-non-zeros and what the model gets right on test data. CRFsuite (python-crfsuite) runs with c1 = l1, c2 = 0 and all
-states and transitions possible, so that its objective is the same; see bench/crf_rivals.py for it and for Wapiti. sgd
-has no stopping rule and makes 30 passes. `--examples` takes the first N training examples, with l1 scaled by the share.
-`--plots` writes relative objective difference and non-zeros against time and passes (Figures 1, 2 and 8 of Zhong et al.
-2014). The other parts: pinyin (candidate lists), labels (all labels of pinyin on 500 sequences, and pruning), hierarchy
-(a taxonomy of characters and the flat multinomial), and on OCR: accuracy (on test data against time, Figure 7), tail
-(how fast the last steps are), threads (one against two).
+passes to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective
+(how far above the best), non-zeros, violation of optimality and what the model gets right on test data. CRFsuite
+(python-crfsuite) runs with c1 = l1, c2 = 0 and all states and transitions possible, so that its objective is the same;
+see bench/crf_rivals.py for it and for Wapiti. sgd has no stopping rule and makes 30 passes; noshrink is proxqn on all
+coordinates. `--examples` takes the first N training examples, with l1 scaled by the share. `--plots` draws objective
+and non-zeros against time and passes, and accuracy against time (Figures 1, 2, 7 and 8 of Zhong et al. 2014).
+
+With `--runs` what was run is kept in a folder: the same command with `--limit 120`, given again, goes on where it was,
+and methods can be run one by one. The other parts: pinyin (candidate lists), labels (all labels of pinyin on 500
+sequences, and pruning), hierarchy (a taxonomy of characters and the flat multinomial), and on OCR: tail (how fast the
+last steps are), threads (one against two), splits (non-zeros and accuracies of several random splits).
 """
 
 from __future__ import annotations
@@ -26,17 +29,17 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from crf_parts import accuracy_against_time, all_labels, tail, threads
+from crf_parts import all_labels, split, tail, threads
 from crf_rivals import run_crfsuite, run_wapiti
+from crf_runs import Runs, draw, report, run_ours
 
 from fginfer.learn import ChainCRF, Example, HierarchicalCRF
 from fginfer.learn.data.features import WindowFeatures, default_templates
 from fginfer.learn.data.readers import read_conll
 from fginfer.learn.metrics import chunk_f1
 
-PARTS = ("ocr", "conll", "pinyin", "labels", "hierarchy", "accuracy", "tail", "threads")
+PARTS = ("ocr", "conll", "pinyin", "labels", "hierarchy", "tail", "threads", "splits")
 METHODS = ("proxqn", "owlqn", "proxgrad", "bcd")
-LEVELS = (1e-2, 1e-3, 1e-4, 1e-6)
 
 
 # ---- data: (X, y, offsets) of training and test, and what to measure on the test
@@ -85,82 +88,32 @@ def f1(answers, y, begin):
 # ---- runs
 
 
-def run_ours(method, make, train, limit):
-    seconds: list[float] = []
-    start = time.process_time()
-    crf = make(method)
-    crf.set_params(
-        callback=lambda p: seconds.append(time.process_time() - start), max_iter=30 if method == "sgd" else 100_000
-    )
-    if limit:
-        crf.set_params(time_limit=limit)
-    crf.fit(*train)
-    trace = [(s, p.passes, p.objective, p.nonzeros) for s, p in zip(seconds, crf.history_, strict=False)]
-    return trace, crf, time.process_time() - start
-
-
 def side_by_side(title, train, test, measure, l1, args, make):
     tokens = train[0].shape[0]
     print(f"\n{title}: {len(train[2]) - 1 if len(train) > 2 else tokens} examples, {tokens} tokens, l1 {l1:g}")
-    runs = {}
+    runs = Runs(args.runs, f"{title} {l1:g} {args.examples or 'all'}")
+    named = {}
+
+    def right(crf):
+        return measure(crf.predict(test[0], *test[2:]), test[1], test[2] if len(test) > 2 else None)
+
     for method in args.methods:
-        runs[method] = run_ours(method, make, train, args.limit)
-        print(f"{method} ran for {runs[method][2]:.1f} s", flush=True)  # a run broken off later has said something
+        named[method] = run_ours(runs, method, make(method), train, args.limit, right)
+        print(
+            f"{method} ran for {named[method].seconds:.1f} s", flush=True
+        )  # a run broken off later has said something
     if args.crfsuite:
-        runs["crfsuite"] = run_crfsuite(train, l1, args.crfsuite)
+        named["crfsuite"] = run_crfsuite(runs, train, l1, args.crfsuite)
     if args.wapiti:
-        runs["wapiti"] = run_wapiti(args.wapiti, train, l1, args.crfsuite or 1000)
-    for name in [name for name, (trace, _, _) in runs.items() if not trace]:
+        named["wapiti"] = run_wapiti(runs, args.wapiti, train, l1, args.crfsuite or 1000, args.limit)
+    for name in [name for name, run in named.items() if not run.trace]:
         print(f"{name}: no step within the limit")
-        del runs[name]
-    if not runs:
+        del named[name]
+    if not named:
         return
-    best = min(trace[-1][2] for trace, _, _ in runs.values())
-    print(f"best objective {best:.6f}")
-    print(f"{'method':<10}" + "".join(f"{f'{level:g}':>16}" for level in LEVELS) + f"{'objective':>16}{'nonzeros':>10}"
-          f"{'all s':>8}{'test':>8}")  # fmt: skip
-    reached = {}
-    for name, (trace, crf, total) in runs.items():
-        cells = []
-        for level in LEVELS:
-            hit = next(((s, p) for s, p, f, _ in trace if f <= best * (1 + level)), None)
-            reached[name, level] = hit
-            cells.append("-" if hit is None else f"{hit[0]:.1f} s/{hit[1]}")
-        right = ""
-        if crf is not None and test is not None:
-            begin = test[2] if len(test) > 2 else None
-            right = f"{measure(crf.predict(test[0], *test[2:]), test[1], begin):.4f}"
-        last = trace[-1]
-        end = f"{last[2]:>16.4f}{last[3]:>10}{total:>8.1f}{right:>8}"
-        print(f"{name:<10}" + "".join(f"{cell:>16}" for cell in cells) + end, flush=True)
-    for other in runs:
-        if other != "proxqn" and reached.get(("proxqn", 1e-4)) and reached.get((other, 1e-4)):
-            ratio = reached[other, 1e-4][0] / reached["proxqn", 1e-4][0]
-            print(f"to 1e-4: proxqn {ratio:.1f} times as fast as {other}")
+    best = report(named)
     if args.plots:
-        plot(title, runs, best, Path(args.plots))
-
-
-def plot(title, runs, best, folder):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    folder.mkdir(parents=True, exist_ok=True)
-    figure, axes = plt.subplots(1, 3, figsize=(15, 4))
-    for name, (trace, _, _) in runs.items():
-        s, p, f, n = map(np.array, zip(*trace, strict=True))
-        error = np.maximum((f - best) / best, 1e-12)
-        axes[0].semilogy(s, error, label=name)
-        axes[1].semilogy(p, error, label=name)
-        axes[2].semilogy(s, n, label=name)
-    for axis, x, y in zip(axes, ("CPU seconds", "values and gradients", "CPU seconds"),
-                          ("relative objective difference",) * 2 + ("non-zeros",), strict=True):  # fmt: skip
-        axis.set_xlabel(x), axis.set_ylabel(y), axis.legend()
-    figure.suptitle(title)
-    figure.tight_layout()
-    figure.savefig(folder / f"{re.sub(r'[^a-z0-9]+', '-', title.lower())}.png", dpi=120)
+        draw(runs, named, best, args.plots)
 
 
 def first_examples(load, l1, args):
@@ -179,9 +132,12 @@ def chains(title, load, l1, args):
     options = {"memory": args.memory, "max_inner": args.max_inner}
 
     def make(method):
-        own = options if method == "proxqn" else {} if method == "sgd" else {"memory": args.memory}
+        own = {} if method == "sgd" else {"memory": args.memory}
+        if method in ("proxqn", "noshrink"):
+            own = {**options, "shrink": method == "proxqn"}
+        solver = "proxqn" if method == "noshrink" else method
         return ChainCRF(
-            l1=l1, solver=method, tol=args.tol, fit_intercept=False, n_jobs=args.threads, solver_options=own
+            l1=l1, solver=solver, tol=args.tol, fit_intercept=False, n_jobs=args.threads, solver_options=own
         )
 
     side_by_side(title, train, test, measure, l1, args, make)
@@ -293,10 +249,13 @@ def main():
     parser.add_argument("--part", nargs="+", default=["ocr", "conll"], choices=PARTS)
     parser.add_argument("--l1", type=float, help="default: 100 for ocr, 1 for the others")
     parser.add_argument("--examples", type=int, help="training examples (l1 is scaled with them for ocr and conll)")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "sgd"])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "sgd", "noshrink"])
     parser.add_argument("--crfsuite", type=int, metavar="ITERATIONS", help="also run CRFsuite, for so many at most")
     parser.add_argument("--wapiti", metavar="PROGRAM", help="also run Wapiti, as often as CRFsuite")
-    parser.add_argument("--limit", type=float, help="seconds a run")
+    parser.add_argument("--limit", type=float, help="seconds a run, by the clock")
+    parser.add_argument("--runs", metavar="FOLDER", help="keep the runs there, and go on with those that are there")
+    parser.add_argument("--seeds", type=int, default=3, help="splits of OCR")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--memory", type=int, default=10)
     parser.add_argument("--max-inner", type=int, default=10)
@@ -314,12 +273,12 @@ def main():
             every_label(args)
         elif part == "hierarchy":
             hierarchy(args)
+        elif part == "splits":
+            for seed in range(args.first_seed, args.first_seed + args.seeds):
+                split(seed, *ocr(Path(args.datasets), seed)[:2], args.l1 or 100.0, args.tol)
         else:
-            train, test, measure, l1 = first_examples(ocr, args.l1 or 100.0, args)
-            if part == "accuracy":
-                accuracy_against_time(train, test, measure, l1, args)
-            else:
-                (tail if part == "tail" else threads)(train, l1)
+            train, _, _, l1 = first_examples(ocr, args.l1 or 100.0, args)
+            (tail if part == "tail" else threads)(train, l1)
 
 
 if __name__ == "__main__":

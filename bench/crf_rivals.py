@@ -1,4 +1,4 @@
-"""CRFsuite and Wapiti on the data of bench/crf.py: [(CPU seconds, passes, objective, non-zeros), ...] a step.
+"""CRFsuite and Wapiti on the data of bench/crf.py, as runs (bench/crf_runs.py). Both run once, in one piece.
 
 Both have the same objective as ours: l1 penalty only, every feature with every label, every pair of labels. Their
 clocks start when their data have been read. Wapiti is the program built from the C sources in PyPI's `libwapiti`:
@@ -15,10 +15,15 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from crf_runs import Run
 
-def run_crfsuite(train, l1, iterations):
+
+def run_crfsuite(runs, train, l1, iterations):
     import pycrfsuite
 
+    run = runs.load("crfsuite")
+    if run.over:
+        return run
     X, y, begin = train
     names = [str(j) for j in range(X.shape[1])]
     trainer = pycrfsuite.Trainer(verbose=True)
@@ -43,15 +48,20 @@ def run_crfsuite(train, l1, iterations):
             objective, passes = float(found.group(1)), passes + 2
         elif found := re.match(r"Active features: (\d+)", text.strip()):
             trace.append((seconds, passes, objective, int(found.group(1))))
-    return trace, None, time.process_time() - start
+    run = Run(trace, [], time.process_time() - start, True)
+    runs.save("crfsuite", run)
+    return run
 
 
-def run_wapiti(program, train, l1, iterations):
+def run_wapiti(runs, program, train, l1, iterations, limit):
     """Features must be 0 or 1: Wapiti has no values."""
+    run = runs.load("wapiti")
+    if run.over:
+        return run
     X, y, begin = train
     if not (X.data == 1).all():
         raise SystemExit("Wapiti takes features of 0 and 1 only")
-    trace, start, total = [], None, 0.0
+    trace, start, total, begun = [], None, 0.0, time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         with open(Path(folder) / "train.txt", "w", encoding="ascii") as file:
             for b, e in pairwise(begin):
@@ -74,7 +84,11 @@ def run_wapiti(program, train, l1, iterations):
                 found = re.search(r"\[ *(\d+)\] obj=([\d.]+) +act=(\d+)", line)
                 if found and start is not None:
                     trace.append((total - start, 2 * int(found[1]), float(found[2]), int(found[3])))
-    return trace, None, total - (start or 0.0)
+                    if limit and time.perf_counter() - begun > limit:
+                        process.terminate()
+    run = Run(trace, [], total - (start or 0.0), True)
+    runs.save("wapiti", run)
+    return run
 
 
 def cpu_seconds(pid):

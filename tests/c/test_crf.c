@@ -130,9 +130,56 @@ static int test_chain(int candidates, int threads, int64_t memory, double prune)
     return 0;
 }
 
+/* A taxonomy with many labels and few weights: sums over the nodes that are touched, over all of them where digits
+ * would be lost, and with too little memory over the cells. */
+static int test_touched(int threads, int64_t memory, double scale) {
+    enum { LEAVES = 70, INNER = 4, NODES = INNER + LEAVES, ROWS = 6, WORDS = 3 };
+    const int64_t token_begin[] = {0, 1, 2, 3, 4, 5, 6}, row_begin[] = {0, 2, 4, 5, 7, 10, 11};
+    const int32_t feature[] = {0, 2, 1, 2, 2, 0, 2, 0, 1, 2, 2}, truth[] = {0, 69, 3, 3, 12, 40};
+    const double weight[] = {1, 2, 0.5, 1, 1, 0};
+    int32_t parent[NODES] = {-1, 0, 0, -1};
+    for (int y = 0; y < LEAVES; y++) parent[INNER + y] = y % 5 - 1;
+    const fgi_learn_data d = {.kind = FGI_LEARN_LABELS,
+        .edges = FGI_EDGES_NONE,
+        .n_examples = ROWS,
+        .token_begin = token_begin,
+        .n_features = WORDS,
+        .n_labels = LEAVES,
+        .row_begin = row_begin,
+        .feature = feature,
+        .truth = truth};
+    const fgi_crf_settings s = {threads, 0, memory, INNER, parent, weight, 0};
+    fgi_crf *c;
+    fgi_error err;
+    REQUIRE(fgi_crf_create(&d, &s, &c, &err) == FGI_OK);
+    double w[WORDS * NODES] = {0}, g[WORDS * NODES], some[2];
+    for (int n = 0; n < NODES; n++) w[2 * NODES + n] = (n * 37 % 11) / 5.0;
+    w[1] = -scale, w[7] = scale, w[NODES + 3] = 0.5, w[NODES + 60] = scale;
+    REQUIRE(isfinite(value(c, w)));
+    REQUIRE(fgi_crf_gradient(c, w, NULL, 0, g, &err) == FGI_OK);
+    const int64_t set[] = {7, 2 * NODES + 1};
+    REQUIRE(fgi_crf_gradient(c, w, set, 2, some, &err) == FGI_OK);
+    REQUIRE(fabs(some[0] - g[7]) < 1e-12 && fabs(some[1] - g[2 * NODES + 1]) < 1e-12);
+    REQUIRE(fgi_crf_curvature(c, w, set, 2, some, &err) == FGI_OK && some[0] >= 0 && some[1] >= 0);
+    for (int j = 0; j < WORDS * NODES; j++) {
+        const double before = w[j];
+        w[j] = before + 1e-5;
+        const double up = value(c, w);
+        w[j] = before - 1e-5;
+        REQUIRE(fabs((up - value(c, w)) / 2e-5 - g[j]) < 1e-6);
+        w[j] = before;
+    }
+    fgi_crf_free(c);
+    return 0;
+}
+
 int main(void) {
     fgi_crf_free(NULL);
     if (test_kernels() || test_updates() || test_nbest()) return 1;
+    for (int threads = 1; threads < 4; threads += 2)
+        for (int little = 0; little < 2; little++)
+            if (test_touched(threads, little ? 8 : 1 << 20, 1.5) || test_touched(threads, little ? 8 : 1 << 20, 400))
+                return 1;
     for (int candidates = 0; candidates < 2; candidates++)
         for (int threads = 1; threads < 4; threads += 2)
             for (int prune = 0; prune <= !candidates; prune++)

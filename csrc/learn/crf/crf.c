@@ -66,14 +66,15 @@ static void run_up(job *j) {
 
 fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err) {
     if (!crf_pattern_set(c, &c->support, w, support, n) || !crf_load_weights(c, w)) return fgi_no_memory(err);
+    c->info.passes++;
+    c->went_down = 0;
+    if (crf_touched_load(c, w)) return crf_touched_value(c, w, loss) ? FGI_OK : fgi_no_memory(err);
     crf_load_tables(c, w);
     job j = {.c = c, .w = w, .span = c->n_spans == 1 ? 0 : -1};
     run_up(&j);
-    c->went_down = 0;
     fgi_sum total = {0};
     for (int64_t b = 0; b < c->n_blocks; b++) fgi_sum_add(&total, c->block_loss[b]);
     *loss = fgi_sum_value(&total);
-    c->info.passes++;
     return FGI_OK;
 }
 
@@ -127,10 +128,15 @@ static fgi_rc derivatives(
     const int again = c->went_down && c->n_spans == 1; /* a second question at this point */
     for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
     job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
+    if (c->touched.now && !square) {
+        crf_touched_gradient(&j);
+        c->info.derivatives += n;
+        return FGI_OK;
+    }
     for (j.span = 0; j.span < c->n_spans; j.span++) {
         j.from = c->data.token_begin[c->block[c->span[j.span]]];
         j.to = c->data.token_begin[c->block[c->span[j.span + 1]]];
-        if (c->n_spans > 1) run_up(&j);
+        if (c->n_spans > 1 || (c->touched.now && !again)) run_up(&j); /* its cells are not there */
         if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
         crf_add_features(&j);
     }

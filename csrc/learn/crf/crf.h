@@ -48,6 +48,27 @@ typedef struct crf_prune {
     double *lost;               /* bound on the mass that each example has lost */
 } crf_prune;
 
+/* Sums over the nodes that a token touches; learn/crf/touched.c. */
+typedef struct crf_touch crf_touch;
+typedef struct crf_touching crf_touching;
+typedef struct crf_touched {
+    int possible;    /* many labels, no edges, no lists */
+    int now;         /* the last value was computed so */
+    uint8_t *common; /* features that all tokens have, with the same value */
+    double *value;   /* the weights of the support, one after the other */
+    int64_t values;  /* room for them */
+    double *score;   /* of a node by those: sums over its path; columns, and the root of all */
+    double *mass;    /* of the leaves below a node: sums of exp(score - top) */
+    double top;      /* the largest score of a leaf */
+    double *ratio;   /* weight of a token / Z */
+    int64_t *begin;  /* of a token, in the list of its unit */
+    int32_t *count;
+    crf_touch **list; /* of a unit */
+    int64_t *room;
+    uint8_t *failed;    /* a unit found no memory */
+    crf_touching *work; /* of a thread */
+} crf_touched;
+
 struct fgi_crf {
     fgi_learn_data data;
     int64_t columns, n_inner; /* weights of a feature: inner nodes and labels */
@@ -87,6 +108,8 @@ struct fgi_crf {
     int64_t longest_row; /* entries of a token */
     int64_t *cursor;     /* a feature's place in its entries, on the way through the tokens */
     crf_prune prune;
+    crf_touched touched;
+    int64_t memory; /* for what waits between a value and its gradient */
     const fgi_sum_kernels *kernels;
     fgi_pool *pool;
     int threads;
@@ -136,6 +159,20 @@ typedef struct crf_job {
 
 /* learn/crf/gradient.c: adds what the tokens of the span give to the derivatives by feature weights. */
 void crf_add_features(crf_job *j);
+
+/* The first feature of a part of them, with as many entries in each. */
+int64_t crf_part_begin(const crf_job *j, int64_t part);
+
+/* learn/crf/touched.c: instead of the sums over all cells, where few nodes are touched. load: whether they are, at w;
+ * value: 0 when there is no memory; gradient: by the features' weights, at that value. */
+int crf_touched_create(fgi_crf *c);
+void crf_touched_free(fgi_crf *c);
+int crf_touched_load(fgi_crf *c, const double *w);
+int crf_touched_value(fgi_crf *c, const double *w, double *loss);
+void crf_touched_gradient(crf_job *j);
+
+/* Most units of blocks. */
+#define CRF_MAX_UNITS 64
 
 /* Labels so few that a row of them is added as fast as a part of it. */
 #define CRF_NARROW 64

@@ -96,8 +96,7 @@ static void add_window(const crf_job *j, int64_t first, int64_t last, int64_t to
     }
 }
 
-/* The first feature of a part: as many entries in each. */
-static int64_t part_begin(const crf_job *j, int64_t part) {
+int64_t crf_part_begin(const crf_job *j, int64_t part) {
     const int64_t *before = j->set ? j->c->wanted.before : j->c->column_begin;
     int64_t lo = 0, hi = j->set ? j->c->wanted.n_features : j->c->data.n_features;
     const int64_t goal = hi ? part * (before[hi] / j->parts) : 0;
@@ -117,7 +116,7 @@ static void add_parts(void *context, int64_t begin, int64_t end, int worker) {
     const int one = c->columns > CRF_NARROW || c->cell || j->square; /* one window */
     const int64_t window = one ? c->tokens : WINDOW_CELLS / c->columns;
     for (int64_t part = begin; part < end; part++) {
-        const int64_t first = part_begin(j, part), last = part_begin(j, part + 1);
+        const int64_t first = crf_part_begin(j, part), last = crf_part_begin(j, part + 1);
         for (int64_t k = first; k < last; k++) {
             const int64_t f = j->set ? c->wanted.features[k] : k;
             c->cursor[k] = c->column_begin[f];

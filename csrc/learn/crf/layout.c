@@ -6,7 +6,6 @@
 #define BLOCK_CELLS 32768    /* 256 KB of scores: what a thread sums at once stays in its cache */
 #define PAIR_ROOM (1 << 24)  /* doubles for sums over pairs, shared by the units */
 #define TYPED_ROOM (1 << 22) /* doubles for exponentials of typed tables; larger ones are made edge by edge */
-#define MAX_UNITS 64
 
 /* ---- data by feature ------------------------------------------------------------------------------------------- */
 
@@ -89,7 +88,7 @@ static int cut_blocks(fgi_crf *c, int64_t memory) {
     const int64_t n = c->data.n_examples;
     c->block = fgi_alloc(n + 1, sizeof(int64_t));
     c->span = fgi_alloc(n + 1, sizeof(int64_t));
-    c->unit = fgi_alloc(MAX_UNITS + 1, sizeof(int64_t));
+    c->unit = fgi_alloc(CRF_MAX_UNITS + 1, sizeof(int64_t));
     if (!c->block || !c->span || !c->unit) return 0;
     c->block[0] = c->span[0] = c->unit[0] = 0;
     for (int64_t i = 1; i <= n; i++)
@@ -112,8 +111,8 @@ static int cut_blocks(fgi_crf *c, int64_t memory) {
         if (example_messages(c, first, last) > c->block_message_room)
             c->block_message_room = example_messages(c, first, last);
     }
-    int64_t units = crf_pair_size(c) ? PAIR_ROOM / crf_pair_size(c) : MAX_UNITS;
-    units = units < 1 ? 1 : units > MAX_UNITS ? MAX_UNITS : units;
+    int64_t units = crf_pair_size(c) ? PAIR_ROOM / crf_pair_size(c) : CRF_MAX_UNITS;
+    units = units < 1 ? 1 : units > CRF_MAX_UNITS ? CRF_MAX_UNITS : units;
     c->n_units = units < c->n_blocks ? units : c->n_blocks;
     for (int64_t u = 0; u <= c->n_units; u++) c->unit[u] = u * c->n_blocks / c->n_units;
     return 1;
@@ -162,10 +161,12 @@ static int make_workers(fgi_crf *c) {
 
 fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune) {
     const fgi_learn_data *d = &c->data;
+    c->memory = memory;
     c->tables = choose_tables(c);
     if (!transpose_rows(c) || !place_candidates(c)) return FGI_NO_MEMORY;
     c->cells = crf_cell(c, c->tokens);
-    if (!place_messages(c) || !cut_blocks(c, memory) || !crf_prune_create(c, prune) || !make_workers(c))
+    if (!place_messages(c) || !cut_blocks(c, memory) || !crf_prune_create(c, prune) || !make_workers(c) ||
+        !crf_touched_create(c))
         return FGI_NO_MEMORY;
     const int64_t pairs = crf_pair_size(c);
     c->span_cells = fgi_alloc(c->span_room, sizeof(double));
@@ -333,6 +334,7 @@ void fgi_crf_free(fgi_crf *c) {
         free(p->features), free(p->begin), free(p->columns), free(p->at), free(p->before);
     }
     crf_prune_free(c);
+    crf_touched_free(c);
     free(c->workers), free(c->table), free(c->parent), free(c->weight), free(c->truth_at), free(c->forest);
     free(c->message), free(c->column_begin), free(c->column_token), free(c->column_value), free(c->block);
     free(c->unit), free(c->span), free(c->span_cells), free(c->span_messages), free(c->logs), free(c->block_loss);

@@ -44,6 +44,16 @@ def make_loss(data, **settings):
     return CrfLoss(fields_of(data), **settings)
 
 
+def curvature(loss, w, where):
+    """Of the loss at the w of its last value."""
+    from fginfer.core.door import check, lib, new_error, pointer
+
+    out, error = np.zeros(len(where)), new_error()
+    where = np.ascontiguousarray(where)
+    check(lib.fgi_crf_curvature(loss._handle, pointer(w), pointer(where), len(out), pointer(out), error), error)
+    return out
+
+
 def parts(data, w, i):
     """(unary scores, [(u, v, table)], allowed labels) of example i."""
     k, width = data.n_labels, data.rows.shape[1]

@@ -15,7 +15,7 @@ from fginfer.core.learn import Edges
 from fginfer.core.optimise import METHODS, Optimiser
 from fginfer.errors import DataError, ModelError, SettingsError, SolverError
 from fginfer.learn.data.encode import encode
-from tests.learn.crf.fields import differences, enumerate_all, make_loss, pseudo_loss, random_data
+from tests.learn.crf.fields import curvature, differences, enumerate_all, make_loss, pseudo_loss, random_data
 
 shapes = st.fixed_dictionaries(
     {
@@ -105,12 +105,7 @@ def test_curvatures_are_second_derivatives_of_tokens_alone():
         loss.serve(q)
     assert q.ask().curvature
     where = q.ask().where
-    from fginfer.core.door import lib, new_error, pointer
-
-    out = np.zeros(len(where))
-    lib.fgi_crf_curvature(
-        loss._handle, pointer(w), pointer(np.ascontiguousarray(where)), len(out), pointer(out), new_error()
-    )
+    out = curvature(loss, w, where)
 
     def slope(x):
         loss.value(x)
@@ -218,9 +213,9 @@ def test_all_methods_meet_one_objective(model):
     data = random_data(7, model, n=60)
     found = []
     for method in METHODS:
-        for curvature in (False, True) if method == "proxqn" else (False,):
+        for second in (False, True) if method == "proxqn" else (False,):
             loss = make_loss(data)
-            o = Optimiser(loss.dimension, 1.0, method=method, tol=1e-7, samples=60, curvature=curvature)
+            o = Optimiser(loss.dimension, 1.0, method=method, tol=1e-7, samples=60, curvature=second)
             while loss.serve(o):
                 pass
             assert o.info.status == "converged"
