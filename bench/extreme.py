@@ -241,7 +241,8 @@ def scale(sampled: int = 5000) -> None:
 
 
 def dask(folder: Path, labels: int = 3000, times: int = 3) -> None:
-    """Alternately, so that other work on the machine meets both."""
+    """Alternately, so that other work on the machine meets both; beside it two threads, which need no client and no
+    scheduler: what this machine has to give."""
     import distributed
 
     from fginfer.extreme import ExtremeClassifier
@@ -250,6 +251,13 @@ def dask(folder: Path, labels: int = 3000, times: int = 3) -> None:
     y = [[k for k in row if k < labels] for row in y]
     print(f"\ndask: {labels} labels of depends on workers of one thread, seconds on the clock", flush=True)
     ratios = []
+    alone = []
+    for jobs in (1, 2):
+        begin = time.monotonic()
+        ExtremeClassifier(n_jobs=jobs).fit(X, y)
+        alone.append(time.monotonic() - begin)
+    ratio = alone[0] / alone[1]
+    print(f"  1 thread {alone[0]:.1f} s, 2 threads {alone[1]:.1f} s: {ratio:.2f} times as fast", flush=True)
     for _ in range(times):
         seconds = {}
         for workers in (1, 2):
@@ -331,7 +339,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default=",".join(PARTS))
-    parser.add_argument("--data", default="bibtex,yeast,rcv1,tags,depends,pinyin")
+    parser.add_argument("--data", default="bibtex,yeast,rcv1,rcv1+1,tags,depends,pinyin")
     parser.add_argument("--solvers", default=",".join([*OURS, *PEERS]))
     parser.add_argument("--rows", type=int, default=10**9, help="quality: train on the first so many rows only")
     parser.add_argument("--one", nargs=2, metavar=("DATA", "SOLVER"), help=argparse.SUPPRESS)

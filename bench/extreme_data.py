@@ -14,6 +14,7 @@ SETS = {
     "bibtex": ("multilabel/bibtex", 1836),
     "yeast": ("multilabel/yeast", 103),
     "rcv1": ("multilabel/rcv1sub1", 47236),
+    "rcv1+1": ("multilabel/rcv1sub1", 47236),  # with the labels of the test rows one higher
     "tags": ("debian/tags", 30768),
     "depends": ("debian/depends", 30768),
 }
@@ -26,13 +27,17 @@ def load(folder: Path, name: str, part: str) -> tuple[sp.csr_matrix, list[list[i
     if name == "pinyin":
         return pinyin(folder, part)
     stem, width = SETS[name]
-    path = folder / (f"{stem}.svm.gz" if name == "rcv1" else f"{stem}-{part}.svm.gz")
+    path = folder / (f"{stem}.svm.gz" if name.startswith("rcv1") else f"{stem}-{part}.svm.gz")
     blocks = list(Reader(path))
     rows = [b.lines(width, True) for b in blocks]
     X = sp.vstack([sp.csr_matrix((r.value, r.index, r.begin), shape=(r.n, width)) for r in rows]).tocsr()
     y = [sorted(int(k) for k in labels) for b in blocks for labels in b.labels]
-    if name == "rcv1":  # one file: the first 5000 train, the last 1000 test
-        return (X[:5000], y[:5000]) if part == "train" else (X[-1000:], y[-1000:])
+    if name.startswith("rcv1"):  # one file: the first 5000 train, the last 1000 test
+        if part == "train":
+            return X[:5000], y[:5000]
+        # The last rows number every label one lower than the first ones do: as they are, a model is right in 41 % of
+        # its first answers, and in 76 % of them less one.
+        return X[-1000:], [[k + 1 for k in row] for row in y[-1000:]] if name == "rcv1+1" else y[-1000:]
     return X, y
 
 

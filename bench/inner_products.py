@@ -5,7 +5,7 @@
     python bench/inner_products.py --part multiclass [--k 100000] [--samples 100000] [--seconds 60]
     python bench/inner_products.py --part pinyin --data FOLDER [--seconds 20]
     python bench/inner_products.py --part multilabel --data FOLDER [--sets tags depends] [--seconds 20]
-    python bench/inner_products.py --part words --data FOLDER [--passes 4] [--lines 20000]
+    python bench/inner_products.py --part words --data FOLDER [--passes 4] [--lines 20000] [--methods GD-MIPS gensim]
 
 FOLDER holds zh_pinyin/ and debian/. Times are CPU seconds of one thread, side by side in one run; a dense scan is BLAS
 over a batch and a selection with numpy (see inner_products_index.py). Every result is printed as it comes. --plot
@@ -71,6 +71,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[20_000], help="rows, labels")
     parser.add_argument("--d", type=int, nargs="+", default=[32, 128], help="index: columns")
     parser.add_argument("--rows", nargs="+", choices=["clustered", "isotropic", "trained"], default=["clustered"])
+    parser.add_argument("--clusters", type=int, default=0, help="index: 0 is its own choice")
     parser.add_argument("--peers", action="store_true", help="index: hnswlib and faiss, too")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--sets", nargs="+", default=["tags", "depends"], help="multilabel")

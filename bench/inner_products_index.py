@@ -66,12 +66,12 @@ def bench_index(args: argparse.Namespace) -> None:
         for d in args.d:
             for kind in args.rows:
                 rows, queries = rows_of(kind, k, d)
-                one_index(f"{kind}, K = {k}, D = {d}", rows, queries, args.peers)
+                one_index(f"{kind}, K = {k}, D = {d}", rows, queries, args.peers, args.clusters)
 
 
-def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], with_peers: bool) -> None:
+def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], with_peers: bool, clusters: int) -> None:
     rng = np.random.default_rng(1)
-    built, index = cpu(lambda: SearchIndex(rows))
+    built, index = cpu(lambda: SearchIndex(rows, clusters=clusters))
     labels = rng.integers(0, len(rows), 1000)
     moved = rows[labels] + 0.05 * rng.standard_normal((1000, rows.shape[1]), dtype=np.float32)
     update, _ = cpu(lambda: index.set_rows(labels, moved))

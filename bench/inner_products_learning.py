@@ -13,7 +13,7 @@ from inner_products_data import Data, debian, descriptions, faces, pinyin
 from inner_products_index import cpu
 
 from fginfer.core import clock
-from fginfer.learn import EmbeddingClassifier, SkipGram
+from fginfer.learn import EmbeddingClassifier
 from fginfer.learn.embedding.descent import SkipGramDescent
 from fginfer.learn.embedding.sgd import EmbeddingSgd, last_layer_input
 from fginfer.learn.embedding.text import read_text
@@ -214,20 +214,40 @@ def chosen(given: dict[str, dict[str, Any]], args: argparse.Namespace) -> dict[s
 # ---- words
 
 
+def word_methods(k: int) -> dict[str, dict[str, Any]]:
+    """Q = K/20; the rest of the words by their moments, as SkipGram does it."""
+    base = {"queries": k // 20, "keep": k // 20, "rest": "moments"}
+    return {
+        "GD-Decomp-MIPS": {**base, "method": "decomposed", "blocks": 4, "probes": 4},
+        "GD-MIPS": {**base, "method": "search", "probes": 4},
+        "GD-MIPS-codes": {**base, "method": "search", "candidates": k // 20},
+        "GD": {"method": "exact"},
+    }
+
+
 def bench_words(args: argparse.Namespace) -> None:
+    """Every method from the same start, one pass of negative sampling."""
     text = descriptions(args.data, args.lines)
-    print(f"\nwords: {len(text)} descriptions, Q = K/20", flush=True)
-    for name, method in (("GD-Decomp-MIPS", "decomposed"), ("GD-MIPS", "search"), ("GD", "exact")):
+    solver = SkipGramDescent(read_text(text, 5, 1e-4, 0), 100, 8, 5, 0.025, 1.0, 0, {"method": "exact"})
+    k = len(solver.text.vocabulary)
+    print(f"\nwords: {len(text)} descriptions, {k} words, Q = K/20; CPU seconds", flush=True)
+    spent, _ = cpu(lambda: solver.advance(np.inf))
+    begin = float(solver.measure().primal or 0.0)
+    print(f"  negative sampling, 1 pass: objective {begin:.4f} after {spent:.1f} s", flush=True)
+    saved = solver.export()
+    for name, options in word_methods(k).items():
         if args.methods and name not in args.methods:
             continue
-        model = SkipGram(method=method, max_iter=args.passes, eval_every=1)
-        spent, _ = cpu(lambda model=model: model.fit(text))
-        print(f"  {name:15} {len(model.vocabulary_)} words, {spent:.1f} s; music: {model.most_similar('music', 5)}")
-        for p in model.trace_:
-            print(f"    pass {p.passes}: objective {p.primal:.4f} after {p.seconds:.1f} s on the clock", flush=True)
-        points = [(p.seconds, float(p.passes), 0.0, p.primal or 0.0) for p in model.trace_]
+        solver.restore(saved)
+        solver._loss_settings = options
+        points, total = [(0.0, 0.0, 0.0, begin)], 0.0
+        while len(points) <= args.passes and total < args.seconds:
+            total += cpu(lambda: solver.advance(np.inf))[0]
+            points.append((total, float(len(points)), 0.0, float(solver.measure().primal or 0.0)))
+            print(f"  {name:15} pass {len(points) - 1}: objective {points[-1][3]:.4f} after {total:.1f} s", flush=True)
         CURVES.setdefault("words", []).append((name, points))
-    gensim(text, args.passes)
+    if not args.methods or "gensim" in args.methods:
+        gensim(text, args.passes)
 
 
 def gensim(text: list[str], epochs: int) -> None:
@@ -244,7 +264,7 @@ def gensim(text: list[str], epochs: int) -> None:
                 [t.split() for t in text], vector_size=100, window=8, sg=1, sample=1e-4, epochs=many, workers=1
             )
         )
-        near = [w for w, _ in other.wv.most_similar("music", topn=5)]
+        near = [w for w, _ in other.wv.most_similar("music", topn=5)] if "music" in other.wv else []
         place = [other.wv.key_to_index[w] for w in measure.text.vocabulary]  # both leave out words of fewer than 5
         measure.input[:], measure.output[:] = other.wv.vectors[place], other.syn1neg[place]
         value = float(measure.measure().primal or 0.0)

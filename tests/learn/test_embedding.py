@@ -83,6 +83,8 @@ def test_the_best_labels_of_thousands_by_an_index() -> None:
     assert np.mean(labels == expected) > 0.98  # equal but for ties of rounding
     assert (np.diff(scores) <= 0).all()
     assert model.top(X[:5], 3, probes=2)[0].shape == (5, 3)
+    by_codes = model.top(X[:5], 3, candidates=len(model.classes_))
+    assert all(np.array_equal(a, b) for a, b in zip(by_codes, model.top(X[:5], 3), strict=True))
     again = pickle.loads(pickle.dumps(model))
     assert (again.predict(X[:50]) == model.predict(X[:50])).all()
 
@@ -166,6 +168,8 @@ def test_files(tmp_path: Path) -> None:
         ({"queries": 61}, "61"),
         ({"queries": 0}, "queries"),
         ({"probes": -1}, "probes"),
+        ({"candidates": 0}, "candidates"),
+        ({"candidates": 5, "probes": 1, "method": "search"}, "candidates"),
         ({"hidden": 0}, "hidden"),
         ({"keep": -1}, "keep"),
         ({"method": "decomposed", "blocks": 18}, "blocks"),

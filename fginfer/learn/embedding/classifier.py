@@ -272,9 +272,11 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         two = self.task == "multiclass" and len(self.classes_) == 2
         return scores[:, 1] - scores[:, 0] if two else scores
 
-    def top(self, X: Any, k: int = 1, *, probes: int | None = None) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def top(
+        self, X: Any, k: int = 1, *, probes: int | None = None, candidates: int | None = None
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """(labels, scores) of the k best labels of each row, best first. With thousands of labels a search index finds
-        them: exactly, or, with `probes`, among the rows of so many clusters."""
+        them: exactly, or, with `probes`, among the rows of so many clusters, or, with `candidates`, by codes."""
         x = self.embed(X)
         if not 1 <= k <= len(self.classes_):
             raise SettingsError(f"k must lie in 1 .. {len(self.classes_)}, not {k!r}")
@@ -285,7 +287,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if getattr(self, "_index", None) is None:
             self._index = SearchIndex(self.rows_, n_jobs=threads_of(self.n_jobs))
         assert self._index is not None
-        found = self._index.search(x, k, probes=probes)
+        found = self._index.search(x, k, probes=probes, candidates=candidates)
         return self.classes_[found.labels], found.values
 
     def predict(self, X: Any) -> Any:
