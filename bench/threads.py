@@ -1,14 +1,13 @@
 """What a second thread is worth: wall time and CPU time of each thread, for 1, 2, ... threads side by side.
 
     python bench/threads.py [--methods trws gdmm auto] [--threads 1 2] [--size 1.0] [--repeats 3] [--only grid]
-                            [--warm 2] [--realtime]
+                            [--iterations 1.0] [--warm 2] [--realtime]
 
 Every run does the same number of iterations and must end with the same score and bound, to the last bit. Wall time is
-the best of the repeats, taken in turns. On a machine that others use, too, look at the last columns: CPU seconds of the
-busiest thread and of all of them; "ideal" is what the wall time would be with a free core for every thread (the
-busiest thread's CPU time), "speed-up" compares wall times and "by CPU" the ideal ones. --realtime (for root, on Linux)
-keeps others off the cores while the clock runs, a second or two at a time. --warm leaves out so many iterations, and
-with them what is done once: without it, set-up is part of the figure.
+the best of the repeats, taken in turns; "later" is the part of it after the first --warm iterations, which have the
+set-up in them. On a machine that others use, too, look at "by CPU": all CPU seconds of the run on one thread by those
+of the busiest thread of this one, what the speed-up would be with a free core for every thread. --realtime (for root,
+on Linux) keeps others off the cores while the clock runs, a second or two at a time.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -102,17 +102,31 @@ def alone(realtime: bool) -> Iterator[None]:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def timed(
-    graph: FactorGraph, method: str, threads: int, iterations: int, warm: int, realtime: bool
-) -> tuple[float, list[float], Result]:
-    with alone(realtime), Solver(graph, method, threads=threads, gap=0.0) as solver:
-        if warm:
-            solver.run(iterations=warm)
+class Run(NamedTuple):
+    """Seconds of a run, of its part after the first iterations, and of each thread."""
+
+    wall: float
+    later: float
+    used: list[float]
+    result: Result
+
+
+def timed(graph: FactorGraph, method: str, threads: int, iterations: int, warm: int, realtime: bool) -> Run:
+    with alone(realtime):
         before, began = cpu_by_thread(), time.perf_counter()
-        solver.run(iterations=iterations)
-        wall, after = time.perf_counter() - began, cpu_by_thread()
-        used = sorted((after[t] - before.get(t, 0.0) for t in after), reverse=True)
-        return wall, used[:threads], solver.result(trace=False, dual=False)
+        with Solver(graph, method, threads=threads, gap=0.0) as solver:
+            solver.run(iterations=min(warm, iterations))
+            warmed = time.perf_counter()
+            if iterations > warm:
+                solver.run(iterations=iterations - warm)
+            ended, after = time.perf_counter(), cpu_by_thread()
+            used = sorted((after[t] - before.get(t, 0.0) for t in after), reverse=True)
+            used = [sum(used)] if threads == 1 else used[:threads]  # auto's helper works while the other waits
+            return Run(ended - began, ended - warmed, used, solver.result(trace=False, dual=False))
+
+
+def ratio(one: float, many: float) -> str:
+    return f"{one / many:.2f}x" if many > 0 else "-"
 
 
 def main() -> None:
@@ -121,30 +135,37 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, os.cpu_count() or 1])
     parser.add_argument("--size", type=float, default=1.0, help="1.0: models of 10^6 to 10^7 entries")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=0, help="iterations before the clock starts")
+    parser.add_argument("--iterations", type=float, default=1.0, help="times as many")
+    parser.add_argument("--warm", type=int, default=2, help="iterations that are not in the second figure")
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     args = parser.parse_args()
     print(
-        f"{'model':<38}{'method':<7}{'thr':>4}{'wall':>8}{'speed-up':>9}{'ideal':>8}{'by CPU':>8}   CPU of each thread"
+        f"{'model':<38}{'method':<7}{'thr':>4}{'wall':>8}{'speed-up':>9}{'later':>8}{'speed-up':>9}{'by CPU':>8}"
+        "   CPU of each"
     )
     for name, (make, iterations) in cases(args.size).items():
         if args.only not in name:
             continue
         graph = make()
         for method in args.methods:
-            count = iterations if method == "trws" else 30 if method == "auto" else 3 * iterations
-            best: dict[int, tuple[float, list[float], Result]] = {}
+            count = int(
+                args.iterations * (iterations if method == "trws" else 30 if method == "auto" else 3 * iterations)
+            )
+            best: dict[int, Run] = {}
             for _ in range(args.repeats):  # in turns: a busy moment meets all of them
                 for threads in args.threads:
                     run = timed(graph, method, threads, count, args.warm, args.realtime)
-                    best[threads] = min(best.get(threads, run), run, key=lambda r: r[0])
+                    best[threads] = min(best.get(threads, run), run, key=lambda r: r.wall)
             first = best[args.threads[0]]
-            for threads, (wall, used, result) in best.items():
-                assert (result.score, result.bound) == (first[2].score, first[2].bound), "another answer"
+            for threads, run in best.items():
+                assert (run.result.score, run.result.bound) == (first.result.score, first.result.bound), (
+                    "another answer"
+                )
                 print(
-                    f"{name:<38}{method:<7}{threads:>4}{wall:>7.2f}s{first[0] / wall:>8.2f}x{used[0]:>7.2f}s"
-                    f"{first[1][0] / used[0]:>7.2f}x   {' '.join(f'{u:.2f}' for u in used)}",
+                    f"{name:<38}{method:<7}{threads:>4}{run.wall:>7.2f}s{ratio(first.wall, run.wall):>9}"
+                    f"{run.later:>7.2f}s{ratio(first.later, run.later):>9}{ratio(first.used[0], run.used[0]):>8}   "
+                    f"{' '.join(f'{u:.2f}' for u in run.used)}",
                     flush=True,
                 )
 

@@ -120,14 +120,30 @@ static int round_tables(const fgi_model *m, trws *s) {
 /* ---- messages ----------------------------------------------------------------------------------------------- */
 
 static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by_rows, int32_t from, int32_t to,
-    const double *h, double *out) {
-    const float *t = s->rounded + (e->values - m->t->values),
+    const double *h, double *out, int32_t begin, int32_t end) {
+    const int32_t cols = by_rows ? to : from;
+    const float *t = s->rounded + (e->values - m->t->values) + (int64_t)begin * cols,
                 w = (float)(fgi_factor_weight(m->s, e->factor) * s->weight_unit);
     const double per_score = 1 / s->score_unit;
     for (int32_t a = 0; a < from; a++) s->h_f32[a] = (float)(h[a] * per_score);
-    if (by_rows) s->k->maxplus_rows_f32(t, from, to, w, s->h_f32, s->out_f32);
-    else s->k->maxplus_cols_f32(t, to, from, w, s->h_f32, s->out_f32);
-    for (int32_t b = 0; b < to; b++) out[b] = s->out_f32[b] * s->score_unit;
+    if (by_rows) s->k->maxplus_rows_f32(t, end - begin, cols, w, s->h_f32 + begin, s->out_f32);
+    else s->k->maxplus_cols_f32(t, end - begin, cols, w, s->h_f32, s->out_f32 + begin);
+    for (int32_t b = by_rows ? 0 : begin; b < (by_rows ? to : end); b++) out[b] = s->out_f32[b] * s->score_unit;
+}
+
+/* The rows begin .. end of the table as it is stored: what they come to at all labels of the other end, or the results
+ * for them. */
+void fgi_trws_product_part(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out,
+    int32_t begin, int32_t end) {
+    const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
+    const int by_rows = e->lo_rows == to_hi;
+    if (s->single) {
+        product_f32(m, s, e, by_rows, from, to, h, out, begin, end);
+        return;
+    }
+    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values + (int64_t)begin * (by_rows ? to : from);
+    if (by_rows) s->k->maxplus_rows(t, end - begin, to, w, h + begin, out);
+    else s->k->maxplus_cols(t, end - begin, from, w, h, out + begin);
 }
 
 /* An implicit table for few labels, entry by entry: every rounding is that of the definition, in every version of the
@@ -152,13 +168,7 @@ static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi,
         fgi_maxplus_implicit(v.kind, v.p0, v.p1, v.weight, h, from, out, to, s->scratch);
         return;
     }
-    if (s->single) {
-        product_f32(m, s, e, e->lo_rows == to_hi, from, to, h, out);
-        return;
-    }
-    const double w = fgi_factor_weight(m->s, e->factor), *t = e->values;
-    if (e->lo_rows == to_hi) s->k->maxplus_rows(t, from, to, w, h, out);
-    else s->k->maxplus_cols(t, to, from, w, h, out);
+    fgi_trws_product_part(m, s, e, to_hi, h, out, 0, e->lo_rows == to_hi ? from : to);
 }
 
 #if defined(__GNUC__)
@@ -211,8 +221,8 @@ double fgi_trws_send(const fgi_model *m, trws *s, edge *e, int to_hi, double wei
     return top;
 }
 
-/* Adds the scores of edge e at the label its earlier end has been given. */
-static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *x) {
+/* Adds the scores of edge e at the label its earlier end has been given, for the labels begin .. end. */
+static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *x, int32_t begin, int32_t end) {
     const int32_t n = m->s->cards[e->hi];
     const double w = fgi_factor_weight(m->s, e->factor);
     if (e->form == FGI_TRWS_DENSE && n == 2) {
@@ -221,30 +231,25 @@ static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *
         x[1] += w * t[e->lo_rows ? 1 : m->s->cards[e->lo]];
     } else if (e->form != FGI_TRWS_DENSE) {
         const fgi_view v = fgi_factor_view(m, e->factor);
-        const double here = label < n ? x[label] : 0;
+        const int known = begin <= label && label < end;
+        const double here = known ? x[label] : 0;
         if (v.kind == FGI_POTTS) {
-            for (int32_t b = 0; b < n; b++) x[b] += w * v.p1;
-            if (label < n) x[label] = here + w * v.p0;
+            for (int32_t b = begin; b < end; b++) x[b] += w * v.p1;
+            if (known) x[label] = here + w * v.p0;
             return;
         }
-        for (int32_t b = 0; b < n; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
+        for (int32_t b = begin; b < end; b++) x[b] += w * fgi_implicit_at(v.kind, v.p0, v.p1, label, b);
     } else if (e->lo_rows) {
         const double *row = e->values + (int64_t)label * n;
-        for (int32_t b = 0; b < n; b++) x[b] += w * row[b];
+        for (int32_t b = begin; b < end; b++) x[b] += w * row[b];
     } else {
         const double *column = e->values + label;
-        for (int32_t b = 0, step = m->s->cards[e->lo]; b < n; b++) x[b] += w * column[(int64_t)b * step];
+        for (int32_t b = begin, step = m->s->cards[e->lo]; b < end; b++) x[b] += w * column[(int64_t)b * step];
     }
 }
 
-static void decode(trws *s, int32_t i, int32_t label, double score) {
-    s->labels[i] = label;
-    if (s->decoded) s->decoded[i] = score;
-    else fgi_sum_add(&s->progress.decoded, score);
-}
-
-/* add_up() for two labels. */
-static void add_up_binary(const fgi_model *m, trws *s, int32_t i, int decoding) {
+/* fgi_trws_add_up() for two labels. */
+static int32_t add_up_binary(const fgi_model *m, trws *s, int32_t i, int decoding, double *liked) {
     const double *theta = fgi_unary(m, i);
     double later0 = 0, later1 = 0, earlier0 = 0, earlier1 = 0;
     for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++) {
@@ -259,64 +264,61 @@ static void add_up_binary(const fgi_model *m, trws *s, int32_t i, int decoding) 
     }
     s->hat[0] = later0 + theta[0] + earlier0;
     s->hat[1] = later1 + theta[1] + earlier1;
-    if (!decoding) return;
-    double given[2] = {theta[0], theta[1]};
+    if (!decoding) return 0;
+    double *given = s->given;
+    given[0] = theta[0], given[1] = theta[1];
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
         const edge *e = &s->edges[s->earlier[k]];
-        add_slice(m, e, s->labels[e->lo], given);
+        add_slice(m, e, s->labels[e->lo], given, 0, 2);
     }
-    int32_t best = given[1] + later1 > given[0] + later0;
-    decode(s, i, best, given[best]);
+    const int32_t best = given[1] + later1 > given[0] + later0;
+    *liked = best ? given[1] + later1 : given[0] + later0;
+    return best;
 }
 
-/* hat_i; in the forward sweep also the label of node i, whose choice needs most of the same sums. */
-static void add_up(const fgi_model *m, trws *s, int32_t i, int decoding) {
-    const int32_t n = m->s->cards[i];
-    if (n == 2) {
-        add_up_binary(m, s, i, decoding);
-        return;
-    }
+/* hat_i; in the forward sweep also the label of node i, whose choice needs most of the same sums: the best among those
+ * from begin to end (ties go to the lowest), and what made it so. Two labels are never parted. */
+int32_t fgi_trws_add_up(
+    const fgi_model *m, trws *s, int32_t i, int decoding, int32_t begin, int32_t end, double *liked) {
+    const int32_t n = end - begin;
+    *liked = -INFINITY;
+    if (n <= 0) return 0;
+    if (m->s->cards[i] == 2) return add_up_binary(m, s, i, decoding, liked);
     const size_t bytes = (size_t)n * sizeof(double);
     const double *theta = fgi_unary(m, i);
-    memset(s->hat, 0, bytes);
+    double *hat = s->hat + begin;
+    int32_t best = begin;
+    memset(hat, 0, bytes);
     for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++)
-        s->k->add(s->hat, s->messages + s->edges[k].message, n);
+        s->k->add(hat, s->messages + s->edges[k].message + begin, n);
     if (decoding) {
-        memcpy(s->given, theta, bytes);
+        memcpy(s->given + begin, theta + begin, bytes);
         for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
             const edge *e = &s->edges[s->earlier[k]];
-            add_slice(m, e, s->labels[e->lo], s->given);
+            add_slice(m, e, s->labels[e->lo], s->given, begin, end);
         }
-        int32_t best = 0; /* given + messages from later nodes; ties go to the lowest label */
-        for (int32_t a = 1; a < n; a++)
+        for (int32_t a = begin + 1; a < end; a++) /* given + messages from later nodes */
             if (s->given[a] + s->hat[a] > s->given[best] + s->hat[best]) best = a;
-        decode(s, i, best, s->given[best]);
+        *liked = s->given[best] + s->hat[best];
     }
-    s->k->add(s->hat, theta, n);
+    s->k->add(hat, theta + begin, n);
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
-        if (k + 2 < s->earlier_begin[i + 1]) PREFETCH(s->messages + s->edges[s->earlier[k + 2]].message);
-        s->k->add(s->hat, s->messages + s->edges[s->earlier[k]].message, n);
+        if (k + 2 < s->earlier_begin[i + 1]) PREFETCH(s->messages + s->edges[s->earlier[k + 2]].message + begin);
+        s->k->add(hat, s->messages + s->edges[s->earlier[k]].message + begin, n);
     }
+    return best;
 }
 
 /* ---- sweeps ------------------------------------------------------------------------------------------------- */
 
-static edge *outgoing(const trws *s, int32_t i, int forward, int64_t k) {
-    return &s->edges[forward ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
-}
-
-static double node_weight(const trws *s, int32_t i) {
-    const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
-                  n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
-    return 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
-}
-
 /* hat_i with its maximum taken out. Returns 0 if that is -INFINITY. */
 static int begin_node(const fgi_model *m, trws *s, int32_t i, int64_t n_send) {
     const int forward = s->stage == FORWARD;
-    for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, outgoing(s, i, forward, k));
+    for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, fgi_trws_outgoing(s, i, k));
     fgi_trws_enter(s, i);
-    add_up(m, s, i, forward);
+    double liked;
+    const int32_t label = fgi_trws_add_up(m, s, i, forward, 0, m->s->cards[i], &liked);
+    if (forward) fgi_trws_decode(s, i, label, s->given[label]);
     double top = s->k->max(s->hat, m->s->cards[i]);
     fgi_trws_take(&s->progress, s->record, i, 0, top);
     if (top == -INFINITY) return 0;
@@ -329,8 +331,8 @@ static int begin_node(const fgi_model *m, trws *s, int32_t i, int64_t n_send) {
 /* The next message of node i; returns its maximum. */
 static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, double weight) {
     const int forward = s->stage == FORWARD;
-    edge *e = outgoing(s, i, forward, s->done++);
-    if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, outgoing(s, i, forward, s->done + EDGES_AHEAD - 1));
+    edge *e = fgi_trws_outgoing(s, i, s->done++);
+    if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, fgi_trws_outgoing(s, i, s->done + EDGES_AHEAD - 1));
     const double top = fgi_trws_send(m, s, e, forward, weight);
     s->tops += top;
     if (top == -INFINITY) fgi_progress_take(&s->progress, top);
@@ -340,9 +342,9 @@ static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, 
 }
 
 int fgi_trws_visit(const fgi_model *m, trws *s, int32_t i) {
-    const int64_t *begin = s->stage == FORWARD ? s->later_begin : s->earlier_begin, n_send = begin[i + 1] - begin[i];
+    const int64_t n_send = fgi_trws_sends(s, i);
     if (!begin_node(m, s, i, n_send)) return 0;
-    const double weight = node_weight(s, i);
+    const double weight = fgi_trws_weight(s, i);
     while (s->done < n_send)
         if (send_next(m, s, i, n_send, weight) == -INFINITY) return 0;
     fgi_trws_take(&s->progress, s->record, i, 1, s->tops);
@@ -353,8 +355,8 @@ int fgi_trws_visit(const fgi_model *m, trws *s, int32_t i) {
  * it early. */
 static int sweep(const fgi_model *m, trws *s) {
     const fgi_structure *st = m->s;
-    const int forward = s->stage == FORWARD, in_waves = s->team ? fgi_trws_sweep_in_waves(m, s) : -1;
-    if (in_waves >= 0) return in_waves;
+    const int together = s->team ? fgi_trws_sweep_together(m, s) : -1;
+    if (together >= 0) return together;
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
         while (s->node < st->n_vars && s->few[fgi_trws_node(m, s, s->node)]) {
             if (!s->visit_few(m, s)) return 1;
@@ -362,18 +364,14 @@ static int sweep(const fgi_model *m, trws *s) {
         }
         if (s->node == st->n_vars) break;
         const int32_t i = fgi_trws_node(m, s, s->node);
-        const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
-                      n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
-        const int64_t n_send = forward ? n_later : n_earlier;
+        const int64_t n_send = fgi_trws_sends(s, i), degree = st->adj_begin[i + 1] - st->adj_begin[i];
         if (s->done < 0) {
             if (!begin_node(m, s, i, n_send)) return 1;
-            if (fgi_trws_out_of_time(s, (n_later + n_earlier) * (st->cards[i] + EDGE_WORK))) return 0;
+            if (fgi_trws_out_of_time(s, degree * (st->cards[i] + EDGE_WORK))) return 0;
         }
-        const double weight = node_weight(s, i);
+        const double weight = fgi_trws_weight(s, i);
         while (s->done < n_send) {
-            const int64_t before = s->done;
-            double top = s->team ? fgi_trws_send_together(m, s, i, weight) : 0;
-            if (s->done == before) top = send_next(m, s, i, n_send, weight);
+            const double top = send_next(m, s, i, n_send, weight);
             if (top == -INFINITY || fgi_trws_out_of_time(s, 0)) return top == -INFINITY;
         }
         fgi_progress_take(&s->progress, s->tops);
@@ -528,7 +526,7 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
 
 static void trws_destroy(fgi_solver *solver) {
     trws *s = solver->state;
-    fgi_trws_team_free(s->team);
+    fgi_trws_team_free(s->team); /* first: one of its threads may be reading what follows */
     fgi_first_free(s->first);
     end_single(s);
     fgi_arena_free(&s->arena);

@@ -125,6 +125,13 @@ static inline void fgi_trws_take(fgi_progress *progress, double *record, int64_t
     else fgi_progress_take(progress, top);
 }
 
+/* Node i takes a label, which adds so much to the score. */
+static inline void fgi_trws_decode(fgi_trws *s, int32_t i, int32_t label, double score) {
+    s->labels[i] = label;
+    if (s->decoded) s->decoded[i] = score;
+    else fgi_sum_add(&s->progress.decoded, score);
+}
+
 /* Counts work done; 1: the clock was looked at, and the time is over. */
 static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work) {
     return fgi_meter_spend(&s->meter, work + FGI_TRWS_EDGE_WORK);
@@ -146,19 +153,40 @@ void fgi_trws_product(
 void fgi_trws_set_up(const fgi_model *m, fgi_trws *s);
 void fgi_trws_begin(const fgi_solver *solver, fgi_trws *s);
 
-/* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And the part of it that is
- * one edge: its maximum. */
+/* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And parts of it: hat (and,
+ * decoding, given, which is returned at the best label) of the labels begin .. end of a node; an edge, whose maximum is
+ * returned; of a product, what comes of the labels begin .. end at the end of the edge that has the rows of its dense
+ * table. */
 int fgi_trws_visit(const fgi_model *m, fgi_trws *s, int32_t i);
+int32_t fgi_trws_add_up(
+    const fgi_model *m, fgi_trws *s, int32_t i, int decoding, int32_t begin, int32_t end, double *liked);
 double fgi_trws_send(const fgi_model *m, fgi_trws *s, fgi_trws_edge *e, int to_hi, double weight);
+void fgi_trws_product_part(const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h,
+    double *out, int32_t begin, int32_t end);
+
+static inline fgi_trws_edge *fgi_trws_outgoing(const fgi_trws *s, int32_t i, int64_t k) {
+    return &s->edges[s->stage == FORWARD ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
+}
+
+/* How many messages node i sends in this sweep. */
+static inline int64_t fgi_trws_sends(const fgi_trws *s, int32_t i) {
+    const int64_t *begin = s->stage == FORWARD ? s->later_begin : s->earlier_begin;
+    return begin[i + 1] - begin[i];
+}
+
+/* The part of hat that each of them gets. */
+static inline double fgi_trws_weight(const fgi_trws *s, int32_t i) {
+    const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
+                  n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+    return 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
+}
 
 /* dual/trws_threads.c: sweeps by several threads, the same to the last bit. */
 int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s); /* 0: no memory */
 void fgi_trws_team_free(fgi_trws_team *t);
-/* A sweep in waves where the graph has them wide enough. 1: complete, 0: the time is over, -1: there are no waves. */
-int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s);
-/* The next of the edges that node i sends to, from s->done on, if they are enough work for several threads: their
- * maxima are added to s->tops, or the first that is -INFINITY is returned. Else 0 edges are sent. */
-double fgi_trws_send_together(const fgi_model *m, fgi_trws *s, int32_t i, double weight);
+/* The rest of a sweep by all threads, in waves where the graph has them wide enough, else node by node (dual/trws_step.c).
+ * 1: complete, 0: the time is over, -1: one thread does it as well. */
+int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s);
 
 /* Doubles kept for the message of an edge: whole registers of four where the special case may read and write it. */
 static inline int64_t fgi_trws_message_size(int32_t card_a, int32_t card_b) {

@@ -4,31 +4,23 @@
  * depend on each other may happen at the same time (model/waves.h). Every number is made of the same terms in the same
  * order; what is summed over nodes (the bound, the score of the decoded labeling) is recorded per node and summed in
  * the order of nodes when the sweep is complete. Where the graph has no two such nodes for long, as chains and complete
- * graphs, the messages of one node are shared out instead. */
+ * graphs, all threads work on the same node instead (dual/trws_step.c).
+ *
+ * To find the waves takes as long as a sweep or two. A thread does it while the first sweeps go on without them; since
+ * waves change no number, it does not matter when it is done. */
 #include <string.h>
-#include "dual/trws_state.h"
-#include "model/waves.h"
+#include "dual/trws_team.h"
 #include "solver.h"
 
-enum {
-    TOGETHER = 1 << 20,       /* entries of the edges that are sent together: a millisecond, then the clock */
-    WORTH_A_THREAD = 1 << 15, /* fewer are sent by one thread: waking another takes as long */
-    FIRST_WAVES = 1           /* iteration from which there are waves: the first labeling does not wait for them */
-};
+enum { LEAST_ENTRIES = 1 << 15 }; /* of a sweep: starting a thread takes as long as some sweeps over fewer */
 
-struct fgi_trws_team {
-    fgi_pool *pool;
-    int threads;
-    const fgi_info *info;
-    fgi_trws *workers; /* the state, with scratch memory of their own */
-    double *scratch;   /* of all workers */
-    fgi_waves *waves;
-    int tried;     /* to make them */
-    int under_way; /* a sweep in waves */
-    double *record, *decoded;
-    fgi_progress *blocks; /* what is recorded, summed by blocks of nodes */
-    double *tops;         /* of the edges sent together */
-    int64_t tops_capacity;
+struct fgi_trws_waves_maker {
+    const fgi_model *m;
+    fgi_trws *s; /* of which it reads what sweeps do not change */
+    fgi_thread thread;
+    fgi_process process; /* that it is a thread of */
+    fgi_waves *waves;    /* what it has made */
+    atomic_int stop, ended;
 };
 
 static int64_t scratch_size(const fgi_structure *st) { return 7 * (int64_t)st->max_card + 1; }
@@ -39,26 +31,46 @@ int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
     if (!t) return 0;
     t->pool = solver->pool;
     t->threads = solver->settings.threads;
-    t->info = &solver->info;
+    t->in_step = -1;
     t->workers = fgi_calloc(t->threads, sizeof *t->workers);
     t->scratch = fgi_alloc(t->threads * scratch_size(solver->model->s), sizeof(double));
-    return t->workers && t->scratch;
+    t->counters = fgi_alloc(t->threads, sizeof *t->counters);
+    t->parts = fgi_alloc(3 * t->threads, sizeof *t->parts);
+    return t->workers && t->scratch && t->counters && t->parts;
+}
+
+/* The maker is done, or will be soon. */
+static void take_waves(fgi_trws_team *t) {
+    if (t->maker->process != fgi_this_process()) { /* forked: it has stayed behind, and what it had begun is lost */
+        t->maker = NULL;
+        t->tried = 0;
+        return;
+    }
+    fgi_thread_join(t->maker->thread);
+    t->waves = t->maker->waves;
+    free(t->maker);
+    t->maker = NULL;
 }
 
 void fgi_trws_team_free(fgi_trws_team *t) {
     if (!t) return;
+    if (t->maker) {
+        atomic_store(&t->maker->stop, 1);
+        take_waves(t);
+    }
     fgi_waves_free(t->waves);
     free(t->workers);
     free(t->scratch);
     free(t->record);
     free(t->decoded);
     free(t->blocks);
+    free(t->counters);
+    free(t->parts);
     free(t->tops);
     free(t);
 }
 
-/* Workers see the state as it is now. */
-static void brief(const fgi_model *m, const fgi_trws *s) {
+void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
     fgi_trws_team *t = s->team;
     const int64_t n = m->s->max_card;
     for (int k = 0; k < t->threads; k++) {
@@ -71,15 +83,13 @@ static void brief(const fgi_model *m, const fgi_trws *s) {
         w->scratch = own + 3 * n;
         w->h_f32 = (float *)(own + 5 * n + 1);
         w->out_f32 = (float *)(own + 6 * n + 1);
-        w->record = t->record;
-        w->decoded = t->decoded;
         w->progress.bound = w->progress.decoded = (fgi_sum){0};
     }
 }
 
 /* ---- waves --------------------------------------------------------------------------------------------------- */
 
-static int64_t edge_entries(const fgi_structure *st, const fgi_trws_edge *e) {
+int64_t fgi_trws_edge_entries(const fgi_structure *st, const fgi_trws_edge *e) {
     const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi];
     return FGI_TRWS_EDGE_WORK + (e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi);
 }
@@ -96,27 +106,49 @@ static double visit_work(const void *c, int64_t i) {
     if (s->few[i]) return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
     double work = (FGI_TRWS_EDGE_WORK + st->cards[i]) * (degree + 1);
     for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++)
-        work += 0.5 * (double)edge_entries(st, &s->edges[k]); /* half of them in either direction */
+        work += 0.5 * (double)fgi_trws_edge_entries(st, &s->edges[k]); /* half of them in either direction */
     for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++)
-        work += 0.5 * (double)edge_entries(st, &s->edges[s->earlier[k]]);
+        work += 0.5 * (double)fgi_trws_edge_entries(st, &s->edges[s->earlier[k]]);
     return work;
 }
 
-/* Without the memory for it there are no waves. */
-static void make_waves(const fgi_model *m, fgi_trws *s) {
+static void *make_waves(void *of) {
+    fgi_trws_waves_maker *maker = of;
+    context c = {maker->m, maker->s};
+    fgi_waves_create(maker->m->s, maker->s->team->threads, visit_work, &c, &maker->stop, &maker->waves);
+    atomic_store_explicit(&maker->ended, 1, memory_order_release);
+    return NULL;
+}
+
+/* Without the memory or the thread for it there are no waves. */
+static void begin_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    context c = {m, s};
     t->tried = 1;
+    fgi_trws_waves_maker *maker = fgi_calloc(1, sizeof *maker);
+    if (!maker) return;
+    maker->m = m;
+    maker->s = s;
+    maker->process = fgi_this_process();
+    if (fgi_thread_create(&maker->thread, make_waves, maker) == 0) t->maker = maker;
+    else free(maker);
+}
+
+static int has_waves(const fgi_model *m, fgi_trws *s) {
+    fgi_trws_team *t = s->team;
+    if (!t->tried && s->entries >= LEAST_ENTRIES) begin_waves(m, s);
+    if (t->maker &&
+        (atomic_load_explicit(&t->maker->ended, memory_order_acquire) || t->maker->process != fgi_this_process()))
+        take_waves(t);
+    if (!t->waves || t->record) return t->waves != NULL;
     t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);
     t->decoded = fgi_alloc(m->s->n_vars, sizeof *t->decoded);
     t->blocks = fgi_alloc(m->s->n_vars / FGI_TRWS_BLOCK + 1, sizeof *t->blocks);
-    if (t->record && t->decoded && t->blocks) fgi_waves_create(m->s, t->threads, visit_work, &c, &t->waves);
-    if (t->waves) return;
+    if (t->record && t->decoded && t->blocks) return 1;
     free(t->record);
-    free(t->decoded);
-    free(t->blocks);
-    t->record = t->decoded = NULL;
-    t->blocks = NULL;
+    t->record = NULL;
+    fgi_waves_free(t->waves);
+    t->waves = NULL;
+    return 0;
 }
 
 /* Asks for the first things that a later task reads: what follows the hardware foresees. */
@@ -191,19 +223,15 @@ static void add_up(context *c) {
     }
 }
 
-int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s) {
+static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    if (!t->under_way) { /* a new sweep; one that began without waves ends without */
-        if (s->node > 0 || s->done >= 0) return -1;
-        if (!t->tried && t->info->iterations >= FIRST_WAVES) make_waves(m, s);
-        if (!t->waves) return -1;
-        fgi_waves_begin(t->waves, s->stage == FORWARD);
-        t->under_way = 1;
-    }
     context c = {m, s};
     s->list = fgi_waves_list(t->waves);
-    brief(m, s);
+    s->record = t->record;
+    s->decoded = t->decoded;
+    fgi_trws_brief(m, s);
     s->list = NULL;
+    s->record = s->decoded = NULL;
     int complete = fgi_waves_run(t->waves, t->pool, s->meter.deadline, visit_task, &c);
     for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;
@@ -212,56 +240,12 @@ int fgi_trws_sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     return 1;
 }
 
-/* ---- the messages of one node -------------------------------------------------------------------------------- */
-
-typedef struct sending {
-    const fgi_model *m;
-    fgi_trws *s;
-    int64_t first; /* edge of the node */
-    int32_t node;
-    double weight;
-} sending;
-
-static fgi_trws_edge *outgoing(const fgi_trws *s, int32_t i, int64_t k) {
-    return &s->edges[s->stage == FORWARD ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
-}
-
-static void send_some(void *of, int64_t begin, int64_t end, int worker) {
-    const sending *c = of;
-    fgi_trws w = c->s->team->workers[worker];
-    w.hat = c->s->hat; /* only read here */
-    for (int64_t k = begin; k < end; k++)
-        c->s->team->tops[k] =
-            fgi_trws_send(c->m, &w, outgoing(&w, c->node, c->first + k), w.stage == FORWARD, c->weight);
-}
-
-double fgi_trws_send_together(const fgi_model *m, fgi_trws *s, int32_t i, double weight) {
+int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    const int64_t *begin = s->stage == FORWARD ? s->later_begin : s->earlier_begin;
-    const int64_t left = begin[i + 1] - begin[i] - s->done;
-    int64_t n = 0, work = 0;
-    while (n < left && work < TOGETHER) work += edge_entries(m->s, outgoing(s, i, s->done + n++));
-    if (n < 2 || work < WORTH_A_THREAD) return 0;
-    if (n > t->tops_capacity) {
-        free(t->tops);
-        t->tops = fgi_alloc(t->tops_capacity = 2 * n, sizeof *t->tops);
-        if (!t->tops) {
-            t->tops_capacity = 0;
-            return 0;
-        }
+    const int fresh = s->node == 0 && s->done < 0; /* a sweep that began without waves ends without */
+    if (!t->under_way && fresh && has_waves(m, s)) {
+        fgi_waves_begin(t->waves, s->stage == FORWARD);
+        t->under_way = 1;
     }
-    brief(m, s);
-    sending c = {m, s, s->done, i, weight};
-    const int64_t share = n / (4 * t->threads);
-    fgi_pool_run(t->pool, n, share > 0 ? share : 1, send_some, &c);
-    s->done += n;
-    s->meter.spent += work;
-    for (int64_t k = 0; k < n; k++) {
-        s->tops += t->tops[k];
-        if (t->tops[k] == -INFINITY) {
-            fgi_progress_take(&s->progress, -INFINITY);
-            return -INFINITY;
-        }
-    }
-    return 0;
+    return t->under_way ? sweep_in_waves(m, s) : fgi_trws_sweep_in_step(m, s);
 }

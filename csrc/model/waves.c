@@ -1,9 +1,7 @@
 /* model/waves.c - see model/waves.h. */
 #include "model/waves.h"
-#include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
-#include "base/threads.h"
+#include "base/barrier.h"
 #include "base/util.h"
 
 static const double RUN_WORK[2] = {1500, 5e4}; /* of a run, at least and at most: nanoseconds */
@@ -20,12 +18,6 @@ typedef struct task {
     int32_t owner, turn; /* thread, and its how many'th task it is */
 } task;
 
-/* How many of its tasks a thread has done, in a cache line of its own. */
-typedef struct counter {
-    atomic_llong done;
-    char rest[64 - sizeof(atomic_llong)];
-} counter;
-
 struct fgi_waves {
     int64_t n_vars, n_tasks;
     int threads, forward;
@@ -34,7 +26,8 @@ struct fgi_waves {
     int64_t *begin;    /* per thread: its tasks are mine[begin .. next begin] */
     int32_t *mine;     /* tasks by thread, in their order */
     int32_t *needs[2]; /* backward, forward; per task and thread: so many of that thread's tasks must be done before */
-    counter *counters;
+    fgi_counter *counters; /* how many of its tasks a thread has done */
+    fgi_crowd crowd;
 };
 
 /* ---- units: what is not taken apart -------------------------------------------------------------------------- */
@@ -51,7 +44,14 @@ typedef struct draft {
     int64_t *first;   /* per level, into sorted; n_levels + 1 */
     int32_t *sorted;  /* units by level; those of one level in their order */
     int32_t *task_of; /* unit */
+    const atomic_int *stop;
 } draft;
+
+/* Has the caller changed its mind? Asked now and then, for the loops over all variables. */
+static int stopped(const draft *d, int64_t i) {
+    enum { NOW_AND_THEN = 1 << 14 };
+    return i % NOW_AND_THEN == 0 && d->stop && atomic_load_explicit(d->stop, memory_order_relaxed);
+}
 
 static int are_neighbours(const fgi_structure *st, int64_t i, int64_t j) {
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
@@ -95,7 +95,7 @@ static void cut_rows(draft *d, int threads) {
     for (int64_t i = 0; i < st->n_vars; i++) all += d->visit[i];
     const double size = fgi_smaller(RUN_WORK[1], fgi_larger(RUN_WORK[0], all / (RUNS_A_THREAD * threads)));
     d->n = 0;
-    for (int64_t i = 0; i < st->n_vars; i++) {
+    for (int64_t i = 0; i < st->n_vars && !stopped(d, i); i++) {
         row_work += d->visit[i];
         const int ends = i + 1 == st->n_vars || (row_work >= RUN_WORK[0] && !are_neighbours(st, i + 1, i));
         if (!ends) continue;
@@ -122,7 +122,7 @@ static int32_t level_before(const draft *d, int64_t i) {
 static void find_levels(draft *d) {
     d->n_levels = 0;
     for (int64_t k = 0; k < d->n; k++) d->level[k] = 0;
-    for (int64_t i = 0; i < d->st->n_vars; i++) {
+    for (int64_t i = 0; i < d->st->n_vars && !stopped(d, i); i++) {
         int32_t *level = &d->level[d->unit[i]], after = level_before(d, i) + 1;
         if (after > *level) *level = after;
         if (*level >= d->n_levels) d->n_levels = *level + 1;
@@ -201,7 +201,7 @@ static void depend(fgi_waves *w, int32_t a, int32_t b) {
 
 static void find_needs(const draft *d, fgi_waves *w) {
     const fgi_structure *st = d->st;
-    for (int64_t i = 0; i < st->n_vars; i++)
+    for (int64_t i = 0; i < st->n_vars && !stopped(d, i); i++)
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
             const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
             for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
@@ -268,9 +268,14 @@ static int try_units(draft *d, int threads, int runs, double *best, fgi_waves **
     if (runs) cut_rows(d, threads);
     else single_units(d);
     find_levels(d);
+    if (stopped(d, 0)) return 0;
     if (d->n_levels > 0.9 * (double)d->n) return 1; /* one by one */
     fgi_waves *w = make(d, threads, runs, &gain);
     if (!w) return 0;
+    if (stopped(d, 0)) {
+        fgi_waves_free(w);
+        return 0;
+    }
     if (gain > *best) {
         *best = gain;
         fgi_waves_free(*out);
@@ -281,12 +286,13 @@ static int try_units(draft *d, int threads, int runs, double *best, fgi_waves **
     return 1;
 }
 
-int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context, fgi_waves **out) {
+int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context,
+    const atomic_int *stop, fgi_waves **out) {
     const int64_t n = st->n_vars;
     double best = LEAST_GAIN;
     *out = NULL;
     if (n < 2 || threads < 2 || threads > n) return 1;
-    draft d = {.st = st};
+    draft d = {.st = st, .stop = stop};
     d.visit = fgi_alloc(n, sizeof *d.visit);
     d.unit = fgi_alloc(n, sizeof *d.unit);
     d.level = fgi_alloc(n, sizeof *d.level);
@@ -296,8 +302,8 @@ int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work,
     d.task_of = fgi_alloc(n, sizeof *d.task_of);
     int ok = d.visit && d.unit && d.level && d.work && d.first && d.sorted && d.task_of;
     for (int runs = 1; runs >= 0 && ok && best < ENOUGH * threads; runs--) {
-        for (int64_t i = 0; i < n; i++) d.visit[i] = work(context, i);
-        ok = try_units(&d, threads, runs, &best, out);
+        for (int64_t i = 0; i < n && !stopped(&d, i); i++) d.visit[i] = work(context, i);
+        ok = !stopped(&d, 0) && try_units(&d, threads, runs, &best, out);
     }
     free(d.visit);
     free(d.unit);
@@ -333,19 +339,8 @@ typedef struct run {
     fgi_task_body *body;
     void *context;
     double deadline;
-    atomic_int stop;
+    atomic_int stop, crowded;
 } run;
-
-/* After some microseconds, in which most waits end, other processes get their turn: whom we wait for may not have a
- * core. */
-static void wait_a_little(int *waited) {
-    enum { SPINS = 500, YIELDS = 3000 };
-    if (++*waited > SPINS + YIELDS) fgi_thread_nap();
-    else if (*waited > SPINS) sched_yield();
-#if defined(__x86_64__) && defined(__GNUC__)
-    else __builtin_ia32_pause();
-#endif
-}
 
 /* Returns 0 if the run ends before. */
 static int wait_for_needs(run *r, int64_t number) {
@@ -354,9 +349,13 @@ static int wait_for_needs(run *r, int64_t number) {
     int waited = 0;
     for (int u = 0; u < w->threads; u++)
         while (atomic_load_explicit(&w->counters[u].done, memory_order_acquire) < needs[u]) {
-            if (atomic_load_explicit(&r->stop, memory_order_relaxed)) return 0;
-            wait_a_little(&waited);
+            if (atomic_load_explicit(&r->stop, memory_order_relaxed) ||
+                atomic_load_explicit(&r->crowded, memory_order_relaxed))
+                return 0;
+            fgi_wait_a_little(&waited);
         }
+    if (waited > FGI_SPINS && fgi_crowd_wait(&r->waves->crowd))
+        atomic_store_explicit(&r->crowded, 1, memory_order_relaxed);
     return 1;
 }
 
@@ -382,6 +381,7 @@ static void take_part(void *context, int64_t thread, int64_t end, int worker) {
         int64_t then = -1;
         if (k + 1 < n) then = w->forward ? w->tasks[mine[k + 1]].begin : w->n_vars - w->tasks[mine[n - 2 - k]].end;
         if (!wait_for_needs(r, number) || !do_task(r, number, then, worker)) return;
+        if (atomic_load_explicit(&r->crowded, memory_order_relaxed)) return;
     }
 }
 
@@ -405,8 +405,12 @@ void fgi_waves_begin(fgi_waves *w, int forward) {
 
 int fgi_waves_run(fgi_waves *w, fgi_pool *pool, double deadline, fgi_task_body *body, void *context) {
     run r = {.waves = w, .body = body, .context = context, .deadline = deadline};
-    if (fgi_pool_threads(pool) >= w->threads) fgi_pool_run(pool, w->threads, 1, take_part, &r);
-    else alone(&r);
+    const int together = fgi_pool_threads(pool) >= w->threads && fgi_crowd_begin(&w->crowd, w->n_tasks);
+    if (together) {
+        fgi_pool_run(pool, w->threads, 1, take_part, &r);
+        fgi_crowd_end(&w->crowd, atomic_load(&r.crowded));
+    }
+    if (!together || (atomic_load(&r.crowded) && !atomic_load(&r.stop))) alone(&r);
     int64_t done = 0;
     for (int k = 0; k < w->threads; k++) done += atomic_load(&w->counters[k].done);
     return done == w->n_tasks;

@@ -8,6 +8,7 @@
  * got far enough. So any number of threads computes what one thread computes. */
 #ifndef FGI_WAVES_H
 #define FGI_WAVES_H
+#include <stdatomic.h>
 #include "base/pool.h"
 #include "model/model.h"
 
@@ -16,8 +17,10 @@ typedef struct fgi_waves fgi_waves;
 /* The work of a visit, forwards or backwards, in nanoseconds or so. */
 typedef double fgi_visit_work(const void *context, int64_t var);
 
-/* *out is NULL where this number of threads would gain little. Returns 0 without memory. */
-int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context, fgi_waves **out);
+/* *out is NULL where this number of threads would gain little. Returns 0 without memory, or soon after another thread has
+ * set *stop (NULL: nobody will). */
+int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context,
+    const atomic_int *stop, fgi_waves **out);
 void fgi_waves_free(fgi_waves *w);
 
 /* The variable at each place of a forward sweep, to be read from its end backwards. NULL: variable i is at place i. */

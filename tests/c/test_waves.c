@@ -88,10 +88,42 @@ static fgi_model *random_graph(int32_t n, int64_t n_factors) {
     return m;
 }
 
+/* Every variable with the `reach` next ones, one dense table for all: nodes with enough work to be shared out. */
+static fgi_model *band(int32_t n, int32_t card, int32_t reach) {
+    fgi_rng rng = {11};
+    int32_t *cards = malloc((size_t)n * sizeof *cards), *vars = malloc(2 * (size_t)n * (size_t)reach * sizeof *vars),
+            *table = calloc((size_t)n * (size_t)reach, sizeof *table);
+    const int32_t arity[] = {2}, dims[] = {card, card};
+    double *values = malloc((size_t)card * (size_t)card * sizeof *values),
+           *unary = malloc((size_t)n * (size_t)card * sizeof *unary);
+    int64_t n_factors = 0;
+    for (int32_t i = 0; i < n; i++) {
+        cards[i] = card;
+        for (int32_t j = i + 1; j < n && j <= i + reach; j++) vars[2 * n_factors] = i, vars[2 * n_factors++ + 1] = j;
+    }
+    for (int64_t k = 0; k < (int64_t)card * card; k++) values[k] = (double)fgi_rng_below(&rng, 1000) / 999;
+    for (int64_t k = 0; k < (int64_t)n * card; k++) unary[k] = (double)fgi_rng_below(&rng, 1000) / 99;
+    fgi_model_spec spec = {.n_vars = n,
+        .cards = cards,
+        .unary = unary,
+        .n_tables = 1,
+        .table_arity = arity,
+        .dims = dims,
+        .values = values,
+        .n_values = (int64_t)card * card,
+        .n_factors = n_factors,
+        .factor_table = table,
+        .vars = vars};
+    fgi_model *m = NULL;
+    CHECK(fgi_model_create(&spec, &m, NULL) == FGI_OK);
+    free(cards), free(vars), free(table), free(values), free(unary);
+    return m;
+}
+
 /* The second pool has fewer threads than the waves are made for, as where the system refuses some. */
 static void check_sweeps(const fgi_model *m, int expected) {
     fgi_waves *waves;
-    CHECK(fgi_waves_create(m->s, THREADS, work, NULL, &waves));
+    CHECK(fgi_waves_create(m->s, THREADS, work, NULL, NULL, &waves));
     CHECK((waves != NULL) == expected);
     for (int threads = THREADS; waves && threads > 0; threads--) {
         fgi_pool *pool = fgi_pool_create(threads);
@@ -131,6 +163,11 @@ int main(void) {
         check_sweeps(models[k], wide[k]);
         CHECK(bound_of(models[k], 1) == bound_of(models[k], THREADS));
         fgi_model_free(models[k]);
+    }
+    fgi_model *bands[] = {band(60, 190, 1), band(40, 30, 39)};
+    for (int k = 0; k < 2; k++) {
+        CHECK(bound_of(bands[k], 1) == bound_of(bands[k], THREADS));
+        fgi_model_free(bands[k]);
     }
     return failed();
 }

@@ -43,6 +43,10 @@ def shared(n: int, labels: int, edges: np.ndarray, table: object) -> FactorGraph
     return FactorGraph.from_arrays([labels] * n, rng.normal(size=(n, labels)), edges, tables=[table], weights=weights)
 
 
+def path(n: int) -> np.ndarray:
+    return np.stack([np.arange(n - 1), np.arange(1, n)], 1)
+
+
 def complete(n: int) -> np.ndarray:
     return np.stack(np.triu_indices(n, 1), 1)
 
@@ -55,7 +59,10 @@ MODELS: dict[str, Callable[[], FactorGraph]] = {
     "mixed labels": lambda: model(RNG(4).integers(1, 12, 2500), random_edges(2500, 5000)),
     "hard constraints": lambda: model(RNG(5).integers(2, 6, 3000), raster(60, 50), forbidden=0.3),
     "complete": lambda: model(np.full(40, 30), complete(40)),
-    "chain": lambda: shared(200, 60, np.stack([np.arange(199), np.arange(1, 200)], 1), AbsDiff(0.1)),
+    "chain": lambda: shared(200, 60, path(200), AbsDiff(0.1)),
+    "chain of large tables": lambda: shared(12, 200, path(12), RNG(0).normal(size=(200, 200))),
+    "chain of many labels, some forbidden": lambda: model(RNG(6).integers(150, 260, 9), path(9), forbidden=0.3),
+    "complete, mixed labels": lambda: model(RNG(7).integers(1, 260, 12), complete(12), forbidden=0.2),
     "star": lambda: model(
         np.concatenate([[40], np.full(400, 25)]), np.stack([np.zeros(400, int), np.arange(1, 401)], 1)
     ),
@@ -107,3 +114,25 @@ def test_warm_starts_and_updates_with_threads() -> None:
         again.run(iterations=3)
         results.append(again.result())
     same(*results)
+
+
+def test_infeasible_where_all_threads_work_on_a_node() -> None:
+    """Tables large enough to be shared out: the contradiction is in a message, and in the sums of a node."""
+    n, labels = 6, 200
+    for message in (True, False):
+        graph = shared(n, labels, path(n), RNG(0).normal(size=(labels, labels)))
+        if message:
+            graph.add_factor([3, 4], np.full((labels, labels), -np.inf))
+        else:  # what one neighbour leaves the other forbids
+            lower = np.where(np.arange(labels) < labels // 2, 0.0, -np.inf)
+            graph.add_factor([2, 3], np.tile(lower, (labels, 1)))
+            graph.add_factor([3, 4], np.tile(lower[::-1, None], (1, labels)))
+        for threads in (1, 2, 4):
+            assert solve(graph, "trws", threads=threads).status == "infeasible"
+
+
+@pytest.mark.parametrize("name", ["chain of large tables", "complete"])
+def test_single_precision_with_threads(name: str) -> None:
+    graph = MODELS[name]()
+    alone, together = (solve(graph, "trws", precision=2, max_iterations=6, gap=0.0, threads=t) for t in (1, 3))
+    same(together, alone)

@@ -1,0 +1,47 @@
+/* dual/trws_team.h - what dual/trws_threads.c (sweeps in waves) and dual/trws_step.c (node by node) share. */
+#ifndef FGI_TRWS_TEAM_H
+#define FGI_TRWS_TEAM_H
+#include <stdatomic.h>
+#include "base/barrier.h"
+#include "base/pool.h"
+#include "dual/trws_state.h"
+#include "model/waves.h"
+
+/* What a thread has found in its labels of a node or of a message. */
+typedef struct fgi_trws_part {
+    double top;            /* the largest entry */
+    double score, decoded; /* the label that decoding likes best there: by how much, and what it adds to the score */
+    int32_t label;
+    char rest[36]; /* of a cache line */
+} fgi_trws_part;
+
+typedef struct fgi_trws_waves_maker fgi_trws_waves_maker;
+
+struct fgi_trws_team {
+    fgi_pool *pool;
+    int threads;
+    fgi_trws *workers; /* the state, with scratch memory of their own */
+    double *scratch;   /* of all workers */
+    /* Waves. */
+    fgi_trws_waves_maker *maker; /* a thread of its own; NULL: not asked yet, or done */
+    fgi_waves *waves;
+    int tried;     /* to make them */
+    int under_way; /* a sweep in waves */
+    double *record, *decoded;
+    fgi_progress *blocks; /* what is recorded, summed by blocks of nodes */
+    /* Node by node. */
+    int in_step; /* nodes have enough work for that; -1: not known yet */
+    fgi_crowd crowd;
+    fgi_counter *counters;
+    fgi_trws_part *parts; /* three sets of one per thread: nodes of even and odd place, and messages */
+    double *tops;         /* of the edges of a node */
+};
+
+int64_t fgi_trws_edge_entries(const fgi_structure *st, const fgi_trws_edge *e);
+/* Workers see the state as it is now. */
+void fgi_trws_brief(const fgi_model *m, const fgi_trws *s);
+/* The rest of a sweep by all threads, node by node. 1: complete, 0: the time is over, -1: nodes have too little work
+ * for that. */
+int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *s);
+
+#endif
