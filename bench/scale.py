@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Models of a size that decides what a method can do at all: score, bound, first labeling and memory.
 
-usage: scale.py [--seconds 10] [--factor 1.0] [--cases grid,random,...] [--methods auto,trws] [--threads 1]
+usage: scale.py [--seconds 10] [--factor 1.0] [--cases grid,random,...] [--methods auto,trws] [--threads 1] [--at 1,2,5]
 
 Cases, each made at random with a fixed seed and scaled by --factor:
   grid      2000 x 2000, 8 labels, Potts                    random    1 M binary variables, 3 M edges
   labels    100 variables of 20000 labels, one dense table  pairs     10 M binary factors, all pairs of 4473 variables
   complete  300 variables of 50 labels, all pairs           pigeons   11 pigeons, 10 holes: infeasible
 
-Every run is a process of its own. Memory is what solving adds to the process after the model is built.
+Every run is a process of its own. Memory is what solving adds to the process after the model is built. --at adds the
+gap at these moments of the run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fginfer import FactorGraph, Potts, solve
+from fginfer import FactorGraph, Potts, Result, solve
+from fginfer.result import relative_gap
 
 METHODS = "auto,trws"
 
@@ -89,12 +91,20 @@ def resident_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def run(case: str, method: str, seconds: float, threads: int, factor: float) -> dict[str, object]:
+def gap_at(result: Result, moment: float) -> float | None:
+    """What was known then: None before there were both a labeling and a bound."""
+    known = [p for p in result.trace or () if p.seconds <= moment]
+    if not known:
+        return None
+    return relative_gap(known[-1].score, known[-1].bound, result.unit)
+
+
+def run(case: str, method: str, seconds: float, threads: int, factor: float, moments: list[float]) -> dict[str, object]:
     graph = CASES[case](np.random.default_rng(0), factor)
     graph.snapshot()
     built, cpu, wall = resident_mb(), time.process_time(), time.perf_counter()
     result = solve(graph, method, time_limit=seconds, threads=threads, dual=False)
-    first = next((float(p[0]) for p in result.trace or () if p[1] is not None), None)
+    first = next((p.seconds for p in result.trace or () if p.score is not None), None)
     return dict(
         wall=time.perf_counter() - wall,
         cpu=time.process_time() - cpu,
@@ -105,6 +115,7 @@ def run(case: str, method: str, seconds: float, threads: int, factor: float) -> 
         bound=result.bound,
         gap=result.gap,
         status=str(result.status),
+        **{f"gap@{moment:g}s": gap_at(result, moment) for moment in moments},
     )
 
 
@@ -119,16 +130,19 @@ def main() -> None:
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--at", default="", help="seconds, with commas between")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)  # in the child
     a = parser.parse_args()
+    moments = [float(m) for m in a.at.split(",") if m]
     if a.one:
-        print(json.dumps(run(a.one[0], a.one[1], a.seconds, a.threads, a.factor)))
+        print(json.dumps(run(a.one[0], a.one[1], a.seconds, a.threads, a.factor, moments)))
         return
-    columns = ("status", "wall", "cpu", "first", "score", "bound", "gap", "model_mb", "added_mb")
+    columns = ["status", "wall", "cpu", "first", "score", "bound", "gap", "model_mb", "added_mb"]
+    columns += [f"gap@{m:g}s" for m in moments]
     print(f"{'case':10}{'method':8}" + "".join(f"{c:>13}" for c in columns))
     for case in a.cases.split(","):
         for method in a.methods.split(","):
-            options = [f"--seconds={a.seconds}", f"--factor={a.factor}", f"--threads={a.threads}"]
+            options = [f"--seconds={a.seconds}", f"--factor={a.factor}", f"--threads={a.threads}", f"--at={a.at}"]
             command = [sys.executable, str(Path(__file__).resolve()), *options, "--one", case, method]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
@@ -81,6 +81,16 @@ class Crew:
         else:
             task.run()
         return task
+
+    def help(self) -> None:
+        """Does what is still waiting for a thread."""
+        while True:
+            try:
+                task = self._jobs.get_nowait()
+            except Empty:
+                return
+            if task is not None:
+                task.run()
 
     def close(self) -> None:
         """The threads end after what they have been given."""

@@ -43,7 +43,7 @@ from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import EliminationMember, Member, Proof
+from fginfer.portfolio.member import EliminationMember, Member, Proof, Sweeps
 from fginfer.portfolio.opening import (
     SWEEPS_PASS,
     Opening,
@@ -130,7 +130,8 @@ class AutoEngine:
         if self._model.states <= TINY_STATES:
             yield from self._open_with(prove_at_once, self._own)
         elif self._size.is_huge:
-            self._known.improve(self._model.unary_labels())
+            if self._size.relaxation is not Sweeps:  # which begins with these labels itself, and scores them once
+                self._known.improve(self._model.unary_labels())
         else:
             yield from self._open_with(first_labeling, self._own)
 
@@ -251,6 +252,7 @@ class AutoEngine:
             return
         tasks = [self._threads.submit(partial(m.work_off, self._deadline)) for m in members[1:]]
         members[0].work_off(self._deadline)
+        self._threads.help()
         for task in tasks:
             task.result()
 

@@ -16,6 +16,7 @@ TINY_ITERATIONS = 40  # of branch and bound on models so small that nothing need
 CLAUSES_WORK = 3e7  # literals: below half a second
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
+WORTH_THREADS = 2e5  # entries of a model: starting threads takes as long as some sweeps over fewer
 
 # Improves what is known, and yields when the deadline has passed. Returns a bound if no labeling is above the cutoff.
 Opening = Callable[[Model, Settings, Incumbent, Callable[[], float]], Generator[None, None, float | None]]
@@ -66,7 +67,7 @@ def sweep_while_near(
 ) -> Generator[None, None, float | None]:
     """TRW-S for as long as the gap is small and the bound gets on. Where the relaxation is tight it ends there, at a
     fraction of what the root of branch and bound takes."""
-    sweeps = Sweeps(model, settings)
+    sweeps = Sweeps(model, settings, threads=settings.threads if model.pass_work > WORTH_THREADS else 1)
     engine, before = sweeps.engine, inf
     if known.labels is not None:
         engine.offer(known.labels)

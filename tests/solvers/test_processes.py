@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, get_ident
 
 import numpy as np
 import pytest
@@ -156,6 +157,19 @@ def test_a_crew_does_what_it_is_given() -> None:
         failed.result()
     crew.close()
     assert crew.submit(lambda: 7).result() == 7
+
+
+def test_who_waits_helps() -> None:
+    """What no thread has begun is done by the one who would wait for it."""
+    crew, begun, gate = Crew(1), Event(), Event()
+    busy = crew.submit(lambda: begun.set() or gate.wait())
+    assert begun.wait(60)
+    waiting = [crew.submit(get_ident) for _ in range(3)]
+    crew.help()
+    assert [task.result() for task in waiting] == 3 * [get_ident()]
+    gate.set()
+    assert busy.result()
+    crew.close()
 
 
 def test_solve_many_ends_with_the_first_error() -> None:
