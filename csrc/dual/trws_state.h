@@ -184,8 +184,8 @@ static inline double fgi_trws_weight(const fgi_trws *s, int32_t i) {
 /* dual/trws_threads.c: sweeps by several threads, the same to the last bit. */
 int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s); /* 0: no memory */
 void fgi_trws_team_free(fgi_trws_team *t);
-/* The rest of a sweep by all threads, in waves where the graph has them wide enough, else node by node (dual/trws_step.c).
- * 1: complete, 0: the time is over, -1: one thread does it as well. */
+/* The rest of a sweep by all threads, in waves where the graph has them wide enough, else node by node
+ * (dual/trws_step.c). 1: complete, 0: the time is over, -1: one thread does it as well. */
 int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s);
 
 /* Doubles kept for the message of an edge: whole registers of four where the special case may read and write it. */
