@@ -8,6 +8,7 @@ estimator over all assignments of the points, whose oracle is a binary MAP probl
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from fginfer.latent import MixedRegression
 from fginfer.latent.em import restarts
@@ -33,4 +34,27 @@ axes[0].set(title="what is given", xlabel="x", ylabel="y")
 axes[1].scatter(x[:, 0], y, c=model.assignments_.argmax(1), cmap="tab10", s=6)
 axes[1].plot(grid[:, 0], model.predict_components(grid), linewidth=1)
 axes[1].set(title="what is found", xlabel="x", ylim=axes[0].get_ylim())
+figure.tight_layout()
+
+# %%
+# Prices of four companies, a week each, in one list: whose is which? Polynomials of degree eight tell most of them
+# apart; where two series cross nobody can.
+weeks = np.linspace(0, 1, 80)
+start, growth = np.array([20, 40, 70, 100]), np.array([0.3, 1.3, -0.9, 0.5])
+walks = 0.1 * np.cumsum(rng.standard_normal((4, 80)), axis=1) / np.sqrt(80)
+prices = start[:, None] * np.exp(growth[:, None] * weeks + walks)
+when, price, company = np.tile(weeks, 4)[:, None], prices.ravel() / 100, np.repeat(np.arange(4), 80)
+series = MixedRegression(4, kernel="poly", degree=8, gamma=2.0, coef0=2.0, ridge=1e-8, random_state=0).fit(when, price)
+found = series.assignments_.argmax(1)
+table = np.array([[(found[company == a] == b).sum() for b in range(4)] for a in range(4)])
+rows, columns = linear_sum_assignment(-table)
+print(f"{table[rows, columns].sum() / len(company):.0%} of the prices are given to the right company")
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True)
+for axis, labels, title in zip(axes, (company, found), ("who made them", "what is found"), strict=True):
+    axis.scatter(when[:, 0], price, c=labels, cmap="tab10", s=6)
+    axis.set(title=title, xlabel="time")
+axes[1].plot(weeks, series.predict_components(weeks[:, None]), linewidth=1)
+axes[0].set_ylabel("price")
 figure.tight_layout()
