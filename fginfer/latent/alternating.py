@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.errors import DataError, SettingsError
@@ -101,7 +101,7 @@ def refine(X: Reals, Z: Bits, max_rounds: int = 100) -> tuple[Bits, Reals]:
     return Z, W
 
 
-class BPMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class BPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """BP-means (Broderick, Kulis, Jordan, "MAD-Bayes", 2013): latent features by alternating minimisation.
 
     Rows choose their features one flip at a time, features are least squares; while there are fewer than
@@ -164,12 +164,19 @@ class BPMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def inverse_transform(self, Z: Any) -> Reals:
         """Rows from features."""
+        check_is_fitted(self, "components_")
         return features_to_rows(Z, self.components_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
 
 
 def features_to_rows(Z: Any, components: Reals) -> Reals:
     Z = np.asarray(Z, np.float64)
     if Z.ndim != 2 or Z.shape[1] != len(components):
         raise DataError(f"expected rows of {len(components)} features, not the shape {Z.shape}")
+    if not np.isfinite(Z).all():
+        raise DataError("the features have entries that are NaN or infinite")
     out: Reals = Z @ components
     return out

@@ -14,6 +14,7 @@ from fginfer.core.latent import AtomProblem, Bits, Reals
 from fginfer.errors import DataError, SettingsError
 from fginfer.graph import FactorGraph
 from fginfer.latent.blas import on_one_blas_thread
+from fginfer.learn.data.inputs import is_number
 from fginfer.solve import solve
 
 METHODS = ("relax", "search", "both", "engine")
@@ -82,8 +83,14 @@ def find_atom(
     """
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    if n_roundings < 1 or n_starts < 1:
-        raise SettingsError("n_roundings and n_starts must be at least 1")
+    least = {"n_roundings": 1, "n_starts": 1, "tabu_steps": 0, "mixing_rank": 0, "seed": 0, "threads": 1}
+    given = (n_roundings, n_starts, 0 if tabu_steps is None else tabu_steps, mixing_rank, seed, threads)
+    for (name, low), value in zip(least.items(), given, strict=True):
+        if not is_number(value, whole=True) or value < low:
+            raise SettingsError(f"{name} must be a whole number of at least {low}, not {value!r}")
+    for name, limit in (("tol", tol), ("time_limit", time_limit)):
+        if not is_number(limit) or not limit >= 0:
+            raise SettingsError(f"{name} must be a number of at least 0, not {limit!r}")
     factor = check_factor(factor)
     n = factor.shape[0]
     if method == "engine" and n > ENGINE_LIMIT:
@@ -111,6 +118,10 @@ def find_atom(
 
 def check_factor(factor: Any) -> Any:
     """F as an array or CSR matrix of finite numbers."""
+    if not sp.issparse(factor):
+        factor = np.asarray(factor)
+    if factor.dtype.kind not in "biuf":
+        raise DataError(f"F must be real numbers, not of the type {factor.dtype}")
     if sp.issparse(factor):
         rows = sp.csr_matrix(factor, dtype=np.float64)
         values = rows.data

@@ -322,7 +322,7 @@ def _brief(mixture: Mixture) -> tuple[Mixture, float]:
     """The same problem with inputs and outputs of size 1, in single precision where the inputs allow it, and the unit
     of its weights. Normal equations square the condition number, and single precision has seven digits."""
     X, y = mixture.X, mixture.y
-    inputs, outputs = max(float(np.sqrt((X * X).mean())), 1e-150), max(float(np.sqrt((y * y).mean())), 1e-150)
+    inputs, outputs = (max(float(np.sqrt((v * v).mean())), 1e-150) if v.any() else 1.0 for v in (X, y))
     lengths = np.linalg.norm(X, axis=0)
     values = np.linalg.svd(X[:, lengths > 0] / lengths[lengths > 0], compute_uv=False) if lengths.any() else np.ones(1)
     single = (

@@ -324,6 +324,8 @@ def _check(
     for name, value in {**given, "growth": growth, "time_limit": time_limit}.items():
         if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < np.inf):
             raise SettingsError(f"{name} must be a positive number, not {value!r}")
+    if target is not None and target > 1 and target != int(target):
+        raise SettingsError(f"target must be a share below 1 or a whole number of weights, not {target!r}")
     if sweeps < 1 or not growth > 1:
         raise SettingsError("sweeps must be at least 1, and growth above 1")
     if method not in METHODS:

@@ -101,6 +101,9 @@ class Network:
         """The last layer's outputs; `start`: X is the input of this layer."""
         out: Reals = np.asarray(X, self.dtype)
         out = out.reshape(len(out), -1)
+        wanted = self.stages[start - 1].outputs if start else self.n_inputs
+        if out.shape[1] != wanted:
+            raise DataError(f"X must be rows of {wanted} inputs, not of {out.shape[1]}")
         for j in range(start, len(self.weights)):
             out = self.step(j, out)
             if j + 1 < len(self.weights):
@@ -160,6 +163,7 @@ class Network:
         subgradients or (`proximal`) by steps that leave exact zeros; `decay` lets the rate fall to zero."""
         X, y = check_samples(X, y, self)
         X = X.astype(self.dtype, copy=False)
+        self._check_training(epochs, batch, rate, l1, masks)
 
         def gradients(rows: NDArray[np.intp]) -> list[Reals]:
             _, by_weight, by_bias = self.gradients(X[rows], y[rows])
@@ -173,8 +177,19 @@ class Network:
         )  # fmt: skip
         return self
 
+    def _check_training(self, epochs: Any, batch: Any, rate: Any, l1: Any, masks: Any) -> None:
+        for name, value, least in (("epochs", epochs, 0), ("batch", batch, 1)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        if not 0 < rate < np.inf or not 0 <= l1 < np.inf:
+            raise SettingsError(f"rate must be positive and l1 not negative, not {rate!r} and {l1!r}")
+        if masks is not None and [np.shape(m) for m in masks] != [w.shape for w in self.weights]:
+            raise SettingsError("masks must be one array for each layer, of the shape of its weights")
+
     def layer(self, j: int, X: Reals, y: Ints) -> DenseLayer:
         """The loss as a function of the weights of layer j alone."""
+        if not 0 <= j < len(self.weights):
+            raise SettingsError(f"there is no layer {j}; there are {len(self.weights)}, from 0 on")
         return DenseLayer(self, j, X, y)
 
 

@@ -140,6 +140,11 @@ def test_one_column_is_solved_by_its_signs():
         ([[1.0]], {"method": "guess"}, SettingsError),
         ([[1.0]], {"n_starts": 0}, SettingsError),
         ([[1.0]], {"threads": 0}, SettingsError),
+        ([[1.0]], {"seed": -1}, SettingsError),
+        ([[1.0]], {"tabu_steps": -1}, SettingsError),
+        ([[1.0]], {"tol": np.nan}, SettingsError),
+        ([[1j]], {}, DataError),
+        ([["a"]], {}, DataError),
         (np.ones((301, 1)), {"method": "engine"}, SettingsError),
     ],
 )

@@ -195,6 +195,7 @@ def test_time_limit_and_biases():
         {"eps": 1, "method": "sgd"}, {"eps": 1, "sweeps": 0}, {"eps": 1, "growth": 1.0}, {"eps": 1, "loss": abs},
         {"eps": 1, "time_limit": -1}, {"eps": 1, "time_limit": np.nan}, {"eps": 1, "growth": "fast"}, {"eps": "some"},
         {"eps": 1, "epochs": -1}, {"eps": 1, "epochs": 1.5}, {"eps": 1, "tune": True}, {"eps": 1, "tune": None},
+        {"target": 1.5},
     ],
 )  # fmt: skip
 def test_bad_settings(options):
@@ -203,8 +204,25 @@ def test_bad_settings(options):
         trim(net, X, y, **options)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epochs": -1}, {"epochs": 1.5}, {"batch": 0}, {"rate": 0}, {"rate": np.nan}, {"l1": -1.0}, {"masks": [True]},
+        {"masks": [np.ones((2, 2), bool)] * 3},
+    ],
+)  # fmt: skip
+def test_bad_training(options):
+    net, X, y = trained()
+    with pytest.raises(SettingsError):
+        net.fit(X, y, **options)
+
+
 def test_bad_data():
     net, X, y = trained()
+    with pytest.raises(DataError, match="8 inputs"):
+        net.predict(X[:, :3])
+    with pytest.raises(SettingsError, match="no layer 7"):
+        net.layer(7, X, y)
     for bad_X, bad_y in ((X[:, :3], y), (X * np.nan, y), (X, y[:5]), (X, y + 10), (X, y.astype(float)), (X[:0], y[:0])):
         with pytest.raises(DataError):
             trim(net, bad_X, bad_y, eps=0.1)
