@@ -85,9 +85,9 @@ def find_atom(
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     least = {"n_roundings": 1, "n_starts": 1, "tabu_steps": 0, "mixing_rank": 0, "seed": 0, "threads": 1}
     given = (n_roundings, n_starts, 0 if tabu_steps is None else tabu_steps, mixing_rank, seed, threads)
-    for (name, low), value in zip(least.items(), given, strict=True):
-        if not is_number(value, whole=True) or value < low:
-            raise SettingsError(f"{name} must be a whole number of at least {low}, not {value!r}")
+    for (name, low), count in zip(least.items(), given, strict=True):
+        if not is_number(count, whole=True) or count < low:
+            raise SettingsError(f"{name} must be a whole number of at least {low}, not {count!r}")
     for name, limit in (("tol", tol), ("time_limit", time_limit)):
         if not is_number(limit) or not limit >= 0:
             raise SettingsError(f"{name} must be a number of at least 0, not {limit!r}")
