@@ -116,7 +116,6 @@ def draw(title: str, panels: list[tuple[str, str, str, dict[str, Any]]], out: Pa
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogLocator, NullFormatter
 
     columns = min(columns, len(panels))
     lines = -(-len(panels) // columns)
@@ -126,12 +125,12 @@ def draw(title: str, panels: list[tuple[str, str, str, dict[str, Any]]], out: Pa
     for axis, (heading, x, y, curves) in zip(axes.ravel(), panels, strict=False):
         for number, (label, (place, low, middle, high)) in enumerate(curves.items()):
             look = {"color": f"C{number % 10}", "linestyle": ("-", "--")[number // 10]}
-            (axis.semilogx if y.startswith("test error") else axis.loglog)(place, middle, label=label, **look)
+            axis.loglog(place, middle, label=label, **look)
             axis.fill_between(place, low, high, alpha=0.2, color=look["color"], linewidth=0)
         axis.set(title=heading, xlabel=x, ylabel=y)
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        _plain_numbers(axis.xaxis, (1.0, 3.0))
+        if y.startswith("test error"):
+            _plain_numbers(axis.yaxis, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
         axis.legend(fontsize=7)
     for axis in axes.ravel()[len(panels) :]:
         axis.set_visible(False)
@@ -141,3 +140,12 @@ def draw(title: str, panels: list[tuple[str, str, str, dict[str, Any]]], out: Pa
     figure.savefig(path, dpi=110)
     plt.close(figure)
     print(f"plotted: {path}", flush=True)
+
+
+def _plain_numbers(axis: Any, digits: tuple[float, ...]) -> None:
+    """Ticks of a logarithmic axis at these digits, written as numbers that do not overlap."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
