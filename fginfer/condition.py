@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf, nextafter
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.model import Model
+from fginfer.core.solver import proof_tolerance
 from fginfer.errors import ModelError
-from fginfer.result import Result
+from fginfer.result import Result, TracePoint
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -32,6 +35,8 @@ class Conditioned:
     evidence: dict[int, int]
     free: NDArray[np.int64]  # the old numbers of the variables that are left
     _labels: NDArray[np.int32]
+    _original: Model
+    _rounding: float  # how far scores of the smaller graph may be from those of the old one
 
     def expand(self, labels: ArrayLike) -> NDArray[np.int32]:
         """The labeling of the old graph: the given labels for the free variables, the evidence for the others."""
@@ -45,8 +50,31 @@ class Conditioned:
         return np.ascontiguousarray(np.asarray(labels)[self.free], np.int32)
 
     def expand_result(self, result: Result) -> Result:
-        """A result of the reduced graph with the labels of the old one; messages and marginals stay as they are."""
-        return result if result.labels is None else replace(result, labels=self.expand(result.labels))
+        """A result of the reduced graph with labels, score and bound of the old one; messages and marginals stay as
+        they are. Bounds are raised by what rounding may have taken: where that is much, *optimal* becomes *converged*.
+        """
+        labels = None if result.labels is None else self.expand(result.labels)
+        score = None if labels is None else self._original.score(labels)
+        if score == result.score and self._rounding == 0:
+            return replace(result, labels=labels)
+        bound, status = self._raised(result.bound), result.status
+        if score is not None and bound is not None and status in ("optimal", "gap_reached"):
+            off = bound - score if status == "optimal" else 2 * self._rounding
+            status = "converged" if off > proof_tolerance(score, result.unit) else status
+        trace = [TracePoint(p.seconds, self._rescored(p, result, score), self._raised(p.bound)) for p in result.trace]
+        return replace(result, labels=labels, score=score, bound=bound, status=status, trace=trace)
+
+    @staticmethod
+    def _rescored(point: TracePoint, result: Result, score: float | None) -> float | None:
+        """Of the labeling of the result where the point is about it, and no more than that before."""
+        if point.score is None or score is None or point.score == result.score:
+            return score if point.score is not None else None
+        return min(point.score, score)
+
+    def _raised(self, bound: float | None) -> float | None:
+        if bound is None or self._rounding == 0 or abs(bound) == inf:
+            return bound
+        return nextafter(bound + self._rounding, inf)
 
 
 def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
@@ -66,9 +94,10 @@ def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
         if not 0 <= label < cards[variable]:
             raise ModelError(f"evidence gives variable {variable} label {label}, out of range 0..{cards[variable] - 1}")
     variables, labels = np.array(list(fixed), np.int32), np.array(list(fixed.values()), np.int32)
-    model = graph.snapshot().condition(variables, labels)
+    original = graph.snapshot()
+    model, rounding = original.condition(variables, labels)
     whole, free = np.zeros(len(cards), np.int32), np.ones(len(cards), bool)
     whole[variables], free[variables] = labels, False
     left = graph.from_model(model, graph.n_factors)
     left.cutoff = graph.cutoff  # scores are those of the whole
-    return Conditioned(left, fixed, np.flatnonzero(free), whole)
+    return Conditioned(left, fixed, np.flatnonzero(free), whole, original, rounding)

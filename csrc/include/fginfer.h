@@ -93,11 +93,11 @@ int fgi_model_same_structure(const fgi_model *a, const fgi_model *b);
 
 /*
  * The model left when `n` variables are fixed; the free ones keep their order. The score of a labeling of the reduced
- * model is the score of the whole labeling in m. Evidence against a hard constraint shows as a -INFINITY in its
- * potentials.
+ * model is the score of the whole labeling in m, up to *error: what was rounded where scores had to be added up (NULL:
+ * not wanted). Evidence against a hard constraint shows as a -INFINITY in its potentials.
  */
-fgi_rc fgi_model_condition(
-    const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err);
+fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
+    double *error, fgi_error *err);
 
 /* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);

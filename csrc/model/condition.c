@@ -27,6 +27,8 @@ typedef struct reduction {
     int64_t *hash;     /* open addressing over slices: number + 1, or 0 */
     int64_t hash_size; /* a power of two; 0: none yet */
     fgi_sum constant;
+    double magnitude; /* of what is in the constant, added up */
+    double error;     /* how far the new scores may be off */
     fgi_arena arena;
 } reduction;
 
@@ -135,6 +137,22 @@ static int32_t slice_of(reduction *r, int64_t f) {
     return table;
 }
 
+static void add_constant(reduction *r, double x) {
+    fgi_sum_add(&r->constant, x);
+    if (x > -INFINITY) r->magnitude += fabs(x);
+}
+
+/* The constant is rounded once; what a compensated sum of n terms loses beyond that is of second order. */
+static double constant_error(const reduction *r, double constant) {
+    return (constant > -INFINITY ? 0x1p-52 * fabs(constant) : 0) + 0x1p-60 * r->magnitude;
+}
+
+/* What the sum of two finite numbers is off by, exactly (Knuth). */
+static double sum_error(double a, double b) {
+    const double sum = a + b, part = sum - a;
+    return fabs((a - (sum - part)) + (b - part));
+}
+
 /* Folds a factor with one free variable into the unary scores, or one with none into the constant. */
 static void fold(reduction *r, int64_t f) {
     fgi_view v = fgi_factor_view(r->m, f);
@@ -142,14 +160,18 @@ static void fold(reduction *r, int64_t f) {
     for (int32_t k = 0; k < v.arity; k++)
         if (r->fixed[v.vars[k]] < 0) var = v.vars[k];
     if (var < 0) {
-        fgi_sum_add(&r->constant, fgi_view_score(r->m, &v, r->labels));
+        add_constant(r, fgi_view_score(r->m, &v, r->labels));
         return;
     }
     double *unary = fgi_draft_unary(&r->draft, r->index[var]);
+    double worst = 0;
     for (int32_t a = 0; a < r->m->s->cards[var]; a++) {
         r->labels[var] = a;
-        unary[a] += fgi_view_score(r->m, &v, r->labels); /* -inf sticks; +inf does not occur */
+        const double x = fgi_view_score(r->m, &v, r->labels);
+        if (x > -INFINITY && unary[a] > -INFINITY) worst = fmax(worst, sum_error(unary[a], x));
+        unary[a] += x; /* -inf sticks; +inf does not occur */
     }
+    r->error += worst;
 }
 
 static void reduce_factor(reduction *r, int64_t f) {
@@ -170,8 +192,8 @@ static void reduce_factor(reduction *r, int64_t f) {
     }
 }
 
-fgi_rc fgi_model_condition(
-    const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err) {
+fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
+    double *error, fgi_error *err) {
     const fgi_structure *s = m->s;
     reduction r = {.m = m};
     r.fixed = fgi_take(&r.arena, s->n_vars, int32_t);
@@ -182,17 +204,19 @@ fgi_rc fgi_model_condition(
     fgi_draft_begin(&r.draft, m);
     fgi_rc rc = r.arena.failed ? fgi_no_memory(err) : fix_variables(&r, n, vars, labels, err);
     if (!rc) {
-        fgi_sum_add(&r.constant, s->constant);
+        add_constant(&r, s->constant);
         for (int64_t i = 0; i < s->n_vars; i++) {
             if (r.fixed[i] < 0) {
                 r.index[i] = fgi_draft_variable(&r.draft, s->cards[i], fgi_unary(m, i));
             } else {
                 r.labels[i] = r.fixed[i];
-                fgi_sum_add(&r.constant, fgi_unary(m, i)[r.fixed[i]]);
+                add_constant(&r, fgi_unary(m, i)[r.fixed[i]]);
             }
         }
         for (int64_t f = 0; f < s->n_factors; f++) reduce_factor(&r, f);
-        rc = fgi_draft_finish(&r.draft, fgi_sum_value(&r.constant), out, err);
+        const double constant = fgi_sum_value(&r.constant);
+        rc = fgi_draft_finish(&r.draft, constant, out, err);
+        if (error) *error = n > 0 ? (1 + 0x1p-20) * (r.error + constant_error(&r, constant)) : 0;
     }
     fgi_draft_free(&r.draft);
     fgi_arena_free(&r.arena);

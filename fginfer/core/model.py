@@ -105,12 +105,12 @@ class Model:
     def same_structure(self, other: Model) -> bool:
         return bool(lib.fgi_model_same_structure(self.handle, other.handle))
 
-    def condition(self, variables: NDArray[np.int32], labels: NDArray[np.int32]) -> Model:
-        """What is left when some variables are fixed."""
-        out, error = ffi.new("fgi_model **"), new_error()
-        rc = lib.fgi_model_condition(self.handle, len(variables), pointer(variables), pointer(labels), out, error)
-        check(rc, error, bad_argument=ModelError)
-        return Model(out[0])
+    def condition(self, variables: NDArray[np.int32], labels: NDArray[np.int32]) -> tuple[Model, float]:
+        """What is left when some variables are fixed, and by how much its scores may be rounded."""
+        out, rounding, error = ffi.new("fgi_model **"), ffi.new("double *"), new_error()
+        given = len(variables), pointer(variables), pointer(labels)
+        check(lib.fgi_model_condition(self.handle, *given, out, rounding, error), error, bad_argument=ModelError)
+        return Model(out[0]), rounding[0]
 
     # -- new numbers -------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,3 +74,22 @@ def test_fixing_everything_leaves_the_constant():
 def test_bad_evidence(evidence, message):
     with pytest.raises(ModelError, match=message):
         FactorGraph([2, 3]).condition(evidence)
+
+
+def test_what_rounding_takes_is_not_called_optimal():
+    """Evidence adds a penalty that swallows other scores: bounds are raised, and the score is that of the old graph."""
+    graph = FactorGraph([2, 2])
+    graph.add_factor([0], [0.0, 1.0])
+    graph.add_factor([0, 1], [[-1e20, 0.0], [-1e20, 0.0]])
+    result = solve(graph, "bnb", evidence={1: 0})
+    best = max(graph.score([a, 0]) for a in range(2))
+    assert result.score == graph.score(result.labels)
+    assert result.bound >= best
+    tenths = FactorGraph([2, 2])
+    tenths.add_factor([0], [0.1, 0.2])
+    tenths.add_factor([0, 1], [[0.2, 0.0], [0.7, 0.3]])
+    result = solve(tenths, "bnb", evidence={1: 0})
+    assert result.is_optimal
+    assert result.score == tenths.score([1, 0])
+    assert result.trace[-1].score == result.score
+    assert result.bound >= Fraction(0.2) + Fraction(0.7)
