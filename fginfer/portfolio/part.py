@@ -73,7 +73,7 @@ class Size:
             and self.pass_work == 4 * factors
             and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         )
-        self._touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT
+        self.touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT  # gdmm finds the labelings, too
         self._dense = factors > DENSE_DEGREE * len(cards) and self._most_labels > FEW_LABELS
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
 
@@ -85,7 +85,7 @@ class Size:
     @property
     def relaxation(self) -> type[Member]:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
-        if self._touches_few or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
+        if self.touches_few or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
             return Greedy
         if self.is_small:
             return Proof
@@ -96,7 +96,7 @@ class Size:
         """Iterations of the relaxation of a huge model after which a search pays: 0, at once."""
         if not self._dense_binary:
             return LATE_SEARCH
-        return 0 if self._touches_few else SOON
+        return 0 if self.touches_few else SOON
 
 
 class PartState:
@@ -138,7 +138,7 @@ class PartState:
             self._huge = True
             return
         self.join(size.relaxation)
-        self.join(Search)
+        self.join(Search, NEAR_SHARE if size.touches_few else 1.0)
 
     def join(self, kind: type[Member], share: float = 1.0, threads: int = 1) -> None:
         """A new member, unless the method cannot take the model."""
