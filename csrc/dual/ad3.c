@@ -14,10 +14,11 @@
 #include "base/simplex.h"
 
 enum {
-    BOUND_EVERY = 4,
-    RHO_EVERY = 10,
+    BOUND_EVERY = 4, /* iterations between two bounds */
+    RHO_EVERY = 10,  /* and between two looks at the balance of the residuals */
     POINT_BYTES = 64 /* of a factor: what its active states take once they are there, four of two labels */
 };
+/* Both residuals; their ratio beyond which rho changes, and by how much (residual balancing, Boyd et al. 2011). */
 static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
 
 typedef enum stage { FACTORS, MULTIPLIERS, BOUND } stage;

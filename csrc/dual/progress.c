@@ -1,6 +1,8 @@
 /* dual/progress.c - see dual/progress.h. */
 #include "dual/progress.h"
 
+/* A method has converged when so many iterations gain less than this part of the bound each: far above rounding, far
+ * below any gap that is asked for. */
 enum { STALL_ITERATIONS = 20 };
 static const double STALL_GAIN = 1e-11;
 

@@ -13,16 +13,17 @@
 #include "solver.h"
 
 enum {
-    MAX_ENTRIES = 60000000, /* of one node: half a gigabyte */
-    ROOT_ITERATIONS = 300,
-    NODE_ITERATIONS = 25,
-    CLOCK_WORK = 200000, /* table entries between two looks at the clock */
-    DECODE_OPERATIONS = 2000000,
-    CONSTRUCT_OPERATIONS = 300000,
-    CONSTRUCT_COST = 30, /* in table entries */
-    MOST_STUBBORN = 1000 /* nodes that are split because of rounding alone */
+    MAX_ENTRIES = 60000000,      /* of one node: half a gigabyte */
+    ROOT_ITERATIONS = 300,       /* of dual ascent at the root and at other nodes, at most: most stop before, when an */
+    NODE_ITERATIONS = 25,        /* iteration is not worth_another */
+    CLOCK_WORK = 200000,         /* table entries between two looks at the clock */
+    DECODE_OPERATIONS = 2000000, /* of coordinate ascent from a decoded labeling: far more than it takes */
+    CONSTRUCT_OPERATIONS = 300000, /* of an attempt to make one feasible, ... */
+    CONSTRUCT_COST = 30,           /* ... each counted as so many table entries */
+    MOST_STUBBORN = 1000           /* nodes that are split because of rounding alone */
 };
 
+/* Of the tolerance of a proof: what a better labeling must be better by, so that bounds may be off by the rest. */
 static const double SHARE = 0.25;
 
 typedef struct frame {

@@ -59,7 +59,10 @@ int64_t ps_fix(ps_work *w) {
 
 /* ---- merging ------------------------------------------------------------------------------------------------ */
 
-enum { MERGE_ARITY = 16, MERGE_STATES = 1 << 14 };
+enum {
+    MERGE_ARITY = 16,
+    MERGE_STATES = 1 << 14
+}; /* of a factor that takes others in: 128 KB, no larger than a cache */
 
 static void sorted_scope(const int32_t *vars, int32_t n, int32_t *out) {
     for (int32_t k = 0; k < n; k++) {
@@ -317,7 +320,7 @@ int64_t ps_split(ps_work *w) {
 
 /* ---- eliminating variables ---------------------------------------------------------------------------------- */
 
-enum { MOST_NEIGHBOURS = 12 };
+enum { MOST_NEIGHBOURS = 12 }; /* of a variable: with more, even of two labels each, the new table would be large */
 
 /* Writes a factor densely in the layout of exact/bucket.h: positions descending, position 0 (the variable that goes)
  * fastest. */

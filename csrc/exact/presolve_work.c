@@ -6,7 +6,7 @@
 
 /* ---- memory and limits -------------------------------------------------------------------------------------- */
 
-enum { CHUNK = 1 << 18 };
+enum { CHUNK = 1 << 18 }; /* bytes asked of the system at once: small tables come by the thousand */
 
 void *ps_alloc(ps_work *w, int64_t n, size_t size) {
     if (n < 0 || (uint64_t)n > (uint64_t)(PTRDIFF_MAX - CHUNK) / size) {
@@ -248,7 +248,7 @@ double ps_rounding(const ps_work *w) {
 }
 
 int ps_accept(ps_work *w, double error) {
-    enum { FEW = 64 };
+    enum { FEW = 64 }; /* rounding errors of the model's magnitude: 7e-15 of it */
     if (!(error <= FEW * 0x1p-53 * w->magnitude)) return 0;
     w->error += error;
     return 1;

@@ -15,7 +15,17 @@
 /* Table entries of an iteration: the first slabs are thickened until they have enough, but not too many; others have at
  * most most. */
 enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 };
-enum { LOG2_TABLE = 24, STALL = 5, LEVEL_ITERATIONS = 60, KEEP_ENTRIES = 1 << 24, ASCENT = 100000, COPY_WORK = 256 };
+enum {
+    LOG2_TABLE = 24,        /* of the largest table of an elimination: 128 MB */
+    KEEP_ENTRIES = 1 << 24, /* of all tables of a level: up to here they are kept for the way back, else made again */
+    STALL = 5,              /* iterations without a better bound after which alpha shrinks */
+    LEVEL_ITERATIONS = 60,  /* with the same slabs, at most */
+    ASCENT = 100000,        /* operations of coordinate ascent between two looks at the clock */
+    COPY_WORK = 256         /* what a copy costs besides tables, in entries */
+};
+/* Effort of the search for an elimination order, in steps. alpha begins at 1, shrinks by SHRINK;
+ * below LEVEL_ALPHA the slabs are made thicker, below LAST_ALPHA the thickest ones have converged. None of these was
+ * compared with others. */
 static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
 
 typedef enum stage { NEW_LEVEL, ELIMINATING, ASCENDING } stage;

@@ -19,7 +19,7 @@
 #include "model/marginal.h"
 #include "gdmm/binary.h"
 
-enum { ACTIVATE_EVERY = 4 };
+enum { ACTIVATE_EVERY = 4 }; /* iterations between two looks at all variables */
 
 int binary_each(binary *b, int64_t n, void (*body)(binary *, int64_t)) {
     for (b->work = 0; b->cursor < n; b->cursor++) {

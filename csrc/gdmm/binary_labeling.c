@@ -29,7 +29,7 @@ static int round_labels(binary *b, int *complete) {
 
 /* Flips single variables while that gains, a piece of it. */
 static int ascend(binary *b, int *complete) {
-    enum { MOST_ROUNDS = 50 };
+    enum { MOST_ROUNDS = 50 }; /* over all variables: a handful is usual */
     const int64_t n = b->model->s->n_vars;
     *complete = 0;
     for (b->work = 0;;) {

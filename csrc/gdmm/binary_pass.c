@@ -7,7 +7,12 @@
 #include "model/marginal.h"
 #include "gdmm/binary.h"
 
-enum { BOUND_EVERY = 8, ADAPT_EVERY = 5, SMALL = 256 };
+enum {
+    BOUND_EVERY = 8, /* iterations: as in gdmm/gdmm.c, */
+    ADAPT_EVERY = 5, /* likewise */
+    SMALL = 256      /* links of a task of a thread */
+};
+/* Over-relaxation, between 1 and 2; 1.5 to 1.8 is what is usual for alternating directions. Both residuals. */
 static const double RELAXATION = 1.5, CONVERGED = 1e-6;
 
 static void factor_pass(void *context, int64_t begin, int64_t end, int worker) {

@@ -10,15 +10,15 @@
 #include <string.h>
 #include "gdmm/gdmm.h"
 
-static const double CONVERGED = 1e-6; /* both residuals */
-static const int64_t BOUND_EVERY = 8; /* iterations: the certificate costs about as much as one */
-static const int64_t ADAPT_EVERY = 5;
+static const double CONVERGED = 1e-6;   /* both residuals */
+static const int64_t BOUND_EVERY = 8;   /* iterations: the certificate costs about as much as one */
+static const int64_t ADAPT_EVERY = 5;   /* iterations between two looks at the balance of the residuals */
 static const int64_t SWEEP_WINDOW = 10; /* sweeps that together must gain ... */
 static const double SWEEP_GAIN = 0.01;  /* ... this part of what sweeps have gained before, or of the gap */
 static const double RHO_STEP = 1.5, RHO_BALANCE = 10,
                     RHO_SLACK = 5; /* primal/dual is kept within BALANCE x or / SLACK */
 
-/* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided. */
+/* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided: from a millisecond on. */
 static const int64_t MANY_FACTORS = 100000;
 static const int64_t MANY_EACH = 20; /* factors per variable: on sparse graphs other methods are as good */
 

@@ -3,8 +3,11 @@
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
-static const int32_t SMALL_CARD = 4; /* such a variable's messages are always dense: nothing to save */
-static const int64_t STEP_WORK = 500000;
+/* The first penalty, in mean ranges of the tables, with sparse messages and with messages on all labels: between 0.01
+ * and 0.1 every family of the UAI and OpenGM sets does well, and balancing does the rest. */
+static const double FIRST_RHO[2] = {0.01, 0.05};
+static const int32_t SMALL_CARD = 4;      /* such a variable's messages are always dense: nothing to save */
+static const int64_t STEP_WORK = 500000;  /* operations between two looks at the clock: below a millisecond */
 static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
 
 double gdmm_magnitude(const fgi_model *m) {
@@ -299,7 +302,7 @@ int gdmm_prepare_step(gdmm *g) {
         create_adjacency(g);
         g->scale = mean_range(g->model);
         if (g->rho == 0)
-            g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : (g->dense ? 0.05 : 0.01) * g->scale;
+            g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : FIRST_RHO[g->dense != 0] * g->scale;
         g->local = fgi_local_create(g->model);
         if (!g->local) g->solver->failure = FGI_NO_MEMORY;
     }

@@ -15,7 +15,10 @@
 
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
 
-enum { MAX_TOKEN = 4096, CACHE_BITS = 10 };
+enum {
+    MAX_TOKEN = 4096, /* bytes: a longer word is no number that anybody writes */
+    CACHE_BITS = 10   /* numbers that were read lately: tables repeat theirs */
+};
 /* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable.
  */
 enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };

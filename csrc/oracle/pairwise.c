@@ -9,6 +9,8 @@
  * equal value must still be looked at if its flat index may be lower. */
 #include "oracle/internal.h"
 
+/* Columns that can still win beside a row, from which on its sorted list is walked first; and entries that such a walk
+ * goes on for, at most. Chosen by hand. */
 enum { LEAST_AHEAD = 5, MOST_AHEAD = 16 };
 
 typedef struct search {

@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    SIZE_CLASSES = 40,
-    GATHER = 64,
+    SIZE_CLASSES = 40, /* of buffers, by powers of two */
+    GATHER = 64,       /* entries whose places are looked up once and used for a whole run */
     MAX_ARITY = 64,
-    PER_BUCKET = 300,
-    PER_FACTOR = 20 /* operations counted for bookkeeping */
+    PER_BUCKET = 300, /* operations counted for the bookkeeping of a bucket, */
+    PER_FACTOR = 20   /* and of each of its factors */
 };
 
 typedef struct buffer {

@@ -7,9 +7,9 @@
 #include "primal/labeling.h"
 
 enum {
-    FILTER_STATES = 1 << 14, /* a factor with more remaining states waits until its domains are smaller */
-    LOOKAHEAD_STATES = 1 << 10,
-    FIRST_RESTART = 32 /* backtracks before the first restart; grows by half each time */
+    FILTER_STATES = 1 << 14,    /* a factor with more remaining states waits until its domains are smaller */
+    LOOKAHEAD_STATES = 1 << 10, /* and one with more than this is not asked what a choice would leave */
+    FIRST_RESTART = 32          /* backtracks before the first restart; grows by half each time */
 };
 
 typedef struct decision {

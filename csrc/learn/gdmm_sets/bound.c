@@ -11,7 +11,10 @@
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
-enum { SWEEPS = 30, ROUNDS = 4 };
+enum {
+    SWEEPS = 30, /* over the labels that are left, at most: they end when nothing moves */
+    ROUNDS = 4   /* of ruling labels out: each needs those before */
+};
 
 static double positive(double x) { return x > 0 ? x : 0; }
 static double inside(double x, double hi) { return x < 0 ? 0 : x > hi ? hi : x; }
