@@ -89,6 +89,12 @@ class CrfSolver:
         """No step lowers the objective any more, though `tol` is not reached: rounding."""
         return self.optimiser.info.status == "stalled"
 
+    @property
+    def objective(self) -> float | None:
+        """At the last step."""
+        found = self.optimiser.info.objective
+        return None if found == inf else found
+
     def advance(self, deadline: float) -> bool:
         begin, before = clock.now(), self.optimiser.info.iterations
         if self._stale:
@@ -123,7 +129,7 @@ class CrfSolver:
     def measure(self, deadline: float = inf) -> Measured:
         i = self.optimiser.info
         violation = (i.violation / i.first_violation if i.first_violation else 0.0) if i.full else None
-        return CrfMeasured(None if i.objective == inf else i.objective, violation=violation)
+        return CrfMeasured(self.objective, violation=violation)
 
     def counters(self) -> tuple[int, int]:
         info = self.loss.info

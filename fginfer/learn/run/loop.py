@@ -173,11 +173,16 @@ class _Run:
         self.done, self.begin, self._first = done, begin, done
         self.deadline = inf if limits.time_limit is None else begin + limits.time_limit
         self.trace: list[LearnPoint] = []
-        self.unmeasured = Measured(infeasibility=0.0 if getattr(solver, "feasible", True) else None)
         self._fresh = False  # whether the last point tells of the present weights
         self._measuring: float | None = None  # seconds the last measurement took
         self._measured = 0.0  # seconds of all
         self._samples = bool(getattr(solver, "samples", False))  # whether it can measure in any time
+
+    @property
+    def unmeasured(self) -> Measured:
+        """What is known without measuring: next to nothing, but the objective of solvers that carry it along."""
+        feasible = getattr(self.solver, "feasible", True)
+        return Measured(getattr(self.solver, "objective", None), infeasibility=0.0 if feasible else None)
 
     def loop(self, interrupts: Interrupts) -> str:
         last_save = time.monotonic()

@@ -239,6 +239,16 @@ def test_limits_and_callbacks_end_a_run_with_its_status():
     assert ChainCRF(l1=0.1, tol=1e-12, time_limit=1e-6).fit(X, y).status_ == "time_limit"
 
 
+def test_every_step_tells_its_objective():
+    X, y = chains()
+    seen = []
+    crf = ChainCRF(l1=0.5, callback=seen.append).fit(X, y)
+    values = [point.primal for point in seen]
+    assert None not in values
+    assert values[-1] == crf.primal_
+    assert all(after <= before + 1e-9 for before, after in itertools.pairwise(values))
+
+
 def test_files_and_pickles(tmp_path):
     X, y = sentences(1)
     crf = ChainCRF(l1=0.2).fit(X, y)
