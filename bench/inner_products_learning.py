@@ -203,7 +203,7 @@ def bench_pinyin(args: argparse.Namespace) -> None:
 
 def bench_multilabel(args: argparse.Namespace) -> None:
     for name in args.sets:
-        given = chosen(methods(5.0, 4, {"softmax": 0.1, "margin": 0.1}, hidden=100), args)
+        given = chosen(methods(5.0, 4, {"softmax": 0.1, "margin": 0.3}, hidden=100), args)
         train(f"debian {name}", debian(args.data, name), "multilabel", given, args.seconds, 10)
 
 
