@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include "base/threads.h"
+#include "fginfer.h"
 
 /* A count that one thread writes and others wait for, in a cache line of its own. */
 typedef struct fgi_counter {
@@ -15,25 +16,38 @@ typedef struct fgi_counter {
     char rest[64 - sizeof(atomic_llong)];
 } fgi_counter;
 
-enum { FGI_SPINS = 500 }; /* waits longer than these end after many microseconds, or milliseconds */
+/* A wait under way; all zero at its beginning. */
+typedef struct fgi_wait {
+    int turns;
+    double since; /* when spinning had brought nothing */
+} fgi_wait;
 
-static inline void fgi_wait_a_little(int *waited) {
+enum { FGI_SPINS = 500 }; /* some microseconds */
+
+static inline void fgi_wait_a_little(fgi_wait *w) {
     enum { YIELDS = 3000 };
-    if (++*waited > FGI_SPINS + YIELDS) fgi_thread_nap();
-    else if (*waited > FGI_SPINS) sched_yield();
+    if (++w->turns == FGI_SPINS) w->since = fgi_clock();
+    if (w->turns > FGI_SPINS + YIELDS) fgi_thread_nap();
+    else if (w->turns > FGI_SPINS) sched_yield();
 #if defined(__x86_64__) && defined(__GNUC__)
     else __builtin_ia32_pause();
 #endif
 }
 
+/* After it: longer than what others do between two meetings, so that some of them have no core? */
+static inline int fgi_wait_was_long(const fgi_wait *w) {
+    const double seconds = 1e-3;
+    return w->turns > FGI_SPINS && fgi_clock() - w->since > seconds;
+}
+
 /* The how many'th meeting this is, counted by each thread for itself; all counters begin at 0, meetings at 1. What a
  * thread has written before a meeting the others see after it. Returns 1 if it was a long wait. */
 static inline int fgi_meet(fgi_counter *counters, int threads, int me, int64_t meeting) {
-    int waited = 0;
+    fgi_wait waited = {0, 0};
     atomic_store_explicit(&counters[me].done, meeting, memory_order_release);
     for (int u = 0; u < threads; u++)
         while (atomic_load_explicit(&counters[u].done, memory_order_acquire) < meeting) fgi_wait_a_little(&waited);
-    return waited > FGI_SPINS;
+    return fgi_wait_was_long(&waited);
 }
 
 /* Where others keep the cores busy, each of those meetings can take as long as a turn on a core. Then one thread is

@@ -346,7 +346,7 @@ typedef struct run {
 static int wait_for_needs(run *r, int64_t number) {
     const fgi_waves *w = r->waves;
     const int32_t *needs = w->needs[w->forward] + number * w->threads;
-    int waited = 0;
+    fgi_wait waited = {0, 0};
     for (int u = 0; u < w->threads; u++)
         while (atomic_load_explicit(&w->counters[u].done, memory_order_acquire) < needs[u]) {
             if (atomic_load_explicit(&r->stop, memory_order_relaxed) ||
@@ -354,7 +354,7 @@ static int wait_for_needs(run *r, int64_t number) {
                 return 0;
             fgi_wait_a_little(&waited);
         }
-    if (waited > FGI_SPINS && fgi_crowd_wait(&r->waves->crowd))
+    if (fgi_wait_was_long(&waited) && fgi_crowd_wait(&r->waves->crowd))
         atomic_store_explicit(&r->crowded, 1, memory_order_relaxed);
     return 1;
 }
