@@ -3,6 +3,8 @@
 # else by random damage), those in Python by mutation. Says how many inputs ran; exit code 1 if one of them did harm.
 #
 # usage: bench/fuzz.sh [C_INPUTS [PYTHON_INPUTS [SEED]]]     (default: a million, and 10000 of each Python reader)
+#        FUZZ_FOLDER=DIR bench/fuzz.sh ...     keeps in DIR what libFuzzer has learned (corpus/), so that the next run goes on
+#                                              from there, and how many inputs ran so far (counts); another SEED each time
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 c_inputs=${1:-1000000} python_inputs=${2:-10000} seed=${3:-1}
@@ -12,17 +14,25 @@ sources=("$here"/bench/fuzz_uai.c "$here"/csrc/{base,model,io}/*.c)
 flags=(-std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -ffp-contract=off -D_POSIX_C_SOURCE=200809L
     "-DFGI_VERSION=\"fuzz\"" -I"$here/csrc" -I"$here/csrc/include" -I"$here/tests/c")
 
-if command -v clang >/dev/null && clang "${flags[@]}" -DFUZZ_COVERAGE -fsanitize=fuzzer,address,undefined "${sources[@]}" \
+clang=$(compgen -c clang | grep -E '^clang(-[0-9]+)?$' | sort -V | tail -1 || true) # Debian's has its version in the name
+folder=${FUZZ_FOLDER:-$build}
+mkdir -p "$folder/corpus"
+
+if [ -n "$clang" ] && "$clang" "${flags[@]}" -DFUZZ_COVERAGE -fsanitize=fuzzer,address,undefined "${sources[@]}" \
     -o "$build/fuzz" -lm -lpthread 2>"$build/log"; then
-    mkdir "$build/corpus"
     for file in "$here"/tests/corpus/*.{uai,LG}; do # the first byte says whether the numbers are logarithms
         case $file in *.LG) first=1 ;; *) first=0 ;; esac
-        { printf "$first"; cat "$file"; } >"$build/corpus/$(basename "$file")"
+        { printf "$first"; cat "$file"; } >"$folder/corpus/$(basename "$file")"
     done
-    "$build/fuzz" -runs="$c_inputs" -seed="$seed" -max_len=2000 -verbosity=0 -print_final_stats=1 "$build/corpus"
+    "$build/fuzz" -runs="$c_inputs" -seed="$seed" -max_len=2000 -verbosity=0 -print_final_stats=1 "$folder/corpus" 2>&1 |
+        tee "$build/run.log"
+    ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/run.log")
 else
     echo "no libFuzzer: random damage"
     ${CC:-cc} "${flags[@]}" -fsanitize=address,undefined "${sources[@]}" -o "$build/fuzz" -lm -lpthread
     "$build/fuzz" "$c_inputs" "$seed"
+    ran=$c_inputs
 fi
+echo "$ran" >>"$folder/counts"
+echo "C reader: $ran inputs now, $(awk '{ n += $1 } END { printf "%d", n }' "$folder/counts") in all"
 "${PYTHON:-python3}" "$here/bench/fuzz_readers.py" --inputs "$python_inputs" --seed "$seed"

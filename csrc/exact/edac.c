@@ -294,7 +294,7 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
     while (e->phase != FINISHED) {
         const int64_t iterations = s->info.iterations;
         if (fgi_costs_propagate(c, CLOCK_WORK)) {
-            fgi_rc rc = after_propagation(s);
+            fgi_rc rc = c->failure ? c->failure : after_propagation(s);
             if (rc || c->failure) return rc ? rc : c->failure;
         }
         if (s->info.iterations > iterations) {

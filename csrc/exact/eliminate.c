@@ -49,6 +49,8 @@ fgi_rc fgi_eliminate_create(const fgi_model *m, double memory, double effort, fg
             e->info.width = fgi_engine_bags(e->engine)->width;
             e->info.work = fgi_engine_bags(e->engine)->work;
             e->info.memory = fgi_engine_memory(e->engine);
+            rc = isinf(e->info.memory) ? FGI_NO_MEMORY : FGI_OK; /* no room to estimate it */
+            if (rc) goto fail;
         }
     }
     *out = e;

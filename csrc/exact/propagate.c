@@ -58,7 +58,7 @@ static void support_neighbours(fgi_costs *c, int32_t j) {
 }
 
 int fgi_costs_propagate(fgi_costs *c, int64_t work_limit) {
-    while (!c->conflict) {
+    while (!c->conflict && !c->failure) {
         if (c->work > work_limit) return 0;
         c->grain = ((c->upper - c->lower) >> FGI_COSTS_GRAIN_BITS) + 1;
         if (c->lower >= c->upper) c->conflict = 1;

@@ -1,0 +1,170 @@
+/* Every allocation of the readers, the exact methods and the solvers fails in turn: each says so, frees what it had,
+ * and what it had found until then is right. */
+#include <math.h>
+#include <stdlib.h>
+#include "scarce.h"
+#include "fginfer_exact.h"
+#include "random_model.h"
+
+typedef struct trial {
+    const fgi_model *model;
+    fgi_settings settings;
+    double optimum; /* by trying all labelings */
+} trial;
+
+static double best_of_all(const fgi_model *m) {
+    int32_t cards[MAX_VARS], x[MAX_VARS] = {0};
+    const int64_t n = fgi_model_variables(m);
+    double best = -INFINITY;
+    fgi_model_cards(m, cards);
+    for (;;) {
+        double score = 0;
+        CHECK(fgi_model_score(m, x, &score, NULL) == FGI_OK);
+        if (score > best) best = score;
+        int64_t i = 0;
+        while (i < n && ++x[i] == cards[i]) x[i++] = 0;
+        if (i == n) return best;
+    }
+}
+
+static void check_claims(const trial *t, const fgi_solver *s, const fgi_info *info) {
+    int32_t labels[MAX_VARS];
+    double score;
+    const double room = 1e-9 * (1 + fabs(t->optimum));
+    CHECK_SAYING(info->score <= t->optimum + room, "%s: score %.17g above %.17g\n", fgi_method_name(t->settings.method),
+        info->score, t->optimum);
+    CHECK_SAYING(info->bound >= t->optimum - room, "%s: bound %.17g below %.17g\n", fgi_method_name(t->settings.method),
+        info->bound, t->optimum);
+    if (fgi_solver_labels(s, labels)) {
+        CHECK(fgi_model_score(t->model, labels, &score, NULL) == FGI_OK);
+        CHECK(fabs(score - info->score) <= room);
+    }
+}
+
+static fgi_rc run_solver(void *given) {
+    const trial *t = given;
+    fgi_solver *s = NULL;
+    fgi_error err;
+    fgi_info info;
+    fgi_rc rc = fgi_solver_create(t->model, &t->settings, &s, &err);
+    if (rc) return rc;
+    rc = fgi_solver_run(s, -1.0, 12, &info);
+    fgi_solver_info(s, &info);
+    check_claims(t, s, &info);
+    fgi_solver_free(s);
+    return rc;
+}
+
+static fgi_rc run_presolve(void *given) {
+    const trial *t = given;
+    fgi_presolve *p = NULL;
+    fgi_error err;
+    fgi_presolve_options options = fgi_presolve_options_default();
+    fgi_rc rc = fgi_presolve_create(t->model, &options, &p, &err);
+    if (rc) return rc;
+    const fgi_model *left = fgi_presolve_model(p);
+    int32_t reduced[MAX_VARS] = {0}, labels[MAX_VARS];
+    double score = 0, whole = 0;
+    rc = fgi_presolve_expand(p, reduced, labels, &err);
+    if (!rc && !fgi_model_score(left, reduced, &score, NULL) && isfinite(score)) {
+        CHECK(fgi_model_score(t->model, labels, &whole, NULL) == FGI_OK);
+        CHECK(fabs(score - whole) <= 1e-9 * (1 + fabs(score)));
+    }
+    fgi_presolve_free(p);
+    return rc;
+}
+
+static fgi_rc run_eliminate(void *given) {
+    const trial *t = given;
+    fgi_eliminate *e = NULL;
+    fgi_eliminate_info info;
+    fgi_error err;
+    int32_t labels[MAX_VARS];
+    double score;
+    fgi_rc rc = fgi_eliminate_create(t->model, 1e8, 0, &e, &err);
+    if (!rc) rc = fgi_eliminate_run(e, -1.0, &info, &err);
+    if (!rc && fgi_eliminate_labels(e, labels)) {
+        CHECK(fgi_model_score(t->model, labels, &score, NULL) == FGI_OK);
+        CHECK(fabs(score - t->optimum) <= 1e-9 * (1 + fabs(score)));
+    }
+    fgi_eliminate_free(e);
+    return rc;
+}
+
+static fgi_rc run_parts(void *given) {
+    const trial *t = given;
+    fgi_split *split = NULL;
+    fgi_model *part = NULL, *rest = NULL;
+    fgi_error err;
+    const int32_t variable = 0, label = 0;
+    fgi_rc rc = fgi_split_create(t->model, &split, &err);
+    for (int64_t k = 0; !rc && k < fgi_split_count(split); k++) {
+        rc = fgi_split_model(split, k, &part, &err);
+        if (!rc) CHECK(fgi_model_variables(part) == fgi_split_size(split, k));
+        if (!rc) fgi_model_free(part);
+    }
+    fgi_split_free(split);
+    double error;
+    if (!rc) rc = fgi_model_condition(t->model, 1, &variable, &label, &rest, &error, &err);
+    if (!rc) CHECK(fgi_model_variables(rest) == fgi_model_variables(t->model) - 1);
+    if (!rc) fgi_model_free(rest);
+    return rc;
+}
+
+/* A file of the model, read again. */
+static fgi_rc run_file(void *given) {
+    const trial *t = given;
+    fgi_uai_writer *w = NULL;
+    fgi_uai *r = NULL;
+    fgi_model *again = NULL;
+    fgi_error err;
+    char text[1024];
+    int64_t n = 0, factors;
+    fgi_rc rc = fgi_uai_writer_create(t->model, 1, 0, &w, &err);
+    if (!rc) rc = fgi_uai_create(1, &r, &err);
+    while (!rc) {
+        rc = fgi_uai_writer_next(w, text, (int64_t)sizeof text, &n, &err);
+        if (rc || n == 0) break;
+        rc = fgi_uai_feed(r, text, n, &err);
+    }
+    if (!rc) rc = fgi_uai_finish(r, &again, &factors, &err);
+    if (!rc) {
+        CHECK(fabs(best_of_all(again) - t->optimum) <= 1e-9 * (1 + fabs(t->optimum)));
+        fgi_model_free(again);
+    }
+    fgi_uai_free(r);
+    fgi_uai_writer_free(w);
+    return rc;
+}
+
+static void try_methods(trial *t, int64_t most) {
+    for (int32_t method = 0; method < 32; method++) {
+        if (!fgi_method_name(method)) continue;
+        t->settings = fgi_settings_default();
+        t->settings.method = method;
+        t->settings.gap = 0;
+        scarce_try(fgi_method_name(method), run_solver, t, most);
+    }
+    t->settings.method = FGI_GDMM;
+    for (int32_t access = FGI_ACCESS_SORTED; access <= FGI_ACCESS_DENSE; access++) {
+        t->settings.access = access;
+        t->settings.sweep = FGI_OFF;
+        t->settings.formulation = FGI_FORMULATION_TABLES;
+        scarce_try("gdmm on tables", run_solver, t, most);
+    }
+}
+
+int main(void) {
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        fgi_rng rng = {seed};
+        fgi_model *m = random_model(&rng, 6, 9, seed % 2 ? 0 : 15, seed == 3);
+        trial t = {.model = m, .settings = fgi_settings_default(), .optimum = best_of_all(m)};
+        scarce_try("presolve", run_presolve, &t, 400);
+        if (isfinite(t.optimum)) scarce_try("elimination", run_eliminate, &t, 400);
+        scarce_try("parts", run_parts, &t, 400);
+        scarce_try("a file", run_file, &t, 400);
+        try_methods(&t, 60);
+        fgi_model_free(m);
+    }
+    return failed();
+}
