@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from fginfer.core.arrays import ModelArrays
+from fginfer.core.arrays import POTTS, ModelArrays
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -120,7 +120,7 @@ def _submodular(a: ModelArrays, arity: NDArray[Any]) -> bool | None:
     good[square] = th[:, 0] + th[:, 3] >= th[:, 1] + th[:, 2]
     if a.params is not None and a.table_kind is not None:
         p = a.params.reshape(-1, 2)
-        potts = a.table_kind == 1
+        potts = a.table_kind == POTTS
         good[potts] = p[potts, 0] >= p[potts, 1]
     one_label = (a.cards[a.vars.reshape(-1, 2)] < 2).any(axis=1) if len(a.vars) else np.zeros(0, bool)
     return bool((good[a.factor_table] | one_label).all())

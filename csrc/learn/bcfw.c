@@ -111,7 +111,7 @@ fgi_rc fgi_learn_update_bcfw(
     if (!labels) return L->sets[i].count ? exchange(L, s, i) : FGI_OK; /* averages count oracle steps */
     fgi_learn_begin_step(L, s);
     if (L->sets[i].count >= s->max_answers && !fgi_learn_find_answer(L, i, labels, length) &&
-        (rc = shed_smallest(L, s, i)) != FGI_OK)
+        (rc = shed_smallest(L, s, i)))
         return rc;
     int truth = fgi_learn_is_truth(L, i, labels, length);
     if (truth && L->sets[i].count == 0) {

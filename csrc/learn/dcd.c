@@ -40,16 +40,16 @@ fgi_rc fgi_learn_update_dcd(
         fgi_answer *a = fgi_learn_find_answer(L, i, labels, length);
         double loss = a ? a->loss : fgi_learn_loss(L, i, labels, length), dot, norm;
         fgi_learn_term term = {labels, length, 1.0};
-        if ((rc = fgi_learn_psi_own(L, i, &term, 1)) != FGI_OK) return rc;
+        if ((rc = fgi_learn_psi_own(L, i, &term, 1))) return rc;
         fgi_learn_products(L, &dot, &norm);
         double violation = loss - dot - total_alpha(set) / (2 * s->C);
         L->gaps[i] = violation > 0 ? violation : 0;
         if (!a && violation >= s->threshold && !(a = fgi_learn_add_answer(L, i, labels, length, loss)))
             return FGI_NO_MEMORY;
-        if (a && (rc = step_answer(L, s, i, a)) != FGI_OK) return rc; /* the newest first: Theorem 1 needs it */
+        if (a && (rc = step_answer(L, s, i, a))) return rc; /* the newest first: Theorem 1 needs it */
     } else if (labels) L->gaps[i] = 0;
     for (int32_t k = 0; k < set->count; k++)
-        if ((rc = step_answer(L, s, i, set->answers[k])) != FGI_OK) return rc;
+        if ((rc = step_answer(L, s, i, set->answers[k]))) return rc;
     for (int32_t k = set->count - 1; k >= 0; k--)
         if (set->answers[k]->alpha == 0) fgi_learn_drop_answer(L, i, k);
     return FGI_OK;

@@ -255,7 +255,7 @@ fgi_rc fgi_learn_score(fgi_learner *L, const fgi_learn_vector *w, int32_t exampl
     if (rc) return rc;
     *loss = fgi_learn_loss(L, example, answer, length);
     fgi_learn_term term = {answer, length, 1.0};
-    if ((rc = fgi_learn_psi(L, example, &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+    if ((rc = fgi_learn_psi(L, example, &term, 1))) return fgi_fail(err, rc, -1, "out of memory");
     const double against = fgi_learn_dot(L, w); /* <w, phi(truth) - phi(answer)> */
     fgi_learn_scratch *s = &L->scratch[0];
     fgi_learn_fill_scores(L, w, 0.0, example, s);
@@ -307,7 +307,7 @@ fgi_rc fgi_learn_hinges(fgi_learner *L, const fgi_learn_vector *w, const int32_t
         if (rc) return rc;
         hinge[k] = 0;
         if (fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
-        if ((rc = fgi_learn_psi(L, examples[k], &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        if ((rc = fgi_learn_psi(L, examples[k], &term, 1))) return fgi_fail(err, rc, -1, "out of memory");
         hinge[k] = fgi_learn_loss(L, examples[k], term.labels, term.length) - fgi_learn_dot(L, w);
     }
     return FGI_OK;
@@ -323,7 +323,7 @@ fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, con
         at = answer_end[k];
         fgi_sum_add(&total, weight * fgi_learn_loss(L, examples[k], term.labels, term.length));
         if (!plane || fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
-        if ((rc = fgi_learn_psi(L, examples[k], &term, 1)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        if ((rc = fgi_learn_psi(L, examples[k], &term, 1))) return fgi_fail(err, rc, -1, "out of memory");
         for (int64_t j = 0; j < L->n_index; j++) plane[L->index[j]] += L->compact[j];
     }
     *loss += fgi_sum_value(&total);

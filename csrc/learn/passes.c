@@ -60,7 +60,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
         rc = fgi_learn_decode_batch(
             L, &w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
         for (int64_t k = 0, at = 0; !rc && k < n; at = L->batch_end[k++])
-            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))) != FGI_OK)
+            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))))
                 fgi_fail(err, rc, -1, "out of memory");
         *next += n;
         if (fgi_clock() >= deadline) break;
@@ -77,7 +77,7 @@ fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const 
         int32_t i = examples[*next];
         if (i < 0 || i >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
-        if ((rc = update(L, s, i, NULL, 0)) != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        if ((rc = update(L, s, i, NULL, 0))) return fgi_fail(err, rc, -1, "out of memory");
         ++*next;
         if (fgi_meter_spend(&meter, 1)) break;
     }

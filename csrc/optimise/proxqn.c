@@ -319,7 +319,7 @@ static fgi_rc after_all(fgi_optimiser *o) {
         return FGI_OK;
     }
     const fgi_rc rc = open_epoch(o);
-    if (rc != FGI_OK) return rc;
+    if (rc) return rc;
     p->asked = fgi_larger(o->s.tol, COOLING * o->info.violation / o->info.first_violation);
     if (o->s.curvature && p->n) {
         fgi_want_gradient(o, SET_CURVATURE, p->set, p->n, p->next);

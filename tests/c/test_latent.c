@@ -1,15 +1,7 @@
 /* The atom oracle under the sanitizers: dense and sparse, scaled and not, on several threads, and bad input. */
-#include <stdio.h>
 #include <string.h>
+#include "check.h"
 #include "fginfer_latent.h"
-
-#define CHECK(x)                                           \
-    do {                                                   \
-        if (!(x)) {                                        \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #x); \
-            return 1;                                      \
-        }                                                  \
-    } while (0)
 
 enum { N = 40, R = 3, STARTS = 8 };
 
@@ -34,24 +26,24 @@ static int run(int sparse, int scaled, int threads, double *best, uint8_t *z) {
     fgi_atom *a = NULL;
     fgi_error err;
     double v[STARTS], relaxed = 0, y[N + 1];
-    CHECK(
+    REQUIRE(
         fgi_atom_create(N, R, sparse ? begin : NULL, cols, values, scaled ? scale : NULL, threads, &a, &err) == FGI_OK);
-    CHECK(fgi_atom_mix_run(a, 1, &relaxed, &err) == FGI_BAD_ARGUMENT);
-    CHECK(fgi_atom_mix_start(a, 0, 7, &err) == FGI_OK);
-    CHECK(fgi_atom_mix_start(a, 5, 7, &err) == FGI_OK);
-    CHECK(fgi_atom_mix_run(a, 20, &relaxed, &err) == FGI_OK);
-    CHECK(fgi_atom_mix_dual(a, y, &err) == FGI_OK);
-    CHECK(fgi_atom_mix_round(a, STARTS, 3, z, &err) == FGI_OK);
-    CHECK(fgi_atom_search(a, z, STARTS, 50, 10, 5, v, &err) == FGI_OK);
+    REQUIRE(fgi_atom_mix_run(a, 1, &relaxed, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_atom_mix_start(a, 0, 7, &err) == FGI_OK);
+    REQUIRE(fgi_atom_mix_start(a, 5, 7, &err) == FGI_OK);
+    REQUIRE(fgi_atom_mix_run(a, 20, &relaxed, &err) == FGI_OK);
+    REQUIRE(fgi_atom_mix_dual(a, y, &err) == FGI_OK);
+    REQUIRE(fgi_atom_mix_round(a, STARTS, 3, z, &err) == FGI_OK);
+    REQUIRE(fgi_atom_search(a, z, STARTS, 50, 10, 5, v, &err) == FGI_OK);
     *best = 0;
     for (int k = 0; k < STARTS; k++) {
         const double again = fgi_atom_value(a, z + k * N);
-        CHECK(v[k] >= again * (1 - 1e-9) && v[k] <= again * (1 + 1e-9));
+        REQUIRE(v[k] >= again * (1 - 1e-9) && v[k] <= again * (1 + 1e-9));
         if (v[k] > *best) *best = v[k];
     }
-    CHECK(scaled || *best <= relaxed * 1.01);
+    REQUIRE(scaled || *best <= relaxed * 1.01);
     z[0] = 2;
-    CHECK(fgi_atom_search(a, z, 1, 0, 0, 0, v, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_atom_search(a, z, 1, 0, 0, 0, v, &err) == FGI_BAD_ARGUMENT);
     z[0] = 0;
     fgi_atom_free(a);
     return 0;
@@ -64,19 +56,19 @@ int main(void) {
     fill();
     for (int scaled = 0; scaled < 2; scaled++) {
         double dense, sparse, threaded;
-        CHECK(run(0, scaled, 1, &dense, z) == 0);
-        CHECK(run(1, scaled, 1, &sparse, other) == 0);
-        CHECK(dense == sparse);
-        CHECK(run(0, scaled, 3, &threaded, other) == 0);
-        CHECK(dense == threaded && memcmp(z, other, sizeof z) == 0);
+        REQUIRE(run(0, scaled, 1, &dense, z) == 0);
+        REQUIRE(run(1, scaled, 1, &sparse, other) == 0);
+        REQUIRE(dense == sparse);
+        REQUIRE(run(0, scaled, 3, &threaded, other) == 0);
+        REQUIRE(dense == threaded && memcmp(z, other, sizeof z) == 0);
     }
     begin[1] = 4; /* a column twice */
-    CHECK(fgi_atom_create(N, R, begin, cols, values, NULL, 1, &a, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_atom_create(N, R, begin, cols, values, NULL, 1, &a, &err) == FGI_BAD_ARGUMENT);
     begin[1] = -1;
-    CHECK(fgi_atom_create(N, R, begin, cols, values, NULL, 1, &a, &err) == FGI_BAD_ARGUMENT);
-    CHECK(fgi_atom_create(0, R, NULL, NULL, values, NULL, 1, &a, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_atom_create(N, R, begin, cols, values, NULL, 1, &a, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_atom_create(0, R, NULL, NULL, values, NULL, 1, &a, &err) == FGI_BAD_ARGUMENT);
     values[3] = 1e300;
-    CHECK(fgi_atom_create(N, R, NULL, NULL, values, NULL, 1, &a, &err) == FGI_BAD_MODEL);
+    REQUIRE(fgi_atom_create(N, R, NULL, NULL, values, NULL, 1, &a, &err) == FGI_BAD_MODEL);
     fgi_atom_free(NULL);
     return 0;
 }

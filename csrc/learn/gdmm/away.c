@@ -307,7 +307,7 @@ static fgi_rc visit_factor(fgi_learn_gdmm *g, fgi_away_step *s, const span *r) {
     fgi_rc rc = s->phase == FGI_AWAY_GATHER ? make_room(g, &f, y) : FGI_OK;
     if (rc) return rc;
     if (f.token >= 0) return walk_token(g, s, f.token, *y);
-    if ((rc = walk_edge(g, s, &f, y)) != FGI_OK || s->phase == FGI_AWAY_GATHER) return rc;
+    if ((rc = walk_edge(g, s, &f, y)) || s->phase == FGI_AWAY_GATHER) return rc;
     walk_marginals(g, s, &f, y, vertex, r);
     if (s->phase == FGI_AWAY_COMMIT) move_betas(g, s, &g->edges[f.edge], y);
     return FGI_OK;

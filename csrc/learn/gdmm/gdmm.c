@@ -353,7 +353,7 @@ fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
     if (!fgi_proximal_end_pass(g->L, RELAXATION)) return FGI_OK;
     fit_block_C(g);
     if (g->index) fgi_unigram_index_forget(g->index); /* the point has moved, and all weights with it */
-    if (fgi_learn_gdmm_fill_tables(g) == FGI_OK) return FGI_OK;
+    if (!fgi_learn_gdmm_fill_tables(g)) return FGI_OK;
     return fgi_no_memory(err);
 }
 

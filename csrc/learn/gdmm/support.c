@@ -113,7 +113,7 @@ static fgi_rc fill(fgi_learn_gdmm *g) {
     }
     if ((g->s.batch > 1 || g->s.search) && !g->s.away && !(g->proposal = fgi_alloc(g->n_tokens, sizeof *g->proposal)))
         return FGI_NO_MEMORY;
-    if (g->s.search && fgi_unigram_index_create(g, &g->index) != FGI_OK) return FGI_NO_MEMORY;
+    if (g->s.search && fgi_unigram_index_create(g, &g->index)) return FGI_NO_MEMORY;
     if (!g->tokens || !g->edges || !g->row_norm || !g->loss || !g->tables || !g->scores || !g->workers)
         return FGI_NO_MEMORY;
     if (fgi_products_create_dense((int32_t)k, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL) !=
@@ -288,7 +288,7 @@ fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, con
     if (g->index) fgi_unigram_index_forget(g->index);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    return fgi_learn_gdmm_fill_tables(g) == FGI_OK ? FGI_OK : fgi_no_memory(err);
+    return fgi_learn_gdmm_fill_tables(g) ? fgi_no_memory(err) : FGI_OK;
 }
 
 /* Vertices of Algorithm 2: how many each block has, then their weights, then their labels. */

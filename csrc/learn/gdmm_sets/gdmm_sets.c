@@ -177,7 +177,7 @@ static fgi_rc joint_oracle(fgi_learn_gdmm_sets *g, set_example *x) {
     fgi_argmax found;
     fgi_rc rc = fgi_sets_best_pair(g, &found);
     g->pair_calls++;
-    if (rc != FGI_OK || found.state < 0 || !(found.value > 0)) return rc;
+    if (rc || found.state < 0 || !(found.value > 0)) return rc;
     int32_t l = (int32_t)(found.state / n), m = (int32_t)(found.state % n);
     if (l >= m) return FGI_OK;
     if (!fgi_sets_insert(g, x, l, 0) || !fgi_sets_insert(g, x, m, 0)) return FGI_NO_MEMORY;
@@ -266,23 +266,23 @@ static fgi_rc visit(fgi_learn_gdmm_sets *g, int32_t i) {
     set_example *x = &g->examples[i];
     fgi_learn_begin_visit(g->L, g->s.averaging);
     fgi_rc rc = fgi_sets_open(g, i, draw_part(g), count_parts(g));
-    if (rc == FGI_OK && !list_labels(g, x)) rc = FGI_NO_MEMORY;
-    if (rc == FGI_OK && g->L->data.edges != FGI_EDGES_NONE) {
+    if (!rc && !list_labels(g, x)) rc = FGI_NO_MEMORY;
+    if (!rc && g->L->data.edges != FGI_EDGES_NONE) {
         if (!list_pairs(g, x)) rc = FGI_NO_MEMORY;
-        if (rc == FGI_OK) rc = joint_oracle(g, x);
+        if (!rc) rc = joint_oracle(g, x);
     }
-    if (rc == FGI_OK && !index_pairs(g, x)) rc = FGI_NO_MEMORY;
-    hinge_term *terms = rc == FGI_OK ? fgi_alloc(2 * (int64_t)x->n_pairs + 1, sizeof *terms) : NULL;
-    if (rc == FGI_OK && !terms) rc = FGI_NO_MEMORY;
+    if (!rc && !index_pairs(g, x)) rc = FGI_NO_MEMORY;
+    hinge_term *terms = !rc ? fgi_alloc(2 * (int64_t)x->n_pairs + 1, sizeof *terms) : NULL;
+    if (!rc && !terms) rc = FGI_NO_MEMORY;
     g->loss[i] = 0;
-    for (int32_t k = 0; rc == FGI_OK && k < x->n; k++) {
+    for (int32_t k = 0; !rc && k < x->n; k++) {
         int32_t l = x->label[k];
         double gain = g->scores[l] * (g->truth[l] ? -1 : 1); /* of leaving the truth, messages aside */
         if (gain > 0) g->loss[i] += gain;
         update_label(g, i, x, k, terms);
     }
-    for (int32_t k = 0; rc == FGI_OK && k < x->n_pairs; k++) rc = update_pair(g, &x->pairs[k]);
-    if (rc == FGI_OK) step_multipliers(g, x);
+    for (int32_t k = 0; !rc && k < x->n_pairs; k++) rc = update_pair(g, &x->pairs[k]);
+    if (!rc) step_multipliers(g, x);
     free(terms);
     fgi_sets_close(g, i);
     return rc;
@@ -297,7 +297,7 @@ fgi_rc fgi_learn_gdmm_sets_pass(
         if (i < 0 || i >= g->L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
         fgi_rc rc = visit(g, i);
-        if (rc != FGI_OK) return fgi_fail(err, rc, -1, "out of memory");
+        if (rc) return fgi_fail(err, rc, -1, "out of memory");
         ++*next;
         if (fgi_clock() >= deadline) break;
     }
@@ -318,7 +318,7 @@ fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
     g->bounded = 0;
-    if (!fgi_proximal_end_pass(g->L, 1.0) || fgi_sets_fill_table(g) == FGI_OK) return FGI_OK;
+    if (!fgi_proximal_end_pass(g->L, 1.0) || !fgi_sets_fill_table(g)) return FGI_OK;
     return fgi_no_memory(err);
 }
 

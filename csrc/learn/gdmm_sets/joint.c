@@ -38,7 +38,7 @@ static fgi_rc walk_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
     const int64_t before = fgi_oracle_scratch_work(g->oracle).touched;
     fgi_rc rc = FGI_OK;
     *out = (fgi_argmax){-1, -INFINITY};
-    for (int side = 0; rc == FGI_OK && side < 2; side++) {
+    for (int side = 0; !rc && side < 2; side++) {
         int32_t count[2] = {0, 0}, least = -1;
         for (int32_t l = 0; l < n; l++) {
             double x = obstacle(g, l);
@@ -57,7 +57,7 @@ static fgi_rc walk_pairs(fgi_learn_gdmm_sets *g, fgi_argmax *out) {
             least < 0 ? -1 : (int64_t)least * n + least; /* an entry that is zero: about as good as nothing */
         const fgi_oracle_query q = {.source = fgi_updatable_source(g->table), .messages = m, .hint = hint};
         rc = fgi_oracle_answer(&q, g->oracle, &found);
-        if (rc == FGI_OK && found.value > out->value) *out = found;
+        if (!rc && found.value > out->value) *out = found;
     }
     g->pair_touched += fgi_oracle_scratch_work(g->oracle).touched - before;
     return rc;

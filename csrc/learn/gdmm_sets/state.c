@@ -81,7 +81,7 @@ static fgi_rc fill(fgi_learn_gdmm_sets *g) {
     if (!g->top || !g->place || !g->incident_begin) return FGI_NO_MEMORY;
     if (d->edges != FGI_EDGES_NONE && !g->s.brute_force && g->s.sorted) { /* at any size */
         fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, FGI_BY_SEARCH, NULL, &g->table, NULL);
-        if (rc != FGI_OK) return rc;
+        if (rc) return rc;
     }
     for (int32_t i = 0; i < d->n_examples; i++) { /* start at the truth: w = 0 */
         set_example *x = &g->examples[i];
@@ -112,8 +112,8 @@ fgi_rc fgi_learn_gdmm_sets_create(
     g->greedy = greedy;
     fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
     g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C; /* of C rho: the shares of the blocks are its scale */
-    if (rc == FGI_OK) rc = fill(g);
-    if (rc != FGI_OK) {
+    if (!rc) rc = fill(g);
+    if (rc) {
         fgi_learn_gdmm_sets_free(g);
         return fgi_fail(err, rc, -1, "out of memory");
     }
@@ -160,7 +160,7 @@ fgi_rc fgi_sets_fill_table(fgi_learn_gdmm_sets *g) {
             const double *v = fgi_sets_weight(g, l, m);
             if (*v == fgi_updatable_get(g->table, l, m)) continue;
             fgi_rc rc = fgi_updatable_set(g->table, 1, &l, &m, v, NULL);
-            if (rc != FGI_OK) return rc;
+            if (rc) return rc;
         }
     return FGI_OK;
 }
@@ -212,5 +212,5 @@ fgi_rc fgi_learn_gdmm_sets_import(fgi_learn_gdmm_sets *g, const int32_t *sizes, 
     memcpy(g->loss, losses, (size_t)g->L->data.n_examples * sizeof *losses);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    return fgi_sets_fill_table(g) == FGI_OK ? FGI_OK : fgi_no_memory(err);
+    return fgi_sets_fill_table(g) ? fgi_no_memory(err) : FGI_OK;
 }
