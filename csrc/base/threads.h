@@ -1,12 +1,13 @@
 /*
- * base/threads.h - the few things that pthreads and Windows call by different names: only what pool.c and
- * search_source.c need, that is threads that are joined, mutexes, condition variables, the number of this process.
+ * base/threads.h - the few things that pthreads and Windows call by different names: threads that are joined, mutexes,
+ * condition variables, the number of this process.
  */
 #ifndef FGI_BASE_THREADS_H
 #define FGI_BASE_THREADS_H
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
+#define NOMINMAX /* min and max are names of ours */
 #include <windows.h>
 #include <process.h>
 #include <stdlib.h>
