@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.search import EXACT, SCAN, Floats, Lists, Messages, SearchCounts, SearchHandle
 from fginfer.errors import ModelError, SettingsError
+from fginfer.options import check_whole
 from fginfer.search_backends import BACKENDS, Backend
 
 Answers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
@@ -41,7 +42,10 @@ class Found(NamedTuple):
 def as_rows(rows: ArrayLike, columns: int | None = None, what: str = "rows") -> Floats:
     """A table of finite single-precision numbers; ModelError if it is not one."""
     try:
-        table = np.asarray(rows, np.float32)
+        if (given := np.asarray(rows)).dtype.kind == "c":
+            raise TypeError
+        with np.errstate(over="ignore"):  # told below
+            table = given.astype(np.float32, copy=False)
     except (TypeError, ValueError):
         raise ModelError(f"{what} must be a table of numbers") from None
     if table.ndim != 2:
@@ -68,6 +72,10 @@ def _lists(excluded: Any, n: int, n_labels: int) -> Lists | None:
     """Exclusions as flat lists: one list for all queries, or one (or None) for each."""
     if excluded is None:
         return None
+    if isinstance(excluded, (set, frozenset)):
+        excluded = sorted(excluded)
+    if not hasattr(excluded, "__getitem__"):
+        raise ModelError(f"excluded must be a list of labels, or a list of such lists, not {excluded!r}")
     each = len(excluded) > 0 and (excluded[0] is None or np.ndim(excluded[0]) > 0)
     given = list(excluded) if each else [excluded] * n
     if len(given) != n:
@@ -80,8 +88,12 @@ def _lists(excluded: Any, n: int, n_labels: int) -> Lists | None:
 def _message(message: Message, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     if message is None:
         return np.zeros(0, np.int32), np.zeros(0)
-    pair = (list(message), list(message.values())) if isinstance(message, Mapping) else message
-    labels, values = as_labels(pair[0], n_labels), np.atleast_1d(np.asarray(pair[1], np.float64))
+    try:
+        given, numbers = (list(message), list(message.values())) if isinstance(message, Mapping) else message
+        values = np.atleast_1d(np.asarray(numbers, np.float64))
+    except (TypeError, ValueError):
+        raise ModelError("a message must be {label: number} or (labels, numbers)") from None
+    labels = as_labels(given, n_labels)
     if len(labels) != len(values):
         raise ModelError("a message needs as many values as labels")
     order = np.argsort(labels, kind="stable")
@@ -95,6 +107,8 @@ def _messages(messages: Any, n: int, n_labels: int) -> Messages | None:
     """Messages as flat lists: one for all queries, or one (or None) for each."""
     if messages is None:
         return None
+    if not hasattr(messages, "__len__"):
+        raise ModelError(f"messages must be a message, or a list of one for each query, not {messages!r}")
     given = [messages] * n if isinstance(messages, (Mapping, tuple)) else list(messages)
     if len(given) != n:
         raise ModelError(f"{n} messages are needed, one per query, not {len(given)}")
@@ -131,8 +145,11 @@ class _Index:
         """
         flat = np.ndim(x) == 1
         queries = as_rows(np.atleast_2d(np.asarray(x)), self.shape[1], "queries")
+        check_whole("k", k)
         if not 1 <= k <= self.shape[0]:
             raise ModelError(f"{k} labels are wanted of {self.shape[0]} rows")
+        if probes is not None and not (isinstance(probes, (int, np.integer)) and probes >= 1):
+            raise SettingsError(f"probes must be None (exact) or a positive whole number, not {probes!r}")
         given = _messages(messages, len(queries), self.shape[0])
         banned = _lists(excluded, len(queries), self.shape[0])
         labels, values, proven = self._search(queries, int(k), probes, given, banned, candidates)
@@ -154,9 +171,21 @@ class _Index:
 
     def recall(self, x: ArrayLike, k: int = 1, *, probes: int | None = None, candidates: int | None = None) -> float:
         """The share of the true best k that an approximate search finds, measured on these queries."""
-        queries = as_rows(x, self.shape[1], "queries")
-        found, truth = self._search(queries, k, probes, None, None, candidates)[0], self._exact(queries, k)
+        queries = as_rows(np.atleast_2d(np.asarray(x)), self.shape[1], "queries")
+        if not len(queries):
+            raise ModelError("recall is measured on queries: give one or more")
+        found = self.search(queries, k, probes=probes, candidates=candidates).labels
+        truth = self._exact(queries, k)
         return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, truth, strict=True)]))
+
+    def _entries(
+        self, labels: ArrayLike, columns: ArrayLike, values: ArrayLike
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        which, where = as_labels(labels, self.shape[0]), as_labels(columns, self.shape[1])
+        new = np.ascontiguousarray(np.atleast_1d(np.asarray(values, np.float32)))
+        if not len(which) == len(where) == len(new):
+            raise ModelError("labels, columns and values must have the same length")
+        return which, where, new
 
 
 class SearchIndex(_Index):
@@ -183,6 +212,10 @@ class SearchIndex(_Index):
         if not table.size:
             raise ModelError("an index needs at least one row and one column")
         self.shape = (int(table.shape[0]), int(table.shape[1]))
+        for name, value in (("clusters", clusters), ("rounds", rounds), ("n_jobs", n_jobs), ("seed", seed)):
+            check_whole(name, value)
+        if seed < 0:
+            raise SettingsError(f"seed must not be negative, but it is {seed}")
         self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed)
 
     def _search(
@@ -194,8 +227,6 @@ class SearchIndex(_Index):
         excluded: Lists | None,
         candidates: int | None = None,
     ) -> Answers:
-        if probes is not None and not (isinstance(probes, (int, np.integer)) and probes >= 1):
-            raise SettingsError(f"probes must be None (exact) or a positive number of clusters, not {probes!r}")
         if candidates is None:
             return self.handle.run(x, k, EXACT if probes is None else int(probes), messages, excluded)
         if probes is not None:
@@ -246,11 +277,8 @@ class SearchIndex(_Index):
 
     def set_entries(self, labels: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
         """Entry columns[i] of row labels[i] becomes values[i]."""
-        which, where = as_labels(labels, self.shape[0]), as_labels(columns, self.shape[1])
-        new = np.atleast_1d(np.asarray(values, np.float32))
-        if not len(which) == len(where) == len(new):
-            raise ModelError("labels, columns and values must have the same length")
-        self.handle.set_entries(which, where, np.ascontiguousarray(new))
+        which, where, new = self._entries(labels, columns, values)
+        self.handle.set_entries(which, where, new)
 
     def rebuild(self) -> None:
         """Makes the clusters anew, for when most rows have changed."""
@@ -311,6 +339,18 @@ class BackendIndex(_Index):
         which, table = which[::-1][last], table[::-1][last]
         self._rows[which] = table
         self.backend.set_rows(np.ascontiguousarray(which), np.ascontiguousarray(table))
+
+    def set_entries(self, labels: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
+        """Entry columns[i] of row labels[i] becomes values[i]; the library gets the whole rows anew."""
+        which, where, new = self._entries(labels, columns, values)
+        changed, at = np.unique(which, return_inverse=True)
+        table = self._rows[changed]
+        table[at, where] = new
+        self.set_rows(changed, table)
+
+    def rows(self, labels: ArrayLike | None = None) -> Floats:
+        """The rows as they are now."""
+        return self._rows.copy() if labels is None else self._rows[as_labels(labels, self.shape[0])]
 
     def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
         scores = x @ self._rows.T

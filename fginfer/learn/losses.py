@@ -31,6 +31,7 @@ from fginfer.core.losses import CLAIMS, LOSSES, METHODS, RESTS, Batch, LossHandl
 from fginfer.core.losses import loss_of_scores as core_loss_of_scores
 from fginfer.core.search import Floats
 from fginfer.errors import DataError, SettingsError
+from fginfer.options import check_whole
 from fginfer.search import SearchIndex, as_labels, as_rows
 
 NAMES = ("cross-entropy", "margin", "triplet", "nca")
@@ -144,6 +145,10 @@ class EmbeddingLoss:
         _choice("method", method, METHODS)
         _choice("rest", rest, RESTS)
         _choice("finish", finish, ("union", "blocks"))
+        whole = {"queries": queries, "probes": probes, "candidates": candidates, "clusters": clusters, "keep": keep}
+        for name, value in (*whole.items(), ("blocks", blocks), ("rounds", rounds), ("n_jobs", n_jobs), ("seed", seed)):
+            if value is not None or name not in whole:  # None is a default
+                check_whole(name, value)
         self.rows, self.loss, self.method = rows, loss, method
         self.queries = min(max(100, len(rows) // 100), len(rows)) if queries is None else queries
         if not 1 <= self.queries <= len(rows):

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fginfer.errors import SettingsError
-from fginfer.search import SearchIndex
+from fginfer.errors import DataError, SettingsError
+from fginfer.search import SearchIndex, as_rows
 
 
 class TopLabels:
@@ -24,6 +24,8 @@ class TopLabels:
     """
 
     def __init__(self, model: Any, *, clusters: int = 0, n_jobs: int = 1) -> None:
+        if not hasattr(model, "coef_"):
+            raise SettingsError(f"{type(model).__name__} has no coef_: fit it, or use its own top, predict_topk")
         given = model.coef_  # sparse where the weights of many labels are kept by rows
         rows = np.asarray(given.toarray() if sp.issparse(given) else given, np.float64)
         classes = np.asarray(model.classes_)
@@ -35,6 +37,8 @@ class TopLabels:
 
     def __call__(self, X: Any, k: int = 1, *, probes: int | None = None) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """(classes, scores), (rows, k), best first: exact, or with `probes` from so many clusters."""
-        x = X.toarray() if sp.issparse(X) else np.asarray(X)
+        x = as_rows(X.toarray() if sp.issparse(X) else X, what="X")
+        if x.shape[1] != self.index.shape[1] - 1:
+            raise DataError(f"X must have {self.index.shape[1] - 1} columns, as the model, not {x.shape[1]}")
         found = self.index.search(np.column_stack([x, np.ones(len(x))]), k, probes=probes)
         return self.classes[found.labels], found.values

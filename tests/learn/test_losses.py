@@ -275,7 +275,7 @@ def test_bad_input() -> None:
         {"loss": "hinge"}, {"method": "guess"}, {"rest": "none"}, {"finish": "mean"}, {"mu": 0.0}, {"queries": 21},
         {"queries": 0}, {"method": "decomposed", "blocks": 5}, {"method": "decomposed", "blocks": 0}, {"rounds": 0},
         {"n_jobs": 0}, {"probes": 0}, {"candidates": 0}, {"candidates": 5, "probes": 1}, {"keep": -1},
-        {"threshold": -1.0},
+        {"threshold": -1.0}, {"queries": 2.5}, {"blocks": "4"}, {"rounds": None}, {"seed": 0.5},
     ):  # fmt: skip
         with pytest.raises(SettingsError):
             EmbeddingLoss(rows, **wrong)

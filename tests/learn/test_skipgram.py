@@ -136,3 +136,5 @@ def test_bad_input() -> None:
         model.most_similar("nobody")
     with pytest.raises(DataError, match="4 numbers"):
         model.most_similar(np.zeros(3))
+    with pytest.raises(DataError, match="finite"):
+        model.most_similar(np.full(4, np.nan))

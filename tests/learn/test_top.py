@@ -23,8 +23,12 @@ def test_the_best_labels_are_those_of_the_decision_function() -> None:
     assert (labels[:, 0] == model.predict(X)).mean() > 0.99
     with pytest.raises(FginferError):
         TopLabels(model)(X, 61)
-    with pytest.raises(FginferError):
+    with pytest.raises(FginferError, match="8 columns, as the model, not 3"):
         TopLabels(model)(X[:, :3], 2)
+    with pytest.raises(FginferError, match="two dimensions"):
+        TopLabels(model)(X[0], 2)
+    with pytest.raises(FginferError, match="no coef_"):
+        TopLabels(StructuredSVM(model="multiclass"))
 
 
 def test_weights_kept_by_rows() -> None:

@@ -254,6 +254,34 @@ def test_bad_input_is_told_before_any_work() -> None:
     assert (index.rows() == rows).all()
 
 
+def test_input_of_the_wrong_kind() -> None:
+    rows = gaussian(20, 4)
+    for wrong in (rows * 1j, [[1e39, 0.0]]):
+        with pytest.raises(ModelError):
+            SearchIndex(wrong)
+    for setting in ({"clusters": "a"}, {"seed": -1}, {"seed": 0.5}, {"n_jobs": 1.5}):
+        with pytest.raises(SettingsError, match=next(iter(setting))):
+            SearchIndex(rows, **setting)
+    for index in (SearchIndex(rows), BackendIndex(rows, FakeBackend)):
+        for k in (2.5, "a"):
+            with pytest.raises(SettingsError, match="k must be a whole number"):
+                index.search(rows[0], k)
+        for probes in (0, -5, "a"):
+            with pytest.raises(SettingsError, match="probes"):
+                index.search(rows[0], probes=probes)
+        with pytest.raises(ModelError, match="excluded"):
+            index.search(rows[0], excluded=3)
+        for messages in ({0: "a"}, 3, (1, 2, 3)):
+            with pytest.raises(ModelError, match="message"):
+                index.search(rows[0], messages=messages)
+        with pytest.raises(ModelError, match="one or more"):
+            index.recall(rows[:0])
+        with pytest.raises(ModelError, match="21 labels"):
+            index.recall(rows, 21)
+        assert index.recall(rows[0], 3) == 1.0
+        assert index.search(rows[0], 2, excluded={1, 2}).labels.tolist() == plain(rows, rows[0], 2, {}, [1, 2])
+
+
 def test_no_queries_and_all_excluded() -> None:
     rows = gaussian(20, 4)
     index = SearchIndex(rows)
@@ -289,6 +317,12 @@ def test_back_ends_take_messages_exclusions_and_updates(problem: Any) -> None:
     index.set_rows(labels, new)
     for label, row in zip(labels, new, strict=True):
         rows[label] = row
+    columns = rng.integers(0, d, 3)
+    index.set_entries(labels, columns, [1.0, 2.0, 3.0])
+    for label, column, value in zip(labels, columns, (1.0, 2.0, 3.0), strict=True):
+        rows[label, column] = value
+    assert (index.rows() == rows).all()
+    assert (index.rows([0]) == rows[:1]).all()
     x = rng.integers(-3, 4, (4, d)).astype(np.float32)
     k = int(rng.integers(1, n + 1))
     messages = [{int(a): float(rng.integers(-9, 10)) for a in rng.permutation(n)[:5]} for _ in x]

@@ -197,6 +197,8 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         vector = self[word] if isinstance(word, str) else np.asarray(word, np.float32)
         if vector.shape != self.embedding_.shape[1:]:
             raise DataError(f"a vector must have {self.embedding_.shape[1]} numbers")
+        if not np.isfinite(vector).all():
+            raise DataError("a vector must hold finite numbers")
         lengths = np.linalg.norm(self.embedding_, axis=1) * float(np.linalg.norm(vector))
         cosines = self.embedding_ @ vector / np.maximum(lengths, 1e-30)
         if isinstance(word, str):
