@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.extreme import ExtremeData, Floats, Lines
-from fginfer.errors import DataError, FormatError, SettingsError, SolverError
+from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.extreme import metrics
 from fginfer.extreme.data import (
     is_column,
@@ -160,6 +160,13 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lines = rows_of(X)
         return unit(lines) if self.unit_rows else lines
 
+    def _labelled(self, X: Any, y: Any) -> tuple[Lines, Lines]:
+        """Rows to compare the model with, and their labels."""
+        rows, truth = self._rows(X), truth_of(y, self.classes_)
+        if rows.n != truth.n:
+            raise DataError(f"X has {rows.n} rows, y has labels of {truth.n}")
+        return rows, truth
+
     def _strength(self) -> tuple[float, float]:
         """(C, lambda) to train with."""
         return float(self.C), float(self.lam)
@@ -181,13 +188,8 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(1, last.passes)
         self.model_ = found.model.pruned(self.prune) if self.prune > 0.0 else found.model
         self.threshold_ = self._count_matching_threshold(data) if self.multilabel_ else 0.0
-        if self.status_ == "interrupted":
-            raise KeyboardInterrupt
-        if found.failure is not None:
-            raise SolverError(
-                f"{found.failure}; {self.n_trained_} of {len(classes)} labels are trained, and in the model"
-                + (f" and in {self.checkpoint}, from which another fit goes on" if self.checkpoint is not None else "")
-            )
+        goes_on = f" and in {self.checkpoint}, from which another fit goes on" if self.checkpoint is not None else ""
+        found.raise_what_ended_it(f"{self.n_trained_} of {len(classes)} labels are trained, and in the model{goes_on}")
 
     def _count_matching_threshold(self, data: ExtremeData) -> float:
         """Scores are made to rank; with this threshold as many labels are given as the (first) training rows have."""
@@ -199,7 +201,10 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(ranked[min(wanted, len(ranked) - 1)])
 
     def partial_retrain(self, X: Any, y: Any, labels: Sequence[Any]) -> Self:
-        """Trains only these labels again, on X and y, and puts them into the model (ppd-sparse)."""
+        """Trains only these labels again, on X and y, and puts them into the model (ppd-sparse).
+
+        Ctrl-C raises KeyboardInterrupt, lost workers a SolverError: labels that were not reached are as before.
+        """
         check_is_fitted(self, "model_")
         check_settings(self)
         if not trains_by_label(self):
@@ -220,12 +225,13 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for c in parts:
                 info[c.labels] = c.info
             self.label_info_ = info
+        found.raise_what_ended_it(f"{found.trained} of {chosen.nnz} labels are trained again, the others as before")
         return self
 
     def prune_on(self, X: Any, y: Any, loss: float = 0.001) -> Self:
         """Drops the smallest weights, as many as cost at most `loss` of the mean of P@1, P@3 and P@5 on these rows."""
         check_is_fitted(self, "model_")
-        rows, truth = self._rows(X), truth_of(y, self.classes_)
+        rows, truth = self._labelled(X, y)
         at = [k for k in (1, 3, 5) if k <= len(self.classes_)]
 
         def quality(model: SparseModel) -> float:
@@ -288,9 +294,9 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """P@k, nDCG@k, propensity-scored P@k, micro- and macro-F1 on labelled rows; labels that no training row had
         count as missed."""
         check_is_fitted(self, "model_")
-        rows, truth, threads = self._rows(X), truth_of(y, self.classes_), threads_of(self.n_jobs)
-        if rows.n != truth.n:
-            raise DataError(f"X has {rows.n} rows, y has labels of {truth.n}")
+        (rows, truth), threads = self._labelled(X, y), threads_of(self.n_jobs)
+        if not at:
+            raise SettingsError("`at` must name at least one k")
         answers, _ = self.model_.topk(rows, max(at), threads)
         positives = np.concatenate([self.positives_, np.zeros(truth.width - len(self.classes_), np.int64)])
         propensity = metrics.propensities(positives, self.n_rows_)

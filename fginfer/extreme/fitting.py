@@ -16,7 +16,7 @@ from fginfer.core import clock
 from fginfer.core.arrays import offsets
 from fginfer.core.door import VERSION
 from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
-from fginfer.errors import DataError, FormatError, SettingsError
+from fginfer.errors import DataError, FormatError, SettingsError, SolverError
 from fginfer.extreme.engines import make_engine
 from fginfer.extreme.journal import Journal, Memory, fingerprint
 from fginfer.extreme.model import SparseModel
@@ -36,6 +36,13 @@ class Fitted:
     info: Any = None
     columns: list[Columns] = field(default_factory=list)
     failure: Exception | None = None  # why the workers were given up; the rest is what they had done
+
+    def raise_what_ended_it(self, kept: str) -> None:
+        """KeyboardInterrupt or SolverError where training was not ended by its own limits; kept: what is not lost."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+        if self.failure is not None:
+            raise SolverError(f"{self.failure}; {kept}")
 
 
 def _log_start(name: str, data: ExtremeData, threads: int, seed: int) -> None:

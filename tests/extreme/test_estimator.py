@@ -20,7 +20,7 @@ from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from fginfer.errors import DataError, FginferError, FormatError, SettingsError
+from fginfer.errors import DataError, FginferError, FormatError, SettingsError, SolverError
 from fginfer.extreme import ExtremeClassifier, ExtremeClassifierCV, SparseModel, engines
 
 from .problems import random_problem, same_model
@@ -140,6 +140,24 @@ def test_pruning_and_retraining_some_labels():
     assert np.array_equal(after[3], expected[3])
     with pytest.raises(DataError, match="99"):
         model.partial_retrain(X, y, [99])
+
+
+def test_retraining_that_is_cut_short_says_so(monkeypatch):
+    X, y = random_problem(3, n=200, d=80, k=20)
+    model = ExtremeClassifier().fit(X, y)
+    before = model.coef_.toarray()
+    run = engines.Threads.run
+
+    def lose_the_rest(self, parts, stop):
+        yield next(run(self, parts, stop))
+        raise SolverError("the workers are gone")
+
+    monkeypatch.setattr(engines.Threads, "run", lose_the_rest)
+    other = [[k for k in labels if k not in (3, 7)] or [4] for labels in y]
+    with pytest.raises(SolverError, match="gone; 1 of 2 labels are trained again, the others as before"):
+        model.partial_retrain(X, other, [3, 7])
+    after = model.coef_.toarray()
+    assert sum(not np.array_equal(before[k], after[k]) for k in range(20)) == 1
 
 
 # ---- files
@@ -423,6 +441,10 @@ def test_bad_input_is_refused_before_any_work(tmp_path):
         model.evaluate(X, [["seven"]] * 60)
     with pytest.raises(DataError, match="labels of 59"):
         model.evaluate(X, y[1:])
+    with pytest.raises(DataError, match="labels of 59"):
+        model.prune_on(X, y[1:])
+    with pytest.raises(SettingsError, match="at least one k"):
+        model.evaluate(X, y, at=())
     for wrong in (0, -1, 1.5, "many"):
         with pytest.raises(SettingsError):
             model.predict_topk(X, wrong)
