@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -51,11 +51,17 @@ def _toulbar2_missing() -> str | None:
 
 
 def _toulbar2(graph: FactorGraph, seconds: float) -> PeerAnswer:
-    """The program if it is there (it also tells a bound), else the Python package."""
+    """The program if it is there, else the Python package.
+
+    Its bound is in scaled whole numbers, so it is told only where it meets the answer: at a proven optimum.
+    """
     with tempfile.TemporaryDirectory() as folder:
         model = _exact_file(graph, Path(folder))
         program = shutil.which("toulbar2")
-        return _program(program, model, seconds) if program else _package(model, seconds)
+        answer = _program(program, model, seconds) if program else _package(model, seconds)
+    if answer.status == "optimal" and answer.labels is not None:
+        return replace(answer, bound=graph.score(answer.labels))
+    return answer
 
 
 def _exact_file(graph: FactorGraph, folder: Path) -> Path:
@@ -94,7 +100,8 @@ def _package(model: Path, seconds: float) -> PeerAnswer:
     answer = problem.Solve(timeLimit=max(1, round(seconds)))
     spent = time.perf_counter() - start
     labels = None if answer is None else np.array(answer[0], np.int32)
-    status = "optimal" if labels is not None and spent < seconds else "time_limit"
+    proven = answer is not None and problem.GetDDualBound() >= answer[1]
+    status = "optimal" if proven else "time_limit"
     return PeerAnswer(labels, None, spent, status)
 
 

@@ -7,7 +7,9 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -198,3 +200,18 @@ def test_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     pdf = tmp_path / "page.pdf"
     subprocess.run([*command, f"--print-to-pdf={pdf}", address], capture_output=True, timeout=120, check=True)
     assert pdf.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(("dual", "status"), [(5.0, "optimal"), (4.0, "time_limit")])
+def test_toulbar2_is_optimal_where_its_bounds_meet(monkeypatch, dual: float, status: str) -> None:
+    """Not where it stopped before the limit that was asked for: it is given whole seconds."""
+    graph = model(0)
+    labels = solve(graph).labels
+    network = SimpleNamespace(
+        Read=lambda path: None, Solve=lambda timeLimit: (labels.tolist(), 5.0, 1), GetDDualBound=lambda: dual
+    )
+    monkeypatch.setitem(sys.modules, "pytoulbar2", SimpleNamespace(CFN=lambda: network))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    answer = PEERS["toulbar2"].run(graph, 1.4)
+    assert answer.status == status
+    assert answer.bound == (graph.score(labels) if status == "optimal" else None)
