@@ -73,16 +73,22 @@ static double below(double best, double score, double weight) {
 
 typedef struct origin_error {
     double magnitude; /* of all terms */
-    int exact;        /* so far */
+    double products;  /* scores are rounded products, costs are not: what that makes */
+    int exact;        /* the sum so far */
 } origin_error;
+
+static int is_power_of_two(double weight) {
+    int exponent;
+    return fabs(frexp(weight, &exponent)) == 0.5;
+}
 
 /* Adds a maximum to the origin, and returns what the factor can cost; -1: it forbids everything. */
 static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *error) {
     if (e.most == -INFINITY) return -1;
     const double product = weight * e.most;
     error->exact &= fgi_sum_exactly(&c->origin, product);
-    error->exact &= fgi_sum_exactly(&c->origin, fma(weight, e.most, -product));
     error->magnitude += fabs(product);
+    if (!is_power_of_two(weight)) error->products += 0x1p-52 * fgi_larger(fabs(product), fabs(weight * e.least));
     return below(e.most, e.least, weight);
 }
 
@@ -90,7 +96,7 @@ static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *
 static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double tolerance) {
     const fgi_structure *s = m->s;
     double range = 0;
-    origin_error error = {fabs(s->constant), fgi_sum_exactly(&c->origin, s->constant)};
+    origin_error error = {fabs(s->constant), 0, fgi_sum_exactly(&c->origin, s->constant)};
     for (int64_t i = 0; i < s->n_vars; i++) {
         const double cost = add_origin(c, extremes_of(fgi_unary(m, i), s->cards[i]), 1, &error);
         if (cost < 0) c->infeasible = 1;
@@ -104,6 +110,7 @@ static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double to
     }
     /* What a compensated sum of so many terms can be off by. */
     if (!error.exact) c->error = (double)(s->n_vars + s->n_factors) * 0x1p-100 * error.magnitude;
+    c->error += error.products;
     if (best > -INFINITY) range = fgi_smaller(range, fgi_larger(0, fgi_sum_value(&c->origin) - best) + tolerance);
     const fgi_lattice steps = fgi_lattice_find(m);
     if (steps.step > 0 && 2 * (steps.error + c->error) <= SHARE * tolerance && range / steps.step < 0x1p50) {

@@ -212,6 +212,18 @@ def test_bounds_are_above_optima_that_cancel(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_bounds_are_above_optima_of_rounded_products(method: str) -> None:
+    """A score is a weight times an entry, rounded: where most of it cancels, that is seen."""
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0], [0.3, -0.2])
+    graph.add_factor([0, 1], np.full((2, 2), -1e22), weight=0.5)
+    graph.add_factor([1, 2], np.full((2, 2), -1e22), weight=-0.3)
+    graph.add_factor([0, 2], [[0.0, -5e21], [-5e21, 0.0]], weight=-0.3)
+    for iterations in (1, 2, 40):
+        check(graph, solve(graph, method, max_iterations=iterations), exact_optimum(graph))
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_bounds_are_above_optima_whose_last_digits_a_carry_has_lost(method: str) -> None:
     """Three equal terms round, the fourth makes the sum exact again: what stood in the carry meanwhile is gone."""
     graph = FactorGraph([2, 2])
