@@ -14,6 +14,7 @@
 typedef struct mplp {
     fgi_dual_state d;
     int64_t factor; /* next one of this pass */
+    double given;   /* the largest message of a warm start: rounding of another model's messages stays in these */
 } mplp;
 
 /* A label without a supporting state in the factor is refuted for good. */
@@ -58,6 +59,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
         if (s->factor == 0) {
             fgi_dual_sum(d, m); /* afresh: no rounding errors pile up */
             fgi_progress_begin(&d->progress, m->s->constant);
+            d->progress.magnitude += s->given * (double)m->s->n_factors;
         }
         while (s->factor < m->s->n_factors) {
             fgi_view v = fgi_factor_view(m, s->factor);
@@ -101,7 +103,11 @@ static fgi_rc mplp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     mplp *s = solver->state;
     fgi_rc rc = fgi_check_multipliers(mu, s->d.n_mu, err);
     if (rc) return rc;
-    for (int64_t k = 0; k < s->d.n_mu; k++) s->d.mu[k] = mu[k];
+    s->given = 0;
+    for (int64_t k = 0; k < s->d.n_mu; k++) {
+        s->d.mu[k] = mu[k];
+        s->given = fgi_larger(s->given, fabs(mu[k]));
+    }
     s->factor = 0;
     fgi_progress_restart(solver, &s->d.progress);
     return FGI_OK;
