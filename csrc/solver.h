@@ -55,6 +55,9 @@ int fgi_solver_consider(fgi_solver *s, const int32_t *labels);
 /* A valid upper bound, whatever rounding has done to its terms; kept if it is better. One event per iteration. A bound
  * of -INFINITY proves infeasibility. */
 void fgi_solver_bound(fgi_solver *s, double bound);
+/* The bound that needs no messages, D(0): the sum of the maxima of all potentials. For methods that have none of their
+ * own; does nothing where a bound is known. Tight on models without interactions. */
+void fgi_solver_trivial_bound(fgi_solver *s);
 /* True when there is no reason to go on: status set, gap reached, iteration limit. Sets info.status. */
 int fgi_solver_done(fgi_solver *s);
 double fgi_solver_gap(const fgi_solver *s); /* relative to max(|score|, unit); INFINITY while either is missing */

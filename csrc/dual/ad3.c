@@ -258,7 +258,7 @@ static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
     solver->info.rho = s->rho;
     solver->info.memory += st->n_factors * POINT_BYTES;
     fgi_rc rc = fgi_dual_init(&s->d, solver, err);
-    if (!rc) fgi_dual_trivial_bound(&s->d, solver);
+    if (!rc) fgi_solver_trivial_bound(solver);
     if (!rc) start_variables(s, solver->model);
     return rc;
 }

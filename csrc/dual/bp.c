@@ -62,7 +62,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
     d->meter.deadline = deadline;
     if (!s->started) {
         s->range = fgi_mean_range(m);
-        fgi_dual_trivial_bound(d, solver);
+        fgi_solver_trivial_bound(solver);
         s->started = 1;
         if (fgi_solver_done(solver)) return FGI_OK;
     }

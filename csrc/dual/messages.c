@@ -65,17 +65,6 @@ int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m) {
     return 1;
 }
 
-void fgi_dual_trivial_bound(fgi_dual_state *s, fgi_solver *solver) {
-    const fgi_model *m = solver->model;
-    fgi_progress_begin(&s->progress, m->s->constant);
-    fgi_dual_take_nodes(s, m);
-    for (int64_t f = 0; f < m->s->n_factors; f++)
-        fgi_progress_take(&s->progress, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
-    double value = fgi_sum_value(&s->progress.bound);
-    if (value == -INFINITY) fgi_dual_infeasible(solver);
-    else fgi_solver_bound(solver, fgi_safe_bound(m, value, s->progress.magnitude + s->progress.model_magnitude));
-}
-
 double fgi_dual_multipliers(const fgi_dual_state *s, const fgi_model *m) {
     const fgi_structure *st = m->s;
     const double *mu = s->mu;

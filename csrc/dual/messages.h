@@ -37,8 +37,6 @@ void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
 void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver);
 /* Sum over the variables of the maxima of their sums goes into progress; 0 when one has no label left. */
 int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m);
-/* D(0), a valid bound that needs no messages, goes to the solver. Expects the sums to be those of the unaries. */
-void fgi_dual_trivial_bound(fgi_dual_state *s, fgi_solver *solver);
 /* Sum over factors and their variables of the largest multiplier: multipliers that are not kept near 0 count when a
  * bound is rounded. */
 double fgi_dual_multipliers(const fgi_dual_state *s, const fgi_model *m);

@@ -41,6 +41,7 @@ static int improve(fgi_solver *solver, clauses *s, double deadline) {
 static fgi_rc clauses_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     clauses *s = solver->state;
     fgi_info *info = &solver->info;
+    fgi_solver_trivial_bound(solver);
     do {
         const fgi_sat_state state = fgi_feasible_step(s->feasible, OPERATIONS_PER_LOOK);
         info->entries_touched = fgi_feasible_operations(s->feasible);

@@ -4,7 +4,6 @@
  * its variables relabelled), variables are re-optimised from a work list until none can improve. Violations of hard
  * constraints are compared first, then scores, so an ascent can walk out of an infeasible start (primal/labeling.h). */
 #include <string.h>
-#include "model/marginal.h"
 #include "primal/labeling.h"
 #include "solver.h"
 
@@ -55,24 +54,9 @@ static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
     return FGI_OK;
 }
 
-/* The bound that needs no work: the maxima of all potentials. It is tight on models without interactions. */
-static double trivial_bound(const fgi_model *m) {
-    fgi_sum sum = {0};
-    fgi_sum_add(&sum, m->s->constant);
-    for (int64_t i = 0; i < m->s->n_vars; i++) {
-        double best = -INFINITY;
-        for (int32_t a = 0; a < m->s->cards[i]; a++) best = fmax(best, fgi_unary(m, i)[a]);
-        fgi_sum_add(&sum, best);
-    }
-    for (int64_t f = 0; f < m->s->n_factors; f++)
-        fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
-    double value = fgi_sum_value(&sum);
-    return value == -INFINITY ? value : fgi_safe_bound(m, value, fgi_dual_magnitude(m));
-}
-
 static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     icm *s = solver->state;
-    if (solver->info.bound == INFINITY) fgi_solver_bound(solver, trivial_bound(solver->model));
+    fgi_solver_trivial_bound(solver);
     do {
         if (!s->started) start(solver, s);
         while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))

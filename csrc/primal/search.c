@@ -491,6 +491,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
 static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     fgi_search *s = solver->state;
     fgi_rc rc = FGI_OK;
+    fgi_solver_trivial_bound(solver);
     if (solver->model->s->n_vars == 0) {
         fgi_solver_consider(solver, s->start);
         solver->info.status = FGI_CONVERGED;

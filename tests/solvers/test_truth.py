@@ -331,11 +331,13 @@ def test_searches_end_where_unweighted_differences_overflow() -> None:
     """Label scores that are no numbers were better than any, again and again."""
     table = [[8e307, 1.7e308, 8e307], [1e307, -1.7e308, 1.0], [1e307, -8e307, 0.0], [8e307, -8e307, 1.7e308]]
     for seed in range(10):
-        graph = FactorGraph([3, 4])
+        graph = FactorGraph([3, 4, 2, 2])
         graph.add_factor([1], [1e307, -8e307, 0.0, 1e307])
         graph.add_factor([1, 0], table, weight=1e-200)
+        for wanted in (np.eye(2), 1 - np.eye(2)):  # not both: the sum of the maxima proves nothing
+            graph.add_factor([2, 3], 1e306 * wanted)
         result = solve(graph, "search", seed=seed, max_iterations=20, gap=0, time_limit=60)
-        assert (result.status, result.score) == ("iteration_limit", 1e307)
+        assert (result.status, result.score) == ("iteration_limit", 1e307 + 1e306)
 
 
 @pytest.mark.parametrize("method", METHODS)
