@@ -8,8 +8,9 @@
 #include "exact/costs.h"
 #include "model/step.h"
 
-static const double SHARE = 0.25;       /* of the tolerance, for what steps may be off by */
-static const double DOWN = 1 - 0x1p-50; /* covers the roundings of a difference, a product and a quotient */
+static const double SHARE = 0.25;        /* of the tolerance, for what steps may be off by */
+static const double DOWN = 1 - 0x1p-50;  /* covers the roundings of a difference, a product and a quotient */
+static const double ABOVE = 1 + 0x1p-20; /* covers those of a sum of up to 2^32 errors */
 
 /* ---- what costs mean ------------------------------------------------------------------------------------------- */
 
@@ -22,7 +23,10 @@ double fgi_costs_score(const fgi_costs *c, int64_t cost) {
     exact &= fgi_sum_exactly(&sum, fma(-high, c->quantum, -a));
     exact &= fgi_sum_exactly(&sum, fma(-low, c->quantum, -b));
     const double value = fgi_sum_value(&sum);
-    return exact ? value : value + c->error + 0x1p-52 * fabs(value) + 0x1p-100 * magnitude;
+    if (exact) return value;
+    /* Rounding of the value, what the sum is off by, that of these additions; then of adding the slack itself. */
+    const double slack = c->error + 0x1p-52 * fabs(value) + 0x1p-100 * magnitude;
+    return nextafter(value + slack * ABOVE, INFINITY);
 }
 
 int64_t fgi_costs_least(const fgi_costs *c, double score) {
@@ -108,10 +112,11 @@ static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double to
         if (cost < 0) c->infeasible = 1;
         range += fgi_larger(cost, 0);
     }
-    /* What a compensated sum of so many terms can be off by. */
-    if (!error.exact) c->error = (double)(s->n_vars + s->n_factors) * 0x1p-100 * error.magnitude;
+    if (!error.exact) c->error = fgi_sum_error(s->n_vars + s->n_factors + 1, error.magnitude);
     c->error += error.products;
-    if (best > -INFINITY) range = fgi_smaller(range, fgi_larger(0, fgi_sum_value(&c->origin) - best) + tolerance);
+    /* Costs are of products not rounded, scores of rounded ones: a labeling may be better and cost that much more. */
+    if (best > -INFINITY)
+        range = fgi_smaller(range, fgi_larger(0, fgi_sum_value(&c->origin) - best) + tolerance + 2 * c->error);
     const fgi_lattice steps = fgi_lattice_find(m);
     if (steps.step > 0 && 2 * (steps.error + c->error) <= SHARE * tolerance && range / steps.step < 0x1p50) {
         c->in_steps = 1;

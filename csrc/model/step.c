@@ -84,10 +84,12 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
     if (d.step == 0) return none;                             /* all constant */
     const double step = d.largest / rint(d.largest / d.step); /* as exact as the largest cost */
     fgi_sum origin = {0};
-    double error = 0;
+    double error = 0, magnitude = fabs(s->constant);
     int exact = fgi_sum_exactly(&origin, s->constant);
     for (int64_t i = 0; i < s->n_vars; i++) {
-        exact &= fgi_sum_exactly(&origin, maximum(fgi_unary(m, i), s->cards[i]));
+        const double most = maximum(fgi_unary(m, i), s->cards[i]);
+        exact &= fgi_sum_exactly(&origin, most);
+        magnitude += fabs(most);
         error += deviation(step, fgi_unary(m, i), s->cards[i], 1);
     }
     for (int64_t f = 0; f < s->n_factors; f++) {
@@ -95,10 +97,12 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
         const double *values = values_of(m, &v, scratch, &n);
         const double most = maximum(values, n), product = v.weight * most;
         exact &= fgi_sum_exactly(&origin, product) & (fma(v.weight, most, -product) == 0);
+        magnitude += fabs(product);
         error += deviation(step, values, n, v.weight);
     }
     const double value = fgi_sum_value(&origin);
-    if (!exact) error += 0x1p-52 * fabs(value); /* the origin is rounded, too */
+    if (!exact) /* the origin is rounded, too */
+        error += 0x1p-52 * fabs(value) + fgi_sum_error(s->n_vars + s->n_factors + 1, magnitude);
     return isfinite(value) && error < MOST_ERROR * step ? (fgi_lattice){step, value, error} : none;
 }
 
