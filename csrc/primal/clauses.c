@@ -1,64 +1,102 @@
 /* primal/clauses.c - the method "clauses": a labeling that meets all hard constraints, or a proof that there is none,
- * by learning from conflicts (primal/feasible.h). It looks at scores only to improve what it has found by coordinate
- * ascent, and then it ends. */
+ * by learning from conflicts (primal/feasible.h). Then the penalties that stand for constraints (primal/tiers.h), the
+ * largest first: a labeling that pays none of them, too, as long as there is one. It looks at other scores only to
+ * improve what it has found by coordinate ascent. */
 #include "primal/feasible.h"
 #include "primal/labeling.h"
+#include "primal/tiers.h"
 #include "solver.h"
 
 enum { OPERATIONS_PER_LOOK = 100000 }; /* below a millisecond */
 
 typedef struct clauses {
-    fgi_feasible *feasible;
-    fgi_local *local; /* once there is a labeling */
+    fgi_feasible *feasible; /* NULL: the next tier is to be looked at */
+    fgi_local *local;       /* once there is a labeling */
     int32_t *labels;
+    int ascending;    /* the labeling at hand is being improved */
+    int32_t n_tiers;  /* -1: not counted yet */
+    int32_t tier;     /* the next */
+    int64_t finished; /* operations of those before */
+    double least[FGI_MOST_TIERS];
 } clauses;
 
 static fgi_rc clauses_create(fgi_solver *solver, fgi_error *err) {
     int too_large = 0;
     clauses *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
-    if (s) s->labels = fgi_alloc(solver->model->s->n_vars, sizeof *s->labels);
-    if (s && s->labels) s->feasible = fgi_feasible_create(solver->model, &too_large);
+    if (!s) return fgi_no_memory(err);
+    s->n_tiers = -1;
+    s->labels = fgi_alloc(solver->model->s->n_vars, sizeof *s->labels);
+    if (s->labels) s->feasible = fgi_feasible_create(solver->model, INFINITY, &too_large);
     if (too_large) return fgi_fail(err, FGI_UNSUPPORTED, -1, "too many forbidden states to be written as clauses");
-    return s && s->feasible ? FGI_OK : fgi_no_memory(err);
+    return s->feasible ? FGI_OK : fgi_no_memory(err);
 }
 
 /* The labeling found, and what coordinate ascent makes of it. Returns 0 when the time is over. */
 static int improve(fgi_solver *solver, clauses *s, double deadline) {
-    if (!s->local) {
+    if (!s->ascending) {
         fgi_feasible_labels(s->feasible, s->labels);
         fgi_solver_consider(solver, s->labels);
-        s->local = fgi_local_create(solver->model);
+        if (!s->local) s->local = fgi_local_create(solver->model);
         if (!s->local) return 1;
         fgi_local_assign(s->local, s->labels);
+        s->ascending = 1;
     }
     while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
         if (fgi_clock() >= deadline) return 0;
+    s->ascending = 0;
     if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
     return 1;
+}
+
+static void leave(clauses *s) {
+    if (s->feasible) s->finished += fgi_feasible_operations(s->feasible);
+    fgi_feasible_free(s->feasible);
+    s->feasible = NULL;
+}
+
+/* The first tier of which the incumbent pays something. Without one, the method has converged. */
+static fgi_rc next_tier(fgi_solver *solver, clauses *s) {
+    const fgi_model *m = solver->model;
+    int too_large = 0;
+    if (s->n_tiers < 0) s->n_tiers = fgi_tiers_find(m, s->least);
+    const double paid = s->tier < s->n_tiers ? fgi_tiers_paid(m, solver->best) : 0;
+    while (s->tier < s->n_tiers && s->least[s->tier] > paid) s->tier++;
+    if (s->tier < s->n_tiers) {
+        s->feasible = fgi_feasible_create(m, s->least[s->tier++], &too_large);
+        if (!s->feasible && !too_large) return FGI_NO_MEMORY;
+    }
+    if (!s->feasible) solver->info.status = FGI_CONVERGED;
+    return FGI_OK;
+}
+
+static void end_tier(fgi_solver *solver, clauses *s, fgi_sat_state state) {
+    if (state == FGI_SAT_CONTRADICTION && s->tier == 0) {
+        fgi_solver_bound(solver, -INFINITY);
+        solver->info.status = FGI_INFEASIBLE;
+    } else if (state == FGI_SAT_CONTRADICTION && !fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED;
+    leave(s);
 }
 
 static fgi_rc clauses_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     clauses *s = solver->state;
     fgi_info *info = &solver->info;
     fgi_solver_trivial_bound(solver);
+    if (s->tier == 0 && info->score > -INFINITY && !s->ascending) leave(s); /* it meets the hard constraints */
     do {
+        if (!s->feasible) {
+            fgi_rc rc = next_tier(solver, s);
+            if (rc || info->status != FGI_RUNNING) return rc;
+        }
         const fgi_sat_state state = fgi_feasible_step(s->feasible, OPERATIONS_PER_LOOK);
-        info->entries_touched = fgi_feasible_operations(s->feasible);
+        info->entries_touched = s->finished + fgi_feasible_operations(s->feasible);
+        info->memory = fgi_feasible_memory(s->feasible);
         if (state == FGI_SAT_NO_MEMORY) return FGI_NO_MEMORY;
-        if (state == FGI_SAT_CONTRADICTION) {
-            fgi_solver_bound(solver, -INFINITY);
-            info->status = FGI_INFEASIBLE;
-        }
-        if (state == FGI_SAT_SATISFIED) {
-            if (!improve(solver, s, deadline)) return FGI_OK;
-            info->iterations++;
-            if (!fgi_solver_done(solver)) info->status = FGI_CONVERGED;
-        }
-        if (info->status != FGI_RUNNING) return FGI_OK;
+        if (state == FGI_SAT_SATISFIED && !improve(solver, s, deadline)) return FGI_OK;
+        if (state != FGI_SAT_RUNNING) end_tier(solver, s, state);
         info->iterations++;
+        if (info->status != FGI_RUNNING || fgi_solver_done(solver)) return FGI_OK;
     } while (info->iterations < iteration_limit && fgi_clock() < deadline);
-    info->memory = fgi_feasible_memory(s->feasible);
     return FGI_OK;
 }
 

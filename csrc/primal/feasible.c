@@ -12,6 +12,7 @@ static const int64_t MOST_STATES = 20000000; /* of all tables with forbidden ent
 
 struct fgi_feasible {
     const fgi_model *m;
+    double dear; /* costs from here on are forbidden */
     fgi_sat *sat;
     int32_t *first; /* per variable: its first Boolean */
     int32_t *live;  /* per variable: labels that the unaries allow */
@@ -30,6 +31,11 @@ static int32_t literal_of(const fgi_feasible *f, int64_t i, int32_t label) {
     return f->live[i] == 2 ? 2 * f->first[i] + k : 2 * (f->first[i] + k);
 }
 
+/* Is this score of a factor or unary forbidden, or taken as that? */
+static int is_forbidden(const fgi_feasible *f, double best, double score) {
+    return score == -INFINITY || (f->dear < INFINITY && best - score >= f->dear);
+}
+
 /* Numbers the live labels; returns the number of Booleans, or -1 where there are too many. */
 static int64_t number_labels(fgi_feasible *f) {
     const fgi_structure *st = f->m->s;
@@ -37,8 +43,10 @@ static int64_t number_labels(fgi_feasible *f) {
     for (int64_t i = 0; i < st->n_vars; i++) {
         const double *u = fgi_unary(f->m, i);
         int32_t *nth = f->nth + st->unary_begin[i];
+        double best = -INFINITY;
+        for (int32_t a = 0; a < st->cards[i]; a++) best = fgi_larger(best, u[a]);
         f->live[i] = 0;
-        for (int32_t a = 0; a < st->cards[i]; a++) nth[a] = u[a] > -INFINITY ? f->live[i]++ : -1;
+        for (int32_t a = 0; a < st->cards[i]; a++) nth[a] = is_forbidden(f, best, u[a]) ? -1 : f->live[i]++;
         f->first[i] = (int32_t)n;
         n += f->live[i] == 2 ? 1 : f->live[i];
         if (n > INT32_MAX / 4) return -1;
@@ -82,8 +90,10 @@ typedef struct grid {
     int64_t stride[MAX_ARITY], states;
 } grid;
 
-static int has_forbidden(const fgi_model *m, int64_t factor) {
-    return m->t->facts[m->s->factor_table[factor]].n_forbidden > 0;
+static int has_forbidden(const fgi_model *m, double dear, int64_t factor) {
+    const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[factor]];
+    const double weight = fgi_factor_weight(m->s, factor);
+    return facts->n_forbidden > 0 || (dear < INFINITY && weight * facts->max - weight * facts->min_finite >= dear);
 }
 
 /* f->table[state] says whether it is forbidden. Returns 0 without memory. */
@@ -103,12 +113,14 @@ static int read_table(fgi_feasible *f, int64_t factor, grid *g) {
         f->room = f->table ? g->states : 0;
         if (!f->table) return 0;
     }
+    const double best = v.weight * f->m->t->facts[st->factor_table[factor]].max;
     if (v.arity == 2)
         for (int32_t a = 0; a < v.rows; a++)
             for (int32_t b = 0; b < v.cols; b++)
-                f->table[(int64_t)a * v.cols + b] = fgi_view_at2(&v, a, b) == -INFINITY;
+                f->table[(int64_t)a * v.cols + b] = (uint8_t)is_forbidden(f, best, fgi_view_at2(&v, a, b));
     else
-        for (int64_t k = 0; k < g->states; k++) f->table[k] = v.values[k] == -INFINITY;
+        for (int64_t k = 0; k < g->states; k++)
+            f->table[k] = v.values[k] == -INFINITY || is_forbidden(f, best, v.weight * v.values[k]);
     f->work += g->states;
     return 1;
 }
@@ -158,7 +170,7 @@ static void encode_factor(fgi_feasible *f, int64_t factor) {
     const int32_t *vars = fgi_factor_vars(f->m->s, factor);
     grid g;
     int32_t digit[MAX_ARITY] = {0};
-    if (!has_forbidden(f->m, factor)) return;
+    if (!has_forbidden(f->m, f->dear, factor)) return;
     if (!read_table(f, factor, &g)) {
         f->factor = -1;
         return;
@@ -171,12 +183,12 @@ static void encode_factor(fgi_feasible *f, int64_t factor) {
 
 /* ---- the interface ---------------------------------------------------------------------------------------------- */
 
-fgi_feasible *fgi_feasible_create(const fgi_model *m, int *too_large) {
+fgi_feasible *fgi_feasible_create(const fgi_model *m, double dear, int *too_large) {
     const fgi_structure *st = m->s;
     int64_t states = 0;
     *too_large = 0;
     for (int64_t k = 0; k < st->n_factors && !*too_large; k++) {
-        if (!has_forbidden(m, k)) continue;
+        if (!has_forbidden(m, dear, k)) continue;
         const fgi_view v = fgi_factor_view(m, k);
         states += fgi_view_states(m, &v);
         *too_large = states > MOST_STATES || v.arity > MAX_ARITY;
@@ -185,6 +197,7 @@ fgi_feasible *fgi_feasible_create(const fgi_model *m, int *too_large) {
     fgi_feasible *f = fgi_calloc(1, sizeof *f);
     if (!f) return NULL;
     f->m = m;
+    f->dear = dear;
     f->first = fgi_alloc(st->n_vars, sizeof *f->first);
     f->live = fgi_alloc(st->n_vars, sizeof *f->live);
     f->nth = fgi_alloc(st->unary_begin[st->n_vars], sizeof *f->nth);

@@ -10,9 +10,10 @@
 
 typedef struct fgi_feasible fgi_feasible;
 
-/* NULL and *too_large = 0: out of memory. NULL and *too_large = 1: tables with forbidden entries have too many of them
+/* Scores that lie `dear` or more below the best of their factor or unary count as forbidden; INFINITY: those only that
+ * are. NULL and *too_large = 0: out of memory. NULL and *too_large = 1: tables with forbidden entries have too many of them
  * to be written as clauses. The model must outlive the object. */
-fgi_feasible *fgi_feasible_create(const fgi_model *m, int *too_large);
+fgi_feasible *fgi_feasible_create(const fgi_model *m, double dear, int *too_large);
 void fgi_feasible_free(fgi_feasible *f);
 /* Encodes, then searches, for about max_operations. */
 fgi_sat_state fgi_feasible_step(fgi_feasible *f, int64_t max_operations);

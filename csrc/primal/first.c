@@ -53,7 +53,7 @@ static void begin(fgi_first *f, const fgi_model *m, const int32_t *hint) {
     f->operations = f->attempts ? 4 * f->operations : FIRST_OPERATIONS;
     f->under_way = 1;
     f->attempts++;
-    if (f->attempts == 2) f->feasible = fgi_feasible_create(m, &f->too_large);
+    if (f->attempts == 2) f->feasible = fgi_feasible_create(m, INFINITY, &f->too_large);
     if (learns(f)) {
         f->end = fgi_feasible_operations(f->feasible) + f->operations;
         return;

@@ -5,8 +5,9 @@ The policy, from first to last (all of it is in this file):
 1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
    Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
-2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Then a short run of branch
-   and bound on the model as it is; other easy models end here.
+2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Penalties far above all
+   other costs are taken for constraints that the same search may meet. Then a short run of branch and bound on the
+   model as it is; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
@@ -107,7 +108,7 @@ class AutoEngine:
 
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
-        quick = self._feasible_labeling, self._quick_sweeps, self._quick_proof
+        quick = self._feasible_labeling, self._quick_sweeps, self._avoid_penalties, self._quick_proof
         for stage in (self._first_labeling, *quick, self._reduce):
             yield from stage()
             if stage != self._quick_sweeps or self._known.proven or self.settings.gap > PROOF_GAP:
@@ -143,6 +144,11 @@ class AutoEngine:
     def _quick_sweeps(self) -> Iterator[None]:
         if self._known.labels is not None and self._size.is_small and self._size.pass_work <= SWEEPS_PASS:
             yield from self._open_with(sweep_while_near)
+
+    def _avoid_penalties(self) -> Iterator[None]:
+        """Large finite penalties are often constraints in disguise. What meets them all is hard to find by ascent."""
+        if self._known.labels is not None and self._size.is_small:
+            yield from self._open_with(feasible_labeling)
 
     def _for_proofs(self) -> Settings:
         return self._own if self.settings.gap > PROOF_GAP else replace(self._own, gap=0.0)

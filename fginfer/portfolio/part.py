@@ -252,8 +252,9 @@ class PartState:
         if errors and not self.members and self.running:
             raise errors[0]
         self._share_labels()
-        if self._round == 1 and self.labels is None:  # hard constraints that nobody meets
-            self.join(Clauses)
+        if self._round == 1:  # hard constraints that nobody meets, or penalties that stand for such
+            self.join(Clauses, 1.0 if self.labels is None else NEAR_SHARE)
+            self._share_labels()
         relaxation = self.members[0] if self.members else None
         if self._search_is_due and (relaxation is None or relaxation.iterations >= self._search_is_due):
             self._search_is_due = 0

@@ -86,3 +86,70 @@ def test_slices_change_nothing() -> None:
     while solver.run(iterations=1) == "running":
         pass
     assert np.array_equal(solver.result().labels, whole.labels)
+
+
+def with_penalties(seed: int, penalty: float) -> tuple[FactorGraph, FactorGraph]:
+    """Many constraints around a labeling that meets them all, with preferences against it: as penalties, and hard."""
+    rng = np.random.default_rng(seed)
+    n, labels = 40, 4
+    hidden = rng.integers(labels, size=n)
+    soft, hard = FactorGraph([labels] * n), FactorGraph([labels] * n)
+    for i in range(n):
+        unary = rng.uniform(-0.05, 0.0, labels)
+        unary[hidden[i]] = -0.05
+        soft.add_factor([i], unary)
+        hard.add_factor([i], unary)
+    for _ in range(4 * n):
+        scope = [int(v) for v in rng.choice(n, size=2, replace=False)]
+        broken = rng.random((labels, labels)) < 0.45
+        broken[tuple(hidden[scope])] = False
+        soft.add_factor(scope, np.where(broken, -penalty, 0.0))
+        hard.add_factor(scope, np.where(broken, FORBIDDEN, 0.0))
+    return soft, hard
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_meets_penalties_that_stand_for_constraints(seed: int) -> None:
+    soft, hard = with_penalties(seed, 10.0)
+    found = fginfer.solve(soft, "clauses")
+    assert found.score is not None
+    assert found.score > -10.0
+    best, same = fginfer.solve(soft, time_limit=60), fginfer.solve(hard, time_limit=60)
+    assert best.status == "optimal"
+    assert best.score == same.score
+    assert fginfer.solve(soft, "clauses", warm_start=found).score == found.score  # there is nothing to do
+
+
+def test_penalties_that_must_be_paid_are_no_contradiction() -> None:
+    """Four variables, two labels, all different: the tier cannot be met, and the model is feasible all the same."""
+    graph = FactorGraph([2] * 4)
+    rng = np.random.default_rng(3)
+    for i in range(4):
+        graph.add_factor([i], rng.uniform(-0.1, 0.0, 2))
+    for i, j in itertools.combinations(range(4), 2):
+        graph.add_factor([i, j], -50.0 * np.eye(2))
+    result = fginfer.solve(graph, "clauses")
+    assert result.status == "converged"
+    assert result.score is not None
+    assert result.score < -50.0
+    best = max(graph.score(list(x)) for x in itertools.product(range(2), repeat=4))
+    assert fginfer.solve(graph).score == best
+
+
+def test_tiers_are_met_from_the_top() -> None:
+    """Penalties of 1000 can be met, those of 10 cannot: the first are."""
+    graph = FactorGraph([3] * 6)
+    rng = np.random.default_rng(5)
+    for i in range(6):
+        graph.add_factor([i], rng.uniform(-0.1, 0.0, 3))
+    for i in range(5):
+        graph.add_factor([i, i + 1], -1000.0 * np.eye(3))
+    for i, j in itertools.combinations(range(6), 2):
+        graph.add_factor([i, j], -10.0 * np.eye(3), weight=0.5)
+    for cut in (None, 1):  # whatever the slices
+        with fginfer.Solver(graph, method="clauses") as solver:
+            while solver.run(10, cut) == "running":
+                pass
+            score = solver.result().score
+        assert score is not None
+        assert -1000.0 < score < -5.0
