@@ -11,8 +11,8 @@
 typedef struct fgi_feasible fgi_feasible;
 
 /* Scores that lie `dear` or more below the best of their factor or unary count as forbidden; INFINITY: those only that
- * are. NULL and *too_large = 0: out of memory. NULL and *too_large = 1: tables with forbidden entries have too many of them
- * to be written as clauses. The model must outlive the object. */
+ * are. NULL and *too_large = 0: out of memory. NULL and *too_large = 1: tables with forbidden entries have too many of
+ * them to be written as clauses. The model must outlive the object. */
 fgi_feasible *fgi_feasible_create(const fgi_model *m, double dear, int *too_large);
 void fgi_feasible_free(fgi_feasible *f);
 /* Encodes, then searches, for about max_operations. */
