@@ -67,9 +67,12 @@ static int step(fgi_solver *solver, binary *b) {
         break;
     case BOUND:
         seconds = &info->seconds_bound;
-        if (binary_certify(solver, b)) b->stage = binary_is_stuck(solver, b) ? SWEEP : ROUND;
+        if (!binary_certify(solver, b)) break;
+        if (info->iterations == 0) b->stage = ACTIVATE; /* the charges alone */
+        else b->stage = binary_is_stuck(solver, b) ? SWEEP : binary_label_is_due(b) ? ROUND : ACTIVATE;
         break;
     case ROUND:
+    case WEIGH:
     case ASCEND:
         seconds = &info->seconds_decode;
         ok = binary_label(solver, b);
@@ -89,8 +92,7 @@ static fgi_rc binary_run(fgi_solver *solver, double deadline, int64_t iteration_
     do {
         if (!step(solver, b)) return FGI_NO_MEMORY;
     } while (!solver->failure && !fgi_solver_done(solver) && fgi_clock() < deadline &&
-        (b->stage == BOUND || b->stage == ROUND || b->stage == ASCEND ||
-            solver->info.iterations + solver->info.sweeps < iteration_limit));
+        ((b->stage >= BOUND && b->stage <= ASCEND) || solver->info.iterations + solver->info.sweeps < iteration_limit));
     return FGI_OK;
 }
 

@@ -6,7 +6,10 @@
 #include "base/array.h"
 #include "gdmm/gdmm.h"
 
-enum { BINARY_CHUNK = 20000 }; /* factors between two looks at the clock */
+enum {
+    BINARY_CHUNK = 20000,  /* factors between two looks at the clock */
+    BINARY_BOUND_EVERY = 8 /* iterations, as in gdmm/gdmm.c */
+};
 
 /* The relaxation leaves many variables near 1/2, where a negative factor between two of them asks for nothing: only
  * when all else has settled are the factors of variables below this made active, too. */
@@ -31,6 +34,7 @@ typedef enum binary_stage {
     MULTIPLIERS,
     BOUND,
     ROUND,
+    WEIGH,
     ASCEND,
     SWEEP
 } binary_stage;
@@ -62,9 +66,11 @@ typedef struct binary {
     fgi_sum sum_of_bound;
     double size_of_bound; /* magnitudes of what went into it */
     int32_t *labels;
-    double best;    /* of the labelings found here, by the running score */
-    int32_t *first; /* per variable: its list of ends of links, -1 when it is empty */
-    int32_t round;  /* of the ascent, and whether it has changed anything */
+    double *worth;                 /* of a variable that is on, to the score of these labels */
+    int64_t label_work, pass_work; /* links visited by labelings and by iterations */
+    double best;                   /* of the labelings found here, by the running score */
+    int32_t *first;                /* per variable: its list of ends of links, -1 when it is empty */
+    int32_t round;                 /* of the ascent, and whether it has changed anything */
     int changed;
     int settled;
     double window_bound; /* at the beginning of the window of certificates */
@@ -97,10 +103,12 @@ int binary_activate_more(binary *b, int *complete);
 
 /* gdmm/binary_pass.c */
 void binary_pass(fgi_solver *solver, binary *b);   /* a piece of an iteration */
-int binary_certify(fgi_solver *solver, binary *b); /* a piece of the bound; returns 1 when it is there */
+void binary_begin_bound(binary *b);                /* the bound is next */
+int binary_certify(fgi_solver *solver, binary *b); /* a piece of it; returns 1 when it is there */
 
 /* gdmm/binary_labeling.c: a piece of a labeling. */
 int binary_label(fgi_solver *solver, binary *b);
+int binary_label_is_due(const binary *b);
 
 /* gdmm/binary_sweep.c */
 int binary_is_stuck(const fgi_solver *solver, binary *b);

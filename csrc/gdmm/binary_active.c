@@ -27,6 +27,8 @@ static int activate(binary *b, int64_t f) {
     b->degree[i]++;
     b->degree[j]++;
     b->scale += fabs(t);
+    if (b->labels[j]) b->worth[i] += t;
+    if (b->labels[i]) b->worth[j] += t;
     return 1;
 }
 

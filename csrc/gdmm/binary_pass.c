@@ -8,8 +8,8 @@
 #include "gdmm/binary.h"
 
 enum {
-    BOUND_EVERY = 8, /* iterations: as in gdmm/gdmm.c, */
-    ADAPT_EVERY = 5, /* likewise */
+    PASSES = 3,      /* over the links, in an iteration */
+    ADAPT_EVERY = 5, /* iterations: as in gdmm/gdmm.c */
     SMALL = 256      /* links of a task of a thread */
 };
 /* Over-relaxation, between 1 and 2; 1.5 to 1.8 is what is usual for alternating directions. Both residuals. */
@@ -93,6 +93,7 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
     info->rho = b->rho;
     info->oracle_calls += b->n_links;
     info->entries_touched = b->n_links;
+    b->pass_work += PASSES * b->n_links;
     info->active_per_factor = (double)b->n_links / (double)b->model->s->n_factors;
     if (info->iterations >= b->next_adapt) {
         b->next_adapt = info->iterations + ADAPT_EVERY + info->iterations / 20;
@@ -101,9 +102,16 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
     }
 }
 
+void binary_begin_bound(binary *b) {
+    b->sum_of_bound = b->constant;
+    b->size_of_bound = 0;
+    b->stage = BOUND;
+}
+
 int binary_certify(fgi_solver *solver, binary *b) {
     if (!binary_each(b, b->model->s->n_vars + b->n_links, bound_term)) return 0;
-    b->next_bound = solver->info.iterations + BOUND_EVERY;
+    const int64_t t = solver->info.iterations; /* the first ones gain most */
+    b->next_bound = t + (t < 1 ? 1 : t < BINARY_BOUND_EVERY ? t : BINARY_BOUND_EVERY);
     /* u and charge are sums over all factors of a variable, and charges are taken back one by one: 3 x degree. */
     double bound = fgi_safe_bound(b->model, fgi_sum_value(&b->sum_of_bound), 3 * (b->magnitude + b->size_of_bound));
     int stalled = b->last_bound - bound < 1e-7 * fgi_larger(fabs(bound), solver->info.unit);
@@ -139,8 +147,7 @@ void binary_pass(fgi_solver *solver, binary *b) {
         if (!binary_each(b, b->n_links, update_multipliers)) return;
         measure_residuals(b);
         finish_iteration(solver, b);
-        b->sum_of_bound = b->constant;
-        b->size_of_bound = 0;
-        b->stage = solver->info.iterations >= b->next_bound ? BOUND : ACTIVATE;
+        b->stage = ACTIVATE;
+        if (solver->info.iterations >= b->next_bound) binary_begin_bound(b);
     }
 }

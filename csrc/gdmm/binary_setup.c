@@ -39,6 +39,7 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->positive_take = fgi_take_zero(&b->arena, n, int32_t);
     b->active = fgi_take_zero(&b->arena, (st->n_factors + 7) / 8, uint8_t);
     b->labels = fgi_take_zero(&b->arena, n, int32_t);
+    b->worth = fgi_take_zero(&b->arena, n, double);
     b->first = fgi_take(&b->arena, n, int32_t);
     b->oracle = fgi_oracle_scratch_create(1, 1);
     if (b->arena.failed || !b->oracle) return fgi_no_memory(err);
@@ -112,6 +113,8 @@ int binary_set_up(fgi_solver *solver, binary *b) {
     case FOLD:
         if (!binary_each(b, st->n_vars, fold_variable)) return 1;
         fgi_sum_add(&b->constant, st->constant);
+        for (int64_t i = 0; i < st->n_vars; i++) b->labels[i] = b->u[i] > 0; /* no factor yet: a first labeling */
+        fgi_solver_consider(solver, b->labels);
         b->magnitude = 4 * gdmm_magnitude(b->model); /* the closed form takes differences of all entries */
         b->stage = COUNT;
         return 1;
@@ -127,7 +130,7 @@ int binary_set_up(fgi_solver *solver, binary *b) {
             b->x[i] = b->u[i] + b->charge[i] > 0;
             b->degree[i] = 0;
         }
-        b->stage = ACTIVATE;
+        binary_begin_bound(b);
         return 1;
     }
 }

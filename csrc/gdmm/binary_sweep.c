@@ -18,7 +18,8 @@ static const double SWEEP_SLICE = 0.005; /* seconds between two looks at the clo
 
 /* Is it time for sweeps over all factors? Asked once after every certificate. */
 int binary_is_stuck(const fgi_solver *solver, binary *b) {
-    if (solver->settings.sweep == FGI_OFF) return 0;
+    const int64_t t = solver->info.iterations;
+    if (solver->settings.sweep == FGI_OFF || (t > 1 && t < BINARY_BOUND_EVERY)) return 0;
     if (b->window++ == 0) b->window_bound = b->last_bound;
     const double touched = (double)b->n_links / (double)b->model->s->n_factors;
     if (b->window <= (touched > MOST_OF_ALL ? SHORT_WINDOW : WINDOW)) return 0;
