@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.latent.blas import on_one_blas_thread
-from fginfer.latent.settings import check_number
+from fginfer.latent.settings import check_number, check_size
 from fginfer.learn.data.inputs import seed_of
 
 Reals = NDArray[np.float64]
@@ -129,6 +129,7 @@ class BPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             check_number(self, name, whole=True, least=1)
         rng = np.random.default_rng(seed_of(self.random_state))
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_size("X", X)
         if self.n_components > len(X):
             raise SettingsError(f"n_components is {self.n_components}, but there are only {len(X)} rows")
         best: tuple[float, Bits, Reals] | None = None

@@ -18,7 +18,9 @@ from fginfer.learn.data.inputs import is_number
 from fginfer.solve import solve
 
 METHODS = ("relax", "search", "both", "engine")
+DENSE_LIMIT = 3000  # columns or rows of a sparse F: beyond it the bound takes no dense matrix, and is weaker
 ENGINE_LIMIT = 300  # variables: beyond it a complete graph has more than 45,000 factors, and no hope of a proof
+MOST_ENTRIES = 1 << 28  # of all unit vectors together
 _MIXING_SWEEPS = 200  # at most; on random F the value stands still to 1e-5 after some 30
 
 
@@ -70,7 +72,8 @@ def find_atom(
                  together, tabu from the best of them. "engine": then the MAP engine of this package, whose bound may
                  prove the atom best (N <= 300)
     n_roundings  hyperplanes. n_starts: random starts. tabu_steps: None is 2 N for "search", "both" and "engine"
-    mixing_rank  dimensions of the unit vectors; 0 is ceil(sqrt(2 N)) + 1, from where on local optima are global
+    mixing_rank  dimensions of the unit vectors; 0 is ceil(sqrt(2 N)) + 1, from where on local optima are global, or
+                 from 330,000 rows on what fits into 2 GB; bounds hold with any
     tol          the relaxation ends when a sweep gains less than this, relatively
     bound        False leaves out the upper bound (and, with "search", the relaxation behind it)
     time_limit   of the engine, in seconds
@@ -91,7 +94,11 @@ def find_atom(
     for name, limit in (("tol", tol), ("time_limit", time_limit)):
         if not is_number(limit) or not limit >= 0:
             raise SettingsError(f"{name} must be a number of at least 0, not {limit!r}")
-    factor = check_factor(factor)
+    if seed >= 1 << 63:
+        raise SettingsError(f"seed must be below 2^63, not {seed!r}")
+    if not isinstance(bound, (bool, np.bool_)):
+        raise SettingsError(f"bound must be True or False, not {bound!r}")
+    factor, unit = _scaled(check_factor(factor))
     n = factor.shape[0]
     if method == "engine" and n > ENGINE_LIMIT:
         raise SettingsError(f"the engine takes up to {ENGINE_LIMIT} rows, not {n}; use method='both'")
@@ -113,7 +120,9 @@ def find_atom(
         upper = max(value, relaxation_bound(factor, problem.mix_dual()))
     if method == "engine":
         z, value, upper = _engine(factor, z, value, upper, time_limit, seed)
-    return Atom(z, value, upper, relaxation, method)
+    back = unit * unit
+    upper, relaxation = (None if v is None else v * back for v in (upper, relaxation))
+    return Atom(z, value * back, upper, relaxation, method)
 
 
 def check_factor(factor: Any) -> Any:
@@ -134,13 +143,27 @@ def check_factor(factor: Any) -> Any:
     return rows
 
 
+def _scaled(factor: Any) -> tuple[Any, float]:
+    """F over a power of two (which rounds nothing), so that its largest entry is near 1, and that power."""
+    values = factor.data if sp.issparse(factor) else factor
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0:
+        return factor, 1.0
+    if largest * max(factor.shape) > 1e140:
+        raise DataError(f"F has entries as large as {largest:.1e}, too large to be squared")
+    unit = float(2.0 ** np.floor(np.log2(largest)))
+    return factor / unit, unit
+
+
 def random_starts(n: int, count: int, seed: int) -> Bits:
     """Rows of fair coin flips."""
     return np.random.default_rng(seed).integers(0, 2, (count, n), dtype=np.uint8)
 
 
 def relax(problem: AtomProblem, rank: int, seed: int, tol: float) -> float:
-    """Solves the relaxation; its value. A sweep at a time, so that Ctrl-C is heard."""
+    """Solves the relaxation; its value. A sweep at a time, so that Ctrl-C is heard. rank 0: see find_atom."""
+    if rank == 0:
+        rank = min(int(np.ceil(np.sqrt(2 * problem.n))) + 1, max(32, MOST_ENTRIES // (problem.n + 1)))
     problem.mix_start(rank, seed)
     value = problem.mix_run(1)
     for _ in range(_MIXING_SWEEPS):
@@ -156,19 +179,37 @@ def relaxation_bound(factor: Any, y: Reals) -> float:
     With G = [1'F; F] and t the largest eigenvalue of G' diag(1/y) G, diag(t y) - GG' is positive semidefinite, so that
     every vector of +-1 has a value of at most t sum(y), and |F'z|^2 is a fourth of such a value.
     """
-    dense: Reals = factor.toarray() if sp.issparse(factor) else factor
-    rows = np.vstack([dense.sum(0), dense])
-    used = np.einsum("ij,ij->i", rows, rows) > 0
+    sparse = sp.issparse(factor)
+    total = np.asarray(factor.sum(0), np.float64).reshape(1, -1)
+    rows: Any = sp.vstack([sp.csr_matrix(total), factor]).tocsr() if sparse else np.vstack([total, factor])
+    used = np.asarray(rows.multiply(rows).sum(1) if sparse else np.einsum("ij,ij->i", rows, rows)).ravel() > 0
     if not used.any():
         return 0.0
     rows, y = rows[used], y[used]
     y = np.maximum(y, 1e-8 * y.max())
-    scaled = rows / np.sqrt(y)[:, None]
-    gram = scaled.T @ scaled if scaled.shape[1] <= len(y) else scaled @ scaled.T
-    t: float = float(scipy.linalg.eigvalsh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])[0])
+    scaled = sp.diags(1 / np.sqrt(y)) @ rows if sparse else rows / np.sqrt(y)[:, None]
+    if sparse and min(scaled.shape) > DENSE_LIMIT:
+        t = _perron_bound(abs(scaled))
+    else:
+        gram: Any = scaled.T @ scaled if scaled.shape[1] <= len(y) else scaled @ scaled.T
+        gram = gram.toarray() if sparse else gram
+        t = float(scipy.linalg.eigvalsh(gram, subset_by_index=[len(gram) - 1, len(gram) - 1])[0])
     # Rounding of the product and of the eigenvalue: a few units in the last place a term, added generously.
     bound: float = t * float(y.sum()) / 4 * (1 + 1e-14 * (rows.shape[0] + rows.shape[1]))
     return bound
+
+
+def _perron_bound(matrix: Any, steps: int = 20) -> float:
+    """At least the largest eigenvalue of A'A, for A >= 0, and so of B'B for every |B| = A: the largest ratio of
+    (A'Av)_i to v_i for any v > 0 (Collatz, Wielandt)."""
+    v = np.ones(matrix.shape[1])
+    least = np.inf
+    for _ in range(steps):
+        image = matrix.T @ (matrix @ v)
+        least = min(least, float((image / v).max()))
+        v = image / max(float(image.max()), 1e-300)
+        v = np.maximum(v, 1e-6)
+    return least
 
 
 def _tabu(problem: AtomProblem, values: Reals, starts: Bits, steps: int, seed: int) -> tuple[Reals, Bits]:

@@ -19,7 +19,7 @@ from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
-from fginfer.latent.settings import check_choice, check_number
+from fginfer.latent.settings import check_choice, check_flag, check_number, check_size
 from fginfer.latent.starts import ica_columns
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 
@@ -136,6 +136,7 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Finds the features; y is not looked at."""
         settings = self._check_settings()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_size("X", X)
         wanted = self.n_components
         if not isinstance(wanted, str) and wanted > len(X):
             raise SettingsError(f"n_components is {wanted}, but there are only {len(X)} rows")
@@ -178,6 +179,7 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if rank not in (None, "auto") and not (is_number(rank, whole=True) and rank >= 1):
             raise SettingsError(f"rank must be 'auto', None or a positive whole number, not {self.rank!r}")
         check_choice(self, "inner", SOLVERS)
+        check_flag(self, "refine")
         if isinstance(self.start, str) and (self.start != "ica" or k == "lam"):
             raise SettingsError(
                 f"start must be None, 'ica' (with n_components a number or 'held-out') or columns, not {self.start!r}"
@@ -253,7 +255,8 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             errors.append(squared_error(X[np.ix_(held, hidden)], read, W[:, hidden]))
         if not errors:
             return 1
-        return 1 + int(np.flatnonzero(np.array(errors) <= 1.01 * min(errors))[0])
+        exact = 1e-20 * float((X * X).sum())  # where there is no noise, errors are those of rounding
+        return 1 + int(np.flatnonzero(np.array(errors) <= 1.01 * min(errors) + exact)[0])
 
     # ---- use
 

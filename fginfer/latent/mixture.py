@@ -21,7 +21,7 @@ from fginfer.latent.exchange import improve
 from fginfer.latent.greedy import GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import MixtureLoss
 from fginfer.latent.mixture_starts import round_components, span_starts
-from fginfer.latent.settings import check_choice, check_number
+from fginfer.latent.settings import check_choice, check_flag, check_number, check_size
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 from fginfer.learn.kernel import factorise
 
@@ -135,6 +135,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, np.float64)
+        check_size("X", X)
+        check_size("y", y)
         k: Any = self.n_components
         if k != "held-out" and k > len(X):
             raise SettingsError(f"n_components is {k}, but there are only {len(X)} samples")
@@ -177,6 +179,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingsError(f"penalty must be a positive number or a tuple of them, not {self.penalty!r}")
         check_choice(self, "refine", ("soft", "hard"))
         check_choice(self, "inner", ("newton", "proximal"))
+        check_flag(self, "generalized")
+        check_flag(self, "fit_intercept")
         if self.n_jobs is not None and not (is_number(self.n_jobs, whole=True) and self.n_jobs != 0):
             raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {self.n_jobs!r}")
         if self.callback is not None and not callable(self.callback):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fginfer.errors import SettingsError
+from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.inputs import is_number
 
 
@@ -22,6 +23,18 @@ def check_number(
         raise SettingsError(f"{name} must be a {kind}{' or None' if none else ''}, not {value!r}")
     if value <= 0 if least is None else value < least:
         raise SettingsError(f"{name} must be {'positive' if least is None else f'at least {least}'}, not {value!r}")
+
+
+def check_flag(estimator: Any, name: str) -> None:
+    if not isinstance(getattr(estimator, name), (bool, np.bool_)):
+        raise SettingsError(f"{name} must be True or False, not {getattr(estimator, name)!r}")
+
+
+def check_size(name: str, values: NDArray[np.float64]) -> None:
+    """Fourth powers of the entries must be numbers, neither infinite nor 0."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest != 0 and not 1e-60 < largest < 1e60:
+        raise DataError(f"the largest entry of {name} is {largest:.1e}: multiply {name} so that it comes near 1")
 
 
 def check_choice(estimator: Any, name: str, choices: Any) -> None:

@@ -26,7 +26,7 @@ from fginfer.core import clock
 from fginfer.core.optimise import METHODS, Optimiser, minimise
 from fginfer.errors import SettingsError
 from fginfer.trim.adam import adam
-from fginfer.trim.network import Network, check_samples
+from fginfer.trim.network import Network, check_count, check_samples
 
 logger = logging.getLogger("fginfer")
 TUNING_RATE = 3e-4  # of Adam, falling to zero; 1e-3 fits letters too closely
@@ -200,7 +200,8 @@ def trim(
     """
     model = as_trimmable(network, X, y, loss)
     names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth, time_limit)
-    _check_epochs(epochs, tune)
+    for name, value in (("epochs", epochs), ("tune", tune), ("seed", seed)):
+        check_count(name, value)
     begin = clock.now()
     deadline = np.inf if time_limit is None else begin + time_limit
     before, start = model.measure(), {name: model.get(name).copy() for name in names}
@@ -322,7 +323,8 @@ def _check(
         raise SettingsError("give one of eps (loss to lose) and lam, or target (weights to keep), which may have one")
     given = {"eps": eps, "lam": lam, "target": target, "tol": tol, "max_iter": max_iter, "sweeps": sweeps}
     for name, value in {**given, "growth": growth, "time_limit": time_limit}.items():
-        if value is not None and not (isinstance(value, (int, float, np.number)) and 0 < value < np.inf):
+        real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if value is not None and not (real and 0 < value < np.inf):
             raise SettingsError(f"{name} must be a positive number, not {value!r}")
     if target is not None and target > 1 and target != int(target):
         raise SettingsError(f"target must be a share below 1 or a whole number of weights, not {target!r}")
@@ -331,7 +333,7 @@ def _check(
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     known = model.names()
-    names = known if layers is None else [str(name) for name in layers]
+    names = known if layers is None else [layers] if isinstance(layers, str) else [str(name) for name in layers]
     for name in names:
         if name not in known:
             raise SettingsError(f"there is no layer {name!r}; layers are {', '.join(known)}")
@@ -340,16 +342,11 @@ def _check(
     return names
 
 
-def _check_epochs(epochs: Any, tune: Any) -> None:
-    for name, value in (("epochs", epochs), ("tune", tune)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-            raise SettingsError(f"{name} must be a whole number of at least 0, not {value!r}")
-
-
 def magnitude_prune(network: Network, keep: int) -> tuple[Network, list[NDArray[np.bool_]]]:
     """A baseline: the `keep` weights of largest magnitude, each layer measured by its own root mean square."""
-    if keep < 0:
-        raise SettingsError(f"keep must not be negative, not {keep}")
+    if not isinstance(network, Network):
+        raise SettingsError(f"network must be a fginfer.trim.Network, not {type(network).__name__}")
+    check_count("keep", keep)
     out = network.copy()
     sizes = np.concatenate([np.abs(w).ravel() / max(np.sqrt((w * w).mean()), 1e-300) for w in out.weights])
     cut = np.inf if keep == 0 else -np.sort(-sizes)[min(keep, len(sizes)) - 1]

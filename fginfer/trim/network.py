@@ -82,6 +82,7 @@ class Network:
             raise SettingsError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
         if dtype not in (np.float32, np.float64):
             raise SettingsError(f"dtype must be float32 or float64, not {dtype!r}")
+        check_count("seed", seed)
         rng = np.random.default_rng(seed)
         self.sizes, self.loss, self.seed, self.dtype = list(sizes), loss, seed, np.dtype(dtype)
         self.weights: list[Reals] = [
@@ -99,7 +100,7 @@ class Network:
 
     def scores(self, X: Any, start: int = 0) -> Reals:
         """The last layer's outputs; `start`: X is the input of this layer."""
-        out: Reals = np.asarray(X, self.dtype)
+        out = _finite(X, self.dtype)
         out = out.reshape(len(out), -1)
         wanted = self.stages[start - 1].outputs if start else self.n_inputs
         if out.shape[1] != wanted:
@@ -178,9 +179,8 @@ class Network:
         return self
 
     def _check_training(self, epochs: Any, batch: Any, rate: Any, l1: Any, masks: Any) -> None:
-        for name, value, least in (("epochs", epochs, 0), ("batch", batch, 1)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        check_count("epochs", epochs)
+        check_count("batch", batch, 1)
         if not 0 < rate < np.inf or not 0 <= l1 < np.inf:
             raise SettingsError(f"rate must be positive and l1 not negative, not {rate!r} and {l1!r}")
         if masks is not None and [np.shape(m) for m in masks] != [w.shape for w in self.weights]:
@@ -240,14 +240,30 @@ class DenseLayer:
         return int(np.count_nonzero(self.network.loss_and_slope(scores, self.y)[1]))
 
 
+def check_count(name: str, value: Any, least: int = 0) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _finite(X: Any, dtype: Any) -> Reals:
+    """Samples as an array of finite numbers."""
+    if hasattr(X, "toarray"):
+        raise DataError("X is a sparse matrix, but a network takes dense samples: give X.toarray()")
+    try:
+        out: Reals = np.asarray(X, dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X must be numbers: {error}") from None
+    if not np.isfinite(out).all():
+        raise DataError("X has entries that are NaN or infinite")
+    return out
+
+
 def check_samples(X: Any, y: Any, network: Network) -> tuple[Reals, Ints]:
     """Flat rows and labels."""
-    X, y = np.asarray(X, np.float64), np.asarray(y)
+    X, y = _finite(X, np.float64), np.asarray(y)
     if X.ndim < 2 or len(X) == 0 or X[0].size != network.n_inputs:
         raise DataError(f"X must be rows of {network.n_inputs} inputs, not of the shape {X.shape}")
-    if not np.isfinite(X).all():
-        raise DataError("X has entries that are NaN or infinite")
     labels = network.stages[-1].outputs
-    if y.shape != (len(X),) or y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= labels:
-        raise DataError(f"y must be {len(X)} labels from 0 to {labels - 1}")
+    if y.shape != (len(X),) or y.dtype.kind not in "biu" or y.min() < 0 or y.max() >= labels:
+        raise DataError(f"y must be {len(X)} labels, whole numbers from 0 to {labels - 1}")
     return X.reshape(len(X), -1), y.astype(np.int64)

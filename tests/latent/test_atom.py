@@ -122,6 +122,35 @@ def test_nothing_to_find(F):
     assert (atom.value, atom.bound, atom.ratio) == (0.0, 0.0, 1.0)
 
 
+@pytest.mark.parametrize("unit", [2.0**-500, 2.0**-200, 2.0**400])
+def test_units_do_not_matter(unit):
+    F = matrix(7, 12, 3)
+    plain, other = find_atom(F), find_atom(unit * F)
+    assert (plain.z == other.z).all()
+    assert other.ratio == plain.ratio
+    assert other.value == plain.value * unit * unit
+
+
+def test_large_sparse_factors_have_a_bound_without_dense_matrices(monkeypatch):
+    rng = np.random.default_rng(3)
+    F = sp.csr_matrix(rng.standard_normal((14, 20)) * (rng.random((14, 20)) < 0.15))
+    tight = find_atom(F)
+    monkeypatch.setattr("fginfer.latent.atom.DENSE_LIMIT", 5)
+    loose = find_atom(F)
+    best = brute_force(F.toarray())
+    assert best * (1 - 1e-12) <= tight.bound <= loose.bound * (1 + 1e-9) <= 10 * best
+    assert loose.value == tight.value
+
+
+def test_any_rank_of_the_relaxation_gives_a_bound(monkeypatch):
+    F = matrix(11, 16, 4)
+    best = brute_force(F)
+    for rank in (1, 2, 5):
+        assert find_atom(F, mixing_rank=rank).bound >= best * (1 - 1e-12)
+    monkeypatch.setattr("fginfer.latent.atom.MOST_ENTRIES", 1)  # as for very many rows
+    assert find_atom(F).bound >= best * (1 - 1e-12)
+
+
 def test_one_column_is_solved_by_its_signs():
     f = np.array([[1.0], [2.0], [-4.0], [0.5]])
     atom = find_atom(f)
@@ -141,6 +170,8 @@ def test_one_column_is_solved_by_its_signs():
         ([[1.0]], {"n_starts": 0}, SettingsError),
         ([[1.0]], {"threads": 0}, SettingsError),
         ([[1.0]], {"seed": -1}, SettingsError),
+        ([[1.0]], {"seed": 2**63}, SettingsError),
+        ([[1.0]], {"bound": "no"}, SettingsError),
         ([[1.0]], {"tabu_steps": -1}, SettingsError),
         ([[1.0]], {"tol": np.nan}, SettingsError),
         ([[1j]], {}, DataError),

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -332,7 +333,7 @@ def test_callbacks_end_a_run_and_points_are_given():
         {"n_components": 0}, {"n_components": 1.5}, {"n_components": "many"}, {"n_components": 1000}, {"tau": 0},
         {"tau": -1.0}, {"lam": 0.0}, {"penalty": 0}, {"size_power": 2}, {"rank": 0}, {"inner": "magic"}, {"tol": -1},
         {"start": "luck"}, {"n_starts": 0}, {"max_iter": 0}, {"time_limit": 0}, {"n_jobs": 0}, {"callback": 3},
-        {"tau": np.nan},
+        {"tau": np.nan}, {"refine": "no"},
     ],
 )  # fmt: skip
 def test_bad_settings_of_features(options):
@@ -345,7 +346,8 @@ def test_bad_settings_of_features(options):
     [
         {"n_components": 0}, {"n_components": 1000}, {"tau": 0}, {"lam": -1}, {"penalty": ()}, {"penalty": (0.1, 0)},
         {"kernel": "wave"}, {"degree": 0}, {"refine": "gently"}, {"ridge": 0}, {"n_atoms": 0}, {"inner": 3},
-        {"n_components": 13, "generalized": True}, {"gamma": -1}, {"n_jobs": 0}, {"callback": 1},
+        {"n_components": 13, "generalized": True}, {"gamma": -1}, {"n_jobs": 0}, {"callback": 1}, {"generalized": 1},
+        {"fit_intercept": "yes"},
     ],
 )  # fmt: skip
 def test_bad_settings_of_mixtures(options):
@@ -362,6 +364,65 @@ def test_bad_data():
         MixedRegression(2, kernel=lambda a, b: np.full((len(a), len(b)), np.nan)).fit(np.eye(4), np.ones(4))
     with pytest.raises(DataError, match="symmetric"):
         MixedRegression(2, kernel=lambda a, b: a[:, :1] + 0 * b[:, :1].T).fit(np.eye(4), np.ones(4))
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-80, 1e80, 1e200])
+def test_numbers_too_large_or_small_to_be_squared_twice(unit):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    for kind in (LatentFeatureLasso, BPMeans):
+        with pytest.raises(DataError, match="X is"):
+            kind(2).fit(unit * X)
+    with pytest.raises(DataError, match="X is"):
+        MixedRegression(2).fit(unit * X, X[:, 0])
+    with pytest.raises(DataError, match="y is"):
+        MixedRegression(2).fit(X, unit * X[:, 0])
+
+
+@pytest.mark.parametrize("unit", [1e-50, 1e50])
+def test_units_of_features_do_not_matter(unit):
+    truth, X = features(1, 100, 20, 3)
+    model = LatentFeatureLasso(3).fit(unit * X)
+    assert hamming(model.assignments_, truth) == 0
+    assert 0 <= model.gap_ < 1
+
+
+@pytest.mark.parametrize(
+    "form", [np.asfortranarray, np.float32, lambda X: X.tolist(), lambda X: X[::-1].copy()[::-1], np.ascontiguousarray]
+)
+def test_forms_of_input_are_the_same_data(form):
+    _, X = features(2, 60, 12, 3)
+    X = np.round(64 * X) / 64  # numbers that float32 has
+    plain, other = (LatentFeatureLasso(3).fit(given).components_ for given in (X, form(X)))
+    assert np.allclose(plain, other, rtol=1e-9, atol=1e-12)
+    plain, other = (MixedRegression(2, n_atoms=4).fit(given[:, 1:3], X[:, 0]).coef_ for given in (X, np.array(form(X))))
+    assert np.allclose(plain, other, rtol=1e-9, atol=1e-12)
+
+
+def test_the_smallest_problems():
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    for kind in (LatentFeatureLasso, BPMeans):
+        for rows, k in ((2, 1), (2, 2), (30, 1), (30, 30)):
+            model = kind(k).fit(X[:rows])
+            assert model.transform(X[:rows]).shape == (rows, k)
+        with pytest.raises(ValueError, match="1 sample"):
+            kind(1).fit(X[:1])
+        with pytest.raises(TypeError, match="toarray"):
+            kind(1).fit(sp.csr_matrix(X))
+    assert LatentFeatureLasso(1).fit(X[:, :1]).components_.shape == (1, 1)
+    for generalized in (False, True):
+        one = MixedRegression(1, generalized=generalized).fit(X[:, :2], X[:, 3])
+        assert one.assignments_.shape == (30, 1)
+        assert MixedRegression(2, generalized=generalized).fit(X[:2], X[:2, 0]).error_ < 1e-6
+    exact = np.linalg.lstsq(X[:, :2], X[:, 3], rcond=None)[0]
+    assert np.allclose(MixedRegression(1).fit(X[:, :2], X[:, 3]).coef_[0], exact, atol=1e-6)
+    constant = np.column_stack([X[:, :2], np.ones((30, 2))])
+    assert np.isfinite(MixedRegression(2, fit_intercept=True).fit(constant, X[:, 3]).predict(constant)).all()
+
+
+def test_without_noise_held_out_rows_choose_no_more_features_than_there_are():
+    rng = np.random.default_rng(0)
+    Z, W = rng.integers(0, 2, (80, 3)), rng.standard_normal((3, 12))
+    assert LatentFeatureLasso("held-out").fit(Z @ W).n_components_ == 3
 
 
 def test_outputs_of_zero_and_names_of_features():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +158,7 @@ def test_single_layers_and_lambda_zero_out():
     small = trim(net, X, y, lam=1e6, layers=["1"])
     assert small.network.nonzeros == [128, 0, 48]
     assert list(small.masks) == ["1"]
+    assert list(trim(net, X, y > 1, lam=1e6, layers="1").masks) == ["1"]
 
 
 def test_seeds_reproduce():
@@ -195,7 +197,7 @@ def test_time_limit_and_biases():
         {"eps": 1, "method": "sgd"}, {"eps": 1, "sweeps": 0}, {"eps": 1, "growth": 1.0}, {"eps": 1, "loss": abs},
         {"eps": 1, "time_limit": -1}, {"eps": 1, "time_limit": np.nan}, {"eps": 1, "growth": "fast"}, {"eps": "some"},
         {"eps": 1, "epochs": -1}, {"eps": 1, "epochs": 1.5}, {"eps": 1, "tune": True}, {"eps": 1, "tune": None},
-        {"target": 1.5},
+        {"target": 1.5}, {"eps": 1, "seed": -1}, {"eps": 1, "seed": "a"}, {"eps": True},
     ],
 )  # fmt: skip
 def test_bad_settings(options):
@@ -228,6 +230,19 @@ def test_bad_data():
             trim(net, bad_X, bad_y, eps=0.1)
     with pytest.raises(SettingsError, match="Module"):
         trim(object(), X, y, eps=0.1)
+    with pytest.raises(DataError, match="toarray"):
+        trim(net, sp.csr_matrix(X), y, eps=0.1)
+    with pytest.raises(DataError, match="numbers"):
+        net.predict([["a"] * 8])
+    with pytest.raises(DataError, match="NaN"):
+        net.predict(X * np.nan)
+    for keep in (0.5, -1, True):
+        with pytest.raises(SettingsError, match="keep"):
+            magnitude_prune(net, keep)
+    with pytest.raises(SettingsError, match="Network"):
+        magnitude_prune(object(), 3)
+    with pytest.raises(SettingsError, match="seed"):
+        Network([3, 2], seed="a")
     with pytest.raises(SettingsError):
         Network([3])
     with pytest.raises(SettingsError):
