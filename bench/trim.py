@@ -71,11 +71,11 @@ class Contest:
                     self.net, self.X, self.y, target=target, lam=self.lam, epochs=epochs, growth=1.5,
                     time_limit=None if name == "trim" else seconds, **options,
                 )  # fmt: skip
-                yield name, found.network, time.process_time() - begin
+                lam = max(row.lam for row in found.report.layers)
+                yield f"{name} to lambda {lam:.1e}", found.network, time.process_time() - begin
                 yield f"{name}, tuned", self.tuned(found.network), time.process_time() - begin
                 if name == "trim":
-                    keep, seconds = found.report.nonzeros, time.process_time() - begin
-                    self.lam = max(row.lam for row in found.report.layers)
+                    keep, seconds, self.lam = found.report.nonzeros, time.process_time() - begin, lam
             elif name == "magnitude":
                 pruned, masks = magnitude_prune(self.net, keep)
                 yield name, pruned, time.process_time() - begin
