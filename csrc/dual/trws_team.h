@@ -5,7 +5,7 @@
 #include "base/barrier.h"
 #include "base/pool.h"
 #include "dual/trws_state.h"
-#include "model/waves.h"
+#include "model/waves_maker.h"
 
 /* What a thread has found in its labels of a node or of a message. */
 typedef struct fgi_trws_part {
@@ -15,7 +15,11 @@ typedef struct fgi_trws_part {
     char rest[36]; /* of a cache line */
 } fgi_trws_part;
 
-typedef struct fgi_trws_waves_maker fgi_trws_waves_maker;
+/* What a visit is about. Of the state the maker of waves reads what sweeps do not change. */
+typedef struct fgi_trws_visits {
+    const fgi_model *m;
+    fgi_trws *s;
+} fgi_trws_visits;
 
 struct fgi_trws_team {
     fgi_pool *pool;
@@ -23,7 +27,8 @@ struct fgi_trws_team {
     fgi_trws *workers; /* the state, with scratch memory of their own */
     double *scratch;   /* of all workers */
     /* Waves. */
-    fgi_trws_waves_maker *maker; /* a thread of its own; NULL: not asked yet, or done */
+    fgi_waves_maker *maker; /* NULL: not asked yet, or done */
+    fgi_trws_visits seen;   /* by it */
     fgi_waves *waves;
     int tried;     /* to make them */
     int under_way; /* a sweep in waves */

@@ -5,23 +5,12 @@
  * order; what is summed over nodes (the bound, the score of the decoded labeling) is recorded per node and summed in
  * the order of nodes when the sweep is complete. Where the graph has no two such nodes for long, as chains and complete
  * graphs, all threads work on the same node instead (dual/trws_step.c).
- *
- * To find the waves takes as long as a sweep or two. A thread does it while the first sweeps go on without them; since
- * waves change no number, it does not matter when it is done. */
+ * The first sweeps go on without waves, until they are found (model/waves_maker.h). */
 #include <string.h>
 #include "dual/trws_team.h"
 #include "solver.h"
 
 enum { LEAST_ENTRIES = 1 << 15 }; /* of a sweep: starting a thread takes as long as some sweeps over fewer */
-
-struct fgi_trws_waves_maker {
-    const fgi_model *m;
-    fgi_trws *s; /* of which it reads what sweeps do not change */
-    fgi_thread thread;
-    fgi_process process; /* that it is a thread of */
-    fgi_waves *waves;    /* what it has made */
-    atomic_int stop, ended;
-};
 
 static int64_t scratch_size(const fgi_structure *st) { return 7 * (int64_t)st->max_card + 1; }
 
@@ -39,25 +28,9 @@ int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
     return t->workers && t->scratch && t->counters && t->parts;
 }
 
-/* The maker is done, or will be soon. */
-static void take_waves(fgi_trws_team *t) {
-    if (t->maker->process != fgi_this_process()) { /* forked: it has stayed behind, and what it had begun is lost */
-        t->maker = NULL;
-        t->tried = 0;
-        return;
-    }
-    fgi_thread_join(t->maker->thread);
-    t->waves = t->maker->waves;
-    free(t->maker);
-    t->maker = NULL;
-}
-
 void fgi_trws_team_free(fgi_trws_team *t) {
     if (!t) return;
-    if (t->maker) {
-        atomic_store(&t->maker->stop, 1);
-        take_waves(t);
-    }
+    fgi_waves_maker_free(t->maker);
     fgi_waves_free(t->waves);
     free(t->workers);
     free(t->scratch);
@@ -94,10 +67,7 @@ int64_t fgi_trws_edge_entries(const fgi_structure *st, const fgi_trws_edge *e) {
     return FGI_TRWS_EDGE_WORK + (e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi);
 }
 
-typedef struct context {
-    const fgi_model *m;
-    fgi_trws *s;
-} context;
+typedef fgi_trws_visits context;
 
 static double visit_work(const void *c, int64_t i) {
     const fgi_structure *st = ((const context *)c)->m->s;
@@ -112,33 +82,14 @@ static double visit_work(const void *c, int64_t i) {
     return work;
 }
 
-static void *make_waves(void *of) {
-    fgi_trws_waves_maker *maker = of;
-    context c = {maker->m, maker->s};
-    fgi_waves_create(maker->m->s, maker->s->team->threads, visit_work, &c, &maker->stop, &maker->waves);
-    atomic_store_explicit(&maker->ended, 1, memory_order_release);
-    return NULL;
-}
-
-/* Without the memory or the thread for it there are no waves. */
-static void begin_waves(const fgi_model *m, fgi_trws *s) {
-    fgi_trws_team *t = s->team;
-    t->tried = 1;
-    fgi_trws_waves_maker *maker = fgi_calloc(1, sizeof *maker);
-    if (!maker) return;
-    maker->m = m;
-    maker->s = s;
-    maker->process = fgi_this_process();
-    if (fgi_thread_create(&maker->thread, make_waves, maker) == 0) t->maker = maker;
-    else free(maker);
-}
-
 static int has_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    if (!t->tried && s->entries >= LEAST_ENTRIES) begin_waves(m, s);
-    if (t->maker &&
-        (atomic_load_explicit(&t->maker->ended, memory_order_acquire) || t->maker->process != fgi_this_process()))
-        take_waves(t);
+    if (!t->tried && s->entries >= LEAST_ENTRIES) {
+        t->tried = 1;
+        t->seen = (fgi_trws_visits){m, s};
+        t->maker = fgi_waves_maker_start(m->s, t->threads, visit_work, &t->seen);
+    }
+    if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
     if (!t->waves || t->record) return t->waves != NULL;
     t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);
     t->decoded = fgi_alloc(m->s->n_vars, sizeof *t->decoded);

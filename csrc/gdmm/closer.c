@@ -22,35 +22,35 @@ enum {
 };
 
 /* What a factor knows about its other variable: -mu. */
-static void load_messages(gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+static void load_messages(const gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const double *other = gdmm_sweep_other(s, v, l);
     const int32_t n = l->position ? v->rows : v->cols;
-    for (int32_t a = 0; a < n; a++) s->h[a] = -other[a];
+    for (int32_t a = 0; a < n; a++) d->h[a] = -other[a];
 }
 
 /* The side of the table, as it is stored, that belongs to the other variable. */
 static int other_side(const fgi_view *v, const fgi_link *l) { return (1 - l->position) ^ v->transposed; }
 
-static int64_t bound_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+static int64_t bound_marginal(const gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const int64_t slot = gdmm_sweep_slot(g, l);
     int64_t touched = 0;
-    load_messages(s, v, l);
-    s->cap[slot] = fgi_sliced_bounds(g->tables[v->table].slices, g->kernels, v->weight, other_side(v, l), s->h,
-        s->rows[slot], s->mu + l->mu, g->workers[0].sliced, &touched);
+    load_messages(s, d, v, l);
+    s->cap[slot] = fgi_sliced_bounds(g->tables[v->table].slices, g->kernels, v->weight, other_side(v, l), d->h,
+        s->rows[slot], s->mu + l->mu, d->worker->sliced, &touched);
     return touched;
 }
 
-int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
-    const int64_t touched = bound_marginal(g, s, v, l);
+int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
+    const int64_t touched = bound_marginal(g, s, d, v, l);
     if (s->cap[gdmm_sweep_slot(g, l)] > -INFINITY)
         gdmm_table_note(g, v, touched, 1); /* the first messages are constant */
     return touched;
 }
 
 /* The messages of the factors of i, and hat, exact at the n labels picked. */
-static void look_closely(gdmm *g, gdmm_sweep *s, int32_t i, int32_t n) {
+static void look_closely(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t n) {
     const fgi_structure *st = g->model->s;
-    for (int32_t k = 0; k < n; k++) s->hat[s->pick[k]] = g->theta[st->unary_begin[i] + s->pick[k]];
+    for (int32_t k = 0; k < n; k++) d->hat[d->pick[k]] = g->theta[st->unary_begin[i] + d->pick[k]];
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
         const fgi_link *l = &s->links[e];
         const double cap = s->cap[gdmm_sweep_slot(g, l)];
@@ -61,28 +61,28 @@ static void look_closely(gdmm *g, gdmm_sweep *s, int32_t i, int32_t n) {
             const fgi_sliced *slices = g->tables[v.table].slices;
             int64_t touched = 0;
             for (int32_t k = 0; k < n; k++) {
-                const int32_t a = s->pick[k];
+                const int32_t a = d->pick[k];
                 if (!fgi_sliced_is_open(slices, v.weight, side, cap, a, out[a])) continue;
-                if (!touched) load_messages(s, &v, l);
-                out[a] = fgi_sliced_value(slices, g->kernels, v.weight, side, s->h, a, &touched);
+                if (!touched) load_messages(s, d, &v, l);
+                out[a] = fgi_sliced_value(slices, g->kernels, v.weight, side, d->h, a, &touched);
             }
             gdmm_table_note(g, &v, touched, 0);
-            g->sweep_entries += touched;
+            d->entries += touched;
         }
-        for (int32_t k = 0; k < n; k++) s->hat[s->pick[k]] += out[s->pick[k]];
+        for (int32_t k = 0; k < n; k++) d->hat[d->pick[k]] += out[d->pick[k]];
     }
 }
 
 /* The labels with the largest hat, about `most`, as far as they reach the bar, are looked at; what they have raises it.
  */
-static void look_at_best(gdmm *g, gdmm_sweep *s, int32_t i, int32_t most, double margin, double *bar) {
+static void look_at_best(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t most, double margin, double *bar) {
     double below;
-    const int32_t n = fgi_sliced_largest(s->hat, g->model->s->cards[i], most, s->pick, &below, g->workers[0].sliced);
+    const int32_t n = fgi_sliced_largest(d->hat, g->model->s->cards[i], most, d->pick, &below, d->worker->sliced);
     int32_t kept = 0;
     for (int32_t k = 0; k < n; k++)
-        if (s->hat[s->pick[k]] > *bar - margin) s->pick[kept++] = s->pick[k];
-    look_closely(g, s, i, kept);
-    for (int32_t k = 0; k < kept; k++) *bar = fgi_larger(*bar, s->hat[s->pick[k]]);
+        if (d->hat[d->pick[k]] > *bar - margin) d->pick[kept++] = d->pick[k];
+    look_closely(g, s, d, i, kept);
+    for (int32_t k = 0; k < kept; k++) *bar = fgi_larger(*bar, d->hat[d->pick[k]]);
 }
 
 /* Entries that a close look at one label reads, and those that all bounds have been made of. */
@@ -104,23 +104,23 @@ static effort measure_effort(const gdmm *g, const gdmm_sweep *s, int32_t i) {
 }
 
 /* Bounds from more rows, of all factors that have bounds. */
-static void widen(gdmm *g, gdmm_sweep *s, int32_t i) {
+static void widen(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
     const fgi_structure *st = g->model->s;
     const int32_t card = st->cards[i];
-    memcpy(s->hat, g->theta + st->unary_begin[i], (size_t)card * sizeof(double));
+    memcpy(d->hat, g->theta + st->unary_begin[i], (size_t)card * sizeof(double));
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
         const int64_t slot = g->adj_slot[e];
         if (s->cap[slot] > -INFINITY) {
             const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
             const int32_t all = v.rows + v.cols - card;
             s->rows[slot] = 2 * WIDER * s->rows[slot] < all ? WIDER * s->rows[slot] : all;
-            const int64_t touched = bound_marginal(g, s, &v, &s->links[e]);
+            const int64_t touched = bound_marginal(g, s, d, &v, &s->links[e]);
             if (s->rows[slot] == all)
                 s->rows[slot] = all / NARROWER > GDMM_LEAST_ROWS ? all / NARROWER : GDMM_LEAST_ROWS; /* next time */
             gdmm_table_note(g, &v, touched, 0);
-            g->sweep_entries += touched;
+            d->entries += touched;
         }
-        g->kernels->add(s->hat, s->mu + s->links[e].mu, card);
+        g->kernels->add(d->hat, s->mu + s->links[e].mu, card);
     }
 }
 
@@ -132,28 +132,29 @@ static void narrow(const gdmm *g, gdmm_sweep *s, int32_t i) {
     }
 }
 
-static double margin_below(const gdmm *g, const gdmm_sweep *s, int32_t card, double bar) {
-    return fmin(MARGIN_OF_RANGE * g->scale, MARGIN_OF_SPREAD * (bar - fgi_sliced_median(s->hat, card)));
+static double margin_below(const gdmm *g, const gdmm_hand *d, int32_t card, double bar) {
+    return fmin(MARGIN_OF_RANGE * g->scale, MARGIN_OF_SPREAD * (bar - fgi_sliced_median(d->hat, card)));
 }
 
-void gdmm_settle(gdmm *g, gdmm_sweep *s, int32_t i) {
+void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
     const int32_t card = g->model->s->cards[i];
     double bar = -INFINITY, margin = 0;
+    if (!g->has_slices) return; /* all is exact */
     effort each = measure_effort(g, s, i);
     for (int first = 1; each.label > 0; first = 0) {
         int32_t n = 0;
         bar = -INFINITY;
-        look_at_best(g, s, i, SURE, 0, &bar);
-        margin = margin_below(g, s, card, bar);
-        for (int32_t a = 0; a < card; a++) n += s->hat[a] > bar - margin;
+        look_at_best(g, s, d, i, SURE, 0, &bar);
+        margin = margin_below(g, d, card, bar);
+        for (int32_t a = 0; a < card; a++) n += d->hat[a] > bar - margin;
         if (n * each.label <= WIDER * each.rows) {
             if (first && NARROWER * n * each.label < each.rows) narrow(g, s, i);
             break;
         }
-        widen(g, s, i);
+        widen(g, s, d, i);
         each = measure_effort(g, s, i);
     }
-    if (each.label == 0) return; /* all is exact */
-    look_at_best(g, s, i, LIKELY, margin, &bar);
-    look_at_best(g, s, i, card, margin, &bar);
+    if (each.label == 0) return; /* likewise */
+    look_at_best(g, s, d, i, LIKELY, margin, &bar);
+    look_at_best(g, s, d, i, card, margin, &bar);
 }

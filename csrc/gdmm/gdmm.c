@@ -261,6 +261,7 @@ static void step(gdmm *g) {
 static fgi_rc gdmm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     gdmm *g = solver->state;
     fgi_rc rc = FGI_OK;
+    g->deadline = deadline;
     do {
         step(g);
         rc = worker_failure(g);

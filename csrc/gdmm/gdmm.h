@@ -1,6 +1,6 @@
 /* gdmm/gdmm.h - what the files of Algorithm 8 share. gdmm/gdmm.c drives; gdmm/factor.c and gdmm/variable.c are its two
  * passes; gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/tables.c decides how tables are read;
- * gdmm/sweep.c and gdmm/closer.c ascend the dual; gdmm/decode.c finds labelings. */
+ * gdmm/sweep.c and those that gdmm/sweep.h names ascend the dual; gdmm/decode.c finds labelings. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
 #include "base/arena.h"
@@ -69,6 +69,7 @@ typedef struct gdmm_worker {
     int64_t closed_forms;   /* binary factors updated without an oracle */
     fgi_rc rc;
     int infeasible;
+    char rest[64]; /* a cache line between what two threads count */
 } gdmm_worker;
 
 typedef struct gdmm_propagation gdmm_propagation;
@@ -91,10 +92,13 @@ typedef struct gdmm {
     const fgi_model *model;
     const fgi_kernels *kernels;
     gdmm_stage stage;
-    int64_t cursor; /* where the stage goes on after a pause */
-    int dense;      /* slots list all labels */
+    int64_t cursor;  /* where the stage goes on after a pause */
+    double deadline; /* of the run under way: threads that work together look at it themselves */
+    int dense;       /* slots list all labels */
     gdmm_table *tables;
     int64_t n_sliced; /* tables done, during the set-up */
+    int has_slices;   /* some tables have been read through slices */
+    int64_t on_trial; /* of these: so many may still turn out to be better read whole */
 
     double *theta; /* unaries; -INFINITY also where propagation removed a label */
     int64_t n_slots;

@@ -15,29 +15,37 @@ enum {
 
 void gdmm_sweep_free(gdmm_sweep *s) {
     if (!s) return;
+    gdmm_team_free(s->team);
     fgi_arena_free(&s->arena);
     free(s);
 }
 
-gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
+void gdmm_hand_take(const gdmm *g, gdmm_hand *d, gdmm_worker *worker, fgi_arena *arena) {
     const fgi_structure *st = g->model->s;
     const int64_t n_side = st->max_arity > 2 ? (int64_t)st->max_arity * st->max_card : 0;
+    d->worker = worker;
+    d->hat = fgi_take(arena, st->max_card, double);
+    d->given = fgi_take(arena, st->max_card, double);
+    d->h = fgi_take(arena, st->max_card, double);
+    d->minus = fgi_take(arena, n_side, double);
+    d->g = fgi_take(arena, st->max_arity, const double *);
+    d->scratch = fgi_take(arena, fgi_marginal_scratch(g->model), double);
+    d->pick = fgi_take(arena, (int64_t)st->max_card + 1, int32_t);
+    d->entries = 0;
+}
+
+gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
+    const fgi_structure *st = g->model->s;
     gdmm_sweep *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->links = fgi_take(&s->arena, g->n_slots, fgi_link);
     s->mu_begin = fgi_take(&s->arena, st->n_factors, int64_t);
     s->mu = fgi_take(&s->arena, fgi_dual_message_size(g->model), double);
-    s->hat = fgi_take(&s->arena, st->max_card, double);
-    s->given = fgi_take(&s->arena, st->max_card, double);
-    s->h = fgi_take(&s->arena, st->max_card, double);
-    s->minus = fgi_take(&s->arena, n_side, double);
-    s->g = fgi_take(&s->arena, st->max_arity, const double *);
-    s->scratch = fgi_take(&s->arena, fgi_marginal_scratch(g->model), double);
     s->cap = fgi_take(&s->arena, g->n_slots, double);
-    s->pick = fgi_take(&s->arena, (int64_t)st->max_card + 1, int32_t);
     s->rows = fgi_take(&s->arena, g->n_slots, int32_t);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
-    if (s->arena.failed) {
+    gdmm_hand_take(g, &s->hand, &g->workers[0], &s->arena);
+    if (s->arena.failed || !gdmm_team_create(g, s)) {
         gdmm_sweep_free(s);
         return NULL;
     }
@@ -105,40 +113,40 @@ static void binary_marginal(const gdmm_pair *t, const double *other, int32_t pos
     out[1] = c > d ? c : d;
 }
 
-static int64_t pair_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+static int64_t pair_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const double *other = gdmm_sweep_other(s, v, l);
     const int32_t n = l->position ? v->rows : v->cols;
-    if (g->tables[v->table].sliced && v->weight > 0) return gdmm_loose_marginal(g, s, v, l);
-    for (int32_t a = 0; a < n; a++) s->h[a] = -other[a];
-    return gdmm_maxplus(g, &g->workers[0], v, 1 - l->position, s->h, s->mu + l->mu);
+    if (g->tables[v->table].sliced && v->weight > 0) return gdmm_loose_marginal(g, s, d, v, l);
+    for (int32_t a = 0; a < n; a++) d->h[a] = -other[a];
+    return gdmm_maxplus(g, d->worker, v, 1 - l->position, d->h, s->mu + l->mu);
 }
 
-static int64_t general_marginal(const gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+static int64_t general_marginal(const gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const double *mu = s->mu + s->mu_begin[l->factor];
-    double *to = s->minus;
+    double *to = d->minus;
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t n = g->model->s->cards[v->vars[q]];
         for (int32_t a = 0; q != l->position && a < n; a++) to[a] = -mu[a];
-        s->g[q] = to;
+        d->g[q] = to;
         to += n;
         mu += n;
     }
-    fgi_max_marginal(g->kernels, g->model, v, l->position, s->g, s->mu + l->mu, s->scratch);
+    fgi_max_marginal(g->kernels, g->model, v, l->position, d->g, s->mu + l->mu, d->scratch);
     return fgi_view_states(g->model, v);
 }
 
 /* Collects a message. Returns the entries read. */
-static int64_t collect(gdmm *g, gdmm_sweep *s, const fgi_link *l) {
+int64_t gdmm_collect(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l) {
     int64_t entries = 4;
-    s->cap[gdmm_sweep_slot(g, l)] = -INFINITY;
+    if (g->has_slices) s->cap[gdmm_sweep_slot(g, l)] = -INFINITY;
     if (g->is_pair[l->factor]) {
         binary_marginal(
             &g->pairs[l->factor], s->mu + s->mu_begin[l->factor] + (l->position ? 0 : 2), l->position, s->mu + l->mu);
     } else {
         const fgi_view v = fgi_factor_view(g->model, l->factor);
-        entries = v.arity == 2 ? pair_marginal(g, s, &v, l) : general_marginal(g, s, &v, l);
+        entries = v.arity == 2 ? pair_marginal(g, s, d, &v, l) : general_marginal(g, s, d, &v, l);
     }
-    g->sweep_entries += entries;
+    d->entries += entries;
     return entries;
 }
 
@@ -150,30 +158,33 @@ static void forbid(gdmm *g, int32_t i, int32_t a) {
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) g->slots[g->adj_slot[k]].mu[a] = GDMM_FORBIDDEN;
 }
 
-/* given[a] += theta_f at a, where the variable at position `at` has this label and a is the label of the other. */
-static void add_slice(const gdmm *g, const fgi_view *v, int at, int32_t label, int32_t card, double *restrict given) {
+/* given[a] += theta_f at a, begin <= a < end, where the variable at position `at` has this label and a is the label of
+ * the other. */
+static void add_slice(
+    const gdmm *g, const fgi_view *v, int at, int32_t label, int32_t begin, int32_t end, double *restrict given) {
     const gdmm_table *table = &g->tables[v->table];
     const int side = at ^ v->transposed; /* of the table as it is stored */
+    const int32_t card = at ? v->rows : v->cols;
     if (v->kind != FGI_DENSE) {
-        for (int32_t a = 0; a < card; a++) given[a] += at ? fgi_view_at2(v, a, label) : fgi_view_at2(v, label, a);
+        for (int32_t a = begin; a < end; a++) given[a] += at ? fgi_view_at2(v, a, label) : fgi_view_at2(v, label, a);
         return;
     }
     const double *slice = table->slices ? fgi_sliced_slice(table->slices, side, label)
                                         : v->values + (side ? label : (int64_t)label * card);
     const int64_t stride = side && !table->slices ? (v->transposed ? v->rows : v->cols) : 1;
     if (stride == 1)
-        for (int32_t a = 0; a < card; a++) given[a] += v->weight * slice[a];
+        for (int32_t a = begin; a < end; a++) given[a] += v->weight * slice[a];
     else
-        for (int32_t a = 0; a < card; a++) given[a] += v->weight * slice[a * stride];
+        for (int32_t a = begin; a < end; a++) given[a] += v->weight * slice[a * stride];
 }
 
-/* Scores of the labels of i in factor f given the labels of all its other variables. */
-static void add_conditional(const gdmm *g, const gdmm_sweep *s, int64_t f, int32_t i, double *given) {
+/* Scores of labels of i in factor f given the labels of all its other variables. */
+static void add_conditional(
+    const gdmm *g, const gdmm_sweep *s, int64_t f, int32_t i, int32_t begin, int32_t end, double *given) {
     const fgi_structure *st = g->model->s;
     const fgi_view v = fgi_factor_view(g->model, f);
-    const int32_t card = st->cards[i];
     if (v.arity == 2) {
-        add_slice(g, &v, v.vars[0] == i, s->labels[v.vars[v.vars[0] == i]], card, given);
+        add_slice(g, &v, v.vars[0] == i, s->labels[v.vars[v.vars[0] == i]], begin, end, given);
         return;
     }
     int64_t at = 0, stride = 0;
@@ -182,52 +193,65 @@ static void add_conditional(const gdmm *g, const gdmm_sweep *s, int64_t f, int32
         at = at * size + (v.vars[k] == i ? 0 : s->labels[v.vars[k]]);
         stride = v.vars[k] == i ? 1 : stride * size;
     }
-    for (int32_t a = 0; a < card; a++) given[a] += v.weight * v.values[at + a * stride];
+    for (int32_t a = begin; a < end; a++) given[a] += v.weight * v.values[at + a * stride];
 }
 
-static void decode_label(gdmm_sweep *s, const gdmm *g, int32_t i) {
+int32_t gdmm_visit_decode(
+    const gdmm *g, const gdmm_sweep *s, int32_t i, int32_t begin, int32_t end, double *restrict given) {
     const fgi_structure *st = g->model->s;
-    const int32_t card = st->cards[i];
     const double *theta = g->theta + st->unary_begin[i];
-    memcpy(s->given, theta, (size_t)card * sizeof(double));
+    memcpy(given + begin, theta + begin, (size_t)(end - begin) * sizeof(double));
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        if (s->links[k].has_later) g->kernels->add(s->given, s->mu + s->links[k].mu, card);
-        else add_conditional(g, s, st->adj[k], i, s->given);
+        if (s->links[k].has_later) g->kernels->add(given + begin, s->mu + s->links[k].mu + begin, end - begin);
+        else add_conditional(g, s, st->adj[k], i, begin, end, given);
     }
     int32_t best = -1;
-    for (int32_t a = 0; a < card; a++)
-        if (theta[a] > -INFINITY && (best < 0 || s->given[a] > s->given[best])) best = a;
-    s->labels[i] = best;
+    for (int32_t a = begin; a < end; a++)
+        if (theta[a] > -INFINITY && (best < 0 || given[a] > given[best])) best = a;
+    return best;
 }
 
-/* All messages of the variable are collected: hat, bound, label, shares. Returns 0 if no label is left. */
-static int visit(gdmm *g, gdmm_sweep *s, int32_t i) {
-    const fgi_structure *st = g->model->s;
-    const int32_t card = st->cards[i];
-    const fgi_link *links = s->links + st->adj_begin[i];
-    const int64_t degree = gdmm_degree(g, i);
-    double *theta = g->theta + st->unary_begin[i], top = -INFINITY;
-    fgi_reweight_sum(g->kernels, theta, card, s->mu, links, degree, s->hat);
-    gdmm_settle(g, s, i);
+int gdmm_visit_forbid(gdmm *g, const double *hat, int32_t i, int32_t begin, int32_t end, double *top) {
+    const double *theta = g->theta + g->model->s->unary_begin[i];
     int some_forbidden = 0;
-    for (int32_t a = 0; a < card; a++) {
-        if (s->hat[a] > top) top = s->hat[a];
-        if (s->hat[a] >= -0.5 * GDMM_FORBIDDEN) continue;
+    *top = -INFINITY;
+    for (int32_t a = begin; a < end; a++) {
+        if (hat[a] > *top) *top = hat[a];
+        if (hat[a] >= -0.5 * GDMM_FORBIDDEN) continue;
         some_forbidden = 1;
         if (theta[a] > -INFINITY) forbid(g, i, a);
     }
-    if (!(top > -0.5 * GDMM_FORBIDDEN)) return 0;
-    fgi_sum_add(&s->sum, top);
-    s->magnitude += fabs(top);
-    if (s->decode) decode_label(s, g, i);
-    g->kernels->shift(s->hat, top, card);
-    for (int32_t a = 0; some_forbidden && a < card; a++) {
+    return some_forbidden;
+}
+
+void gdmm_visit_share(
+    const gdmm *g, gdmm_sweep *s, double *hat, double top, int some_forbidden, int32_t i, int32_t begin, int32_t end) {
+    const fgi_structure *st = g->model->s;
+    const fgi_link *links = s->links + st->adj_begin[i];
+    const int64_t degree = gdmm_degree(g, i);
+    const double *theta = g->theta + st->unary_begin[i];
+    g->kernels->shift(hat + begin, top, end - begin);
+    for (int32_t a = begin; some_forbidden && a < end; a++) {
         if (theta[a] > -INFINITY) continue;
-        s->hat[a] = 0;
+        hat[a] = 0;
         for (int64_t e = 0; e < degree; e++) s->mu[links[e].mu + a] = GDMM_FORBIDDEN;
     }
-    fgi_reweight_share(g->kernels, s->hat, card, s->mu, links, degree, s->forward);
-    return 1;
+    fgi_reweight_share(g->kernels, hat + begin, end - begin, s->mu + begin, links, degree, s->forward);
+}
+
+/* All messages of the variable are collected: hat, label, shares. Returns max hat, of which the bound is made. */
+static double visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
+    const fgi_structure *st = g->model->s;
+    const int32_t card = st->cards[i];
+    double top;
+    fgi_reweight_sum(
+        g->kernels, g->theta + st->unary_begin[i], card, s->mu, s->links + st->adj_begin[i], gdmm_degree(g, i), d->hat);
+    gdmm_settle(g, s, d, i);
+    const int some_forbidden = gdmm_visit_forbid(g, d->hat, i, 0, card, &top);
+    if (!gdmm_is_feasible(top)) return top;
+    if (s->decode) s->labels[i] = gdmm_visit_decode(g, s, i, 0, card, d->given);
+    gdmm_visit_share(g, s, d->hat, top, some_forbidden, i, 0, card);
+    return top;
 }
 
 /* In a first sweep from multipliers of 0 a factor of which no variable has been visited knows the maxima of its rows.
@@ -240,22 +264,49 @@ static int knows_more(const gdmm *g, const gdmm_sweep *s, int32_t f) {
     return s->loaded > 0 || g->tables[table].sliced || st->values_begin[table + 1] - st->values_begin[table] < LARGE;
 }
 
-/* A bounded piece of the sweep. 1: it is complete, *bound is D(mu), the other direction comes next; 0: more to do; -1:
- * infeasible. */
-int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
+int gdmm_is_wanted(const gdmm *g, const gdmm_sweep *s, const fgi_link *l) {
+    return fgi_link_has_changed(l, s->forward) || (s->fresh && knows_more(g, s, l->factor));
+}
+
+double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
+    const fgi_structure *st = g->model->s;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
+        if (gdmm_is_wanted(g, s, &s->links[k])) gdmm_collect(g, s, d, &s->links[k]);
+    return visit(g, s, d, i);
+}
+
+void gdmm_sweep_take(gdmm_sweep *s, double top) {
+    fgi_sum_add(&s->sum, top);
+    s->magnitude += fabs(top);
+}
+
+/* A piece of the sweep, as gdmm_sweep_step, by one thread. */
+static int step_alone(gdmm *g, gdmm_sweep *s) {
     const fgi_structure *st = g->model->s;
     for (int64_t work = 0; s->node < st->n_vars; s->node++, s->edge = 0) {
-        const int32_t i = (int32_t)(s->forward ? s->node : st->n_vars - 1 - s->node);
+        const int32_t i = gdmm_sweep_variable(g, s, s->node);
         const int64_t degree = gdmm_degree(g, i);
         for (; s->edge < degree; s->edge++) {
             const fgi_link *l = &s->links[st->adj_begin[i] + s->edge];
             if (work > STEP_WORK) return 0;
             work += LINK_WORK + 4 * st->cards[i];
-            if (fgi_link_has_changed(l, s->forward) || (s->fresh && knows_more(g, s, l->factor)))
-                work += collect(g, s, l);
+            if (gdmm_is_wanted(g, s, l)) work += gdmm_collect(g, s, &s->hand, l);
         }
-        if (!visit(g, s, i)) return -1;
+        const double top = visit(g, s, &s->hand, i);
+        if (!gdmm_is_feasible(top)) return -1;
+        gdmm_sweep_take(s, top);
     }
+    return 1;
+}
+
+/* A bounded piece of the sweep. 1: it is complete, *bound is D(mu), the other direction comes next; 0: more to do; -1:
+ * infeasible. */
+int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
+    int done = s->team ? gdmm_team_step(g, s) : GDMM_ALONE;
+    if (done == GDMM_ALONE) done = step_alone(g, s);
+    g->sweep_entries += s->hand.entries;
+    s->hand.entries = 0;
+    if (done <= 0) return done;
     *bound = fgi_safe_bound(g->model, fgi_sum_value(&s->sum), s->magnitude + s->model_magnitude + s->loaded);
     begin_sweep(g, s, !s->forward);
     return 1;

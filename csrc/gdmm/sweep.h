@@ -1,9 +1,22 @@
 /* gdmm/sweep.h - what the files of the sweeps share: gdmm/sweep.c walks, gdmm/closer.c looks closely at the labels that
- * may be best. */
+ * may be best, gdmm/sweep_waves.c and gdmm/sweep_step.c walk with several threads. */
 #ifndef FGI_GDMM_SWEEP_H
 #define FGI_GDMM_SWEEP_H
 #include "gdmm/gdmm.h"
 #include "model/reweight.h"
+
+/* What a thread has of its own. */
+typedef struct gdmm_hand {
+    gdmm_worker *worker;
+    double *hat, *given, *h;
+    double *minus, *scratch; /* for factors of more than two variables: negated messages, and their maxima */
+    const double **g;
+    int32_t *pick;   /* labels to look at closely */
+    int64_t entries; /* read, since they were last counted */
+    char rest[64];   /* a cache line between what two threads write */
+} gdmm_hand;
+
+typedef struct gdmm_team gdmm_team;
 
 struct gdmm_sweep {
     fgi_link *links;   /* in the order of adj */
@@ -15,11 +28,9 @@ struct gdmm_sweep {
     fgi_sum sum;
     double magnitude, model_magnitude;
     double loaded; /* the largest multipliers of all slots, where they were loaded */
-    double *hat, *given, *h;
-    double *minus, *scratch; /* for factors of more than two variables: negated messages, and their maxima */
-    const double **g;
+    gdmm_hand hand;
+    gdmm_team *team; /* NULL: one thread */
     double *cap;     /* per slot: where mu is w max(a) + cap it may be too large (model/sliced.h); -INFINITY: exact */
-    int32_t *pick;   /* labels to look at closely */
     int32_t *rows;   /* per slot: how many rows its bounds are made of */
     int32_t *labels; /* decoded in the forward sweep */
     fgi_arena arena;
@@ -34,9 +45,39 @@ static inline int64_t gdmm_sweep_slot(const gdmm *g, const fgi_link *l) {
     return fgi_factor_begin(g->model->s, l->factor) + l->position;
 }
 
+/* The variable at a place of the sweep. */
+static inline int32_t gdmm_sweep_variable(const gdmm *g, const gdmm_sweep *s, int64_t place) {
+    return (int32_t)(s->forward ? place : g->model->s->n_vars - 1 - place);
+}
+
+/* Has a variable whose largest hat is this a label left? */
+static inline int gdmm_is_feasible(double top) { return top > -0.5 * GDMM_FORBIDDEN; }
+
+/* gdmm/sweep.c */
+void gdmm_hand_take(const gdmm *g, gdmm_hand *d, gdmm_worker *worker, fgi_arena *arena);
+int gdmm_is_wanted(const gdmm *g, const gdmm_sweep *s, const fgi_link *l);     /* is this message to be collected? */
+int64_t gdmm_collect(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l); /* returns the entries read */
+/* All of a variable, messages included. Returns its largest hat, which gdmm_sweep_take adds to the bound; where that is
+ * not feasible, no labeling is. */
+double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
+void gdmm_sweep_take(gdmm_sweep *s, double top);
+/* Parts of a visit, for the labels begin .. end: what forbids labels and finds the largest hat, what decodes (the best
+ * of them, or -1; given has their scores), what hands hat out to the factors. */
+int gdmm_visit_forbid(gdmm *g, const double *hat, int32_t i, int32_t begin, int32_t end, double *top);
+int32_t gdmm_visit_decode(
+    const gdmm *g, const gdmm_sweep *s, int32_t i, int32_t begin, int32_t end, double *restrict given);
+void gdmm_visit_share(
+    const gdmm *g, gdmm_sweep *s, double *hat, double top, int some_forbidden, int32_t i, int32_t begin, int32_t end);
+
+/* gdmm/sweep_waves.c: a sweep by several threads, with the bits of one. */
+enum { GDMM_ALONE = 2 }; /* one thread is to go on */
+int gdmm_team_create(const gdmm *g, gdmm_sweep *s);
+void gdmm_team_free(gdmm_team *t);
+int gdmm_team_step(gdmm *g, gdmm_sweep *s); /* until the time is over; as gdmm_sweep_step, or GDMM_ALONE */
+
 /* gdmm/closer.c: a message from a sliced table, made of bounds; returns the entries read. */
-int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, const fgi_view *v, const fgi_link *l);
+int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l);
 /* The messages and hat of variable i are made exact where hat may be largest, or nearly. */
-void gdmm_settle(gdmm *g, gdmm_sweep *s, int32_t i);
+void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
 
 #endif

@@ -42,6 +42,14 @@ static int wants_all_labels(const gdmm *g, double states, int64_t slot_labels) {
     return s->access == FGI_ACCESS_AUTO && states <= SPARSE_ITERATION * (double)g->model->s->n_factors;
 }
 
+/* Trials begin. */
+static void count_sliced(gdmm *g) {
+    g->on_trial = 0;
+    for (int64_t t = 0; t < g->model->s->n_tables; t++) g->on_trial += g->tables[t].sliced;
+    g->has_slices = g->on_trial > 0;
+    if (g->solver->settings.access == FGI_ACCESS_SORTED) g->on_trial = 0; /* as the caller has asked for */
+}
+
 fgi_rc gdmm_choose_access(gdmm *g) {
     const fgi_structure *st = g->model->s;
     const fgi_settings *settings = &g->solver->settings;
@@ -62,6 +70,7 @@ fgi_rc gdmm_choose_access(gdmm *g) {
     for (int64_t t = 0; g->dense && t < st->n_tables; t++)
         if (can_be_sliced(g, t) && settings->access != FGI_ACCESS_DENSE)
             g->tables[t].sliced = settings->access == FGI_ACCESS_SORTED || pays(g, t, factors[t]);
+    count_sliced(g);
     int sorted = !g->dense;
     for (int64_t f = 0; f < st->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
@@ -93,6 +102,7 @@ void gdmm_tables_reset(gdmm *g) {
         *table = (gdmm_table){.sliced = table->sliced};
     }
     g->n_sliced = 0;
+    count_sliced(g);
 }
 
 /* Slices the next tables, about `entries` of them; returns 1 when all are. */
@@ -125,13 +135,14 @@ int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from,
 }
 
 /* Products that a sweep has made read so many entries: where slices do not save at least half of them, the table is
- * read whole from now on, unless the caller has asked for sorted access. The choice is the same in every run: sweeps
- * have one thread. */
+ * read whole from now on, unless the caller has asked for sorted access. The choice is the same in every run: while
+ * one is to be made, sweeps have one thread. */
 void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched, int32_t products) {
     gdmm_table *table = &g->tables[v->table];
     if (!table->sliced || table->products > TRIALS || g->solver->settings.access == FGI_ACCESS_SORTED) return;
     table->touched += (double)touched;
     table->products += products;
     if (table->products <= TRIALS) return;
+    g->on_trial--;
     table->sliced = WORTH * table->touched < (double)table->products * (double)v->rows * v->cols;
 }

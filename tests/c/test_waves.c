@@ -1,5 +1,5 @@
 /* model/waves.c: in sweeps by several threads every variable is visited once, after the earlier ones it has a factor
- * with; and trws by several threads, for ThreadSanitizer to look at. */
+ * with; and trws and gdmm by several threads, for ThreadSanitizer to look at. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,9 +142,9 @@ static void check_sweeps(const fgi_model *m, int expected) {
     fgi_waves_free(waves);
 }
 
-static double bound_of(const fgi_model *m, int threads) {
+static double bound_of(const fgi_model *m, int32_t method, int threads) {
     fgi_settings settings = fgi_settings_default();
-    settings.method = FGI_TRWS;
+    settings.method = method;
     settings.threads = threads;
     settings.max_iterations = 6;
     settings.gap = 0;
@@ -156,17 +156,22 @@ static double bound_of(const fgi_model *m, int threads) {
     return info.bound;
 }
 
+static void check_bits(const fgi_model *m) {
+    const int32_t methods[] = {FGI_TRWS, FGI_GDMM};
+    for (int k = 0; k < 2; k++) CHECK(bound_of(m, methods[k], 1) == bound_of(m, methods[k], THREADS));
+}
+
 int main(void) {
     fgi_model *models[] = {grid(150, 250), random_graph(MOST, 2 * MOST), grid(1, 5000), grid(5000, 1)};
     const int wide[] = {1, 1, 0, 0};
     for (int k = 0; k < 4; k++) {
         check_sweeps(models[k], wide[k]);
-        CHECK(bound_of(models[k], 1) == bound_of(models[k], THREADS));
+        check_bits(models[k]);
         fgi_model_free(models[k]);
     }
     fgi_model *bands[] = {band(60, 190, 1), band(40, 30, 39)};
     for (int k = 0; k < 2; k++) {
-        CHECK(bound_of(bands[k], 1) == bound_of(bands[k], THREADS));
+        check_bits(bands[k]);
         fgi_model_free(bands[k]);
     }
     return failed();

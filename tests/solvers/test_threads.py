@@ -43,6 +43,20 @@ def shared(n: int, labels: int, edges: np.ndarray, table: object) -> FactorGraph
     return FactorGraph.from_arrays([labels] * n, rng.normal(size=(n, labels)), edges, tables=[table], weights=weights)
 
 
+def smooth(labels: int) -> np.ndarray:
+    """A table of which little has to be read."""
+    return -0.1 * np.abs(np.subtract.outer(np.arange(labels), np.arange(labels))) + RNG(9).random((labels, labels))
+
+
+def ternary(n: int, labels: int) -> FactorGraph:
+    rng = RNG(8)
+    graph = FactorGraph([labels] * n)
+    for _ in range(n):
+        i, j, k = rng.choice(n, 3, replace=False)
+        graph.add_factor([int(i), int(j), int(k)], rng.normal(size=(labels,) * 3))
+    return graph
+
+
 def path(n: int) -> np.ndarray:
     return np.stack([np.arange(n - 1), np.arange(1, n)], 1)
 
@@ -63,6 +77,8 @@ MODELS: dict[str, Callable[[], FactorGraph]] = {
     "chain of large tables": lambda: shared(12, 200, path(12), RNG(0).normal(size=(200, 200))),
     "chain of many labels, some forbidden": lambda: model(RNG(6).integers(150, 260, 9), path(9), forbidden=0.3),
     "complete, mixed labels": lambda: model(RNG(7).integers(1, 260, 12), complete(12), forbidden=0.2),
+    "large tables that many factors share": lambda: shared(40, 300, random_edges(40, 90), smooth(300)),
+    "factors of three": lambda: ternary(1500, 12),
     "star": lambda: model(
         np.concatenate([[40], np.full(400, 25)]), np.stack([np.zeros(400, int), np.arange(1, 401)], 1)
     ),
@@ -99,7 +115,8 @@ def test_infeasible_in_a_wave() -> None:
     graph = FactorGraph.from_arrays([labels] * 120**2, np.zeros((120**2, labels)), edges, tables=[table])
     graph.add_factor([7000, 7001], np.full((labels, labels), -np.inf))
     for threads in (1, 2, 4):
-        assert solve(graph, "trws", threads=threads).status == "infeasible"
+        for method in ("trws", "gdmm"):
+            assert solve(graph, method, threads=threads).status == "infeasible"
 
 
 def test_warm_starts_and_updates_with_threads() -> None:
@@ -128,7 +145,8 @@ def test_infeasible_where_all_threads_work_on_a_node() -> None:
             graph.add_factor([2, 3], np.tile(lower, (labels, 1)))
             graph.add_factor([3, 4], np.tile(lower[::-1, None], (1, labels)))
         for threads in (1, 2, 4):
-            assert solve(graph, "trws", threads=threads).status == "infeasible"
+            for method in ("trws", "gdmm"):
+                assert solve(graph, method, threads=threads).status == "infeasible"
 
 
 @pytest.mark.parametrize("name", ["chain of large tables", "complete"])

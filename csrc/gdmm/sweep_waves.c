@@ -1,0 +1,124 @@
+/* gdmm/sweep_waves.c - the sweeps of gdmm/sweep.c by several threads, with the same result to the last bit as by one.
+ *
+ * What a visit computes depends on the visits of its neighbours earlier in the sweep alone, so visits that do not
+ * depend on each other may happen at the same time (model/waves.h). The largest hat of each variable is recorded, and
+ * all are added up in the order of one thread when the sweep is complete. Where the graph has no two such variables for
+ * long, as chains and complete graphs, all threads work on the same one instead (gdmm/sweep_step.c). While a sliced
+ * table is on trial the order of products matters, and one thread goes on alone. */
+#include "gdmm/team.h"
+
+enum {
+    LEAST_ENTRIES = 1 << 15, /* of a sweep: starting a thread takes as long as some sweeps over fewer */
+    LINK_WORK = 60,          /* the fixed cost of a message in nanoseconds, as on grids of binary variables */
+    VARIABLE_WORK = 40       /* and of a visit */
+};
+
+int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
+    const fgi_view v = fgi_factor_view(g->model, l->factor);
+    if (v.arity == 2 && g->tables[v.table].sliced) return LINK_WORK + GDMM_FIRST_ROWS * ((int64_t)v.rows + v.cols);
+    return LINK_WORK + (v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : (int64_t)v.rows + v.cols);
+}
+
+int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
+    const fgi_structure *st = g->model->s;
+    if (g->n_workers < 2 || !g->solver->pool) return 1;
+    gdmm_team *t = fgi_calloc(1, sizeof *t);
+    s->team = t;
+    if (!t) return 0;
+    t->pool = g->solver->pool;
+    t->threads = g->n_workers;
+    t->seen = g;
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(g->model, f);
+        t->entries += v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : (int64_t)v.rows + v.cols;
+    }
+    t->hands = fgi_take_zero(&t->arena, t->threads, gdmm_hand);
+    t->tops = fgi_take(&t->arena, st->n_vars, double);
+    t->counters = fgi_take_zero(&t->arena, t->threads, fgi_counter);
+    t->parts = fgi_take_zero(&t->arena, t->threads, gdmm_part);
+    for (int k = 0; t->hands && k < t->threads; k++) gdmm_hand_take(g, &t->hands[k], &g->workers[k], &t->arena);
+    return !t->arena.failed;
+}
+
+void gdmm_team_free(gdmm_team *t) {
+    if (!t) return;
+    fgi_waves_maker_free(t->maker);
+    fgi_waves_free(t->waves);
+    fgi_arena_free(&t->arena);
+    free(t);
+}
+
+/* ---- waves --------------------------------------------------------------------------------------------------- */
+
+/* Structure and tables alone: sweeps go on while the maker asks. */
+static double visit_work(const void *of, int64_t i) {
+    const gdmm *g = ((const gdmm_team *)of)->seen;
+    const fgi_structure *st = g->model->s;
+    double work = VARIABLE_WORK;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        const fgi_view v = fgi_factor_view(g->model, st->adj[k]);
+        const double states = v.kind == FGI_DENSE ? (double)fgi_view_states(g->model, &v) : (double)v.rows + v.cols;
+        work += LINK_WORK + 2 * st->cards[i] + 0.5 * (g->is_pair[st->adj[k]] ? 0 : states); /* half in each direction */
+    }
+    return work;
+}
+
+static int has_waves(const gdmm *g, gdmm_team *t) {
+    if (!t->tried && t->entries >= LEAST_ENTRIES) {
+        t->tried = 1;
+        t->maker = fgi_waves_maker_start(g->model->s, t->threads, visit_work, t);
+    }
+    if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
+    return t->waves != NULL;
+}
+
+typedef struct context {
+    gdmm *g;
+    gdmm_sweep *s;
+    atomic_int infeasible;
+} context;
+
+static int visit_task(void *of, int64_t begin, int64_t end, int64_t then, int worker) {
+    context *c = of;
+    const gdmm_team *t = c->s->team;
+    const int32_t *list = fgi_waves_list(t->waves);
+    (void)then;
+    for (int64_t place = begin; place < end; place++) {
+        const int32_t at = gdmm_sweep_variable(c->g, c->s, place), i = list ? list[at] : at;
+        t->tops[i] = gdmm_visit(c->g, c->s, &t->hands[worker], i);
+        if (gdmm_is_feasible(t->tops[i])) continue;
+        atomic_store(&c->infeasible, 1);
+        return 0;
+    }
+    return 1;
+}
+
+static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
+    gdmm_team *t = s->team;
+    context c = {.g = g, .s = s};
+    const int complete = fgi_waves_run(t->waves, t->pool, g->deadline, visit_task, &c);
+    if (atomic_load(&c.infeasible)) return -1;
+    if (!complete) return 0;
+    for (int64_t k = 0; k < g->model->s->n_vars; k++) gdmm_sweep_take(s, t->tops[gdmm_sweep_variable(g, s, k)]);
+    t->under_way = 0;
+    return 1;
+}
+
+/* ---- the choice ---------------------------------------------------------------------------------------------- */
+
+int gdmm_team_step(gdmm *g, gdmm_sweep *s) {
+    gdmm_team *t = s->team;
+    int done = GDMM_ALONE;
+    if (g->on_trial > 0) return GDMM_ALONE;
+    if (!t->under_way && s->node == 0 && s->edge == 0 && has_waves(g, t)) {
+        fgi_waves_begin(t->waves, s->forward);
+        t->under_way = 1;
+    }
+    if (t->under_way) done = sweep_in_waves(g, s);
+    else done = gdmm_sweep_in_step(g, s);
+    for (int k = 0; k < t->threads; k++) {
+        g->sweep_entries += t->hands[k].entries;
+        t->hands[k].entries = 0;
+    }
+    return done;
+}
