@@ -70,6 +70,8 @@ typedef struct fgi_costs {
     int64_t *cells, *states;               /* scratch: live states of a factor */
     int64_t *pulled, *used, *total, *sums; /* scratch: by label */
     uint32_t *stamp, stamps;               /* per variable: its unary is spoken for */
+    int32_t sweeps, sweep_at;              /* of dual ascent (sweeps.c): done, and where the next one is */
+    int64_t swept_from;                    /* `lower` when their gain was last looked at */
     int64_t work, bytes;
 } fgi_costs;
 
@@ -116,6 +118,12 @@ int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n);
 void fgi_costs_pull(fgi_costs *c, int32_t slot, int full);
 /* Is there a label of i that costs nothing with all its factors and their variables' unaries? If not, `lower` rises. */
 void fgi_costs_exist(fgi_costs *c, int32_t i);
+
+/* ---- dual ascent (sweeps.c) ------------------------------------------------------------------------------------ */
+
+/* Sweeps at the root, where nothing waits and nothing is on the trail, as long as they pay. Returns 0 when `work_limit`
+ * has been passed, to be called again; else 1, with everything waiting for propagation. */
+int fgi_costs_sweep(fgi_costs *c, int64_t work_limit);
 
 /* ---- propagation (propagate.c) --------------------------------------------------------------------------------- */
 

@@ -43,6 +43,7 @@ typedef struct edac {
     int64_t nodes, replayed, dead_ends, most_dead_ends; /* the last two: of this visit */
     int32_t last_conflict;                              /* the variable whose decision failed last: -1 none */
     int32_t *labels;
+    int sweeping;     /* at the root, after the first propagation */
     int64_t reported; /* least cost and best score of the last report */
     double reported_best;
     double left; /* no labeling visited is above this, or the incumbent */
@@ -232,6 +233,12 @@ static void descend(edac *e) {
     free(node.path);
 }
 
+/* Once, at the root: what soft arc consistency has found is the start of dual ascent. */
+static int may_sweep(const edac *e) {
+    const fgi_costs *c = e->costs;
+    return c->sweeps == 0 && e->nodes == 0 && !c->conflict && !c->failure;
+}
+
 /* The network has settled. */
 static fgi_rc after_propagation(fgi_solver *s) {
     edac *e = s->state;
@@ -293,7 +300,15 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
     set_limit(s); /* a labeling may have come from outside */
     while (e->phase != FINISHED) {
         const int64_t iterations = s->info.iterations;
-        if (fgi_costs_propagate(c, CLOCK_WORK)) {
+        if (e->sweeping) {
+            const int32_t before = c->sweeps;
+            e->sweeping = !fgi_costs_sweep(c, CLOCK_WORK);
+            s->info.iterations += c->sweeps > before;
+        } else if (fgi_costs_propagate(c, CLOCK_WORK)) {
+            if (may_sweep(e)) {
+                e->sweeping = 1;
+                continue;
+            }
             fgi_rc rc = c->failure ? c->failure : after_propagation(s);
             if (rc || c->failure) return rc ? rc : c->failure;
         }

@@ -67,6 +67,12 @@ static void check_network(uint64_t seed) {
     while (!fgi_costs_propagate(c, c->work + 3)) continue; /* in many small pieces */
     CHECK(c->conflict ? all == 0 : count_equal(m, c, plain) == all);
     if (c->conflict) goto done;
+    const int64_t propagated = c->lower;
+    while (!fgi_costs_sweep(c, c->work + 3)) continue;
+    CHECK(c->conflict ? all == 0 : count_equal(m, c, plain) == all && c->lower >= propagated);
+    while (!fgi_costs_propagate(c, c->work + 3)) continue;
+    CHECK(c->conflict ? all == 0 : count_equal(m, c, plain) == all && c->lower >= propagated);
+    if (c->conflict) goto done;
     const int64_t lower = c->lower;
     c->recording = 1;
     for (int round = 0; round < 6; round++) {
