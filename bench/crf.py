@@ -1,8 +1,8 @@
 """Sparse conditional random fields: our optimisers, CRFsuite and Wapiti on one objective, side by side.
 
 usage: python bench/crf.py DATASETS [--part ocr conll pinyin labels hierarchy tail threads splits] [--l1 X]
-       [--examples N] [--methods ...] [--crfsuite ITERATIONS] [--wapiti PROGRAM] [--limit SECONDS] [--runs FOLDER]
-       [--threads N] [--plots FOLDER]
+       [--examples N] [--methods ...] [--crfsuite ITERATIONS] [--wapiti PROGRAM-OR-FOLDER] [--rival-limit CPU-SECONDS]
+       [--limit SECONDS] [--runs FOLDER] [--threads N] [--plots FOLDER]
 
 DATASETS is a folder with ocr/ocr.npz, conll2000/, zh_pinyin/. Times are CPU seconds. For every method: seconds and
 passes to relative objective differences of 1e-2, 1e-3, 1e-4 and 1e-6 against the best of all, and at its end objective
@@ -103,9 +103,9 @@ def side_by_side(title, train, test, measure, l1, args, make):
             f"{method} ran for {named[method].seconds:.1f} s", flush=True
         )  # a run broken off later has said something
     if args.crfsuite:
-        named["crfsuite"] = run_crfsuite(runs, train, l1, args.crfsuite)
+        named["crfsuite"] = run_crfsuite(runs, train, l1, args.crfsuite, args.rival_limit)
     if args.wapiti:
-        named["wapiti"] = run_wapiti(runs, args.wapiti, train, l1, args.crfsuite or 1000, args.limit)
+        named["wapiti"] = run_wapiti(runs, args.wapiti, train, l1, args.crfsuite or 1000, args.rival_limit)
     for name in [name for name, run in named.items() if not run.trace]:
         print(f"{name}: no step within the limit")
         del named[name]
@@ -249,9 +249,10 @@ def main():
     parser.add_argument("--part", nargs="+", default=["ocr", "conll"], choices=PARTS)
     parser.add_argument("--l1", type=float, help="default: 100 for ocr, 1 for the others")
     parser.add_argument("--examples", type=int, help="training examples (l1 is scaled with them for ocr and conll)")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=[*METHODS, "sgd", "noshrink"])
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=[*METHODS, "sgd", "noshrink"])
     parser.add_argument("--crfsuite", type=int, metavar="ITERATIONS", help="also run CRFsuite, for so many at most")
-    parser.add_argument("--wapiti", metavar="PROGRAM", help="also run Wapiti, as often as CRFsuite")
+    parser.add_argument("--wapiti", metavar="PROGRAM", help="also run Wapiti; or a folder to build it in, from PyPI")
+    parser.add_argument("--rival-limit", type=float, help="CPU seconds that CRFsuite and Wapiti may train")
     parser.add_argument("--limit", type=float, help="seconds a run, by the clock")
     parser.add_argument("--runs", metavar="FOLDER", help="keep the runs there, and go on with those that are there")
     parser.add_argument("--seeds", type=int, default=3, help="splits of OCR")

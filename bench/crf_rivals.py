@@ -1,35 +1,33 @@
 """CRFsuite and Wapiti on the data of bench/crf.py, as runs (bench/crf_runs.py). Both run once, in one piece.
 
 Both have the same objective as ours: l1 penalty only, every feature with every label, every pair of labels. Their
-clocks start when their data have been read. Wapiti is the program built from the C sources in PyPI's `libwapiti`:
-cc -O3 -std=c99 cwapiti/src/*.c -lm -lpthread -o wapiti
+clocks start when their data have been read. Wapiti is built from the C sources in PyPI's `libwapiti` (Debian's
+package of that name is something else).
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import subprocess
+import sys
+import tarfile
 import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
 
-from crf_runs import Run
 
-
-def run_crfsuite(runs, train, l1, iterations):
+def train_crfsuite(pipe, train, l1, iterations):
+    """In a process of its own: sends (CPU seconds of training, line of the log), as they come."""
     import pycrfsuite
 
-    run = runs.load("crfsuite")
-    if run.over:
-        return run
     X, y, begin = train
     names = [str(j) for j in range(X.shape[1])]
     trainer = pycrfsuite.Trainer(verbose=True)
     start = 0.0
-    lines: list[tuple[float, str]] = []
-    trainer.message = lambda text: lines.append((time.process_time() - start, text))
+    trainer.message = lambda text: pipe.send((time.process_time() - start, text))
     for b, e in pairwise(begin):
         rows = [{names[j]: v for j, v in zip(X.indices[X.indptr[t] : X.indptr[t + 1]],
                  X.data[X.indptr[t] : X.indptr[t + 1]], strict=True)} for t in range(b, e)]  # fmt: skip
@@ -42,51 +40,94 @@ def run_crfsuite(runs, train, l1, iterations):
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         trainer.train(str(Path(folder) / "model"))
-    trace, objective, passes = [], float("inf"), 0
-    for seconds, text in lines:
-        if found := re.match(r"Loss: ([-\d.e+]+)", text.strip()):
-            objective, passes = float(found.group(1)), passes + 2
-        elif found := re.match(r"Active features: (\d+)", text.strip()):
-            trace.append((seconds, passes, objective, int(found.group(1))))
-    run = Run(trace, [], time.process_time() - start, True)
+    pipe.send((time.process_time() - start, ""))
+    pipe.close()
+
+
+def run_crfsuite(runs, train, l1, iterations, limit):
+    """limit: CPU seconds of training, features and all."""
+    run = runs.load("crfsuite")
+    if run.trace:
+        return run
+    here, there = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=train_crfsuite, args=(there, train, l1, iterations))
+    child.start()
+    there.close()
+    objective, passes = float("inf"), 0
+    try:
+        while not limit or run.seconds < limit:
+            run.seconds, text = here.recv()
+            if found := re.match(r"Loss: ([-\d.e+]+)", text.strip()):
+                objective, passes = float(found.group(1)), passes + 2
+            elif found := re.match(r"Active features: (\d+)", text.strip()):
+                run.trace.append((run.seconds, passes, objective, int(found.group(1))))
+                runs.save("crfsuite", run)
+            run.over = text == ""
+    except EOFError:
+        pass
+    child.terminate()
+    child.join()
     runs.save("crfsuite", run)
     return run
 
 
-def run_wapiti(runs, program, train, l1, iterations, limit):
-    """Features must be 0 or 1: Wapiti has no values."""
-    run = runs.load("wapiti")
-    if run.over:
-        return run
+def find_wapiti(given):
+    """The program itself, or a folder: it is built there, once, from the sources on PyPI."""
+    place = Path(given)
+    if not place.is_dir():
+        return given
+    program = place / "wapiti"
+    if not program.exists():
+        fetch = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "libwapiti", "-d"]
+        subprocess.run([*fetch, str(place)], check=True)
+        with tarfile.open(next(place.glob("libwapiti-*.tar.gz"))) as archive:
+            archive.extractall(place, filter="data")
+        sources = map(str, sorted(place.glob("libwapiti-*/cwapiti/src/*.c")))
+        subprocess.run(
+            ["cc", "-O3", "-march=native", "-std=gnu99", "-fcommon", *sources, "-lm", "-lpthread", "-o", str(program)],
+            check=True,
+        )
+    return str(program)
+
+
+def write_wapiti(path, train):
     X, y, begin = train
     if not (X.data == 1).all():
         raise SystemExit("Wapiti takes features of 0 and 1 only")
-    trace, start, total, begun = [], None, 0.0, time.perf_counter()
+    with open(path, "w", encoding="utf-8") as file:
+        for b, e in pairwise(begin):
+            for t in range(b, e):
+                features = " ".join(f"u{j}" for j in X.indices[X.indptr[t] : X.indptr[t + 1]])
+                file.write(f"{features} b {y[t]}\n")
+            file.write("\n")
+
+
+def run_wapiti(runs, program, train, l1, iterations, limit):
+    """Features must be 0 or 1: Wapiti has no values. limit: CPU seconds of training."""
+    run = runs.load("wapiti")
+    if run.trace:
+        return run
+    start, total = None, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        with open(Path(folder) / "train.txt", "w", encoding="ascii") as file:
-            for b, e in pairwise(begin):
-                for t in range(b, e):
-                    features = " ".join(f"u{j}" for j in X.indices[X.indptr[t] : X.indptr[t + 1]])
-                    file.write(f"{features} b {y[t]}\n")
-                file.write("\n")
+        write_wapiti(Path(folder) / "train.txt", train)
         # -w: else it ends when the error on the training data rests for some steps
-        command = [program, "train", "-a", "l-bfgs", "-1", str(l1), "-2", "0", "-i", str(iterations), "-e", "1e-9",
-                   "-w", str(iterations), "--histsz", "10", str(Path(folder) / "train.txt"),
+        command = [find_wapiti(program), "train", "-a", "l-bfgs", "-1", str(l1), "-2", "0", "-i", str(iterations),
+                   "-e", "1e-9", "-w", str(iterations), "--histsz", "10", str(Path(folder) / "train.txt"),
                    str(Path(folder) / "model")]  # fmt: skip
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             for line in process.stderr:
-                now = cpu_seconds(process.pid)
-                if now is not None:
-                    total = now
+                total = cpu_seconds(process.pid) or total
                 if start is None and "Train the model" in line:
                     start = total
                 found = re.search(r"\[ *(\d+)\] obj=([\d.]+) +act=(\d+)", line)
                 if found and start is not None:
-                    trace.append((total - start, 2 * int(found[1]), float(found[2]), int(found[3])))
-                    if limit and time.perf_counter() - begun > limit:
+                    run.seconds = total - start
+                    run.trace.append((run.seconds, 2 * int(found[1]), float(found[2]), int(found[3])))
+                    runs.save("wapiti", run)
+                    if limit and run.seconds > limit:
                         process.terminate()
-    run = Run(trace, [], total - (start or 0.0), True)
+            run.over = process.wait() == 0
     runs.save("wapiti", run)
     return run
 

@@ -54,7 +54,9 @@ fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_
 /* gradient[k] = d loss / d w[set[k]] (NULL: all coordinates) at the w of the last value, which must not have changed.
  * */
 fgi_rc fgi_crf_gradient(fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *gradient, fgi_error *err);
-/* The same with an estimate of the second derivatives: sums of x^2 P (1 - P), without what tokens do to each other. */
+/* The same with an estimate of the second derivatives: sums of x^2 P (1 - P), without what tokens do to each other; and
+ * since rare events have P (1 - P) close to P, what the gradient is to change by (curvature[k] on entry, 0: nothing)
+ * changes this as much, times x. */
 fgi_rc fgi_crf_curvature(fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *curvature, fgi_error *err);
 /* log Z of every example, the score of its truth, the marginal probability of every cell, and of every pair of labels
  * on every edge (edges x K x K, zeros on entry; each may be NULL). The

@@ -8,7 +8,9 @@
  *     FGI_ASK_VALUE:     fgi_optimiser_answer(o, loss at q.w)
  *     FGI_ASK_GRADIENT:  write d loss / d w[q.set[k]] into q.gradient[k], k < q.n (q.set NULL: all coordinates), then
  *                        fgi_optimiser_answer(o, 0)
- *     FGI_ASK_CURVATURE: the same with an estimate of d^2 loss / d w^2, only with settings.curvature
+ *     FGI_ASK_CURVATURE: the same with an estimate of d^2 loss / d w^2, only with settings.curvature; on entry
+ *                        q.gradient[k] is the minimum-norm subgradient of f, for losses whose curvature is known to
+ *                        change on the way to where that is zero
  *     FGI_ASK_NOTHING:   it is over, fgi_optimiser_get_info says why
  *
  * A gradient is always asked for at the point of the last value: what a forward pass left behind may be used. A value

@@ -60,6 +60,7 @@ int fgi_compact_move(fgi_compact *c, const int64_t *from, int64_t n) {
     c->pairs = pairs;
     for (int64_t k = 0; k < n; k++) {
         if (from[k] >= 0) {
+            c->h[k] = old.h[from[k]];
             memcpy(c->rows + k * stride, old.rows + from[k] * stride, used);
             memcpy(c->hat + k * stride, old.hat + from[k] * stride, used);
         } else {
@@ -134,6 +135,30 @@ static int refresh(fgi_compact *c) {
     return 1;
 }
 
+/* Between the curvature along s, y's / s'Hs, and its upper mean y'H^-1 y / y's: with the first alone every second step
+ * is too long, with the second steps are short (on OCR 99, 76 and 87 values to 1e-4, for 67, 71 and 86 steps). */
+static double middle(double yy, double ss) { return sqrt(yy / ss); }
+
+void fgi_compact_scale(fgi_compact *c, const double *h) {
+    const int64_t m = c->memory, stride = 2 * m;
+    fgi_sum yy = {0};
+    for (int64_t j = 0; j < c->n; j++) {
+        double *p = c->rows + j * stride;
+        const double more = (h[j] - c->h[j]) / (c->h[j] * c->h[j]), ratio = h[j] / c->h[j];
+        for (int64_t a = 0; a < c->pairs; a++)
+            for (int64_t b = 0; b <= a; b++) c->ss[a * m + b] += more * p[2 * a] * p[2 * b];
+        for (int64_t a = 0; a < c->pairs; a++) p[2 * a] *= ratio;
+        c->h[j] = h[j];
+        if (c->pairs) fgi_sum_add(&yy, p[2 * c->pairs - 1] * p[2 * c->pairs - 1] / h[j]);
+    }
+    for (int64_t a = 0; a < c->pairs; a++)
+        for (int64_t b = 0; b < a; b++) c->ss[b * m + a] = c->ss[a * m + b];
+    if (!c->pairs) return;
+    const double gamma = middle(fgi_sum_value(&yy), c->ss[(c->pairs - 1) * (m + 1)]);
+    if (gamma > 0 && isfinite(gamma)) c->gamma = gamma;
+    if (!refresh(c)) c->pairs = 0;
+}
+
 void fgi_compact_push(fgi_compact *c, const double *direction, double step, const double *y) {
     const int64_t m = c->memory, stride = 2 * m;
     fgi_sum sy = {0}, ss = {0}, yy = {0};
@@ -170,10 +195,7 @@ void fgi_compact_push(fgi_compact *c, const double *direction, double step, cons
     }
     c->ss[k * m + k] = square;
     c->sy[k * m + k] = curvature;
-    /* between the curvature along s, y's / s'Hs, and its upper mean y'H^-1 y / y's: with the first alone every second
-     * step is too long, with the second steps are short (on OCR 99, 76 and 87 values to 1e-4, for 67, 71 and 86
-     * steps) */
-    c->gamma = sqrt(fgi_sum_value(&yy) / square);
+    c->gamma = middle(fgi_sum_value(&yy), square);
     if (!refresh(c)) c->pairs = 0; /* pairs that are nearly the same: begin anew, with this gamma */
 }
 

@@ -38,14 +38,14 @@ typedef struct proxqn {
     double *diagonal;                    /* of B */
     double *hat;                         /* the cached product of B's low-rank part with d, 2 memory */
     fgi_compact B;
-    double widest;   /* M of the iteration before: how far below l1 a gradient may be without leaving */
-    double asked;    /* the violation, against the first one, at which the epoch ends */
-    double decrease; /* predicted by the model for a step of 1: Delta */
-    double step;     /* being tried */
-    double penalty;  /* l1 |w|_1 + l2/2 |w|^2 at the point being tried */
-    double start;    /* the objective that the run began with */
-    int64_t stalled; /* searches that failed since the last step */
-    int64_t epoch_steps;
+    double widest;      /* M of the iteration before: how far below l1 a gradient may be without leaving */
+    double asked;       /* the violation, against the first one, at which the epoch ends */
+    double decrease;    /* predicted by the model for a step of 1: Delta */
+    double step;        /* being tried */
+    double penalty;     /* l1 |w|_1 + l2/2 |w|^2 at the point being tried */
+    double start;       /* the objective that the run began with */
+    double promised[3]; /* the largest decrease promised in this epoch, and the last two */
+    int64_t stalled;    /* searches that failed since the last step */
 } proxqn;
 
 static proxqn *of(const fgi_optimiser *o) { return o->method; }
@@ -105,7 +105,7 @@ static fgi_rc open_epoch(fgi_optimiser *o) {
     double least = o->s.shrink ? least_pull(o) : 0;
     int64_t n = 0, old = 0;
     for (int64_t j = 0; j < o->d; j++) n += joins(o, j, least);
-    const int keep = !o->s.forget && !o->s.curvature && p->B.pairs > 0;
+    const int keep = !o->s.forget && p->B.pairs > 0;
     int64_t *from = keep ? fgi_alloc(n, sizeof(int64_t)) : NULL;
     if (keep && !from) return FGI_NO_MEMORY;
     for (int64_t j = 0, k = 0; keep && j < o->d; j++) {
@@ -124,7 +124,7 @@ static fgi_rc open_epoch(fgi_optimiser *o) {
         }
     p->n = n;
     p->widest = o->info.violation;
-    p->epoch_steps = 0;
+    p->promised[0] = p->promised[1] = p->promised[2] = 0;
     const int done = keep ? fgi_compact_move(&p->B, from, n) : fgi_compact_clear(&p->B, n);
     free(from);
     return done ? FGI_OK : FGI_NO_MEMORY;
@@ -217,6 +217,9 @@ static void solve_model(fgi_optimiser *o) {
             fgi_sum_add(&decrease,
                 p->g[k] * p->direction[k] + o->s.l1 * (fabs(p->base[k] + p->direction[k]) - fabs(p->base[k])));
     p->decrease = fgi_sum_value(&decrease);
+    p->promised[0] = fgi_larger(p->promised[0], -p->decrease);
+    p->promised[1] = p->promised[2];
+    p->promised[2] = -p->decrease;
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
@@ -245,6 +248,14 @@ static void want_value(fgi_optimiser *o, int64_t phase) {
     if (phase == FIRST_VALUE) return;
     o->request.set = of(o)->set;
     o->request.n = of(o)->n;
+}
+
+/* The second derivatives on the working set, told how far the first ones are from optimal. */
+static void want_curvature(fgi_optimiser *o) {
+    proxqn *p = of(o);
+    for (int64_t k = 0; k < p->n; k++) p->next[k] = fgi_subgradient(o->w[p->set[k]], p->g[k], o->s.l1);
+    fgi_want_gradient(o, SET_CURVATURE, p->set, p->n, p->next);
+    o->request.ask = FGI_ASK_CURVATURE;
 }
 
 static void want_all(fgi_optimiser *o) { fgi_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
@@ -321,15 +332,16 @@ static fgi_rc after_all(fgi_optimiser *o) {
     const fgi_rc rc = open_epoch(o);
     if (rc) return rc;
     p->asked = fgi_larger(o->s.tol, COOLING * o->info.violation / o->info.first_violation);
-    if (o->s.curvature && p->n) {
-        fgi_want_gradient(o, SET_CURVATURE, p->set, p->n, p->next);
-        o->request.ask = FGI_ASK_CURVATURE;
-    } else enter_epoch(o);
+    if (o->s.curvature && p->n) want_curvature(o);
+    else enter_epoch(o);
     return FGI_OK;
 }
 
-/* The diagonal that the model begins with. Where a second derivative is almost nothing the step would be almost without
- * end; a small share of their mean is a floor. */
+/* The diagonal that the model begins with: the square roots of second derivatives, up to a factor. The derivatives
+ * themselves are right where features hardly meet, and far too steep where many meet in every sample; values and
+ * gradients to 1e-4 with all of them 1, the roots, and the derivatives: 249, 131, 137 on a taxonomy of 4424 leaves with
+ * four features a sample, 253, 252, 335 on OCR with hundreds. Where a second derivative is almost nothing the step
+ * would be almost without end; a small share of their mean is a floor. */
 static fgi_rc after_curvature(fgi_optimiser *o) {
     proxqn *p = of(o);
     double mean = 0;
@@ -337,10 +349,18 @@ static fgi_rc after_curvature(fgi_optimiser *o) {
         if (!(p->next[k] >= 0) || isinf(p->next[k])) return FGI_BAD_MODEL;
         mean += p->next[k] / (double)p->n;
     }
-    for (int64_t k = 0; k < p->n; k++) p->B.h[k] = mean > 0 ? fgi_larger(p->next[k] + o->s.l2, FLOOR * mean) : 1.0;
-    if (p->B.gamma == 0) p->B.gamma = 1;
+    for (int64_t k = 0; k < p->n; k++)
+        p->next[k] = mean > 0 ? sqrt(mean * fgi_larger(p->next[k] + o->s.l2, FLOOR * mean)) : 1.0;
+    fgi_compact_scale(&p->B, p->next);
     enter_epoch(o);
     return FGI_OK;
+}
+
+/* Whether the last two steps promised little against the best of the epoch; decreases are as squares of violations. The
+ * largest violation alone can wait for one coordinate long after the others have nothing to do but wait for those
+ * that are not in the working set (CoNLL-2000: 170 of 300 steps in one epoch). */
+static int has_cooled(const proxqn *p) {
+    return fgi_larger(p->promised[1], p->promised[2]) <= COOLING * COOLING * p->promised[0];
 }
 
 static fgi_rc after_set(fgi_optimiser *o) {
@@ -357,7 +377,8 @@ static fgi_rc after_set(fgi_optimiser *o) {
     o->info.violation = violation;
     o->info.full = p->n == o->d;
     const double asked = o->info.full ? o->s.tol : fgi_larger(o->s.tol, p->asked);
-    if (violation > asked * o->info.first_violation || (asked <= o->s.tol && !promises_little(o))) begin_step(o);
+    if (!o->info.full && has_cooled(p)) want_all(o);
+    else if (violation > asked * o->info.first_violation || (asked <= o->s.tol && !promises_little(o))) begin_step(o);
     else if (o->info.full) fgi_finish(o, FGI_OPTIMAL);
     else want_all(o);
     return FGI_OK;
@@ -373,7 +394,6 @@ static void after_trial(fgi_optimiser *o, double loss) {
         o->info.full = 0;
         o->info.iterations++;
         p->stalled = 0;
-        p->epoch_steps++;
         fgi_want_gradient(o, SET_GRADIENT, p->set, p->n, p->next);
     } else if (p->step < 1e-12) give_up_search(o);
     else {
@@ -423,8 +443,8 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
     int64_t n = p->n;
     fgi_walk_size(v, &n, o->d);
     fgi_walk_size(v, &p->stalled, INT64_MAX);
-    fgi_walk_size(v, &p->epoch_steps, INT64_MAX);
-    double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty, &p->start};
+    double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty, &p->start, &p->promised[0],
+        &p->promised[1], &p->promised[2]};
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
     if (v->failed) return FGI_OK;
     if (v->mode == FGI_WALK_READ) {
@@ -442,10 +462,8 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
     if (o->phase < FIRST_VALUE || o->phase > SET_CURVATURE) v->failed = 1;
     else if (o->phase == ALL_GRADIENT) want_all(o);
     else if (o->phase == SET_GRADIENT) fgi_want_gradient(o, SET_GRADIENT, p->set, n, p->next);
-    else if (o->phase == SET_CURVATURE) {
-        fgi_want_gradient(o, SET_CURVATURE, p->set, n, p->next);
-        o->request.ask = FGI_ASK_CURVATURE;
-    } else want_value(o, o->phase);
+    else if (o->phase == SET_CURVATURE) want_curvature(o);
+    else want_value(o, o->phase);
     return FGI_OK;
 }
 

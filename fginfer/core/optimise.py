@@ -62,7 +62,7 @@ class Optimiser:
         "bcd" (blockwise coordinate descent, a baseline).
     tol : ends when the largest violation of optimality is this fraction of the first one (and, with proxqn, ten more
         steps promise less than this fraction of the objective).
-    curvature : also asks for (estimates of) second derivatives, once an epoch; they make a better model (proxqn).
+    curvature : also asks for (estimates of) second derivatives, once an epoch; their roots begin the model (proxqn).
     forget : clears the memory of the model whenever all coordinates come back (proxqn).
     samples : terms of the loss, about; the more there are, the sooner a coordinate at zero is left alone (proxqn).
 

@@ -128,7 +128,7 @@ static fgi_rc derivatives(
     const int again = c->went_down && c->n_spans == 1; /* a second question at this point */
     for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
     job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
-    if (c->touched.now && !square) {
+    if (c->touched.now) {
         crf_touched_gradient(&j);
         c->info.derivatives += n;
         return FGI_OK;
@@ -136,7 +136,7 @@ static fgi_rc derivatives(
     for (j.span = 0; j.span < c->n_spans; j.span++) {
         j.from = c->data.token_begin[c->block[c->span[j.span]]];
         j.to = c->data.token_begin[c->block[c->span[j.span + 1]]];
-        if (c->n_spans > 1 || (c->touched.now && !again)) run_up(&j); /* its cells are not there */
+        if (c->n_spans > 1) run_up(&j); /* its cells are not there */
         if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
         crf_add_features(&j);
     }
@@ -150,9 +150,31 @@ fgi_rc fgi_crf_gradient(fgi_crf *c, const double *w, const int64_t *set, int64_t
     return derivatives(c, w, set, n, 0, gradient, err);
 }
 
+/* x of a feature, where it is not zero: sum of x^2 / sum of |x|. */
+static double size_of(const fgi_crf *c, int64_t feature) {
+    double one = 0, two = 0;
+    for (int64_t e = c->column_begin[feature]; c->column_value && e < c->column_begin[feature + 1]; e++)
+        one += fabs(c->column_value[e]), two += c->column_value[e] * c->column_value[e];
+    return one > 0 ? two / one : 1;
+}
+
 fgi_rc fgi_crf_curvature(
     fgi_crf *c, const double *w, const int64_t *set, int64_t n, double *curvature, fgi_error *err) {
-    return derivatives(c, w, set, n, 1, curvature, err);
+    if (!set) n = c->dimension;
+    double *missing = fgi_alloc(n, sizeof(double));
+    if (!missing) return fgi_no_memory(err);
+    memcpy(missing, curvature, (size_t)n * sizeof(double));
+    const fgi_rc rc = derivatives(c, w, set, n, 1, curvature, err);
+    int64_t feature = -1;
+    double scale = 1;
+    for (int64_t k = 0; !rc && k < n; k++) {
+        const int64_t j = set ? set[k] : k;
+        if (j < c->unary && j / c->columns != feature) scale = size_of(c, feature = j / c->columns);
+        else if (j >= c->unary) scale = 1; /* values of edges are shares, as a rule */
+        curvature[k] += scale * fabs(missing[k]);
+    }
+    free(missing);
+    return rc;
 }
 
 /* ---- marginals ------------------------------------------------------------------------------------------------- */

@@ -44,6 +44,8 @@ struct crf_touching {
     uint64_t *bits; /* of inner nodes; zeros between two tokens */
     double *power;
     crf_touch *sums;     /* over the tokens of a feature; zeros between two */
+    double *squares;     /* curvatures: the same of the squares of step */
+    double *level;       /* curvatures: sums of step on a node's path */
     int64_t inner, leaf; /* list[0 .. inner), list[leaf .. columns) */
     int32_t mark;
 };
@@ -90,7 +92,9 @@ int crf_touched_create(fgi_crf *c) {
         w->bits = fgi_calloc(c->n_inner / 64 + 1, sizeof(uint64_t));
         w->power = fgi_alloc(n, sizeof(double));
         w->sums = fgi_calloc(n, sizeof *w->sums);
-        if (!w->list || !w->node || !w->bits || !w->power || !w->sums) return 0;
+        w->squares = fgi_calloc(n, sizeof(double));
+        w->level = fgi_alloc(n, sizeof(double));
+        if (!w->list || !w->node || !w->bits || !w->power || !w->sums || !w->squares || !w->level) return 0;
         for (int64_t m = 0; m < n; m++) w->node[m].parent = (int32_t)(m < c->columns ? parent_of(c, m) : m);
     }
     return 1;
@@ -100,7 +104,7 @@ void crf_touched_free(fgi_crf *c) {
     crf_touched *t = &c->touched;
     for (int k = 0; t->work && k < c->threads; k++) {
         crf_touching *w = &t->work[k];
-        free(w->list), free(w->node), free(w->bits), free(w->power), free(w->sums);
+        free(w->list), free(w->node), free(w->bits), free(w->power), free(w->sums), free(w->squares), free(w->level);
     }
     for (int64_t u = 0; t->list && u < c->n_units; u++) free(t->list[u]);
     free(t->common), free(t->score), free(t->mass), free(t->ratio), free(t->begin), free(t->count), free(t->list);
@@ -353,6 +357,48 @@ static double add_tokens(const fgi_crf *c, int64_t f, crf_touching *k, int64_t *
     return ratio;
 }
 
+/* Curvatures: sums of x^2 P (1 - P). P = more + mass * level of the parent, so P^2 has a part that is the square of the
+ * mass times what adds up along the path, and the rest. Returns the root's part of the squares. */
+static double add_squares(const fgi_crf *c, int64_t f, crf_touching *k, int64_t *unit, double *plain) {
+    const crf_touched *t = &c->touched;
+    double ratio = 0, square = 0;
+    for (int64_t e = c->column_begin[f], u = 0; e < c->column_begin[f + 1]; e++) {
+        const int64_t token = c->column_token[e];
+        const double value = c->column_value ? c->column_value[e] : 1.0, x = value * value;
+        const double weight = weight_of(c, token), root = t->ratio[token];
+        while (token >= unit[u + 1]) u++;
+        const crf_touch *at = t->list[u] + t->begin[token], *end = at + t->count[token];
+        for (int64_t n = c->n_inner + c->data.truth[token]; n < c->columns; n = parent_of(c, n)) end--;
+        if (!(weight > 0)) continue;
+        ratio += x * root;
+        square += x * root * root / weight;
+        k->level[c->columns] = root;
+        for (; at < end; at++) {
+            const double above = root > 0 ? k->level[parent_of(c, at->node)] : 0.0, level = above + at->step;
+            const double part = t->mass[at->node] * above, p = part + at->more;
+            k->level[at->node] = level;
+            k->sums[at->node].step += x * at->step;
+            k->squares[at->node] += x * (level * level - above * above) / weight;
+            k->sums[at->node].more += x * (at->more - (p * p - part * part) / weight);
+        }
+    }
+    *plain = ratio;
+    return square;
+}
+
+static void square_columns(
+    const fgi_crf *c, crf_touching *k, double ratio, double square, const int32_t *columns, int64_t n, double *out) {
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t node = columns ? columns[i] : i;
+        double above = ratio, twice = square;
+        for (int64_t p = parent_of(c, node); p < c->columns; p = parent_of(c, p))
+            above += k->sums[p].step, twice += k->squares[p];
+        const double mass = c->touched.mass[node];
+        out[i] = fgi_larger(0.0, mass * above - mass * mass * twice + k->sums[node].more);
+    }
+    memset(k->squares, 0, (size_t)(c->columns + 1) * sizeof(double));
+}
+
 static void some_columns(
     const fgi_crf *c, const crf_touching *k, double ratio, const int32_t *columns, int64_t n, double *out) {
     for (int64_t i = 0; i < n; i++) {
@@ -380,7 +426,16 @@ static void parts_down(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t u = 0; u <= c->n_units; u++) unit[u] = c->data.token_begin[c->block[c->unit[u]]];
     for (int64_t i = crf_part_begin(j, begin); i < crf_part_begin(j, end); i++) {
         const int64_t f = j->set ? p->features[i] : i;
-        const double ratio = add_tokens(c, f, k, unit);
+        double ratio;
+        if (j->square) {
+            const double square = add_squares(c, f, k, unit, &ratio);
+            square_columns(c, k, ratio, square, j->set ? p->columns + p->begin[i] : NULL,
+                j->set ? p->begin[i + 1] - p->begin[i] : c->columns,
+                j->gradient + (j->set ? p->begin[i] : f * c->columns));
+            memset(k->sums, 0, (size_t)(c->columns + 1) * sizeof *k->sums);
+            continue;
+        }
+        ratio = add_tokens(c, f, k, unit);
         if (j->set)
             some_columns(
                 c, k, ratio, p->columns + p->begin[i], p->begin[i + 1] - p->begin[i], j->gradient + p->begin[i]);

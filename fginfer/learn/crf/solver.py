@@ -23,13 +23,14 @@ SOLVERS = ("proxqn", "owlqn", "proxgrad", "bcd")
 @dataclass
 class OptimiserOptions:
     """memory : pairs of L-BFGS. max_inner : passes of coordinate descent (proxqn), steps in a block (bcd). And of
-    proxqn: shrink : work on the coordinates that matter. curvature : begin the model with second derivatives.
-    forget : clear the memory whenever all coordinates come back, as Zhong et al. do."""
+    proxqn: shrink : work on the coordinates that matter. curvature : begin the model with the
+    roots of second derivatives, not with the same number for all. forget : clear the memory whenever all coordinates
+    come back, as Zhong et al. do."""
 
     memory: int = 10
     max_inner: int = 10
     shrink: bool = True
-    curvature: bool = False
+    curvature: bool = True
     forget: bool = False
 
 
