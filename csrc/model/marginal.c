@@ -46,8 +46,9 @@ static int64_t outer_sum(double *x, int64_t size, const double *g, int32_t n) {
     return size * n;
 }
 
-/* Small ternary factors are the bulk of many models. */
-static void small_ternary(const double *t, const int32_t n[3], double w, int p, const double *const *g, double *out) {
+/* Small ternary factors are the bulk of many models. Called with a constant p: the choices are then made once. */
+static inline void ternary_to(
+    const double *t, const int32_t n[3], double w, int p, const double *const *g, double *restrict out) {
     for (int32_t x = 0; x < n[p]; x++) out[x] = -INFINITY;
     for (int32_t a = 0; a < n[0]; a++)
         for (int32_t b = 0; b < n[1]; b++, t += n[2]) {
@@ -61,6 +62,12 @@ static void small_ternary(const double *t, const int32_t n[3], double w, int p, 
             for (int32_t c = 1; c < n[2]; c++) best = fgi_larger(w * t[c] + last[c], best);
             *to = fgi_larger(best + given, *to);
         }
+}
+
+static void small_ternary(const double *t, const int32_t n[3], double w, int p, const double *const *g, double *out) {
+    if (p == 0) ternary_to(t, n, w, 0, g, out);
+    else if (p == 1) ternary_to(t, n, w, 1, g, out);
+    else ternary_to(t, n, w, 2, g, out);
 }
 
 /* The table seen as before x K_p x after: the messages of the variables before p and after it are summed over their

@@ -44,10 +44,8 @@ double fgi_reweight_sum(const fgi_kernels *k, const double *theta, int32_t n, co
 
 void fgi_reweight_share(const fgi_kernels *k, const double *surplus, int32_t n, double *restrict mu,
     const fgi_link *links, int64_t n_links, int forward) {
-    int64_t onwards = 0;
-    for (int64_t e = 0; e < n_links; e++) onwards += fgi_link_goes_on(&links[e], forward);
-    const double share = 1.0 / (double)(2 * onwards > n_links ? onwards : n_links - onwards);
-    for (int64_t e = 0; onwards > 0 && e < n_links; e++) {
+    const double share = fgi_reweight_part(links, n_links, forward);
+    for (int64_t e = 0; share > 0 && e < n_links; e++) {
         if (!fgi_link_goes_on(&links[e], forward)) continue;
         double *restrict to = mu + links[e].mu;
         if (n == 2) {

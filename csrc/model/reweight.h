@@ -34,6 +34,13 @@ fgi_link fgi_link_make(
 static inline int fgi_link_goes_on(const fgi_link *l, int forward) { return forward ? l->has_later : l->has_earlier; }
 static inline int fgi_link_has_changed(const fgi_link *l, int forward) { return fgi_link_goes_on(l, !forward); }
 
+/* The part of the surplus that each factor with a variable still to come gets; 0: there is none. */
+static inline double fgi_reweight_part(const fgi_link *links, int64_t n_links, int forward) {
+    int64_t onwards = 0;
+    for (int64_t e = 0; e < n_links; e++) onwards += fgi_link_goes_on(&links[e], forward);
+    return onwards ? 1.0 / (double)(2 * onwards > n_links ? onwards : n_links - onwards) : 0;
+}
+
 /* hat = theta + the messages of the links, n labels; returns the maximum. */
 double fgi_reweight_sum(const fgi_kernels *k, const double *theta, int32_t n, const double *mu, const fgi_link *links,
     int64_t n_links, double *restrict hat);
