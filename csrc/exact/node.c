@@ -492,7 +492,7 @@ static int32_t remove_labels(fgi_problem *p, int32_t var, double best, double cu
     return removed;
 }
 
-/* fgi_reweight_share and the largest of what it wrote in one loop: with few labels loops cost more than what they do. */
+/* fgi_reweight_share and the largest of what it wrote, in one loop: with few labels a loop costs more than its work. */
 static double share_few(double *message, const double *belief, int32_t n, const fgi_link *l, double part, double most) {
     for (int32_t a = 0; a < n; a++) {
         const double mu = message[l->mu + a] - part * (belief[a] > -INFINITY ? belief[a] : 0);

@@ -19,6 +19,7 @@ class _Batch:
     """The shared part: one call of the oracle gives the plane (sum of psi, sum of losses) and the primal value at w."""
 
     measuring = 0.0
+    needs_best = True
 
     def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
         self.learner, self.oracle, self.C = learner, oracle, C

@@ -71,6 +71,8 @@ class BlockSolver:
     movable = True  # whether it can begin with what was learned at another C
     measuring = 0.0  # what a measurement costs, in passes
     dual_C: float | None = None  # the C of the dual's sums, where it is not the solver's
+    needs_best = True  # whether the gap is only known if answers are best ones
+    lacks = ""  # what it has not, so that no gap can close
 
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: BlockOptions

@@ -16,21 +16,19 @@ def tell(solver: Any) -> None:
     if text:
         logger.warning(text)
         warn(text, UserWarning, stacklevel=5)
-    elif solver.name in ("perceptron", "mira"):
-        logger.info(f"{solver.name} has no objective: it ends with its passes or its time; bcfw has a gap to close")
-    elif solver.name == "ssg":
-        logger.info("ssg has no bound on its objective: it ends with its passes or its time; bcfw has a gap to close")
+    elif getattr(solver, "lacks", ""):
+        logger.info(f"{solver.name} has {solver.lacks}: it ends with its passes or its time; bcfw has a gap to close")
 
 
 def cannot_converge(solver: Any) -> str:
     """Empty, or why no gap will close and which solver closes it."""
-    name, learner, options = solver.name, solver.learner, getattr(solver, "options", None)
-    if name == "soft-bcfw" or (name == "gdmm" and options is not None and options.step == 0):
+    name, learner = solver.name, solver.learner
+    if getattr(solver, "approximates", False):
         return (
             f"{name} without multipliers minimises an approximation, whose gap does not close: it is for comparisons;"
             " gdmm, or bcfw on chains and trees, converges"
         )
-    if name in ("gdmm", "perceptron", "mira") or not hasattr(solver, "oracle"):  # random fields sum, they ask no oracle
+    if not getattr(solver, "needs_best", False):  # factorwise oracles, online updates; random fields sum
         return ""
     if certifies(learner, solver.oracle):
         return ""

@@ -66,6 +66,11 @@ class _Gdmm:
         """The multipliers' step."""
         return options.step
 
+    @property
+    def approximates(self) -> bool:
+        """Whether factors are never made to agree."""
+        return self._settings.eta == 0
+
     def advance(self, deadline: float) -> bool:
         if self._order is None:
             self._order, self._place = self._rng.permutation(self._visits).astype(np.int32), 0

@@ -16,6 +16,9 @@ from fginfer.learn.solvers.block import BlockSolver, finite
 class _Online(BlockSolver):
     """No objective: nothing is measured. The average is that of all iterates."""
 
+    needs_best = False
+    lacks = "no objective"
+
     def _average(self, k: int) -> Any:
         averaging, count = self.options.averaging, k - self._first(k)
         return self.learner.blend(lambda w, sums: w - sums / count if averaging else w)
@@ -41,6 +44,7 @@ class Ssg(BlockSolver):
 
     update = Update.SSG
     movable = False  # its weights belong to the number of steps
+    lacks = "no bound on its objective"
     measuring = 1.0
 
     def _factor(self) -> float:
