@@ -26,7 +26,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "oracles.md"
 
 
 def example() -> Any:
-    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code = re.search(r"forty lines.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(code.group(1), names)  # type: ignore[union-attr]
     return names["GraphPerceptron"]

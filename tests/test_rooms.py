@@ -29,8 +29,8 @@ C_ARROWS: dict[str, set[str]] = {
     "latent": {"base"},
 }
 
-# The rooms of the package: their modules, and what they may import besides themselves. "package" is fginfer itself, whose
-# names users see.
+# The rooms of the package: their modules, and what they may import besides themselves. "package" is fginfer itself,
+# with the names that users see.
 PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     "tools": ("errors options archives budget replacing html startup", set()),
     "core": ("core", {"tools"}),
@@ -193,7 +193,7 @@ def wrong_imports(module: str, text: str) -> list[str]:
     room = PYTHON_ROOM[module.split("/")[0].removesuffix(".py")]
     wrong = []
     for name in sorted(imports(text)):
-        part = (name.split(".") + [""])[1]
+        part = f"{name}.".split(".")[1]
         seen = PYTHON_ROOM.get(part, "package")  # fginfer itself, or a name that it hands out
         if seen != room and seen not in PYTHON_ROOMS[room][1] and part != "_core":
             wrong.append(f"{module} imports {name}")

@@ -75,11 +75,30 @@ class ModelSource:
         self.source = int(ffi.cast("uintptr_t", out[0]))
 
 
+def whole_numbers(name: str, given: Any, dtype: Any = np.int32) -> NDArray[Any]:
+    """Labels, states and the like as they are passed on: nothing is rounded, nothing wraps around."""
+    array = np.asarray(given)
+    if array.dtype == dtype or array.size == 0:
+        return array.astype(dtype, copy=False)
+    if array.dtype.kind not in "iu":
+        raise ModelError(f"{name} must be whole numbers, not {array.dtype}")
+    limits = np.iinfo(dtype)
+    if array.min() < limits.min or array.max() > limits.max:
+        raise ModelError(f"{name} must be between {limits.min} and {limits.max}")
+    return array.astype(dtype)
+
+
 def _pairs(rows: Any, cols: Any, values: Any) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    given = np.broadcast_arrays(
-        np.atleast_1d(np.asarray(rows, np.int32)), np.asarray(cols, np.int32), np.asarray(values, np.float64)
+    arrays = (
+        np.atleast_1d(whole_numbers("rows", rows)),
+        whole_numbers("columns", cols),
+        np.asarray(values, np.float64),
     )
-    r, c, v = (np.ascontiguousarray(a) for a in given)
+    try:
+        r, c, v = (np.ascontiguousarray(a) for a in np.broadcast_arrays(*arrays))
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise ModelError(f"rows, columns and values must be as many of each: shapes {shapes}") from None
     if r.ndim != 1:
         raise ModelError("rows, columns and values must be flat")
     return r, c, v

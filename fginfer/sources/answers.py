@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.oracles import ANSWER, MESSAGE, QUERY, Team, address
+from fginfer.core.oracles import ANSWER, MESSAGE, QUERY, Team, address, whole_numbers
 from fginfer.errors import ModelError
 
 Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
@@ -44,8 +44,11 @@ def message_arrays(message: Message) -> tuple[NDArray[np.int32], NDArray[np.floa
         return np.zeros(0, np.int32), np.zeros(0)
     if isinstance(message, Mapping):
         order = sorted(message)
-        return np.array(order, np.int32), np.array([message[a] for a in order], np.float64)
-    labels, values = (np.ascontiguousarray(message[0], np.int32), np.ascontiguousarray(message[1], np.float64))
+        return whole_numbers("labels", order), np.array([message[a] for a in order], np.float64)
+    if isinstance(message, str) or len(message) != 2:
+        raise ModelError("a message is a dict {label: value}, a pair (labels, values) or None")
+    labels = np.ascontiguousarray(whole_numbers("labels", message[0]))
+    values = np.ascontiguousarray(message[1], np.float64)
     if labels.ndim != 1 or labels.shape != values.shape:
         raise ModelError("a message needs as many values as labels")
     return labels, values
@@ -54,7 +57,7 @@ def message_arrays(message: Message) -> tuple[NDArray[np.int32], NDArray[np.floa
 def flat_state(state: Sequence[int] | None, shape: Sequence[int]) -> int:
     if state is None:
         return -1
-    if len(state) != len(shape) or any(not 0 <= a < n for a, n in zip(state, shape, strict=True)):
+    if np.shape(state) != (len(shape),) or any(not 0 <= a < n for a, n in zip(state, shape, strict=True)):
         raise ModelError(f"there is no state {tuple(state)} in a table of shape {tuple(shape)}")
     return int(np.ravel_multi_index(tuple(state), tuple(shape)))
 
@@ -75,7 +78,8 @@ def unpacked(state: int, value: float, shape: Sequence[int]) -> Argmax:
 
 
 def _plain(name: str, given: ArrayLike, dtype: Any, length: int) -> NDArray[Any]:
-    array = np.ascontiguousarray(given, dtype)
+    numbers = given if dtype == np.float64 else whole_numbers(name, given, dtype)
+    array = np.ascontiguousarray(numbers, dtype)
     if array.shape != (length,):
         raise ModelError(f"{name} must be a flat array of {length} numbers, not of shape {array.shape}")
     return array
@@ -87,6 +91,8 @@ class Batch:
     def __init__(self, source: int, n: int, n_best: int = 1, path: int = 0) -> None:
         if n_best < 1:
             raise ModelError(f"n_best must be 1 or more, not {n_best}")
+        if n < 0:
+            raise ModelError(f"there cannot be {n} questions")
         self.queries = np.zeros(n, QUERY)
         self.queries["source"], self.queries["hint"] = source, -1
         self.queries["n_best"], self.queries["path"] = n_best, path
@@ -142,7 +148,10 @@ class Batch:
 
     def set(self, field: str, given: ArrayLike | None) -> None:
         if given is not None:
-            self.queries[field] = np.broadcast_to(np.asarray(given, np.int64), len(self.queries))
+            numbers = whole_numbers(field, given, np.int64)
+            if numbers.ndim and numbers.shape != self.queries.shape:
+                raise ModelError(f"{field}: {len(self.queries)} numbers are needed, not of shape {numbers.shape}")
+            self.queries[field] = numbers
 
     def ask(self, team: Team) -> Answers:
         out = np.zeros(len(self.queries) * self.n_best, ANSWER)

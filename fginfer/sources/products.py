@@ -18,7 +18,8 @@ from fginfer.sources.tables import Source, path_number
 class InnerProducts(Source):
     """Labels 0..n_labels-1, label k scored by <w_k, x>.
 
-    Made from a dense array (labels x features), which is used as it is: change it in place and the next answer knows.
+    Made from a dense array (labels x features), which is used as it is: change it in place and the next answer knows
+    (of lists, and arrays that are not float64 or not contiguous, a copy is made: change that one, `weights`).
     by_feature=True says that the array is features x labels (faster where x is sparse). Or from sparse weights,
     ``InnerProducts.sparse(n_labels, n_features)``, changed by `set`, `add` and `scale`: a question then costs as many
     operations as the rows of x's features have weights, however many labels there are.

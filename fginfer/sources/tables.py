@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.oracles import BY_SCAN, BY_SEARCH, BY_SIZE, ModelSource, RankingHandle, Team, Updatable
+from fginfer.core.oracles import BY_SCAN, BY_SEARCH, BY_SIZE, ModelSource, RankingHandle, Team, Updatable, whole_numbers
 from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
 from fginfer.sources.answers import (
@@ -73,6 +73,8 @@ class GraphOracle(Source):
 
     def __init__(self, graph: FactorGraph, threads: int = 1) -> None:
         super().__init__(threads)
+        if not isinstance(graph, FactorGraph):
+            raise ModelError(f"graph must be a FactorGraph, not {type(graph).__name__}")
         self._graph, self._shapes, self._counts = graph, [], (-1, -1)  # type: ignore[var-annotated]
         self._shape_of(0)
 
@@ -110,8 +112,8 @@ class GraphOracle(Source):
         hint: Sequence[int] | None = None,
         path: str = "auto",
     ) -> list[Argmax]:
-        """The n best states, best first, without the excluded one(s). path: "scan" and "search" force one way, "auto"
-        takes the one that is faster at this size."""
+        """The n best states, best first, without the excluded one(s); ``Argmax(None, -inf)`` where there are fewer.
+        path: "scan" and "search" force one way, "auto" takes the one that is faster at this size."""
         shape = self._shape_of(factor)
         if not shape:
             raise ModelError(f"there is no factor {factor}; there are {len(self._shapes)}")
@@ -135,7 +137,7 @@ class GraphOracle(Source):
     ) -> Answers:
         """A batch: one question for each of `factors`, all with the same number of variables, shared by the threads.
         excluded and hints are flat states, one a question, -1 for none."""
-        which = np.ascontiguousarray(factors, np.int64)
+        which = np.ascontiguousarray(whole_numbers("factors", factors, np.int64))
         arities = {len(self._shape_of(int(f))) for f in np.unique(which)}
         if 0 in arities or which.ndim != 1:
             raise ModelError(f"factors must be a flat array of numbers 0 to {len(self._shapes) - 1}")
@@ -275,9 +277,13 @@ class Ranking(Source):
         """Takes an item off; False if it was not there."""
         return self._ranking.take(item)
 
-    def set(self, item: int, value: float) -> None:
-        """A new value; puts the item back if it had been taken off."""
-        self._ranking.set(item, value)
+    def set(self, items: ArrayLike, values: ArrayLike) -> None:
+        """items[k] get values[k], one item or several; puts those back that had been taken off."""
+        numbers, given = np.atleast_1d(whole_numbers("items", items)), np.asarray(values, np.float64)
+        if given.ndim and given.shape != numbers.shape:
+            raise ModelError(f"{numbers.size} items need as many values, or one, not {given.size}")
+        for item, value in zip(numbers.tolist(), np.broadcast_to(given, numbers.shape).tolist(), strict=True):
+            self._ranking.set(item, value)
 
     def __getitem__(self, item: int) -> float:
         flat_state((item,), (self._n,))

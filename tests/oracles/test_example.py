@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "oracles.md"
 
 
 def printed() -> tuple[Any, int]:
-    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code = re.search(r"forty lines.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert code is not None
     names: dict[str, Any] = {}
     exec(code.group(1), names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
 import numpy as np
@@ -252,3 +253,38 @@ def test_sparse_products_cost_their_rows() -> None:
     products.ask(X)
     assert products.work["products"] < 200 * 10 * 40
     assert products.touched < 200 * 10 * 40
+
+
+def test_rankings_take_one_value_or_several() -> None:
+    ranking = Ranking([3.0, 1.0, 2.0])
+    ranking.set([1, 2], [9.0, 5.0])
+    assert [a.state for a in ranking.best(3)] == [(1,), (2,), (0,)]
+    ranking.set([0, 1], 7.0)
+    ranking.set(2, 8.0)
+    assert [a.value for a in ranking.best(3)] == [8.0, 7.0, 7.0]
+
+
+GRAPH = FactorGraph([3, 3])
+GRAPH.add_factor([0, 1], np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda: GraphOracle("model.uai"), "FactorGraph"),  # type: ignore[arg-type]
+        (lambda: GraphOracle(GRAPH).argmax(0, [{0.5: 1.0}, None]), "whole numbers"),  # type: ignore[dict-item]
+        (lambda: GraphOracle(GRAPH).argmax(0, ["a", None]), "dict"),  # type: ignore[list-item]
+        (lambda: GraphOracle(GRAPH).ask([0.0]), "whole numbers"),
+        (lambda: UpdatableTable((3, 3)).add([0.5], [0], 1.0), "whole numbers"),
+        (lambda: UpdatableTable((3, 3)).add([2**40], [0], 1.0), "between"),
+        (lambda: UpdatableTable((3, 3)).add([0, 1, 2], [0, 1], 1.0), "as many of each"),
+        (lambda: UpdatableTable((3, 3)).ask(-1), "-1 questions"),
+        (lambda: UpdatableTable((3, 3)).ask(3, hints=[1, 2]), "3 numbers"),
+        (lambda: Ranking([1.0]).best(1, excluded=[(0,)]), "no state"),  # type: ignore[list-item]
+        (lambda: Ranking([1.0, 2.0]).set([0, 1], [1.0, 2.0, 3.0]), "as many values"),
+        (lambda: InnerProducts.sparse(2, 2).add([0.5], [0], 1.0), "whole numbers"),
+    ],
+)
+def test_input_of_the_wrong_kind_gets_our_errors(ask: Callable[[], object], says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        ask()
