@@ -138,8 +138,9 @@ class _Index:
     ) -> Found:
         """The k labels with the largest <row, x> - message, for one query (flat x) or several (a table).
 
-        probes : clusters to visit. candidates : rows whose inner products are computed, the first ones by a guess from
-        codes of one bit a column (which looks at no clusters). None for both is exact. messages : {label: value} or
+        probes : clusters to visit. candidates : rows (up to thrice as many) that a guess from codes of one bit a column
+        lets through, without a look at clusters; they are ranked again by a byte a column, and the best quarter more
+        than k are computed. None for both is exact. messages : {label: value} or
         (labels, values) for all queries, or a list of such (or None), one per query. excluded : labels that may not be
         returned, a list for all queries, or a list of lists.
         """
@@ -202,9 +203,10 @@ class SearchIndex(_Index):
     O(columns) a row, and O(clusters * columns) for a row that has moved by more than a quarter of its length since it
     was last assigned. Ties go to the lowest label; exact answers are those of a dense scan bit for bit.
 
-    Where rows are not clustered, search by `candidates`: it works wherever rows lie, and needs no clusters
-    (``clusters=1`` builds at once); the codes, a thirty-second of the rows, are made by the first such search and
-    follow updates.
+    Exact search takes the bounds of clusters where these leave few rows, else a scan of all rows in a byte a column, with
+    bounds on what that leaves out, and computes the few that may matter; ``clusters=1`` builds at once, and scans.
+    Where rows are not clustered, search by `candidates`: it works wherever rows lie. Codes and bytes, nine
+    thirty-seconds of the rows, are made by the first search that needs them and follow updates.
     """
 
     def __init__(self, rows: ArrayLike, *, clusters: int = 0, rounds: int = 6, n_jobs: int = 1, seed: int = 0) -> None:

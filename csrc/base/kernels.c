@@ -1,6 +1,7 @@
 /* base/kernels.c - see base/kernels.h. The portable versions, the implicit tables, and the choice of a version. */
 #include "base/kernels.h"
 #include "base/cpu.h"
+#include "base/kernels_bytes.h"
 #include "base/kernels_codes.h"
 #include "base/kernels_dots.h"
 #include <math.h>
@@ -89,7 +90,9 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .reweight = reweight,
     .dots = fgi_dots_scalar,
     .dots4 = fgi_dots4_scalar,
-    .next_codes = fgi_next_codes_scalar};
+    .collect_codes = fgi_collect_codes_scalar,
+    .next_bytes = fgi_next_bytes_scalar,
+    .guess_bytes = fgi_guess_bytes_scalar};
 
 /* ---- choice ------------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * Vectors that do not fill a register are finished by one more register that overlaps the one before: a maximum does
  * not mind being taken twice. Tables too narrow for one register go to the portable version. */
 #include "base/kernels.h"
+#include "base/kernels_bytes.h"
 #include "base/kernels_codes.h"
 #include "base/kernels_dots.h"
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -265,7 +266,9 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .reweight = reweight,
     .dots = fgi_dots_avx2,
     .dots4 = fgi_dots4_avx2,
-    .next_codes = fgi_next_codes_avx2};
+    .collect_codes = fgi_collect_codes_avx2,
+    .next_bytes = fgi_next_bytes_avx2,
+    .guess_bytes = fgi_guess_bytes_avx2};
 #else
 typedef int fgi_kernels_avx2_unused; /* a translation unit must declare something */
 #endif

@@ -6,7 +6,7 @@
 
 /* Sums over a chunk of columns fit into 8 bits: 127, less one half for the rounding of each of its 32 tables. */
 static const double LARGEST_SUM = 127 - FGI_CODE_CHUNK;
-enum { SAMPLED = 16 }; /* one block in so many shows how large guesses are */
+enum { SAMPLED = 32 }; /* one block in so many shows how large values are */
 
 /* ---- rotation --------------------------------------------------------------------------------------------------- */
 
@@ -47,6 +47,7 @@ void fgi_codes_free(fgi_codes *c) {
     free(c->share);
     free(c->turned);
     free(c->tables);
+    free(c->hits);
     free(c);
 }
 
@@ -77,8 +78,10 @@ fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t threads, uint64_t s
     return c;
 }
 
-static int16_t share_of(const fgi_codes *c, int64_t label) {
-    return c->largest > 0 ? (int16_t)fgi_smaller(lrint(c->factor[label] / c->largest * 32768), INT16_MAX) : 0;
+static void set_share(fgi_codes *c, int64_t label) {
+    const int64_t first = label / FGI_CODE_BLOCK * FGI_CODE_BLOCK;
+    c->share[first + fgi_code_place((int)(label - first))] =
+        c->largest > 0 ? (int16_t)fgi_smaller(lrint(c->factor[label] / c->largest * 32768), INT16_MAX) : 0;
 }
 
 void fgi_codes_set(fgi_codes *c, int32_t label, const float *row, int32_t worker) {
@@ -96,7 +99,7 @@ void fgi_codes_set(fgi_codes *c, int32_t label, const float *row, int32_t worker
         c->bits[(block * c->pieces + p) * FGI_CODE_BLOCK + at] = (uint8_t)bits;
     }
     c->factor[label] = sum > 0 ? (float)fgi_smaller(square / sum, FLT_MAX) : 0;
-    c->share[label] = share_of(c, label);
+    set_share(c, label);
 }
 
 /* Room for half as much again: factors that grow step by step are seldom the cause of another pass. */
@@ -104,7 +107,7 @@ void fgi_codes_rescale(fgi_codes *c) {
     double largest = 0;
     for (int64_t k = 0; k < c->rows; k++) largest = fgi_larger(largest, c->factor[k]);
     c->largest = 1.5 * largest;
-    for (int64_t k = 0; k < c->rows; k++) c->share[k] = share_of(c, k);
+    for (int64_t k = 0; k < c->rows; k++) set_share(c, k);
 }
 
 void fgi_codes_update(fgi_codes *c, int32_t label, const float *row) {
@@ -114,7 +117,8 @@ void fgi_codes_update(fgi_codes *c, int32_t label, const float *row) {
 
 int64_t fgi_codes_memory(const fgi_codes *c) {
     return blocks_of(c->rows) * FGI_CODE_BLOCK * (c->pieces + (int64_t)(sizeof *c->factor + sizeof *c->share)) +
-        c->threads * (FGI_CODE_QUERIES * c->table_size + 64 * c->pieces) + 24 * (int64_t)c->d;
+        c->threads * (FGI_CODE_QUERIES * (c->table_size + c->room * (int64_t)sizeof *c->hits) + 64 * c->pieces) +
+        24 * (int64_t)c->d;
 }
 
 /* ---- queries ---------------------------------------------------------------------------------------------------- */
@@ -149,63 +153,115 @@ static int shift_of(const fgi_codes *c) {
     return shift;
 }
 
-static void set_floors(fgi_code_query *q, const fgi_top *top) {
-    for (int k = 0; k < q->queries; k++) /* floors are values: whole numbers */
-        q->floors[k] = top[k].floor == -INFINITY ? INT16_MIN : (int16_t)top[k].floor;
+/* ---- the best of a list ----------------------------------------------------------------------------------------- */
+
+enum { BINS = 256 };
+
+/* The bin in which the `want`-th largest of the values from `low` to low + width - 1 lies, bins of 2^shift values; *want
+ * becomes its place in that bin. */
+static int bin_of(const fgi_code_hit *x, int64_t n, int low, unsigned width, int shift, int64_t *want) {
+    int64_t count[BINS] = {0};
+    for (int64_t k = 0; k < n; k++) {
+        const unsigned at = (unsigned)(x[k].value - low);
+        if (at < width) count[at >> shift]++;
+    }
+    int bin = BINS - 1;
+    for (; count[bin] < *want; bin--) *want -= count[bin];
+    return bin;
 }
 
-/* The rows of a block that the kernel has found. */
-static void offer_found(const fgi_codes *c, const fgi_code_query *q, int64_t block, fgi_top *top) {
-    const int64_t first = block * FGI_CODE_BLOCK;
-    const uint32_t there = c->rows - first < FGI_CODE_BLOCK ? (1u << (c->rows - first)) - 1 : UINT32_MAX;
-    for (int k = 0; k < q->queries; k++)
-        for (uint32_t left = q->reached[k] & there; left; left &= left - 1) {
-            const int r = __builtin_ctz(left);
-            fgi_top_offer(&top[k], q->values[k][r], (int32_t)(first + r));
-        }
+/* Cuts a list of more than `want` back to its best ones, of equal values the first; the least value that is left. */
+static int16_t keep_best(fgi_code_hit *x, int64_t *n, int64_t want) {
+    int low = INT16_MAX, high = INT16_MIN, shift = 0;
+    for (int64_t k = 0; k < *n; k++) {
+        low = x[k].value < low ? x[k].value : low;
+        high = x[k].value > high ? x[k].value : high;
+    }
+    while ((high - low) >> shift >= BINS) shift++; /* at most 8: a bin has no more values than there are bins */
+    int64_t equal = want, kept = 0;
+    low += bin_of(x, *n, low, 1u << 16, shift, &equal) * (1 << shift);
+    if (shift > 0) low += bin_of(x, *n, low, 1u << shift, 0, &equal);
+    for (int64_t k = 0; k < *n; k++) {
+        const int take = x[k].value > low || (x[k].value == low && equal > 0);
+        equal -= x[k].value == low;
+        x[kept] = x[k];
+        kept += take;
+    }
+    *n = kept;
+    return (int16_t)low;
 }
 
-static void offer_all(const fgi_codes *c, fgi_code_query *q, fgi_top *top) {
+/* ---- scans ------------------------------------------------------------------------------------------------------ */
+
+/* The best of every step-th block, as many as are wanted or more; lists that fill up are cut back, and let less in. */
+static void scan(const fgi_codes *c, fgi_code_query *q, const int64_t *want, int64_t step) {
     const int64_t blocks = blocks_of(c->rows);
-    for (int64_t block = 0; block < blocks; block++) {
-        set_floors(q, top);
-        block = c->kernels->next_codes(q, block, blocks);
-        if (block < blocks) offer_found(c, q, block, top);
+    for (int64_t block = 0; block < blocks;) {
+        block = c->kernels->collect_codes(q, block, blocks, step);
+        for (int k = 0; k < q->queries; k++) {
+            while (q->n[k] > 0 && q->hits[k][q->n[k] - 1].row >= c->rows) q->n[k]--; /* behind the last */
+            if (q->room[k] - q->n[k] < FGI_CODE_BLOCK && q->n[k] > want[k])
+                q->below[k] = keep_best(q->hits[k], &q->n[k], want[k]);
+        }
     }
 }
 
-/* Floors from every SAMPLED-th block: of what passes them there are about twice as many as are wanted. Without them
- * most of the time of a scan for hundreds of rows would go into sorting out those that come too early. */
-static void sample_floors(const fgi_codes *c, fgi_code_query *q, const int32_t *want, fgi_top *top) {
+static void clear(fgi_code_query *q, int k, int64_t room, int16_t below) {
+    q->n[k] = 0;
+    q->room[k] = room;
+    q->below[k] = below;
+}
+
+int fgi_codes_reserve(fgi_codes *c, int64_t want) {
+    const int64_t room = 3 * want + 4 * FGI_CODE_BLOCK; /* about two thirds are filled after a sample */
+    if (room <= c->room) return 1;
+    free(c->hits);
+    c->hits = fgi_alloc(c->threads * FGI_CODE_QUERIES * room, sizeof *c->hits);
+    c->room = c->hits ? room : 0;
+    return c->hits != NULL;
+}
+
+/* A sample of the blocks shows how large values are: of those above the last of its best there are about so many as are
+ * wanted, and some more for safety. Without it most of the time of a scan for hundreds of rows would go into those that
+ * come too early. */
+static void sample(const fgi_codes *c, fgi_code_query *q, const int64_t *want) {
+    int64_t some[FGI_CODE_QUERIES];
     for (int k = 0; k < q->queries; k++) {
-        const int32_t some = 2 * (want[k] / SAMPLED) + 4;
-        fgi_top_clear(&top[k], some < want[k] ? some : want[k], -INFINITY);
+        const double expected = (double)want[k] / SAMPLED;
+        some[k] = (int64_t)(expected + 2 * sqrt(expected) + 2);
+        clear(q, k, c->room, INT16_MIN);
+        if (4 * some[k] + 2 * FGI_CODE_BLOCK < c->room) q->room[k] = 4 * some[k] + 2 * FGI_CODE_BLOCK;
     }
-    for (int64_t block = 0; block < blocks_of(c->rows); block += SAMPLED) {
-        set_floors(q, top);
-        if (c->kernels->next_codes(q, block, block + 1) == block) offer_found(c, q, block, top);
-    }
+    scan(c, q, some, SAMPLED);
     for (int k = 0; k < q->queries; k++) {
-        fgi_top_cut(&top[k]);
-        fgi_top_clear(&top[k], want[k], top[k].n == top[k].want ? top[k].floor : -INFINITY);
+        int16_t below = INT16_MIN;
+        if (q->n[k] > some[k] && some[k] < want[k]) below = keep_best(q->hits[k], &q->n[k], some[k]);
+        clear(q, k, c->room, below > INT16_MIN ? (int16_t)(below - 1) : below); /* values like the last one's count */
     }
 }
 
-void fgi_codes_scan(const fgi_codes *c, int queries, const float *const *x, fgi_top *top, int32_t worker) {
+void fgi_codes_scan(
+    const fgi_codes *c, int queries, const float *const *x, const int32_t *want, fgi_code_list *list, int32_t worker) {
     fgi_code_query q = {
         .bits = c->bits, .factor = c->share, .pieces = c->pieces, .shift = shift_of(c), .queries = queries};
-    int32_t want[FGI_CODE_QUERIES];
+    int64_t all[FGI_CODE_QUERIES];
     int again = 0;
     for (int k = 0; k < queries; k++) {
         int8_t *table = c->tables + (worker * FGI_CODE_QUERIES + k) * c->table_size;
         prepare(c, x[k], table, c->turned + worker * 8 * c->pieces);
         q.tables[k] = table;
-        want[k] = top[k].want;
+        q.hits[k] = c->hits + (worker * FGI_CODE_QUERIES + k) * c->room;
+        all[k] = want[k];
     }
-    sample_floors(c, &q, want, top);
-    offer_all(c, &q, top);
-    for (int k = 0; k < queries; k++) again |= top[k].n < want[k];
-    if (!again) return; /* else the sample has misled */
-    for (int k = 0; k < queries; k++) fgi_top_clear(&top[k], want[k], -INFINITY);
-    offer_all(c, &q, top);
+    sample(c, &q, all);
+    scan(c, &q, all, 1);
+    for (int k = 0; k < queries; k++) again |= q.n[k] < all[k];
+    if (again) { /* the sample has misled */
+        for (int k = 0; k < queries; k++) clear(&q, k, c->room, INT16_MIN);
+        scan(c, &q, all, 1);
+    }
+    for (int k = 0; k < queries; k++) {
+        if (q.n[k] > 3 * all[k]) keep_best(q.hits[k], &q.n[k], 3 * all[k]); /* the room is that of other queries, too */
+        list[k] = (fgi_code_list){q.hits[k], q.n[k]};
+    }
 }

@@ -10,7 +10,6 @@
 #define FGI_SEARCH_CODES_H
 #include "base/kernels.h"
 #include "base/kernels_codes.h"
-#include "oracle/top.h"
 
 typedef struct fgi_codes {
     int64_t rows, pieces; /* of eight columns */
@@ -20,11 +19,13 @@ typedef struct fgi_codes {
     double *flips;      /* 2 x d: signs before the two halves of the rotation */
     uint8_t *bits;      /* blocks x pieces x 32, see base/kernels_codes.h */
     float *factor;      /* per row */
-    int16_t *share;     /* per row: factor / largest * 2^15, rounded; 0 behind the last */
+    int16_t *share;     /* per row, see fgi_code_place: factor / largest * 2^15, rounded; 0 behind the last */
     double largest;     /* no factor is larger */
     double *turned;     /* per thread: a vector being rotated */
     int8_t *tables;     /* per thread and query: pieces x 32 */
     int64_t table_size; /* of one query */
+    fgi_code_hit *hits; /* per thread and query: `room` */
+    int64_t room;
 } fgi_codes;
 
 /* Codes of no rows yet, for rows whose mean is `mean` (kept); NULL when out of memory. */
@@ -34,9 +35,16 @@ void fgi_codes_free(fgi_codes *c);
 void fgi_codes_set(fgi_codes *c, int32_t label, const float *row, int32_t worker);
 void fgi_codes_rescale(fgi_codes *c);
 void fgi_codes_update(fgi_codes *c, int32_t label, const float *row);
-/* Offers rows to top[q] (`want` at most the number of rows), their value a guess of the inner product with x[q] in a
- * unit of its own: those that may be among the best. Up to FGI_CODE_QUERIES queries. */
-void fgi_codes_scan(const fgi_codes *c, int queries, const float *const *x, fgi_top *top, int32_t worker);
+/* Room for scans that want so many rows; 0 when out of memory. */
+int fgi_codes_reserve(fgi_codes *c, int64_t want);
+/* The want[q] rows (at most all of them) that a guess ranks highest by their inner products with x[q], and up to twice
+ * as many more that come next, ascending: list[q], until the worker's next scan. Up to FGI_CODE_QUERIES queries. */
+typedef struct fgi_code_list {
+    const fgi_code_hit *hits;
+    int64_t n;
+} fgi_code_list;
+void fgi_codes_scan(
+    const fgi_codes *c, int queries, const float *const *x, const int32_t *want, fgi_code_list *list, int32_t worker);
 int64_t fgi_codes_memory(const fgi_codes *c);
 
 #endif

@@ -22,6 +22,9 @@ static void scratch_clear(fgi_search_scratch *w) {
     free(w->heap);
     free(w->visited);
     free(w->sieve);
+    free(w->whole);
+    free(w->chosen);
+    free(w->guesses);
     for (int q = 0; q < FGI_SEARCH_GROUP; q++) fgi_top_free(&w->top[q]);
     memset(w, 0, sizeof *w);
 }
@@ -69,6 +72,7 @@ void fgi_search_free(fgi_search *s) {
     free(s->placed);
     free(s->views.along_min);
     fgi_codes_free(s->codes);
+    fgi_bytes_free(s->bytes);
     free(s);
 }
 
@@ -185,6 +189,8 @@ fgi_rc fgi_search_rebuild(fgi_search *s, fgi_error *err) {
         s->cells = cells;
         fgi_codes_free(s->codes); /* their mean is an old one, too */
         s->codes = NULL;
+        fgi_bytes_free(s->bytes);
+        s->bytes = NULL;
     }
     free(directions);
     free(all);
@@ -225,7 +231,18 @@ static int place(fgi_search *s, int32_t label) {
     fgi_cell_remove(s, from, at);
     if (!far) s->drift[label] = (float)drift;
     if (s->codes) fgi_codes_update(s->codes, label, s->placed);
+    if (s->bytes) fgi_bytes_set(s->bytes, label, s->placed);
     return 1;
+}
+
+double *fgi_search_mean(const fgi_search *s) {
+    double *mean = fgi_calloc(s->d, sizeof *mean);
+    for (int64_t k = 0; mean && k < s->rows; k++) {
+        const float *row = fgi_search_at(s, (int32_t)k);
+        for (int32_t i = 0; i < s->d; i++) mean[i] += row[i];
+    }
+    for (int32_t i = 0; mean && i < s->d; i++) mean[i] /= (double)s->rows;
+    return mean;
 }
 
 static fgi_rc check_label(const fgi_search *s, int32_t label, fgi_error *err) {
@@ -304,5 +321,6 @@ void fgi_search_info_get(const fgi_search *s, fgi_search_info *info) {
         .rows_moved = s->rows_moved};
     int64_t floats = s->clusters * s->stride + 3 * s->rows;
     for (int32_t c = 0; c < s->clusters; c++) floats += s->cells[c].capacity * (s->stride + 3);
-    info->memory = 4 * floats + s->clusters * (int64_t)sizeof(fgi_cell) + (s->codes ? fgi_codes_memory(s->codes) : 0);
+    info->memory = 4 * floats + s->clusters * (int64_t)sizeof(fgi_cell) + (s->codes ? fgi_codes_memory(s->codes) : 0) +
+        (s->bytes ? fgi_bytes_memory(s->bytes) : 0);
 }

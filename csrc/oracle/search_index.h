@@ -4,6 +4,7 @@
 #include "base/kernels.h"
 #include "base/pool.h"
 #include "fginfer_search.h"
+#include "oracle/search_bytes.h"
 #include "oracle/search_codes.h"
 #include "oracle/top.h"
 
@@ -34,6 +35,9 @@ typedef struct fgi_search_scratch {
     uint8_t *visited;
     fgi_top top[FGI_SEARCH_GROUP];
     uint64_t *sieve; /* a group's */
+    int8_t *whole;   /* a group of queries in whole numbers */
+    int32_t *chosen; /* candidates, and what bytes make of them */
+    float *guesses;
     int64_t touched;
 } fgi_search_scratch;
 
@@ -62,7 +66,9 @@ struct fgi_search {
     int32_t hopeless;            /* of the last 64 exact queries, those that ended as a scan */
     fgi_search_scratch *scratch; /* one per thread */
     fgi_codes *codes;            /* of all rows; NULL until a query wants them */
-    int64_t far;                 /* rows that have looked for another cluster since the last build */
+    fgi_bytes *bytes;            /* likewise */
+    int64_t chosen_room;
+    int64_t far; /* rows that have looked for another cluster since the last build */
     int64_t queries, touched, scanned, rows_set, rows_moved;
 };
 
@@ -76,6 +82,9 @@ void fgi_cells_free(fgi_search *s);
 /* Scratch that fits the cells as they are; 0 when out of memory. */
 int fgi_search_scratch_fit(fgi_search *s);
 void fgi_search_scratch_free(fgi_search *s);
+
+/* The mean of the rows, to be freed; NULL when out of memory. */
+double *fgi_search_mean(const fgi_search *s);
 
 static inline const float *fgi_search_at(const fgi_search *s, int32_t label) {
     return s->cells[s->home[label]].rows + (int64_t)s->slot[label] * s->stride;

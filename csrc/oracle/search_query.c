@@ -6,37 +6,16 @@
  * rows, starting from the floors already found. The answers are the same either way. */
 #include <string.h>
 #include "base/util.h"
-#include "oracle/search_index.h"
+#include "oracle/search_query.h"
 
 /* Shares of all rows. A query that has seen LOOKED of them decides whether to go on: below SCAN of them still to come
  * it does. Both are choices, not tuned: a row of its own costs more than one in a scan that four queries share, so
  * going on pays only while few rows are to come. Answers do not depend on them. */
 static const double LOOKED = 0.04, SCAN = 0.25;
-enum { RETRY = 16 }; /* where bounds did not help, one query in so many tries them again */
-
-typedef struct one_query {
-    const float *x; /* padded */
-    double length;  /* |x| */
-    const fgi_message *message;
-    int32_t n_excluded;
-    const int32_t *excluded;
-    int32_t want;
-    uint64_t
-        *sieve; /* bits of the labels with a message or an exclusion, by their lowest digits; few others hit them */
-} one_query;
-
-typedef struct batch {
-    fgi_search *s;
-    const fgi_search_query *q;
-    int32_t *labels;
-    double *values;
-    uint8_t *proven;
-    uint8_t *late; /* per query: left to the second pass */
-    double *floor; /* and what its first pass has found */
-    int32_t *list; /* the queries of the second pass */
-    int64_t n_late;
-    int skip; /* first passes only for one in RETRY */
-} batch;
+enum {
+    RETRY = 16, /* where bounds did not help, one query in so many tries them again */
+    FEWEST = 16 /* clusters, below which the first one would be too much to look at */
+};
 
 /* ---- one candidate ---------------------------------------------------------------------------------------------- */
 
@@ -50,19 +29,15 @@ static int listed(const int32_t *labels, int32_t n, int32_t label) {
     return low < n && labels[low] == label;
 }
 
-/* Labels with a message or an exclusion are not taken on the way: the former have been offered before. */
-static void offer(const one_query *o, fgi_top *top, double value, int32_t label) {
-    if (value < top->floor) return;
-    if (!(o->sieve[label / 64 % FGI_SEARCH_SIEVE] >> label % 64 & 1)) {
-        fgi_top_insert(top, value, label);
-        return;
+void fgi_search_insert(const fgi_one_query *o, fgi_top *top, double value, int32_t label) {
+    if (o->sieve[label / 64 % FGI_SEARCH_SIEVE] >> label % 64 & 1) {
+        if (o->message->n && listed(o->message->labels, o->message->n, label)) return;
+        if (o->n_excluded && listed(o->excluded, o->n_excluded, label)) return;
     }
-    if (o->message->n && listed(o->message->labels, o->message->n, label)) return;
-    if (o->n_excluded && listed(o->excluded, o->n_excluded, label)) return;
     fgi_top_insert(top, value, label);
 }
 
-static void offer_messages(const fgi_search *s, const one_query *o, fgi_search_scratch *w, fgi_top *top) {
+void fgi_search_offer_messages(const fgi_search *s, const fgi_one_query *o, fgi_search_scratch *w, fgi_top *top) {
     for (int32_t k = 0; k < o->message->n; k++) {
         const int32_t label = o->message->labels[k];
         if (o->n_excluded && listed(o->excluded, o->n_excluded, label)) continue;
@@ -80,13 +55,14 @@ typedef struct view {
     double along, away, slack;
 } view;
 
-static view view_of(const fgi_search *s, const one_query *o, double score) {
+static view view_of(const fgi_search *s, const fgi_one_query *o, double score) {
     const double square = o->length * o->length;
     const double rest = square * (1 + 4 * s->rounding) - score * score;
     return (view){score, rest > 0 ? sqrt(rest) : 0, 2 * s->rounding * s->longest * o->length};
 }
 
-static void visit(const fgi_search *s, const one_query *o, int32_t cell, view v, fgi_search_scratch *w, fgi_top *top) {
+static void visit(
+    const fgi_search *s, const fgi_one_query *o, int32_t cell, view v, fgi_search_scratch *w, fgi_top *top) {
     const fgi_cell *c = &s->cells[cell];
     float *scores = w->scores[0];
     const float along = (float)v.along, away = (float)v.away;
@@ -94,7 +70,7 @@ static void visit(const fgi_search *s, const one_query *o, int32_t cell, view v,
     const float reach = (float)((top->floor - v.slack) - 1e-6 * (fabs(top->floor) + s->longest * o->length));
     if (top->floor == -INFINITY) {
         s->kernels->dots(c->rows, c->n, s->stride, s->d, o->x, scores);
-        for (int32_t k = 0; k < c->n; k++) offer(o, top, scores[k], c->labels[k]);
+        for (int32_t k = 0; k < c->n; k++) fgi_search_offer(o, top, scores[k], c->labels[k]);
         w->touched += c->n;
         return;
     }
@@ -104,7 +80,7 @@ static void visit(const fgi_search *s, const one_query *o, int32_t cell, view v,
         while (k < c->n && k - from < 64 && !(c->along[k] * along + c->away[k] * away < reach)) k++;
         if (k == from) break;
         s->kernels->dots(c->rows + from * s->stride, k - from, s->stride, s->d, o->x, scores);
-        for (int32_t i = from; i < k; i++) offer(o, top, scores[i - from], c->labels[i]);
+        for (int32_t i = from; i < k; i++) fgi_search_offer(o, top, scores[i - from], c->labels[i]);
         w->touched += k - from;
     }
 }
@@ -129,7 +105,7 @@ static int32_t pop(int32_t *heap, const float *key, int32_t *n) {
 }
 
 /* Bounds, promises, and the heap, from the scores of the directions. Single precision, with room for its rounding. */
-static void look(const fgi_search *s, const one_query *o, const float *centre, int exact, fgi_search_scratch *w) {
+static void look(const fgi_search *s, const fgi_one_query *o, const float *centre, int exact, fgi_search_scratch *w) {
     const fgi_cell_views *v = &s->views;
     const float square = (float)(o->length * o->length * (1 + 4 * s->rounding + 1e-6));
     const float slack = (float)((2 * s->rounding + 2e-6) * s->longest * o->length);
@@ -162,7 +138,7 @@ static void tighten(fgi_top *top) {
 
 /* Exact; 0 when it was given up. */
 static int search_exact(
-    const fgi_search *s, const one_query *o, const float *centre, fgi_search_scratch *w, fgi_top *top) {
+    const fgi_search *s, const fgi_one_query *o, const float *centre, fgi_search_scratch *w, fgi_top *top) {
     int32_t left = s->clusters;
     int64_t seen = 0;
     int decided = 0;
@@ -182,8 +158,8 @@ static int search_exact(
 }
 
 /* Approximate; 1 if the answer turns out to be exact. */
-static int search_some(
-    const fgi_search *s, const one_query *o, const float *centre, int32_t probes, fgi_search_scratch *w, fgi_top *top) {
+static int search_some(const fgi_search *s, const fgi_one_query *o, const float *centre, int32_t probes,
+    fgi_search_scratch *w, fgi_top *top) {
     int32_t left = s->clusters;
     int64_t seen = 0;
     look(s, o, centre, 0, w);
@@ -200,7 +176,7 @@ static int search_some(
 
 /* ---- batches ---------------------------------------------------------------------------------------------------- */
 
-static void answer(const batch *b, int64_t i, fgi_top *top, int proven) {
+void fgi_search_answer(const fgi_search_batch *b, int64_t i, fgi_top *top, int proven) {
     const int32_t want = b->q->want;
     if (b->q->unordered) fgi_top_cut(top);
     else fgi_top_sort(top);
@@ -213,10 +189,11 @@ static void answer(const batch *b, int64_t i, fgi_top *top, int proven) {
 
 static void mark(uint64_t *sieve, int32_t label) { sieve[label / 64 % FGI_SEARCH_SIEVE] |= (uint64_t)1 << label % 64; }
 
-static one_query load(const batch *b, int64_t i, fgi_search_scratch *w, int place, fgi_message *message) {
+fgi_one_query fgi_search_load(
+    const fgi_search_batch *b, int64_t i, fgi_search_scratch *w, int place, fgi_message *message) {
     const fgi_search *s = b->s;
     const fgi_search_query *q = b->q;
-    one_query o = {.x = w->x + place * s->stride, .message = message, .want = q->want};
+    fgi_one_query o = {.x = w->x + place * s->stride, .message = message, .want = q->want};
     memcpy(w->x + place * s->stride, q->x + i * q->stride, (size_t)s->d * sizeof *w->x);
     double square = 0;
     for (int32_t k = 0; k < s->d; k++) square += (double)o.x[k] * o.x[k];
@@ -236,36 +213,40 @@ static one_query load(const batch *b, int64_t i, fgi_search_scratch *w, int plac
     return o;
 }
 
-static void search_one(const batch *b, int64_t i, const one_query *o, const float *centre, fgi_search_scratch *w) {
+static void search_one(
+    const fgi_search_batch *b, int64_t i, const fgi_one_query *o, const float *centre, fgi_search_scratch *w) {
     fgi_top *top = &w->top[0];
     fgi_top_clear(top, b->q->want, -INFINITY);
-    offer_messages(b->s, o, w, top);
+    fgi_search_offer_messages(b->s, o, w, top);
     if (b->q->probes > 0) {
-        answer(b, i, top, search_some(b->s, o, centre, b->q->probes, w, top));
+        fgi_search_answer(b, i, top, search_some(b->s, o, centre, b->q->probes, w, top));
     } else if (search_exact(b->s, o, centre, w, top)) {
-        answer(b, i, top, 1);
+        fgi_search_answer(b, i, top, 1);
     } else {
         b->late[i] = 1;
         b->floor[i] = top->floor;
     }
 }
 
+/* Where bounds have been in vain: one query in RETRY. */
+static int tries(const fgi_search_batch *b, int64_t i) { return (b->s->queries + i) % RETRY == 0; }
+
 /* Every query by itself, but for the scores of the directions: there four share the reading. */
 static void first_pass(void *context, int64_t begin, int64_t end, int worker) {
-    const batch *b = context;
+    const fgi_search_batch *b = context;
     const fgi_search *s = b->s;
     fgi_search_scratch *w = &s->scratch[worker];
     fgi_message message[4];
-    one_query o[4];
+    fgi_one_query o[4];
     int64_t at[4];
     const float *x[4];
     for (int64_t i = begin; i < end;) {
         int n = 0;
         for (; i < end && n < 4; i++) {
-            b->late[i] = b->q->probes < 0 || (b->skip && i % RETRY != 0);
+            b->late[i] = b->q->probes < 0 || b->no_bounds || (b->skip && !tries(b, i));
             b->floor[i] = -INFINITY;
             if (b->late[i]) continue;
-            o[n] = load(b, i, w, n, &message[n]);
+            o[n] = fgi_search_load(b, i, w, n, &message[n]);
             at[n++] = i;
         }
         for (int j = 0; j < 4; j++) x[j] = w->x + (j < n ? j : 0) * s->stride;
@@ -274,127 +255,6 @@ static void first_pass(void *context, int64_t begin, int64_t end, int worker) {
         w->touched += (int64_t)n * s->clusters;
         for (int j = 0; j < n; j++) search_one(b, at[j], &o[j], w->centre[j], w);
     }
-}
-
-/* The scores of one cluster's rows, for queries `from` .. from + 3 of a group of n. */
-static void scan_cell(
-    const fgi_search *s, const fgi_cell *cell, const one_query *o, int from, int n, fgi_search_scratch *w) {
-    const float *x[4];
-    const int some = n - from < 4 ? n - from : 4;
-    for (int j = 0; j < 4; j++) x[j] = o[from + (j < some ? j : 0)].x;
-    if (some > 1) s->kernels->dots4(cell->rows, cell->n, s->stride, s->d, x, w->scores);
-    else s->kernels->dots(cell->rows, cell->n, s->stride, s->d, x[0], w->scores[0]);
-    for (int j = 0; j < some; j++) {
-        fgi_top *top = &w->top[from + j];
-        for (int32_t k = 0; k < cell->n; k++)
-            if (w->scores[j][k] >= top->floor) offer(&o[from + j], top, w->scores[j][k], cell->labels[k]);
-    }
-}
-
-/* Groups of queries over all clusters. */
-static void second_pass(void *context, int64_t begin, int64_t end, int worker) {
-    const batch *b = context;
-    const fgi_search *s = b->s;
-    fgi_search_scratch *w = &s->scratch[worker];
-    for (int64_t group = begin; group < end; group++) {
-        const int32_t *list = b->list + group * FGI_SEARCH_GROUP;
-        const int64_t left = b->n_late - group * FGI_SEARCH_GROUP;
-        const int n = left < FGI_SEARCH_GROUP ? (int)left : FGI_SEARCH_GROUP;
-        one_query o[FGI_SEARCH_GROUP];
-        fgi_message message[FGI_SEARCH_GROUP];
-        for (int j = 0; j < n; j++) {
-            o[j] = load(b, list[j], w, j, &message[j]);
-            fgi_top_clear(&w->top[j], b->q->want, b->floor[list[j]]);
-            offer_messages(s, &o[j], w, &w->top[j]);
-        }
-        for (int32_t c = 0; c < s->clusters; c++)
-            for (int from = 0; from < n; from += 4) scan_cell(s, &s->cells[c], o, from, n, w);
-        w->touched += n * s->rows;
-        for (int j = 0; j < n; j++) answer(b, list[j], &w->top[j], 1);
-    }
-}
-
-/* ---- by codes --------------------------------------------------------------------------------------------------- */
-
-/* Candidates of query i: labels with messages or exclusions do not count. */
-static int32_t candidates_of(const batch *b, int64_t i) {
-    const fgi_search_query *q = b->q;
-    int64_t n = q->candidates > q->want ? q->candidates : q->want;
-    if (q->message_begin) n += q->message_begin[i + 1] - q->message_begin[i];
-    if (q->excluded_begin) n += q->excluded_begin[i + 1] - q->excluded_begin[i];
-    return (int32_t)(n < b->s->rows ? n : b->s->rows);
-}
-
-/* The inner products of the candidates; their rows lie anywhere, so the memory is asked for them beforehand. */
-static void compute(
-    const fgi_search *s, const one_query *o, const fgi_top *found, fgi_search_scratch *w, fgi_top *top) {
-    enum { AHEAD = 8, LINE = 16 }; /* rows; floats of a cache line. 4 to 32 rows ahead made no difference */
-    for (int32_t k = 0; k < found->n + AHEAD; k++) {
-        if (k < found->n) {
-            const float *row = fgi_search_at(s, found->items[k].label);
-            for (int64_t at = 0; at < s->d; at += LINE) __builtin_prefetch(row + at);
-        }
-        if (k < AHEAD) continue;
-        float score;
-        const int32_t label = found->items[k - AHEAD].label;
-        s->kernels->dots(fgi_search_at(s, label), 1, s->stride, s->d, o->x, &score);
-        offer(o, top, score, label);
-    }
-    w->touched += found->n;
-}
-
-static void coded_pass(void *context, int64_t begin, int64_t end, int worker) {
-    const batch *b = context;
-    const fgi_search *s = b->s;
-    fgi_search_scratch *w = &s->scratch[worker];
-    for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
-        const int n = end - i < FGI_CODE_QUERIES ? (int)(end - i) : FGI_CODE_QUERIES;
-        fgi_top *found = w->top, *top = w->top + FGI_CODE_QUERIES;
-        one_query o[FGI_CODE_QUERIES];
-        fgi_message message[FGI_CODE_QUERIES];
-        const float *x[FGI_CODE_QUERIES];
-        for (int j = 0; j < n; j++) {
-            o[j] = load(b, i + j, w, j, &message[j]);
-            x[j] = o[j].x;
-            fgi_top_clear(&found[j], candidates_of(b, i + j), -INFINITY);
-        }
-        fgi_codes_scan(s->codes, n, x, found, worker);
-        for (int j = 0; j < n; j++) {
-            fgi_top_cut(&found[j]);
-            fgi_top_clear(top, b->q->want, -INFINITY);
-            offer_messages(s, &o[j], w, top);
-            compute(s, &o[j], &found[j], w, top);
-            answer(b, i + j, top, found[j].n == s->rows);
-        }
-    }
-}
-
-typedef struct encoding {
-    fgi_search *s;
-    fgi_codes *codes;
-} encoding;
-
-/* Blocks of rows. */
-static void encode(void *context, int64_t begin, int64_t end, int worker) {
-    const encoding *e = context;
-    for (int64_t k = begin * FGI_CODE_BLOCK; k < end * FGI_CODE_BLOCK && k < e->s->rows; k++)
-        fgi_codes_set(e->codes, (int32_t)k, fgi_search_at(e->s, (int32_t)k), worker);
-}
-
-static int make_codes(fgi_search *s) {
-    if (s->codes) return 1;
-    double *mean = fgi_calloc(s->d, sizeof *mean);
-    for (int64_t k = 0; mean && k < s->rows; k++) {
-        const float *row = fgi_search_at(s, (int32_t)k);
-        for (int32_t i = 0; i < s->d; i++) mean[i] += row[i];
-    }
-    for (int32_t i = 0; mean && i < s->d; i++) mean[i] /= (double)s->rows;
-    encoding e = {s, fgi_codes_create(s->rows, s->d, s->threads, s->settings.seed, mean)};
-    if (!e.codes) return 0;
-    fgi_pool_run(s->pool, (s->rows + FGI_CODE_BLOCK - 1) / FGI_CODE_BLOCK, 16, encode, &e);
-    fgi_codes_rescale(e.codes);
-    s->codes = e.codes;
-    return 1;
 }
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
@@ -437,23 +297,26 @@ static fgi_rc check_query(const fgi_search *s, const fgi_search_query *q, fgi_er
 /* ---- the call --------------------------------------------------------------------------------------------------- */
 
 /* How often bounds were in vain lately: a sliding mean over about 64 queries, from the answers in their order. */
-static void remember(fgi_search *s, const batch *b) {
+static void remember(fgi_search *s, const fgi_search_batch *b) {
     for (int64_t i = 0; i < b->q->n; i++) {
         s->scanned += b->late[i];
-        if (b->skip && i % RETRY != 0) continue;
+        if (b->no_bounds || (b->skip && !tries(b, i))) continue;
         s->hopeless += b->late[i] ? (64 - s->hopeless + 15) / 16 : -((s->hopeless + 15) / 16);
     }
 }
 
-static void run(fgi_search *s, batch *b) {
+/* 0 when out of memory. */
+static int run(fgi_search *s, fgi_search_batch *b) {
     const int64_t grain = b->q->n > 64 ? 8 : 1;
     if (b->q->candidates > 0) {
-        fgi_pool_run(s->pool, b->q->n, FGI_CODE_QUERIES, coded_pass, b);
+        fgi_pool_run(s->pool, b->q->n, FGI_CODE_QUERIES, fgi_search_coded, b);
     } else {
         fgi_pool_run(s->pool, b->q->n, grain, first_pass, b);
         for (int64_t i = 0; i < b->q->n; i++)
             if (b->late[i]) b->list[b->n_late++] = (int32_t)i;
-        fgi_pool_run(s->pool, (b->n_late + FGI_SEARCH_GROUP - 1) / FGI_SEARCH_GROUP, 1, second_pass, b);
+        b->in_bytes = b->n_late > 0 && b->q->probes == 0 && fgi_search_wants_bytes(s, b->q->want);
+        if (b->in_bytes && !fgi_search_make_bytes(s)) return 0;
+        fgi_pool_run(s->pool, (b->n_late + FGI_SEARCH_GROUP - 1) / FGI_SEARCH_GROUP, 1, fgi_search_scan, b);
         if (b->q->probes == 0) remember(s, b);
     }
     s->queries += b->q->n;
@@ -461,17 +324,32 @@ static void run(fgi_search *s, batch *b) {
         s->touched += s->scratch[t].touched;
         s->scratch[t].touched = 0;
     }
+    return 1;
+}
+
+/* Working memory for so many candidates. */
+static int reserve(fgi_search *s, int32_t want) {
+    if (!fgi_codes_reserve(s->codes, want)) return 0;
+    const int64_t most = s->codes->room;
+    for (int32_t t = 0; most > s->chosen_room && t < s->threads; t++) {
+        fgi_search_scratch *w = &s->scratch[t];
+        if (!fgi_resize(&w->chosen, most, sizeof *w->chosen) || !fgi_resize(&w->guesses, most, sizeof *w->guesses))
+            return 0;
+    }
+    s->chosen_room = most;
+    return 1;
 }
 
 fgi_rc fgi_search_run(
     fgi_search *s, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err) {
     fgi_rc rc = check_query(s, q, err);
     if (rc) return rc;
-    batch b = {.s = s,
+    fgi_search_batch b = {.s = s,
         .q = q,
         .labels = labels,
         .values = values,
         .proven = proven,
+        .no_bounds = q->probes == 0 && s->clusters < FEWEST,
         .skip = q->probes == 0 && s->hopeless > 48};
     b.late = fgi_alloc(q->n, 1);
     b.floor = fgi_alloc(q->n, sizeof *b.floor);
@@ -479,11 +357,11 @@ fgi_rc fgi_search_run(
     int ok = b.late && b.floor && b.list;
     int32_t most = q->want;
     for (int64_t i = 0; q->candidates > 0 && i < q->n; i++)
-        if (candidates_of(&b, i) > most) most = candidates_of(&b, i);
-    if (q->candidates > 0) ok = ok && make_codes(s);
+        if (fgi_search_candidates(&b, i) > most) most = fgi_search_candidates(&b, i);
+    if (q->candidates > 0) ok = ok && fgi_search_make_codes(s) && fgi_search_make_bytes(s) && reserve(s, most);
     for (int32_t t = 0; ok && t < s->threads; t++)
         for (int j = 0; ok && j < FGI_SEARCH_GROUP; j++) ok = fgi_top_reserve(&s->scratch[t].top[j], most);
-    if (ok) run(s, &b);
+    ok = ok && run(s, &b);
     free(b.late);
     free(b.floor);
     free(b.list);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/kernels.h"
+#include "base/kernels_bytes.h"
 #include "base/kernels_codes.h"
 #include "base/kernels_dots.h"
 #include "base/util.h"
@@ -56,12 +57,15 @@ static int test_dots(fgi_rng *rng) {
     return 0;
 }
 
-/* Random bits, factors and tables that fit into 8 bits over a chunk: both versions find the same rows and values. */
+/* Random bits, factors and tables that fit into 8 bits over a chunk: both versions find the same rows and values, and
+ * stop when a list is full. */
 static int test_codes(fgi_rng *rng) {
-    enum { BLOCKS = 3, MOST = 40 };
+    enum { BLOCKS = 5, MOST = 40, ROOM = 3 * FGI_CODE_BLOCK };
+    static fgi_code_hit one[FGI_CODE_QUERIES][ROOM], two[FGI_CODE_QUERIES][ROOM];
     for (int round = 0; round < 300; round++) {
-        const int64_t pieces = 1 + fgi_rng_below(rng, MOST);
+        const int64_t pieces = 1 + fgi_rng_below(rng, MOST), step = 1 + fgi_rng_below(rng, 2);
         fgi_code_query a = {.pieces = pieces, .shift = (int)fgi_rng_below(rng, 6), .queries = 1 + round % 4};
+        if (pieces <= FGI_CODE_CHUNK && round % 2) a.shift = 8;
         uint8_t *bits = fgi_alloc(BLOCKS * pieces * FGI_CODE_BLOCK, 1);
         int8_t *tables = fgi_alloc(FGI_CODE_QUERIES * pieces * 32, 1);
         int16_t factor[BLOCKS * FGI_CODE_BLOCK];
@@ -73,29 +77,80 @@ static int test_codes(fgi_rng *rng) {
         a.factor = factor;
         for (int k = 0; k < FGI_CODE_QUERIES; k++) {
             a.tables[k] = tables + k * pieces * 32;
-            a.floors[k] = (int16_t)(fgi_rng_below(rng, 4000) - 500);
+            a.below[k] = round % 5 ? (int16_t)(fgi_rng_below(rng, 4000) - 500) : INT16_MIN;
+            a.hits[k] = one[k];
+            a.room[k] = ROOM;
         }
         fgi_code_query b = a;
-        for (int64_t at = 0; at < BLOCKS; at++) {
-            const int64_t next = fgi_next_codes_scalar(&a, at, BLOCKS);
-            REQUIRE(fgi_kernels_best()->next_codes(&b, at, BLOCKS) == next);
-            at = next;
-            for (int k = 0; at < BLOCKS && k < a.queries; k++) {
-                CHECK(a.reached[k] == b.reached[k]);
-                CHECK(!memcmp(a.values[k], b.values[k], sizeof a.values[k]));
-                for (int r = 0; r < FGI_CODE_BLOCK; r++) {
-                    int sum = 0;
-                    for (int64_t p = 0; p < pieces; p++) {
-                        const uint8_t both = bits[(at * pieces + p) * FGI_CODE_BLOCK + r];
-                        sum += a.tables[k][p * 32 + (both & 15)] + a.tables[k][p * 32 + 16 + (both >> 4)];
-                    }
-                    const double value = ldexp((double)sum, a.shift) * factor[at * FGI_CODE_BLOCK + r] / 32768;
-                    CHECK(fabs(value - a.values[k][r]) <= 0.5);
+        for (int k = 0; k < FGI_CODE_QUERIES; k++) b.hits[k] = two[k];
+        const int64_t end = fgi_collect_codes_scalar(&a, 0, BLOCKS, step);
+        REQUIRE(fgi_kernels_best()->collect_codes(&b, 0, BLOCKS, step) == end);
+        for (int k = 0; k < a.queries; k++) {
+            int64_t n = 0;
+            REQUIRE(a.n[k] == b.n[k]);
+            for (int64_t row = 0; row < end * FGI_CODE_BLOCK && row < BLOCKS * FGI_CODE_BLOCK; row++) {
+                const int64_t block = row / FGI_CODE_BLOCK, r = row % FGI_CODE_BLOCK;
+                if (block % step) continue;
+                int sum = 0;
+                for (int64_t p = 0; p < pieces; p++) {
+                    const uint8_t both = bits[(block * pieces + p) * FGI_CODE_BLOCK + r];
+                    sum += a.tables[k][p * 32 + (both & 15)] + a.tables[k][p * 32 + 16 + (both >> 4)];
+                }
+                const double value =
+                    ldexp((double)sum, a.shift) * factor[block * FGI_CODE_BLOCK + fgi_code_place((int)r)] / 32768;
+                if (n < a.n[k] && a.hits[k][n].row == row) {
+                    CHECK(a.hits[k][n].row == b.hits[k][n].row && a.hits[k][n].value == b.hits[k][n].value);
+                    CHECK(fabs(value - a.hits[k][n].value) <= 0.5);
+                    n++;
+                } else {
+                    CHECK(value <= a.below[k] + 0.5);
                 }
             }
+            CHECK(n == a.n[k]);
         }
         free(bits);
         free(tables);
+    }
+    return 0;
+}
+
+/* Rows of bytes: both versions reach the same rows, which are those that the sums say. */
+static int test_bytes(fgi_rng *rng) {
+    enum { BLOCKS = 6, ROWS = BLOCKS * FGI_BYTE_BLOCK };
+    for (int round = 0; round < 200; round++) {
+        const int64_t stride = 32 * (1 + fgi_rng_below(rng, 9));
+        uint8_t *codes = fgi_alloc(ROWS * stride, 1);
+        int8_t *x = fgi_alloc(FGI_BYTE_QUERIES * stride, 1);
+        float factor[ROWS], error[BLOCKS], length[BLOCKS];
+        REQUIRE(codes && x);
+        for (int64_t k = 0; k < ROWS * stride; k++) codes[k] = (uint8_t)(round % 3 ? 1 + fgi_rng_below(rng, 255) : 255);
+        for (int64_t k = 0; k < FGI_BYTE_QUERIES * stride; k++)
+            x[k] = (int8_t)(round % 3 ? fgi_rng_below(rng, 127) - 63 : round % 2 ? 63 : -63);
+        for (int k = 0; k < ROWS; k++) factor[k] = (float)fgi_rng_below(rng, 9);
+        for (int k = 0; k < BLOCKS; k++) error[k] = length[k] = (float)fgi_rng_below(rng, 9);
+        fgi_byte_scan a = {codes, stride, factor, error, length, 1 + round % FGI_BYTE_QUERIES, {{0}}};
+        for (int k = 0; k < a.queries; k++)
+            a.q[k] = (fgi_byte_query){x + k * stride, (int32_t)fgi_rng_below(rng, 1000), 1e5f * (float)(round % 7),
+                (float)fgi_rng_below(rng, 3), (float)fgi_rng_below(rng, 3), 0};
+        fgi_byte_scan b = a;
+        for (int64_t at = 0; at < BLOCKS; at++) {
+            const int64_t next = fgi_next_bytes_scalar(&a, at, BLOCKS);
+            REQUIRE(fgi_kernels_best()->next_bytes(&b, at, BLOCKS) == next);
+            at = next;
+            for (int k = 0; at < BLOCKS && k < a.queries; k++) {
+                int32_t rows[FGI_BYTE_BLOCK];
+                float one[FGI_BYTE_BLOCK], two[FGI_BYTE_BLOCK];
+                const float least = a.q[k].floor - (a.q[k].by_error * error[at] + a.q[k].by_length * length[at]);
+                for (int r = 0; r < FGI_BYTE_BLOCK; r++) rows[r] = (int32_t)(at * FGI_BYTE_BLOCK + r);
+                fgi_guess_bytes_scalar(&a, &a.q[k], FGI_BYTE_BLOCK, rows, one);
+                fgi_kernels_best()->guess_bytes(&b, &b.q[k], FGI_BYTE_BLOCK, rows, two);
+                CHECK(a.q[k].reached == b.q[k].reached);
+                CHECK(!memcmp(one, two, sizeof one));
+                for (int r = 0; r < FGI_BYTE_BLOCK; r++) CHECK((a.q[k].reached >> r & 1) == (one[r] >= least));
+            }
+        }
+        free(codes);
+        free(x);
     }
     return 0;
 }
@@ -531,7 +586,7 @@ static int test_batch(fgi_rng *rng, int round) {
 
 int main(void) {
     fgi_rng rng = {15};
-    if (test_dots(&rng) || test_codes(&rng) || test_top(&rng) || test_refusals()) return 1;
+    if (test_dots(&rng) || test_codes(&rng) || test_bytes(&rng) || test_top(&rng) || test_refusals()) return 1;
     for (int round = 0; round < 40; round++) REQUIRE(!test_index(&rng, round));
     for (int round = 0; round < 400; round++) test_scores(&rng);
     for (int round = 0; round < 20; round++) REQUIRE(!test_batch(&rng, round));

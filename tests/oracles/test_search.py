@@ -81,6 +81,55 @@ def update(rng: np.random.Generator, rows: np.ndarray, index: SearchIndex) -> No
     assert (index.rows() == rows).all()
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(64, 700), st.integers(1, 70), st.sampled_from([1.0, 1e-25, 1e25]))
+def test_exact_search_by_bytes_is_the_dense_scan(seed: int, n: int, d: int, scale: float) -> None:
+    """Few labels of many rows, without clusters: ties, messages, exclusions, updates, rows of all sizes, an offset."""
+    rng = np.random.default_rng(seed)
+    whole = seed % 2 == 0
+    rows = (rng.integers(-2, 3, (n, d)) if whole else rng.standard_normal((n, d))).astype(np.float32)
+    if seed % 3 == 0:
+        rows[rng.random(n) < 0.2] *= np.float32(50)
+    if seed % 5 == 0:
+        rows += np.float32(7)
+    rows *= np.float32(scale)
+    index = SearchIndex(rows, clusters=1, n_jobs=1 + seed % 2)
+    for _ in range(3):
+        x = (rng.integers(-2, 3, (20, d)) if whole else rng.standard_normal((20, d))).astype(np.float32)
+        asked: dict[str, Any] = {
+            "messages": [{int(a): scale * float(rng.integers(-9, 10)) for a in rng.permutation(n)[:4]} for _ in x],
+            "excluded": [rng.permutation(n)[: int(rng.integers(0, n))].tolist() for _ in x],
+        }
+        k = int(rng.integers(1, n // 64 + 1))
+        before = index.counts.rows_touched
+        found = index.search(x, k, **asked)
+        touched = index.counts.rows_touched - before
+        scanned = index.scan(x, k, **asked)
+        assert found.proven.all()
+        assert (found.labels == scanned.labels).all()
+        assert (found.values == scanned.values).all()
+        assert touched <= 2 * 20 * n
+        labels = rng.permutation(n)[:9]
+        rows[labels] = rows[rng.permutation(n)[:9]] * np.float32(rng.choice([0.0, 1.0, 3.0]))
+        index.refresh(labels, rows)
+
+
+def test_bytes_leave_few_rows_to_compute_and_are_given_up_where_they_do_not() -> None:
+    rows, x = gaussian(20000, 48), gaussian(50, 48, 1)
+    index = SearchIndex(rows, clusters=1)
+    found, scanned = index.search(x, 10), index.scan(x, 10)
+    assert (found.labels == scanned.labels).all()
+    before = index.counts.rows_touched
+    index.search(x, 10)
+    assert index.counts.rows_touched - before < 0.02 * 50 * len(rows)
+    rows[:, 0] = np.where(np.arange(20000) % 2, 1e6, -1e6)  # what bytes leave out is larger than all differences
+    x[:, 0] = 0
+    index = SearchIndex(rows, clusters=1)
+    found, scanned = index.search(x, 10), index.scan(x, 10)
+    assert (found.labels == scanned.labels).all()
+    assert (found.values == scanned.values).all()
+
+
 @settings(max_examples=80, deadline=None)
 @given(problems(), st.data())
 def test_all_rows_as_candidates_are_the_dense_scan(problem: Any, data: Any) -> None:
@@ -157,7 +206,7 @@ def test_candidates_by_codes(d: int, scale: float) -> None:
     assert index.recall(x, 10, candidates=800) > 0.9
     before = index.counts.rows_touched
     index.search(x, 10, candidates=50)
-    assert index.counts.rows_touched - before == 40 * 50
+    assert index.counts.rows_touched - before == 40 * (10 + 2 + 4)  # the best of the candidates, ranked again by bytes
 
 
 def test_isotropic_rows_end_as_a_scan() -> None:

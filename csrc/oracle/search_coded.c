@@ -1,0 +1,103 @@
+/* oracle/search_coded.c - approximate queries of a search index by one-bit codes: all rows are ranked by these, the
+ * candidates by a byte a column, and of the best of them the inner products are computed. */
+#include "base/util.h"
+#include "oracle/search_query.h"
+
+int32_t fgi_search_candidates(const fgi_search_batch *b, int64_t i) {
+    const fgi_search_query *q = b->q;
+    int64_t n = q->candidates > q->want ? q->candidates : q->want;
+    if (q->message_begin) n += q->message_begin[i + 1] - q->message_begin[i];
+    if (q->excluded_begin) n += q->excluded_begin[i + 1] - q->excluded_begin[i];
+    return (int32_t)(n < b->s->rows ? n : b->s->rows);
+}
+
+/* How many of the candidates of a query are computed. Bytes are wrong by less than a hundredth of a length, which
+ * leaves out few of the best: a quarter more are enough. */
+static int64_t finalists(const fgi_one_query *o, int64_t candidates) {
+    const int64_t most = o->want + o->want / 4 + 4 + o->message->n + o->n_excluded;
+    return most < candidates ? most : candidates;
+}
+
+/* The inner products of rows that lie anywhere: the memory is asked for them beforehand. */
+static void compute(const fgi_search *s, const fgi_one_query *o, const int32_t *labels, int64_t n,
+    fgi_search_scratch *w, fgi_top *top) {
+    enum { AHEAD = 8, LINE = 16 }; /* rows; floats of a cache line. 4 to 32 rows ahead made no difference */
+    for (int64_t k = 0; k < n + AHEAD; k++) {
+        if (k < n) {
+            const float *row = fgi_search_at(s, labels[k]);
+            for (int64_t at = 0; at < s->d; at += LINE) __builtin_prefetch(row + at);
+        }
+        if (k < AHEAD) continue;
+        float score;
+        s->kernels->dots(fgi_search_at(s, labels[k - AHEAD]), 1, s->stride, s->d, o->x, &score);
+        fgi_search_offer(o, top, score, labels[k - AHEAD]);
+    }
+    w->touched += n;
+}
+
+/* w->chosen: n candidates, of which the best by bytes are left; how many. */
+static int64_t choose(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w, fgi_top *top) {
+    const fgi_bytes *b = s->bytes;
+    const int64_t most = finalists(o, n);
+    if (most == n) return n;
+    const fgi_byte_scan scan = {.codes = b->codes, .stride = b->stride, .factor = b->factor};
+    const fgi_byte_query q = {.x = w->whole, .offset = fgi_bytes_query(b, o->x, w->whole).offset};
+    s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
+    fgi_top_clear(top, (int32_t)most, -INFINITY);
+    for (int64_t k = 0; k < n; k++) fgi_top_offer(top, w->guesses[k], w->chosen[k]);
+    fgi_top_cut(top);
+    for (int32_t k = 0; k < top->n; k++) w->chosen[k] = top->items[k].label;
+    return top->n;
+}
+
+void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
+    const fgi_search_batch *b = batch;
+    const fgi_search *s = b->s;
+    fgi_search_scratch *w = &s->scratch[worker];
+    fgi_top *top = w->top;
+    for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
+        const int n = end - i < FGI_CODE_QUERIES ? (int)(end - i) : FGI_CODE_QUERIES;
+        fgi_one_query o[FGI_CODE_QUERIES];
+        fgi_message message[FGI_CODE_QUERIES];
+        const float *x[FGI_CODE_QUERIES];
+        fgi_code_list found[FGI_CODE_QUERIES];
+        int32_t want[FGI_CODE_QUERIES];
+        for (int j = 0; j < n; j++) {
+            o[j] = fgi_search_load(b, i + j, w, j, &message[j]);
+            x[j] = o[j].x;
+            want[j] = fgi_search_candidates(b, i + j);
+        }
+        fgi_codes_scan(s->codes, n, x, want, found, worker);
+        for (int j = 0; j < n; j++) {
+            const int all = found[j].n == s->rows;
+            for (int64_t k = 0; k < found[j].n; k++) w->chosen[k] = found[j].hits[k].row;
+            const int64_t chosen = all ? found[j].n : choose(s, &o[j], found[j].n, w, top);
+            fgi_top_clear(top, b->q->want, -INFINITY);
+            fgi_search_offer_messages(s, &o[j], w, top);
+            compute(s, &o[j], w->chosen, chosen, w, top);
+            fgi_search_answer(b, i + j, top, all);
+        }
+    }
+}
+
+typedef struct encoding {
+    fgi_search *s;
+    fgi_codes *codes;
+} encoding;
+
+/* Blocks of rows. */
+static void encode(void *context, int64_t begin, int64_t end, int worker) {
+    const encoding *e = context;
+    for (int64_t k = begin * FGI_CODE_BLOCK; k < end * FGI_CODE_BLOCK && k < e->s->rows; k++)
+        fgi_codes_set(e->codes, (int32_t)k, fgi_search_at(e->s, (int32_t)k), worker);
+}
+
+int fgi_search_make_codes(fgi_search *s) {
+    if (s->codes) return 1;
+    encoding e = {s, fgi_codes_create(s->rows, s->d, s->threads, s->settings.seed, fgi_search_mean(s))};
+    if (!e.codes) return 0;
+    fgi_pool_run(s->pool, (s->rows + FGI_CODE_BLOCK - 1) / FGI_CODE_BLOCK, 16, encode, &e);
+    fgi_codes_rescale(e.codes);
+    s->codes = e.codes;
+    return 1;
+}

@@ -1,0 +1,56 @@
+/* oracle/search_query.h - what the ways to answer a batch of queries share: search_query.c, search_scan.c,
+ * search_coded.c. */
+#ifndef FGI_SEARCH_QUERY_H
+#define FGI_SEARCH_QUERY_H
+#include "oracle/search_index.h"
+
+typedef struct fgi_one_query {
+    const float *x; /* padded */
+    double length;  /* |x| */
+    const fgi_message *message;
+    int32_t n_excluded;
+    const int32_t *excluded;
+    int32_t want;
+    uint64_t *sieve; /* bits of labels with a message or an exclusion, by their lowest digits; few others hit them */
+} fgi_one_query;
+
+typedef struct fgi_search_batch {
+    fgi_search *s;
+    const fgi_search_query *q;
+    int32_t *labels;
+    double *values;
+    uint8_t *proven;
+    uint8_t *late; /* per query: left to the second pass */
+    double *floor; /* and what its first pass has found */
+    int32_t *list; /* the queries of the second pass */
+    int64_t n_late;
+    int skip;      /* first passes only for a few */
+    int no_bounds; /* none */
+    int in_bytes;  /* the second pass may use these */
+} fgi_search_batch;
+
+/* Query i at place `place` of a thread's working memory. */
+fgi_one_query fgi_search_load(
+    const fgi_search_batch *b, int64_t i, fgi_search_scratch *w, int place, fgi_message *message);
+/* Labels with a message or an exclusion are not taken on the way: the former are offered before the others. */
+void fgi_search_insert(const fgi_one_query *o, fgi_top *top, double value, int32_t label);
+void fgi_search_offer_messages(const fgi_search *s, const fgi_one_query *o, fgi_search_scratch *w, fgi_top *top);
+void fgi_search_answer(const fgi_search_batch *b, int64_t i, fgi_top *top, int proven);
+
+static inline void fgi_search_offer(const fgi_one_query *o, fgi_top *top, double value, int32_t label) {
+    if (value >= top->floor) fgi_search_insert(o, top, value, label);
+}
+
+/* The second pass over groups of b->list; how it goes over the rows does not matter for the answers. */
+void fgi_search_scan(void *batch, int64_t begin, int64_t end, int worker);
+/* Approximate search by codes: queries. */
+void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker);
+/* Rows of query i whose inner products are computed: labels with messages or exclusions do not count. */
+int32_t fgi_search_candidates(const fgi_search_batch *b, int64_t i);
+/* Whether a scan for so many rows would gain by bytes. */
+int fgi_search_wants_bytes(const fgi_search *s, int32_t want);
+/* What these need besides the rows, made when first asked for; 0 when out of memory. */
+int fgi_search_make_bytes(fgi_search *s);
+int fgi_search_make_codes(fgi_search *s);
+
+#endif
