@@ -203,8 +203,8 @@ class SearchIndex(_Index):
     O(columns) a row, and O(clusters * columns) for a row that has moved by more than a quarter of its length since it
     was last assigned. Ties go to the lowest label; exact answers are those of a dense scan bit for bit.
 
-    Exact search takes the bounds of clusters where these leave few rows, else a scan of all rows in a byte a column, with
-    bounds on what that leaves out, and computes the few that may matter; ``clusters=1`` builds at once, and scans.
+    Exact search takes the bounds of clusters where these leave few rows, else a scan of all rows in a byte a column
+    with bounds on what that leaves out, and computes the few that may matter; ``clusters=1`` builds at once, and scans.
     Where rows are not clustered, search by `candidates`: it works wherever rows lie. Codes and bytes, nine
     thirty-seconds of the rows, are made by the first search that needs them and follow updates.
     """

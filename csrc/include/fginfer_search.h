@@ -7,9 +7,9 @@
  *     <w, x>  <=  a <c, x> + b sqrt(|x|^2 - <c, x>^2)
  *
  * bounds a row in two multiplications, and the extremes of a and b bound a cluster. Exact search visits clusters in the
- * order of their bounds until no bound reaches the result; where these do not help (isotropic rows in many dimensions) it
- * goes over to a scan that many queries share: rows rounded to a byte a column, with a bound on what that leaves out, so
- * that inner products are computed for the few that may matter (see oracle/search_bytes.h). Approximate search visits
+ * order of their bounds until no bound reaches the result; where these do not help (isotropic rows in many dimensions)
+ * it goes over to a scan that many queries share: rows rounded to a byte a column, with a bound on what that leaves out,
+ * so that inner products are computed for the few that may matter (see oracle/search_bytes.h). Approximate search visits
  * the clusters that promise most, or ranks all rows by codes of one bit a column, the first ones again by bytes, and
  * computes the inner products of the best: the former is faster where rows are clustered and queries lie near them, the
  * latter helps wherever rows lie.
@@ -68,9 +68,9 @@ typedef struct fgi_search_query {
     const int32_t *excluded_labels;
     int32_t unordered; /* 1: the best `want` in any order, which saves sorting many */
     /* > 0: an approximate search that does not look at clusters (and `probes`): inner products with all rows are
-     * guessed from one-bit codes, those with the most promising `candidates` (at least `want`, and up to thrice as many)
-     * from bytes, and of these the best are computed, a quarter more than `want`. The first such query makes the codes,
-     * O(rows * d log d). */
+     * guessed from one-bit codes, those with the most promising `candidates` (at least `want`, up to thrice as
+     * many) from bytes, and of these the best are computed, a quarter more than `want`. The first such query makes the
+     * codes, O(rows * d log d). */
     int32_t candidates;
 } fgi_search_query;
 

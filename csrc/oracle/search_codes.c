@@ -157,8 +157,8 @@ static int shift_of(const fgi_codes *c) {
 
 enum { BINS = 256 };
 
-/* The bin in which the `want`-th largest of the values from `low` to low + width - 1 lies, bins of 2^shift values; *want
- * becomes its place in that bin. */
+/* The bin in which the `want`-th largest of the values from `low` to low + width - 1 lies, bins of 2^shift values each;
+ * *want becomes its place in that bin. */
 static int bin_of(const fgi_code_hit *x, int64_t n, int low, unsigned width, int shift, int64_t *want) {
     int64_t count[BINS] = {0};
     for (int64_t k = 0; k < n; k++) {
