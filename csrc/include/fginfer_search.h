@@ -8,11 +8,11 @@
  *
  * bounds a row in two multiplications, and the extremes of a and b bound a cluster. Exact search visits clusters in the
  * order of their bounds until no bound reaches the result; where these do not help (isotropic rows in many dimensions)
- * it goes over to a scan that many queries share: rows rounded to a byte a column, with a bound on what that leaves out,
- * so that inner products are computed for the few that may matter (see oracle/search_bytes.h). Approximate search visits
- * the clusters that promise most, or ranks all rows by codes of one bit a column, the first ones again by bytes, and
- * computes the inner products of the best: the former is faster where rows are clustered and queries lie near them, the
- * latter helps wherever rows lie.
+ * it goes over to a scan that many queries share: rows rounded to a byte a column, with a bound on what that leaves
+ * out, so that inner products are computed for the few that may matter (see oracle/search_bytes.h). Approximate search
+ * visits the clusters that promise most, or ranks all rows by codes of one bit a column, the first ones again by bytes,
+ * and computes the inner products of the best: the former is faster where rows are clustered and queries lie near them,
+ * the latter helps wherever rows lie.
  *
  * Inner products are sums in one fixed order (see base/kernels_dots.h), whichever way a row is reached, and ties go to
  * the lowest label: exact answers are those of a dense scan bit for bit, and no answer depends on the number of
