@@ -188,8 +188,8 @@ def test_few_rows_are_touched_where_they_are_clustered() -> None:
     found = index.search(rows[:200], 10)
     counts = index.counts
     assert found.proven.all()
-    assert counts.scanned == 0
-    assert counts.rows_touched < 0.1 * 200 * len(rows)
+    assert counts.scanned < 50  # by bytes, where bounds of clusters leave more than a tenth of the rows
+    assert counts.rows_touched < 0.05 * 200 * len(rows)
 
 
 @pytest.mark.parametrize(("d", "scale"), [(128, 1.0), (100, 1e-30), (37, 1e30), (300, 1.0)])
