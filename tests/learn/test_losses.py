@@ -304,3 +304,23 @@ def test_bad_input() -> None:
         loss_of_scores("margin", [0.0, np.nan], [0])
     with pytest.raises(DataError):
         loss_of_scores("margin", [0.0, 1.0], [0, 1])
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-3, 0.1, 3.0])
+def test_margin_of_very_many_labels_is_the_projection(spread: float) -> None:
+    """Scores that hardly differ, as at the start of training, leave thousands of labels with a gradient."""
+    rng = np.random.default_rng(0)
+    z = spread * rng.standard_normal(20_000)
+    value, gradient = loss_of_scores("margin", z, [7], mu=1.0)
+    others = np.delete(z + 1.0, 7)
+    below, above = others.min() - 2.0, others.max()
+    for _ in range(200):  # the threshold by bisection
+        middle = 0.5 * (below + above)
+        if np.maximum(others - middle, 0).sum() > 1:
+            below = middle
+        else:
+            above = middle
+    alpha = np.maximum(others - below, 0)
+    assert gradient[7] == pytest.approx(-gradient[np.arange(20_000) != 7].sum(), abs=1e-9)
+    assert np.delete(gradient, 7) == pytest.approx(alpha, abs=1e-8)
+    assert value == pytest.approx(alpha @ others - 0.5 * alpha @ alpha - z[7] - 0.5, abs=1e-7)

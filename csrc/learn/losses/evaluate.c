@@ -79,16 +79,33 @@ typedef struct side {
     double top;
 } side;
 
-/* Only values within 1 of the largest can be positive: the sums are at most 1. */
+/* Leaves out what cannot be positive. The sums are at most 1, so the threshold is at least the t at which they are 1,
+ * and that is at least (sum - 1) / n over any part of the values: what lies below is dropped, over and over, until
+ * little changes (Michelot, "A finite algorithm for finding the projection of a point onto the canonical simplex of
+ * R^n", 1986). Sorting 10^5 values at the start of training took ten times as long as computing them. */
 static void side_filter(side *s) {
     s->top = s->n_more ? s->more : -INFINITY;
     for (int64_t k = 0; k < s->n; k++)
         if (s->v[k] > s->top) s->top = s->v[k];
-    int64_t kept = 0;
-    for (int64_t k = 0; k < s->n; k++)
-        if (s->v[k] > s->top - 1) s->v[kept++] = s->v[k];
-    s->n = kept;
-    if (!(s->more > s->top - 1)) s->n_more = 0;
+    double least = s->top - 1;
+    for (int round = 0; round < 64; round++) {
+        const int64_t before = s->n;
+        double sum = 0;
+        int64_t kept = 0;
+        for (int64_t k = 0; k < s->n; k++) {
+            if (!(s->v[k] > least)) continue;
+            sum += s->v[k] - s->top; /* small numbers: few digits are lost */
+            s->v[kept++] = s->v[k];
+        }
+        s->n = kept;
+        if (!(s->more > least)) s->n_more = 0;
+        if (round > 0 && kept > before - before / 8 - 1) break;
+        const double n = (double)(kept + s->n_more);
+        const double next = s->top + (sum + (double)s->n_more * (s->more - s->top) - 1) / n;
+        const double room = 1e-12 * (1 + fabs(s->top)); /* rounding must not drop what is positive by a hair */
+        if (!(n > 0) || !(next - room > least)) break;
+        least = next - room;
+    }
     qsort(s->v, (size_t)s->n, sizeof *s->v, descending);
 }
 
