@@ -10,6 +10,8 @@
 #include "model/model.h"
 #include "model/reweight.h"
 
+enum { FGI_NODE_ARITY = 64 }; /* variables of a factor: with two labels each there are more states than memory */
+
 typedef struct fgi_problem {
     const fgi_kernels *kernels;
     int32_t n, n_factors, n_slots; /* variables; factors; (factor, variable) pairs */
@@ -67,6 +69,8 @@ void fgi_problem_free(fgi_problem *p);
  * cannot beat the cutoff any more. */
 int32_t fgi_problem_update(
     fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, fgi_problem_scratch *scratch);
+/* bound and carry from a sum of all terms. */
+void fgi_problem_set_bound(fgi_problem *p, const fgi_sum *sum);
 /* How far above `bound` a labeling can be because of rounding. Tables and unaries of a node carry what its ancestors
  * have rounded; the terms of the bound are sums of a few of them and of multipliers. As in fgi_safe_bound, scores far
  * below the best do not count. */
