@@ -114,6 +114,19 @@ fgi_rc fgi_presolve_expand(const fgi_presolve *p, const int32_t *reduced, int32_
 void fgi_presolve_restrict(const fgi_presolve *p, const int32_t *labels, int32_t *reduced);
 void fgi_presolve_free(fgi_presolve *p);
 
+/* ---- at most one -------------------------------------------------------------------------------------------- */
+
+/* The model with a variable more for every clique of labels that exclude each other pair by pair: which of them is
+ * taken, 0 being none. Labelings keep their scores, and relaxations become tighter, often by much (set packing,
+ * scheduling). Pairs that cost more than what `least`, the score of a labeling in hand, leaves room for count as
+ * excluded: then labelings that are no better than it may be missing. *out is NULL where few large cliques are found.
+ */
+typedef struct fgi_cliques fgi_cliques;
+fgi_rc fgi_cliques_create(const fgi_model *m, double least, fgi_cliques **out, fgi_error *err);
+const fgi_model *fgi_cliques_model(const fgi_cliques *c); /* the variables of the original come first */
+void fgi_cliques_lift(const fgi_cliques *c, const int32_t *labels, int32_t *lifted);
+void fgi_cliques_free(fgi_cliques *c);
+
 /* ---- cuts --------------------------------------------------------------------------------------------------- */
 
 /* Binary pairwise models with finite scores, by one maximum flow (what FGI_REDUCE_ROOF runs, on its own). Labels are 0,

@@ -12,10 +12,10 @@ The policy, from first to last (all of it is in this file):
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
    gdmm, since one pass over their tables would cost more than its whole run.
-5. A small part that is cheap to eliminate gets nothing but elimination. A part that is not solved after a few rounds
-   gets edac as a second proof, and elimination as another member where its treewidth allows it. A part whose proof
-   does not get on leaves it little work, and gets another relaxation: slabs where the gap is large and the part
-   sparse enough, else gdmm.
+5. A small part that is cheap to eliminate gets nothing but elimination. A part in which labels exclude each other in
+   cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof, and
+   elimination as another member where its treewidth allows it. A part whose proof does not get on leaves it little
+   work, and gets another relaxation: slabs where the gap is large and the part sparse enough, else gdmm.
 6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
    labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
    With several threads the members of a round run at the same time: what they do does not depend on it.

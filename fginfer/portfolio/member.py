@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core import clock
+from fginfer.core.cliques import Lifted
 from fginfer.core.exact import Elimination
 from fginfer.core.model import Model
 from fginfer.core.solver import EVENT, proof_tolerance
@@ -46,6 +47,10 @@ class Member:
     @property
     def running(self) -> bool:
         return self.status == "running"
+
+    def offer(self, labels: NDArray[np.int32]) -> None:
+        """A labeling of the part that is better than its own."""
+        self.engine.offer(labels)
 
     def owe(self, work: float) -> None:
         self.owed += self.share * work
@@ -167,6 +172,53 @@ class QuickTree(Tree):
     """Depth-first search: many nodes, with the bounds of soft arc consistency."""
 
     name = "edac"
+
+
+class CliqueProof(Tree):
+    """Branch and bound on the part with variables for cliques of labels that exclude each other.
+
+    Labelings no better than `least`, the score of one in hand, may be missing there: no bound is below it."""
+
+    name = "bnb"
+
+    def __init__(self, lifted: Lifted, model: Model, settings: Settings, least: float) -> None:
+        super().__init__(lifted.model, settings)
+        self._lifted, self._model, self._least = lifted, model, least
+        self._scored, self._score = -inf, -inf  # the engine's score, and that of the same labels in the part
+
+    def offer(self, labels: NDArray[np.int32]) -> None:
+        self.engine.offer(self._lifted.lift(labels))
+
+    def work_off(self, deadline: float) -> None:
+        super().work_off(deadline)
+        if self.status == "infeasible" and self._least > -inf:
+            self.status = "converged"  # nothing is better than what was in hand
+
+    @property
+    def complete(self) -> bool:
+        return super().complete or (
+            self.status == "converged" and self._least > -inf and self.engine.info.score == -inf
+        )
+
+    def labels(self) -> NDArray[np.int32] | None:
+        labels = self.engine.labels()
+        return None if labels is None else np.ascontiguousarray(labels[: self._lifted.n_original])
+
+    @property
+    def score(self) -> float:
+        said = float(self.engine.info.score)
+        if said != self._scored:
+            labels = self.labels()
+            self._scored, self._score = said, -inf if labels is None else self._model.score(labels)
+        return self._score
+
+    @property
+    def bound(self) -> float:
+        return max(float(self.engine.info.bound), self._least)
+
+    def events(self) -> NDArray[Any]:
+        """Scores are sums in another order there: what it finds is stamped at the end of a round."""
+        return np.empty(0, EVENT)
 
 
 class EliminationMember:

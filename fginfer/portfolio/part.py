@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.cliques import lift_cliques
 from fginfer.core.exact import Elimination
 from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
 from fginfer.portfolio.member import (
     Clauses,
+    CliqueProof,
     EliminationMember,
     Greedy,
     Member,
@@ -36,6 +38,7 @@ NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap th
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
+CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for
 TREE_ROUND, TREE_STATES = 8, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
 SOON_ROUND = 3  # when it does if there is no labeling yet
 TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which it has to be ahead of the other proof by this part of the gap: ...
@@ -160,6 +163,21 @@ class PartState:
         self.members.append(EliminationMember(self.model, elimination, self.settings))
         return True
 
+    def _consider_cliques(self) -> None:
+        """Where many labels exclude each other, a proof that sees it joins."""
+        least = max(self.score, self.settings.cutoff)
+        try:
+            lifted = lift_cliques(self.model, least)
+            if lifted is not None:
+                self.members.append(CliqueProof(lifted, self.model, self.settings, least))
+                self._share_labels()
+        except (SolverError, MemoryError) as error:
+            log.debug("no cliques: %s", error)
+
+    def _share_of_cliques(self, proof: CliqueProof) -> float:
+        """Little once its bound is behind that of the others."""
+        return 1.0 if proof.bound <= self.bound or proof.work < TREE_TRIAL else SMALL_SHARE
+
     def _share_of_proof(self, proof: Proof) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
         info = proof.engine.info
@@ -203,6 +221,8 @@ class PartState:
         self._round += 1
         if self._round == ELIMINATION_ROUND and not self._has(EliminationMember):
             yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
+        if self._round == CLIQUE_ROUND and self._has(Proof) and self.model.states <= TREE_STATES:
+            yield from engine.aside(self._consider_cliques)
         if self._tree_is_due:
             self.join(QuickTree, TREE_SHARES[0] if self.labels is not None else 1.0)
             self._share_labels()
@@ -244,7 +264,7 @@ class PartState:
     def _share_labels(self) -> None:
         for member in self.members:
             if self.labels is not None and isinstance(member, Member) and self.score > member.engine.info.score:
-                member.engine.offer(self.labels)
+                member.offer(self.labels)
 
     def _exchange(self) -> None:
         errors = [m.error for m in self.members if m.error is not None]
@@ -271,6 +291,8 @@ class PartState:
                         self.join(Slabs, SLABS_SHARE)
                     else:
                         self.join(Greedy)
+            elif isinstance(member, CliqueProof):
+                member.share = self._share_of_cliques(member)
             elif isinstance(member, QuickTree):
                 member.share = self._share_of_tree(member)
             elif self.bound < member.bound:
