@@ -210,7 +210,8 @@ def every_label(args):
     y = np.array([c for _, characters in rows for c in characters])
     begin = np.concatenate([[0], np.cumsum([len(s) for s, _ in rows])])
     print(f"\nall labels: {len(rows)} sequences, {len(y)} tokens, {len(labels)} labels")
-    all_labels(window(rows, known), y, begin, np.array(labels), args.l1 or 0.001, min(5, len(rows)))
+    for l1 in [args.l1] if args.l1 else [0.001, 0.1, 1.0]:
+        all_labels(window(rows, known), y, begin, np.array(labels), l1, min(5, len(rows)))
 
 
 def hierarchy(args):

@@ -59,25 +59,26 @@ def threads(train, l1):
 def all_labels(X, y, begin, labels, l1, whole):
     """What a value and a gradient cost with every label at every token, and what pruning saves. The weights are those
     of tokens alone (a few steps), the transitions the logs of smoothed counts: sums at w = 0, where all labels are
-    alike, cannot be pruned. Without pruning only the first `whole` sequences are summed."""
+    alike, cannot be pruned. Transitions are zero but for the pairs that were seen, and sums go over those; with 1e-300
+    instead of zeros they go over all pairs, for the first `whole` sequences only."""
     alone = ChainCRF(l1=l1, fit_intercept=False, pairwise=False, max_iter=60, tol=1e-4)
     alone._known_classes = lambda: labels
     start = time.process_time()
     alone.fit(X, y, begin)
     k = len(alone.classes_)
-    print(f"tokens alone: {alone.n_iter_} steps, {time.process_time() - start:.1f} s, {alone.n_nonzero_} non-zeros")
+    print(f"l1 {l1:g}, tokens alone: {alone.n_iter_} steps, {time.process_time() - start:.1f} s, {alone.n_nonzero_} "
+          "non-zeros")  # fmt: skip
     code = np.searchsorted(alone.classes_, y)
     inner = np.setdiff1d(np.arange(1, len(y)), begin)
     table = np.zeros((k, k))
     np.add.at(table, (code[inner - 1], code[inner]), 1.0)
-    w = np.concatenate([alone.weights_, np.log1p(table).ravel()])
-    for count, prune in (
-        (whole, 0.0),
-        (whole, 1e-6),
-        (len(begin) - 1, 1e-3),
-        (len(begin) - 1, 1e-6),
-        (len(begin) - 1, 1e-9),
-    ):
+    sparse = np.concatenate([alone.weights_, np.log1p(table).ravel()])
+    dense = sparse.copy()
+    dense[-k * k :][table.ravel() == 0] = 1e-300
+    every = len(begin) - 1
+    for count, prune, w in (
+        (whole, 0.0, dense), (whole, 1e-3, dense), (whole, 0.0, sparse), (every, 0.0, sparse), (every, 1e-3, sparse),
+    ):  # fmt: skip
         last = begin[count]
         crf = ChainCRF(l1=l1, fit_intercept=False, prune=prune)
         crf._known_classes = lambda: labels
@@ -85,9 +86,10 @@ def all_labels(X, y, begin, labels, l1, whole):
         marks = [time.process_time()]
         value = loss.value(w)
         marks.append(time.process_time())
-        loss.gradient(w, np.flatnonzero(w))
+        loss.gradient(w, np.flatnonzero(sparse))
         marks.append(time.process_time())
         info = loss.info
-        print(f"{count} sequences, {last} tokens, prune {prune:g}: value {marks[1] - marks[0]:.2f} s, gradient "
-              f"{marks[2] - marks[1]:.2f} s, loss {value:.6f}, labels summed a token {info.summed / last:.1f} of {k}, "
-              f"lost at most {info.lost:.1e} of an example, slack {info.slack:.1e}", flush=True)  # fmt: skip
+        print(f"{count} sequences, {last} tokens, {'all pairs' if w is dense else 'pairs with weights'}, prune {prune:g}: "
+              f"value {marks[1] - marks[0]:.2f} s, gradient {marks[2] - marks[1]:.2f} s, loss {value:.6f}, "
+              f"labels summed a token {info.summed / last:.1f} of {k}, lost at most {info.lost:.1e} of an example, "
+              f"slack {info.slack:.1e}", flush=True)  # fmt: skip

@@ -7,16 +7,50 @@
  * to e^709): a normalised own value is at least e^-SAFE, and so are messages and beliefs. */
 #define SAFE 600.0
 
+/* A table that is zero but for one entry in so many is summed by those: a sum over all labels, and what the others add
+ * (Sokolovska, Lavergne, Cappe and Yvon, Efficient learning of sparse conditional random fields, 2010). An entry here
+ * and there costs as much as some eight in a row. */
+#define SPARSE 16
+#define WIDE 64 /* labels from which that is worth it */
+/* What others take away may cost so many times the rounding of a sum; where it is more, the sum is made anew. */
+#define LOST_DIGITS 1e3
+
 int fgi_sum_table_create(fgi_sum_table *t, int64_t n) {
     int64_t cells;
     *t = (fgi_sum_table){.n = n};
     if (!fgi_mul(n, n, &cells)) return 0;
     t->exp = fgi_alloc(cells, sizeof(double));
     t->transposed = fgi_alloc(cells, sizeof(double));
-    return t->exp && t->transposed;
+    if (n < WIDE) return t->exp && t->transposed;
+    t->begin = fgi_alloc(n + 1, sizeof(int64_t));
+    t->column = fgi_alloc(cells / SPARSE, sizeof(int32_t));
+    t->excess = fgi_alloc(cells / SPARSE, sizeof(double));
+    return t->exp && t->transposed && t->begin && t->column && t->excess;
 }
 
-void fgi_sum_table_free(fgi_sum_table *t) { free(t->exp), free(t->transposed); }
+void fgi_sum_table_free(fgi_sum_table *t) {
+    free(t->exp), free(t->transposed), free(t->begin), free(t->column), free(t->excess);
+}
+
+/* Lists what is not zero, if that is little. */
+static void list_entries(fgi_sum_table *t) {
+    const int64_t n = t->n, room = n * n / SPARSE;
+    const double zero = exp(-t->top);
+    int64_t count = 0;
+    t->few = 0;
+    if (!t->begin || !(t->range < SAFE)) return;
+    for (int64_t a = 0; a < n; a++) {
+        t->begin[a] = count;
+        for (int64_t b = 0; b < n; b++) {
+            if (t->score[a * n + b] == 0.0) continue;
+            if (count == room) return;
+            t->column[count] = (int32_t)b;
+            t->excess[count++] = t->exp[a * n + b] - zero;
+        }
+    }
+    t->begin[n] = count;
+    t->few = 1;
+}
 
 void fgi_sum_table_load(fgi_sum_table *t, const double *score, const fgi_sum_kernels *k) {
     const int64_t n = t->n, tile = 32;
@@ -30,6 +64,7 @@ void fgi_sum_table_load(fgi_sum_table *t, const double *score, const fgi_sum_ker
         for (int64_t j = 0; j < n; j += tile)
             for (int64_t a = i; a < n && a < i + tile; a++)
                 for (int64_t b = j; b < n && b < j + tile; b++) t->transposed[b * n + a] = t->exp[a * n + b];
+    list_entries(t);
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
@@ -64,12 +99,39 @@ static fgi_sum_edge edge_of(const fgi_sum_forest *f, fgi_forest_node node, int l
 
 /* ---- sums over one edge ---------------------------------------------------------------------------------------- */
 
+/* out[b] = sum over a of x[a] t[a][b], by what is not zero in the scores. t is exp, or with `across` transposed. */
+static void weigh_few(const fgi_sum_table *s, const fgi_sum_kernels *k, int across, const double *x, double *out) {
+    const int64_t n = s->n;
+    const double all = exp(-s->top) * k->sum(x, n);
+    if (across)
+        for (int64_t a = 0; a < n; a++) {
+            double more = 0;
+            for (int64_t i = s->begin[a]; i < s->begin[a + 1]; i++) more += x[s->column[i]] * s->excess[i];
+            out[a] = all + more;
+        }
+    else {
+        for (int64_t b = 0; b < n; b++) out[b] = all;
+        for (int64_t a = 0; a < n; a++)
+            for (int64_t i = s->begin[a]; i < s->begin[a + 1]; i++) out[s->column[i]] += x[a] * s->excess[i];
+    }
+    for (int64_t b = 0; b < n; b++) {
+        if (!(LOST_DIGITS * out[b] < all)) continue;
+        const double *terms = (across ? s->exp : s->transposed) + b * n; /* those of out[b], one after the other */
+        out[b] = 0;
+        for (int64_t a = 0; a < n; a++) out[b] += x[a] * terms[a];
+    }
+}
+
 /* out[b] = sum over a of x[a] exp(T(a, b) - top), or with `back` out[a] = sum over b of exp(T(a, b) - top) x[b]. */
 static void weigh(const fgi_sum_edge *e, const fgi_sum_kernels *k, int back, const double *x, double *out) {
     const int64_t n = e->table->n;
     const double *t = (e->transposed != 0) == (back != 0) ? e->table->exp : e->table->transposed;
     const int32_t *from = back ? e->to : e->from, *to = back ? e->from : e->to;
     const int64_t n_from = back ? e->n_to : e->n_from, n_to = back ? e->n_from : e->n_to;
+    if (!from && !to && e->table->few) {
+        weigh_few(e->table, k, t != e->table->exp, x, out);
+        return;
+    }
     if (!from && !to) {
         k->rows(t, n, n_from, n_to, x, out);
         return;

@@ -17,6 +17,12 @@ typedef struct fgi_sum_table {
     const double *score;      /* borrowed */
     double *exp, *transposed; /* exp(score - top) and its transpose */
     double top, range;        /* largest entry; how far below it the others reach, INFINITY with forbidden states */
+    /* where few scores are not zero, those of row a are at begin[a] .. begin[a + 1]: their column, and exp(score - top)
+     * less that of a zero */
+    int few;
+    int64_t *begin;
+    int32_t *column;
+    double *excess;
 } fgi_sum_table;
 int fgi_sum_table_create(fgi_sum_table *t, int64_t n);
 void fgi_sum_table_free(fgi_sum_table *t);

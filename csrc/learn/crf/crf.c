@@ -8,6 +8,10 @@
 
 typedef crf_job job;
 
+/* Derivatives by one in so many of the weights of pairs are summed one by one: an outer product goes eight entries at a
+ * time. */
+#define FEW_PAIRS 16
+
 /* Cells and messages of a block: its place in the span, or the thread's own. */
 static double *cells_of(const job *j, crf_worker *k, int64_t block) {
     const fgi_crf *c = j->c;
@@ -125,7 +129,12 @@ static fgi_rc derivatives(
     if (!set) n = c->dimension;
     const int64_t unary = set ? c->wanted.first_pair : c->unary, pairs = crf_pair_size(c);
     memset(out, 0, (size_t)n * sizeof(double));
-    const int again = c->went_down && c->n_spans == 1; /* a second question at this point */
+    const int few =
+        set && c->tables == CRF_ONE_TABLE && !c->cell && c->columns > CRF_NARROW && FEW_PAIRS * (n - unary) < pairs;
+    /* a second question at this point, and its pairs have been summed */
+    const int again = c->went_down && c->n_spans == 1 && (c->all_pairs || unary == n);
+    c->few_pairs = few ? set + unary : NULL;
+    c->n_few = n - unary;
     for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
     job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
     if (c->touched.now) {
@@ -136,10 +145,12 @@ static fgi_rc derivatives(
     for (j.span = 0; j.span < c->n_spans; j.span++) {
         j.from = c->data.token_begin[c->block[c->span[j.span]]];
         j.to = c->data.token_begin[c->block[c->span[j.span + 1]]];
-        if (c->n_spans > 1) run_up(&j); /* its cells are not there */
+        if (c->n_spans > 1 || (c->went_down && !again)) run_up(&j); /* its cells are not there */
         if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
         crf_add_features(&j);
     }
+    if (!again) c->all_pairs = !few;
+    c->few_pairs = NULL;
     c->went_down = 1;
     for (int64_t k = unary; k < n; k++) out[k] = pair_derivative(c, (set ? set[k] : k) - c->unary, square);
     c->info.derivatives += n;

@@ -99,8 +99,11 @@ struct fgi_crf {
     uint8_t *logs; /* per example: its sums are in log space */
     double *block_loss;
     double *pair_scaled, *pair_direct; /* n_units x tables: sums of own x q, and of probabilities */
-    double *pair_truth;                /* how often each pair is true, weighted */
-    double *token_weight;              /* that of its example; NULL: 1 */
+    const int64_t *few_pairs;          /* gradients: the weights of pairs asked for, where they are few; NULL: all */
+    int64_t n_few;
+    int all_pairs;        /* the sums over pairs are those of all of them */
+    double *pair_truth;   /* how often each pair is true, weighted */
+    double *token_weight; /* that of its example; NULL: 1 */
     crf_pattern support, wanted;
     double *packed; /* rows of w of the features in use, one after the other; where labels are few */
     int64_t room_packed;
