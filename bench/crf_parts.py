@@ -89,7 +89,7 @@ def all_labels(X, y, begin, labels, l1, whole):
         loss.gradient(w, np.flatnonzero(sparse))
         marks.append(time.process_time())
         info = loss.info
-        print(f"{count} sequences, {last} tokens, {'all pairs' if w is dense else 'pairs with weights'}, prune {prune:g}: "
-              f"value {marks[1] - marks[0]:.2f} s, gradient {marks[2] - marks[1]:.2f} s, loss {value:.6f}, "
-              f"labels summed a token {info.summed / last:.1f} of {k}, lost at most {info.lost:.1e} of an example, "
-              f"slack {info.slack:.1e}", flush=True)  # fmt: skip
+        pairs = "all pairs" if w is dense else "pairs with weights"
+        print(f"{count} sequences, {last} tokens, {pairs}, prune {prune:g}: value {marks[1] - marks[0]:.2f} s, "
+              f"gradient {marks[2] - marks[1]:.2f} s, loss {value:.6f}, labels summed a token {info.summed / last:.1f} "
+              f"of {k}, lost at most {info.lost:.1e} of an example, slack {info.slack:.1e}", flush=True)  # fmt: skip
