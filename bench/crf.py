@@ -235,7 +235,8 @@ def hierarchy(args):
     n = args.examples or 50_000
     train, test = np.sort(chosen[:n]), np.sort(chosen[n : n + 10_000])
     l1 = args.l1 or 1.0
-    for title, taxonomy in (("taxonomy", tree), ("flat", None)):
+    for title in args.labels:
+        taxonomy = tree if title == "taxonomy" else None
 
         def make(method, taxonomy=taxonomy):
             return HierarchicalCRF(taxonomy=taxonomy, l1=l1, solver=method, tol=args.tol, n_jobs=args.threads)
@@ -256,6 +257,7 @@ def main():
     parser.add_argument("--rival-limit", type=float, help="CPU seconds that CRFsuite and Wapiti may train")
     parser.add_argument("--limit", type=float, help="seconds a run, by the clock")
     parser.add_argument("--runs", metavar="FOLDER", help="keep the runs there, and go on with those that are there")
+    parser.add_argument("--labels", nargs="+", default=["taxonomy", "flat"], choices=["taxonomy", "flat"])
     parser.add_argument("--seeds", type=int, default=3, help="splits of OCR")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--tol", type=float, default=1e-6)

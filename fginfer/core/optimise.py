@@ -24,8 +24,8 @@ _STATUS = {lib.FGI_RUNNING: "running", lib.FGI_OPTIMAL: "converged", lib.FGI_CON
 @dataclass(frozen=True)
 class Question:
     """What the optimiser needs next: the loss at `w` (`value`), which is zero outside of `where` (None: nowhere for
-    sure); or its gradient there (`curvature`: second derivatives) on `where`, to be written into `gradient`. These
-    arrays are the optimiser's memory, good until the answer."""
+    sure); or its gradient there (`curvature`: second derivatives; `gradient` is the minimum-norm subgradient before
+    that) on `where`, to be written into `gradient`. These arrays are the optimiser's memory, good until the answer."""
 
     value: bool
     w: Reals
@@ -175,19 +175,21 @@ def minimise(
     *,
     max_iter: float = inf,
     callback: Callable[[Optimiser], Any] | None = None,
+    curvature: Callable[[Reals, NDArray[np.int64] | None], ArrayLike] | None = None,
     **settings: Any,
 ) -> tuple[Reals, OptimiserInfo]:
     """(weights, info): runs an :class:`Optimiser` on functions. `gradient(w, where)` gives the derivatives at the point
-    where `value` was called last, on the coordinates `where` (None: all). `callback` after every step; a true answer
-    ends the run."""
-    optimiser = Optimiser(dimension, l1, **settings)
+    where `value` was called last, on the coordinates `where` (None: all), `curvature` (proxqn may have it) estimates of
+    the second derivatives. `callback` after every step; a true answer ends the run."""
+    optimiser = Optimiser(dimension, l1, curvature=curvature is not None, **settings)
     steps = 0
     while (q := optimiser.ask()) is not None:
         if q.value:
             optimiser.answer(float(value(q.w)))
         else:
             assert q.gradient is not None
-            q.gradient[:] = gradient(q.w, q.where)
+            derivatives = curvature if q.curvature and curvature is not None else gradient
+            q.gradient[:] = derivatives(q.w, q.where)
             optimiser.answer()
         if (done := optimiser.info.iterations) > steps:
             steps = done

@@ -29,6 +29,10 @@ class Logistic:
         part = self.X if where is None else self.X[:, where]
         return part.T @ (-self.y / (1 + np.exp(self.y * (self.X @ w))))
 
+    def curvature(self, w, where):
+        p = 1 / (1 + np.exp(self.X @ w))
+        return (self.X if where is None else self.X[:, where]).T ** 2 @ (p * (1 - p))
+
     def violation(self, w, l1, l2):
         """Of the optimality conditions, from their definition."""
         g = self.gradient(w, None) + l2 * w
@@ -102,11 +106,12 @@ def test_the_tail_is_superlinear():
     assert (late[-1] / late[0]) ** (1 / (len(late) - 1)) < 0.7 * (early[-1] / early[0]) ** (1 / (len(early) - 1))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_state_saved_at_any_question_goes_on_as_if_nothing_had_happened(method):
+@pytest.mark.parametrize(("method", "second"), [*((method, False) for method in METHODS), ("proxqn", True)])
+def test_a_state_saved_at_any_question_goes_on_as_if_nothing_had_happened(method, second):
     p = Logistic(3, n=60, d=80)
     kept = {"l1": 2.0, "method": method, "tol": 1e-6, "samples": 60, "seed": 4}
-    whole, info = minimise(p.value, p.gradient, p.d, **kept)
+    whole, info = minimise(p.value, p.gradient, p.d, curvature=p.curvature if second else None, **kept)
+    kept["curvature"] = second
     o = Optimiser(p.d, **kept)
     while (q := o.ask()) is not None:
         saved = o.export()
@@ -114,7 +119,7 @@ def test_a_state_saved_at_any_question_goes_on_as_if_nothing_had_happened(method
         o.restore(saved)
         q = o.ask()
         if not q.value:
-            q.gradient[:] = p.gradient(q.w, q.where)
+            q.gradient[:] = (p.curvature if q.curvature else p.gradient)(q.w, q.where)
         o.answer(p.value(q.w) if q.value else 0.0)
     np.testing.assert_array_equal(o.weights(), whole)
     assert o.info == info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer.learn.data.encode import encode
@@ -56,6 +56,7 @@ def by_definition(data, parent, w, weight):
     return loss, np.asarray(data.rows.T @ (weight[:, None] * p) @ path.T)
 
 
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 10**6), inner=st.sampled_from([0, 1, 9, 30]), bias=st.sampled_from([0.0, 1.0, -0.3]),
     scale=st.sampled_from([0.0, 1.0, 30.0, 900.0]), density=st.sampled_from([0.01, 0.05]),
