@@ -1,8 +1,9 @@
 """Mixtures of regressions: MixLasso beside EM and alternating minimisation with 100 restarts, against N.
 
     python bench/mixture.py [--sets 3,6] [--samples 250,300] [--draws 10] [--all] [--methods lasso,em] [--out FOLDER]
-    python bench/mixture.py --polynomials [--draws 5] [--out FOLDER]
+    python bench/mixture.py --polynomials [--draws 5] [--samples 100,400] [--out FOLDER]
     python bench/mixture.py --prices [--out FOLDER]
+    python bench/mixture.py --draw FILES --out FOLDER        curves from what earlier runs printed
 
 Sets 1 to 12 are those of Table 4.2 in Yen's thesis (2018), --polynomials its sets 13 and 14, --prices four mixed
 price-like series. Prints the median error of the parameters, how many draws succeeded (error below 1e-3; with noise of
@@ -21,6 +22,7 @@ recovered it. Methods:
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -189,22 +191,35 @@ def curve_errors(x: Any, y: Any, exact: Any, degree: int, seed: int = 0) -> tupl
     return model, *(float(np.sqrt(((values - exact) ** 2).mean())) for values in (ours, em))
 
 
-def bench_polynomials(draws: int, out: Path | None, samples: tuple[int, ...] = (100, 200, 400)) -> None:
+def draw_again(files: list[Path], out: Path) -> None:
+    """Curves of all sets that the files tell of, from the lines that `bench` prints; long runs are made in parts."""
+    line = re.compile(r"Syn(\d+) N=(\d+) +(\S+) +\d+/\d+ succeed, median error (\S+),")
+    curves: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for path in files:
+        for number, n, name, error in line.findall(path.read_text()):
+            curves.setdefault(number, {}).setdefault(name, []).append((int(n), float(error)))
+    for number, found in curves.items():
+        found = {name: sorted(set(points)) for name, points in found.items()}
+        plot(found, out / f"mixture-syn{number}.png", f"Syn{number}")
+
+
+def bench_polynomials(draws: range, out: Path | None, samples: tuple[int, ...] = (100, 200, 400)) -> None:
     for number, noise in ((13, 0.0), (14, 0.1)):
         curves: dict[str, list[tuple[int, float]]] = {}
         for n in samples:
-            runs = [curve_errors(*make_curves(n, noise, seed), 6, seed) for seed in range(draws)]
+            runs = [curve_errors(*make_curves(n, noise, seed), 6, seed) for seed in draws]
             for name, at in (("lasso", 1), ("em", 2)):
                 curves.setdefault(name, []).append((n, float(np.median([r[at] for r in runs]))))
             wins = sum(r[1] < r[2] for r in runs)
             print(
-                f"Syn{number} N={n}: distance to the truth, median of {draws}: MixLasso {curves['lasso'][-1][1]:.2e}, "
-                f"EM with 100 restarts {curves['em'][-1][1]:.2e}; MixLasso nearer in {wins}",
+                f"Syn{number} N={n}: distance to the truth, median of {len(draws)}: "
+                f"MixLasso {curves['lasso'][-1][1]:.2e}, EM with 100 restarts {curves['em'][-1][1]:.2e}; "
+                f"MixLasso nearer in {wins}",
                 flush=True,
             )
         if out is not None:
             plot(curves, out / f"mixture-syn{number}.png", f"Syn{number}", "distance to the true values")
-            x, y, _ = make_curves(samples[-1], noise, 0)
+            x, y, _ = make_curves(samples[-1], noise, draws[0])
             plot_fit(x, y, runs[0][0], out / f"mixture-polynomials-{noise:g}.png")
 
 
@@ -248,20 +263,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--polynomials", action="store_true")
     parser.add_argument("--prices", action="store_true")
+    parser.add_argument("--draw", type=Path, nargs="+", metavar="FILE", help="printed results to draw, with --out")
     args = parser.parse_args()
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
+    samples = [int(v) for v in args.samples.split(",")] if args.samples else None
+    draws = range(args.first, args.first + args.draws)
+    if args.draw is not None:
+        if args.out is None:
+            parser.error("--draw needs --out FOLDER")
+        draw_again(args.draw, args.out)
+        return
     if args.polynomials:
-        bench_polynomials(args.draws, args.out)
+        bench_polynomials(draws, args.out, tuple(samples or (100, 200, 400)))
     if args.prices:
         bench_prices(args.out)
     if args.polynomials or args.prices:
         return
-    samples = [int(v) for v in args.samples.split(",")] if args.samples else None
     methods = tuple(args.methods.split(","))
     if unknown := set(methods) - set(METHODS):
         parser.error(f"no method {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
-    draws = range(args.first, args.first + args.draws)
     bench([int(v) for v in args.sets.split(",")], samples, draws, args.all, methods, args.out)
 
 
