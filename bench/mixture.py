@@ -244,8 +244,10 @@ def plot_fit(x: Any, y: Any, model: MixedRegression, path: Path) -> None:
     scale = float(np.abs(y).max())
     grid = np.linspace(x.min(), x.max(), 200)[:, None]
     figure, axes = plt.subplots(figsize=(5, 3.6))
-    axes.scatter(x[:, 0], y, c=model.assignments_.argmax(1), cmap="tab10", s=6)
-    axes.plot(grid[:, 0], scale * model.predict_components(grid), linewidth=1)
+    for k, curve in enumerate(scale * model.predict_components(grid).T):
+        own = model.assignments_[:, k] == 1
+        axes.scatter(x[own, 0], y[own], color=f"C{k}", s=6)
+        axes.plot(grid[:, 0], curve, color=f"C{k}", linewidth=1)
     axes.set(xlabel="x", ylabel="y")
     figure.tight_layout()
     figure.savefig(path)

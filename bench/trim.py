@@ -17,8 +17,8 @@ give them without running trim. Methods:
 
 With --digits a small convolutional torch.nn.Module on scikit-learn's digits instead, which needs no folder but torch.
 With --theorem the non-zeros of each layer, trimmed alone, beside the bound at a stationary point: samples times labels
-with a derivative. The last layer is convex and reaches one; before a ReLU the search may end at kinks, which are none,
-and the line says how far off it is.
+with a derivative. The last layer is convex and reaches one; before a ReLU the search ends at kinks, each of which
+allows one weight more: the line says how many there are, and how far from stationary the point would be without them.
 """
 
 from __future__ import annotations
@@ -98,16 +98,24 @@ class Contest:
 
 def theorem_rows(
     X: Any, y: Any, net: Network, lam: float = 1e-2, max_iter: int = 1500
-) -> Iterator[tuple[str, int, int, int, int, float]]:
-    """(layer, weights, non-zeros, bound N k_S, samples times labels, how far from stationary) of each layer trimmed
-    alone. The last is the largest violation of the optimality conditions over lambda: 0 at a stationary point."""
+) -> Iterator[tuple[str, int, int, int, int, int, float]]:
+    """(layer, weights, non-zeros, bound N k_S, kinks, samples times labels, how far from stationary) of each layer
+    trimmed alone. The last is the largest violation of the optimality conditions over lambda: 0 if stationary."""
     for j in range(len(net.weights)):
         small = trim(net, X, y, lam=lam, layers=[str(j)], tol=1e-6, max_iter=max_iter).network
         layer, w = small.layer(j, X, y), small.weights[j].ravel()
         layer.value(w)
         slope = layer.gradient(w, None)
         off = np.where(w != 0, np.abs(slope + lam * np.sign(w)), np.maximum(np.abs(slope) - lam, 0)).max() / lam
-        yield str(j), w.size, int(np.count_nonzero(w)), layer.support(), y.size * net.sizes[-1], float(off)
+        yield (
+            str(j),
+            w.size,
+            int(np.count_nonzero(w)),
+            layer.support(),
+            layer.kinks(),
+            y.size * net.sizes[-1],
+            float(off),
+        )
 
 
 def print_row(target: float, name: str, size: int, accuracy: float, seconds: float) -> None:
@@ -232,9 +240,9 @@ def main() -> None:
     hidden = [int(h) for h in (args.hidden or ("48,48" if args.theorem else "512,512")).split(",")]
     if args.theorem:
         net = Network([128, *hidden, 26], "margin").fit(X, y, epochs=args.epochs or 80)
-        for name, size, left, bound, most, off in theorem_rows(X, y, net):
+        for name, size, left, bound, kinks, most, off in theorem_rows(X, y, net):
             print(
-                f"layer {name}: {left} of {size} weights, bound N k_S {bound} (N K {most}), "
+                f"layer {name}: {left} of {size} weights, bound N k_S {bound} + kinks {kinks} (N K {most}), "
                 f"off stationarity by {off:.1e} lambda",
                 flush=True,
             )

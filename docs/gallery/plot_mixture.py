@@ -31,8 +31,10 @@ grid = np.linspace(-1, 1, 200)[:, None]
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True)
 axes[0].scatter(x[:, 0], y, s=6, color="gray")
 axes[0].set(title="what is given", xlabel="x", ylabel="y")
-axes[1].scatter(x[:, 0], y, c=model.assignments_.argmax(1), cmap="tab10", s=6)
-axes[1].plot(grid[:, 0], model.predict_components(grid), linewidth=1)
+for k, curve in enumerate(model.predict_components(grid).T):
+    own = model.assignments_[:, k] == 1
+    axes[1].scatter(x[own, 0], y[own], color=f"C{k}", s=6)
+    axes[1].plot(grid[:, 0], curve, color=f"C{k}", linewidth=1)
 axes[1].set(title="what is found", xlabel="x", ylim=axes[0].get_ylim())
 figure.tight_layout()
 
@@ -52,9 +54,11 @@ print(f"{table[rows, columns].sum() / len(company):.0%} of the prices are given 
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True)
-for axis, labels, title in zip(axes, (company, found), ("who made them", "what is found"), strict=True):
-    axis.scatter(when[:, 0], price, c=labels, cmap="tab10", s=6)
+for a, b in zip(rows, columns, strict=True):
+    axes[0].scatter(when[company == a, 0], price[company == a], color=f"C{a}", s=6)
+    axes[1].scatter(when[found == b, 0], price[found == b], color=f"C{a}", s=6)
+    axes[1].plot(weeks, series.predict_components(weeks[:, None])[:, b], color=f"C{a}", linewidth=1)
+for axis, title in zip(axes, ("who made them", "what is found"), strict=True):
     axis.set(title=title, xlabel="time")
-axes[1].plot(weeks, series.predict_components(weeks[:, None]), linewidth=1)
 axes[0].set_ylabel("price")
 figure.tight_layout()

@@ -5,6 +5,8 @@ share the samples of one. So a small population of solutions is kept, and every 
 
 - a *split*: the component that is missed least goes, the one with the largest errors becomes two, along the
   direction in which its residuals spread (standard form);
+- a *crossing* (standard form, few inputs): two components exchange their samples on one side of a hyperplane through a
+  place where they meet: curves that cross are easily taken for others that touch;
 - components *anew*: a few of those with large errors start again at random, the others stay;
 - a *push*: all weights move a little (generalised form, whose optima lie close together).
 """
@@ -22,6 +24,8 @@ Reals = NDArray[np.float64]
 POPULATION = 8
 TRIALS = 6  # of each member, a round
 PATIENCE = 15  # rounds without a better solution
+CROSSINGS = 6  # more trials, where there are
+FEW_INPUTS = 16
 PUSHES = (0.1, 0.2, 0.4)  # of the weights' root mean square
 # Rounds of EM and the change at which they end: enough to tell a good trial from a bad one.
 BRIEF = {False: (30, 1e-3), True: (60, 1e-4)}
@@ -77,6 +81,8 @@ def _trials(mixture: Mixture, W: Reals, rng: np.random.Generator) -> Reals:
         _anew(W, blame, int(rng.integers(2, max(3, len(W) // 2 + 1) + 1)), size, rng)
         for _ in range(TRIALS - len(splits))
     ]
+    if mixture.X.shape[1] <= FEW_INPUTS:
+        others += [_crossing(mixture, W, chosen, rng) for _ in range(CROSSINGS)]
     return np.array(splits + others)
 
 
@@ -86,6 +92,20 @@ def _anew(W: Reals, blame: Reals, count: int, size: float, rng: np.random.Genera
     who = rng.choice(len(W), min(count, len(W)), replace=False, p=blame / blame.sum())
     out = W.copy()
     out[who] = (size or 1.0) * rng.standard_normal((len(who), W.shape[1]))
+    return out
+
+
+def _crossing(mixture: Mixture, W: Reals, chosen: NDArray[np.intp], rng: np.random.Generator) -> Reals:
+    """Two components, drawn at random, with their samples exchanged on one side of a random hyperplane through one of
+    the samples at which they differ least."""
+    a, b = rng.choice(len(W), 2, replace=False)
+    between: Reals = np.asarray(W[a] - W[b], mixture.X.dtype)
+    apart = np.abs(mixture.X @ between)
+    meeting = rng.choice(np.argpartition(apart, len(apart) // 20)[: len(apart) // 20 + 1])
+    normal: Reals = np.asarray(rng.standard_normal(W.shape[1]), mixture.X.dtype)
+    beyond = (mixture.X - mixture.X[meeting]) @ normal > 0
+    exchanged = np.where(beyond & (chosen == a), b, np.where(beyond & (chosen == b), a, chosen))
+    out: Reals = mixture.solve(mixture._hard(exchanged[None]))[0]
     return out
 
 

@@ -239,6 +239,16 @@ class DenseLayer:
         scores = self.network.scores(self.before, self.j)
         return int(np.count_nonzero(self.network.loss_and_slope(scores, self.y)[1]))
 
+    def kinks(self, near: float = 1e-5) -> int:
+        """Units of samples, from this layer on, whose input to their ReLU is 0 (so near to it): where a search ends on
+        these, the slope of each is free, and each allows one more weight than N k_S."""
+        count, out = 0, self.before
+        for k in range(self.j, len(self.network.weights) - 1):
+            out = self.network.step(k, out)
+            count += int(np.count_nonzero(np.abs(out) < near))
+            out = np.maximum(out, 0.0)
+        return count
+
 
 def check_count(name: str, value: Any, least: int = 0) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fginfer.latent import MixedRegression, blas
 from fginfer.latent.em import Mixture, restarts
-from fginfer.latent.exchange import POPULATION, _distinct, improve
+from fginfer.latent.exchange import POPULATION, _crossing, _distinct, improve
 from fginfer.latent.mixture_starts import span_starts
 from fginfer.latent.tensor import tensor_start
 
@@ -39,6 +39,26 @@ def test_exchanges_lead_out_of_local_optima_and_never_raise_the_error(generalize
     assert errors == sorted(errors, reverse=True)
     assert errors[0] > 1.0  # a local optimum
     assert errors[-1] <= 1e-12 * (y @ y)
+
+
+def test_curves_that_cross_are_told_from_curves_that_touch():
+    """Two lines through 0, of which one has the upper halves of both and the other the lower ones."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 1))
+    y = X[:, 0] * np.where(rng.integers(0, 2, 200) == 0, 1.0, -1.0)
+    mixture = Mixture(X, y, 2, False)
+    trials = [_crossing(mixture, np.array([[0.1], [-0.1]]), (y < 0).astype(np.intp), rng) for _ in range(5)]
+    assert all(np.allclose(np.sort(W[:, 0]), [-1, 1], atol=0.1) for W in trials)
+
+
+@pytest.mark.parametrize("seed", [1000, 1002])  # EM from 100 starts, and exchanges without crossings, miss these
+def test_four_polynomials_are_told_apart_exactly(seed):
+    rng = np.random.default_rng([13, seed])
+    W, x, which = rng.uniform(-4, 4, (4, 6)), rng.uniform(-1, 1, (400, 1)), rng.integers(0, 4, 400)
+    y = (W[which] * x ** np.arange(1, 7)).sum(1)
+    options = {"degree": 6, "gamma": 2.0, "coef0": 2.0, "ridge": 1e-10, "n_span": 20, "exchanges": 20}
+    model = MixedRegression(4, kernel="poly", random_state=seed, **options).fit(x, y / np.abs(y).max())
+    assert model.error_ < 1e-6
 
 
 def test_time_ends_exchanges():

@@ -100,6 +100,23 @@ def test_theorem_7_a_stationary_layer_has_few_nonzeros(lam):
     assert 0 < np.count_nonzero(w) <= support <= 60
 
 
+@pytest.mark.parametrize(("lam", "seed"), [(1e-2, 1), (5e-2, 2)])
+def test_theorem_7_before_a_relu_a_kink_allows_one_weight_more(lam, seed):
+    """The search ends where units of samples are exactly at the kink of their ReLU; the slope there is free, which is
+    one unknown more in the equations that the non-zeros must meet."""
+    X, y = problem(3, 20, 30, 3)
+    net = Network([30, 60, 3], "margin", seed).fit(X, y, epochs=40)
+    layer = net.layer(0, X, y)
+    start = net.weights[0].ravel()
+    net.weights[0] = minimise(
+        layer.value, layer.gradient, 1800, lam, start=start, tol=1e-8, max_iter=5000
+    )[0].reshape(30, 60)  # fmt: skip
+    after = net.layer(0, X, y)
+    assert 0 < np.count_nonzero(net.weights[0]) <= after.support() + after.kinks() < 1800
+    assert 0 < after.kinks() < 0.5 * 60 * 20  # not just small numbers
+    assert net.layer(1, X, y).kinks() == 0  # no ReLU after the last
+
+
 def test_together_the_layers_reach_more_than_one_by_one():
     """Adam before the sweeps: a lower objective, fewer weights, and never a higher objective than before."""
     net, X, y = trained()
