@@ -1,7 +1,8 @@
 """Trimming a 128-512-512-26 network on OCR letters, beside magnitude pruning, proximal gradient and Adam + l1.
 
     python bench/trim.py FOLDER [--train 47152] [--epochs 15] [--hidden 512,512] [--targets 0.1] [--lam 1.5e-4]
-                                [--methods trim,layers,magnitude,proxgrad,adam] [--seconds 90 --keep 34000] [--out DIR]
+                                [--methods trim,layers,magnitude,proxgrad,adam] [--seconds 90 --keep 34000]
+                                [--network FILE] [--out DIR]
     python bench/trim.py FOLDER --theorem [--train 100] [--hidden 48,48]
     python bench/trim.py --digits [--targets 0.1,0.03]
 
@@ -41,6 +42,20 @@ def load(folder: Path, n_train: int, n_test: int = 5000, seed: int = 0) -> tuple
     order = np.random.default_rng(seed).permutation(len(data["y"]))
     X, y = data["X"][order].astype(float), data["y"][order].astype(np.int64)
     return X[:n_train], y[:n_train], X[n_train : n_train + n_test], y[n_train : n_train + n_test]
+
+
+def trained(net: Network, X: Any, y: Any, epochs: int, path: Path | None) -> Network:
+    """From the file, if there is one; else by Adam, and into the file."""
+    if path is not None and path.exists():
+        with np.load(path) as file:
+            net.weights = [file[f"w{j}"] for j in range(len(net.weights))]
+            net.biases = [file[f"b{j}"] for j in range(len(net.biases))]
+        return net
+    net.fit(X, y, epochs=epochs)
+    if path is not None:
+        arrays = {f"w{j}": w for j, w in enumerate(net.weights)} | {f"b{j}": b for j, b in enumerate(net.biases)}
+        np.savez(path, **arrays)
+    return net
 
 
 TUNING = 10  # epochs, for every method
@@ -223,6 +238,7 @@ def main() -> None:
     parser.add_argument("--keep", type=int, default=34000, help="weights of the baselines, if trim is not run")
     parser.add_argument("--loss", default="softmax")
     parser.add_argument("--iterations", type=int, default=3, help="quasi-Newton steps a layer and sweep")
+    parser.add_argument("--network", type=Path, help="npz file: the trained network is kept there for later runs")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if unknown := set(args.methods.split(",")) - set(METHODS):
@@ -248,7 +264,7 @@ def main() -> None:
             )
         return
     begin = time.process_time()
-    net = Network([128, *hidden, 26], args.loss, dtype=np.float32).fit(X, y, epochs=args.epochs or 15)
+    net = trained(Network([128, *hidden, 26], args.loss, dtype=np.float32), X, y, args.epochs or 15, args.network)
     points: dict[str, list[tuple[int, float]]] = {}
 
     def note(target: float, name: str, small: Network, seconds: float) -> None:
