@@ -241,7 +241,7 @@ class DenseLayer:
 
     def kinks(self, near: float = 1e-5) -> int:
         """Units of samples, from this layer on, whose input to their ReLU is 0 (so near to it): where a search ends on
-        these, the slope of each is free, and each allows one more weight than N k_S."""
+        these, the slope of each is free, and each allows about one more weight than N k_S."""
         count, out = 0, self.before
         for k in range(self.j, len(self.network.weights) - 1):
             out = self.network.step(k, out)
