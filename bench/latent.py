@@ -73,9 +73,9 @@ def bench_atoms(cases: dict[str, Any], seed: int = 0) -> None:
             atom = find_atom(F, method, seed=seed, bound=method != "search")
             found[method] = atom, time.process_time() - begin
         best = max(a.value for a, _ in found.values())
-        least = min(a.bound for a, _ in found.values() if a.bound is not None)
+        relaxed = found["relax"][0].bound
         for method, (a, seconds) in found.items():
-            bound = least if a.bound is None else a.bound
+            bound = relaxed if a.bound is None else a.bound
             print(
                 f"{name:<22}{ORACLES[method]:<18}{a.value:>14.7g}{a.value / best:>13.5f}{bound:>14.7g}"
                 f"{a.value / bound:>8.3f}{seconds:>9.2f}",
