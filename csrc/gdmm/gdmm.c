@@ -67,9 +67,10 @@ static void run_shifted(void *context, int64_t begin, int64_t end, int worker) {
     s->body(s->g, s->offset + begin, s->offset + end, worker);
 }
 
-/* Runs the next piece (whole blocks) of a pass over n indices; returns 1 when the pass is complete. */
-static int advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds) {
+int gdmm_advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds) {
+    enum { LONGER = 8 }; /* for several threads: to wake them takes as long as a tenth of a piece of one */
     double start = fgi_clock();
+    if (g->solver->pool) piece *= LONGER;
     int64_t left = n - g->cursor, take = left < piece ? left : piece;
     shifted context = {g, body, g->cursor};
     fgi_pool_run(g->solver->pool, take, block, run_shifted, &context);
@@ -83,6 +84,7 @@ static int advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body bo
 static void enter(gdmm *g, gdmm_stage stage) {
     g->stage = stage;
     g->cursor = 0;
+    g->is_loaded = 0;
 }
 
 /* Residual balancing: the ratio of the primal residual and the dual one (relative to the range of the scores) stays
@@ -217,21 +219,23 @@ static void step(gdmm *g) {
         if (done > 0) enter(g, after_sweep(g, bound));
         return;
     case GDMM_FACTORS:
-        if (advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle))
+        if (gdmm_advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle))
             g->stage = GDMM_VARIABLES;
         for (int k = 0; k < g->n_workers; k++)
             if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
         return;
     case GDMM_VARIABLES:
-        if (advance(g, st->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
+        if (gdmm_advance(g, st->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
             finish_iteration(g);
             enter(g, next_stage(g));
         }
         return;
     case GDMM_BOUND:
         if (g->sweep) {
-            if (g->cursor == 0) gdmm_sweep_load(g, g->sweep);
-            g->cursor = 1;
+            if (!g->is_loaded) {
+                g->is_loaded = gdmm_sweep_load_step(g, &info->seconds_bound);
+                return;
+            }
             done = gdmm_sweep_step(g, g->sweep, &bound);
             info->seconds_bound += fgi_clock() - start;
             if (done < 0) fgi_solver_bound(g->solver, -INFINITY);
@@ -241,7 +245,7 @@ static void step(gdmm *g) {
             }
             return;
         }
-        if (advance(g, gdmm_bound_size(g), 1, g->piece / GDMM_BLOCK, gdmm_bound_pass, &info->seconds_bound)) {
+        if (gdmm_advance(g, gdmm_bound_size(g), 1, g->piece / GDMM_BLOCK, gdmm_bound_pass, &info->seconds_bound)) {
             take_bound(g, gdmm_bound_value(g));
             enter(g, next_stage(g));
         }

@@ -19,7 +19,8 @@
 
 /* Of a sliced table, by the largest messages: what bounds on a product are made of, at first and at least. */
 enum { GDMM_FIRST_ROWS = 32, GDMM_LEAST_ROWS = 8 };
-enum { GDMM_BLOCK = 16 }; /* indices per block of a parallel pass, and per partial sum of a reduction */
+enum { GDMM_SLOTS = 4096 }; /* per block of a pass over slots */
+enum { GDMM_BLOCK = 16 };   /* indices per block of a parallel pass, and per partial sum of a reduction */
 
 /* The edge (i, f): multipliers mu_if, factor marginals m = M_if y_f and variable marginals x_i, on the labels where one
  * of them is not zero (ascending). A dense slot lists every label and never grows. */
@@ -106,6 +107,10 @@ typedef struct gdmm {
     gdmm_slot *slots;
     gdmm_active *active;
     int32_t *iota;    /* the labels of dense slots */
+    double *numbers;  /* of dense slots, three for every label, in the order of slots */
+    int64_t *number;  /* per block of slots: where its own begin */
+    int has_slots;    /* dense slots have been given theirs */
+    int pass;         /* of the set-up, which is under way */
     gdmm_pair *pairs; /* per factor, or NULL when no factor is one */
     uint8_t *is_pair;
     fgi_order **order; /* per table */
@@ -140,6 +145,7 @@ typedef struct gdmm {
     int64_t sweep_entries;           /* table entries read by sweeps */
     double sweep_first, sweep_bound; /* of the first sweep, and at the last look */
     int swept;                       /* the first phase is over */
+    int is_loaded;                   /* for the certificate that is under way */
     int64_t swept_at;                /* iterations then: those of the multiplier method are counted from here */
 
     gdmm_worker *workers;
@@ -149,6 +155,11 @@ typedef struct gdmm {
 
 /* Sweeps and iterations: what schedules and limits count. */
 static inline int64_t gdmm_steps(const gdmm *g) { return g->solver->info.iterations + g->solver->info.sweeps; }
+
+static inline int64_t gdmm_slot_blocks(const gdmm *g) { return (g->n_slots + GDMM_SLOTS - 1) / GDMM_SLOTS; }
+
+/* gdmm/gdmm.c: the next piece (whole blocks) of a pass over n indices, by all threads; 1: the pass is complete. */
+int gdmm_advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds);
 
 static inline int64_t gdmm_degree(const gdmm *g, int64_t i) {
     return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i];
@@ -209,8 +220,9 @@ double gdmm_bound_value(const gdmm *g);
 /* gdmm/sweep.c: dual coordinate ascent on a copy of mu. */
 gdmm_sweep *gdmm_sweep_create(const gdmm *g);
 void gdmm_sweep_free(gdmm_sweep *s);
-int64_t gdmm_sweep_memory(const gdmm_sweep *s); /* in bytes */
-void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s);
+int64_t gdmm_sweep_memory(const gdmm_sweep *s);     /* in bytes */
+int gdmm_sweep_link_step(gdmm *g, double *seconds); /* the rest of its creation, in pieces; 1: complete */
+int gdmm_sweep_load_step(gdmm *g, double *seconds); /* takes over mu, in pieces; 1: complete */
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
 int gdmm_sweep_forward(const gdmm_sweep *s);            /* the direction of the sweep at hand */

@@ -109,34 +109,18 @@ static void worker_free(gdmm_worker *w) {
     free(w->gain);
 }
 
+/* Their memory. It is the system's until somebody writes to it, and that is for the passes of the set-up. */
 static int create_slots(gdmm *g) {
     const fgi_structure *st = g->model->s;
-    int64_t doubles = 0;
-    for (int64_t s = 0; s < g->n_slots; s++)
-        if (variable_is_dense(g, st->vars[s])) doubles += 3 * (int64_t)st->cards[st->vars[s]];
-    double *at = fgi_take_zero(&g->arena, doubles, double);
+    int64_t numbers = 0;
+    for (int64_t i = 0; i < st->n_vars; i++)
+        if (variable_is_dense(g, i)) numbers += 3 * gdmm_degree(g, i) * st->cards[i];
+    g->numbers = fgi_take_zero(&g->arena, numbers, double);
+    g->number = fgi_take(&g->arena, gdmm_slot_blocks(g), int64_t);
     g->iota = fgi_take(&g->arena, st->max_card, int32_t);
     if (g->arena.failed) return 0;
     for (int32_t a = 0; a < st->max_card; a++) g->iota[a] = a;
-    for (int64_t s = 0; s < g->n_slots; s++) {
-        int32_t card = st->cards[st->vars[s]];
-        if (!variable_is_dense(g, st->vars[s])) continue;
-        g->slots[s] = (gdmm_slot){.n = card, .labels = g->iota, .mu = at, .m = at + card, .x = at + 2 * (int64_t)card};
-        at += 3 * (int64_t)card;
-    }
     return 1;
-}
-
-static void create_adjacency(gdmm *g) {
-    const fgi_structure *st = g->model->s;
-    int64_t *fill = fgi_alloc(st->n_vars, sizeof *fill);
-    if (!fill) {
-        g->solver->failure = FGI_NO_MEMORY;
-        return;
-    }
-    memcpy(fill, st->adj_begin, (size_t)st->n_vars * sizeof *fill);
-    for (int64_t s = 0; s < g->n_slots; s++) g->adj_slot[fill[st->vars[s]]++] = s; /* factors ascend, as in adj */
-    free(fill);
 }
 
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
@@ -200,10 +184,58 @@ static void sort_labels(int32_t *labels, int32_t n, const double *score, int32_t
     }
 }
 
-static void prepare_variable(gdmm *g, int64_t i) {
+/* How many numbers the dense slots of each block need, and, after that, which are whose. */
+static void measure_slots(void *context, int64_t begin, int64_t end, int worker) {
+    gdmm *g = context;
+    const fgi_structure *st = g->model->s;
+    (void)worker;
+    for (int64_t block = begin; block < end; block++) {
+        int64_t sum = 0;
+        for (int64_t s = block * GDMM_SLOTS; s < (block + 1) * GDMM_SLOTS && s < g->n_slots; s++)
+            if (variable_is_dense(g, st->vars[s])) sum += 3 * (int64_t)st->cards[st->vars[s]];
+        g->number[block] = sum;
+    }
+}
+
+static void order_blocks(gdmm *g) {
+    int64_t at = 0;
+    for (int64_t block = 0; block < gdmm_slot_blocks(g); block++) {
+        const int64_t own = g->number[block];
+        g->number[block] = at;
+        at += own;
+    }
+}
+
+static void fill_slots(void *context, int64_t begin, int64_t end, int worker) {
+    gdmm *g = context;
+    const fgi_structure *st = g->model->s;
+    (void)worker;
+    for (int64_t block = begin; block < end; block++) {
+        double *at = g->numbers + g->number[block];
+        for (int64_t s = block * GDMM_SLOTS; s < (block + 1) * GDMM_SLOTS && s < g->n_slots; s++) {
+            const int64_t card = st->cards[st->vars[s]];
+            if (!variable_is_dense(g, st->vars[s])) continue;
+            g->slots[s] =
+                (gdmm_slot){.n = (int32_t)card, .labels = g->iota, .mu = at, .m = at + card, .x = at + 2 * card};
+            at += 3 * card;
+        }
+    }
+}
+
+static void list_slots(gdmm *g, int64_t i) {
+    const fgi_structure *st = g->model->s;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        int64_t slot = fgi_factor_begin(st, st->adj[k]);
+        while (st->vars[slot] != i) slot++;
+        g->adj_slot[k] = slot;
+    }
+}
+
+static void prepare_variable(gdmm *g, gdmm_worker *w, int64_t i) {
     const fgi_structure *st = g->model->s;
     const double *theta = g->theta + st->unary_begin[i];
     int32_t best = 0, forbidden = 0;
+    list_slots(g, i);
     for (int32_t a = 0; a < st->cards[i]; a++) {
         if (theta[a] > theta[best]) best = a;
         if (theta[a] == -INFINITY) forbidden++;
@@ -212,34 +244,54 @@ static void prepare_variable(gdmm *g, int64_t i) {
     if (g->sorted) {
         int32_t *labels = g->sorted + st->unary_begin[i];
         for (int32_t a = 0; a < st->cards[i]; a++) labels[a] = a;
-        sort_labels(labels, st->cards[i], theta, g->workers[0].touched);
+        sort_labels(labels, st->cards[i], theta, w->touched);
     }
     for (int64_t k = st->adj_begin[i]; forbidden && k < st->adj_begin[i + 1]; k++)
         for (int32_t a = 0; a < st->cards[i]; a++) {
             if (theta[a] > -INFINITY) continue;
             int32_t at = gdmm_slot_at(&g->slots[g->adj_slot[k]], a);
-            if (at < 0) g->solver->failure = FGI_NO_MEMORY;
+            if (at < 0) w->rc = FGI_NO_MEMORY;
             else g->slots[g->adj_slot[k]].mu[at] = GDMM_FORBIDDEN;
         }
+}
+
+static void prepare_variables(void *context, int64_t begin, int64_t end, int worker) {
+    gdmm *g = context;
+    for (int64_t i = begin; i < end; i++) prepare_variable(g, &g->workers[worker], i);
 }
 
 /* Binary pairwise factors with finite scores get their closed form (gdmm/factor.c). A label that is forbidden is no
  * exception: its multiplier is so large that the clipping in the closed form, and the maxima elsewhere, leave it out.
  */
-static void prepare_factor(gdmm *g, int64_t f) {
-    fgi_view v = fgi_factor_view(g->model, f);
-    if (v.arity != 2 || g->model->t->facts[v.table].n_forbidden > 0 || v.rows != 2 || v.cols != 2) return;
-    if (!g->pairs) {
-        if (!(g->pairs = fgi_take(&g->arena, g->model->s->n_factors, gdmm_pair))) {
-            g->solver->failure = FGI_NO_MEMORY;
-            return;
-        }
-        g->solver->info.memory += g->model->s->n_factors * (int64_t)sizeof *g->pairs;
+static int has_closed_form(const gdmm *g, const fgi_view *v) {
+    return v->arity == 2 && v->rows == 2 && v->cols == 2 && g->model->t->facts[v->table].n_forbidden == 0;
+}
+
+/* Memory for closed forms, if there are any. */
+static int create_pairs(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    int64_t f = 0;
+    for (; f < st->n_factors && !g->pairs; f++) {
+        const fgi_view v = fgi_factor_view(g->model, f);
+        if (has_closed_form(g, &v)) break;
     }
-    double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0),
-           t11 = fgi_view_at2(&v, 1, 1);
-    g->pairs[f] = (gdmm_pair){{{t00, t01}, {t10, t11}}, t10 - t00, t01 - t00, (t11 - t10) - (t01 - t00)};
-    g->is_pair[f] = 1;
+    if (g->pairs || f == st->n_factors) return 1;
+    g->pairs = fgi_take(&g->arena, st->n_factors, gdmm_pair);
+    g->solver->info.memory += st->n_factors * (int64_t)sizeof *g->pairs;
+    return g->pairs != NULL;
+}
+
+static void prepare_factors(void *context, int64_t begin, int64_t end, int worker) {
+    gdmm *g = context;
+    (void)worker;
+    for (int64_t f = begin; f < end; f++) {
+        const fgi_view v = fgi_factor_view(g->model, f);
+        if (!has_closed_form(g, &v)) continue;
+        const double t00 = fgi_view_at2(&v, 0, 0), t01 = fgi_view_at2(&v, 0, 1), t10 = fgi_view_at2(&v, 1, 0),
+                     t11 = fgi_view_at2(&v, 1, 1);
+        g->pairs[f] = (gdmm_pair){{{t00, t01}, {t10, t11}}, t10 - t00, t01 - t00, (t11 - t10) - (t01 - t00)};
+        g->is_pair[f] = 1;
+    }
 }
 
 /* Mean range of the factors' finite scores; 1 if all are constant. */
@@ -279,6 +331,7 @@ void gdmm_restart(gdmm *g) {
     g->search_improved = 0;
     g->next_adapt = g->next_bound = g->next_decode = 0;
     g->stage = GDMM_PREPARE;
+    g->pass = 0;
     g->cursor = 0;
 }
 
@@ -296,37 +349,61 @@ static int prepare_orders(gdmm *g) {
     return 1;
 }
 
+static void begin_preparation(gdmm *g) {
+    g->scale = mean_range(g->model);
+    if (g->rho == 0)
+        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : FIRST_RHO[g->dense != 0] * g->scale;
+    g->local = fgi_local_create(g->model);
+    if (!g->local || !create_pairs(g)) g->solver->failure = FGI_NO_MEMORY;
+}
+
+/* Variables between two looks at the clock. */
+static int64_t variables_piece(const fgi_structure *st) {
+    const int64_t n = st->n_vars, work = 1 + (20 * st->unary_begin[n] + 20 * st->adj_begin[n]) / (n ? n : 1);
+    return STEP_WORK / work + 1;
+}
+
+static void begin_sweeps(gdmm *g) {
+    if (g->given) {
+        g->solver->failure = gdmm_apply_messages(g);
+        g->warm = 1;
+    }
+    if (!g->dense || g->solver->settings.sweep == FGI_OFF || g->solver->failure) return;
+    if (!(g->sweep = gdmm_sweep_create(g))) g->solver->failure = FGI_NO_MEMORY;
+    else g->solver->info.memory += gdmm_sweep_memory(g->sweep);
+}
+
 int gdmm_prepare_step(gdmm *g) {
+    enum { BEGIN, ORDERS, MEASURE, FILL, VARIABLES, FACTORS, SWEEPS, LINKS, LOAD, END };
+    enum { VARIABLES_EACH = 64, FACTORS_EACH = 1024, FACTORS_PIECE = 16 * FACTORS_EACH, SLOTS_PIECE = 16 };
     const fgi_structure *st = g->model->s;
-    if (!g->local) {
-        create_adjacency(g);
-        g->scale = mean_range(g->model);
-        if (g->rho == 0)
-            g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : FIRST_RHO[g->dense != 0] * g->scale;
-        g->local = fgi_local_create(g->model);
-        if (!g->local) g->solver->failure = FGI_NO_MEMORY;
+    double seconds = 0; /* counted by the caller */
+    int done = 1;
+    switch (g->pass) {
+    case BEGIN: begin_preparation(g); break;
+    case ORDERS: done = prepare_orders(g); break;
+    case MEASURE:
+        if (!g->has_slots) done = gdmm_advance(g, gdmm_slot_blocks(g), 1, SLOTS_PIECE, measure_slots, &seconds);
+        if (!g->has_slots && done) order_blocks(g);
+        break;
+    case FILL:
+        if (!g->has_slots) done = gdmm_advance(g, gdmm_slot_blocks(g), 1, SLOTS_PIECE, fill_slots, &seconds);
+        g->has_slots |= done;
+        break;
+    case VARIABLES:
+        done = gdmm_advance(g, st->n_vars, VARIABLES_EACH, variables_piece(st), prepare_variables, &seconds);
+        break;
+    case FACTORS:
+        if (g->pairs) done = gdmm_advance(g, st->n_factors, FACTORS_EACH, FACTORS_PIECE, prepare_factors, &seconds);
+        break;
+    case SWEEPS: begin_sweeps(g); break;
+    case LINKS:
+        if (g->sweep) done = gdmm_sweep_link_step(g, &seconds);
+        break;
+    case LOAD:
+        if (g->sweep) done = gdmm_sweep_load_step(g, &seconds);
+        break;
     }
-    if (!prepare_orders(g)) return 0;
-    for (int64_t work = 0; work < STEP_WORK && !g->solver->failure; g->cursor++) {
-        if (g->cursor < st->n_vars) {
-            prepare_variable(g, g->cursor);
-            work += 20 * st->cards[g->cursor];
-        } else if (g->cursor < st->n_vars + st->n_factors) {
-            prepare_factor(g, g->cursor - st->n_vars);
-            work += 50;
-        } else {
-            if (g->given) {
-                g->solver->failure = gdmm_apply_messages(g);
-                g->warm = 1;
-            }
-            if (g->dense && g->solver->settings.sweep != FGI_OFF && !(g->sweep = gdmm_sweep_create(g)))
-                g->solver->failure = FGI_NO_MEMORY;
-            if (g->sweep) {
-                g->solver->info.memory += gdmm_sweep_memory(g->sweep);
-                gdmm_sweep_load(g, g->sweep);
-            }
-            return 1;
-        }
-    }
-    return 0;
+    g->pass += done;
+    return g->pass == END;
 }

@@ -9,11 +9,14 @@ int64_t gdmm_message_size(const fgi_solver *solver) { return fgi_dual_message_si
 /* A label that propagation removed is given message 0: its own reasons are no multiplier that others could use. */
 static double exported(double mu) { return GDMM_IS_FORBIDDEN(mu) || mu == -INFINITY ? 0 : mu; }
 
+/* Otherwise the slots do. */
+static int sweeps_hold_messages(const gdmm *g) { return g->sweep && !g->swept && g->stage > GDMM_PREPARE; }
+
 fgi_rc gdmm_messages(const fgi_solver *solver, double *mu) {
     const gdmm *g = solver->state;
     const fgi_structure *st = g->model->s;
     const int64_t size = gdmm_message_size(solver);
-    if (g->sweep && !g->swept) {
+    if (sweeps_hold_messages(g)) {
         const double *swept = gdmm_sweep_messages(g->sweep);
         for (int64_t k = 0; k < size; k++) mu[k] = exported(swept[k]);
         return FGI_OK;
@@ -81,7 +84,7 @@ fgi_rc gdmm_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
     if (!given) return fgi_no_memory(err);
     free(g->given);
     g->given = given;
-    if (g->stage > GDMM_PREPARE) gdmm_restart(g);
+    if (g->stage > GDMM_PREPARE || g->sweep) gdmm_restart(g);
     return FGI_OK;
 }
 
@@ -96,7 +99,7 @@ fgi_rc gdmm_update(fgi_solver *solver) {
     if (g->model->t != solver->model->t) gdmm_tables_reset(g);
     g->model = solver->model;
     memcpy(g->theta, g->model->u->values, (size_t)st->unary_begin[st->n_vars] * sizeof(double));
-    if (g->sweep && !g->swept) gdmm_sweep_store(g, g->sweep);
+    if (sweeps_hold_messages(g)) gdmm_sweep_store(g, g->sweep);
     for (int64_t s = 0; s < g->n_slots; s++)
         for (int32_t e = 0; e < g->slots[s].n; e++) g->slots[s].mu[e] = exported(g->slots[s].mu[e]);
     memset(g->is_pair, 0, (size_t)st->n_factors);

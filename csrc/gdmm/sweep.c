@@ -43,21 +43,34 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->mu = fgi_take(&s->arena, fgi_dual_message_size(g->model), double);
     s->cap = fgi_take(&s->arena, g->n_slots, double);
     s->rows = fgi_take(&s->arena, g->n_slots, int32_t);
+    s->largest = fgi_take_zero(&s->arena, gdmm_slot_blocks(g), double);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     gdmm_hand_take(g, &s->hand, &g->workers[0], &s->arena);
     if (s->arena.failed || !gdmm_team_create(g, s)) {
         gdmm_sweep_free(s);
         return NULL;
     }
-    for (int64_t k = 0; k < g->n_slots; k++) s->rows[k] = GDMM_FIRST_ROWS;
     fgi_dual_message_begin(g->model, s->mu_begin);
-    for (int64_t k = 0; k < st->adj_begin[st->n_vars]; k++) {
+    s->model_magnitude = fgi_dual_magnitude(g->model);
+    return s;
+}
+
+static void make_links(void *context, int64_t begin, int64_t end, int worker) {
+    const gdmm *g = context;
+    const fgi_structure *st = g->model->s;
+    gdmm_sweep *s = g->sweep;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) {
         const int32_t f = st->adj[k], position = (int32_t)(g->adj_slot[k] - fgi_factor_begin(st, f));
         s->links[k] =
             fgi_link_make(f, fgi_factor_vars(st, f), fgi_factor_arity(st, f), position, st->cards, s->mu_begin[f]);
+        s->rows[k] = GDMM_FIRST_ROWS;
     }
-    s->model_magnitude = fgi_dual_magnitude(g->model);
-    return s;
+}
+
+int gdmm_sweep_link_step(gdmm *g, double *seconds) {
+    enum { PIECE = 16 * GDMM_SLOTS };
+    return gdmm_advance(g, g->n_slots, GDMM_SLOTS, PIECE, make_links, seconds);
 }
 
 int64_t gdmm_sweep_memory(const gdmm_sweep *s) { return s->arena.bytes; }
@@ -74,27 +87,46 @@ static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
     s->magnitude = fabs(g->model->s->constant);
 }
 
-/* Takes over the multipliers of the slots; the next sweep is a forward one. */
-void gdmm_sweep_load(const gdmm *g, gdmm_sweep *s) {
-    double *to = s->mu;
-    s->loaded = 0;
-    for (int64_t k = 0; k < g->n_slots; to += g->slots[k++].n) {
-        const double *mu = g->slots[k].mu;
-        double largest = 0;
-        memcpy(to, mu, (size_t)g->slots[k].n * sizeof *to);
-        for (int32_t a = 0; a < g->slots[k].n; a++)
-            if (!GDMM_IS_FORBIDDEN(mu[a])) largest = fgi_larger(largest, fabs(mu[a]));
-        s->loaded += largest;
-        s->cap[k] = -INFINITY;
+/* The messages of slot k, of which all list all labels. */
+static double *messages_of(const gdmm *g, const gdmm_sweep *s, int64_t k) {
+    return s->mu + (g->slots[k].mu - g->numbers) / 3;
+}
+
+static void load_blocks(void *context, int64_t begin, int64_t end, int worker) {
+    const gdmm *g = context;
+    gdmm_sweep *s = g->sweep;
+    (void)worker;
+    for (int64_t block = begin; block < end; block++) {
+        double sum = 0;
+        for (int64_t k = block * GDMM_SLOTS; k < (block + 1) * GDMM_SLOTS && k < g->n_slots; k++) {
+            const double *mu = g->slots[k].mu;
+            double largest = 0;
+            memcpy(messages_of(g, s, k), mu, (size_t)g->slots[k].n * sizeof *mu);
+            for (int32_t a = 0; a < g->slots[k].n; a++)
+                if (!GDMM_IS_FORBIDDEN(mu[a])) largest = fgi_larger(largest, fabs(mu[a]));
+            sum += largest;
+            s->cap[k] = -INFINITY;
+        }
+        s->largest[block] = sum;
     }
+}
+
+/* Takes over the multipliers of the slots; the next sweep is a forward one. */
+int gdmm_sweep_load_step(gdmm *g, double *seconds) {
+    enum { PIECE = 16 };
+    gdmm_sweep *s = g->sweep;
+    const int64_t blocks = gdmm_slot_blocks(g);
+    if (!gdmm_advance(g, blocks, 1, PIECE, load_blocks, seconds)) return 0;
+    s->loaded = 0;
+    for (int64_t k = 0; k < blocks; k++) s->loaded += s->largest[k];
     begin_sweep(g, s, 1);
     s->fresh = 1;
+    return 1;
 }
 
 void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s) {
-    const double *from = s->mu;
-    for (int64_t k = 0; k < g->n_slots; from += g->slots[k++].n)
-        memcpy(g->slots[k].mu, from, (size_t)g->slots[k].n * sizeof *from);
+    for (int64_t k = 0; k < g->n_slots; k++)
+        memcpy(g->slots[k].mu, messages_of(g, s, k), (size_t)g->slots[k].n * sizeof(double));
 }
 
 const double *gdmm_sweep_messages(const gdmm_sweep *s) { return s->mu; }

@@ -27,7 +27,8 @@ struct gdmm_sweep {
     int64_t node, edge; /* where the sweep goes on */
     fgi_sum sum;
     double magnitude, model_magnitude;
-    double loaded; /* the largest multipliers of all slots, where they were loaded */
+    double loaded;   /* the largest multipliers of all slots, where they were loaded */
+    double *largest; /* of it: blocks of slots */
     gdmm_hand hand;
     gdmm_team *team; /* NULL: one thread */
     double *cap;     /* per slot: where mu is w max(a) + cap it may be too large (model/sliced.h); -INFINITY: exact */

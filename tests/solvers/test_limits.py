@@ -228,3 +228,20 @@ def test_trws_that_finds_a_contradiction_says_so() -> None:
     for pair in ([0, 1], [1, 2], [0, 2]):
         graph.add_factor(pair, [[-np.inf, 0.0], [0.0, -np.inf]])  # an odd cycle: no relaxation sees it
     assert solve(graph, "trws").status == "infeasible"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_set_up_of_gdmm_is_in_pieces(threads: int) -> None:
+    """However short the slices: each does a piece, many of them make the set-up, and the answer is that of one run."""
+    graph = grid(250, labels=2)
+    whole = solve(graph, "gdmm", max_iterations=2, gap=0.0)
+    solver = Solver(graph, "gdmm", max_iterations=2, gap=0.0, threads=threads)
+    slices = 0
+    while solver.progress().score is None:
+        assert solver.run(seconds=1e-6) == "running"
+        slices += 1
+    assert slices > 10
+    while solver.run(seconds=1e-6) == "running":
+        pass
+    result = solver.result()
+    assert (result.score, result.bound, result.iterations) == (whole.score, whole.bound, whole.iterations)
