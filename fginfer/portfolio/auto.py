@@ -143,7 +143,9 @@ class AutoEngine:
             yield from self._open_with(feasible_labeling)
 
     def _quick_sweeps(self) -> Iterator[None]:
-        if self._known.labels is not None and self._size.is_small and self._size.pass_work <= SWEEPS_PASS:
+        size = self._size
+        soon = size.is_small and size.pass_work <= SWEEPS_PASS
+        if self._known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
             yield from self._open_with(sweep_while_near)
 
     def _avoid_penalties(self) -> Iterator[None]:

@@ -80,6 +80,7 @@ class Size:
             and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         )
         self.touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT  # gdmm finds the labelings, too
+        self.is_sparse = factors < len(cards)  # as forests are, on which TRW-S ends after a sweep or two
         self._dense = factors > DENSE_DEGREE * len(cards) and self._most_labels > FEW_LABELS
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
 

@@ -189,6 +189,18 @@ def test_tight_relaxations_cost_no_more_than_sweeps() -> None:
     assert result.score == sweeps.score
 
 
+def test_chains_of_many_labels_cost_no_more_than_sweeps() -> None:
+    rng = np.random.default_rng(1)
+    edges = np.stack([np.arange(29), np.arange(1, 30)], 1).astype(np.int32)
+    graph = FactorGraph.from_arrays(
+        np.full(30, 400), rng.normal(size=(30, 400)), edges, tables=[rng.normal(size=(400, 400))]
+    )
+    result = solve(graph)
+    assert result.status == "optimal"
+    assert result.iterations == 0  # no round of the portfolio
+    assert result.score == pytest.approx(solve(graph, method="trws").score)
+
+
 def test_what_sweeps_have_found_counts_at_any_time() -> None:
     """A run that ends among the first sweeps has their labeling and bound."""
     rng = np.random.default_rng(1)
