@@ -5,6 +5,7 @@
  * index is given up there. In the second pass such queries scan the clusters densely, sixteen sharing a read of the
  * rows, starting from the floors already found. The answers are the same either way. */
 #include <string.h>
+#include "base/array.h"
 #include "base/util.h"
 #include "oracle/search_query.h"
 
