@@ -56,6 +56,7 @@ def plans() -> dict[str, list[tuple[str, dict[str, Any]]]]:
     out: dict[str, list[tuple[str, dict[str, Any]]]] = {
         "search": [(f"{p} probes", {"method": "search", "probes": p}) for p in (1, 2, 4, 8, 16, 32, 64)]
     }
+    out["search by codes"] = [(f"{c} candidates", {"method": "search", "candidates": c}) for c in (1, 400, 1600)]
     for blocks in (4, 8):
         out[f"decomposed {blocks}"] = [
             (f"{p} probes, {keep} kept", {"method": "decomposed", "blocks": blocks, "probes": p, "keep": keep})

@@ -2,8 +2,8 @@
  *
  * A batch goes through twice. First every query by itself: clusters by descending bound (exact) or promise
  * (approximate), rows whose own bound cannot reach the result left out. An exact query that would visit much of the
- * index is given up there. In the second pass such queries scan the clusters densely, sixteen sharing a read of the
- * rows, starting from the floors already found. The answers are the same either way. */
+ * index is given up there. In the second pass such queries go over all rows, sixteen sharing the reading, from the
+ * floors already found on (search_scan.c). The answers are the same either way. */
 #include <string.h>
 #include "base/array.h"
 #include "base/util.h"

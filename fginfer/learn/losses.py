@@ -109,13 +109,12 @@ class EmbeddingLoss:
     rest : what labels stand for that were not looked at: "omit" (nothing: a lower bound), "zero" (score 0, as in the
         paper), "last" (the lowest score found: an upper bound if the search is exact), "moments" (one with which their
         exponentials add up as those of normally distributed scores would: mean + variance / 2).
-    blocks, rounds : of Algorithm 11. On rows of a trained model (128 columns, families) a margin by 4 blocks has half
-        the error of a plain search with as many multiplications; it ranks 4 times as many candidates, so that in
-        the same time it is a little better at best. 8 blocks, or rows without families, do worse than a plain search
-        with more probes (`bench/inner_products.py --part loss`). threshold : gradients of a block above it get
-        messages; None is 0, and 1e-4 for cross-entropy. keep : besides, so many labels with the largest sums of block
-        scores are scored exactly; None is half of `queries`. finish : "union", the loss at the exact scores of all
-        these labels, or "blocks", the mean of the blocks' losses as printed in the paper.
+    blocks, rounds : of Algorithm 11. Where searches visit clusters (probes), 4 blocks err less than one search in the
+        same time on rows with families, and more on rows without; a plain search by codes (candidates) finds the
+        margin to four digits in less time than either (`bench/inner_products.py --part loss`). threshold : gradients
+        of a block above it get messages; None is 0, and 1e-4 for cross-entropy. keep : besides, so many labels with the
+        largest sums of block scores are scored exactly; None is half of `queries`. finish : "union", the loss at the
+        exact scores of all these labels, or "blocks", the mean of the blocks' losses as printed in the paper.
     """
 
     def __init__(
