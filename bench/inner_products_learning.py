@@ -185,20 +185,25 @@ def point(
     return spent, done, quality(model, solver, data, most)[0], float(solver.measure().primal or 0.0)
 
 
+def with_codes(given: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Four blocks, too, and searches by codes in place of clusters."""
+    out = {**given, "Decomp-MIPS-4": {**given["Decomp-MIPS"], "blocks": 4}}
+    for name in ("MIPS", "Decomp-MIPS-4"):
+        out[f"{name}-codes"] = {**out[name], "probes": None, "candidates": 1, "queries": 64}
+    return out
+
+
 def bench_multiclass(args: argparse.Namespace) -> None:
     for k in args.k:
         data = faces(k, 128, 20, some=args.samples)
         # as many labels a search as the square root of K, which is the least that fits its clusters
         given = methods(1.0, 8, {"softmax": 4.0, "margin": 4.0}, batch_size=64, queries=int(k**0.5) + 1)
-        given["Decomp-MIPS-4"] = {**given["Decomp-MIPS"], "blocks": 4}
-        for name in ("MIPS", "Decomp-MIPS-4"):  # by codes, not by clusters
-            given[f"{name}-codes"] = {**given[name], "probes": None, "candidates": 1, "queries": 64}
-        given = chosen(given, args)
+        given = chosen(with_codes(given), args)
         train(f"faces, K = {k}", data, "multiclass", given, args.seconds)
 
 
 def bench_pinyin(args: argparse.Namespace) -> None:
-    given = chosen(methods(1.0, 8, {"softmax": 1.0, "margin": 1.0}), args)
+    given = chosen(with_codes(methods(1.0, 8, {"softmax": 1.0, "margin": 1.0})), args)
     train("zh_pinyin", pinyin(args.data), "multiclass", given, args.seconds, 3)
 
 
