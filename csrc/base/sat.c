@@ -1,10 +1,11 @@
 /* base/sat.c - see base/sat.h. */
-#include "base/array.h"
 #include "base/sat.h"
 #include <string.h>
+#include "base/arena.h"
+#include "base/array.h"
 
 enum {
-    HEADER = 2,           /* of a clause in the arena: its length, and for a learnt one its number of levels */
+    HEADER = 2,           /* of a clause: its length, and for a learnt one its number of levels */
     RESTART_UNIT = 100,   /* conflicts; times Luby's sequence */
     KEPT_AT_FIRST = 4000, /* learnt clauses, after which half of them go; grows by a tenth each time */
     ALWAYS_KEPT = 2       /* clauses over so few levels are never dropped */
@@ -12,7 +13,7 @@ enum {
 static const double ACTIVITY_GROWTH = 1 / 0.95, ACTIVITY_LIMIT = 1e100;
 
 typedef struct watch {
-    int32_t clause;  /* place in the arena */
+    int32_t clause;  /* its place */
     int32_t blocker; /* another literal of it: if that is true, the clause need not be read */
 } watch;
 
@@ -30,9 +31,9 @@ struct fgi_sat {
     int32_t *trail;                  /* fixed literals, in order */
     int32_t *limit;                  /* per level: where it begins in the trail */
     int32_t n_trail, n_levels, next; /* next: literal of the trail to propagate */
-    int32_t *arena;                  /* clauses: header, literals */
-    int64_t n_arena, room;
-    int64_t learnt_begin; /* in the arena */
+    int32_t *clauses;                /* one after the other: header, literals */
+    int64_t n_clauses, room;         /* numbers in use, and room for them */
+    int64_t learnt_begin;            /* where learnt ones begin */
     int64_t n_learnt, most_learnt;
     watches *watch; /* per literal: clauses to be looked at when it becomes false */
     double *activity, growth;
@@ -42,6 +43,7 @@ struct fgi_sat {
     int32_t *learnt;        /* the clause being made */
     int64_t operations, since_restart, restarts;
     int contradiction, failed;
+    fgi_arena memory; /* what is of one size; clauses and watches grow */
 };
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
@@ -50,24 +52,24 @@ fgi_sat *fgi_sat_create(int32_t n_vars) {
     fgi_sat *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->n_vars = n_vars;
-    s->value = fgi_alloc(n_vars, sizeof *s->value);
-    s->phase = fgi_calloc(n_vars, sizeof *s->phase);
-    s->level = fgi_calloc(n_vars, sizeof *s->level);
-    s->reason = fgi_alloc(n_vars, sizeof *s->reason);
-    s->trail = fgi_alloc(n_vars, sizeof *s->trail);
-    s->limit = fgi_alloc((int64_t)n_vars + 1, sizeof *s->limit);
-    s->watch = fgi_calloc(2 * (int64_t)n_vars, sizeof *s->watch);
-    s->activity = fgi_calloc(n_vars, sizeof *s->activity);
-    s->heap = fgi_alloc(n_vars, sizeof *s->heap);
-    s->place = fgi_alloc(n_vars, sizeof *s->place);
-    s->seen = fgi_calloc(n_vars, sizeof *s->seen);
-    s->stamp = fgi_calloc((int64_t)n_vars + 1, sizeof *s->stamp);
-    s->learnt = fgi_alloc((int64_t)n_vars + 1, sizeof *s->learnt);
+    fgi_arena *memory = &s->memory;
+    s->value = fgi_take(memory, n_vars, int8_t);
+    s->phase = fgi_take_zero(memory, n_vars, uint8_t);
+    s->level = fgi_take_zero(memory, n_vars, int32_t);
+    s->reason = fgi_take(memory, n_vars, int32_t);
+    s->trail = fgi_take(memory, n_vars, int32_t);
+    s->limit = fgi_take(memory, (int64_t)n_vars + 1, int32_t);
+    s->watch = fgi_take_zero(memory, 2 * (int64_t)n_vars, watches);
+    s->activity = fgi_take_zero(memory, n_vars, double);
+    s->heap = fgi_take(memory, n_vars, int32_t);
+    s->place = fgi_take(memory, n_vars, int32_t);
+    s->seen = fgi_take_zero(memory, n_vars, uint8_t);
+    s->stamp = fgi_take_zero(memory, (int64_t)n_vars + 1, int32_t);
+    s->learnt = fgi_take(memory, (int64_t)n_vars + 1, int32_t);
     s->learnt_begin = -1;
     s->most_learnt = KEPT_AT_FIRST;
     s->growth = 1;
-    if (!s->value || !s->phase || !s->level || !s->reason || !s->trail || !s->limit || !s->watch || !s->activity ||
-        !s->heap || !s->place || !s->seen || !s->stamp || !s->learnt) {
+    if (memory->failed) {
         fgi_sat_free(s);
         return NULL;
     }
@@ -79,26 +81,14 @@ fgi_sat *fgi_sat_create(int32_t n_vars) {
 void fgi_sat_free(fgi_sat *s) {
     if (!s) return;
     for (int64_t k = 0; s->watch && k < 2 * (int64_t)s->n_vars; k++) free(s->watch[k].at);
-    free(s->value);
-    free(s->phase);
-    free(s->level);
-    free(s->reason);
-    free(s->trail);
-    free(s->limit);
-    free(s->arena);
-    free(s->watch);
-    free(s->activity);
-    free(s->heap);
-    free(s->place);
-    free(s->seen);
-    free(s->stamp);
-    free(s->learnt);
+    free(s->clauses);
+    fgi_arena_free(&s->memory);
     free(s);
 }
 
 int64_t fgi_sat_memory(const fgi_sat *s) {
-    int64_t bytes = 4 * s->room + 60 * (int64_t)s->n_vars;
-    for (int64_t k = 0; k < 2 * (int64_t)s->n_vars; k++) bytes += 8 * (int64_t)s->watch[k].room;
+    int64_t bytes = s->memory.bytes + s->room * (int64_t)sizeof *s->clauses;
+    for (int64_t k = 0; k < 2 * (int64_t)s->n_vars; k++) bytes += s->watch[k].room * (int64_t)sizeof(watch);
     return bytes;
 }
 
@@ -117,20 +107,20 @@ static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t block
 
 /* A clause of at least two literals, the first two of which are watched. Returns its place. */
 static int32_t store(fgi_sat *s, const int32_t *literals, int32_t n, int32_t levels) {
-    if (s->n_arena + n + HEADER > s->room) {
+    if (s->n_clauses + n + HEADER > s->room) {
         int64_t room = 2 * s->room + n + 1024;
         if (room > INT32_MAX) room = INT32_MAX;
-        if (s->n_arena + n + HEADER > room || !fgi_resize(&s->arena, room, sizeof *s->arena)) {
+        if (s->n_clauses + n + HEADER > room || !fgi_resize(&s->clauses, room, sizeof *s->clauses)) {
             s->failed = 1;
             return 0;
         }
         s->room = room;
     }
-    const int32_t at = (int32_t)s->n_arena;
-    s->arena[at] = n;
-    s->arena[at + 1] = levels;
-    memcpy(s->arena + at + HEADER, literals, (size_t)n * sizeof *literals);
-    s->n_arena += n + HEADER;
+    const int32_t at = (int32_t)s->n_clauses;
+    s->clauses[at] = n;
+    s->clauses[at + 1] = levels;
+    memcpy(s->clauses + at + HEADER, literals, (size_t)n * sizeof *literals);
+    s->n_clauses += n + HEADER;
     add_watch(s, literals[0], at, literals[1]);
     add_watch(s, literals[1], at, literals[0]);
     return at;
@@ -244,7 +234,7 @@ static int32_t propagate(fgi_sat *s) {
                 w->at[kept++] = seen;
                 continue;
             }
-            int32_t *clause = s->arena + seen.clause, *x = clause + HEADER;
+            int32_t *clause = s->clauses + seen.clause, *x = clause + HEADER;
             if (x[0] == gone) {
                 x[0] = x[1];
                 x[1] = gone;
@@ -267,7 +257,7 @@ static int32_t propagate(fgi_sat *s) {
 static int is_implied(const fgi_sat *s, int32_t literal) {
     const int32_t reason = s->reason[literal >> 1];
     if (reason < 0) return 0;
-    const int32_t *clause = s->arena + reason;
+    const int32_t *clause = s->clauses + reason;
     for (int32_t k = 0; k < clause[0]; k++) {
         const int32_t var = clause[HEADER + k] >> 1;
         if (var != literal >> 1 && !s->seen[var] && s->level[var] > 0) return 0;
@@ -291,7 +281,7 @@ static int32_t count_levels(fgi_sat *s, int32_t n) {
 static int32_t analyse(fgi_sat *s, int32_t conflict) {
     int32_t n = 1, open = 0, at = s->n_trail, clause = conflict, literal = -1;
     do {
-        const int32_t *x = s->arena + clause;
+        const int32_t *x = s->clauses + clause;
         s->operations += x[0];
         for (int32_t k = 0; k < x[0]; k++) {
             const int32_t other = x[HEADER + k], var = other >> 1;
@@ -345,8 +335,8 @@ static void learn(fgi_sat *s, int32_t conflict) {
 /* At level 0: the learnt clauses over the most levels go, about half of them; what is left moves together. */
 static void forget(fgi_sat *s) {
     int64_t count[64] = {0}, quota = s->n_learnt / 2, most = 63, to = s->learnt_begin;
-    for (int64_t at = to; at < s->n_arena; at += s->arena[at] + HEADER)
-        count[s->arena[at + 1] < 63 ? s->arena[at + 1] : 63]++;
+    for (int64_t at = to; at < s->n_clauses; at += s->clauses[at] + HEADER)
+        count[s->clauses[at + 1] < 63 ? s->clauses[at + 1] : 63]++;
     while (most > ALWAYS_KEPT && quota >= count[most]) quota -= count[most--]; /* longer ones than `most` go */
     for (int64_t k = 0; k < 2 * (int64_t)s->n_vars; k++) {
         int32_t kept = 0;
@@ -355,17 +345,17 @@ static void forget(fgi_sat *s) {
         s->watch[k].n = kept;
     }
     s->n_learnt = 0;
-    for (int64_t at = s->learnt_begin, end = s->n_arena, n; at < end; at += n) {
-        n = s->arena[at] + HEADER;
+    for (int64_t at = s->learnt_begin, end = s->n_clauses, n; at < end; at += n) {
+        n = s->clauses[at] + HEADER;
         s->operations += n;
-        if (s->arena[at + 1] > most) continue;
-        memmove(s->arena + to, s->arena + at, (size_t)n * sizeof *s->arena);
-        add_watch(s, s->arena[to + HEADER], (int32_t)to, s->arena[to + HEADER + 1]);
-        add_watch(s, s->arena[to + HEADER + 1], (int32_t)to, s->arena[to + HEADER]);
+        if (s->clauses[at + 1] > most) continue;
+        memmove(s->clauses + to, s->clauses + at, (size_t)n * sizeof *s->clauses);
+        add_watch(s, s->clauses[to + HEADER], (int32_t)to, s->clauses[to + HEADER + 1]);
+        add_watch(s, s->clauses[to + HEADER + 1], (int32_t)to, s->clauses[to + HEADER]);
         to += n;
         s->n_learnt++;
     }
-    s->n_arena = to;
+    s->n_clauses = to;
     for (int32_t k = 0; k < s->n_trail; k++) s->reason[s->trail[k] >> 1] = -1; /* never asked for at level 0 */
     s->most_learnt += s->most_learnt / 10;
 }
@@ -414,7 +404,7 @@ static int decide(fgi_sat *s) {
 fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
     const int64_t end = s->operations + max_operations;
     if (s->learnt_begin < 0) {
-        s->learnt_begin = s->n_arena;
+        s->learnt_begin = s->n_clauses;
         for (int32_t v = 0; v < s->n_vars; v++)
             if (s->value[v] < 0) enqueue(s, v);
     }

@@ -31,20 +31,58 @@ static int is_complete(const ps_work *w, const ps_factor *f) {
     return complete;
 }
 
+/* Factors that are to be revised, each at most once. */
+typedef struct revisions {
+    int32_t *stack;
+    int64_t n;
+} revisions;
+
+/* Labels of variable i have gone because of factor f: others of its factors are to be looked at again. */
+static void wake(ps_work *w, int32_t i, const ps_factor *f, revisions *r) {
+    ps_var *v = &w->vars[i];
+    v->todo |= PS_DOMINATE;
+    for (int32_t l = 0; l < v->n_factors; l++) {
+        ps_factor *g = &w->factors[v->factors[l]];
+        if (g != f && g->arity && g->forbidden && !(g->todo & PS_REVISE)) {
+            g->todo |= PS_REVISE;
+            r->stack[r->n++] = v->factors[l];
+        }
+        g->todo |= PS_SPLIT;
+        for (int32_t x = 0; x < g->arity; x++) w->vars[g->vars[x]].todo |= PS_DOMINATE;
+    }
+    ps_spend(w, 4.0 * v->n_factors);
+}
+
+/* The labels of a factor's variables that were not seen go; returns how many. */
+static int64_t remove_unseen(ps_work *w, const ps_factor *f, const uint8_t *seen, revisions *r) {
+    int64_t removed = 0;
+    for (int32_t k = 0; k < f->arity && !w->infeasible; k++) {
+        const int32_t i = f->vars[k];
+        const ps_var *v = &w->vars[i];
+        const int32_t before = v->live;
+        for (int32_t a = 0; a < v->card; a++)
+            if (!seen[a] && v->unary[a] > -INFINITY) ps_remove_label(w, i, a);
+        seen += v->card;
+        if (v->live == before) continue;
+        removed += before - v->live;
+        wake(w, i, f, r);
+    }
+    return removed;
+}
+
 int64_t ps_propagate(ps_work *w) {
-    int64_t removed = 0, n_stack = 0, seen_capacity = 0, domain_capacity = 0;
-    const int64_t n_factors = w->n_factors;
-    int32_t *stack = fgi_alloc(n_factors, sizeof(int32_t));
+    int64_t removed = 0, seen_capacity = 0, domain_capacity = 0;
+    revisions r = {fgi_alloc(w->n_factors, sizeof *r.stack), 0};
     uint8_t *seen = NULL;
     fgi_domain *domains = NULL;
-    if (!stack) w->failure = FGI_NO_MEMORY;
-    for (int64_t f = n_factors; stack && f-- > 0;) {
+    if (!r.stack) w->failure = FGI_NO_MEMORY;
+    for (int64_t f = w->n_factors; r.stack && f-- > 0;) {
         ps_factor *x = &w->factors[f];
         if (!x->arity || !x->forbidden || !(x->todo & PS_REVISE)) x->todo &= (uint8_t)~PS_REVISE;
-        else stack[n_stack++] = (int32_t)f;
+        else r.stack[r.n++] = (int32_t)f;
     }
-    while (n_stack > 0 && !w->stop && !w->infeasible) {
-        ps_factor *f = &w->factors[stack[--n_stack]];
+    while (r.n > 0 && !w->stop && !w->infeasible) {
+        ps_factor *f = &w->factors[r.stack[--r.n]];
         f->todo &= (uint8_t)~PS_REVISE; /* off the stack */
         int64_t labels = 0;
         for (int32_t k = 0; k < f->arity; k++) labels += w->vars[f->vars[k]].card;
@@ -56,37 +94,10 @@ int64_t ps_propagate(ps_work *w) {
         const int complete = is_complete(w, f);
         if (complete && w->supported[f->table]) continue;
         ps_spend(w, (double)labels);
-        if (find_supports(w, f, domains, seen) == 0) {
-            if (complete) w->supported[f->table] = 1;
-            continue;
-        }
-        const uint8_t *at = seen;
-        for (int32_t k = 0; k < f->arity && !w->infeasible; k++) {
-            const int32_t i = f->vars[k];
-            ps_var *v = &w->vars[i];
-            const int32_t before = v->live;
-            for (int32_t a = 0; a < v->card; a++)
-                if (!at[a] && v->unary[a] > -INFINITY) ps_remove_label(w, i, a);
-            at += v->card;
-            if (v->live == before) continue;
-            removed += before - v->live;
-            for (int32_t l = 0; l < v->n_factors;
-                 l++) { /* before waking them: a factor is on the stack if it is to be revised */
-                ps_factor *g = &w->factors[v->factors[l]];
-                if (g == f || !g->arity || !g->forbidden || g->todo & PS_REVISE) continue;
-                g->todo |= PS_REVISE;
-                stack[n_stack++] = v->factors[l];
-            }
-            v->todo |= PS_DOMINATE;
-            for (int32_t l = 0; l < v->n_factors; l++) {
-                ps_factor *g = &w->factors[v->factors[l]];
-                g->todo |= PS_SPLIT;
-                for (int32_t x = 0; x < g->arity; x++) w->vars[g->vars[x]].todo |= PS_DOMINATE;
-            }
-            ps_spend(w, 4.0 * v->n_factors);
-        }
+        if (find_supports(w, f, domains, seen) > 0) removed += remove_unseen(w, f, seen, &r);
+        else if (complete) w->supported[f->table] = 1;
     }
-    free(stack);
+    free(r.stack);
     free(seen);
     free(domains);
     w->info.labels_propagated += removed;

@@ -301,13 +301,6 @@ fgi_order *fgi_order_builder_finish(fgi_order_builder *b) {
     return ok ? o : NULL;
 }
 
-fgi_order *fgi_order_create(int32_t arity, const int32_t *dims, const double *values) {
-    fgi_order_builder *b = fgi_order_builder_create(arity, dims);
-    if (!b) return NULL;
-    fgi_order_builder_step(b, values, b->total);
-    return fgi_order_builder_finish(b);
-}
-
 /* ---- longer lists ------------------------------------------------------------------------------------------- */
 
 const fgi_list *fgi_order_extend(

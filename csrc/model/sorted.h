@@ -57,7 +57,6 @@ int fgi_order_builder_step(fgi_order_builder *b, const double *values, int64_t e
 fgi_order *fgi_order_builder_finish(fgi_order_builder *b);
 void fgi_order_builder_free(fgi_order_builder *b); /* abandons it; NULL is fine */
 
-fgi_order *fgi_order_create(int32_t arity, const int32_t *dims, const double *values); /* all at once */
 fgi_order *fgi_order_retain(fgi_order *o);
 void fgi_order_release(fgi_order *o); /* NULL is fine */
 int64_t fgi_order_memory(const fgi_order *o);

@@ -10,7 +10,7 @@
 #include "primal/search.h"
 
 /* Steps for which a change is not taken back: three, and up to ten more by chance; one step in fifty is a random one.
- * Chosen by hand. */
+ * Chosen by hand, as usual for tabu search. */
 enum { LEAST_TENURE = 3, MORE_TENURE = 10, RANDOM_EVERY = 50 };
 
 struct fgi_repair {

@@ -135,7 +135,9 @@ static int test_parts(fgi_rng *rng) {
     static double values[600 * 40]; /* columns long enough for short lists, rows not */
     const int32_t dims[2] = {600, 40};
     for (int k = 0; k < 600 * 40; k++) values[k] = draw(rng, 3);
-    fgi_order *whole = fgi_order_create(2, dims, values);
+    fgi_order_builder *once = fgi_order_builder_create(2, dims);
+    REQUIRE(once && fgi_order_builder_step(once, values, 10 * 600 * 40));
+    fgi_order *whole = fgi_order_builder_finish(once);
     fgi_order_builder *b = fgi_order_builder_create(2, dims), *abandoned = fgi_order_builder_create(2, dims);
     REQUIRE(whole && b && abandoned);
     while (!fgi_order_builder_step(b, values, 1)) continue;
