@@ -25,7 +25,7 @@ typedef struct fgi_wait {
 enum { FGI_SPINS = 500 }; /* some microseconds */
 
 static inline void fgi_wait_a_little(fgi_wait *w) {
-    enum { YIELDS = 3000 };
+    enum { YIELDS = 3000 }; /* a millisecond or so, then naps */
     if (++w->turns == FGI_SPINS) w->since = fgi_clock();
     if (w->turns > FGI_SPINS + YIELDS) fgi_thread_nap();
     else if (w->turns > FGI_SPINS) sched_yield();
@@ -71,13 +71,13 @@ static inline int fgi_crowd_begin(fgi_crowd *c, int64_t meetings) {
 
 /* Any thread, after a long wait: 1, there have been too many, and all should stop where they are. */
 static inline int fgi_crowd_wait(fgi_crowd *c) {
-    enum { SOME = 4, PART = 64 };
+    enum { SOME = 4, PART = 64 }; /* long waits that say nothing, and one in so many meetings that does not, either */
     return atomic_fetch_add_explicit(&c->waits, 1, memory_order_relaxed) >= SOME + c->meetings / PART;
 }
 
 /* After the piece of work, `crowded` if they have. */
 static inline void fgi_crowd_end(fgi_crowd *c, int crowded) {
-    enum { FIRST = 8, LONGEST = 1 << 10 };
+    enum { FIRST = 8, LONGEST = 1 << 10 }; /* pieces of work alone before the next try: doubled each time */
     if (crowded) c->pause = c->pause < FIRST ? FIRST : c->pause < LONGEST ? 2 * c->pause : LONGEST;
     else c->pause = 0;
     c->left = c->pause;

@@ -50,7 +50,7 @@ void *fgi_calloc(int64_t n, size_t size) {
 
 void fgi_prefer_large_pages(void *block, int64_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    enum { PAGE = 4096, WORTH_IT = 8 << 20 };
+    enum { PAGE = 4096, WORTH_IT = 8 << 20 }; /* bytes; a huge page has 2 MB, and some must fit in */
     if (!block || bytes < WORTH_IT) return;
     /* Rounded outwards, so that all of a mapping gets the advice: realloc cannot move one that is half advised without
      * a copy. */

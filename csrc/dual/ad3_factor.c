@@ -16,7 +16,7 @@
 #include "base/array.h"
 #include <string.h>
 
-static const double TINY = 1e-10;
+static const double TINY = 1e-10; /* of pivots and of shares of 1: far above rounding, far below what counts */
 
 static int32_t agreement(const int32_t *s, const int32_t *t, int32_t arity) {
     int32_t n = 0;

@@ -4,7 +4,10 @@
 #include "base/kernels.h"
 
 enum { INPUT_BASE, INPUT_ROW, INPUT_CONTIGUOUS, INPUT_GATHER };
-enum { BLOCK_LIMIT = 512, BLOCK_ENOUGH = 64 }; /* joint states of a block */
+enum {
+    BLOCK_LIMIT = 512,
+    BLOCK_ENOUGH = 64
+}; /* joint states of a block: 4 KB, a part of the first cache; eight lines */
 
 void fgi_bucket_free(fgi_bucket *b) {
     free(b->inputs);

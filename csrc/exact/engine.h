@@ -3,7 +3,7 @@
 #define FGI_EXACT_ENGINE_H
 #include "exact/bucket.h"
 
-enum { SPARES = 4 };
+enum { SPARES = 4 }; /* freed tables that are kept: a bucket has few at a time */
 
 typedef struct message {
     double *values; /* over bag(p); NULL: none */

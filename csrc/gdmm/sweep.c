@@ -290,7 +290,7 @@ static double visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
  * That helps later sweeps, but not as much as it costs where a large table has to be read whole: with 50 labels (flow
  * problem of bench/sorted_oracles.py) nine tenths of the way take .61 instead of .70 ms without it. */
 static int knows_more(const gdmm *g, const gdmm_sweep *s, int32_t f) {
-    enum { LARGE = 1024 }; /* entries */
+    enum { LARGE = 1024 }; /* entries of a table: from here on reading it is what a message costs */
     const fgi_structure *st = g->model->s;
     const int32_t table = st->factor_table[f];
     return s->loaded > 0 || g->tables[table].sliced || st->values_begin[table + 1] - st->values_begin[table] < LARGE;

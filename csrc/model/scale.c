@@ -269,7 +269,7 @@ fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, 
 /* ---- signs -------------------------------------------------------------------------------------------------- */
 
 double fgi_model_attraction(const fgi_model *m) {
-    enum { LOOKED_AT = 100000 };
+    enum { LOOKED_AT = 100000 }; /* factors, evenly spread: the share is right to a third of a percent */
     const fgi_structure *st = m->s;
     const int64_t step = st->n_factors / LOOKED_AT + 1;
     int64_t attracting = 0, n = 0;

@@ -8,8 +8,8 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, BLOCK_GRADIENT, AGAIN_GRADIENT, TRIAL_VALUE, BACK_VALUE };
 
-#define MOST_BLOCKS 32
-#define SIGMA 1e-4
+#define MOST_BLOCKS 32 /* that the coordinates are cut into */
+#define SIGMA 1e-4     /* both as in optimise/proxqn.c */
 #define BETA 0.5
 #define ENOUGH 0.1     /* a block is left when its violation has fallen to this share */
 #define ROUNDING 4e-16 /* as in optimise/proxqn.c */

@@ -5,7 +5,7 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, FIRST_GRADIENT, TRIAL_VALUE, TRIAL_GRADIENT };
 
-#define SIGMA 1e-4
+#define SIGMA 1e-4 /* both as in optimise/proxqn.c */
 #define BETA 0.5
 #define ROUNDING 4e-16 /* as in optimise/proxqn.c */
 

@@ -103,7 +103,7 @@ static int construct(fgi_first *f, fgi_solver *solver, double deadline) {
 }
 
 int fgi_first_labeling(fgi_first **first, fgi_solver *solver, const int32_t *hint, double deadline) {
-    enum { ENOUGH_ATTEMPTS = 16 };
+    enum { ENOUGH_ATTEMPTS = 16 }; /* the last has had 4^15 times the effort of the first: it ends before, or never */
     if (solver->info.score > -INFINITY || solver->info.status != FGI_RUNNING) return 1;
     if (!create(first, solver)) return 1;
     fgi_first *f = *first;

@@ -60,8 +60,8 @@ from fginfer.result import Progress, Result, Status, known, relative_gap
 log = logging.getLogger("fginfer")
 T = TypeVar("T")
 
-SMALL_STATES = 1e5
-TINY_STATES = 2000
+SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so that nothing takes long
+TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 

@@ -2,7 +2,7 @@
 #include "learn/extreme/rows.h"
 #include "base/util.h"
 
-enum { FIRST_BITS = 2 };
+enum { FIRST_BITS = 2 }; /* four places at first: most rows of features have few labels */
 
 static uint32_t place_of(const hash_row *r, int32_t label) {
     const uint32_t mask = (1u << r->bits) - 1;
