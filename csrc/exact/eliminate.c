@@ -5,7 +5,7 @@
 
 struct fgi_eliminate {
     fgi_model *model;
-    fgi_engine *engine;
+    fgi_eliminator *eliminator;
     fgi_eliminate_info info;
     double memory_limit;
 };
@@ -14,7 +14,7 @@ enum { LOG2_CAP = 48 }; /* no table is ever this large; keeps sizes within int64
 
 void fgi_eliminate_free(fgi_eliminate *e) {
     if (!e) return;
-    fgi_engine_free(e->engine);
+    fgi_eliminator_free(e->eliminator);
     fgi_model_free(e->model);
     free(e);
 }
@@ -39,16 +39,16 @@ fgi_rc fgi_eliminate_create(const fgi_model *m, double memory, double effort, fg
     fgi_rc rc = FGI_NO_MEMORY;
     if (!e->model) goto fail;
     if (graph_steps(m->s) <= effort) {
-        if (!(e->engine = fgi_engine_create(e->model))) goto fail;
-        if ((rc = fgi_engine_pose(e->engine, NULL, NULL, 0, -INFINITY))) goto fail;
+        if (!(e->eliminator = fgi_eliminator_create(e->model))) goto fail;
+        if ((rc = fgi_eliminator_pose(e->eliminator, NULL, NULL, 0, -INFINITY))) goto fail;
         /* The joint table of a bucket is never stored, only its message: one variable less. */
         double log2_limit = log2(fmax(memory, 8) / 8) + log2(m->s->max_card > 1 ? m->s->max_card : 2);
-        rc = fgi_engine_order(e->engine, fmin(log2_limit, LOG2_CAP), effort);
+        rc = fgi_eliminator_order(e->eliminator, fmin(log2_limit, LOG2_CAP), effort);
         if (rc == FGI_NO_MEMORY) goto fail;
         if (!rc) {
-            e->info.width = fgi_engine_bags(e->engine)->width;
-            e->info.work = fgi_engine_bags(e->engine)->work;
-            e->info.memory = fgi_engine_memory(e->engine);
+            e->info.width = fgi_eliminator_bags(e->eliminator)->width;
+            e->info.work = fgi_eliminator_bags(e->eliminator)->work;
+            e->info.memory = fgi_eliminator_memory(e->eliminator);
             rc = isinf(e->info.memory) ? FGI_NO_MEMORY : FGI_OK; /* no room to estimate it */
             if (rc) goto fail;
         }
@@ -72,14 +72,15 @@ fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *i
                                      e->info.width, e->info.memory, e->memory_limit);
     } else if (e->info.status == FGI_RUNNING) {
         int done = 0;
-        rc = fgi_engine_run(e->engine, 0, seconds < 0 ? INFINITY : fgi_clock() + seconds, &done);
+        rc = fgi_eliminator_run(e->eliminator, 0, seconds < 0 ? INFINITY : fgi_clock() + seconds, &done);
         if (rc) fgi_fail(err, rc, -1, "out of memory");
-        e->info.done = fgi_engine_progress(e->engine);
+        e->info.done = fgi_eliminator_progress(e->eliminator);
         if (!rc && done) {
-            double value = fgi_engine_value(e->engine) + e->model->s->constant;
+            double value = fgi_eliminator_value(e->eliminator) + e->model->s->constant;
             e->info.value = value;
             if (value > -INFINITY)
-                e->info.error = fgi_engine_error(e->engine) + 0x1p-52 * (fabs(value) + fabs(e->model->s->constant));
+                e->info.error =
+                    fgi_eliminator_error(e->eliminator) + 0x1p-52 * (fabs(value) + fabs(e->model->s->constant));
             e->info.done = 1;
             e->info.status = value == -INFINITY ? FGI_INFEASIBLE : FGI_OPTIMAL;
         }
@@ -90,6 +91,6 @@ fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *i
 
 int fgi_eliminate_labels(fgi_eliminate *e, int32_t *labels) {
     if (e->info.status != FGI_OPTIMAL) return 0;
-    fgi_engine_traceback(e->engine, labels);
+    fgi_eliminator_traceback(e->eliminator, labels);
     return 1;
 }

@@ -1,9 +1,9 @@
 /* exact/eliminate.h - elimination orders and bucket elimination, inside the core.
  *
  * An *orderer* turns a set of scopes into an elimination order with its bags: bag(v) are the neighbours of v when it is
- * eliminated, which is exactly the scope of the message that bucket v sends. An *engine* runs the buckets of one order
- * over a model, or over a subset of its variables with all others held at given labels. Both keep their memory between
- * uses. */
+ * eliminated, which is exactly the scope of the message that bucket v sends. An *eliminator* runs the buckets of one
+ * order over a model, or over a subset of its variables with all others held at given labels. Both keep their memory
+ * between uses. */
 #ifndef FGI_ELIMINATE_H
 #define FGI_ELIMINATE_H
 #include "model/model.h"
@@ -40,28 +40,29 @@ void fgi_orderer_free(fgi_orderer *o);
  * FGI_UNSUPPORTED: no order was found. *out stays valid until the next call. */
 fgi_rc fgi_orderer_run(fgi_orderer *o, const fgi_scopes *g, double log2_limit, double effort, const fgi_bags **out);
 
-/* ---- the engine --------------------------------------------------------------------------------------------- */
+/* ---- the eliminator --------------------------------------------------------------------------------------------- */
 
-typedef struct fgi_engine fgi_engine;
-fgi_engine *fgi_engine_create(const fgi_model *m); /* borrows the model */
-void fgi_engine_free(fgi_engine *e);
+typedef struct fgi_eliminator fgi_eliminator;
+fgi_eliminator *fgi_eliminator_create(const fgi_model *m); /* borrows the model */
+void fgi_eliminator_free(fgi_eliminator *e);
 /* Poses the problem: `subset` (NULL: all variables) is free, the others are held at `labels`; forbidden entries count
  * as `forbidden` (-INFINITY to be exact, a large negative number to search for the least infeasible labeling). */
-fgi_rc fgi_engine_pose(fgi_engine *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden);
+fgi_rc fgi_eliminator_pose(
+    fgi_eliminator *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden);
 /* Finds an order; FGI_UNSUPPORTED as above. */
-fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort);
-const fgi_bags *fgi_engine_bags(const fgi_engine *e);
+fgi_rc fgi_eliminator_order(fgi_eliminator *e, double log2_limit, double effort);
+const fgi_bags *fgi_eliminator_bags(const fgi_eliminator *e);
 /* Bytes the run will hold at its peak, from the order; exact for messages, an upper estimate for scratch. */
-double fgi_engine_memory(const fgi_engine *e);
+double fgi_eliminator_memory(const fgi_eliminator *e);
 /* Runs buckets until the deadline; *done when the value is known. `keep` keeps all messages in one block of memory
  * (fast, for small problems); otherwise large inputs are freed as soon as they are used. */
-fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done);
+fgi_rc fgi_eliminator_run(fgi_eliminator *e, int keep, double deadline, int *done);
 /* Back to the start with the same order and the model's present unaries (all variables must be free). */
-void fgi_engine_restart(fgi_engine *e);
-double fgi_engine_value(const fgi_engine *e);    /* optimum of the terms that touch the subset, up to */
-double fgi_engine_error(const fgi_engine *e);    /* this much rounding */
-double fgi_engine_progress(const fgi_engine *e); /* fraction of the work done */
+void fgi_eliminator_restart(fgi_eliminator *e);
+double fgi_eliminator_value(const fgi_eliminator *e);    /* optimum of the terms that touch the subset, up to */
+double fgi_eliminator_error(const fgi_eliminator *e);    /* this much rounding */
+double fgi_eliminator_progress(const fgi_eliminator *e); /* fraction of the work done */
 /* Writes optimal labels of the free variables; call when done and the value is not -INFINITY. */
-void fgi_engine_traceback(fgi_engine *e, int32_t *labels);
+void fgi_eliminator_traceback(fgi_eliminator *e, int32_t *labels);
 
 #endif

@@ -1,9 +1,9 @@
-/* exact/pose.c - poses a problem to the engine: a model, or a subset of its variables with the rest held. */
+/* exact/pose.c - poses a problem to the eliminator: a model, or a subset of its variables with the rest held. */
 #include <string.h>
-#include "exact/engine.h"
+#include "exact/eliminator.h"
 
 /* A factor with one free variable (its k-th) is a unary term. */
-static void add_to_unary(fgi_engine *e, const fgi_view *v, int32_t k, double *u) {
+static void add_to_unary(fgi_eliminator *e, const fgi_view *v, int32_t k, double *u) {
     const int32_t card = e->m->s->cards[v->vars[k]];
     if (v->arity == 2) {
         const int32_t other = e->labels[v->vars[1 - k]];
@@ -33,7 +33,7 @@ static void add_to_unary(fgi_engine *e, const fgi_view *v, int32_t k, double *u)
 }
 
 /* Files the factor: its free variables become a scope, or a unary term when there is only one. */
-static fgi_rc pose_factor(fgi_engine *e, int32_t f, int32_t var) {
+static fgi_rc pose_factor(fgi_eliminator *e, int32_t f, int32_t var) {
     const fgi_structure *s = e->m->s;
     const int32_t arity = fgi_factor_arity(s, f), *vars = fgi_factor_vars(s, f), mine = e->local[var];
     int32_t free_vars = 0, slot = 0;
@@ -62,7 +62,7 @@ static fgi_rc pose_factor(fgi_engine *e, int32_t f, int32_t var) {
     return FGI_OK;
 }
 
-static fgi_rc pose_all(fgi_engine *e, const int32_t *subset) {
+static fgi_rc pose_all(fgi_eliminator *e, const int32_t *subset) {
     const fgi_structure *s = e->m->s;
     int64_t total = 0;
     for (int32_t i = 0; i < e->n; i++) {
@@ -90,8 +90,9 @@ static fgi_rc pose_all(fgi_engine *e, const int32_t *subset) {
     return FGI_OK;
 }
 
-fgi_rc fgi_engine_pose(fgi_engine *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
-    fgi_engine_drop_messages(e);
+fgi_rc fgi_eliminator_pose(
+    fgi_eliminator *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden) {
+    fgi_eliminator_drop_messages(e);
     for (int32_t i = 0; i < e->n; i++) e->local[e->var[i]] = -1;
     e->labels = labels;
     e->forbidden = forbidden;

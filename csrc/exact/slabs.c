@@ -33,7 +33,7 @@ typedef enum stage { NEW_LEVEL, ELIMINATING, ASCENDING } stage;
 typedef struct slabs {
     fgi_layers layers;
     fgi_relaxed relaxed;
-    fgi_engine *engine;
+    fgi_eliminator *eliminator;
     fgi_local *local;
     stage stage;
     int32_t thickness;
@@ -48,7 +48,7 @@ typedef struct slabs {
 
 static void slabs_destroy(fgi_solver *solver) {
     slabs *s = solver->state;
-    fgi_engine_free(s->engine);
+    fgi_eliminator_free(s->eliminator);
     fgi_relaxed_free(&s->relaxed);
     fgi_local_free(s->local);
     free(s->layers.layer);
@@ -61,26 +61,26 @@ static void slabs_destroy(fgi_solver *solver) {
 /* Slabs of the given thickness; FGI_UNSUPPORTED, and the old ones kept, where they are too wide. */
 static fgi_rc set_thickness(fgi_solver *solver, slabs *s, int32_t thickness, double most_work, fgi_error *err) {
     fgi_relaxed relaxed;
-    fgi_engine *engine = NULL;
+    fgi_eliminator *eliminator = NULL;
     fgi_rc rc = fgi_relaxed_create(solver->model, &s->layers, thickness, &relaxed, err);
     if (rc) return rc;
     const int64_t n_unary = relaxed.model->s->unary_begin[relaxed.n_copies];
-    engine = fgi_engine_create(relaxed.model);
-    rc = engine ? fgi_engine_pose(engine, NULL, NULL, 0, -INFINITY) : FGI_NO_MEMORY;
-    if (!rc) rc = fgi_engine_order(engine, LOG2_TABLE, ORDER_EFFORT);
-    if (!rc && fgi_engine_bags(engine)->work > most_work) rc = FGI_UNSUPPORTED;
+    eliminator = fgi_eliminator_create(relaxed.model);
+    rc = eliminator ? fgi_eliminator_pose(eliminator, NULL, NULL, 0, -INFINITY) : FGI_NO_MEMORY;
+    if (!rc) rc = fgi_eliminator_order(eliminator, LOG2_TABLE, ORDER_EFFORT);
+    if (!rc && fgi_eliminator_bags(eliminator)->work > most_work) rc = FGI_UNSUPPORTED;
     if (!rc &&
         (!fgi_grow(&s->unary, &s->unary_capacity, n_unary, sizeof(double)) ||
             !fgi_grow(&s->copy_labels, &s->label_capacity, relaxed.n_copies, sizeof(int32_t))))
         rc = FGI_NO_MEMORY;
     if (rc) {
-        fgi_engine_free(engine);
+        fgi_eliminator_free(eliminator);
         fgi_relaxed_free(&relaxed);
         return rc == FGI_UNSUPPORTED ? rc : fgi_fail(err, rc, -1, "out of memory");
     }
-    fgi_engine_free(s->engine);
+    fgi_eliminator_free(s->eliminator);
     fgi_relaxed_free(&s->relaxed);
-    s->engine = engine;
+    s->eliminator = eliminator;
     s->relaxed = relaxed;
     s->thickness = thickness;
     if (n_unary) memcpy(s->unary, relaxed.model->u->values, (size_t)n_unary * sizeof(double));
@@ -108,7 +108,7 @@ static fgi_rc next_level(fgi_solver *solver, slabs *s) {
     const int fresh = solver->info.iterations == 0;
     while (!s->last) {
         if (s->thickness >= s->layers.count) s->last = 1;
-        if (s->last || (fresh && fgi_engine_bags(s->engine)->work > ENOUGH_WORK)) break;
+        if (s->last || (fresh && fgi_eliminator_bags(s->eliminator)->work > ENOUGH_WORK)) break;
         fgi_rc rc =
             set_thickness(solver, s, s->thickness + (s->thickness + 1) / 2, fresh ? FIRST_WORK : MOST_WORK, NULL);
         if (rc && rc != FGI_UNSUPPORTED) return rc;
@@ -164,12 +164,12 @@ static double slack(const fgi_solver *solver, const slabs *s, double value) {
         }
         fgi_sum_add(&sum, most);
     }
-    return 1.0000001 * fgi_sum_value(&sum) + fgi_engine_error(s->engine) + 0x1p-52 * fabs(value);
+    return 1.0000001 * fgi_sum_value(&sum) + fgi_eliminator_error(s->eliminator) + 0x1p-52 * fabs(value);
 }
 
 /* After an elimination: bound, step, and what to do next. */
 static fgi_rc conclude(fgi_solver *solver, slabs *s) {
-    const double raw = fgi_engine_value(s->engine);
+    const double raw = fgi_eliminator_value(s->eliminator);
     if (raw == -INFINITY) {
         fgi_solver_bound(solver, -INFINITY);
         solver->info.status = FGI_INFEASIBLE;
@@ -177,7 +177,7 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
     }
     const double value = raw + s->relaxed.model->s->constant;
     fgi_solver_bound(solver, value + slack(solver, s, value));
-    fgi_engine_traceback(s->engine, s->copy_labels);
+    fgi_eliminator_traceback(s->eliminator, s->copy_labels);
     const double gap = solver->info.score > -INFINITY ? value - solver->info.score : fabs(value);
     if (value < s->level_best - 1e-4 * fabs(gap)) s->stalled = 0;
     else s->stalled++;
@@ -188,7 +188,7 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
     }
     s->level_iterations++;
     solver->info.oracle_calls++;
-    solver->info.entries_touched += (int64_t)fgi_engine_bags(s->engine)->work + COPY_WORK * s->relaxed.n_copies;
+    solver->info.entries_touched += (int64_t)fgi_eliminator_bags(s->eliminator)->work + COPY_WORK * s->relaxed.n_copies;
     if (step(solver, s, value) == 0) { /* the relaxation is tight */
         fgi_solver_consider(solver, s->labels);
         if (!fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED; /* to rounding */
@@ -206,15 +206,15 @@ static fgi_rc slabs_run(fgi_solver *solver, double deadline, int64_t iteration_l
         if (s->stage == NEW_LEVEL && (rc = next_level(solver, s))) return rc;
         if (s->stage == ELIMINATING) {
             int done = 0;
-            double states = fgi_engine_bags(s->engine)->work;
-            if ((rc = fgi_engine_run(s->engine, states <= KEEP_ENTRIES, deadline, &done))) return rc;
+            double states = fgi_eliminator_bags(s->eliminator)->work;
+            if ((rc = fgi_eliminator_run(s->eliminator, states <= KEEP_ENTRIES, deadline, &done))) return rc;
             if (!done) return FGI_OK;
             if ((rc = conclude(solver, s))) return rc;
             if (s->stage == ELIMINATING) { /* infeasible, or tight: there is nothing more to do */
                 solver->info.iterations++;
                 return FGI_OK;
             }
-            fgi_engine_restart(s->engine);
+            fgi_eliminator_restart(s->eliminator);
         }
         while (s->stage == ASCENDING) {
             if (fgi_local_ascend(s->local, ASCENT)) s->stage = ELIMINATING;

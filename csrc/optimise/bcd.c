@@ -202,17 +202,17 @@ static void settled(const fgi_optimiser *o, double *w) {
     if (o->phase == TRIAL_VALUE) memcpy(w + begin_of(p), p->base, (size_t)size_of(o) * sizeof(double));
 }
 
-static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     bcd *p = of(o);
-    fgi_walk_size(v, &p->block, p->blocks - 1);
-    fgi_walk_size(v, &p->inner, INT64_MAX);
-    fgi_walk_size(v, &p->moved, INT64_MAX);
+    fgi_record_size(v, &p->block, p->blocks - 1);
+    fgi_record_size(v, &p->inner, INT64_MAX);
+    fgi_record_size(v, &p->moved, INT64_MAX);
     double *reals[] = {&p->entered, &p->decrease, &p->step};
-    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
-    fgi_walk_reals(v, p->curvature, p->blocks);
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
+    fgi_record_reals(v, p->curvature, p->blocks);
     double *parts[] = {p->base, p->g, p->direction};
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) fgi_walk_reals(v, parts[k], p->width);
-    if (v->mode != FGI_WALK_READ || v->failed) return FGI_OK;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) fgi_record_reals(v, parts[k], p->width);
+    if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     if (o->phase < FIRST_VALUE || o->phase > BACK_VALUE) v->failed = 1;
     else if (o->phase == ALL_GRADIENT) want_all(o);
     else if (o->phase == BLOCK_GRADIENT || o->phase == AGAIN_GRADIENT) want_block(o, o->phase);

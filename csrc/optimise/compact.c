@@ -199,15 +199,15 @@ void fgi_compact_push(fgi_compact *c, const double *direction, double step, cons
     if (!refresh(c)) c->pairs = 0; /* pairs that are nearly the same: begin anew, with this gamma */
 }
 
-void fgi_compact_walk(fgi_compact *c, fgi_walk *v) {
+void fgi_compact_walk(fgi_compact *c, fgi_record *v) {
     const int64_t m = c->memory, stride = 2 * m;
-    fgi_walk_size(v, &c->pairs, m);
-    fgi_walk_reals(v, &c->gamma, 1);
-    fgi_walk_reals(v, c->h, c->n);
-    fgi_walk_reals(v, c->ss, m * m);
-    fgi_walk_reals(v, c->sy, m * m);
+    fgi_record_size(v, &c->pairs, m);
+    fgi_record_reals(v, &c->gamma, 1);
+    fgi_record_reals(v, c->h, c->n);
+    fgi_record_reals(v, c->ss, m * m);
+    fgi_record_reals(v, c->sy, m * m);
     for (int64_t j = 0; j < c->n && !v->failed; j++) {
-        fgi_walk_reals(v, c->rows + j * stride, 2 * c->pairs);
-        fgi_walk_reals(v, c->hat + j * stride, 2 * c->pairs);
+        fgi_record_reals(v, c->rows + j * stride, 2 * c->pairs);
+        fgi_record_reals(v, c->hat + j * stride, 2 * c->pairs);
     }
 }

@@ -41,6 +41,6 @@ void fgi_compact_scale(fgi_compact *c, const double *h);
 void fgi_compact_push(fgi_compact *c, const double *direction, double step, const double *y);
 /* Forgets the pairs, keeps gamma. */
 static inline void fgi_compact_forget(fgi_compact *c) { c->pairs = 0; }
-void fgi_compact_walk(fgi_compact *c, fgi_walk *v);
+void fgi_compact_walk(fgi_compact *c, fgi_record *v);
 
 #endif

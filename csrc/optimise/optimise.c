@@ -116,54 +116,54 @@ void fgi_optimiser_weights(const fgi_optimiser *o, double *w) { o->ops->settled(
 
 /* ---- saving --------------------------------------------------------------------------------------------------- */
 
-void fgi_walk_reals(fgi_walk *v, double *a, int64_t n) {
-    if (v->failed || (v->mode != FGI_WALK_COUNT && v->at_real + n > v->n_reals)) {
+void fgi_record_reals(fgi_record *v, double *a, int64_t n) {
+    if (v->failed || (v->mode != FGI_RECORD_COUNT && v->at_real + n > v->n_reals)) {
         v->failed = 1;
         return;
     }
-    if (n && v->mode == FGI_WALK_WRITE) memcpy(v->reals + v->at_real, a, (size_t)n * sizeof *a);
-    if (n && v->mode == FGI_WALK_READ) memcpy(a, v->reals + v->at_real, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_RECORD_WRITE) memcpy(v->reals + v->at_real, a, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_RECORD_READ) memcpy(a, v->reals + v->at_real, (size_t)n * sizeof *a);
     v->at_real += n;
 }
 
-void fgi_walk_ints(fgi_walk *v, int64_t *a, int64_t n) {
-    if (v->failed || (v->mode != FGI_WALK_COUNT && v->at_int + n > v->n_ints)) {
+void fgi_record_ints(fgi_record *v, int64_t *a, int64_t n) {
+    if (v->failed || (v->mode != FGI_RECORD_COUNT && v->at_int + n > v->n_ints)) {
         v->failed = 1;
         return;
     }
-    if (n && v->mode == FGI_WALK_WRITE) memcpy(v->ints + v->at_int, a, (size_t)n * sizeof *a);
-    if (n && v->mode == FGI_WALK_READ) memcpy(a, v->ints + v->at_int, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_RECORD_WRITE) memcpy(v->ints + v->at_int, a, (size_t)n * sizeof *a);
+    if (n && v->mode == FGI_RECORD_READ) memcpy(a, v->ints + v->at_int, (size_t)n * sizeof *a);
     v->at_int += n;
 }
 
-void fgi_walk_size(fgi_walk *v, int64_t *size, int64_t limit) {
+void fgi_record_size(fgi_record *v, int64_t *size, int64_t limit) {
     int64_t n = *size;
-    fgi_walk_ints(v, &n, 1);
+    fgi_record_ints(v, &n, 1);
     if (v->failed || n < 0 || n > limit) v->failed = 1;
     else *size = n;
 }
 
-static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     int64_t ask = o->request.ask, status = o->info.status, rng = (int64_t)o->rng.state, full = o->info.full;
-    fgi_walk_size(v, &ask, FGI_ASK_CURVATURE);
-    fgi_walk_size(v, &status, FGI_INFEASIBLE);
-    fgi_walk_size(v, &full, 1);
-    fgi_walk_ints(v, &rng, 1);
-    fgi_walk_size(v, &o->phase, 100);
+    fgi_record_size(v, &ask, FGI_ASK_CURVATURE);
+    fgi_record_size(v, &status, FGI_INFEASIBLE);
+    fgi_record_size(v, &full, 1);
+    fgi_record_ints(v, &rng, 1);
+    fgi_record_size(v, &o->phase, 100);
     int64_t *counts[] = {&o->info.iterations, &o->info.epochs, &o->info.values, &o->info.gradients,
         &o->info.coordinates, &o->info.working_set, &o->info.nonzeros};
-    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) fgi_walk_size(v, counts[k], INT64_MAX);
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) fgi_record_size(v, counts[k], INT64_MAX);
     double *reals[] = {&o->info.objective, &o->info.loss, &o->info.violation, &o->info.first_violation, &o->info.step};
-    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
-    fgi_walk_reals(v, o->w, o->d);
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
+    fgi_record_reals(v, o->w, o->d);
     if (v->failed) return FGI_OK;
-    if (v->mode == FGI_WALK_READ) {
+    if (v->mode == FGI_RECORD_READ) {
         o->rng.state = (uint64_t)rng;
         o->info.status = (int32_t)status;
         o->info.full = (int32_t)full;
     }
     const fgi_rc rc = o->ops->walk(o, v); /* restores the question, too */
-    if (rc || v->failed || v->mode != FGI_WALK_READ || ask != FGI_ASK_NOTHING) return rc;
+    if (rc || v->failed || v->mode != FGI_RECORD_READ || ask != FGI_ASK_NOTHING) return rc;
     if (status == FGI_OPTIMAL && o->info.violation > o->s.tol * o->info.first_violation) {
         o->info.status = FGI_RUNNING; /* it was done, for a larger tol */
         fgi_want_value(o, FGI_FIRST_PHASE);
@@ -172,21 +172,21 @@ static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
 }
 
 void fgi_optimiser_export_size(fgi_optimiser *o, int64_t *n_reals, int64_t *n_ints) {
-    fgi_walk v = {FGI_WALK_COUNT, NULL, NULL, 0, 0, 0, 0, 0};
+    fgi_record v = {FGI_RECORD_COUNT, NULL, NULL, 0, 0, 0, 0, 0};
     walk(o, &v);
     *n_reals = v.at_real;
     *n_ints = v.at_int;
 }
 
 void fgi_optimiser_export(fgi_optimiser *o, double *reals, int64_t *ints) {
-    fgi_walk v = {FGI_WALK_WRITE, reals, ints, 0, 0, 0, 0, 0};
+    fgi_record v = {FGI_RECORD_WRITE, reals, ints, 0, 0, 0, 0, 0};
     fgi_optimiser_export_size(o, &v.n_reals, &v.n_ints);
     walk(o, &v);
 }
 
 fgi_rc fgi_optimiser_import(
     fgi_optimiser *o, const double *reals, int64_t n_reals, const int64_t *ints, int64_t n_ints, fgi_error *err) {
-    fgi_walk v = {FGI_WALK_READ, (double *)reals, (int64_t *)ints, 0, 0, n_reals, n_ints, 0};
+    fgi_record v = {FGI_RECORD_READ, (double *)reals, (int64_t *)ints, 0, 0, n_reals, n_ints, 0};
     const fgi_rc rc = walk(o, &v);
     if (rc) return fgi_fail(err, rc, -1, "out of memory");
     if (v.failed || v.at_real != n_reals || v.at_int != n_ints)

@@ -6,24 +6,24 @@
 
 /* One walk over a state serves three purposes: to count it, to write it, to read it. Sizes are walked before the arrays
  * that have them, so that a reader can make room; a reader that meets nonsense sets `failed`. */
-typedef struct fgi_walk {
-    enum { FGI_WALK_COUNT, FGI_WALK_WRITE, FGI_WALK_READ } mode;
+typedef struct fgi_record {
+    enum { FGI_RECORD_COUNT, FGI_RECORD_WRITE, FGI_RECORD_READ } mode;
     double *reals;
     int64_t *ints;
     int64_t at_real, at_int, n_reals, n_ints;
     int failed;
-} fgi_walk;
-void fgi_walk_reals(fgi_walk *v, double *a, int64_t n);
-void fgi_walk_ints(fgi_walk *v, int64_t *a, int64_t n);
+} fgi_record;
+void fgi_record_reals(fgi_record *v, double *a, int64_t n);
+void fgi_record_ints(fgi_record *v, int64_t *a, int64_t n);
 /* A size between 0 and limit. */
-void fgi_walk_size(fgi_walk *v, int64_t *size, int64_t limit);
+void fgi_record_size(fgi_record *v, int64_t *size, int64_t limit);
 
 typedef struct fgi_optimise_ops {
     /* Both work from the answer that has just come to the next question (fgi_want_*) or the end (fgi_finish). */
     fgi_rc (*create)(fgi_optimiser *o);
     fgi_rc (*answer)(fgi_optimiser *o, double value);
     void (*settled)(const fgi_optimiser *o, double *w); /* the last accepted point */
-    fgi_rc (*walk)(fgi_optimiser *o, fgi_walk *v);
+    fgi_rc (*walk)(fgi_optimiser *o, fgi_record *v);
     void (*free)(fgi_optimiser *o);
 } fgi_optimise_ops;
 extern const fgi_optimise_ops fgi_proxqn_ops, fgi_owlqn_ops, fgi_proxgrad_ops, fgi_bcd_ops;

@@ -169,19 +169,19 @@ static void settled(const fgi_optimiser *o, double *w) {
     memcpy(w, o->phase == TRIAL_VALUE ? of(o)->base : o->w, (size_t)o->d * sizeof(double));
 }
 
-static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     owlqn *q = of(o);
-    fgi_walk_size(v, &q->pairs, o->s.memory);
-    fgi_walk_reals(v, &q->step, 1);
-    fgi_walk_reals(v, q->base, o->d);
-    fgi_walk_reals(v, q->g, o->d);
-    fgi_walk_reals(v, q->direction, o->d);
+    fgi_record_size(v, &q->pairs, o->s.memory);
+    fgi_record_reals(v, &q->step, 1);
+    fgi_record_reals(v, q->base, o->d);
+    fgi_record_reals(v, q->g, o->d);
+    fgi_record_reals(v, q->direction, o->d);
     for (int64_t k = 0; k < q->pairs && !v->failed; k++) {
-        fgi_walk_reals(v, &q->rho[k], 1);
-        fgi_walk_reals(v, q->s[k], o->d);
-        fgi_walk_reals(v, q->y[k], o->d);
+        fgi_record_reals(v, &q->rho[k], 1);
+        fgi_record_reals(v, q->s[k], o->d);
+        fgi_record_reals(v, q->y[k], o->d);
     }
-    if (v->mode != FGI_WALK_READ || v->failed) return FGI_OK;
+    if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     if (o->phase < FIRST_VALUE || o->phase > TRIAL_GRADIENT) v->failed = 1;
     else if (o->phase == FIRST_VALUE || o->phase == TRIAL_VALUE) fgi_want_value(o, o->phase);
     else fgi_want_gradient(o, o->phase, NULL, o->d, o->whole);

@@ -158,14 +158,14 @@ static void settled(const fgi_optimiser *o, double *w) {
     memcpy(w, here ? o->w : of(o)->x, (size_t)o->d * sizeof(double));
 }
 
-static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     proxgrad *p = of(o);
     double *reals[] = {&p->L, &p->t, &p->ahead};
-    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
-    fgi_walk_reals(v, p->x, o->d);
-    fgi_walk_reals(v, p->v, o->d);
-    fgi_walk_reals(v, p->g, o->d);
-    if (v->mode != FGI_WALK_READ || v->failed) return FGI_OK;
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
+    fgi_record_reals(v, p->x, o->d);
+    fgi_record_reals(v, p->v, o->d);
+    fgi_record_reals(v, p->g, o->d);
+    if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     if (o->phase < FIRST_VALUE || o->phase > CHECK_GRADIENT) v->failed = 1;
     else if (o->phase == FIRST_VALUE || o->phase == AHEAD_VALUE || o->phase == STEP_VALUE) fgi_want_value(o, o->phase);
     else fgi_want_gradient(o, o->phase, NULL, o->d, o->whole);

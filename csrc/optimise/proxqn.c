@@ -438,25 +438,25 @@ static void settled(const fgi_optimiser *o, double *w) {
         for (int64_t k = 0; k < p->n; k++) w[p->set[k]] = p->base[k];
 }
 
-static fgi_rc walk(fgi_optimiser *o, fgi_walk *v) {
+static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     proxqn *p = of(o);
     int64_t n = p->n;
-    fgi_walk_size(v, &n, o->d);
-    fgi_walk_size(v, &p->stalled, INT64_MAX);
+    fgi_record_size(v, &n, o->d);
+    fgi_record_size(v, &p->stalled, INT64_MAX);
     double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty, &p->start, &p->promised[0],
         &p->promised[1], &p->promised[2]};
-    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_walk_reals(v, reals[k], 1);
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
     if (v->failed) return FGI_OK;
-    if (v->mode == FGI_WALK_READ) {
+    if (v->mode == FGI_RECORD_READ) {
         if (!make_room(p, n) || !fgi_compact_clear(&p->B, n)) return FGI_NO_MEMORY;
         p->n = n;
     }
-    fgi_walk_ints(v, p->set, n);
-    fgi_walk_reals(v, p->g, n);
-    fgi_walk_reals(v, p->base, n);
-    fgi_walk_reals(v, p->direction, n);
+    fgi_record_ints(v, p->set, n);
+    fgi_record_reals(v, p->g, n);
+    fgi_record_reals(v, p->base, n);
+    fgi_record_reals(v, p->direction, n);
     fgi_compact_walk(&p->B, v);
-    if (v->mode != FGI_WALK_READ || v->failed) return FGI_OK;
+    if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     for (int64_t k = 0; k < n; k++)
         if (p->set[k] < 0 || p->set[k] >= o->d || (k && p->set[k] <= p->set[k - 1])) v->failed = 1;
     if (o->phase < FIRST_VALUE || o->phase > SET_CURVATURE) v->failed = 1;

@@ -12,7 +12,7 @@ enum {
     MOST_JOINED = 2000000 /* variables of factors: joining cannot be cut into slices */
 };
 
-static void best_labels(const fgi_search *s, const double *preferences, int32_t *labels) {
+static void best_labels(const fgi_primal *s, const double *preferences, int32_t *labels) {
     const fgi_structure *st = s->model->s;
     for (int64_t i = 0; i < st->n_vars; i++) {
         const double *u = preferences + st->unary_begin[i];
@@ -23,14 +23,14 @@ static void best_labels(const fgi_search *s, const double *preferences, int32_t 
     }
 }
 
-static void start_fresh(fgi_search *s) {
+static void start_fresh(fgi_primal *s) {
     for (int64_t i = 0; i < s->model->s->n_vars; i++)
         s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
     fgi_local_assign(s->local, s->start);
 }
 
 /* The best labeling with a random connected region, of any order of magnitude, relabelled at random. */
-static void start_perturbed(fgi_search *s, const int32_t *best) {
+static void start_perturbed(fgi_primal *s, const int32_t *best) {
     const int64_t n = s->model->s->n_vars;
     int64_t size = 2;
     while (size < n / 3 && fgi_rng_below(&s->rng, 5)) size *= 2;
@@ -47,38 +47,38 @@ static void start_perturbed(fgi_search *s, const int32_t *best) {
 }
 
 /* Annealed from a random labeling: twice as long every time, but not longer than an eighth of all work so far. */
-static void start_annealed(fgi_search *s) {
+static void start_annealed(fgi_primal *s) {
     for (int64_t i = 0; i < s->model->s->n_vars; i++)
         s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
     fgi_local_assign(s->local, s->start);
     const double sweep = 20.0 * (double)(s->model->s->n_vars + s->model->s->unary_begin[s->model->s->n_vars]);
-    const int64_t most = (int64_t)(fgi_search_work(s) / (8 * sweep));
+    const int64_t most = (int64_t)(fgi_primal_work(s) / (8 * sweep));
     if (s->sweeps < most) s->sweeps *= 2;
     fgi_anneal_start(s->anneal, s->sweeps, 1, &s->rng);
-    s->stage = FGI_SEARCH_ANNEAL;
+    s->stage = FGI_PRIMAL_ANNEAL;
 }
 
-static int32_t best_elite(const fgi_search *s) {
+static int32_t best_elite(const fgi_primal *s) {
     const fgi_elites *e = &s->elites;
     int32_t best = 0;
     for (int32_t k = 1; k < e->n; k++)
-        if (fgi_search_better(s, e->violations[k], e->score[k], e->violations[best], e->score[best])) best = k;
+        if (fgi_primal_better(s, e->violations[k], e->score[k], e->violations[best], e->score[best])) best = k;
     return best;
 }
 
 /* One elite becomes current; then the others, one after the other, offer the components in which they differ from it.
  */
-static void start_crossed(fgi_search *s) {
+static void start_crossed(fgi_primal *s) {
     const fgi_elites *e = &s->elites;
     s->first_parent = fgi_rng_below(&s->rng, 2) ? best_elite(s) : (int32_t)fgi_rng_below(&s->rng, e->n);
     s->parent = s->first_parent;
     s->last_parent = (s->first_parent + e->n - 1) % e->n;
     fgi_local_assign(s->local, e->labels[s->first_parent]);
     fgi_local_clear(s->local);
-    fgi_search_next_parent(s);
+    fgi_primal_next_parent(s);
 }
 
-int fgi_search_next_parent(fgi_search *s) {
+int fgi_primal_next_parent(fgi_primal *s) {
     if (s->parent == s->last_parent) return 0;
     s->parent = (s->parent + 1) % s->elites.n;
     s->n_focus = fgi_region_components(s->region, fgi_local_labels(s->local), s->elites.labels[s->parent]);
@@ -88,7 +88,7 @@ int fgi_search_next_parent(fgi_search *s) {
 }
 
 /* A component is negative-ended: its last variable is stored as ~var. Each is taken over if that is no loss. */
-int fgi_search_components(fgi_search *s, int64_t max_operations) {
+int fgi_primal_components(fgi_primal *s, int64_t max_operations) {
     const int64_t end = fgi_local_operations(s->local) + max_operations;
     while (s->next_focus < s->n_focus) {
         if (fgi_local_operations(s->local) >= end) return 0;
@@ -100,7 +100,7 @@ int fgi_search_components(fgi_search *s, int64_t max_operations) {
             int32_t var = s->focus[s->next_focus++];
             fgi_local_flip(s->local, var, s->elites.labels[s->parent][var]);
         }
-        if (fgi_search_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local),
+        if (fgi_primal_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local),
                 fgi_local_violations(s->local), fgi_local_score(s->local)))
             fgi_local_rollback(s->local);
     }
@@ -109,16 +109,16 @@ int fgi_search_components(fgi_search *s, int64_t max_operations) {
 
 /* ---- all elites at once ------------------------------------------------------------------------------------- */
 
-static int can_join(const fgi_search *s) { return s->model->s->adj_begin[s->model->s->n_vars] <= MOST_JOINED; }
+static int can_join(const fgi_primal *s) { return s->model->s->adj_begin[s->model->s->n_vars] <= MOST_JOINED; }
 
 /* The best of them first: where all are too much, half of them are taken. */
-static int32_t rank_parents(fgi_search *s) {
+static int32_t rank_parents(fgi_primal *s) {
     const fgi_elites *e = &s->elites;
     int32_t rank[FGI_ELITES];
     for (int32_t k = 0; k < e->n; k++) {
         int32_t at = k;
         for (; at > 0 &&
-             fgi_search_better(s, e->violations[k], e->score[k], e->violations[rank[at - 1]], e->score[rank[at - 1]]);
+             fgi_primal_better(s, e->violations[k], e->score[k], e->violations[rank[at - 1]], e->score[rank[at - 1]]);
              at--)
             rank[at] = rank[at - 1];
         rank[at] = k;
@@ -127,7 +127,7 @@ static int32_t rank_parents(fgi_search *s) {
     return e->n;
 }
 
-static fgi_rc create_joined(fgi_search *s) {
+static fgi_rc create_joined(fgi_primal *s) {
     fgi_rc rc = FGI_UNSUPPORTED;
     for (int32_t n = rank_parents(s); rc == FGI_UNSUPPORTED && n > 1; n /= 2) {
         rc = fgi_join_create(&s->join, s->model, n, s->parents);
@@ -147,22 +147,22 @@ static fgi_rc create_joined(fgi_search *s) {
     return fgi_solver_offer(s->joined, s->start, NULL);
 }
 
-static void end_join(fgi_search *s) {
+static void end_join(fgi_primal *s) {
     fgi_solver_free(s->joined);
     fgi_join_free(&s->join);
     s->joined = NULL;
 }
 
 /* Memory may be short, or the model too large: then it is one more epoch from the best of them. */
-static void start_joined(fgi_search *s) {
-    s->stage = FGI_SEARCH_JOIN;
+static void start_joined(fgi_primal *s) {
+    s->stage = FGI_PRIMAL_JOIN;
     if (!create_joined(s)) return;
     end_join(s);
     fgi_local_assign(s->local, s->elites.labels[best_elite(s)]);
-    s->stage = FGI_SEARCH_ASCENT;
+    s->stage = FGI_PRIMAL_ASCENT;
 }
 
-int fgi_search_join(fgi_search *s) {
+int fgi_primal_join(fgi_primal *s) {
     fgi_info now;
     fgi_rc rc = fgi_solver_run(s->joined, 0.001, 1, &now);
     if (!rc && now.status == FGI_RUNNING && now.iterations == s->joined_moves) return 0; /* in the middle of a move */
@@ -176,7 +176,7 @@ int fgi_search_join(fgi_search *s) {
     }
     const fgi_structure *st = s->join.model->s;
     const double least = JOIN_WORK * (double)(st->unary_begin[st->n_vars] + st->adj_begin[st->n_vars]);
-    if (!rc && now.status == FGI_RUNNING && work < MOST_JOINING * fgi_search_work(s) &&
+    if (!rc && now.status == FGI_RUNNING && work < MOST_JOINING * fgi_primal_work(s) &&
         work - s->joined_gain < fgi_larger(least, s->joined_gain))
         return 0;
     memcpy(s->start, s->parents[0], (size_t)s->model->s->n_vars * sizeof *s->start);
@@ -188,33 +188,33 @@ int fgi_search_join(fgi_search *s) {
 
 /* ---- the choice --------------------------------------------------------------------------------------------- */
 
-static void choose_kind(fgi_search *s, const int32_t *best) {
+static void choose_kind(fgi_primal *s, const int32_t *best) {
     s->kind_violations = s->best_violations;
     s->kind_score = s->best_score;
-    s->kind_begun = fgi_search_work(s);
-    s->kind = (fgi_search_kind)fgi_bandit_choose(&s->kinds, &s->rng);
-    if (s->kind == FGI_SEARCH_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_search_work(s))
-        s->kind = FGI_SEARCH_PERTURBED;
-    if (s->kind == FGI_SEARCH_JOINED && !can_join(s)) s->kind = FGI_SEARCH_PERTURBED;
-    if (s->kind == FGI_SEARCH_CROSSED && s->elites.n < 2) s->kind = FGI_SEARCH_FRESH;
-    if (s->kind == FGI_SEARCH_PERTURBED && !best) s->kind = FGI_SEARCH_FRESH;
-    if (s->kind == FGI_SEARCH_JOINED) s->n_fresh = BROOD + 1;
+    s->kind_begun = fgi_primal_work(s);
+    s->kind = (fgi_primal_kind)fgi_bandit_choose(&s->kinds, &s->rng);
+    if (s->kind == FGI_PRIMAL_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_primal_work(s))
+        s->kind = FGI_PRIMAL_PERTURBED;
+    if (s->kind == FGI_PRIMAL_JOINED && !can_join(s)) s->kind = FGI_PRIMAL_PERTURBED;
+    if (s->kind == FGI_PRIMAL_CROSSED && s->elites.n < 2) s->kind = FGI_PRIMAL_FRESH;
+    if (s->kind == FGI_PRIMAL_PERTURBED && !best) s->kind = FGI_PRIMAL_FRESH;
+    if (s->kind == FGI_PRIMAL_JOINED) s->n_fresh = BROOD + 1;
 }
 
-static void start(fgi_search *s, const int32_t *best) {
+static void start(fgi_primal *s, const int32_t *best) {
     switch (s->kind) {
-    case FGI_SEARCH_FIRST:
+    case FGI_PRIMAL_FIRST:
         best_labels(s, s->model->u->values, s->start);
         fgi_local_assign(s->local, s->start);
         fgi_local_push_all(s->local);
         break;
-    case FGI_SEARCH_PERTURBED: start_perturbed(s, best); break;
-    case FGI_SEARCH_CROSSED:
+    case FGI_PRIMAL_PERTURBED: start_perturbed(s, best); break;
+    case FGI_PRIMAL_CROSSED:
         start_crossed(s);
-        s->stage = FGI_SEARCH_COMPONENTS;
+        s->stage = FGI_PRIMAL_COMPONENTS;
         break;
-    case FGI_SEARCH_ANNEALED: start_annealed(s); break;
-    case FGI_SEARCH_JOINED:
+    case FGI_PRIMAL_ANNEALED: start_annealed(s); break;
+    case FGI_PRIMAL_JOINED:
         if (--s->n_fresh == 0) start_joined(s);
         else start_fresh(s);
         break;
@@ -222,13 +222,13 @@ static void start(fgi_search *s, const int32_t *best) {
     }
 }
 
-void fgi_search_begin_epoch(fgi_search *s, const int32_t *best) {
+void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best) {
     s->constructed = 0;
     s->n_focus = 0;
-    s->stage = FGI_SEARCH_ASCENT;
+    s->stage = FGI_PRIMAL_ASCENT;
     fgi_local_clear(s->local);
-    if (s->n_epochs++ == 0) s->kind = FGI_SEARCH_FIRST;
+    if (s->n_epochs++ == 0) s->kind = FGI_PRIMAL_FIRST;
     else if (s->n_fresh == 0) choose_kind(s, best);
     start(s, best);
-    s->epoch_begun = s->last_gain = fgi_search_work(s);
+    s->epoch_begun = s->last_gain = fgi_primal_work(s);
 }

@@ -23,7 +23,7 @@ enum {
     FIRST_SWEEPS = 64,     /* of an annealing; later ones are longer */
     LEAST_TABU = 32,       /* variables of a tabu search: 32, 128, 512, 2048 */
     WARM_UP = 4,           /* moves over all variables before the choice is free */
-    CONSTRUCT_COST = 30,   /* of an operation of feasible rounding, see fgi_search_work */
+    CONSTRUCT_COST = 30,   /* of an operation of feasible rounding, see fgi_primal_work */
     REPAIR_COST = 5,       /* of one of repair */
     CONSTRUCT_PIECES = 20, /* of CHUNK operations, once a feasible labeling is known */
     EPOCH_WORK = 10000     /* per label and variable of a factor: what an epoch may take while there are few */
@@ -33,20 +33,20 @@ enum {
 static const double MOST_TABU = 1;
 
 /* An epoch ends after so much work without a gain; the longer it has gained, the longer. */
-static double patience(const fgi_search *s) {
+static double patience(const fgi_primal *s) {
     const double least = 5e6 + 5e3 * (double)s->model->s->n_vars, taken = s->last_gain - s->epoch_begun;
     return taken / 3 > least ? taken / 3 : least;
 }
 
 /* However much it gains: several labelings put together gain more than one of them can in the same time. */
-static double most_work(const fgi_search *s) {
+static double most_work(const fgi_primal *s) {
     const fgi_structure *st = s->model->s;
     const double size = (double)(st->unary_begin[st->n_vars] + st->adj_begin[st->n_vars]);
-    const double least = EPOCH_WORK * size, share = fgi_search_work(s) / 16;
+    const double least = EPOCH_WORK * size, share = fgi_primal_work(s) / 16;
     return share > least ? share : least;
 }
 
-double fgi_search_work(const fgi_search *s) {
+double fgi_primal_work(const fgi_primal *s) {
     return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
         (double)fgi_treeblock_operations(s->block) +
         (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
@@ -54,8 +54,8 @@ double fgi_search_work(const fgi_search *s) {
         (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
 }
 
-int fgi_search_better(
-    const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score) {
+int fgi_primal_better(
+    const fgi_primal *s, int64_t violations, double score, int64_t than_violations, double than_score) {
     if (violations != than_violations) return violations < than_violations;
     return score > than_score + fgi_local_tolerance(s->local, than_score);
 }
@@ -64,19 +64,19 @@ int fgi_search_better(
 
 /* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except
  * at the end of a slice or an epoch. What is reported when does not steer the search. */
-static void report(fgi_solver *solver, fgi_search *s, int now) {
+static void report(fgi_solver *solver, fgi_primal *s, int now) {
     if (!s->unreported) return;
     const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
-    if (!now && fgi_search_work(s) - s->reported < pass) return;
+    if (!now && fgi_primal_work(s) - s->reported < pass) return;
     if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
     s->unreported = 0;
-    s->reported = fgi_search_work(s);
+    s->reported = fgi_primal_work(s);
 }
 
-static void note_best(fgi_search *s) {
+static void note_best(fgi_primal *s) {
     const int64_t violations = fgi_local_violations(s->local);
     const double score = fgi_local_score(s->local);
-    if (!fgi_search_better(s, violations, score, s->best_violations, s->best_score)) return;
+    if (!fgi_primal_better(s, violations, score, s->best_violations, s->best_score)) return;
     s->best_violations = violations;
     s->best_score = score;
     s->unreported = 1;
@@ -87,7 +87,7 @@ static void note_best(fgi_search *s) {
 static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
     const int64_t n = m->s->n_vars;
-    fgi_search *s = fgi_calloc(1, sizeof *s);
+    fgi_primal *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_no_memory(err);
     s->model = m;
@@ -116,7 +116,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     fgi_bandit_init(&s->kicks, FGI_KICKS, 1000);
     fgi_bandit_init(&s->shapes, 2, 1000);
     fgi_bandit_init(&s->fusions, m->s->max_card > 2 ? FGI_FUSIONS : 1, 1000);
-    fgi_bandit_init(&s->kinds, FGI_SEARCH_KINDS, 1000);
+    fgi_bandit_init(&s->kinds, FGI_PRIMAL_KINDS, 1000);
     /* Forests need tables of two variables; a whole pass over them must be possible. */
     const double pair = (double)m->s->max_card * m->s->max_card, forest = 2 * pair * (double)n;
     s->cost_limit = forest > (1 << 24) && forest < (1 << 27) ? (int64_t)forest : 1 << 24;
@@ -132,7 +132,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
 }
 
 static void search_destroy(fgi_solver *solver) {
-    fgi_search *s = solver->state;
+    fgi_primal *s = solver->state;
     fgi_local_free(s->local);
     fgi_construct_free(s->construct);
     fgi_repair_free(s->repair);
@@ -147,13 +147,13 @@ static void search_destroy(fgi_solver *solver) {
     free(s);
 }
 
-static void search_offered(fgi_solver *solver) { ((fgi_search *)solver->state)->offered = 1; }
+static void search_offered(fgi_solver *solver) { ((fgi_primal *)solver->state)->offered = 1; }
 
 /* ---- moves -------------------------------------------------------------------------------------------------- */
 
 /* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best.
  */
-static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
+static int32_t other_label(fgi_primal *s, int32_t var, int32_t most) {
     const int32_t card = s->model->s->cards[var], now = fgi_local_labels(s->local)[var];
     if (card < 3) return card - 1 - now;
     const int32_t *bad;
@@ -178,7 +178,7 @@ static int32_t other_label(fgi_search *s, int32_t var, int32_t most) {
     return above < 0 ? now : above;
 }
 
-static int32_t neighbour_label(fgi_search *s, int32_t var) {
+static int32_t neighbour_label(fgi_primal *s, int32_t var) {
     const fgi_structure *st = s->model->s;
     const int64_t degree = st->adj_begin[var + 1] - st->adj_begin[var];
     if (degree == 0) return -1;
@@ -186,9 +186,9 @@ static int32_t neighbour_label(fgi_search *s, int32_t var) {
     return fgi_local_labels(s->local)[fgi_factor_vars(st, f)[fgi_rng_below(&s->rng, fgi_factor_arity(st, f))]];
 }
 
-static int32_t alternative(fgi_search *s, int32_t var) {
+static int32_t alternative(fgi_primal *s, int32_t var) {
     const int32_t now = fgi_local_labels(s->local)[var], parameter = s->now.parameter;
-    switch ((fgi_search_fusion)s->now.fusion_arm) {
+    switch ((fgi_primal_fusion)s->now.fusion_arm) {
     case FGI_FUSE_RANDOM: return other_label(s, var, s->model->s->cards[var] - 2);
     case FGI_FUSE_CONSTANT: return parameter;
     case FGI_FUSE_SHIFT: return now + parameter;
@@ -198,14 +198,14 @@ static int32_t alternative(fgi_search *s, int32_t var) {
     }
 }
 
-static void choose_fusion(fgi_search *s) {
+static void choose_fusion(fgi_primal *s) {
     fgi_move *v = &s->now;
     v->fusion_arm = fgi_bandit_choose(&s->fusions, &s->rng);
     /* A fresh start would only be drawn to where the others are. */
-    if (v->fusion_arm == FGI_FUSE_ELITE && (s->kind <= FGI_SEARCH_FRESH || s->elites.n == 0))
+    if (v->fusion_arm == FGI_FUSE_ELITE && (s->kind <= FGI_PRIMAL_FRESH || s->elites.n == 0))
         v->fusion_arm = FGI_FUSE_SECOND;
     v->options.two_states = v->fusion_arm != FGI_FUSE_NONE;
-    switch ((fgi_search_fusion)v->fusion_arm) {
+    switch ((fgi_primal_fusion)v->fusion_arm) {
     case FGI_FUSE_CONSTANT: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->model->s->max_card); break;
     case FGI_FUSE_SHIFT: v->parameter = fgi_rng_below(&s->rng, 2) ? 1 : -1; break;
     case FGI_FUSE_ELITE: v->parameter = (int32_t)fgi_rng_below(&s->rng, s->elites.n); break;
@@ -214,7 +214,7 @@ static void choose_fusion(fgi_search *s) {
 }
 
 /* One alternative for each variable of the region; those without one leave it. Returns 1 when done. */
-static int propose(fgi_search *s, int64_t max_operations) {
+static int propose(fgi_primal *s, int64_t max_operations) {
     const int32_t *cards = s->model->s->cards;
     int32_t *vars = fgi_region_variables(s->region);
     fgi_move *v = &s->now;
@@ -231,14 +231,14 @@ static int propose(fgi_search *s, int64_t max_operations) {
     return 1;
 }
 
-static void start_block(fgi_search *s) {
+static void start_block(fgi_primal *s) {
     const int32_t held = s->now.n_kicked;
     fgi_thin_start(s->thin, fgi_region_variables(s->region) + held, s->now.n_region - held, &s->now.options,
         fgi_rng_next(&s->rng));
-    s->stage = FGI_SEARCH_THIN;
+    s->stage = FGI_PRIMAL_THIN;
 }
 
-static void kick(fgi_search *s) {
+static void kick(fgi_primal *s) {
     fgi_move *v = &s->now;
     int64_t wanted = 1 << (v->kick_arm - 1);
     if (wanted > v->n_region / 2) wanted = (v->n_region + 1) / 2;
@@ -249,7 +249,7 @@ static void kick(fgi_search *s) {
     }
 }
 
-static int64_t grow_region(fgi_search *s, int64_t size) {
+static int64_t grow_region(fgi_primal *s, int64_t size) {
     const int64_t n = s->model->s->n_vars;
     if (size >= n) return fgi_region_all(s->region, &s->rng);
     int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
@@ -257,18 +257,18 @@ static int64_t grow_region(fgi_search *s, int64_t size) {
     return fgi_region_grow(s->region, centre, size, (int)fgi_rng_below(&s->rng, 2), &s->rng);
 }
 
-static fgi_rc start_tabu(fgi_search *s) {
+static fgi_rc start_tabu(fgi_primal *s) {
     s->now.tabu_arm = fgi_bandit_choose(&s->tabus, &s->rng);
     const int64_t n = grow_region(s, LEAST_TABU << 2 * s->now.tabu_arm);
     s->overhead += 1000 + 5 * (double)n;
-    s->stage = FGI_SEARCH_TABU;
+    s->stage = FGI_PRIMAL_TABU;
     return fgi_tabu_start(s->tabu, fgi_region_variables(s->region), n, 20 + 2 * n);
 }
 
-static fgi_rc choose(fgi_search *s) {
+static fgi_rc choose(fgi_primal *s) {
     const int64_t n = s->model->s->n_vars;
     fgi_move *v = &s->now;
-    v->begun = fgi_search_work(s);
+    v->begun = fgi_primal_work(s);
     fgi_local_mark(s->local);
     const int blocks_due = s->warm_up > 0 || s->style_work[FGI_STYLE_TABU] > MOST_TABU * s->style_work[FGI_STYLE_BLOCK];
     v->style_arm = blocks_due ? FGI_STYLE_BLOCK : fgi_bandit_choose(&s->styles, &s->rng);
@@ -298,7 +298,7 @@ static fgi_rc choose(fgi_search *s) {
     v->n_region = grow_region(s, size);
     s->overhead += 1000 + 5 * (double)v->n_region; /* a move that does nothing must not look free */
     if (v->fusion_arm != FGI_FUSE_NONE) {
-        s->stage = FGI_SEARCH_PROPOSE;
+        s->stage = FGI_PRIMAL_PROPOSE;
         return FGI_OK;
     }
     if (v->kick_arm > 0 && size < n) kick(s);
@@ -308,7 +308,7 @@ static fgi_rc choose(fgi_search *s) {
 
 /* Writes the block's answer into the labeling; neighbours of what changed go onto the work list. Returns 1 when done.
  */
-static int apply(fgi_search *s, int64_t max_operations) {
+static int apply(fgi_primal *s, int64_t max_operations) {
     const fgi_elimination *e = fgi_thin_elimination(s->thin);
     const int32_t *out = fgi_treeblock_labels(s->block);
     const int64_t end = fgi_local_operations(s->local) + max_operations;
@@ -320,20 +320,20 @@ static int apply(fgi_search *s, int64_t max_operations) {
 }
 
 /* Keeps or takes back the move, and learns from it. */
-static void judge(fgi_solver *solver, fgi_search *s) {
+static void judge(fgi_solver *solver, fgi_primal *s) {
     const int64_t violations = fgi_local_violations(s->local), old_violations = fgi_local_mark_violations(s->local);
     const double score = fgi_local_score(s->local), old_score = fgi_local_mark_score(s->local);
     double success = 0;
-    if (fgi_search_better(s, violations, score, old_violations, old_score)) {
+    if (fgi_primal_better(s, violations, score, old_violations, old_score)) {
         const double gain = violations < old_violations ? s->gain_scale : score - old_score;
         s->gain_scale = s->gain_scale > 0 ? 0.95 * s->gain_scale + 0.05 * gain : gain;
         success = s->gain_scale > 0 ? gain / s->gain_scale : 1;
-        s->last_gain = fgi_search_work(s);
+        s->last_gain = fgi_primal_work(s);
         note_best(s);
-    } else if (fgi_search_better(s, old_violations, old_score, violations, score)) {
+    } else if (fgi_primal_better(s, old_violations, old_score, violations, score)) {
         fgi_local_rollback(s->local);
     }
-    const double cost = fgi_search_work(s) - s->now.begun;
+    const double cost = fgi_primal_work(s) - s->now.begun;
     fgi_bandit_learn(&s->styles, s->now.style_arm, success, cost);
     s->style_work[s->now.style_arm] += cost;
     if (s->now.style_arm == FGI_STYLE_TABU) {
@@ -346,11 +346,11 @@ static void judge(fgi_solver *solver, fgi_search *s) {
     }
     report(solver, s, 0);
     solver->info.iterations++;
-    s->stage = FGI_SEARCH_CHOOSE;
+    s->stage = FGI_PRIMAL_CHOOSE;
 }
 
 /* A better labeling came from outside: go on from there. */
-static void adopt(fgi_solver *solver, fgi_search *s) {
+static void adopt(fgi_solver *solver, fgi_primal *s) {
     s->offered = 0;
     if (solver->info.score == -INFINITY || (s->best_violations == 0 && s->best_score >= solver->info.score)) return;
     s->unreported = 0;
@@ -363,45 +363,45 @@ static void adopt(fgi_solver *solver, fgi_search *s) {
     fgi_local_assign(s->local, solver->best);
     s->best_violations = fgi_local_violations(s->local);
     s->best_score = fgi_local_score(s->local);
-    s->last_gain = fgi_search_work(s);
+    s->last_gain = fgi_primal_work(s);
 }
 
-static void end_epoch(fgi_solver *solver, fgi_search *s) {
+static void end_epoch(fgi_solver *solver, fgi_primal *s) {
     report(solver, s, 1);
     fgi_elites_add(&s->elites, fgi_local_labels(s->local), fgi_local_violations(s->local), fgi_local_score(s->local));
-    if (s->kind != FGI_SEARCH_FIRST && s->n_fresh == 0) {
-        int won = fgi_search_better(s, s->best_violations, s->best_score, s->kind_violations, s->kind_score);
-        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_search_work(s) - s->kind_begun);
-        s->kind_work[s->kind] += fgi_search_work(s) - s->kind_begun;
+    if (s->kind != FGI_PRIMAL_FIRST && s->n_fresh == 0) {
+        int won = fgi_primal_better(s, s->best_violations, s->best_score, s->kind_violations, s->kind_score);
+        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_primal_work(s) - s->kind_begun);
+        s->kind_work[s->kind] += fgi_primal_work(s) - s->kind_begun;
     }
-    s->stage = FGI_SEARCH_EPOCH;
+    s->stage = FGI_PRIMAL_EPOCH;
 }
 
 /* Pieces of work that a way to feasibility may take: few once a feasible labeling is known; else as much as all work so
  * far, so that neither these nor moves starve. */
-static int64_t pieces(const fgi_search *s, double cost) {
-    return CONSTRUCT_PIECES + (s->best_violations > 0 ? (int64_t)(fgi_search_work(s) / (cost * CHUNK)) : 0);
+static int64_t pieces(const fgi_primal *s, double cost) {
+    return CONSTRUCT_PIECES + (s->best_violations > 0 ? (int64_t)(fgi_primal_work(s) / (cost * CHUNK)) : 0);
 }
 
-static fgi_rc start_repair(fgi_search *s) {
-    s->stage = FGI_SEARCH_CHOOSE;
+static fgi_rc start_repair(fgi_primal *s) {
+    s->stage = FGI_PRIMAL_CHOOSE;
     if (s->best_violations == 0) return FGI_OK;
     if (!s->repair && !(s->repair = fgi_repair_create(s->model, s->local))) return FGI_NO_MEMORY;
     fgi_repair_start(s->repair);
     s->construct_pieces = pieces(s, 2 * REPAIR_COST);
-    s->stage = FGI_SEARCH_REPAIR;
+    s->stage = FGI_PRIMAL_REPAIR;
     return FGI_OK;
 }
 
-static void repair(fgi_search *s) {
+static void repair(fgi_primal *s) {
     const int done = fgi_repair_step(s->repair, CHUNK, &s->rng);
     if (!done && s->construct_pieces-- > 0) return;
     fgi_repair_end(s->repair);
-    s->stage = FGI_SEARCH_ASCENT;
+    s->stage = FGI_PRIMAL_ASCENT;
 }
 
 /* Feasible rounding, for a limited time. */
-static fgi_rc construct(fgi_solver *solver, fgi_search *s) {
+static fgi_rc construct(fgi_solver *solver, fgi_primal *s) {
     if (s->construct_pieces-- == 0) return start_repair(s);
     switch (fgi_construct_step(s->construct, CHUNK)) {
     case FGI_CONSTRUCT_RUNNING: return FGI_OK;
@@ -410,89 +410,89 @@ static fgi_rc construct(fgi_solver *solver, fgi_search *s) {
     case FGI_CONSTRUCT_DONE: break;
     }
     fgi_local_assign(s->local, fgi_construct_labels(s->construct));
-    s->stage = FGI_SEARCH_ASCENT;
+    s->stage = FGI_PRIMAL_ASCENT;
     return FGI_OK;
 }
 
 /* One piece of work of about CHUNK operations. */
-static fgi_rc advance(fgi_solver *solver, fgi_search *s) {
+static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
     int done = 0;
     fgi_rc rc = FGI_OK;
     switch (s->stage) {
-    case FGI_SEARCH_EPOCH: fgi_search_begin_epoch(s, solver->info.score > -INFINITY ? solver->best : NULL); break;
-    case FGI_SEARCH_COMPONENTS:
-        if (fgi_search_components(s, CHUNK) && !fgi_search_next_parent(s)) s->stage = FGI_SEARCH_ASCENT;
+    case FGI_PRIMAL_EPOCH: fgi_primal_begin_epoch(s, solver->info.score > -INFINITY ? solver->best : NULL); break;
+    case FGI_PRIMAL_COMPONENTS:
+        if (fgi_primal_components(s, CHUNK) && !fgi_primal_next_parent(s)) s->stage = FGI_PRIMAL_ASCENT;
         break;
-    case FGI_SEARCH_JOIN:
-        if (!fgi_search_join(s)) break;
-        s->last_gain = fgi_search_work(s);
-        s->stage = FGI_SEARCH_ASCENT;
+    case FGI_PRIMAL_JOIN:
+        if (!fgi_primal_join(s)) break;
+        s->last_gain = fgi_primal_work(s);
+        s->stage = FGI_PRIMAL_ASCENT;
         break;
-    case FGI_SEARCH_ANNEAL:
+    case FGI_PRIMAL_ANNEAL:
         if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
         fgi_local_push_all(s->local);
-        s->last_gain = fgi_search_work(s);
-        s->stage = FGI_SEARCH_ASCENT;
+        s->last_gain = fgi_primal_work(s);
+        s->stage = FGI_PRIMAL_ASCENT;
         break;
-    case FGI_SEARCH_ASCENT:
+    case FGI_PRIMAL_ASCENT:
         if (!fgi_local_ascend(s->local, CHUNK)) break;
         note_best(s);
         report(solver, s, 1);
-        s->stage = FGI_SEARCH_CHOOSE;
+        s->stage = FGI_PRIMAL_CHOOSE;
         if (fgi_local_violations(s->local) > 0 && !s->constructed) {
             s->constructed = 1;
             s->construct_pieces = pieces(s, CONSTRUCT_COST);
-            const int32_t *hint = s->kind == FGI_SEARCH_FIRST ? NULL : fgi_local_labels(s->local);
+            const int32_t *hint = s->kind == FGI_PRIMAL_FIRST ? NULL : fgi_local_labels(s->local);
             fgi_construct_start(s->construct, NULL, hint, 1, INT64_MAX - 1);
-            s->stage = FGI_SEARCH_CONSTRUCT;
+            s->stage = FGI_PRIMAL_CONSTRUCT;
         }
         break;
-    case FGI_SEARCH_CONSTRUCT: rc = construct(solver, s); break;
-    case FGI_SEARCH_REPAIR: repair(s); break;
-    case FGI_SEARCH_CHOOSE:
+    case FGI_PRIMAL_CONSTRUCT: rc = construct(solver, s); break;
+    case FGI_PRIMAL_REPAIR: repair(s); break;
+    case FGI_PRIMAL_CHOOSE:
         if (s->offered) adopt(solver, s);
-        if (fgi_search_work(s) - s->last_gain > patience(s) || fgi_search_work(s) - s->epoch_begun > most_work(s))
+        if (fgi_primal_work(s) - s->last_gain > patience(s) || fgi_primal_work(s) - s->epoch_begun > most_work(s))
             end_epoch(solver, s);
         else rc = choose(s);
         break;
-    case FGI_SEARCH_TABU:
-        if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_SEARCH_FOLLOW;
+    case FGI_PRIMAL_TABU:
+        if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_PRIMAL_FOLLOW;
         break;
-    case FGI_SEARCH_PROPOSE:
+    case FGI_PRIMAL_PROPOSE:
         if (propose(s, CHUNK)) start_block(s);
         break;
-    case FGI_SEARCH_THIN:
+    case FGI_PRIMAL_THIN:
         rc = fgi_thin_step(s->thin, CHUNK, &done);
         if (rc || !done) break;
         rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
             s->now.options.two_states ? s->alternatives : NULL,
             fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
-        s->stage = FGI_SEARCH_BLOCK;
+        s->stage = FGI_PRIMAL_BLOCK;
         break;
-    case FGI_SEARCH_BLOCK:
+    case FGI_PRIMAL_BLOCK:
         rc = fgi_treeblock_step(s->block, CHUNK, &done);
         if (rc || !done) break;
         s->now.cursor = 0;
-        s->stage = FGI_SEARCH_APPLY;
+        s->stage = FGI_PRIMAL_APPLY;
         break;
-    case FGI_SEARCH_APPLY:
+    case FGI_PRIMAL_APPLY:
         if (!apply(s, CHUNK)) break;
-        s->stage = FGI_SEARCH_FOLLOW;
+        s->stage = FGI_PRIMAL_FOLLOW;
         if (s->now.n_kicked > 0) {
             s->now.n_kicked = 0;
             start_block(s);
         }
         break;
-    case FGI_SEARCH_FOLLOW:
-        if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_SEARCH_JUDGE;
+    case FGI_PRIMAL_FOLLOW:
+        if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_PRIMAL_JUDGE;
         break;
-    case FGI_SEARCH_JUDGE: judge(solver, s); break;
+    case FGI_PRIMAL_JUDGE: judge(solver, s); break;
     }
     return rc;
 }
 
 static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    fgi_search *s = solver->state;
+    fgi_primal *s = solver->state;
     fgi_rc rc = FGI_OK;
     fgi_solver_trivial_bound(solver);
     if (solver->model->s->n_vars == 0) {
@@ -501,12 +501,12 @@ static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_
         return FGI_OK;
     }
     do {
-        if (s->stage == FGI_SEARCH_CHOOSE && (solver->info.iterations >= iteration_limit || fgi_solver_done(solver)))
+        if (s->stage == FGI_PRIMAL_CHOOSE && (solver->info.iterations >= iteration_limit || fgi_solver_done(solver)))
             break;
         rc = advance(solver, s);
     } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && fgi_clock() < deadline);
-    if (!rc && s->stage == FGI_SEARCH_CHOOSE) report(solver, s, 1);
-    solver->info.entries_touched = (int64_t)fgi_search_work(s);
+    if (!rc && s->stage == FGI_PRIMAL_CHOOSE) report(solver, s, 1);
+    solver->info.entries_touched = (int64_t)fgi_primal_work(s);
     return rc;
 }
 

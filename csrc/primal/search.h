@@ -1,7 +1,7 @@
 /* primal/search.h - the parts of the primal search (primal/search.c): the current labeling, regions, and the choice
  * among moves. */
-#ifndef FGI_SEARCH_H
-#define FGI_SEARCH_H
+#ifndef FGI_PRIMAL_H
+#define FGI_PRIMAL_H
 #include "primal/join.h"
 #include "primal/labeling.h"
 #include "primal/thin.h"
@@ -76,37 +76,37 @@ int64_t fgi_anneal_operations(const fgi_anneal *s);
 
 enum { FGI_TABU_SIZES = 4, FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
 
-typedef enum fgi_search_stage {
-    FGI_SEARCH_EPOCH,      /* choose where to start */
-    FGI_SEARCH_COMPONENTS, /* crossing: take over differing components one by one */
-    FGI_SEARCH_JOIN,       /* a search among all that the elites can be put together to */
-    FGI_SEARCH_ANNEAL,
-    FGI_SEARCH_ASCENT,    /* coordinate ascent from the start */
-    FGI_SEARCH_CONSTRUCT, /* it ended infeasible: feasible rounding */
-    FGI_SEARCH_REPAIR,    /* that took too long: min-conflicts */
-    FGI_SEARCH_CHOOSE,    /* choose a move */
-    FGI_SEARCH_PROPOSE,   /* alternatives for a fusion */
-    FGI_SEARCH_TABU,
-    FGI_SEARCH_THIN,
-    FGI_SEARCH_BLOCK,
-    FGI_SEARCH_APPLY, /* the block's answer into the labeling */
-    FGI_SEARCH_FOLLOW,
-    FGI_SEARCH_JUDGE
-} fgi_search_stage;
+typedef enum fgi_primal_stage {
+    FGI_PRIMAL_EPOCH,      /* choose where to start */
+    FGI_PRIMAL_COMPONENTS, /* crossing: take over differing components one by one */
+    FGI_PRIMAL_JOIN,       /* a search among all that the elites can be put together to */
+    FGI_PRIMAL_ANNEAL,
+    FGI_PRIMAL_ASCENT,    /* coordinate ascent from the start */
+    FGI_PRIMAL_CONSTRUCT, /* it ended infeasible: feasible rounding */
+    FGI_PRIMAL_REPAIR,    /* that took too long: min-conflicts */
+    FGI_PRIMAL_CHOOSE,    /* choose a move */
+    FGI_PRIMAL_PROPOSE,   /* alternatives for a fusion */
+    FGI_PRIMAL_TABU,
+    FGI_PRIMAL_THIN,
+    FGI_PRIMAL_BLOCK,
+    FGI_PRIMAL_APPLY, /* the block's answer into the labeling */
+    FGI_PRIMAL_FOLLOW,
+    FGI_PRIMAL_JUDGE
+} fgi_primal_stage;
 
 /* How an epoch starts. */
-typedef enum fgi_search_kind {
-    FGI_SEARCH_FIRST = -1, /* best unaries */
-    FGI_SEARCH_FRESH,
-    FGI_SEARCH_PERTURBED,
-    FGI_SEARCH_CROSSED,
-    FGI_SEARCH_ANNEALED,
-    FGI_SEARCH_JOINED, /* after a few fresh ones: all elites put together */
-    FGI_SEARCH_KINDS
-} fgi_search_kind;
+typedef enum fgi_primal_kind {
+    FGI_PRIMAL_FIRST = -1, /* best unaries */
+    FGI_PRIMAL_FRESH,
+    FGI_PRIMAL_PERTURBED,
+    FGI_PRIMAL_CROSSED,
+    FGI_PRIMAL_ANNEALED,
+    FGI_PRIMAL_JOINED, /* after a few fresh ones: all elites put together */
+    FGI_PRIMAL_KINDS
+} fgi_primal_kind;
 
 /* What the variables of a block may choose from: all labels, or the present one and an alternative (fusion). */
-typedef enum fgi_search_fusion {
+typedef enum fgi_primal_fusion {
     FGI_FUSE_NONE,
     FGI_FUSE_SECOND, /* the best other label, given the rest */
     FGI_FUSE_RANDOM,
@@ -115,13 +115,13 @@ typedef enum fgi_search_fusion {
     FGI_FUSE_NEIGHBOUR,
     FGI_FUSE_ELITE,
     FGI_FUSIONS
-} fgi_search_fusion;
+} fgi_primal_fusion;
 
 /* What a move is: an exact block, or tabu search. */
-typedef enum fgi_search_style { FGI_STYLE_BLOCK, FGI_STYLE_TABU, FGI_STYLES } fgi_search_style;
+typedef enum fgi_primal_style { FGI_STYLE_BLOCK, FGI_STYLE_TABU, FGI_STYLES } fgi_primal_style;
 
 typedef struct fgi_move {
-    int32_t style_arm; /* fgi_search_style */
+    int32_t style_arm; /* fgi_primal_style */
     int32_t tabu_arm;  /* region size of a tabu search */
     int32_t block_arm, kick_arm, shape_arm, fusion_arm;
     int64_t n_region;
@@ -132,7 +132,7 @@ typedef struct fgi_move {
     double begun; /* work done before this move */
 } fgi_move;
 
-typedef struct fgi_search {
+typedef struct fgi_primal {
     const fgi_model *model;
     fgi_local *local;
     fgi_construct *construct;
@@ -144,19 +144,19 @@ typedef struct fgi_search {
     fgi_anneal *anneal;
     int64_t sweeps; /* of the next annealing */
     fgi_rng rng;
-    fgi_search_stage stage;
+    fgi_primal_stage stage;
     fgi_move now;
     fgi_bandit styles, tabus, blocks, shapes, kicks, fusions, kinds; /* a block is a region size times a table size */
-    double style_work[FGI_STYLES], kind_work[FGI_SEARCH_KINDS];
+    double style_work[FGI_STYLES], kind_work[FGI_PRIMAL_KINDS];
     int32_t n_regions;
     int64_t region_size[FGI_REGION_SIZES];
     int64_t cost_limit;           /* of a block: states in all its tables */
     int32_t warm_up, warm_up_arm; /* moves over all variables still to be made, and their block */
     int32_t *alternatives;        /* of a fusion */
-    double overhead;              /* work of choosing, see fgi_search_work */
+    double overhead;              /* work of choosing, see fgi_primal_work */
     double gain_scale;            /* what a usual success gains */
     /* epoch */
-    fgi_search_kind kind;
+    fgi_primal_kind kind;
     int64_t n_epochs;
     int constructed;               /* feasible rounding has been tried in this epoch */
     int64_t construct_pieces;      /* that may still be spent on it, or on repair */
@@ -182,19 +182,19 @@ typedef struct fgi_search {
     double reported; /* work when it was last told to the solver base */
     int offered;
     fgi_arena arena;
-} fgi_search;
+} fgi_primal;
 
 /* Work done so far, in operations weighted by what they cost: about a nanosecond each. */
-double fgi_search_work(const fgi_search *s);
+double fgi_primal_work(const fgi_primal *s);
 /* Whether the first labeling is better, beyond rounding. */
-int fgi_search_better(
-    const fgi_search *s, int64_t violations, double score, int64_t than_violations, double than_score);
+int fgi_primal_better(
+    const fgi_primal *s, int64_t violations, double score, int64_t than_violations, double than_score);
 
 /* primal/epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
-void fgi_search_begin_epoch(fgi_search *s, const int32_t *best);
-int fgi_search_components(fgi_search *s, int64_t max_operations); /* 1 when done with one parent */
-int fgi_search_next_parent(fgi_search *s);                        /* 0 when there is none left */
+void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best);
+int fgi_primal_components(fgi_primal *s, int64_t max_operations); /* 1 when done with one parent */
+int fgi_primal_next_parent(fgi_primal *s);                        /* 0 when there is none left */
 /* Stage JOIN: a piece of one move on the joined model; 1: it has ended, and its labeling is the present one. */
-int fgi_search_join(fgi_search *s);
+int fgi_primal_join(fgi_primal *s);
 
 #endif

@@ -6,8 +6,8 @@
  * limited size move through the region instead and gives up what would widen it: worse on grids (70 %), better on
  * layered models, where it keeps a few variables of one layer and all of the next (91 % instead of 80 % of a large
  * DBN). */
-#ifndef FGI_SEARCH_THIN_H
-#define FGI_SEARCH_THIN_H
+#ifndef FGI_PRIMAL_THIN_H
+#define FGI_PRIMAL_THIN_H
 #include "primal/block.h"
 
 enum { FGI_LOG_UNIT = 16 }; /* sizes of tables are counted in sixteenths of a bit */

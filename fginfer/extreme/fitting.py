@@ -1,4 +1,4 @@
-"""One fit: a solver, its engine and its checkpoint, driven to the end; and the model made of what it found."""
+"""One fit: a solver, its workshop and its checkpoint, driven to the end; and the model made of what it found."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fginfer.core.arrays import offsets
 from fginfer.core.door import VERSION
 from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
 from fginfer.errors import DataError, FormatError, SettingsError, SolverError
-from fginfer.extreme.engines import make_engine
 from fginfer.extreme.journal import Journal, Memory, fingerprint
 from fginfer.extreme.model import SparseModel
 from fginfer.extreme.settings import MOST_DENSE, options, ppd_settings
 from fginfer.extreme.solvers import ExtremePoint, Pd, Ppd
+from fginfer.extreme.workshops import make_workshop
 from fginfer.learn.files import storage
-from fginfer.learn.run.loop import LearnPoint, Limits, Progress, drive, shown
+from fginfer.learn.run.loop import LearnPoint, Limits, SoFar, drive, shown
 from fginfer.log import logger, thousands
 
 
@@ -72,11 +72,11 @@ def fit_ppd(
     if e.checkpoint is not None and labels is None:
         results = Journal(e.checkpoint, fingerprint(data, settings), data.rows.width)
     wanted = np.arange(data.labels.width, dtype=np.int32) if labels is None else np.asarray(labels, np.int32)
-    engine = make_engine(data, settings, e.scheduler, threads, _deadline(e, begin) - clock.now())
+    workshop = make_workshop(data, settings, e.scheduler, threads, _deadline(e, begin) - clock.now())
     try:
         with shown(e.verbose):
-            _log_start("ppd-sparse", data, engine.workers, seed)
-            solver = Ppd(data, engine, results, wanted, _deadline(e, begin))
+            _log_start("ppd-sparse", data, workshop.workers, seed)
+            solver = Ppd(data, workshop, results, wanted, _deadline(e, begin))
             if solver.resumed:
                 logger.info(f"{solver.resumed} labels are there from before")
             limits = Limits(float(e.tol), 1, e.time_limit)
@@ -86,7 +86,7 @@ def fit_ppd(
                 solver.close()
         columns = list(results)
     finally:
-        engine.close()
+        workshop.close()
         results.close()
     info = np.zeros(data.labels.width, INFO)
     for c in columns:
@@ -153,7 +153,7 @@ class PdCheckpoint:
 
     def __init__(self, path: str | os.PathLike[str] | None, solver: Pd, mark: str) -> None:
         self._path, self._solver, self._mark = path, solver, mark
-        self.progress = Progress()
+        self.progress = SoFar()
         if path is None or not os.path.exists(path):
             return
         header, arrays = storage.read(path)
@@ -163,11 +163,11 @@ class PdCheckpoint:
             raise SettingsError(f"the checkpoint {path} was written for other data or settings")
         try:
             solver.restore(arrays)
-            self.progress = Progress(**header["progress"])
+            self.progress = SoFar(**header["progress"])
         except DAMAGE as error:
             raise FormatError(f"damaged checkpoint ({error})", str(path)) from None
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: SoFar) -> None:
         if self._path is not None:
             header = {"fingerprint": self._mark, "progress": asdict(progress)}
             storage.write(self._path, header, self._solver.export())

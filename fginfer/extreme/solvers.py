@@ -11,7 +11,7 @@ import numpy as np
 from fginfer.core import clock
 from fginfer.core.extreme import SEARCHES, Columns, ExtremeData, PdSolver
 from fginfer.errors import SolverError
-from fginfer.extreme.engines import Engine, chunks
+from fginfer.extreme.workshops import Workshop, chunks
 from fginfer.learn.run.interrupts import Interrupts, look
 from fginfer.learn.run.loop import LearnPoint, Measured
 from fginfer.log import logger, thousands
@@ -55,9 +55,9 @@ class Ppd:
     name = "ppd-sparse"
     measuring = 0.0
 
-    def __init__(self, data: ExtremeData, engine: Engine, results: Any, labels: Any, limit: float = inf) -> None:
+    def __init__(self, data: ExtremeData, workshop: Workshop, results: Any, labels: Any, limit: float = inf) -> None:
         assert data.positives is not None
-        self._data, self._engine, self._results, self._limit = data, engine, results, limit
+        self._data, self._workshop, self._results, self._limit = data, workshop, results, limit
         self.sparsities = Sparsities()
         self.failure: SolverError | None = None
         self._sums = np.zeros(7)  # labels, primal, dual, support, weights, searches, touched
@@ -68,8 +68,8 @@ class Ppd:
         self.resumed = int(done.sum())
         todo = np.asarray(labels)[~done[np.asarray(labels)]]
         self._wanted = len(labels)
-        parts = chunks(np.diff(data.positives.begin), todo, engine.workers)
-        self._stream: Iterator[Columns] = engine.run(parts, self._stop)
+        parts = chunks(np.diff(data.positives.begin), todo, workshop.workers)
+        self._stream: Iterator[Columns] = workshop.run(parts, self._stop)
         self._told = clock.now()
 
     def _stop(self) -> bool:
@@ -84,7 +84,7 @@ class Ppd:
         ]  # fmt: skip
 
     def advance(self, deadline: float) -> bool:
-        while self.trained < self._wanted:  # by labels: engines may join chunks
+        while self.trained < self._wanted:  # by labels: workshops may join chunks
             try:
                 columns = next(self._stream, None)
             except SolverError as error:  # the workers are gone: what they have finished is kept

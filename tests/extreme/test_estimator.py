@@ -1,4 +1,4 @@
-"""ExtremeClassifier as users see it: labels in all forms, files, checkpoints, engines, bad input."""
+"""ExtremeClassifier as users see it: labels in all forms, files, checkpoints, workshops, bad input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError, SolverError
-from fginfer.extreme import ExtremeClassifier, ExtremeClassifierCV, SparseModel, engines
+from fginfer.extreme import ExtremeClassifier, ExtremeClassifierCV, SparseModel, workshops
 
 from .problems import random_problem, same_model
 
@@ -146,13 +146,13 @@ def test_retraining_that_is_cut_short_says_so(monkeypatch):
     X, y = random_problem(3, n=200, d=80, k=20)
     model = ExtremeClassifier().fit(X, y)
     before = model.coef_.toarray()
-    run = engines.Threads.run
+    run = workshops.Threads.run
 
     def lose_the_rest(self, parts, stop):
         yield next(run(self, parts, stop))
         raise SolverError("the workers are gone")
 
-    monkeypatch.setattr(engines.Threads, "run", lose_the_rest)
+    monkeypatch.setattr(workshops.Threads, "run", lose_the_rest)
     other = [[k for k in labels if k not in (3, 7)] or [4] for labels in y]
     with pytest.raises(SolverError, match="gone; 1 of 2 labels are trained again, the others as before"):
         model.partial_retrain(X, other, [3, 7])
@@ -252,10 +252,10 @@ def test_a_time_limit_reaches_processes():
 
 def test_chunks_for_threads_keep_the_order():
     positives = np.array([50, 1, 30, 2, 2, 9])
-    parts = engines.chunks(positives, np.arange(6), 2)
+    parts = workshops.chunks(positives, np.arange(6), 2)
     assert [len(p) for p in parts] == [1] * 6  # for a cluster, the longest first
     assert np.concatenate(parts)[:3].tolist() == [0, 2, 5]
-    assert [p.tolist() for p in engines.merged(parts, 4)] == [[0, 2, 5, 3], [4, 1]]
+    assert [p.tolist() for p in workshops.merged(parts, 4)] == [[0, 2, 5, 3], [4, 1]]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
 from fginfer.learn import Choices, Example, KernelStructuredSVM, StructuredSVM
 from fginfer.learn.files import storage
-from fginfer.learn.run.loop import Limits, Measured, Progress, drive
+from fginfer.learn.run.loop import Limits, Measured, SoFar, drive
 
 BOTH = pytest.mark.parametrize("Estimator", [StructuredSVM, KernelStructuredSVM])
 
@@ -366,7 +366,7 @@ class Ticking:
 
 
 def test_the_end_of_a_run_is_in_the_trace(monkeypatch):
-    def run(*arguments, progress=Progress(), **limits):  # noqa: B008
+    def run(*arguments, progress=SoFar(), **limits):  # noqa: B008
         solver = Ticking()
         monkeypatch.setattr("fginfer.core.clock.now", lambda: solver.now)
         return *drive(solver, Limits(**limits), *arguments, progress=progress), solver.now - 1.0
@@ -384,9 +384,9 @@ def test_the_end_of_a_run_is_in_the_trace(monkeypatch):
     assert (status, trace[-1].passes, trace[-1].primal) == ("stopped", 5, None)  # it was told to stop
     status, trace, _ = run(max_iter=50, eval_every=10, tol=0.04)
     assert (status, [p.passes for p in trace]) == ("converged", [10, 20, 30])
-    status, trace, _ = run(max_iter=50, progress=Progress(50, 7.0, 9.0))
+    status, trace, _ = run(max_iter=50, progress=SoFar(50, 7.0, 9.0))
     assert (status, [p[:2] for p in trace], trace[-1].gap) == ("iteration_limit", [(50, 7.0)], pytest.approx(1 / 3))
-    status, trace, elapsed = run(max_iter=50, time_limit=5.0, progress=Progress(40, 4.0, 7.0))
+    status, trace, elapsed = run(max_iter=50, time_limit=5.0, progress=SoFar(40, 4.0, 7.0))
     assert (status, [p[:3] for p in trace], elapsed) == ("time_limit", [(40, 4.0, None)], 0.0)
 
 

@@ -12,7 +12,7 @@ from fginfer.archives import DAMAGE
 from fginfer.errors import FormatError, SettingsError
 from fginfer.learn.files import storage
 from fginfer.learn.oracle import Oracle
-from fginfer.learn.run.loop import Progress
+from fginfer.learn.run.loop import SoFar
 
 # Settings that make a run what it is (an estimator may list its own as `run_settings`); limits and tolerances may
 # change between its parts.
@@ -23,7 +23,7 @@ class Checkpoints:
     """Restores a run when there is something to restore; `progress` says what it has behind it."""
 
     def __init__(self, estimator: Any, data: Any, solver: Any, oracle: Oracle | None, seed: int) -> None:
-        self.path, self.solver, self.progress = estimator.checkpoint, solver, Progress()
+        self.path, self.solver, self.progress = estimator.checkpoint, solver, SoFar()
         self.oracle: Any = oracle
         self._mark = self._path_mark = ""
         self._C: Any = None
@@ -55,7 +55,7 @@ class Checkpoints:
             arrays.update({f"oracle_{name}": array for name, array in self.oracle.export().items()})
         return self._mark, arrays, self._path_mark, self._C
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: SoFar) -> None:
         if self.path is not None:
             mark, arrays, *_ = self.state()
             storage.write(self.path, {"fingerprint": mark, "progress": asdict(progress)}, arrays)
@@ -68,7 +68,7 @@ class Checkpoints:
             raise SettingsError(f"the checkpoint {self.path} was written for other data or settings")
         try:
             self._restore(arrays)
-            self.progress = Progress(**header["progress"])
+            self.progress = SoFar(**header["progress"])
         except DAMAGE as error:
             raise FormatError(f"damaged checkpoint ({error})", str(self.path)) from None
 

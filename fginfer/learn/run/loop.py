@@ -66,7 +66,7 @@ class Measured:
         return relative_gap(self.primal, self.dual)
 
 
-class Solver(Protocol):
+class Trainer(Protocol):
     """One training run. It keeps its place: `advance` may be called again after it returned at a deadline."""
 
     name: str
@@ -105,7 +105,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SoFar:
     """How far a run is; checkpoints keep it."""
 
     passes: int = 0
@@ -115,12 +115,12 @@ class Progress:
 
 
 def drive(
-    solver: Solver,
+    solver: Trainer,
     limits: Limits,
     verbose: int = 0,
     callback: Callable[[LearnPoint], Any] | None = None,
-    save: Callable[[Progress], None] | None = None,
-    progress: Progress = Progress(),  # noqa: B008
+    save: Callable[[SoFar], None] | None = None,
+    progress: SoFar = SoFar(),  # noqa: B008
     begin: float | None = None,
 ) -> tuple[str, list[LearnPoint]]:
     """Runs a solver to its end: (status, trace).
@@ -161,12 +161,12 @@ class _Run:
 
     def __init__(
         self,
-        solver: Solver,
+        solver: Trainer,
         limits: Limits,
         verbose: int,
         callback: Callable[[LearnPoint], Any] | None,
-        save: Callable[[Progress], None] | None,
-        done: Progress,
+        save: Callable[[SoFar], None] | None,
+        done: SoFar,
         begin: float,
     ) -> None:
         self.solver, self.limits, self.verbose, self.callback, self._save = solver, limits, verbose, callback, save

@@ -1,39 +1,39 @@
-/* exact/engine.c - runs the buckets of a problem that exact/pose.c has posed; see exact/eliminate.h.
+/* exact/eliminator.c - runs the buckets of a problem that exact/pose.c has posed; see exact/eliminate.h.
  *
  * After ordering everything is named by *position*: variable p is eliminated p-th. Bucket p collects the factors and
  * messages whose first variable to go is p, and sends one message over bag(p), which is consumed by the earliest
  * position in it. */
 #include <string.h>
 #include "base/meter.h"
-#include "exact/engine.h"
+#include "exact/eliminator.h"
 
 /* Inputs of at least this many entries are freed once used; the bucket then remembers its best labels. */
 enum { LARGE_INPUT = 1 << 15 };
 enum { SMALL_MESSAGE = 4096 };  /* entries: their maxima are moved into the value, which keeps rounding small */
 enum { STEP_STATES = 1 << 17 }; /* joint states between two looks at the clock */
 
-fgi_engine *fgi_engine_create(const fgi_model *m) {
-    fgi_engine *e = fgi_calloc(1, sizeof *e);
+fgi_eliminator *fgi_eliminator_create(const fgi_model *m) {
+    fgi_eliminator *e = fgi_calloc(1, sizeof *e);
     if (!e) return NULL;
     e->m = m;
     e->orderer = fgi_orderer_create();
     e->local = fgi_alloc(m->s->n_vars, sizeof(int32_t));
     if (!e->orderer || !e->local) {
-        fgi_engine_free(e);
+        fgi_eliminator_free(e);
         return NULL;
     }
     for (int64_t i = 0; i < m->s->n_vars; i++) e->local[i] = -1;
     return e;
 }
 
-static void drop_spares(fgi_engine *e) {
+static void drop_spares(fgi_eliminator *e) {
     for (int k = 0; k < SPARES; k++) {
         free(e->spare[k].values);
         e->spare[k].values = NULL;
     }
 }
 
-void fgi_engine_drop_messages(fgi_engine *e) {
+void fgi_eliminator_drop_messages(fgi_eliminator *e) {
     for (int32_t p = 0; p < e->n_messages_held; p++) {
         if (!e->keep) free(e->messages[p].values);
         free(e->messages[p].arg);
@@ -41,9 +41,9 @@ void fgi_engine_drop_messages(fgi_engine *e) {
     e->n_messages_held = 0;
 }
 
-void fgi_engine_free(fgi_engine *e) {
+void fgi_eliminator_free(fgi_eliminator *e) {
     if (!e) return;
-    fgi_engine_drop_messages(e);
+    fgi_eliminator_drop_messages(e);
     drop_spares(e);
     fgi_orderer_free(e->orderer);
     fgi_bucket_free(&e->bucket);
@@ -69,7 +69,7 @@ static void sort_descending(int32_t *a, int64_t n) {
     }
 }
 
-fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
+fgi_rc fgi_eliminator_order(fgi_eliminator *e, double log2_limit, double effort) {
     const int32_t n = e->n;
     int64_t no_scopes = 0;
     fgi_scopes g = {n, e->card, e->n_factors, e->n_factors ? e->scope_begin : &no_scopes, e->scope};
@@ -106,27 +106,29 @@ fgi_rc fgi_engine_order(fgi_engine *e, double log2_limit, double effort) {
     return FGI_OK;
 }
 
-const fgi_bags *fgi_engine_bags(const fgi_engine *e) { return e->bags; }
-double fgi_engine_value(const fgi_engine *e) { return fgi_sum_value(&e->value); }
+const fgi_bags *fgi_eliminator_bags(const fgi_eliminator *e) { return e->bags; }
+double fgi_eliminator_value(const fgi_eliminator *e) { return fgi_sum_value(&e->value); }
 
-double fgi_engine_error(const fgi_engine *e) {
+double fgi_eliminator_error(const fgi_eliminator *e) {
     const double value = fgi_sum_value(&e->value);
     return e->error + (value > -INFINITY ? 0x1p-52 * fabs(value) : 0);
 }
-double fgi_engine_progress(const fgi_engine *e) {
+double fgi_eliminator_progress(const fgi_eliminator *e) {
     return e->bags && e->bags->work > 0 ? e->work_done / e->bags->work : 1.0;
 }
 
-static int32_t bag_size(const fgi_engine *e, int32_t p) { return (int32_t)(e->bags->begin[p + 1] - e->bags->begin[p]); }
-static const int32_t *bag_of(const fgi_engine *e, int32_t p) { return e->bags->bag + e->bags->begin[p]; }
+static int32_t bag_size(const fgi_eliminator *e, int32_t p) {
+    return (int32_t)(e->bags->begin[p + 1] - e->bags->begin[p]);
+}
+static const int32_t *bag_of(const fgi_eliminator *e, int32_t p) { return e->bags->bag + e->bags->begin[p]; }
 static int arg_size(int32_t card) { return card <= 256 ? 1 : card <= 65536 ? 2 : 4; }
 
 /* True when bucket p remembers its best labels so that its inputs can go. */
-static int forgets_inputs(const fgi_engine *e, int64_t input_entries) {
+static int forgets_inputs(const fgi_eliminator *e, int64_t input_entries) {
     return !e->keep && input_entries >= LARGE_INPUT;
 }
 
-double fgi_engine_memory(const fgi_engine *e) {
+double fgi_eliminator_memory(const fgi_eliminator *e) {
     double live = 0, peak = 0;
     double *input = fgi_calloc(e->n, sizeof(double));
     if (!input) return INFINITY;
@@ -152,7 +154,7 @@ double fgi_engine_memory(const fgi_engine *e) {
 /* ---- buckets ------------------------------------------------------------------------------------------------ */
 
 /* Writes factor k densely over its free variables, in the layout of exact/bucket.h. */
-static void slice(const fgi_engine *e, int32_t k, double *out) {
+static void slice(const fgi_eliminator *e, int32_t k, double *out) {
     const fgi_view v = fgi_factor_view(e->m, e->factor[k]);
     const int64_t begin = e->scope_begin[k];
     const int32_t n = (int32_t)(e->scope_begin[k + 1] - begin), *dims = e->scope + begin;
@@ -200,7 +202,7 @@ static double *allocate_table(int64_t size) {
 
 /* A spare table of about the right size. When there is none, spares are given back first, so that they never add to the
  * peak. */
-static double *reuse_or_allocate(fgi_engine *e, int64_t size) {
+static double *reuse_or_allocate(fgi_eliminator *e, int64_t size) {
     for (int k = 0; k < SPARES; k++) {
         double *values = e->spare[k].values;
         if (!values || e->spare[k].size < size || e->spare[k].size > size + size / 8) continue;
@@ -211,7 +213,7 @@ static double *reuse_or_allocate(fgi_engine *e, int64_t size) {
     return allocate_table(size);
 }
 
-static void release_message(fgi_engine *e, message *msg) {
+static void release_message(fgi_eliminator *e, message *msg) {
     for (int k = 0; k < SPARES && msg->values && msg->size >= LARGE_INPUT; k++)
         if (!e->spare[k].values) {
             e->spare[k].values = msg->values;
@@ -222,7 +224,7 @@ static void release_message(fgi_engine *e, message *msg) {
     msg->values = NULL;
 }
 
-static double *new_message(fgi_engine *e, int64_t size) {
+static double *new_message(fgi_eliminator *e, int64_t size) {
     if (!e->keep) return reuse_or_allocate(e, size);
     double *values = e->arena + e->arena_used;
     e->arena_used += size;
@@ -230,7 +232,7 @@ static double *new_message(fgi_engine *e, int64_t size) {
 }
 
 /* The dims of a message to p are its bag. Unary messages join the unary scores. */
-static fgi_rc collect_inputs(fgi_engine *e, int32_t p) {
+static fgi_rc collect_inputs(fgi_eliminator *e, int32_t p) {
     fgi_bucket *b = &e->bucket;
     double *u = e->unary + e->unary_at[p];
     int64_t count = 0, entries = 0;
@@ -268,7 +270,7 @@ static fgi_rc collect_inputs(fgi_engine *e, int32_t p) {
 }
 
 /* One pairwise factor and nothing else but unary terms: no copy of the table is needed. */
-static int is_leaf(const fgi_engine *e, int32_t p) {
+static int is_leaf(const fgi_eliminator *e, int32_t p) {
     int32_t k = e->first_factor[p];
     if (bag_size(e, p) != 1 || k < 0 || e->factor_next[k] >= 0) return 0;
     if (fgi_factor_arity(e->m->s, e->factor[k]) != 2) return 0;
@@ -277,7 +279,7 @@ static int is_leaf(const fgi_engine *e, int32_t p) {
     return 1;
 }
 
-static fgi_rc run_leaf(fgi_engine *e, int32_t p, double *out) {
+static fgi_rc run_leaf(fgi_eliminator *e, int32_t p, double *out) {
     double *u = e->unary + e->unary_at[p];
     for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next)
         for (int32_t a = 0; a < e->card[p]; a++) u[a] += e->messages[q].values[a];
@@ -295,19 +297,19 @@ static double best_of(const double *v, int64_t n) {
 
 static double magnitude(double best) { return best > -INFINITY ? fabs(best) : 0; }
 
-static double factor_magnitude(const fgi_engine *e, int32_t k) {
+static double factor_magnitude(const fgi_eliminator *e, int32_t k) {
     const fgi_structure *s = e->m->s;
     return magnitude(fgi_factor_weight(s, e->factor[k]) * e->m->t->facts[s->factor_table[e->factor[k]]].max);
 }
 
-static double unary_magnitude(const fgi_engine *e, int32_t p) {
+static double unary_magnitude(const fgi_eliminator *e, int32_t p) {
     return magnitude(best_of(fgi_unary(e->m, e->var[p]), e->card[p]));
 }
 
 /* Rounding in bucket p, whose best sum is `top`: one addition for each of its inputs. Scores far below the best do not
  * count (see fgi_safe_bound). Where all its inputs have their best at 0, its own factors and `top` are all that is
  * added; else it may be as much as there is. */
-static void count_rounding(fgi_engine *e, int32_t p, double top) {
+static void count_rounding(fgi_eliminator *e, int32_t p, double top) {
     double local = magnitude(top) + unary_magnitude(e, p);
     int64_t additions = 3;
     int normal = 1;
@@ -316,13 +318,13 @@ static void count_rounding(fgi_engine *e, int32_t p, double top) {
     e->error += 0x1p-53 * (double)additions * (normal ? local : e->total + magnitude(top));
 }
 
-static void begin_rounding(fgi_engine *e) {
+static void begin_rounding(fgi_eliminator *e) {
     e->error = e->total = 0;
     for (int32_t p = 0; p < e->n; p++) e->total += unary_magnitude(e, p);
     for (int64_t k = 0; k < e->n_factors; k++) e->total += factor_magnitude(e, (int32_t)k);
 }
 
-static void normalise(fgi_engine *e, int32_t p) {
+static void normalise(fgi_eliminator *e, int32_t p) {
     message *msg = &e->messages[p];
     if (msg->size > SMALL_MESSAGE) {
         count_rounding(e, p, e->total);
@@ -336,7 +338,7 @@ static void normalise(fgi_engine *e, int32_t p) {
     for (int64_t k = 0; k < msg->size; k++) msg->values[k] -= top;
 }
 
-static void end_bucket(fgi_engine *e, int32_t p) {
+static void end_bucket(fgi_eliminator *e, int32_t p) {
     if (bag_size(e, p) > 0) normalise(e, p);
     if (e->messages[p].arg) /* the inputs were only needed to find these */
         for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) release_message(e, &e->messages[q]);
@@ -350,7 +352,7 @@ static void end_bucket(fgi_engine *e, int32_t p) {
     e->p++;
 }
 
-static fgi_rc begin_bucket(fgi_engine *e, int32_t p) {
+static fgi_rc begin_bucket(fgi_eliminator *e, int32_t p) {
     message *msg = &e->messages[p];
     if (bag_size(e, p) == 0) {
         fgi_rc rc = collect_inputs(e, p);
@@ -380,7 +382,7 @@ static fgi_rc begin_bucket(fgi_engine *e, int32_t p) {
     return rc;
 }
 
-fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
+fgi_rc fgi_eliminator_run(fgi_eliminator *e, int keep, double deadline, int *done) {
     if (e->p == 0 && !e->open) {
         e->keep = keep;
         begin_rounding(e);
@@ -414,8 +416,8 @@ fgi_rc fgi_engine_run(fgi_engine *e, int keep, double deadline, int *done) {
     return FGI_OK;
 }
 
-void fgi_engine_restart(fgi_engine *e) {
-    fgi_engine_drop_messages(e);
+void fgi_eliminator_restart(fgi_eliminator *e) {
+    fgi_eliminator_drop_messages(e);
     e->n_messages_held = e->n;
     e->p = e->open = 0;
     e->arena_used = 0;
@@ -438,7 +440,7 @@ static int32_t stored_label(const void *arg, int size, int64_t at) {
 }
 
 /* Index of the present labels in the message of bucket q, with its fastest variable at 0. */
-static int64_t message_index(const fgi_engine *e, int32_t q, const int32_t *labels, int skip_fastest) {
+static int64_t message_index(const fgi_eliminator *e, int32_t q, const int32_t *labels, int skip_fastest) {
     const int32_t n = bag_size(e, q), *dims = bag_of(e, q);
     int64_t at = 0;
     for (int32_t k = 0; k < n; k++)
@@ -446,7 +448,7 @@ static int64_t message_index(const fgi_engine *e, int32_t q, const int32_t *labe
     return at;
 }
 
-void fgi_engine_traceback(fgi_engine *e, int32_t *labels) {
+void fgi_eliminator_traceback(fgi_eliminator *e, int32_t *labels) {
     for (int32_t p = e->n; p-- > 0;) {
         const int32_t card = e->card[p], var = e->var[p];
         if (e->messages[p].arg) {

@@ -1,4 +1,4 @@
-/* exact/engine.h - what exact/engine.c and exact/pose.c share: the problem at hand and where its run stands. */
+/* exact/eliminator.h - what exact/eliminator.c and exact/pose.c share: the problem at hand and where its run stands. */
 #ifndef FGI_EXACT_ENGINE_H
 #define FGI_EXACT_ENGINE_H
 #include "exact/bucket.h"
@@ -13,7 +13,7 @@ typedef struct message {
     int normal;   /* its maximum has been moved into the value */
 } message;
 
-struct fgi_engine {
+struct fgi_eliminator {
     const fgi_model *m;
     const int32_t *labels; /* of the variables that are held */
     double forbidden;
@@ -56,9 +56,9 @@ struct fgi_engine {
 };
 
 /* Frees what the messages of the last run own. */
-void fgi_engine_drop_messages(fgi_engine *e);
+void fgi_eliminator_drop_messages(fgi_eliminator *e);
 
-static inline double raise_score(const fgi_engine *e, double x) { return x > e->forbidden ? x : e->forbidden; }
+static inline double raise_score(const fgi_eliminator *e, double x) { return x > e->forbidden ? x : e->forbidden; }
 
 /* Strides of the factor's variables in its table (dense only). */
 static inline void table_strides(const fgi_model *m, const fgi_view *v, int64_t *strides) {

@@ -1,7 +1,7 @@
 """Who trains the labels of PPD-Sparse: threads of the core, processes (joblib), or the workers of a Dask cluster.
 
-Every label is a problem of its own with a random generator of its own, so all engines give the same bits. An engine is
-given chunks of labels and yields the columns of each as they are done, in any order.
+Every label is a problem of its own with a random generator of its own, so all workshops give the same bits. A workshop
+is given chunks of labels and yields the columns of each as they are done, in any order.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def merged(parts: Sequence[Ints], least: int) -> Iterator[Ints]:
         yield np.concatenate(waiting)
 
 
-class Engine(Protocol):
+class Workshop(Protocol):
     workers: int
 
     def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
@@ -281,9 +281,9 @@ class Dask:
             self._client.close()
 
 
-def make_engine(
+def make_workshop(
     data: ExtremeData, settings: dict[str, Any], scheduler: Any, threads: int, seconds: float = inf
-) -> Engine:
+) -> Workshop:
     """threads (None), processes ("processes"), or a Dask cluster (an address, or a distributed.Client); seconds: that
     are left of a time limit, for processes that cannot be stopped from here."""
     if scheduler is None or scheduler == "threads":
