@@ -3,6 +3,9 @@
 #include <string.h>
 #include "primal/search.h"
 
+/* Four models (grid, two random ones, hard constraints), 1e9 operations. MOST_ANNEALING of .1: lower on one, .8: the
+ * same; MOST_JOINING of .03: higher on one and lower on two, .5: higher on one; a tenth of JOIN_WORK: higher on one and
+ * lower on two. */
 static const double MOST_ANNEALING = 0.4; /* of all work, epochs that begin with it included */
 static const double MOST_JOINING = 0.125; /* of all work, for one search on joined elites */
 
