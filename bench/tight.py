@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Models whose relaxation is tight, or nearly: what `auto` costs beside our own methods, in CPU seconds to a gap of 1e-6.
+"""Models whose relaxation is tight, or nearly: what `auto` costs beside our own methods, in CPU
+seconds to a gap of 1e-6.
 
 usage: tight.py [--seconds 4] [--only grid] [--file MODEL ...]
 
