@@ -139,12 +139,6 @@ class Greedy(Member):
     name = "gdmm"
 
 
-class Blocks(Member):
-    """MPLP, a factor and its variables at once: on dense graphs often far ahead of sweeps, sometimes far behind."""
-
-    name = "mplp"
-
-
 class Slabs(Member):
     """Tighter bounds on sparse parts with a loose relaxation."""
 

@@ -16,7 +16,6 @@ from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
 from fginfer.portfolio.member import (
-    Blocks,
     Clauses,
     CliqueProof,
     EliminationMember,
@@ -47,8 +46,6 @@ TREE_SHARES = 0.25, 2.0, 0.1  # ... its share until then, and after that, if it 
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 DENSE_DEGREE = 50  # factors a variable: TRW-S sends so many messages by halves, thirds, ... that its bound stays behind
-RIVAL_PASSES = 4  # of two relaxations of such a graph, after which the one behind is left with little
-RIVAL_SHARES = 0.5, 0.05  # ahead, or not yet tried; behind
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
 MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: ...
@@ -99,13 +96,6 @@ class Size:
         return Greedy if self._dense else Sweeps
 
     @property
-    def has_rivals(self) -> bool:
-        """Two relaxations, of which nobody knows beforehand which is better. 120 variables, 60 labels, 2.5 s, bounds
-        by gdmm and mplp: random tables 15769.9 and 15762.0, sparse ones 5600.5 and 5244.6, distances -15.7 and -10.3.
-        """
-        return self._dense and not self.is_huge and self.relaxation is Greedy
-
-    @property
     def search_is_due(self) -> int:
         """Iterations of the relaxation of a huge model after which a search pays: 0, at once."""
         if not self._dense_binary:
@@ -131,7 +121,6 @@ class PartState:
         self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
         self._huge = False  # sweeps take long, and are what gets on
-        self._rivals = 0.0  # work after which two relaxations are compared; 0: there is one
         self._helped = False  # slabs or gdmm have been asked to join
 
     @property
@@ -152,10 +141,7 @@ class PartState:
                 self.join(Search, NEAR_SHARE)
             self._huge = True
             return
-        self.join(size.relaxation, RIVAL_SHARES[0] if size.has_rivals else 1.0)
-        if size.has_rivals:
-            self.join(Blocks, RIVAL_SHARES[0])
-            self._rivals = RIVAL_PASSES * size.pass_work
+        self.join(size.relaxation)
         self.join(Search, NEAR_SHARE if size.touches_few else 1.0)
 
     def join(self, kind: type[Member], share: float = 1.0, threads: int = 1) -> None:
@@ -224,12 +210,6 @@ class PartState:
         if tree.work >= TREE_TRIAL:
             return behind
         return trial if self.labels is not None else 1.0
-
-    def _share_of_rival(self, member: Member) -> float:
-        """They are not told bounds: their own show who is ahead."""
-        others = [m for m in self.members if isinstance(m, Greedy | Blocks) and m is not member]
-        behind = any(m.bound < member.bound for m in others) and member.work >= self._rivals
-        return RIVAL_SHARES[behind]
 
     def _is_far(self, proof: Proof) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
@@ -316,8 +296,6 @@ class PartState:
                 member.share = self._share_of_cliques(member)
             elif isinstance(member, QuickTree):
                 member.share = self._share_of_tree(member)
-            elif self._rivals and isinstance(member, Greedy | Blocks):
-                member.share = self._share_of_rival(member)
             elif self.bound < member.bound:
                 member.engine.offer_bound(self.bound)
             if isinstance(member, Search):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import fginfer.portfolio.auto as auto
 import fginfer.portfolio.part as part
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
-from fginfer.engine import Settings
 from tests.exact.models import SHAPES, brute_force, random_graph
 
 KINDS = tuple(SHAPES.values())
@@ -57,29 +56,6 @@ def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pyt
     result = solve(graph, gap=0.0, presolve=False)
     assert result.status == "optimal"
     assert result.score == pytest.approx(known.score)
-
-
-def test_of_two_relaxations_on_dense_graphs_the_better_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    edges = np.stack(np.triu_indices(8, 1), 1).astype(np.int32)
-    tables = rng.normal(size=(len(edges), 9, 9))
-    graph = FactorGraph.from_arrays(np.full(8, 9), rng.normal(size=(8, 9)), edges, tables=tables)
-    known = solve(graph, method="bnb", gap=0.0).score
-    assert known is not None
-    monkeypatch.setattr(part, "PASS_TOO_LONG", 100.0)
-    monkeypatch.setattr(part, "DENSE_DEGREE", 2)
-    monkeypatch.setattr(part, "AT_ONCE", 0.0)  # no elimination
-    monkeypatch.setattr(part, "WORTH_ELIMINATING", 0.0)
-    for threads in (1, 2):
-        engine = auto.AutoEngine(graph, Settings("auto", gap=0.0, max_iterations=5, threads=threads))
-        while engine.run(0.01, 1) == "running":
-            pass
-        rivals = {m.name: m for m in engine._parts[0].members if m.name in ("gdmm", "mplp")}
-        assert rivals["mplp"].bound != rivals["gdmm"].bound
-        better = min(rivals, key=lambda name: rivals[name].bound)
-        assert {name: m.share for name, m in rivals.items()} == {n: 0.5 if n == better else 0.05 for n in rivals}
-        assert min(m.bound for m in rivals.values()) >= known
-        engine.close()
 
 
 def hard() -> FactorGraph:
