@@ -74,6 +74,59 @@ static fgi_rc run_presolve(void *given) {
     return rc;
 }
 
+/* Six variables of which at most one has a label other than 0, said pair by pair. */
+static fgi_model *exclusive_model(fgi_rng *rng) {
+    enum { N = 6, PAIRS = N * (N - 1) / 2 };
+    int32_t cards[N], kind = FGI_DENSE, arity = 2, dims[2] = {3, 3}, tables[PAIRS] = {0}, vars[2 * PAIRS], n = 0;
+    int64_t var_begin[PAIRS + 1] = {0};
+    double unary[3 * N], values[9] = {0, 0, 0, 0, -INFINITY, -INFINITY, 0, -INFINITY, -INFINITY};
+    for (int32_t i = 0; i < N; i++) {
+        cards[i] = 3;
+        for (int a = 0; a < 3; a++) unary[3 * i + a] = fgi_rng_unit(rng) + a;
+        for (int32_t j = 0; j < i; j++) {
+            vars[2 * n] = i;
+            vars[2 * n + 1] = j;
+            n++;
+            var_begin[n] = 2 * (int64_t)n;
+        }
+    }
+    fgi_model_spec spec = {.n_vars = N,
+        .cards = cards,
+        .unary = unary,
+        .n_tables = 1,
+        .table_kind = &kind,
+        .table_arity = &arity,
+        .dims = dims,
+        .values = values,
+        .n_values = 9,
+        .n_factors = PAIRS,
+        .factor_table = tables,
+        .var_begin = var_begin,
+        .vars = vars};
+    fgi_model *m = NULL;
+    CHECK(fgi_model_create(&spec, &m, NULL) == FGI_OK);
+    return m;
+}
+
+static fgi_rc run_cliques(void *given) {
+    const trial *t = given;
+    fgi_cliques *c = NULL;
+    fgi_error err;
+    int32_t labels[MAX_VARS] = {0}, lifted[2 * MAX_VARS];
+    double score, same;
+    fgi_rc rc = fgi_cliques_create(t->model, -INFINITY, &c, &err);
+    CHECK(!rc == (c != NULL));
+    for (int a = 0; c && a < 3; a++) {
+        labels[2] = a;
+        fgi_cliques_lift(c, labels, lifted);
+        CHECK(fgi_model_score(t->model, labels, &score, NULL) == FGI_OK);
+        CHECK(fgi_model_score(fgi_cliques_model(c), lifted, &same, NULL) == FGI_OK);
+        CHECK(score == same);
+    }
+    fgi_cliques_free(c);
+    return rc;
+}
+
 static fgi_rc run_eliminate(void *given) {
     const trial *t = given;
     fgi_eliminate *e = NULL;
@@ -166,5 +219,10 @@ int main(void) {
         try_methods(&t, 60);
         fgi_model_free(m);
     }
+    fgi_rng rng = {7};
+    fgi_model *exclusive = exclusive_model(&rng);
+    trial t = {.model = exclusive};
+    scarce_try("cliques", run_cliques, &t, 400);
+    fgi_model_free(exclusive);
     return failed();
 }
