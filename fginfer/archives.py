@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.budget import Budget
+from fginfer.budget import UNPACKED, Budget
 from fginfer.errors import FginferError, FormatError, MissingFileError
 
 # What a damaged file can raise in code that takes its parts for what they should be.
@@ -23,7 +23,7 @@ DAMAGE = (
 def load_arrays(path: str | os.PathLike[str], what: str, max_memory: float | None = None) -> dict[str, NDArray[Any]]:
     """All members by name; FormatError (`not {what}`) for everything else that can be in a file."""
     file = Path(path)
-    budget = Budget(file, max_memory)
+    budget = Budget(file, max_memory, allows="")
     try:
         with open(file, "rb") as stream, zipfile.ZipFile(stream) as archive:
             return {i.filename.removesuffix(".npy"): _member(archive, i, budget) for i in archive.infolist()}
@@ -54,7 +54,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget) -> 
         if info.compress_type == zipfile.ZIP_STORED:
             budget.take(2.0 * size, f"member {info.filename!r}")
         else:
-            budget.take_unlisted(2.0 * size, f"member {info.filename!r}")
+            budget.take_unlisted(2.0 * size, f"member {info.filename!r}", UNPACKED)
         if not size:
             return np.zeros(shape, dtype)
         data = bytearray(member.read())  # writable, as arrays of one's own are

@@ -14,6 +14,9 @@ GIB = 1 << 30
 MOST = 8 * GIB  # by default never more than this, ...
 SHARE = 0.5  # ... nor than this share of the machine's memory
 UNLISTED, PER_BYTE = 256 << 20, 1000  # what a file describes without listing: so many bytes, or so many a byte of it
+# What a compressed file may unpack to: so many bytes, or so many a byte of it. The models we know have 54 at
+# most (gzip), a file of blanks 1030 (gzip), 7000 (xz) or 10^6 (bzip2).
+UNPACKED_LEAST, UNPACKED = 128 << 20, 100
 
 
 def _machine() -> float:
@@ -28,20 +31,29 @@ class Budget:
 
     `max_memory` in bytes; None: half of the machine's memory, 8 GiB at most, and for tables that a file describes
     without listing their entries (default costs, formulas, compressed archives) no more than its size makes plausible.
-    A reader that knows line and token sets `fail`, which raises the error there.
+    A reader that knows line and token sets `fail`, which raises the error there; `allows` is how a user can allow more.
     """
 
-    def __init__(self, path: Path, max_memory: float | None = None) -> None:
+    def __init__(
+        self, path: Path, max_memory: float | None = None, allows: str = "; read(..., max_memory={}) allows it"
+    ) -> None:
         if max_memory is not None and (
             isinstance(max_memory, bool) or not isinstance(max_memory, Real) or not max_memory > 0
         ):
             raise SettingsError(f"max_memory must be a number of bytes above 0, not {max_memory!r}")
         self.path = path
+        self._allows = allows
         self._given = max_memory is not None
         self.most = float(max_memory) if max_memory is not None else min(MOST, SHARE * _machine())
         self._taken = 0.0
         self._unlisted = 0.0
+        self._unpacked = 0.0
+        self._packed: int | None = None  # the size of the file, once asked for
         self.fail: Callable[[str], NoReturn] = self._fail
+
+    def fresh(self) -> Budget:
+        """The same limits, of which nothing is used."""
+        return Budget(self.path, self.most if self._given else None, self._allows)
 
     def take(self, size: float, what: str) -> None:
         """`size` more bytes are about to be allocated for `what`."""
@@ -53,23 +65,34 @@ class Budget:
         if size > self.most:
             self._refuse(size, what)
 
-    def take_unlisted(self, size: float, what: str) -> None:
+    def take_unlisted(self, size: float, what: str, per_byte: int = PER_BYTE) -> None:
         """The same for what a few bytes of the file can ask for."""
         self.take(size, what)
         self._unlisted += size
-        if not self._given and self._unlisted > max(UNLISTED, PER_BYTE * _size(self.path)):
+        if not self._given and self._unlisted > max(UNLISTED, per_byte * self._size()):
             self._refuse(self._unlisted, what)
 
+    def unpack(self, size: float) -> None:
+        """`size` more bytes came out of a compressed file: they need not be kept, but looking at them takes time."""
+        self._unpacked += size
+        most = max(UNPACKED_LEAST, UNPACKED * self._size(), self.most if self._given else 0.0)
+        if self._unpacked > most:
+            self._fail(
+                f"its {self._size()} bytes unpack to more than {most / 1e9:.2f} GB, which can hardly be meant; "
+                "if it is, unpack the file first"
+            )
+
     def _refuse(self, size: float, what: str) -> NoReturn:
-        allowed = f"read(..., max_memory={int(size * 1.1) + 1}) allows it"
-        self.fail(f"{what} would take {size / 1e9:.2f} GB, more than a file like this may; {allowed}")
+        allowed = self._allows.format(int(size * 1.1) + 1)
+        self.fail(f"{what} would take {size / 1e9:.2f} GB, more than a file like this may{allowed}")
 
     def _fail(self, message: str) -> NoReturn:
         raise FormatError(message, str(self.path))
 
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    def _size(self) -> int:
+        if self._packed is None:
+            try:
+                self._packed = self.path.stat().st_size
+            except OSError:
+                self._packed = 0
+        return self._packed

@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from fginfer.core.arrays import offsets
 from fginfer.core.extreme import ExtremeData, Lines
 from fginfer.errors import FormatError
-from fginfer.formats.streams import open_binary
+from fginfer.formats.streams import check_unpacked, open_binary, whole_lines
 
 BLOCK = 1 << 23  # bytes of text read at once
+_HEADER = 200  # bytes of a first line that can be a header
+_LONGEST = 1 << 25  # bytes of a row
 BLOCK_SHARE = 64  # of a memory limit: a block takes about 20 times its text while it is parsed
 # What training keeps at the least: counters, offsets and the working memory of one thread, names and biases.
 BYTES_A_FEATURE, BYTES_A_LABEL = 64, 32
@@ -61,8 +63,10 @@ class Reader:
         self._block = BLOCK if memory is None else max(1, min(BLOCK, int(memory / BLOCK_SHARE)))
         self.header: tuple[int, int, int] | None = None
         self.rows = 0
+        check_unpacked(self.path)
         with open_binary(self.path) as file:
-            first = file.readline().split()
+            line = file.readline(_HEADER)
+        first = line.split() if len(line) < _HEADER else []
         if len(first) == 3 and all(t.isdigit() for t in first):
             self.header = (int(first[0]), int(first[1]), int(first[2]))
             if max(self.header) >= 2**31 - 1:
@@ -76,8 +80,12 @@ class Reader:
         self.rows = 0
         with open_binary(self.path) as file:
             if self.header is not None:
-                file.readline()
-            while lines := file.readlines(self._block):
+                file.readline(_HEADER)
+            for _, text in whole_lines(file, self.path, _LONGEST, self._block):
+                if self.header is None and text.isspace():
+                    number += text.count(b"\n")
+                    continue
+                lines = text.removesuffix(b"\n").split(b"\n")
                 block = self._parse(lines, number)
                 number += len(lines)
                 self.rows += len(block.counts)

@@ -33,7 +33,7 @@ from fginfer.graph import FactorGraph
 
 class _Reader:
     def __init__(self, path: Path, budget: Budget) -> None:
-        self.scan = Scanner(path)
+        self.scan = Scanner(path, budget)
         self.budget = budget
         budget.fail = self.scan.fail
         self.names: dict[str, int] = {}
@@ -64,15 +64,15 @@ class _Reader:
             n += 1
         if not scan.closed() or scan.ahead is not None:
             scan.fail("extra text after the functions")
-        for f, (variables, name, scan.line) in enumerate(self.factors):
+        for f, (variables, name, line) in enumerate(self.factors):
             scan.token = name
             if name not in self.tables:
-                scan.fail(f"function {f} shares the costs of a function that is not there")
+                scan.fail(f"function {f} shares the costs of a function that is not there", line)
             if f in self.sharing and name in self.twice:
-                scan.fail(f"function {f} shares the costs of one of several functions of that name")
+                scan.fail(f"function {f} shares the costs of one of several functions of that name", line)
             shape = self.tables[name].shape
             if shape != tuple(self.cards[v] for v in variables):
-                scan.fail(f"function {f} shares a table of another shape, {shape}")
+                scan.fail(f"function {f} shares a table of another shape, {shape}", line)
         return self.graph()
 
     def graph(self) -> FactorGraph:

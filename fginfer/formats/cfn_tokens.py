@@ -8,62 +8,100 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError
-from fginfer.formats.streams import open_binary
+from fginfer.formats.streams import check_unpacked, open_binary
 
-_TOKEN = re.compile(r'"([^"]*)"|([\[\]{}])|([^\s,:\[\]{}"]+)')
+# Quoted, bracket, bare; what separates tokens last, and many at once: a search that fails at every blank is slow.
+_TOKEN = re.compile(r'"([^"\n]*)"|([\[\]{}])|([^\s,:\[\]{}"]+)|[\s,:]{8,}')
+_COMMENT = re.compile(rb"^#[^\n]*", re.MULTILINE)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
 
 _SEPARATORS = (b" ", b"\t", b'"', b",", b":", b"[", b"]", b"{", b"}")
-_PIECE = 1 << 20  # bytes of a line that are looked at together, and of the longest token
+_PIECE = 1 << 20  # bytes that are looked at together, and of the longest token
 
 
 class Scanner:
     """Tokens with one of look-ahead; brackets are '[' and ']', whatever they look like in the file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, budget: Budget | None = None) -> None:
         self.path = path
-        self.line = 1
         self.token = ""
+        self._budget = budget
+        self._text, self._line, self._counted, self._place = "", 1, 0, 0  # line breaks are counted up to `_counted`
         self._scan = self._tokens()
         self.ahead: str | None = None
         self.quoted = False
         self.advance()
 
-    def _tokens(self) -> Iterator[tuple[int, str, bool]]:
-        """Line by line; very long lines in pieces, of which what may not be a whole token is left for the next."""
-        number, rest, begins, comment = 1, b"", True, False
-        with open_binary(self.path) as stream:
-            while raw := stream.readline(_PIECE):
-                ended = raw.endswith(b"\n")
-                comment = raw.startswith(b"#") if begins else comment
-                raw, rest, begins = b"" if comment else rest + raw, b"", ended
-                if not ended:
-                    cut = max(map(raw.rfind, _SEPARATORS)) + 1 if raw.count(b'"') % 2 == 0 else raw.rfind(b'"')
-                    raw, rest = raw[:cut], raw[cut:]
-                    if len(rest) > _PIECE:
-                        self.line, self.token = number, rest[:57].decode("utf-8", "replace") + "..."
-                        self.fail(f"a token of more than {_PIECE} bytes")
-                yield from self._split(raw, number)
-                number += ended
-            yield from self._split(rest, number)
+    @property
+    def line(self) -> int:
+        """The line of the token ahead: counted when asked for, which is seldom."""
+        self._line += self._text.count("\n", self._counted, self._place)
+        self._counted = self._place
+        return self._line
 
-    def _split(self, raw: bytes, number: int) -> Iterator[tuple[int, str, bool]]:
-        text = raw.decode("utf-8", "replace")
-        for match in _TOKEN.finditer(text):
-            quoted, bracket, bare = match.groups()
-            if bracket:
-                yield number, "[" if bracket in "[{" else "]", False
-            else:
-                yield number, bare or quoted, not bare
+    def _pieces(self) -> Iterator[bytes]:
+        """The text without comments (but with their line breaks), cut at line ends; very long lines are cut between
+        tokens."""
+        check_unpacked(self.path, self._budget)
+        rest, begins, comment = b"", True, False  # what is left; whether it begins a line; inside of a comment
+        with open_binary(self.path, self._budget) as stream:
+            while data := stream.read(_PIECE):
+                if comment:
+                    end = data.find(b"\n")
+                    if end < 0:
+                        continue
+                    data, comment, begins = data[end:], False, False
+                data = rest + data
+                cut = data.rfind(b"\n") + 1
+                if not cut and begins and data.startswith(b"#"):
+                    comment, rest = True, b""
+                    continue
+                if not cut:
+                    odd = data.count(b'"') % 2
+                    cut = data.rfind(b'"') if odd else max(map(data.rfind, _SEPARATORS)) + 1
+                    if len(data) - cut > _PIECE:
+                        self._place = len(self._text)
+                        self.token = data[cut : cut + 57].decode("utf-8", "replace") + "..."
+                        self.fail(f"a token of more than {_PIECE} bytes")
+                text, rest = data[:cut], data[cut:]
+                yield self._plain(text, begins)
+                begins = text.endswith(b"\n") if text else begins
+        yield self._plain(rest, begins)
+
+    @staticmethod
+    def _plain(text: bytes, begins: bool) -> bytes:
+        if b"#" not in text:
+            return text
+        return _COMMENT.sub(b"", text) if begins else _COMMENT.sub(b"", b" " + text)
+
+    def _tokens(self) -> Iterator[tuple[str, bool]]:
+        for raw in self._pieces():
+            self._place = len(self._text)
+            self._line, self._counted, self._place = self.line, 0, 0
+            self._text = raw.decode("utf-8", "replace")
+            if raw.isspace():
+                continue
+            for match in _TOKEN.finditer(self._text):
+                quoted, bracket, bare = match.groups()
+                self._place = match.start()
+                if bracket:
+                    yield "[" if bracket in "[{" else "]", False
+                elif bare:
+                    yield bare, False
+                elif quoted is not None:
+                    yield quoted, True
+        self._place = len(self._text)
 
     def advance(self) -> None:
-        self.line, self.ahead, self.quoted = next(self._scan, (self.line, None, False))
+        self.ahead, self.quoted = next(self._scan, (None, False))
         self.token = "end of file" if self.ahead is None else self.ahead
 
-    def fail(self, message: str) -> NoReturn:
+    def fail(self, message: str, line: int | None = None) -> NoReturn:
         shown = self.token if len(self.token) <= 60 else self.token[:57] + "..."
-        raise FormatError(message, str(self.path), self.line, "".join(c if c.isprintable() else "?" for c in shown))
+        token = "".join(c if c.isprintable() else "?" for c in shown)
+        raise FormatError(message, str(self.path), self.line if line is None else line, token)
 
     def opening(self, what: str) -> None:
         if self.ahead != "[" or self.quoted:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.budget import Budget
+from fginfer.budget import UNPACKED, Budget
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import FormatError, ModelError
 from fginfer.formats.streams import STANDARD, is_regular, open_binary, read_whole, split_compression, write_atomically
@@ -55,7 +55,7 @@ def write_npz(graph: FactorGraph, path: Path) -> None:
 def read_npz(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a model written by `write_npz`."""
     budget = Budget(path) if budget is None else budget
-    with open_binary(path) as stream:
+    with open_binary(path, budget) as stream:
         source = stream if is_regular(path) else io.BytesIO(read_whole(stream, budget))
         try:
             arrays, given, cutoff = _load(path, source, source is stream, budget)
@@ -123,7 +123,10 @@ class _Loader:
                     raise FormatError(f"member {name!r} is damaged: its check sum is wrong", str(self.path))
                 self.budget.take(size, f"member {name!r}")  # the model copies it
                 return member_bytes[header:].view(dtype).reshape(shape)
-            self.budget.take_unlisted(2.0 * size, f"member {name!r}")
+            if info.compress_type == zipfile.ZIP_STORED:
+                self.budget.take(2.0 * size, f"member {name!r}")
+            else:
+                self.budget.take_unlisted(2.0 * size, f"member {name!r}", UNPACKED)
             return np.frombuffer(member.read(), dtype).reshape(shape)
 
     def _offset(self, info: zipfile.ZipInfo) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.budget import Budget
+from fginfer.budget import PER_BYTE, UNPACKED, Budget
 from fginfer.errors import FormatError, ModelError
 from fginfer.formats.assembly import Assembly, Factors, Function
 from fginfer.formats.streams import is_regular, open_binary, read_whole, write_atomically
@@ -83,8 +83,8 @@ class _Reader:
     def fail(self, message: str) -> NoReturn:
         raise FormatError(message, str(self.path))
 
-    def array(self, name: str, dtype: Any) -> NDArray[Any]:
-        """A dataset, refused where its announced size cannot be what is in the file."""
+    def array(self, name: str, dtype: Any, each: float = 16.0) -> NDArray[Any]:
+        """A dataset, of `each` bytes a number, refused where its announced size cannot be what is in the file."""
         dataset = _inside(self.path, self.group, name)
         if dataset is None:
             self.fail(f"not an OpenGM model: there is no dataset {name!r}")
@@ -92,11 +92,12 @@ class _Reader:
             self.fail(f"dataset {name!r} does not hold numbers")
         if dataset.size * dataset.dtype.itemsize > 4096 * dataset.id.get_storage_size() + 2**20:
             self.fail(f"dataset {name!r} announces {dataset.size} numbers, far more than the file holds")
-        self.budget.take_unlisted(2.0 * dataset.size * 8, f"dataset {name!r}, {dataset.size} numbers,")
+        per_byte = PER_BYTE if dataset.chunks is None else 2 * UNPACKED  # in chunks: perhaps compressed
+        self.budget.take_unlisted(each * dataset.size, f"dataset {name!r}, {dataset.size} numbers,", per_byte)
         return np.asarray(dataset[()]).reshape(-1).astype(dtype)
 
     def indices(self, name: str) -> list[int]:
-        values = self.array(name, np.int64)
+        values = self.array(name, np.int64, 16.0 + 40.0)
         if len(values) and values.min() < 0:
             self.fail(f"dataset {name!r} holds a negative number")
         out: list[int] = values.tolist()
@@ -221,7 +222,7 @@ def read_opengm(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads an OpenGM model, from the group `gm` or from the only group that holds one."""
     h5py = _h5py()
     budget = Budget(path) if budget is None else budget
-    with open_binary(path) as stream:  # says what is wrong if there is no such file
+    with open_binary(path, budget) as stream:  # says what is wrong if there is no such file
         source = str(path) if is_regular(path) else io.BytesIO(read_whole(stream, budget))
     try:
         with h5py.File(source, "r") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -10,8 +11,9 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError
-from fginfer.formats.streams import open_binary
+from fginfer.formats.streams import check_unpacked, open_binary
 
 _PIECE = 1 << 20
 _SPACES = (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")
@@ -38,8 +40,9 @@ class _Piece(NamedTuple):
 class Tokens:
     """The tokens of a text file, one by one or in blocks, with errors that name path, line and token."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, budget: Budget | None = None) -> None:
         self.path = path
+        self._budget = budget
         self._pieces = self._read()
         self._piece = _Piece(b"", 1, [])
         self._used = 0  # tokens of this piece
@@ -47,11 +50,12 @@ class Tokens:
         self._done = False  # the end of the file was asked for more
         self._signs = False
         self.infinity: int | None = None  # the number that `inf` stands for, if it may
-        self._block: list[tuple[_Piece, int, int]] = []  # of the last block: piece, its first and last token
+        self._block: list[tuple[bytes, int, int, int]] = []  # of the last block: text, its line, first and last token
 
     def _read(self) -> Iterator[_Piece]:
         line, rest = 1, b""
-        with open_binary(self.path) as stream:
+        check_unpacked(self.path, self._budget)
+        with open_binary(self.path, self._budget) as stream:
             while data := stream.read(_PIECE):
                 data = rest + data
                 cut = max(data.rfind(space) for space in _SPACES) + 1
@@ -78,9 +82,9 @@ class Tokens:
 
     def fail_back(self, k: int, message: str) -> NoReturn:
         """Raises a FormatError at token k of the last block."""
-        for piece, first, last in self._block:
+        for text, line, first, last in self._block:
             if k < last - first:
-                self._raise(message, piece, first + k)
+                self._raise(message, _Piece(text, line, text.split()), first + k)
             k -= last - first
         self.fail(message)
 
@@ -111,13 +115,14 @@ class Tokens:
         self._piece = _Piece(text, line, text.split())
 
     def _separated(self, text: bytes) -> bytes:
-        return _SIGN.sub(b" ", text) if self._signs else text
+        return _SIGN.sub(b" ", text) if self._signs and (b"-" in text or b"+" in text) else text
 
     def count(self, most: int) -> int:
         """The number of tokens that are left, `most` at most. They are kept, so that a pipe will do."""
         kept, left = [], len(self._piece.words) - self._used
         for piece in self._pieces:
-            kept.append(piece)
+            if piece.words:  # blanks without end need no room
+                kept.append(piece)
             left += len(piece.words)
             if left > most:
                 raise FormatError(f"more than {most} tokens, which cannot be meant", str(self.path))
@@ -154,24 +159,30 @@ class Tokens:
     def integers(self, n: int, expected: str) -> NDArray[np.int64]:
         """The next n tokens as whole numbers. The array grows with the file, whatever n is."""
         self._block = []
-        words: list[bytes] = []
-        while len(words) < n:
+        out = array("q")
+        while len(out) < n:
             if not self._refill():
                 self.fail(f"the file ends where {expected} were expected")
             first = self._used
-            self._used = min(len(self._piece.words), first + n - len(words))
-            self._block.append((self._piece, first, self._used))
-            words += self._piece.words[first : self._used]
+            self._used = min(len(self._piece.words), first + n - len(out))
+            words = self._piece.words[first : self._used]
+            if self._budget is not None and len(self._block) % 64 == 63:
+                self._budget.hold(8.0 * len(out) + len(self._block) * _PIECE, expected)  # text is kept for errors
+            self._block.append((self._piece.text, self._piece.line, first, self._used))
+            out.frombytes(self._numbers(words, len(out), expected).tobytes())
+        return np.frombuffer(out, np.int64) if out else np.zeros(0, np.int64)
+
+    def _numbers(self, words: list[bytes], before: int, expected: str) -> NDArray[np.int64]:
         if self.infinity is not None and b"inf" in words:
             words = [b"%d" % self.infinity if word == b"inf" else word for word in words]
         try:
             # All of them take the room of the longest: one long token must not blow up the others.
             if max(map(len, words), default=0) <= _LONGEST:
-                return np.array(words, "S").astype(np.int64) if words else np.zeros(0, np.int64)
+                return np.array(words, "S").astype(np.int64)
         except (ValueError, OverflowError):
             pass
         bad = next((k for k, w in enumerate(words) if _integer(w.decode("latin-1")) is None or len(w) > _LONGEST), 0)
-        self.fail_back(bad, f"expected {expected}, whole numbers below 10^18")
+        self.fail_back(before + bad, f"expected {expected}, whole numbers below 10^18")
 
     def end(self, after: str) -> None:
         """Checks that nothing is left."""

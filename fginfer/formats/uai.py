@@ -16,7 +16,7 @@ def read_uai(path: Path, budget: Budget | None = None, log_values: bool = False)
     """Reads a UAI file; with `log_values` its entries are scores instead of potentials."""
     reader, piece = UaiReader(str(path), log_values), bytearray(_PIECE)
     budget = Budget(path) if budget is None else budget
-    with open_binary(path) as stream:
+    with open_binary(path, budget) as stream:
         while n := stream.readinto(piece):
             reader.feed(piece, n)
             budget.hold(reader.held, "the model")

@@ -31,7 +31,7 @@ _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 
 class _Reader:
     def __init__(self, path: Path, budget: Budget) -> None:
-        self.tokens = Tokens(path)
+        self.tokens = Tokens(path, budget)
         self.budget = budget
         budget.fail = self.tokens.fail
         self.shared: list[tuple[tuple[int, ...], Function, int]] = []  # shape, scores, largest cost allowed
@@ -104,6 +104,8 @@ class _Reader:
     def tuples(self, f: int, shape: tuple[int, ...], default: int, count: int) -> NDArray[np.float64]:
         size = math.prod(shape)
         self.budget.take_unlisted(8.0 * size, f"cost function {f}, a table of {size} entries,")
+        if count > size:
+            self.tokens.fail(f"cost function {f} has {size} entries and so no more than {size} tuples")
         width = len(shape) + 1
         numbers = self.tokens.integers(count * width, f"{count} tuples of cost function {f}")
         rows = numbers.reshape(count, width)

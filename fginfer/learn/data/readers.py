@@ -1,35 +1,55 @@
-"""Readers for learning data: CoNLL columns and svmlight files with several labels a line. Both read .gz, too."""
+"""Readers for learning data: CoNLL columns and svmlight files with several labels a line, also in .gz, .xz and .bz2."""
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
-import zlib
-from collections.abc import Iterator
-from typing import Any
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
+from fginfer.budget import Budget
 from fginfer.errors import FormatError
+from fginfer.formats.streams import check_unpacked, open_binary, whole_lines
 
 Sentence = list[list[str]]
 
 
-def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    opener: Any = gzip.open if str(path).endswith(".gz") else open
-    number = 0
-    try:
-        with opener(path, "rt", encoding="utf-8-sig") as file:  # a byte order mark is no part of the first token
-            for number, line in enumerate(file, 1):
-                yield number, line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"not UTF-8 text ({error.reason})", str(path), number + 1) from None
-    except (EOFError, zlib.error) as error:
-        raise FormatError(f"damaged gzip file ({error})", str(path), number + 1) from None
-    except OSError as error:
-        raise FormatError(error.strerror or str(error), str(path)) from None
+_LONGEST = 1 << 24  # bytes of a line
+_OFTEN = 1024  # tokens of a sentence
+_TOKEN, _COLUMN = 150.0, 70.0  # bytes that a line (or a sentence) and a word take as Python objects
+_PER_BYTE = 400  # bytes in memory a byte of the file: text takes 30, times 5 to 10 where it is compressed
+
+
+def _budget(path: str | os.PathLike[str]) -> Budget:
+    return Budget(Path(path), allows="")
+
+
+def _tokens(budget: Budget, width: int) -> Callable[[int], None]:
+    """Counts tokens of `width` columns; sentences may be without end, and need not be asked for a token at a time."""
+    return lambda n: budget.take_unlisted(_TOKEN + (_TOKEN + _COLUMN * width) * n, "the sentences", _PER_BYTE)
+
+
+def _lines(path: str | os.PathLike[str], budget: Budget) -> Iterator[tuple[int, str]]:
+    """Numbers and texts of lines; of many blank ones in a row perhaps the last only."""
+    file, coding = Path(path), "utf-8-sig"  # a byte order mark is no part of the first token
+    check_unpacked(file)
+    with open_binary(file, budget) as stream:
+        for first, data in whole_lines(stream, file, _LONGEST):
+            if data.isspace():
+                yield first + data.count(b"\n"), ""
+                continue
+            try:
+                text = data.decode(coding)
+            except UnicodeDecodeError as error:
+                number = first + data.count(b"\n", 0, error.start)
+                raise FormatError(f"not UTF-8 text ({error.reason})", str(path), number) from None
+            coding = "utf-8"
+            yield from enumerate(text.removesuffix("\n").split("\n"), first)
 
 
 def read_conll(path: str | os.PathLike[str], separator: str | None = None) -> list[Sentence]:
@@ -38,29 +58,37 @@ def read_conll(path: str | os.PathLike[str], separator: str | None = None) -> li
     a comment (with the right one it is a token: the pound sign is one in CoNLL-2000). ``-DOCSTART-`` is left out."""
     sentences: list[Sentence] = []
     current: Sentence = []
-    width = _conll_width(path, separator)
-    for number, line in _lines(path):
+    budget = _budget(path)
+    lines = _lines(path, budget)
+    before: list[tuple[int, str]] = []  # the first token, and what may be comments before it
+    width = 0
+    for number, line in lines:
+        columns = _columns(line, separator)
+        if columns:
+            budget.take_unlisted(_TOKEN + len(line), "the comments", _PER_BYTE)
+            before.append((number, line))
+        if columns and not line.startswith(("#", "-DOCSTART-")):
+            width = len(columns)
+            break
+    if not width:
+        raise FormatError("there are no sentences", str(path))
+    taken = _tokens(budget, width)
+    for number, line in chain(before, lines):
         columns = _columns(line, separator)
         if not columns:
             if current:
+                taken(len(current) % _OFTEN)
                 sentences.append(current)
                 current = []
         elif len(columns) == width and columns[0] != "-DOCSTART-":
             current.append(columns)
+            if len(current) % _OFTEN == 0:
+                taken(_OFTEN)
         elif not line.startswith(("#", "-DOCSTART-")):
             raise FormatError(f"{len(columns)} columns, the first token has {width}", str(path), number, columns[0])
     if current:
         sentences.append(current)
     return sentences
-
-
-def _conll_width(path: str | os.PathLike[str], separator: str | None) -> int:
-    """The number of columns of the first token."""
-    for _, line in _lines(path):
-        columns = _columns(line, separator)
-        if columns and not line.startswith(("#", "-DOCSTART-")):
-            return len(columns)
-    raise FormatError("there are no sentences", str(path))
 
 
 def _columns(line: str, separator: str | None) -> list[str]:
@@ -74,9 +102,12 @@ def read_conllu(path: str | os.PathLike[str]) -> list[Sentence]:
     """Sentences of a CoNLL-U file, without multiword ranges (3-4) and empty nodes (3.1)."""
     sentences: list[Sentence] = []
     current: Sentence = []
-    for number, line in _lines(path):
+    budget = _budget(path)
+    taken = _tokens(budget, 10)
+    for number, line in _lines(path, budget):
         if not line.strip():
             if current:
+                taken(len(current) % _OFTEN)
                 sentences.append(current)
                 current = []
         elif not line.startswith("#"):
@@ -85,6 +116,8 @@ def read_conllu(path: str | os.PathLike[str]) -> list[Sentence]:
                 raise FormatError(f"{len(columns)} columns instead of 10", str(path), number, columns[0])
             if columns[0].isdecimal():
                 current.append(columns)
+                if len(current) % _OFTEN == 0:
+                    taken(_OFTEN)
             elif not re.fullmatch(r"\d+[-.]\d+", columns[0]):
                 raise FormatError("expected the number of a token", str(path), number, columns[0])
     if current:
@@ -103,10 +136,9 @@ def read_svmlight(
     dropped. Empty lines and what follows a ``#`` are left out.
     """
     labels: list[list[str]] = []
-    indices: list[int] = []
-    values: list[float] = []
-    begin = [0]
-    for number, line in _lines(path):
+    indices, values, begin = array("q"), array("d"), array("q", [0])
+    budget = _budget(path)
+    for number, line in _lines(path, budget):
         fields = line.split("#", 1)[0].split()
         if not fields:
             continue
@@ -122,10 +154,12 @@ def read_svmlight(
                 indices.append(index)
                 values.append(value)
         begin.append(len(indices))
+        budget.take_unlisted(_TOKEN + _COLUMN * len(first) + 32.0 * len(fields), "the examples", _PER_BYTE)
     if not labels:
         raise FormatError("there are no examples", str(path))
     width = n_features if n_features is not None else max(indices, default=-1) + 1
-    matrix = sp.csr_matrix((np.array(values), np.array(indices, np.int64), np.array(begin)), shape=(len(labels), width))
+    arrays = np.array(values), np.array(indices), np.array(begin)
+    matrix = sp.csr_matrix(arrays, shape=(len(labels), width))
     matrix.sort_indices()
     return matrix, labels
 
