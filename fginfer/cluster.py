@@ -26,7 +26,7 @@ def client_of(cluster: Any, timeout: float = 10.0) -> Iterator[Any]:
         yield cluster
         return
     try:
-        from distributed import Client
+        from distributed import Client  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         raise SettingsError('a cluster needs Dask: pip install "fginfer[dask]"') from None
     try:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_matrix  # type: ignore[import-untyped, unused-ignore]
+from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped, unused-ignore]
 
 from fginfer.core.arrays import POTTS, ModelArrays
 

@@ -21,7 +21,7 @@ from fginfer.labelings import DenseShapes, Factor, check_cards, check_labels, fa
 from fginfer.tables import ImplicitTable, TableRef
 
 if TYPE_CHECKING:  # networkx and scipy load when first needed: they take longer than most solves
-    import networkx as nx
+    import networkx as nx  # type: ignore[import-untyped, unused-ignore]
 
     from fginfer.describe import Description
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
+import networkx as nx  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 
 from fginfer.builder import StoredTables

@@ -18,7 +18,7 @@ def _axes(axes: Any) -> Any:
     if axes is not None:
         return axes
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib.pyplot as plt  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         raise SettingsError('plots need matplotlib: pip install "fginfer[plots]"') from None
     return plt.subplots()[1]

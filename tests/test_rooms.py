@@ -49,7 +49,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
         {"tools", "core", "results", "model", "formats", "package"},
     ),
     "portfolio": ("portfolio", {"tools", "core", "results", "model", "solving"}),
-    "learn": ("learn", {"tools", "core", "results", "model", "oracles", "solving"}),
+    "learn": ("learn", {"tools", "core", "results", "model", "formats", "oracles", "solving"}),
     "extreme": ("extreme", {"tools", "core", "results", "formats", "learn"}),
     "latent": ("latent", {"tools", "core", "model", "solving", "learn"}),
     "trim": ("trim", {"tools", "core"}),

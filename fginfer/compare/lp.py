@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.optimize import linprog  # type: ignore[import-untyped, unused-ignore]
+from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
 from fginfer.graph import FactorGraph
 from fginfer.labelings import Factor

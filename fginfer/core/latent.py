@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy.sparse as sp  # type: ignore[import-untyped, unused-ignore]
 from numpy.typing import NDArray
 
 from fginfer.core.door import check, ffi, lib, new_error, pointer

@@ -55,7 +55,7 @@ def _inside(path: Path, group: Any, name: str) -> Any:
 
 def _h5py() -> Any:
     try:
-        import h5py
+        import h5py  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         raise FormatError("OpenGM files need h5py: pip install 'fginfer[opengm]'") from None
     return h5py

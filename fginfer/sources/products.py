@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy import sparse  # type: ignore[import-untyped, unused-ignore]
 
 from fginfer.core.oracles import FEATURES, Products, address
 from fginfer.errors import ModelError

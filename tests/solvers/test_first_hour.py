@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +90,25 @@ def test_options_are_typed(tmp_path) -> None:
     out = api.run([*flags, str(tmp_path / "user.py")])[0]
     lines = [line for line in out.splitlines() if "user.py" in line and " error: " in line]
     assert [int(line.split(":")[1]) for line in lines] == [4, 5, 6, 7], out
+
+
+@pytest.mark.slow
+def test_a_checkout_has_no_errors_for_its_users(tmp_path, monkeypatch) -> None:
+    """Found by its sources (an editable install), without our settings and without stubs of what we import."""
+    api = pytest.importorskip("mypy.api")
+    source = Path(fginfer.__file__).parent.parent
+    if not (source / "pyproject.toml").exists():
+        source = Path(__file__).parents[2]
+    (tmp_path / "user.py").write_text(
+        "from fginfer import FactorGraph, Result, solve\n"
+        "from fginfer.options import Options\n\n"
+        "options: Options = {'rho': 0.5}\n"
+        "r: Result = solve(FactorGraph([2, 2]), 'gdmm', **options)\n"
+    )
+    monkeypatch.setenv("MYPYPATH", str(source))
+    flags = ["--strict", "--config-file=", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+    monkeypatch.chdir(tmp_path)
+    assert api.run([*flags, "user.py"])[0] == ""
 
 
 def test_a_solve_waits_for_no_large_import() -> None:
