@@ -220,12 +220,17 @@ def grid_arrays(
     weights: Sequence[ArrayLike] | None,
 ) -> dict[str, Any]:
     """What from_arrays is given for FactorGraph.grid."""
-    size = tuple(int(n) for n in shape)
-    scores = np.asarray(unary, np.float64)
+    try:
+        size = tuple(int(n) for n in shape)
+        scores = np.asarray(unary, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"grid takes a shape such as (480, 640), then unary scores as one array: {error}") from None
     if not size or min(size) < 1:
         raise ModelError(f"a grid needs a shape of positive numbers, not {shape!r}")
     if scores.shape[:-1] != size or scores.shape[-1] < 1:
         raise ModelError(f"unary must have the shape ({', '.join(map(str, size))}, labels), not {scores.shape}")
+    if not isinstance(pairwise, ImplicitTable) and np.ndim(pairwise) != 2:
+        raise ModelError("pairwise must be a table (labels, labels), or an implicit one such as Potts(0, -1)")
     if weights is not None and len(weights) != len(size):
         raise ModelError(f"weights must hold one array per axis, {len(size)} in all, not {len(weights)}")
     pixel = np.arange(int(np.prod(size))).reshape(size)

@@ -143,6 +143,7 @@ def _solve(
     callback: Callback | None,
     trace: bool,
     dual: bool,
+    /,
     **settings: Any,
 ) -> Result:
     solver = Solver(

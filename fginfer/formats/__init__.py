@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fginfer.budget import Budget
-from fginfer.errors import FormatError, ModelError
+from fginfer.errors import FormatError, ModelError, SettingsError
 from fginfer.formats.cfn import read_cfn, write_cfn
 from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
 from fginfer.formats.npz import read_npz, write_npz
@@ -47,7 +47,17 @@ FORMATS: dict[str, Format] = {
 }
 
 
+def _file(path: str | PathLike[str], call: str) -> Path:
+    if not isinstance(path, str | PathLike):
+        raise SettingsError(f"{call} takes the name of a file (a text or a Path), not {type(path).__name__}")
+    if "\n" in str(path):
+        raise FormatError("this is text, not the name of a file: write it to a file first, or pipe it to '-'")
+    return Path(path)
+
+
 def _format_of(path: Path, name: str | None) -> Format:
+    if name is not None and not isinstance(name, str):
+        raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
     if name is not None:
         if name.lower() not in FORMATS:
             raise FormatError(f"there is no format {name!r}; known are {', '.join(FORMATS)}", str(path))
@@ -79,7 +89,7 @@ def read(
     `max_memory` is what the model may take, in bytes; by default half of the machine's memory, at most 8 GiB, and less
     for what a file of a few bytes can ask for.
     """
-    file = Path(path)
+    file = _file(path, "read")
     graph = _format_of(file, format).read(file, Budget(file, max_memory))
     if evidence is None:
         return graph
@@ -93,7 +103,7 @@ def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = No
     """
     if not isinstance(graph, FactorGraph):
         raise ModelError(f"write takes a FactorGraph, then the name of a file; the first is {type(graph).__name__}")
-    file = Path(path)
+    file = _file(path, "write")
     chosen = _format_of(file, format)
     if graph.cutoff > -inf and not chosen.has_cutoff:
         logging.getLogger("fginfer").warning(

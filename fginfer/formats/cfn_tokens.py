@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Iterator
@@ -45,9 +46,12 @@ class Scanner:
         """The text without comments (but with their line breaks), cut at line ends; very long lines are cut between
         tokens."""
         check_unpacked(self.path, self._budget)
+        begun = False
         rest, begins, comment = b"", True, False  # what is left; whether it begins a line; inside of a comment
         with open_binary(self.path, self._budget) as stream:
             while data := stream.read(_PIECE):
+                if not begun:
+                    data, begun = data.removeprefix(codecs.BOM_UTF8), True
                 if comment:
                     end = data.find(b"\n")
                     if end < 0:

@@ -17,12 +17,18 @@ from fginfer.result import Result
 _MOST = 1_000_000  # tokens of a file besides those that the model accounts for
 
 
+def _check_graph(graph: FactorGraph, call: str) -> None:
+    if not isinstance(graph, FactorGraph):
+        raise ModelError(f"{call} takes the name of a file, then the FactorGraph it is for, not {type(graph).__name__}")
+
+
 def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, int]:
     """Observed variables and their labels, checked against the graph.
 
     Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the
     same). The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
     """
+    _check_graph(graph, "read_evidence")
     tokens = Tokens(Path(path))
     n = tokens.count(_MOST + 4 * graph.n_variables)
     if n % 2 == 0:
@@ -53,6 +59,7 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
     Read are `MPE` or `MAP` files as in the UAI competitions (the keyword, perhaps a number of solutions, the number of
     variables, the labels; of several solutions the last, which is the best), and bare lists of labels.
     """
+    _check_graph(graph, "read_solution")
     n = graph.n_variables
     tokens = Tokens(Path(path))
     count = tokens.count(_MOST + 100 * n)

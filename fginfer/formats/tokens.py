@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from array import array
 from collections.abc import Iterator
@@ -53,11 +54,12 @@ class Tokens:
         self._block: list[tuple[bytes, int, int, int]] = []  # of the last block: text, its line, first and last token
 
     def _read(self) -> Iterator[_Piece]:
-        line, rest = 1, b""
+        line, rest, begun = 1, b"", False
         check_unpacked(self.path, self._budget)
         with open_binary(self.path, self._budget) as stream:
             while data := stream.read(_PIECE):
-                data = rest + data
+                data = (rest + data) if begun else data.removeprefix(codecs.BOM_UTF8)
+                begun = True
                 cut = max(data.rfind(space) for space in _SPACES) + 1
                 text, rest = data[:cut], data[cut:]
                 if len(rest) > _LONGEST_WORD:

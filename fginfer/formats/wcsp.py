@@ -23,6 +23,7 @@ from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.formats.tokens import Tokens
 from fginfer.graph import FactorGraph
 
+_REPEATED = 1_000_000  # tuples that may be given again (the last counts)
 _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 
 
@@ -104,8 +105,8 @@ class _Reader:
     def tuples(self, f: int, shape: tuple[int, ...], default: int, count: int) -> NDArray[np.float64]:
         size = math.prod(shape)
         self.budget.take_unlisted(8.0 * size, f"cost function {f}, a table of {size} entries,")
-        if count > size:
-            self.tokens.fail(f"cost function {f} has {size} entries and so no more than {size} tuples")
+        if count > size + _REPEATED:
+            self.tokens.fail(f"cost function {f} has {size} entries; {count} tuples cannot be meant")
         width = len(shape) + 1
         numbers = self.tokens.integers(count * width, f"{count} tuples of cost function {f}")
         rows = numbers.reshape(count, width)

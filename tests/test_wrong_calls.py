@@ -1,0 +1,59 @@
+"""First calls that cannot be right: a sentence that says what to do, never somebody else's exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fginfer
+from fginfer import FactorGraph, FginferError, Potts, solve
+from fginfer.formats import read_evidence, read_solution
+
+WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
+    "a number for the shape": (lambda g, d: FactorGraph.grid(4, np.zeros((4, 2)), Potts(0, -1)), "a shape such as"),
+    "unary of words": (lambda g, d: FactorGraph.grid((2,), [["a"], ["b"]], Potts(0, -1)), "unary scores as one array"),
+    "unary 1-D": (lambda g, d: FactorGraph.grid((2, 2), [0, 1, 2, 3], Potts(0, -1)), r"shape \(2, 2, labels\)"),
+    "pairwise a number": (lambda g, d: FactorGraph.grid((2,), np.zeros((2, 3)), 1.0), "an implicit one such as Potts"),
+    "start=": (lambda g, d: solve(g, start=[0, 0]), "unknown option 'start'"),
+    "read nothing": (lambda g, d: fginfer.read(None), "name of a file"),
+    "read a number": (lambda g, d: fginfer.read(3), "name of a file"),
+    "read bytes": (lambda g, d: fginfer.read(b"a.uai"), "name of a file"),
+    "read text": (lambda g, d: fginfer.read("MARKOV\n1\n2\n"), "this is text"),
+    "format a number": (lambda g, d: fginfer.read(d / "a.uai", format=3), "format must be one of"),
+    "write to nothing": (lambda g, d: fginfer.write(g, None), "name of a file"),
+    "evidence for nothing": (lambda g, d: read_evidence(d / "a.evid", None), "then the FactorGraph"),
+    "solution for nothing": (lambda g, d: read_solution(d / "a.MPE", None), "then the FactorGraph"),
+    "a folder": (lambda g, d: fginfer.read(d), "is a folder"),
+    "no extension": (lambda g, d: fginfer.read(d / "a"), "unknown extension"),
+    "not there": (lambda g, d: fginfer.read(d / "a.uai"), "no such file"),
+    "time of words": (lambda g, d: solve(g, time_limit="5"), "number of seconds"),
+    "time below 0": (lambda g, d: solve(g, time_limit=-1), "number of seconds"),
+    "an array": (lambda g, d: solve(np.zeros(3)), "takes a FactorGraph"),
+    "evidence as a list": (lambda g, d: solve(g, evidence=[0]), "dict of variables"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls_say_what_to_do(name: str, tmp_path: Path) -> None:
+    call, says = WRONG[name]
+    with pytest.raises(FginferError, match=says):
+        call(FactorGraph([2, 3]), tmp_path)
+
+
+def test_byte_order_marks_are_no_part_of_the_text(tmp_path: Path) -> None:
+    mark, graph = b"\xef\xbb\xbf", FactorGraph([2, 3])
+    for name, text in (
+        ("m.uai", b"MARKOV\n1\n2\n0\n"),
+        ("m.wcsp", b"x 1 2 0 9\n2\n"),
+        ("m.cfn", b"{{x <9} {a: 2} {}}"),
+    ):
+        (tmp_path / name).write_bytes(mark + text)
+        assert fginfer.read(tmp_path / name).cards.tolist() == [2]
+    (tmp_path / "m.evid").write_bytes(mark + b"1 0 1\n")
+    assert read_evidence(tmp_path / "m.evid", graph) == {0: 1}
+    (tmp_path / "m.MPE").write_bytes(mark + b"MPE 2 0 1\n")
+    assert read_solution(tmp_path / "m.MPE", graph).tolist() == [0, 1]
