@@ -11,15 +11,27 @@ c_inputs=${1:-1000000} python_inputs=${2:-10000} seed=${3:-1}
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 sources=("$here"/bench/fuzz_uai.c "$here"/csrc/{base,model,io}/*.c)
-flags=(-std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -ffp-contract=off -D_POSIX_C_SOURCE=200809L
+flags=(-std=gnu11 -O2 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -ffp-contract=off -D_POSIX_C_SOURCE=200809L
     "-DFGI_VERSION=\"fuzz\"" -I"$here/csrc" -I"$here/csrc/include" -I"$here/tests/c")
 
 clang=$(compgen -c clang | grep -E '^clang(-[0-9]+)?$' | sort -V | tail -1 || true) # Debian's has its version in the name
 folder=${FUZZ_FOLDER:-$build}
 mkdir -p "$folder/corpus"
 
-if [ -n "$clang" ] && "$clang" "${flags[@]}" -DFUZZ_COVERAGE -fsanitize=fuzzer,address,undefined "${sources[@]}" \
-    -o "$build/fuzz" -lm -lpthread 2>"$build/log"; then
+# Coverage of what looks at text only: with all of base and model, clearing the counters takes as long as reading (25,000 against
+# 42,000 inputs a second).
+guided() {
+    mkdir "$build/objects" && for source in "$here"/csrc/{base,model,io}/*.c; do
+        case $source in */io/* | */decimal*.c | */util.c) kinds=fuzzer-no-link,address,undefined ;; *) kinds=address,undefined ;; esac
+        "$clang" "${flags[@]}" -fsanitize="$kinds" -c "$source" -o "$build/objects/$(basename "$(dirname "$source")")_$(basename "$source").o" ||
+            return 1
+    done
+    "$clang" "${flags[@]}" -DFUZZ_COVERAGE -fsanitize=fuzzer,address,undefined "$here/bench/fuzz_uai.c" "$build"/objects/*.o \
+        -o "$build/fuzz" -lm -lpthread
+}
+export ASAN_OPTIONS=quarantine_size_mb=1:malloc_context_size=2
+
+if [ -n "$clang" ] && guided 2>"$build/log"; then
     for file in "$here"/tests/corpus/*.{uai,LG}; do # the first byte says whether the numbers are logarithms
         case $file in *.LG) first=1 ;; *) first=0 ;; esac
         { printf "$first"; cat "$file"; } >"$folder/corpus/$(basename "$file")"

@@ -67,6 +67,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "fginfer"
 html_static_path = ["_static"]
+html_css_files = ["code.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,
