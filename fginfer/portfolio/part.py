@@ -273,7 +273,8 @@ class PartState:
         if errors and not self.members and self.running:
             raise errors[0]
         self._share_labels()
-        if self._round == 1:  # hard constraints that nobody meets, or penalties that stand for such
+        # Hard constraints that nobody meets, or penalties that stand for such: on huge models its memory is for others.
+        if self._round == 1 and (self.labels is None or not self._huge):
             self.join(Clauses, 1.0 if self.labels is None else NEAR_SHARE)
             self._share_labels()
         relaxation = self.members[0] if self.members else None

@@ -67,10 +67,10 @@ class IdleMember:
 def test_a_million_rounds() -> None:
     graph = grid(2)
     state = PartState(graph.snapshot(), None, Settings("auto"), 1e9)
-    state.offer(np.zeros(4, np.int32), graph.score(np.zeros(4, np.int32)))  # so that nobody joins who looks for one
+    state.offer(np.zeros(4, np.int32), graph.score(np.zeros(4, np.int32)))
     member: Any = IdleMember()
     state.members = [member]
-    engine: Any = SimpleNamespace(work_off=lambda busy: [m.work_off(0.0) for m in busy], aside=lambda job: iter(()))
+    engine: Any = SimpleNamespace(work_off=lambda busy: [m.work_off(np.inf) for m in busy], aside=lambda job: iter(()))
     for begin in (0, 10**6 - 1000):  # those between are skipped, since nothing else depends on the number
         state._round = begin
         for _ in range(2000):
