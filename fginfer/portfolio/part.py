@@ -293,6 +293,8 @@ class PartState:
                         self.join(Slabs, SLABS_SHARE)
                     else:
                         self.join(Greedy)
+                if any(m.bound < member.bound for m in self.members if isinstance(m, CliqueProof)):
+                    member.share = SMALL_SHARE  # the same search, by a worse bound
             elif isinstance(member, CliqueProof):
                 member.share = self._share_of_cliques(member)
             elif isinstance(member, QuickTree):
