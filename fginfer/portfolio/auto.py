@@ -36,8 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core import clock
-from fginfer.core.presolve import Presolved
-from fginfer.crew import Crew, Task
+from fginfer.core.exact import split
+from fginfer.core.presolve import Presolved, presolve
+from fginfer.crew import Crew
 from fginfer.engine import Settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
@@ -53,7 +54,6 @@ from fginfer.portfolio.opening import (
     sweep_while_near,
 )
 from fginfer.portfolio.part import PartState, Size
-from fginfer.portfolio.reduction import Plan, Reduction
 from fginfer.result import Progress, Result, Status, known, relative_gap
 
 log = logging.getLogger("fginfer")
@@ -100,9 +100,6 @@ class AutoEngine:
         self._parts: list[PartState] = []
         self._divided = False  # into parts; none may be left of it
         self._presolved: Presolved | None = None
-        self._proof: Task[PartState] | None = None
-        self._plan: Plan | None = None
-        self._reducing: Task[Reduction] | None = None  # under way on a thread
         self._size = Size(self._model)
         self._small = self._model.states < SMALL_STATES  # nothing on it takes long
         self._steps = self._policy()
@@ -117,7 +114,6 @@ class AutoEngine:
             if stage != self._quick_sweeps or self._known.proven or self.settings.gap > PROOF_GAP:
                 self._settle()  # a small gap after sweeps is no reason not to try a proof
             if self._status != "running":
-                self._cancelled[0] = 1  # what is under way on other threads is not needed any more
                 return
         while self._status == "running":
             for state in [p for p in self._parts if p.running]:
@@ -138,8 +134,6 @@ class AutoEngine:
             if self._size.relaxation is not Sweeps:  # which begins with these labels itself, and scores them once
                 self._known.improve(self._model.unary_labels())
         else:
-            if self.settings.threads > 1 and not self._small and self._size.is_small:
-                self._proof = self._threads.submit(self._make_proof)  # takes as long as the labeling
             yield from self._open_with(first_labeling, self._own)
 
     def _feasible_labeling(self) -> Iterator[None]:
@@ -171,45 +165,61 @@ class AutoEngine:
         """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
         if not self._size.is_small:
             return
-        proof = yield from self.aside(self._make_proof) if self._proof is None else self._wait_for(self._proof)
-        if not self._small and self._known.labels is not None:
-            self._plan = self._plan_now()
-            if self.settings.threads > 1:
-                self._reducing = self._threads.submit(self._plan.carry_out)
+        proof = PartState(self._model, None, self._for_proofs(), self._memory)
+        yield from self.aside(lambda: proof.join(Proof))
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
         yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * self._size.pass_work))
         self._combine()
 
-    def _make_proof(self) -> PartState:
-        proof = PartState(self._model, None, self._for_proofs(), self._memory)
-        proof.join(Proof)
-        return proof
-
-    def _plan_now(self) -> Plan:
-        """How the model is to be reduced. Where that takes long the plan is made before the quick proof, whatever the
-        number of threads, so that a second one can be at it meanwhile."""
-        least = max(self._known.score, self._known.cutoff)
-        return Plan(self._model, self._own, self._memory, self._presolve, least, self._cancelled)
+    def _presolve_model(self) -> Presolved | None:
+        """None where memory is short: the model stays as it is."""
+        try:
+            # What costs more than that leaves room for cannot be part of a better labeling.
+            least = max(self._known.score, self._known.cutoff)
+            return presolve(self._model, cancelled=self._cancelled, least=least)
+        except MemoryError as error:
+            log.warning("no presolve: %s", error)
+            return None
 
     def _reduce(self) -> Iterator[None]:
-        plan, task = self._plan or self._plan_now(), self._reducing
-        reduction = yield from self.aside(plan.carry_out) if task is None else self._wait_for(task)
-        self._plan = self._reducing = None
-        if reduction.presolved is not None:
-            log.info("%s", reduction.presolved.log_line())
-        if reduction.infeasible:
-            self._finish_infeasible(self._known.cutoff)
+        model, presolved = self._model, None
+        if self._size.is_huge:
+            self._parts, self._divided = [PartState(model, None, self._own, self._memory)], True
+            yield from self.aside(self._parts[0].prepare)
+            if self._known.labels is not None:
+                self._parts[0].offer(self._known.labels, self._known.score)
+            self._setup_seconds = self._known.seconds()
             return
-        self._presolved, self._divided = reduction.presolved, True
-        self._parts, self._constant, self._error = reduction.parts, reduction.constant, reduction.error
+        if self._presolve:
+            presolved = yield from self.aside(self._presolve_model)
+        if presolved is not None:
+            log.info("%s", presolved.log_line())
+            if presolved.infeasible:
+                self._finish_infeasible(self._known.cutoff)
+                return
+            model, self._error = presolved.model, presolved.statistics.error
+        parts = yield from self.aside(lambda: split(model))
+        self._presolved, self._divided = presolved, True
+        if len(parts) == 1:
+            least = self._own.cutoff - self._error
+            self._parts = [PartState(model, None, replace(self._own, cutoff=least), self._memory)]
+        else:
+            self._constant = model.constant
+            # Gaps of parts could add up to more than the gap allowed, and what a part may cost depends on the others.
+            exact = replace(self._own, gap=0.0, cutoff=-inf)
+            self._parts = [PartState(c.model, c.variables, exact, self._memory) for c in parts]
+        for state in self._parts:
+            yield from self.aside(state.prepare)
         labels = self._known.labels
-        for state, own in zip(self._parts, [] if labels is None else reduction.restrict(labels), strict=False):
-            state.offer(own, self._known.score if state.model is self._model else state.model.score(own))
+        if labels is not None and self._parts:
+            near = labels if self._presolved is None else self._presolved.restrict(labels)
+            for state in self._parts:
+                own = near if state.variables is None else np.ascontiguousarray(near[state.variables])
+                state.offer(own, state.model.score(own))
         self._setup_seconds = self._known.seconds()
-        if not self._size.is_huge:
-            self._combine()
+        self._combine()
 
     # -- work --------------------------------------------------------------------------------------------------
 
@@ -217,9 +227,7 @@ class AutoEngine:
         """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
         if self._small:
             return job()
-        return (yield from self._wait_for(self._threads.submit(job)))
-
-    def _wait_for(self, task: Task[T]) -> Generator[None, None, T]:
+        task = self._threads.submit(job)
         while not task.wait(min(self._left(), 60.0)):
             yield
         return task.result()

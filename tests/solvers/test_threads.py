@@ -157,8 +157,7 @@ def test_single_precision_with_threads(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_auto_reduces_large_models_beside_the_proof() -> None:
-    """A second thread is at presolve while the first tries a quick proof; what they find is what one thread finds."""
+def test_auto_with_threads_on_a_large_model() -> None:
     graph = shared(50 * 50, 20, raster(50, 50), RNG(0).normal(size=(20, 20)))
     alone, together = (solve(graph, "auto", max_iterations=3, gap=0.0, threads=t) for t in (1, 3))
     same(together, alone)
