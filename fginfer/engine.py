@@ -14,7 +14,7 @@ from fginfer.core.model import Model
 from fginfer.core.solver import NativeSolver, check_native_settings, native_settings
 from fginfer.errors import SolverError
 from fginfer.graph import FactorGraph
-from fginfer.result import Marginals, Progress, Result, Status, Trace, known
+from fginfer.result import Progress, RelaxedMarginals, Result, Status, Trace, known
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ class NativeEngine:
         """Numbers that a result with messages copies."""
         return max(0, self.native.message_size)
 
-    def marginals(self) -> Marginals | None:
+    def marginals(self) -> RelaxedMarginals | None:
         x = self.native.marginals()
-        return None if x is None else Marginals(x, self.native.model.cards)
+        return None if x is None else RelaxedMarginals(x, self.native.model.cards)
 
     def trace(self) -> Trace:
         return Trace(self.native.events())

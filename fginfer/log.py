@@ -50,24 +50,24 @@ def shown(stream: IO[str] | None = None) -> Iterator[None]:
         logger.setLevel(level)
 
 
-class Columns(NamedTuple):
+class LogColumns(NamedTuple):
     """Which columns a table of progress has besides those that every method fills."""
 
     infeasibility: bool = False
     active: bool = False
 
-    def with_those_of(self, p: Progress) -> Columns:
-        return Columns(self.infeasibility or p.infeasibility is not None, self.active or p.active is not None)
+    def with_those_of(self, p: Progress) -> LogColumns:
+        return LogColumns(self.infeasibility or p.infeasibility is not None, self.active or p.active is not None)
 
 
-def heading(columns: Columns) -> str:
+def heading(columns: LogColumns) -> str:
     more = (f"{'infeas':>10}" if columns.infeasibility else "") + (f"{'active/f':>10}" if columns.active else "")
     return f"{'iter':>9}{'score':>16}{'bound':>16}{'gap':>10}{more}{'time':>10}"
 
 
-def row(p: Progress, columns: Columns | None = None) -> str:
+def row(p: Progress, columns: LogColumns | None = None) -> str:
     """One line of the table of progress, with the columns given or those that it can fill."""
-    shown = Columns().with_those_of(p) if columns is None else columns
+    shown = LogColumns().with_those_of(p) if columns is None else columns
 
     def small(x: float | None, form: str) -> str:
         return f"{'-':>10}" if x is None else f"{x:>10{form}}"
@@ -118,7 +118,7 @@ class RunLog:
     def __init__(self) -> None:
         self._next = self._heartbeat = 0.0
         self._last: Progress | None = None
-        self._columns = Columns()
+        self._columns = LogColumns()
 
     def __call__(self, progress: Progress) -> None:
         last = self._last

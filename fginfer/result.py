@@ -84,7 +84,7 @@ class Trace(Sequence[TracePoint]):
         return f"<Trace of {len(self)} events>"
 
 
-class Marginals(Sequence[NDArray[np.float64]]):
+class RelaxedMarginals(Sequence[NDArray[np.float64]]):
     """Relaxed marginals: entry i is the distribution over the labels of variable i. `flat` holds all of them."""
 
     def __init__(self, flat: NDArray[np.float64], cards: NDArray[np.int32]) -> None:
@@ -209,7 +209,7 @@ class Result:
             header = json.loads(arrays.pop("result").tobytes())
             marginals = None
             if "marginals" in arrays:
-                marginals = Marginals(arrays["marginals"], arrays["marginal_sizes"])
+                marginals = RelaxedMarginals(arrays["marginals"], arrays["marginal_sizes"])
             header["bound"] = None if header["bound"] is None else float(header["bound"])
             header["statistics"] = {k: float(v) for k, v in header["statistics"].items()}
             trace = Trace(arrays["trace"].astype(EVENT, casting="no"))

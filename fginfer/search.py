@@ -24,7 +24,7 @@ from fginfer.errors import ModelError, SettingsError
 from fginfer.options import check_whole
 from fginfer.search_backends import BACKENDS, Backend
 
-Answers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
+SearchAnswers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
 Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
 
 
@@ -164,7 +164,7 @@ class _Index:
         messages: Messages | None,
         excluded: Lists | None,
         candidates: int | None = None,
-    ) -> Answers:
+    ) -> SearchAnswers:
         raise NotImplementedError
 
     def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
@@ -228,7 +228,7 @@ class SearchIndex(_Index):
         messages: Messages | None,
         excluded: Lists | None,
         candidates: int | None = None,
-    ) -> Answers:
+    ) -> SearchAnswers:
         if candidates is None:
             return self.handle.run(x, k, EXACT if probes is None else int(probes), messages, excluded)
         if probes is not None:
@@ -366,7 +366,7 @@ class BackendIndex(_Index):
         messages: Messages | None,
         excluded: Lists | None,
         candidates: int | None = None,
-    ) -> Answers:
+    ) -> SearchAnswers:
         if candidates is not None:
             raise SettingsError("candidates is for SearchIndex; libraries have probes")
         sizes = [np.diff(part[0]).max(initial=0) for part in (messages, excluded) if part is not None]

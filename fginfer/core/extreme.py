@@ -121,7 +121,7 @@ INFO = np.dtype(
 
 
 @dataclass(frozen=True)
-class Columns:
+class LabelColumns:
     """Weights of some labels, one sparse column each, and what is known about their training."""
 
     labels: Ints
@@ -147,7 +147,7 @@ class PpdTrainer:
         """Makes a `train` that runs in another thread return within milliseconds, without its unfinished labels."""
         self._stop[0] = 1
 
-    def train(self, labels: NDArray[Any]) -> Columns:
+    def train(self, labels: NDArray[Any]) -> LabelColumns:
         """The weights of these labels (of those that were finished, if `stop` was called)."""
         wanted = np.ascontiguousarray(labels, np.int32)
         out, error = ffi.new("fgi_ppd_columns **"), new_error()
@@ -162,7 +162,7 @@ class PpdTrainer:
         )  # fmt: skip
         kept = np.flatnonzero(done)  # the others have no weights, so the lines stay where they are
         begin = np.concatenate([begin[:1], begin[1:][kept]])
-        return Columns(wanted[kept], Lines(begin, feature, value, self._data.rows.width), bias[kept], info[kept])
+        return LabelColumns(wanted[kept], Lines(begin, feature, value, self._data.rows.width), bias[kept], info[kept])
 
 
 class Scorer:

@@ -61,7 +61,7 @@ def loss_of_scores(
     return float(value[0]), gradient
 
 
-class Batch:
+class LossBatch:
     """fgi_loss_batch, and the arrays that it points to."""
 
     def __init__(
@@ -95,7 +95,7 @@ class LossHandle:
         self._handle = ffi.gc(out[0], lib.fgi_losses_free)
         self._n = 0  # samples of the last batch
 
-    def run(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    def run(self, batch: LossBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """(values, claims)."""
         n, error = batch.struct.n, new_error()
         values, claims = np.zeros(n), np.zeros(n, np.int32)
@@ -124,7 +124,7 @@ class LossHandle:
     def touched(self) -> int:
         return int(lib.fgi_losses_touched(self._handle))
 
-    def step(self, batch: Batch, rows: Floats, step: float, x_gradient: Floats | None) -> NDArray[np.int32]:
+    def step(self, batch: LossBatch, rows: Floats, step: float, x_gradient: Floats | None) -> NDArray[np.int32]:
         """Gradient descent on the rows; the labels of those that changed."""
         begin, labels, values = ffi.new("int64_t **"), ffi.new("int32_t **"), ffi.new("float **")
         changed = np.zeros(lib.fgi_losses_gradient(self._handle, begin, labels, values), np.int32)

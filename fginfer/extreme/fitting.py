@@ -15,7 +15,7 @@ from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.arrays import offsets
 from fginfer.core.door import VERSION
-from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
+from fginfer.core.extreme import INFO, ExtremeData, LabelColumns, Lines
 from fginfer.errors import DataError, FormatError, SettingsError, SolverError
 from fginfer.extreme.journal import Journal, Memory, fingerprint
 from fginfer.extreme.model import SparseModel
@@ -34,7 +34,7 @@ class Fitted:
     trace: list[ExtremePoint]
     trained: int
     info: Any = None
-    columns: list[Columns] = field(default_factory=list)
+    columns: list[LabelColumns] = field(default_factory=list)
     failure: Exception | None = None  # why the workers were given up; the rest is what they had done
 
     def raise_what_ended_it(self, kept: str) -> None:

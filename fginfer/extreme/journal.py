@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.extreme import INFO, Columns, ExtremeData, Lines
+from fginfer.core.extreme import INFO, ExtremeData, LabelColumns, Lines
 from fginfer.errors import FormatError, SettingsError
 from fginfer.log import logger
 
@@ -38,7 +38,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], mark: str, n_features: int) -> None:
         self.path, self._width = Path(path), n_features
-        self._beyond: list[Columns] | None = None  # what came after the disk was full
+        self._beyond: list[LabelColumns] | None = None  # what came after the disk was full
         head = MAGIC + mark.encode()
         if self.path.exists() and self.path.stat().st_size > 0:
             with open(self.path, "rb") as file:
@@ -62,7 +62,7 @@ class Journal:
             self._file.write(head)
             self._file.flush()
 
-    def append(self, columns: Columns) -> None:
+    def append(self, columns: LabelColumns) -> None:
         body = b"".join(np.ascontiguousarray(a).tobytes() for a in _arrays(columns))
         head = np.array([len(columns.labels), columns.weights.nnz, zlib.crc32(body)], np.uint64)
         if self._beyond is None:
@@ -85,13 +85,13 @@ class Journal:
             os.truncate(self.path, place)
         self._file = open(self.path, "r+b")  # noqa: SIM115
 
-    def __iter__(self) -> Iterator[Columns]:
+    def __iter__(self) -> Iterator[LabelColumns]:
         """All columns so far."""
         self._file.flush()
         yield from (columns for columns, _ in self._records())
         yield from self._beyond or ()
 
-    def _records(self) -> Iterator[tuple[Columns, int]]:
+    def _records(self) -> Iterator[tuple[LabelColumns, int]]:
         with open(self.path, "rb") as file:
             file.seek(self._start)
             size = os.fstat(file.fileno()).st_size
@@ -108,7 +108,7 @@ class Journal:
                     return
                 yield self._columns(body, n, nnz), file.tell()
 
-    def _columns(self, body: bytes, n: int, nnz: int) -> Columns:
+    def _columns(self, body: bytes, n: int, nnz: int) -> LabelColumns:
         place = 0
 
         def take(kind: Any, count: int) -> NDArray[Any]:
@@ -119,13 +119,13 @@ class Journal:
 
         labels, begin = take(np.int32, n), take(np.int64, n + 1)
         weights = Lines(begin, take(np.int32, nnz), take(np.float32, nnz), self._width)
-        return Columns(labels, weights, take(np.float32, n), take(INFO, n))
+        return LabelColumns(labels, weights, take(np.float32, n), take(INFO, n))
 
     def close(self) -> None:
         self._file.close()
 
 
-def _arrays(columns: Columns) -> list[NDArray[Any]]:
+def _arrays(columns: LabelColumns) -> list[NDArray[Any]]:
     w = columns.weights
     assert w.value is not None
     return [columns.labels, w.begin, w.index, w.value, columns.bias, columns.info]
@@ -135,12 +135,12 @@ class Memory:
     """The same without a file."""
 
     def __init__(self) -> None:
-        self._all: list[Columns] = []
+        self._all: list[LabelColumns] = []
 
-    def append(self, columns: Columns) -> None:
+    def append(self, columns: LabelColumns) -> None:
         self._all.append(columns)
 
-    def __iter__(self) -> Iterator[Columns]:
+    def __iter__(self) -> Iterator[LabelColumns]:
         return iter(self._all)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.archives import DAMAGE
-from fginfer.core.extreme import Columns, Floats, Ints, Lines, Scorer
+from fginfer.core.extreme import Floats, Ints, LabelColumns, Lines, Scorer
 from fginfer.errors import DataError, FormatError, UnwritableError
 from fginfer.extreme.data import stacked
 from fginfer.replacing import replacing
@@ -38,7 +38,7 @@ class SparseModel:
 
     @classmethod
     def from_columns(
-        cls, parts: Iterable[Columns], n_features: int, classes: NDArray[Any], bias: float, header: dict[str, Any]
+        cls, parts: Iterable[LabelColumns], n_features: int, classes: NDArray[Any], bias: float, header: dict[str, Any]
     ) -> SparseModel:
         """From columns of weights in any order; labels without one have no weights and the given bias."""
         parts = list(parts)
@@ -109,7 +109,7 @@ class SparseModel:
             Lines(begin, w.index[keep], w.value[keep], w.width), self.bias, self.classes, self.header, self.order
         )  # fmt: skip
 
-    def with_columns(self, parts: list[Columns]) -> SparseModel:
+    def with_columns(self, parts: list[LabelColumns]) -> SparseModel:
         """With the weights of some labels replaced."""
         w = self.weights
         assert w.value is not None
@@ -124,7 +124,7 @@ class SparseModel:
         kept = np.flatnonzero(~fresh).astype(np.int32)
         from fginfer.extreme.data import select
 
-        rest = Columns(kept, select(old, kept), bias[kept], np.zeros(0))
+        rest = LabelColumns(kept, select(old, kept), bias[kept], np.zeros(0))
         return SparseModel.from_columns([rest, *parts], w.n, self.classes, 0.0, self.header)
 
     # ---- files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -57,6 +58,30 @@ def _whole(name: str, value: Any, low: int) -> None:
         raise SettingsError(f"{name} must be a whole number of at least {low}, not {value!r}")
 
 
+def _positive(name: str, value: Any) -> None:
+    _whole(name, value, 1)
+
+
+def _positive_or_none(name: str, value: Any) -> None:
+    if value is not None:
+        _whole(name, value, 1)
+
+
+def _not_negative(name: str, value: Any) -> None:
+    check_real(name, value, 0.0, False)
+
+
+def _known_search(name: str, value: Any) -> None:
+    if value not in SEARCHES:
+        raise SettingsError(f"{name} must be one of {', '.join(SEARCHES)}, not {value!r}")
+
+
+_OPTION_CHECKS: dict[str, Callable[[str, Any], None]] = {
+    "max_inner": _positive, "admit": _not_negative, "admit_least": _positive, "sparsify": _not_negative,
+    "partitions": _positive_or_none, "search": _known_search,
+}  # fmt: skip
+
+
 def check_settings(e: Any) -> None:
     """SettingsError for whatever an ExtremeClassifier cannot work with."""
     for name, allowed in (("solver", tuple(SOLVERS)), ("loss", tuple(LOSSES)), ("intercept", tuple(INTERCEPTS))):
@@ -86,13 +111,7 @@ def options(e: Any) -> dict[str, Any]:
         raise SettingsError(f"{e.solver} has no option {', '.join(unknown)}; its options are {', '.join(known)}")
     out = {**known, **given}
     for name, value in out.items():
-        if name == "search":
-            if value not in SEARCHES:
-                raise SettingsError(f"search must be one of {', '.join(SEARCHES)}, not {value!r}")
-        elif name in ("admit", "sparsify"):
-            check_real(name, value, 0.0, False)
-        elif value is not None or name != "partitions":
-            _whole(name, value, 1)
+        _OPTION_CHECKS[name](name, value)
     return out
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fginfer.core import clock
-from fginfer.core.extreme import SEARCHES, Columns, ExtremeData, PdSolver
+from fginfer.core.extreme import SEARCHES, ExtremeData, LabelColumns, PdSolver
 from fginfer.errors import SolverError
 from fginfer.extreme.workshops import Workshop, chunks
 from fginfer.learn.run.interrupts import Interrupts, look
@@ -69,14 +69,14 @@ class Ppd:
         todo = np.asarray(labels)[~done[np.asarray(labels)]]
         self._wanted = len(labels)
         parts = chunks(np.diff(data.positives.begin), todo, workshop.workers)
-        self._stream: Iterator[Columns] = workshop.run(parts, self._stop)
+        self._stream: Iterator[LabelColumns] = workshop.run(parts, self._stop)
         self._told = clock.now()
 
     def _stop(self) -> bool:
         active = Interrupts.active
         return clock.now() >= self._limit or (active is not None and active.seen)
 
-    def _count(self, c: Columns) -> None:
+    def _count(self, c: LabelColumns) -> None:
         i = c.info
         self._sums += [
             len(c.labels), i["primal"].sum(), i["dual"].sum(), i["support"].sum(), i["weights"].sum(),

@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.extreme import Columns, ExtremeData, Ints, PpdTrainer
+from fginfer.core.extreme import ExtremeData, Ints, LabelColumns, PpdTrainer
 from fginfer.errors import SettingsError, SolverError
 from fginfer.log import logger
 
@@ -67,7 +67,7 @@ def merged(parts: Sequence[Ints], least: int) -> Iterator[Ints]:
 class Workshop(Protocol):
     workers: int
 
-    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
+    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         """Columns of the chunks as they are done; ends early, without what is unfinished, once stop() is true."""
         ...
 
@@ -81,7 +81,7 @@ class Threads:
         self.workers = threads
         self._trainer = PpdTrainer(data, threads, **settings)
 
-    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
+    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         for part in merged(parts, LABELS_A_THREAD * self.workers if self.workers > 1 else 1):
             if stop():
                 return
@@ -117,7 +117,7 @@ _trainers = threading.local()  # of a worker: making one costs a pass over the d
 
 def train_chunk(
     data: ExtremeData, settings: dict[str, Any], labels: Ints, run: str, until: float | None = None
-) -> Columns:
+) -> LabelColumns:
     """What a worker does. Its trainer is kept for the next chunk of the same run. until: time.time() at which it stops,
     without the labels it has not finished."""
     if getattr(_trainers, "run", None) != run:
@@ -141,7 +141,7 @@ class Processes:
         self.workers, self._data, self._settings = n_jobs, data, settings
         self._until = time.time() + seconds if seconds < inf else None
 
-    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
+    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         open_parts, name = {int(part[0]): part for part in parts}, uuid4().hex
@@ -153,7 +153,7 @@ class Processes:
                 logger.warning(f"a process was lost; {len(open_parts)} chunks of labels are left")
         raise SolverError("processes are lost again and again")
 
-    def _run(self, open_parts: dict[int, Ints], name: str, stop: Callable[[], bool]) -> Iterator[Columns]:
+    def _run(self, open_parts: dict[int, Ints], name: str, stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         from joblib import Parallel, delayed
 
         # Large arrays are mapped into the processes, not copied.
@@ -177,7 +177,7 @@ class Processes:
         pass
 
 
-def _numbered_chunk(data: ExtremeData, settings: Any, labels: Ints, run: str, until: Any) -> tuple[int, Columns]:
+def _numbered_chunk(data: ExtremeData, settings: Any, labels: Ints, run: str, until: Any) -> tuple[int, LabelColumns]:
     """Also says which chunk it was: that of this first label."""
     return int(labels[0]), train_chunk(data, settings, labels, run, until)
 
@@ -208,7 +208,7 @@ class Dask:
         self._data, self._settings, self._name = data, settings, uuid4().hex
         self._scattered = self._client.scatter(data, broadcast=True, hash=False)
 
-    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
+    def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         open_parts: dict[Any, Ints] = {}
         try:
             for at, part in enumerate(parts):
@@ -220,7 +220,7 @@ class Dask:
             with suppress(Exception):
                 self._client.cancel(list(open_parts))
 
-    def _collect(self, open_parts: dict[Any, Ints], stop: Callable[[], bool]) -> Iterator[Columns]:
+    def _collect(self, open_parts: dict[Any, Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         """Never waits long in one place, so that limits and Ctrl-C are seen even when no worker is left."""
         ready = self._distributed.as_completed(list(open_parts), loop=self._client.loop)
         losses = 0
@@ -260,9 +260,9 @@ class Dask:
         open_parts[fresh] = part
         return fresh
 
-    def _fetched(self, future: Any) -> Columns | None:
+    def _fetched(self, future: Any) -> LabelColumns | None:
         try:
-            columns: Columns = future.result(timeout=10)
+            columns: LabelColumns = future.result(timeout=10)
         except (OSError, CancelledError):
             return None
         return columns

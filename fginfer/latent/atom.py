@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -17,7 +17,21 @@ from fginfer.latent.blas import on_one_blas_thread
 from fginfer.learn.data.inputs import is_number
 from fginfer.solve import solve
 
-METHODS = ("relax", "search", "both", "engine")
+
+class AtomMethod(NamedTuple):
+    """What a method of find_atom is made of."""
+
+    relaxes: bool  # starts from hyperplanes through the relaxation
+    searches: bool  # random starts, and tabu from the best
+    proves: bool = False  # then the MAP engine
+
+
+METHODS = {
+    "relax": AtomMethod(True, False),
+    "search": AtomMethod(False, True),
+    "both": AtomMethod(True, True),
+    "engine": AtomMethod(True, True, proves=True),
+}
 DENSE_LIMIT = 3000  # columns or rows of a sparse F: beyond it the bound takes no dense matrix, and is weaker
 ENGINE_LIMIT = 300  # variables: beyond it a complete graph has more than 45,000 factors, and no hope of a proof
 MOST_ENTRIES = 1 << 28  # of all unit vectors together
@@ -100,25 +114,26 @@ def find_atom(
         raise SettingsError(f"bound must be True or False, not {bound!r}")
     factor, unit = _scaled(check_factor(factor))
     n = factor.shape[0]
-    if method == "engine" and n > ENGINE_LIMIT:
+    way = METHODS[method]
+    if way.proves and n > ENGINE_LIMIT:
         raise SettingsError(f"the engine takes up to {ENGINE_LIMIT} rows, not {n}; use method='both'")
     problem = AtomProblem(factor, threads=threads)
     relaxation = upper = None
     starts = np.empty((0, n), np.uint8)
-    if method != "search" or bound:
+    if way.relaxes or bound:
         relaxation = relax(problem, mixing_rank, seed, tol)
-    if method != "search":
+    if way.relaxes:
         starts = problem.mix_round(n_roundings, seed + 1)
-    if method != "relax":
+    if way.searches:
         starts = np.concatenate([starts, random_starts(n, n_starts, seed + 2)])
     values = problem.search(starts, seed=seed)
-    if method != "relax":
+    if way.searches:
         values, starts = _tabu(problem, values, starts, 2 * n if tabu_steps is None else tabu_steps, seed)
     best = int(np.argmax(values))
     z, value = starts[best].copy(), problem.value(starts[best])
     if bound:
         upper = max(value, relaxation_bound(factor, problem.mix_dual()))
-    if method == "engine":
+    if way.proves:
         z, value, upper = _engine(factor, z, value, upper, time_limit, seed)
     back = unit * unit
     upper, relaxation = (None if v is None else v * back for v in (upper, relaxation))

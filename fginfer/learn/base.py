@@ -32,7 +32,7 @@ from fginfer.learn.data.inputs import (
 from fginfer.learn.data.labels import labels_are_listed
 from fginfer.learn.data.sequences import in_the_form_of
 from fginfer.learn.files import storage
-from fginfer.learn.learner import Answers, Learner
+from fginfer.learn.learner import Decoded, Learner
 from fginfer.learn.max_marginals import max_marginals
 from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.row_weights import RowWeights, Weights, from_nonzeros, nonzeros, split, values_of
@@ -234,12 +234,12 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         return data, self._apply(data)
 
-    def _decode(self, data: Encoded, weights: Weights, loss: float = 0.0) -> tuple[Learner, Answers]:
+    def _decode(self, data: Encoded, weights: Weights, loss: float = 0.0) -> tuple[Learner, Decoded]:
         learner = Learner(data, threads_of(self.n_jobs), isinstance(weights, RowWeights))
         oracle = make_oracle(self.oracle, self.model, learner)
         return learner, decode(learner, oracle, weights, loss)
 
-    def _output(self, answers: Answers, X: Any, offsets: ArrayLike | None) -> Any:
+    def _output(self, answers: Decoded, X: Any, offsets: ArrayLike | None) -> Any:
         """In the user's labels and in the form of the input (multilabel: of the training labels)."""
         if self.model == "multilabel":
             listed = self.label_lists_

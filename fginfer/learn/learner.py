@@ -18,7 +18,7 @@ _ROW_PARTS = {"row_label": np.int32, "row_weights": np.float64, "row_averages": 
 
 
 @dataclass(frozen=True)
-class Answers:
+class Decoded:
     """Answers to several examples, one after the other; answer k is labels[end[k-1]:end[k]]."""
 
     labels: Ints
@@ -77,15 +77,15 @@ class Learner(LearnerHandle):
     def _examples(self, examples: Ints | None) -> Ints:
         return self.everything if examples is None else np.ascontiguousarray(examples, np.int32)
 
-    def decode(self, weights: Weights, loss: float = 0.0, examples: Ints | None = None) -> Answers:
+    def decode(self, weights: Weights, loss: float = 0.0, examples: Ints | None = None) -> Decoded:
         """The best answers under <w, phi> + loss * (loss of the answer)."""
-        return Answers(*self.best_answers(self._checked(weights), loss, self._examples(examples)))
+        return Decoded(*self.best_answers(self._checked(weights), loss, self._examples(examples)))
 
-    def hinges(self, weights: Weights, answers: Answers, examples: Ints | None = None) -> Reals:
+    def hinges(self, weights: Weights, answers: Decoded, examples: Ints | None = None) -> Reals:
         """loss - <w, psi> of the given answers."""
         return self.hinges_of(self._checked(weights), answers.labels, answers.end, self._examples(examples))
 
-    def add_psi(self, answers: Answers, weight: float, plane: Reals | None, examples: Ints | None = None) -> float:
+    def add_psi(self, answers: Decoded, weight: float, plane: Reals | None, examples: Ints | None = None) -> float:
         """plane += weight * sum of psi; returns weight * sum of the losses."""
         return self.add_psi_of(answers.labels, answers.end, weight, plane, self._examples(examples))
 

@@ -21,20 +21,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.losses import CLAIMS, LOSSES, METHODS, RESTS, Batch, LossHandle, block_cuts, loss_settings
+from fginfer.core.losses import CLAIMS, LOSSES, METHODS, RESTS, LossBatch, LossHandle, block_cuts, loss_settings
 from fginfer.core.losses import loss_of_scores as core_loss_of_scores
 from fginfer.core.search import Floats
 from fginfer.errors import DataError, SettingsError
 from fginfer.options import check_whole
 from fginfer.search import SearchIndex, as_labels, as_rows
 
-NAMES = ("cross-entropy", "margin", "triplet", "nca")
+
+class LossKind(NamedTuple):
+    """A loss: what the core calls it, and whether rows are proxies, scored by their distance from x."""
+
+    core: int
+    proxies: bool = False
+
+
+class LabelChoice(NamedTuple):
+    """A method: which labels are looked at."""
+
+    all_labels: bool = False  # one product of matrices scores them
+    indexed: bool = False  # those that a search finds, ...
+    by_blocks: bool = False  # ... one search for each block of columns
+
+
+KINDS = {
+    **{name: LossKind(int(core)) for name, core in LOSSES.items()},
+    "nca": LossKind(int(LOSSES["cross-entropy"]), True),
+}
+NAMES = tuple(KINDS)
+WAYS = {
+    "exact": LabelChoice(all_labels=True),
+    "sampled": LabelChoice(),
+    "search": LabelChoice(indexed=True),
+    "decomposed": LabelChoice(indexed=True, by_blocks=True),
+}
 
 
 @dataclass(frozen=True)
@@ -149,31 +175,32 @@ class EmbeddingLoss:
             if value is not None or name not in whole:  # None is a default
                 check_whole(name, value)
         self.rows, self.loss, self.method = rows, loss, method
+        self._kind, self._way = KINDS[loss], WAYS[method]
         self.queries = min(max(100, len(rows) // 100), len(rows)) if queries is None else queries
         if not 1 <= self.queries <= len(rows):
             raise SettingsError(f"queries must lie in 1 .. {len(rows)}, the number of labels, not {queries!r}")
-        self._table = proxies_as_rows(rows) if loss == "nca" else rows
-        if method == "decomposed" and not 1 <= blocks <= self._table.shape[1]:
+        self._table = proxies_as_rows(rows) if self._kind.proxies else rows
+        if self._way.by_blocks and not 1 <= blocks <= self._table.shape[1]:
             raise SettingsError(
                 f"blocks must lie in 1 .. {self._table.shape[1]}, the number of columns, not {blocks!r}"
             )
-        kind = _loss_kind(loss)
-        self._cuts = [0, self._table.shape[1]] if method != "decomposed" else block_cuts(self._table.shape[1], blocks)
+        width = self._table.shape[1]
+        self._cuts = block_cuts(width, blocks) if self._way.by_blocks else [0, width]
         if threshold is None:
-            threshold = 1e-4 if kind == LOSSES["cross-entropy"] else 0.0
+            threshold = 1e-4 if self._kind.core == LOSSES["cross-entropy"] else 0.0
         if probes is not None and probes < 1:
             raise SettingsError(f"probes must be None (exact) or positive, not {probes!r}")
         if candidates is not None and (candidates < 1 or probes is not None):
             raise SettingsError(f"candidates must be None or positive, and probes None then, not {candidates!r}")
         settings = loss_settings(
-            loss=kind, method=METHODS[method], mu=_positive("mu", mu), want=self.queries, probes=probes or 0,
+            loss=self._kind.core, method=METHODS[method], mu=_positive("mu", mu), want=self.queries, probes=probes or 0,
             candidates=min(candidates or 0, len(rows)),
             rest=RESTS[rest], blocks=blocks, rounds=rounds, threshold=threshold, threads=n_jobs, seed=seed,
             keep=(self.queries + 1) // 2 if keep is None else keep, joined=int(finish == "union"),
         )  # fmt: skip
         self._handle = LossHandle(settings)
         self.indexes: list[SearchIndex] = []
-        if method in ("search", "decomposed"):
+        if self._way.indexed:
             if candidates is not None:
                 clusters = 1
             if clusters is None:
@@ -182,7 +209,7 @@ class EmbeddingLoss:
             self.indexes = [SearchIndex(p, clusters=clusters, n_jobs=n_jobs, seed=seed) for p in pieces]
         self._rest, self._changed = rest, 0
         self._moments: tuple[Floats, Floats] | None = None
-        self._batch: Batch | None = None
+        self._batch: LossBatch | None = None
         self._x: Floats | None = None
 
     # ---- evaluation
@@ -192,10 +219,10 @@ class EmbeddingLoss:
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """(values, claims as the core numbers them) of samples in flat arrays; :meth:`step` and the gradient follow."""
         self._x = x
-        given = np.hstack([x, np.ones((len(x), 1), np.float32)]) if self.loss == "nca" else x
-        scores = given @ self._table.T if self.method == "exact" else None
+        given = np.hstack([x, np.ones((len(x), 1), np.float32)]) if self._kind.proxies else x
+        scores = given @ self._table.T if self._way.all_labels else None
         handles = [index.handle for index in self.indexes]
-        self._batch = Batch(self._table, given, begin, positives, weights, scores, handles, self._row_moments())
+        self._batch = LossBatch(self._table, given, begin, positives, weights, scores, handles, self._row_moments())
         return self._handle.run(self._batch)
 
     def _row_moments(self) -> tuple[Floats, Floats] | None:
@@ -236,7 +263,7 @@ class EmbeddingLoss:
         indexes follow. The labels that changed, and, when asked, the gradients with respect to x."""
         if self._batch is None or self._x is None:
             raise SettingsError("there is nothing evaluated yet")
-        if self.loss == "nca":
+        if self._kind.proxies:
             return self._step_proxies(size, x_gradient)
         out = np.empty(self._x.shape, np.float32) if x_gradient else None
         changed = self._handle.step(self._batch, self.rows, size, out)
@@ -257,7 +284,7 @@ class EmbeddingLoss:
     def refresh(self, labels: ArrayLike | None = None) -> None:
         """Rows (all, or those listed) have been changed from outside."""
         which = np.arange(len(self.rows), dtype=np.int32) if labels is None else as_labels(labels, len(self.rows))
-        if self.loss == "nca":
+        if self._kind.proxies:
             self._table[which] = proxies_as_rows(self.rows[which])
         self._reindex(which)
 
@@ -292,7 +319,7 @@ def flat_positives(
 
 def _loss_kind(loss: str) -> int:
     _choice("loss", loss, NAMES)
-    return int(LOSSES["cross-entropy" if loss == "nca" else loss])
+    return KINDS[loss].core
 
 
 def _choice(name: str, value: Any, known: Any) -> None:

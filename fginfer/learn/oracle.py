@@ -15,7 +15,7 @@ from fginfer.core.learn import Edges, Kind
 from fginfer.errors import DataError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.learn.data.examples import Encoded, Ints, Reals
-from fginfer.learn.learner import Answers, Learner, fits
+from fginfer.learn.learner import Decoded, Learner, fits
 from fginfer.learn.run.interrupts import OutOfTime, interruptible, look
 from fginfer.learn.set_graph import SetGraph
 from fginfer.result import Result
@@ -68,7 +68,7 @@ def ask(learner: Learner, oracle: Oracle, weights: Reals, loss: float, example: 
     return np.ascontiguousarray(answer, np.int32), float(getattr(oracle, "slack", 0.0))
 
 
-def decode(learner: Learner, oracle: Oracle | None, weights: Any, loss: float, examples: Ints | None = None) -> Answers:
+def decode(learner: Learner, oracle: Oracle | None, weights: Any, loss: float, examples: Ints | None = None) -> Decoded:
     """Answers to several examples from the core, or one by one from an oracle."""
     if oracle is None:
         return learner.decode(weights, loss, examples)
@@ -77,7 +77,7 @@ def decode(learner: Learner, oracle: Oracle | None, weights: Any, loss: float, e
     ]
     end = np.cumsum([len(answer) for answer, _ in found], dtype=np.int64)
     labels = np.concatenate([answer for answer, _ in found]) if found else np.zeros(0, np.int32)
-    return Answers(labels, end, np.full(len(found), np.nan), np.array([slack for _, slack in found]))
+    return Decoded(labels, end, np.full(len(found), np.nan), np.array([slack for _, slack in found]))
 
 
 def losses(learner: Learner, oracle: Oracle | None, weights: Any, deadline: float = inf) -> Reals:

@@ -38,7 +38,7 @@ def project_simplex(point: dict[int, float] | dict[State, float]) -> dict[int, f
 
 
 @dataclass
-class Factor:
+class ReferenceFactor:
     """A pairwise factor: its sorted table, its active states with their shares y, its multipliers."""
 
     variables: State
@@ -73,21 +73,21 @@ class ReferenceGdmm:
         # Labels by score: the best one without a message comes from here (3.30).
         self.order = [SortedList((-float(s), a) for a, s in enumerate(row) if s > -inf) for row in self.theta]
         tables: dict[tuple[int, bool], ReferenceTable] = {}
-        self.factors: list[Factor] = []
+        self.factors: list[ReferenceFactor] = []
         for f in graph.factors():
             if len(f.variables) != 2:
                 raise ValueError("the reference takes pairwise factors")
             key = (f.table, f.transposed)
             if key not in tables:
                 tables[key] = ReferenceTable(_dense(graph, f.table, f.variables, f.transposed))
-            self.factors.append(Factor((f.variables[0], f.variables[1]), tables[key], f.weight))
-        self.of: list[list[tuple[Factor, int]]] = [[] for _ in self.theta]
+            self.factors.append(ReferenceFactor((f.variables[0], f.variables[1]), tables[key], f.weight))
+        self.of: list[list[tuple[ReferenceFactor, int]]] = [[] for _ in self.theta]
         for factor in self.factors:
             for side in (0, 1):
                 self.of[factor.variables[side]].append((factor, side))
         self.x: list[Sparse] = [{row[0][1]: 1.0} if row else {} for row in self.order]
 
-    def messages(self, f: Factor) -> list[Sparse]:
+    def messages(self, f: ReferenceFactor) -> list[Sparse]:
         """delta_if = mu_if + rho (M_if y_f - x_i), zeros left out."""
         both = []
         for side in (0, 1):
@@ -110,7 +110,7 @@ class ReferenceGdmm:
                 for a in m.keys() | x.keys():
                     f.mu[side][a] += self.eta * (m.get(a, 0.0) - x.get(a, 0.0))
 
-    def factor_step(self, f: Factor) -> None:
+    def factor_step(self, f: ReferenceFactor) -> None:
         """The oracle's state joins the active set; then one projected step y <- P(y - grad / Q)."""
         delta = self.messages(f)
         best = f.table.argmax(delta, weight=f.weight)

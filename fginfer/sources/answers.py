@@ -85,7 +85,7 @@ def _plain(name: str, given: ArrayLike, dtype: Any, length: int) -> NDArray[Any]
     return array
 
 
-class Batch:
+class Questions:
     """Questions as the core takes them, and the arrays they point into."""
 
     def __init__(self, source: int, n: int, n_best: int = 1, path: int = 0) -> None:

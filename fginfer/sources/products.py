@@ -11,7 +11,7 @@ from scipy import sparse  # type: ignore[import-untyped, unused-ignore]
 
 from fginfer.core.oracles import FEATURES, Products, address
 from fginfer.errors import ModelError
-from fginfer.sources.answers import Answers, Argmax, Batch, Message, Messages, flat_states, unpacked
+from fginfer.sources.answers import Answers, Argmax, Message, Messages, Questions, flat_states, unpacked
 from fginfer.sources.tables import Source, path_number
 
 
@@ -122,14 +122,14 @@ class InnerProducts(Source):
         batch.all_excluded(excluded)
         return batch.ask(self._team)
 
-    def _batch(self, X: Any, n_best: int, parts: tuple[int, ArrayLike] | None, path: str) -> Batch:
+    def _batch(self, X: Any, n_best: int, parts: tuple[int, ArrayLike] | None, path: str) -> Questions:
         if X.ndim != 2 if sparse.issparse(X) else np.ndim(X) != 2:
             raise ModelError("X must be a table, one row a question")
         rows: Any = sparse.csr_matrix(X) if sparse.issparse(X) else np.ascontiguousarray(X, np.float64)
         if rows.shape[1] != self.n_features:
             raise ModelError(f"X has {rows.shape[1]} features, the weights have {self.n_features}")
         n = rows.shape[0]
-        batch, x = Batch(self._handle.source, n, n_best, path_number(path)), np.zeros(n, FEATURES)
+        batch, x = Questions(self._handle.source, n, n_best, path_number(path)), np.zeros(n, FEATURES)
         if sparse.issparse(X):
             begin = rows.indptr[:-1].astype(np.uint64)
             index = np.ascontiguousarray(rows.indices, np.int32)

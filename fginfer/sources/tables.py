@@ -14,9 +14,9 @@ from fginfer.graph import FactorGraph
 from fginfer.sources.answers import (
     Answers,
     Argmax,
-    Batch,
     Message,
     Messages,
+    Questions,
     flat_state,
     flat_states,
     message_arrays,
@@ -55,7 +55,7 @@ class Source:
         return self._team.work()
 
 
-def _one(batch: Batch, team: Team, shape: Sequence[int]) -> list[Argmax]:
+def _one(batch: Questions, team: Team, shape: Sequence[int]) -> list[Argmax]:
     answers = batch.ask(team)
     found = zip(np.atleast_1d(answers.states.ravel()), np.atleast_1d(answers.values.ravel()), strict=True)
     return [unpacked(int(state), float(value), shape) for state, value in found]
@@ -118,7 +118,7 @@ class GraphOracle(Source):
         if not shape:
             raise ModelError(f"there is no factor {factor}; there are {len(self._shapes)}")
         source = ModelSource(self._graph.snapshot().handle)
-        batch = Batch(source.source, 1, n, path_number(path))
+        batch = Questions(source.source, 1, n, path_number(path))
         batch.messages(messages, len(shape))
         batch.excluded(flat_states(excluded, shape))
         batch.set("hint", flat_state(hint, shape))
@@ -144,7 +144,7 @@ class GraphOracle(Source):
         if len(arities) > 1:
             raise ModelError("the factors of a batch must have the same number of variables")
         source = ModelSource(self._graph.snapshot().handle)
-        batch = Batch(source.source, len(which), n_best, path_number(path))
+        batch = Questions(source.source, len(which), n_best, path_number(path))
         batch.set("factor", which)
         batch.all_messages(messages, arities.pop() if arities else 2)
         batch.all_excluded(excluded)
@@ -228,7 +228,7 @@ class UpdatableTable(Source):
         path: str = "auto",
     ) -> list[Argmax]:
         """The n best entries, best first."""
-        batch = Batch(self._table.source, 1, n, path_number(path))
+        batch = Questions(self._table.source, 1, n, path_number(path))
         batch.messages(messages, 2)
         batch.excluded(flat_states(excluded, self.shape))
         batch.set("hint", flat_state(hint, self.shape))
@@ -245,7 +245,7 @@ class UpdatableTable(Source):
         path: str = "auto",
     ) -> Answers:
         """A batch of n questions, shared by the threads; two messages each."""
-        batch = Batch(self._table.source, n, n_best, path_number(path))
+        batch = Questions(self._table.source, n, n_best, path_number(path))
         batch.all_messages(messages, 2)
         batch.all_excluded(excluded)
         batch.set("hint", hints)
@@ -297,7 +297,7 @@ class Ranking(Source):
         """The n best items, best first."""
         if self._n == 0:
             return [Argmax(None, -inf)] * n
-        batch = Batch(self._ranking.source, 1, n)
+        batch = Questions(self._ranking.source, 1, n)
         batch.messages([message], 1)
         batch.excluded(flat_states(None if excluded is None else [(k,) for k in excluded], (self._n,)))
         return _one(batch, self._team, (self._n,))
@@ -306,7 +306,7 @@ class Ranking(Source):
         self, n: int, messages: Messages | None = None, *, excluded: ArrayLike | None = None, n_best: int = 1
     ) -> Answers:
         """A batch of n questions, one message each."""
-        batch = Batch(self._ranking.source, n, n_best)
+        batch = Questions(self._ranking.source, n, n_best)
         batch.all_messages(messages, 1)
         batch.all_excluded(excluded)
         return batch.ask(self._team)

@@ -15,7 +15,7 @@ from cli_support import grid, run, strict_json
 import fginfer
 from fginfer import FactorGraph, Progress, read, solve
 from fginfer.formats import write, write_solution
-from fginfer.log import Columns, RunLog, heading, logger, row
+from fginfer.log import LogColumns, RunLog, heading, logger, row
 from fginfer.terminal import Terminal
 
 
@@ -126,9 +126,9 @@ def test_terminal_with_rich():
 
 def test_rows_line_up():
     points = [Progress(1.0, 5, None, None), Progress(123.4, 10**6, -1e5, 1e12, 1e-3, 2.5)]
-    columns = Columns().with_those_of(points[1])
+    columns = LogColumns().with_those_of(points[1])
     assert len({len(heading(columns)), *(len(row(p, columns)) for p in points)}) == 1
-    assert len(heading(Columns())) == len(row(points[0]))
+    assert len(heading(LogColumns())) == len(row(points[0]))
 
 
 def test_the_log_has_rows_where_something_changed_and_a_heartbeat(caplog):

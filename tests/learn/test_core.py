@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from fginfer.core.learn import Edges, Mean, PassSettings, Update
 from fginfer.errors import FginferError
-from fginfer.learn.learner import Answers, Learner
+from fginfer.learn.learner import Decoded, Learner
 
 from . import problems as P
 
@@ -54,7 +54,7 @@ def test_psi_is_the_gradient_of_the_hinge(kind):
     every = [P.answers(data, i) for i in range(data.n_examples)]
     picked = [y[rng.integers(len(y))] for y in every]
 
-    answers = Answers(
+    answers = Decoded(
         np.concatenate(picked).astype(np.int32), np.cumsum([len(p) for p in picked]), np.zeros(len(picked))
     )
     plane = np.zeros(learner.dimension)

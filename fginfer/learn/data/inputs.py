@@ -19,7 +19,7 @@ from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.encode import CHOICE_MODELS, check_cost
 from fginfer.learn.data.examples import Example, is_listed
 from fginfer.learn.data.sequences import Sequences
-from fginfer.learn.learner import Answers
+from fginfer.learn.learner import Decoded
 from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import SOLVERS
 
@@ -144,7 +144,7 @@ def threads_of(n_jobs: int | None) -> int:
     return int(min(n_jobs, max(64, processors)) if n_jobs > 0 else max(1, processors + 1 + n_jobs))
 
 
-def decode_output(model: str, answers: Answers, classes: NDArray[Any], listed: bool) -> Any:
+def decode_output(model: str, answers: Decoded, classes: NDArray[Any], listed: bool) -> Any:
     """Answers of the core in the user's labels. `listed`: as a list of one array an example."""
     if model == "multilabel":
         parts = answers.split()

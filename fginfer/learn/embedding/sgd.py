@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.search import Floats
 from fginfer.errors import SolverError
-from fginfer.learn.losses import EmbeddingLoss
+from fginfer.learn.losses import KINDS, WAYS, EmbeddingLoss
 from fginfer.learn.run.interrupts import look
 from fginfer.learn.run.loop import TOO_LARGE, Measured
 
@@ -75,7 +75,9 @@ class EmbeddingSgd:
         self._loss: EmbeddingLoss | None = None
         self._method = ""
         self._subset = np.sort(rng.permutation(len(data))[:MEASURED]).astype(np.int64)
-        self.measuring = len(self._subset) / max(1, len(data)) * (1.0 if settings.method == "exact" else 10.0)
+        self._way, kind = WAYS[settings.method], KINDS[settings.loss["loss"]]
+        self._by_softmax = self._way.all_labels and kind == KINDS["cross-entropy"]
+        self.measuring = len(self._subset) / max(1, len(data)) * (1.0 if self._way.all_labels else 10.0)
 
     # ---- one batch
 
@@ -86,7 +88,7 @@ class EmbeddingSgd:
 
     def _loss_now(self) -> EmbeddingLoss:
         seen = self.epoch + self.at / max(1, len(self.data))
-        early = seen < self.s.sampled_epochs and self.s.method in ("search", "decomposed")
+        early = seen < self.s.sampled_epochs and self._way.indexed
         method = "sampled" if early else self.s.method
         if self._loss is None or method != self._method:
             if self._loss is not None:
@@ -99,7 +101,7 @@ class EmbeddingSgd:
         given, x = self.inputs(which)
         begin, labels = self.data.positives(which)
         size = self.s.eta0 / (1.0 + self.epoch + self.at / len(self.data))
-        if self.s.method == "exact" and self.s.loss["loss"] == "cross-entropy":
+        if self._by_softmax:
             back: Floats | None = softmax_step(self.rows, x, begin, labels, size)
             self._touched += len(x) * len(self.rows)
         else:

@@ -21,6 +21,8 @@ class _Batch:
     measuring = 0.0
     needs_best = True
 
+    options_type: type | None = None  # a dataclass, where there are options
+
     def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:
         self.learner, self.oracle, self.C = learner, oracle, C
         self._w: Reals = np.zeros(learner.dimension)
@@ -104,6 +106,7 @@ class FrankWolfe(_Batch):
     """Batch Frank-Wolfe (Lacoste-Julien et al. 2013, Algorithm 2); its gap comes with every step."""
 
     name = "fw"
+    options_type = FrankWolfeOptions
 
     def __init__(
         self,

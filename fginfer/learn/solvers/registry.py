@@ -18,7 +18,7 @@ from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import MapOracle, MatchingOracle, Oracle
 from fginfer.learn.row_weights import LARGE
-from fginfer.learn.solvers.batch import CuttingPlane, FrankWolfe, FrankWolfeOptions
+from fginfer.learn.solvers.batch import CuttingPlane, FrankWolfe
 from fginfer.learn.solvers.bcfw import Bcfw
 from fginfer.learn.solvers.block import BlockOptions
 from fginfer.learn.solvers.dcd import Dcd
@@ -31,7 +31,7 @@ GDMM: dict[str, dict[int, Any]] = {
     "gdmm": {Kind.LABELS: GdmmTokens, Kind.SETS: GdmmSets},
     "soft-bcfw": {Kind.LABELS: SoftTokens, Kind.SETS: SoftSets},
 }
-BATCH = ("fw", "cutting-plane")
+BATCH: dict[str, Any] = {"fw": FrankWolfe, "cutting-plane": CuttingPlane}
 SOLVERS = ("gdmm", *BLOCK, *BATCH, "soft-bcfw")
 
 
@@ -93,11 +93,12 @@ def make_solver(
             raise SettingsError(f"{name} takes tokens with labels and label sets; choices are trained with {others}")
         return kind(name, learner, oracle, C, seed, build(GdmmOptions, options, name))
     rest = {k: v for k, v in options.items() if k != "batch_size"}
-    if name == "fw":
-        return FrankWolfe(learner, oracle, C, build(FrankWolfeOptions, rest, name))
+    batch = BATCH[name]
+    if batch.options_type is not None:
+        return batch(learner, oracle, C, build(batch.options_type, rest, name))
     if rest:
         raise SettingsError(f"{name} has no option {', '.join(sorted(rest))}")
-    return CuttingPlane(learner, oracle, C)
+    return batch(learner, oracle, C)
 
 
 def build(kind: Any, options: dict[str, Any], solver: str) -> Any:
