@@ -50,7 +50,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     ),
     "portfolio": ("portfolio", {"tools", "core", "results", "model", "solving"}),
     "learn": ("learn", {"tools", "core", "results", "model", "formats", "oracles", "solving"}),
-    "extreme": ("extreme", {"tools", "core", "results", "formats", "learn"}),
+    "extreme": ("extreme", {"tools", "core", "results", "formats", "oracles", "learn"}),
     "latent": ("latent", {"tools", "core", "model", "solving", "learn"}),
     "trim": ("trim", {"tools", "core"}),
     "compare": ("compare", {"tools", "core", "results", "model", "formats", "solving", "package"}),

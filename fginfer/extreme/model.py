@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fginfer.archives import DAMAGE
 from fginfer.core.extreme import Floats, Ints, LabelColumns, Lines, Scorer
 from fginfer.errors import DataError, FormatError, UnwritableError
-from fginfer.extreme.data import stacked
+from fginfer.extreme.data import select, stacked
+from fginfer.extreme.dense import ROWS, SPARE, DenseTop, is_dense
 from fginfer.replacing import replacing
 
 MAGIC = b"FGIXMODL"
@@ -35,6 +36,8 @@ class SparseModel:
         self.weights, self.bias, self.classes, self.header = weights, bias, classes, header
         self.order: Ints = bias_order(bias) if order is None else order
         self._scorer = Scorer(weights, bias, self.order)
+        self._dense: DenseTop | None = None
+        self._looked = False
 
     @classmethod
     def from_columns(
@@ -74,14 +77,32 @@ class SparseModel:
 
     def topk(self, rows: Lines, k: int, threads: int = 1) -> tuple[Ints, Floats]:
         """(rows, k) label numbers and scores, best first; k is cut to the number of labels."""
-        return self._scorer.topk(rows, min(k, self.n_labels), threads)
+        k = min(k, self.n_labels)
+        dense = self._dense_top(rows, k, threads)
+        if dense is None:
+            return self._scorer.topk(rows, k, threads)
+        labels, scores, left = dense.topk(rows, k)
+        if len(left):
+            labels[left], scores[left] = self._scorer.topk(select(rows, left), k, threads)
+        return labels, scores
+
+    def _dense_top(self, rows: Lines, k: int, threads: int) -> DenseTop | None:
+        """The index of dense weights, if these rows are dense and it pays: it is made by the first call of many."""
+        if 8 * (k + SPARE) > self.n_labels or not is_dense(rows, self.n_features):
+            return None
+        if rows.value is not None and not np.isfinite(rows.value).all():
+            return None
+        stale = self._dense is not None and self._dense.threads != threads
+        if rows.n >= ROWS and (stale or not self._looked):
+            self._dense, self._looked = DenseTop.of(self.weights, self.bias, threads), True
+        return self._dense
 
     def scores(self, rows: Lines, labels: NDArray[Any], threads: int = 1) -> Floats:
         return self._scorer.scores(rows, labels, threads)
 
     @property
     def touched(self) -> int:
-        """Weights read by the last topk."""
+        """Weights read by the last topk that went by features."""
         return self._scorer.touched
 
     def above(self, rows: Lines, threshold: float, threads: int = 1) -> Lines:
@@ -89,8 +110,6 @@ class SparseModel:
         found: list[Ints] = [np.zeros(0, np.int32)] * rows.n
         open_rows, k = np.arange(rows.n), min(8, self.n_labels)
         while len(open_rows):
-            from fginfer.extreme.data import select
-
             labels, scores = self.topk(select(rows, open_rows), k, threads)
             full = (scores[:, -1] > threshold) & (k < self.n_labels)
             for at in np.flatnonzero(~full):
@@ -122,8 +141,6 @@ class SparseModel:
         begin = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[w.begin]
         old = Lines(begin, w.index[keep], w.value[keep], w.width).transposed()
         kept = np.flatnonzero(~fresh).astype(np.int32)
-        from fginfer.extreme.data import select
-
         rest = LabelColumns(kept, select(old, kept), bias[kept], np.zeros(0))
         return SparseModel.from_columns([rest, *parts], w.n, self.classes, 0.0, self.header)
 
