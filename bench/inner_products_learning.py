@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from inner_products_index import cpu
 from fginfer.core import clock
 from fginfer.learn import EmbeddingClassifier
 from fginfer.learn.embedding.descent import SkipGramDescent
-from fginfer.learn.embedding.sgd import EmbeddingSgd, last_layer_input
+from fginfer.learn.embedding.sgd import EmbeddingSgd, Samples, SgdSettings, last_layer_input
 from fginfer.learn.embedding.text import read_text
 from fginfer.learn.losses import EmbeddingLoss, flat_positives
 
@@ -147,14 +148,31 @@ def quality(model: EmbeddingClassifier, solver: EmbeddingSgd, data: Data, most: 
     return (100 * right / X.shape[0]).tolist()
 
 
+class SameStart(EmbeddingSgd):
+    """Every method, exact ones too, begins with sampled_epochs of its loss at 100 sampled labels: without that a search
+    would be compared with an exact loss that has another start. (The learner itself samples only before a search.)"""
+
+    def __init__(self, data: Samples, settings: SgdSettings) -> None:
+        super().__init__(data, settings)
+        early = {**settings.loss, "queries": min(100, data.n_labels), "probes": None, "candidates": None}
+        self.late, self.early = settings, replace(settings, method="sampled", loss=early)
+
+    def _batch(self, which: np.ndarray) -> None:
+        now = self.early if self.epoch + self.at / len(self.data) < self.late.sampled_epochs else self.late
+        if now is not self.s:
+            self.s, self._method = now, ""  # the loss is made anew
+        super()._batch(which)
+
+
 def train(title: str, data: Data, task: str, given: dict[str, dict[str, Any]], seconds: float, epochs: int = 1) -> None:
-    """Every method for so many epochs or CPU seconds, measured (off the clock) at times that grow fourfold."""
+    """Every method from the same start for so many epochs or CPU seconds, measured (off the clock) at times that grow
+    fourfold."""
     print(f"\n{title}: {data.X.shape[0]} training samples, {epochs} epochs or {seconds:g} s each", flush=True)
     for name, options in given.items():
         model = EmbeddingClassifier(task, **options)
         model._check_settings()
         samples = model._samples(data.X, data.y)
-        solver = EmbeddingSgd(samples, model._sgd(0, samples.n_labels))
+        solver = SameStart(samples, model._sgd(0, samples.n_labels))
         spent, look, points = 0.0, 1.0, []
         while spent < seconds and solver.epoch < epochs:
             begin = time.process_time()
