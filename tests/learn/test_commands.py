@@ -195,7 +195,7 @@ BAD_FILES = {
     "not_a_model": ("predict {0}/train.txt {0}/train.txt", "train.txt: not an fginfer model"),
     "other_columns": ("predict {0}/m.npz {0}/four.txt", "four.txt: the model needs 2 columns"),
     "unlabelled": ("evaluate {0}/m.npz {0}/two.txt", "two.txt: the file has no label column"),
-    "absent": ("predict {0}/m.npz {0}/absent.txt", "absent.txt: No such file"),
+    "absent": ("predict {0}/m.npz {0}/absent.txt", "absent.txt: there is no such file"),
     "other_checkpoint": ("train {0}/train.txt -o {0}/x --checkpoint {0}/m.npz", "m.npz: this is no checkpoint"),
 }
 
