@@ -14,11 +14,14 @@
 #include "base/simplex.h"
 
 enum {
-    BOUND_EVERY = 4, /* iterations between two bounds */
+    BOUND_EVERY = 4, /* iterations between two bounds: one asks each factor once, an iteration at least once */
     RHO_EVERY = 10,  /* and between two looks at the balance of the residuals */
     POINT_BYTES = 64 /* of a factor: what its active states take once they are there, four of two labels */
 };
-/* Both residuals; their ratio beyond which rho changes, and by how much (residual balancing, Boyd et al. 2011). */
+/* Both residuals; their ratio beyond which rho changes, and by how much (residual balancing, Boyd et al. 2011). On four
+ * models (random ones of 2 and 4 labels, an image alignment, a scene; 300 iterations) neither half nor twice of
+ * RHO_EVERY, nor steps of 1.2 and 2, nor a ratio of 20 change a bound in the fourth decimal; a ratio of 2 loses 0.01 on
+ * one of them and saves 8 of 33 iterations on another. */
 static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
 
 typedef enum stage { FACTORS, MULTIPLIERS, BOUND } stage;

@@ -9,8 +9,8 @@
 
 enum {
     MOST_VARIABLES = 4096, /* a bit for each pair of them */
-    LEAST_CLIQUE = 3,
-    MOST_PASSES = 4 /* of one presolve */
+    LEAST_CLIQUE = 3,      /* variables: what two say, propagation sees */
+    MOST_PASSES = 4        /* of one presolve, since each may cost a matching a label; chosen, not measured */
 };
 
 typedef struct differ {

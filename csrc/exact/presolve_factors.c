@@ -59,10 +59,9 @@ int64_t ps_fix(ps_work *w) {
 
 /* ---- merging ------------------------------------------------------------------------------------------------ */
 
-enum {
-    MERGE_ARITY = 16,
-    MERGE_STATES = 1 << 14
-}; /* of a factor that takes others in: 128 KB, no larger than a cache */
+/* Of a factor that takes others in: a table of 128 KB, no larger than a cache, which has room for 14 variables of two
+ * labels; arity 16 allows for them all. */
+enum { MERGE_ARITY = 16, MERGE_STATES = 1 << 14 };
 
 static void sorted_scope(const int32_t *vars, int32_t n, int32_t *out) {
     for (int32_t k = 0; k < n; k++) {

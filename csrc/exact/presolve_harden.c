@@ -54,7 +54,8 @@ static int64_t harden_factor(ps_work *w, int64_t at, double far) {
     }
     const int64_t states = ps_states(w, f);
     const int unshared = f->table < 0 || (w->uses[f->table] == 1 && f->kind == FGI_DENSE);
-    enum { SMALL = 4096 }; /* entries of a shared table that may be copied for one factor, whatever others take */
+    /* Entries of a shared table that may be copied for one factor, whatever others take: 32 KB, chosen by hand. */
+    enum { SMALL = 4096 };
     if (!unshared && states > SMALL && (double)w->own_entries + (double)states > 1 << 22) return 0;
     double *values = ps_alloc(w, states, sizeof(double));
     if (!values) return 0;

@@ -184,7 +184,8 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
     return least < INFINITY && least > -INFINITY ? least * f->weight : least;
 }
 
-enum { CANDIDATES = 6 }; /* labels of a variable that others are compared with: all pairs would be quadratic */
+/* Labels of a variable that others are compared with: all pairs would be quadratic. Chosen, not measured. */
+enum { CANDIDATES = 6 };
 
 /* The labels most likely to dominate others: the best by their worst case, and the best by their best case. */
 static int32_t candidates_of(
@@ -310,8 +311,9 @@ static int64_t dominate_var(ps_work *w, int32_t var) {
  * for good. Small models, on which it costs nothing, are always done to the end; the first pass is given more time than
  * the later ones. */
 int64_t ps_dominate(ps_work *w) {
-    enum { TRIAL_VARS = 32 }; /* that are looked at before it may stop */
-    /* Work of a pass before it may stop (1e6: about a millisecond), and the share of labels it must remove. */
+    enum { TRIAL_VARS = 32 }; /* that are looked at before it may stop: fewer say little about the rest */
+    /* Work of a pass before it may stop (1e6: about a millisecond), and the share of labels it must remove; chosen, not
+     * measured. */
     const double trial_work = w->dominance_passes++ == 0 ? 1e6 : 1e5, least_share = 0.02;
     int64_t removed = 0, n_seen = 0;
     double seen = 0, begin = w->work;

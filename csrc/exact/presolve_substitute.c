@@ -6,7 +6,7 @@
 #include <string.h>
 #include "exact/presolve.h"
 
-enum { LITTLE = 256 }; /* entries that tables may grow by all the same */
+enum { LITTLE = 256 }; /* entries that tables may grow by all the same: 2 KB, no pass notices them */
 
 static int is_live(const ps_var *v, int32_t a) { return v->unary[a] > -INFINITY; }
 

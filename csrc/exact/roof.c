@@ -216,28 +216,28 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
 
 /* ---- as a reduction ----------------------------------------------------------------------------------------- */
 
-int64_t ps_roof(ps_work *w) {
-    int32_t n = 0;
-    int64_t n_edges = 0, fixed = 0;
+/* Whether everything left is binary and pairwise, and how much that is. */
+static int count_binary(const ps_work *w, int32_t *n, int64_t *n_edges) {
+    *n = 0;
+    *n_edges = 0;
     for (int32_t i = 0; i < w->n_vars; i++) {
         if (w->vars[i].gone) continue;
         if (w->vars[i].card != 2 || w->vars[i].live != 2) return 0;
-        n++;
+        ++*n;
     }
     for (int64_t f = 0; f < w->n_factors; f++) {
         if (!w->factors[f].arity) continue;
         if (w->factors[f].arity != 2) return 0;
-        n_edges++;
+        ++*n_edges;
     }
-    if (n == 0 || 16.0 * (double)(n + n_edges) > w->options.work - w->work) return 0;
-    int32_t *local = fgi_alloc(w->n_vars, sizeof(int32_t)), *labels = fgi_alloc(n, sizeof(int32_t));
-    double *unary = fgi_alloc(2 * (int64_t)n, sizeof(double)), range = 0;
-    fgi_roof_edge *edges = fgi_alloc(n_edges, sizeof *edges);
-    if (!local || !labels || !unary || !edges) {
-        w->failure = FGI_NO_MEMORY;
-        goto end;
-    }
-    n = 0;
+    return *n > 0;
+}
+
+/* The scores of what is left, variables numbered anew. 0: a factor forbids everything; propagation will find out. */
+static int gather(ps_work *w, int32_t *local, double *unary, fgi_roof_edge *edges) {
+    double range = 0;
+    int32_t n = 0;
+    int64_t n_edges = 0;
     for (int32_t i = 0; i < w->n_vars; i++)
         if (!w->vars[i].gone) {
             unary[2 * n] = w->vars[i].unary[0];
@@ -245,7 +245,6 @@ int64_t ps_roof(ps_work *w) {
             range += fabs(unary[2 * n] - unary[2 * n + 1]);
             local[i] = n++;
         }
-    n_edges = 0;
     for (int64_t f = 0; f < w->n_factors; f++) {
         const ps_factor *x = &w->factors[f];
         if (!x->arity) continue;
@@ -257,7 +256,7 @@ int64_t ps_roof(ps_work *w) {
             if (s > high) high = s;
             if (s > -INFINITY && s < low) low = s;
         }
-        if (high == -INFINITY) goto end; /* propagation will find out */
+        if (high == -INFINITY) return 0;
         range += high - low;
     }
     if (range == 0) range = 1; /* all the same: any cost will do */
@@ -268,6 +267,21 @@ int64_t ps_roof(ps_work *w) {
         for (int c = 0; c < 4; c++)
             if (edges[k].score[c / 2][c % 2] == -INFINITY) edges[k].score[c / 2][c % 2] = high - 2 * range;
     }
+    return 1;
+}
+
+int64_t ps_roof(ps_work *w) {
+    int32_t n;
+    int64_t n_edges, fixed = 0;
+    if (!count_binary(w, &n, &n_edges) || 16.0 * (double)(n + n_edges) > w->options.work - w->work) return 0;
+    int32_t *local = fgi_alloc(w->n_vars, sizeof(int32_t)), *labels = fgi_alloc(n, sizeof(int32_t));
+    double *unary = fgi_alloc(2 * (int64_t)n, sizeof(double));
+    fgi_roof_edge *edges = fgi_alloc(n_edges, sizeof *edges);
+    if (!local || !labels || !unary || !edges) {
+        w->failure = FGI_NO_MEMORY;
+        goto end;
+    }
+    if (!gather(w, local, unary, edges)) goto end;
     fgi_roof_result result;
     w->failure =
         fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->meter.deadline, labels, &result);

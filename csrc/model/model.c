@@ -143,20 +143,17 @@ static int build_adjacency(fgi_structure *s, int64_t n_slots) {
     return 1;
 }
 
-static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, fgi_error *err) {
+static fgi_rc check_sizes(const fgi_model_spec *spec, fgi_error *err) {
     if (spec->n_vars < 0 || spec->n_tables < 0 || spec->n_factors < 0 || spec->n_values < 0)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "a size is negative");
     if (spec->n_vars > INT32_MAX || spec->n_factors > INT32_MAX || spec->n_tables > INT32_MAX)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "more than 2^31 variables, factors or tables");
     if (!(spec->constant < INFINITY)) return fgi_fail(err, FGI_BAD_MODEL, -1, "the constant must be finite or -inf");
-    fgi_structure *s = fgi_calloc(1, sizeof *s);
-    if (!s) return fgi_no_memory(err);
-    atomic_init(&s->refs, 1);
-    s->n_vars = spec->n_vars;
-    s->n_tables = spec->n_tables;
-    s->n_factors = spec->n_factors;
-    s->constant = spec->constant;
-    fgi_rc rc = FGI_NO_MEMORY;
+    return FGI_OK;
+}
+
+/* The arrays whose length the sizes give; 0: out of memory. */
+static int copy_arrays(const fgi_model_spec *spec, fgi_structure *s) {
     s->cards = fgi_copy(spec->cards, s->n_vars, sizeof(int32_t));
     s->unary_begin = fgi_calloc(s->n_vars + 1, sizeof(int64_t));
     s->table_kind = fgi_calloc(s->n_tables, sizeof(int32_t));
@@ -164,69 +161,82 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
     s->dims_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
     s->values_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
     s->factor_table = fgi_copy(spec->factor_table, s->n_factors, sizeof(int32_t));
-    if (!s->cards || !s->unary_begin || !s->table_kind || !s->table_arity || !s->dims_begin || !s->values_begin ||
-        !s->factor_table)
-        goto fail;
-    if (spec->params && !(s->params = fgi_copy(spec->params, 2 * s->n_tables, sizeof(double)))) goto fail;
-    if (spec->factor_weight && !(s->factor_weight = fgi_copy(spec->factor_weight, s->n_factors, sizeof(double))))
-        goto fail;
-    if (spec->factor_transposed && !(s->factor_transposed = fgi_copy(spec->factor_transposed, s->n_factors, 1)))
-        goto fail;
-    if (spec->var_begin && !(s->var_begin = fgi_copy(spec->var_begin, s->n_factors + 1, sizeof(int64_t)))) goto fail;
+    if (spec->params) s->params = fgi_copy(spec->params, 2 * s->n_tables, sizeof(double));
+    if (spec->factor_weight) s->factor_weight = fgi_copy(spec->factor_weight, s->n_factors, sizeof(double));
+    if (spec->factor_transposed) s->factor_transposed = fgi_copy(spec->factor_transposed, s->n_factors, 1);
+    if (spec->var_begin) s->var_begin = fgi_copy(spec->var_begin, s->n_factors + 1, sizeof(int64_t));
+    return s->cards && s->unary_begin && s->table_kind && s->table_arity && s->dims_begin && s->values_begin &&
+        s->factor_table && !spec->params == !s->params && !spec->factor_weight == !s->factor_weight &&
+        !spec->factor_transposed == !s->factor_transposed && !spec->var_begin == !s->var_begin;
+}
 
-    rc = FGI_BAD_MODEL;
+static fgi_rc place_variables(fgi_structure *s, fgi_error *err) {
     for (int64_t i = 0; i < s->n_vars; i++) {
-        if (s->cards[i] < 1) {
-            fgi_fail(err, rc, i, "variable %lld has %d labels; at least one is needed", (long long)i, s->cards[i]);
-            goto fail_with_message;
-        }
+        if (s->cards[i] < 1)
+            return fgi_fail(err, FGI_BAD_MODEL, i, "variable %lld has %d labels; at least one is needed", (long long)i,
+                s->cards[i]);
         s->unary_begin[i + 1] = s->unary_begin[i] + s->cards[i];
         if (s->cards[i] > s->max_card) s->max_card = s->cards[i];
     }
+    return FGI_OK;
+}
+
+static fgi_rc place_tables(const fgi_model_spec *spec, fgi_structure *s, fgi_error *err) {
     int64_t dims_at = 0, values_at = 0;
     for (int64_t t = 0; t < s->n_tables; t++) {
         s->table_kind[t] = spec->table_kind ? spec->table_kind[t] : (int32_t)FGI_DENSE;
         s->table_arity[t] = s->table_kind[t] == FGI_DENSE ? spec->table_arity[t] : 2;
-        if ((rc = check_table(spec, t, &dims_at, &values_at, err))) goto fail_with_message;
+        fgi_rc rc = check_table(spec, t, &dims_at, &values_at, err);
+        if (rc) return rc;
         s->dims_begin[t + 1] = dims_at;
         s->values_begin[t + 1] = values_at;
     }
-    rc = FGI_BAD_MODEL;
-    if (values_at != spec->n_values) {
-        fgi_fail(err, rc, -1, "the tables need %lld values, %lld are given", (long long)values_at,
+    if (values_at != spec->n_values)
+        return fgi_fail(err, FGI_BAD_MODEL, -1, "the tables need %lld values, %lld are given", (long long)values_at,
             (long long)spec->n_values);
-        goto fail_with_message;
-    }
-    rc = FGI_NO_MEMORY;
-    if (!(s->dims = fgi_copy(spec->dims, dims_at, sizeof(int32_t)))) goto fail;
-    if (s->var_begin && s->var_begin[0] != 0) {
-        rc = fgi_fail(err, FGI_BAD_MODEL, -1, "var_begin must start at 0");
-        goto fail_with_message;
-    }
+    return (s->dims = fgi_copy(spec->dims, dims_at, sizeof(int32_t))) ? FGI_OK : fgi_no_memory(err);
+}
+
+static fgi_rc place_factors(const fgi_model_spec *spec, fgi_structure *s, fgi_error *err) {
+    if (s->var_begin && s->var_begin[0] != 0) return fgi_fail(err, FGI_BAD_MODEL, -1, "var_begin must start at 0");
     for (int64_t f = 0; s->var_begin && f < s->n_factors; f++)
-        if (s->var_begin[f + 1] < s->var_begin[f]) {
-            rc = fgi_fail(err, FGI_BAD_MODEL, f, "var_begin decreases at factor %lld", (long long)f);
-            goto fail_with_message;
-        }
-    int64_t n_slots = fgi_factor_begin(s, s->n_factors);
+        if (s->var_begin[f + 1] < s->var_begin[f])
+            return fgi_fail(err, FGI_BAD_MODEL, f, "var_begin decreases at factor %lld", (long long)f);
     for (int64_t f = 0; f < s->n_factors; f++) {
-        if ((rc = check_factor(spec, s, f, err))) goto fail_with_message;
+        fgi_rc rc = check_factor(spec, s, f, err);
+        if (rc) return rc;
         if (fgi_factor_arity(s, f) > s->max_arity) s->max_arity = fgi_factor_arity(s, f);
         if (fgi_factor_weight(s, f) > s->max_weight) s->max_weight = fgi_factor_weight(s, f);
     }
-    rc = FGI_NO_MEMORY;
-    if (!(s->vars = fgi_copy(spec->vars, n_slots, sizeof(int32_t))) || !build_adjacency(s, n_slots)) goto fail;
-    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + dims_at * 4 +
+    const int64_t n_slots = fgi_factor_begin(s, s->n_factors);
+    s->vars = fgi_copy(spec->vars, n_slots, sizeof(int32_t));
+    return s->vars && build_adjacency(s, n_slots) ? FGI_OK : fgi_no_memory(err);
+}
+
+static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, fgi_error *err) {
+    fgi_rc rc = check_sizes(spec, err);
+    if (rc) return rc;
+    fgi_structure *s = fgi_calloc(1, sizeof *s);
+    if (!s) return fgi_no_memory(err);
+    atomic_init(&s->refs, 1);
+    s->n_vars = spec->n_vars;
+    s->n_tables = spec->n_tables;
+    s->n_factors = spec->n_factors;
+    s->constant = spec->constant;
+    if (!copy_arrays(spec, s)) rc = fgi_no_memory(err);
+    if (!rc) rc = place_variables(s, err);
+    if (!rc) rc = place_tables(spec, s, err);
+    if (!rc) rc = place_factors(spec, s, err);
+    if (rc) {
+        structure_release(s);
+        return rc;
+    }
+    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + s->dims_begin[s->n_tables] * 4 +
         (s->params ? 16 * s->n_tables : 0) +
         s->n_factors * (4 + (s->factor_weight ? 8 : 0) + (s->factor_transposed ? 1 : 0) + (s->var_begin ? 8 : 0)) +
-        n_slots * 8;
+        fgi_factor_begin(s, s->n_factors) * 8;
     *out = s;
     return FGI_OK;
-fail:
-    fgi_fail(err, rc, -1, "out of memory");
-fail_with_message:
-    structure_release(s);
-    return rc;
 }
 
 /* ---- potentials --------------------------------------------------------------------------------------------- */

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fginfer")
 
-FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member
+# Commits say on which instances a rule was tried. Its number is a round one and was not swept: chosen, not measured.
+FIRST_ROUND, LONGEST_ROUND = 5e5, 2e7  # work per member, in entries read: short enough to end early and to take turns
 NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap the proof is likely to find the rest
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
-WORTH_ELIMINATING = 3e10  # work
+WORTH_ELIMINATING = 3e10  # work of elimination, beyond which it is not begun
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
-CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for
+CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for: the first may end without
 TREE_ROUND, TREE_STATES = 8, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
 SOON_ROUND = 3  # when it does if there is no labeling yet
 TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which it has to be ahead of the other proof by this part of the gap: ...

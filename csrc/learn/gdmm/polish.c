@@ -9,7 +9,9 @@
 #include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 
-enum { SWEEPS = 30, MOST_LABELS = 512 }; /* beyond, a sweep over K x K tables costs more than it tells */
+/* Sweeps at most, as for label sets; labels beyond which a sweep over K x K tables costs more than it tells. Both
+ * chosen, not measured: any number of sweeps gives a bound. */
+enum { SWEEPS = 30, MOST_LABELS = 512 };
 
 /* theta: scores of all tokens (rows of K), messages taken off; mine: 2 x K per edge, what it has been given. */
 typedef struct polish {

@@ -12,8 +12,8 @@
 #include "learn/gdmm_sets/gdmm_sets.h"
 
 enum {
-    SWEEPS = 30, /* over the labels that are left, at most: they end when nothing moves */
-    ROUNDS = 4   /* of ruling labels out: each needs those before */
+    SWEEPS = 30, /* over the labels that are left, at most: they end when nothing moves. Chosen, not measured */
+    ROUNDS = 4   /* of ruling labels out: each needs those before, and rules out fewer. Chosen, not measured */
 };
 
 static double positive(double x) { return x > 0 ? x : 0; }
