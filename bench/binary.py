@@ -14,6 +14,7 @@ import argparse
 import resource
 import time
 from itertools import product
+from math import inf
 
 import numpy as np
 
@@ -77,18 +78,21 @@ def main() -> None:
         for name, (method, more) in runs.items():
             found[name], spent[name] = limited(graph, method, options.seconds, gap=options.gap, **more)
         score = max(r.score for r in found.values() if r.score is not None)
+        bounds = {name: inf if r.bound is None else r.bound for name, r in found.items()}
         for name, r in found.items():
+            own = -inf if r.score is None else r.score
             touched = r.statistics.get("entries_touched", 0.0)
             touched -= r.statistics.get("sweep_entries", 0.0)
             part = f"{100 * touched / m:.3f} % of the factors" if name in ("binary", "pure") else ""
             print(
-                f"  {name:<7}{spent[name]:8.3f} s  bound {r.bound:12.5f}  over the best score {r.bound - score:10.5f}"
-                f"  score {r.score:12.5f}  {r.status}, {int(r.statistics.get('sweeps', 0))} sweeps  {part}",
+                f"  {name:<7}{spent[name]:8.3f} s  bound {bounds[name]:12.5f}"
+                f"  over the best score {bounds[name] - score:10.5f}  score {own:12.5f}"
+                f"  {r.status}, {int(r.statistics.get('sweeps', 0))} sweeps  {part}",
                 flush=True,
             )
         slack = options.gap * max(1.0, abs(score))  # all stop at this gap
-        worse += found["binary"].bound > found["trws"].bound + slack
-        auto_worse += found["auto"].bound > min(found["binary"].bound, found["trws"].bound) + slack
+        worse += bounds["binary"] > bounds["trws"] + slack
+        auto_worse += bounds["auto"] > min(bounds["binary"], bounds["trws"]) + slack
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"binary worse than trws: {worse}; auto worse than the better of them: {auto_worse}")
     print(f"peak memory {memory:.0f} MB (the process: Python, the generator, the model)")
