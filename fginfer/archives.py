@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,17 @@ DAMAGE = (
     KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, AssertionError,
     FginferError,
 )  # fmt: skip
+
+
+def other_archive(members: Collection[str]) -> str:
+    """What an archive with these members holds, and what reads it, to be added to an error; "" if it is not ours."""
+    if "fginfer" in members:
+        return "; it is a factor graph, for fginfer.read"
+    if "result" in members:
+        return "; it is a saved result, for Result.load"
+    if "header" in members:
+        return "; it may be a model that was learned, for `fginfer predict` or the `load` of its class"
+    return ""
 
 
 def load_arrays(path: str | os.PathLike[str], what: str, max_memory: float | None = None) -> dict[str, NDArray[Any]]:

@@ -35,7 +35,10 @@ class Budget:
     """
 
     def __init__(
-        self, path: Path, max_memory: float | None = None, allows: str = "; read(..., max_memory={}) allows it"
+        self,
+        path: Path,
+        max_memory: float | None = None,
+        allows: str = "; read(..., max_memory={0}) or --max-memory {0} allows it",
     ) -> None:
         if max_memory is not None and (
             isinstance(max_memory, bool) or not isinstance(max_memory, Real) or not max_memory > 0
@@ -84,7 +87,8 @@ class Budget:
 
     def _refuse(self, size: float, what: str) -> NoReturn:
         allowed = self._allows.format(int(size * 1.1) + 1)
-        self.fail(f"{what} would take {size / 1e9:.2f} GB, more than a file like this may{allowed}")
+        limit = f"than the {self.most / 1e9:.3g} GB allowed" if self._given else "than a file like this may"
+        self.fail(f"{what} would take {size / 1e9:.3g} GB, more {limit}{allowed}")
 
     def _fail(self, message: str) -> NoReturn:
         raise FormatError(message, str(self.path))

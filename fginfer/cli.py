@@ -12,6 +12,7 @@ import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from traceback import format_exc
@@ -28,11 +29,19 @@ _FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "e
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, with our exit code for wrong usage."""
+    """argparse, with our exit code for wrong usage, and the usage of the command that was wrongly used."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            close = get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return namespace, unknown
 
 
 def version_text() -> str:

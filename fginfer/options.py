@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict
 
@@ -22,6 +23,23 @@ class Options(TypedDict, total=False):
     search: Literal["auto", "on", "off"]  # gdmm
     precision: Literal["auto", "double", "single"]  # trws
     algorithm: int  # the old name of formulation
+
+
+# What others call the settings that every method has.
+_ELSEWHERE = {
+    "timeout": "time_limit", "time": "time_limit", "limit": "time_limit", "tol": "gap", "random_state": "seed",
+    "n_jobs": "threads", "n_threads": "threads", "workers": "threads", "max_iter": "max_iterations",
+    "iterations": "max_iterations", "init": "warm_start", "start": "warm_start", "progress": "callback",
+    "log": "verbose",
+}  # fmt: skip
+
+
+def unknown_option(name: str, method: str, known: Iterable[str]) -> SettingsError:
+    """The error for an option that a method does not have; names what may have been meant."""
+    names = ", ".join(known)
+    there = f"there are {names}" if names else "it has none"
+    meant = f"; did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else ""
+    return SettingsError(f"unknown option {name!r} for method {method}; {there}{meant}")
 
 
 def check_number(name: str, value: Any, what: str = "a number") -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.archives import DAMAGE, load_arrays
+from fginfer.archives import DAMAGE, load_arrays, other_archive
 from fginfer.core.solver import EVENT
 from fginfer.core.solver import relative_gap as native_gap
 from fginfer.errors import FormatError, UnwritableError
@@ -205,6 +205,8 @@ class Result:
     def load(cls, path: str | PathLike[str]) -> Result:
         """A result written by `save`."""
         arrays = load_arrays(path, "a saved result")
+        if "result" not in arrays:
+            raise FormatError(f"not a saved result{other_archive(arrays)}", str(path))
         try:
             header = json.loads(arrays.pop("result").tobytes())
             marginals = None

@@ -13,12 +13,28 @@ import fginfer
 from fginfer import FactorGraph, FginferError, Potts, solve
 from fginfer.formats import read_evidence, read_solution
 
+
+def _saved(graph: FactorGraph, folder: Path) -> tuple[Path, Path, Path]:
+    """A result, a graph and a tagger, all of them .npz."""
+    paths = folder / "result.npz", folder / "graph.npz", folder / "tagger.npz"
+    solve(graph).save(paths[0])
+    fginfer.write(graph, paths[1])
+    fginfer.learn.StructuredSVM(max_iter=1).fit([[{"w": "a"}], [{"w": "b"}]], [["A"], ["B"]]).save(paths[2])
+    return paths
+
+
 WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "a number for the shape": (lambda g, d: FactorGraph.grid(4, np.zeros((4, 2)), Potts(0, -1)), "a shape such as"),
     "unary of words": (lambda g, d: FactorGraph.grid((2,), [["a"], ["b"]], Potts(0, -1)), "unary scores as one array"),
     "unary 1-D": (lambda g, d: FactorGraph.grid((2, 2), [0, 1, 2, 3], Potts(0, -1)), r"shape \(2, 2, labels\)"),
     "pairwise a number": (lambda g, d: FactorGraph.grid((2,), np.zeros((2, 3)), 1.0), "an implicit one such as Potts"),
-    "start=": (lambda g, d: solve(g, start=[0, 0]), "unknown option 'start'"),
+    "start=": (lambda g, d: solve(g, start=[0, 0]), "unknown option 'start'.*did you mean warm_start"),
+    "timeout=": (lambda g, d: solve(g, timeout=5), "did you mean time_limit"),
+    "random_state=": (lambda g, d: solve(g, "trws", random_state=5), "did you mean seed"),
+    "read a result": (lambda g, d: fginfer.read(_saved(g, d)[0]), "for Result.load"),
+    "load a graph": (lambda g, d: fginfer.Result.load(_saved(g, d)[1]), "for fginfer.read"),
+    "graph for a tagger": (lambda g, d: fginfer.learn.StructuredSVM.load(_saved(g, d)[1]), "for fginfer.read"),
+    "solve a tagger": (lambda g, d: solve(_saved(g, d)[2]), "fginfer predict"),
     "read nothing": (lambda g, d: fginfer.read(None), "name of a file"),
     "read a number": (lambda g, d: fginfer.read(3), "name of a file"),
     "read bytes": (lambda g, d: fginfer.read(b"a.uai"), "name of a file"),

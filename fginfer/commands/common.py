@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from math import inf
 from typing import Any
 
 from fginfer.condition import Conditioned
@@ -13,20 +14,45 @@ from fginfer.graph import FactorGraph
 
 
 def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
-    """FILE, --format and --evidence."""
+    """FILE, --format, --max-memory and --evidence."""
     parser.add_argument(
         "model",
         metavar="FILE",
         help="a model: .uai .LG .wcsp .cfn .h5 .npz, also with .gz .xz .bz2; - is standard input (with --format)",
     )
     parser.add_argument("--format", metavar="NAME", help="format of FILE, if its name does not tell")
+    add_max_memory(parser)
     if evidence:
         parser.add_argument("--evidence", metavar="F", help="a UAI evidence file: variables that are fixed")
 
 
+def add_max_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-memory",
+        type=size,
+        metavar="N",
+        help="what reading a model may take, as in 4GB (default: half of the machine's memory, at most 8 GiB)",
+    )
+
+
+_UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
+
+
+def size(text: str) -> float:
+    """Bytes from a number with or without a unit: 500MB, 1.5 GiB, 1e9."""
+    number = text.rstrip("BbKkMmGgIi ")
+    try:
+        bytes_ = float(number) * _UNITS[text[len(number) :].strip().upper()]
+    except (KeyError, ValueError):
+        bytes_ = 0.0
+    if not 0 < bytes_ < inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory; write 500MB, 4GB or a number of bytes")
+    return bytes_
+
+
 def load(args: argparse.Namespace) -> tuple[FactorGraph, dict[int, int] | None]:
     """The model, and the evidence if there is any."""
-    graph = read(args.model, format=args.format)
+    graph = read(args.model, format=args.format, max_memory=args.max_memory)
     if getattr(args, "evidence", None) is None:
         return graph, None
     return graph, read_evidence(args.evidence, graph)

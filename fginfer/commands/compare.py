@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fginfer.commands.common import add_max_memory
 from fginfer.errors import SettingsError
 
 EXAMPLES = """examples:
@@ -40,6 +41,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--gap", type=float, default=1e-6, metavar="G", help="our methods stop at this gap (default 1e-6)"
     )
+    add_max_memory(parser)
     parser.add_argument("--no-evidence", action="store_true", help="ignore evidence files beside the models")
     parser.add_argument(
         "--scheduler",
@@ -91,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         missing=missing,
         evidence=not args.no_evidence,
         scheduler=args.scheduler,
+        max_memory=args.max_memory,
         report=(lambda run: None) if args.json else (lambda run: print(_row(run), flush=True)),
     )
     if args.json:

@@ -150,7 +150,7 @@ def _solve(
     try:
         given = conditioned(graph, evidence)
         if evidence:
-            logger.info(f"evidence fixes {len(evidence)} variables")
+            logger.info(f"evidence fixes {len(evidence)} variable{'s' * (len(evidence) > 1)}")
         solver = Solver(
             graph if given is None else given.graph,
             method,

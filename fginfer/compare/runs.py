@@ -168,11 +168,12 @@ def compare(
     evidence: bool = True,
     report: Callable[[Run], None] = lambda run: None,
     scheduler: Any = None,
+    max_memory: float | None = None,
 ) -> Comparison:
     """Runs every method on every file, one at a time; repeats differ by the seed. Uses evidence files beside models.
 
     With a `scheduler` (the address of a Dask scheduler, or a Client) the runs are spread over a cluster whose workers
-    see the same files; start one worker a core, so that runs do not disturb each other.
+    see the same files; start one worker a core, so that runs do not disturb each other. `max_memory`: see `read`.
     """
     jobs = []
     for file in files:
@@ -188,6 +189,7 @@ def compare(
                     "seed": seed + k,
                     "threads": threads,
                     "gap": gap,
+                    "max_memory": max_memory,
                 }
                 jobs.append((job, str(file), k))
     runs: list[Run | None] = [None] * len(jobs)

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from fginfer.compare.peers import PEERS
+from fginfer.errors import FginferError
 from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.result import known
@@ -63,7 +64,7 @@ def _peer(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     job = json.load(sys.stdin)
-    graph = read(job["path"])
+    graph = read(job["path"], max_memory=job["max_memory"])
     whole = graph
     given = None
     if job["evidence"] is not None:
@@ -78,4 +79,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FginferError as error:  # in one line, for the table
+        sys.exit(str(error))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.model import Model
 from fginfer.errors import ModelError, SettingsError, SolverError
+from fginfer.options import unknown_option
 
 # Why a solver stopped: fgi_status, by its number.
 STATUSES: tuple[str, ...] = tuple(
@@ -123,8 +124,7 @@ def native_settings(
         for name, value in _without_old_names(options or {}).items():
             known = _OPTIONS.get(method, ())
             if name not in known:
-                there = f"there are {', '.join(known)}" if known else "it has none"
-                raise SettingsError(f"unknown option {name!r} for method {method}; {there}")
+                raise unknown_option(name, method, known)
             setattr(c, name, _number(name, value))
     except (TypeError, OverflowError) as error:
         raise SettingsError(f"a setting is out of range: {error}") from None

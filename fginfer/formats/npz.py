@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.archives import other_archive
 from fginfer.budget import UNPACKED, Budget
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import FormatError, ModelError
@@ -78,7 +79,8 @@ def _load(path: Path, source: Any, mapped: bool, budget: Budget) -> tuple[ModelA
     with zipfile.ZipFile(source) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if "fginfer" not in members:
-            raise FormatError("not a model of fginfer: the archive has no member 'fginfer'", str(path))
+            missing = f"not a factor graph: the archive has no member 'fginfer'{other_archive(members)}"
+            raise FormatError(missing, str(path))
         load = _Loader(path, archive, members, mapped, budget)
         version = int(load("fginfer"))
         if version not in (_VERSION, _WITH_CUTOFF):
@@ -101,7 +103,7 @@ class _Loader:
     def __call__(self, name: str) -> NDArray[Any]:
         """One member, as an array over the file itself where that is possible."""
         if name not in self.members:
-            raise FormatError(f"not a model of fginfer: the archive has no member {name!r}", str(self.path))
+            raise FormatError(f"not a factor graph: the archive has no member {name!r}", str(self.path))
         info = self.members[name]
         with self.archive.open(info) as member:
             version = np.lib.format.read_magic(member)

@@ -40,9 +40,8 @@ from fginfer.core.exact import split
 from fginfer.core.presolve import Presolved, presolve
 from fginfer.crew import Crew
 from fginfer.engine import Settings
-from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
-from fginfer.options import check_number
+from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import EliminationMember, Member, Proof, Sweeps
 from fginfer.portfolio.opening import (
@@ -77,7 +76,7 @@ class AutoEngine:
         check_number("memory", memory, "a number of bytes")
         self._memory = float(memory)
         if options:
-            raise SettingsError(f"unknown option {next(iter(options))!r} for method auto; there are memory, presolve")
+            raise unknown_option(next(iter(options)), "auto", ("memory", "presolve"))
         self.settings = settings
         self._crew: Crew | None = None
         self._cancelled = np.zeros(1, np.int32)

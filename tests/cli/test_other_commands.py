@@ -57,6 +57,18 @@ def test_convert_keeps_scores(tmp_path, capsys, target):
     assert again.score(x) == pytest.approx(graph.score(x), rel=1e-9)
 
 
+@pytest.mark.parametrize("command", ["solve", "info", "check", "convert"])
+def test_every_command_that_reads_a_model_takes_max_memory(tmp_path, capsys, command):
+    grid(tmp_path / "g.uai")
+    (tmp_path / "x").write_text("MPE\n36 " + "0 " * 36)
+    second = [tmp_path / "x"] if command == "check" else [tmp_path / "h.npz"] if command == "convert" else []
+    code, _, err = run(capsys, command, tmp_path / "g.uai", *second, "--max-memory", "1kB")
+    assert code == 3
+    assert "GB, more than the 1e-06 GB allowed" in err
+    assert "--max-memory" in err
+    assert run(capsys, command, tmp_path / "g.uai", *second, "--max-memory", "0.5 MiB")[0] == 0
+
+
 def test_convert_with_evidence_writes_the_reduced_model(tmp_path, capsys):
     graph = grid(tmp_path / "g.uai")
     (tmp_path / "g.evid").write_text("1 3 1")

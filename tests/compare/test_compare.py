@@ -23,6 +23,12 @@ from fginfer.compare.page import page, performance_profile
 from fginfer.compare.peers import PEERS, Peer
 
 
+def test_a_file_that_is_refused_has_its_reason_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(FactorGraph([2, 2]), tmp_path / "a.uai")
+    assert main(["compare", str(tmp_path / "a.uai"), "--methods", "icm", "--max-memory", "10"]) == 0
+    assert f"  {tmp_path / 'a.uai'}: the model would take" in capsys.readouterr().out
+
+
 def model(seed: int, side: int = 4, labels: int = 3) -> FactorGraph:
     rng = np.random.default_rng(seed)
     graph = FactorGraph([labels] * side**2)

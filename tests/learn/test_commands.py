@@ -192,7 +192,7 @@ BAD_FILES = {
     "threads": ("train {0}/train.txt -o {0}/x --threads 0", "n_jobs"),
     "seed": ("train {0}/train.txt -o {0}/x --seed -1", "random_state"),
     "option": ("train {0}/train.txt -o {0}/x --option speed", "NAME=VALUE"),
-    "not_a_model": ("predict {0}/train.txt {0}/train.txt", "train.txt: not an fginfer model"),
+    "not_a_model": ("predict {0}/train.txt {0}/train.txt", "train.txt: not a learned model"),
     "other_columns": ("predict {0}/m.npz {0}/four.txt", "four.txt: the model needs 2 columns"),
     "unlabelled": ("evaluate {0}/m.npz {0}/two.txt", "two.txt: the file has no label column"),
     "absent": ("predict {0}/m.npz {0}/absent.txt", "absent.txt: there is no such file"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.archives import DAMAGE, load_arrays
+from fginfer.archives import DAMAGE, load_arrays, other_archive
 from fginfer.errors import FormatError, UnwritableError
 from fginfer.replacing import replacing
 
@@ -32,11 +32,13 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """(header, arrays) of a file that :func:`write` made; whatever else is there is a FormatError. Runs no code."""
-    arrays = load_arrays(path, "an fginfer model")
+    arrays = load_arrays(path, "a learned model")
+    if "header" not in arrays:
+        raise FormatError(f"not a learned model{other_archive(arrays)}", str(path))
     try:
         header = json.loads(bytes(arrays.pop("header")).decode())
     except DAMAGE as error:
-        raise FormatError(f"not an fginfer model, or damaged ({str(error)[:200]})", str(path)) from None
+        raise FormatError(f"not a learned model, or damaged ({str(error)[:200]})", str(path)) from None
     if not isinstance(header, dict) or header.get("fginfer_model") != VERSION:
         version = header.get("fginfer_model") if isinstance(header, dict) else None
         raise FormatError(f"model file of version {str(version)[:40]}, this fginfer reads {VERSION}", str(path))
