@@ -41,6 +41,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
+highlight_language = "none"  # of boxes that do not say theirs: commands, mostly
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["gallery/README.rst", "sg_execution_times.rst", "how/benchmarks_list.md", "how/measured.md"]
 myst_enable_extensions = ["deflist"]

@@ -180,14 +180,13 @@ def test_bad_settings(settings, message):
 
 @pytest.fixture
 def ctrl_c_soon():
-    """Ctrl-C a moment from now, as far as this thread can tell."""
+    """Called, it is Ctrl-C a moment from then, as far as this thread can tell."""
 
     def press(*_):
         raise KeyboardInterrupt
 
     old = signal.signal(signal.SIGALRM, press)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    yield
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.2)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, old)
 
@@ -195,7 +194,8 @@ def ctrl_c_soon():
 def test_ctrl_c_propagates_and_the_solver_keeps_what_it_found(ctrl_c_soon):
     graph = grid(150)
     solver = Solver(graph, "icm")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        ctrl_c_soon()
         solver.run()
     result = solver.result()
     assert result.status == "interrupted"
@@ -205,8 +205,10 @@ def test_ctrl_c_propagates_and_the_solver_keeps_what_it_found(ctrl_c_soon):
 
 
 def test_ctrl_c_ends_solve_many(ctrl_c_soon):
-    with pytest.raises(KeyboardInterrupt):
-        solve_many([grid(150, seed=s) for s in range(4)], "icm", workers=2)
+    graphs = [grid(150, seed=s) for s in range(4)]
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        ctrl_c_soon()
+        solve_many(graphs, "icm", workers=2)
 
 
 def test_closed_solvers_say_so():
