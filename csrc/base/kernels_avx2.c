@@ -171,22 +171,26 @@ DEFINE_WIDE(f, float, v8f, 8)
 DEFINE_COLS(d, double, v4d, 4)
 DEFINE_COLS(f, float, v8f, 8)
 
-INLINE_AVX2 void raise_by_two(const double *t, const double *u, v4d h, v4d g, v4d w, int weighted, double *out) {
-    STORE_d(out, MAX_d(LOAD_d(out), MAX_d(TERM(d, weighted, t, w, h), TERM(d, weighted, u, w, g))));
-}
-
-/* Rows that are not neighbours in memory: two at a time, for the sake of the traffic with out[]. A last single row is
- * taken twice. */
+/* Rows that are not neighbours in memory: four at a time, for the sake of the traffic with out[], and of as many
+ * streams that are fetched beside each other. The last row stands in for those that are missing. */
 INLINE_AVX2 void some_rows(
     const double *t, int64_t cols, const int32_t *rows, int64_t n, v4d w, int weighted, const double *h, double *out) {
     const int64_t last = cols - 4;
-    for (int64_t k = 0; k < n; k += 2) {
-        const int32_t r = rows[k], q = rows[k + 1 < n ? k + 1 : k];
-        const double *x = t + r * cols, *y = t + q * cols;
-        const v4d hr = SPREAD_d(h[r]), hq = SPREAD_d(h[q]);
-        const v4d end = MAX_d(LOAD_d(out + last), /* before its stores: loads that meet two unfinished ones are slow */
-            MAX_d(TERM(d, weighted, x + last, w, hr), TERM(d, weighted, y + last, w, hq)));
-        for (int64_t c = 0; c < last; c += 4) raise_by_two(x + c, y + c, hr, hq, w, weighted, out + c);
+    for (int64_t k = 0; k < n; k += 4) {
+        const double *x[4];
+        v4d hx[4];
+        for (int j = 0; j < 4; j++) {
+            const int32_t r = rows[k + j < n ? k + j : n - 1];
+            x[j] = t + r * cols;
+            hx[j] = SPREAD_d(h[r]);
+        }
+        v4d end = LOAD_d(out + last); /* before its stores: loads that meet two unfinished ones are slow */
+        for (int j = 0; j < 4; j++) end = MAX_d(end, TERM(d, weighted, x[j] + last, w, hx[j]));
+        for (int64_t c = 0; c < last; c += 4) {
+            const v4d a = MAX_d(TERM(d, weighted, x[0] + c, w, hx[0]), TERM(d, weighted, x[1] + c, w, hx[1]));
+            const v4d b = MAX_d(TERM(d, weighted, x[2] + c, w, hx[2]), TERM(d, weighted, x[3] + c, w, hx[3]));
+            STORE_d(out + c, MAX_d(LOAD_d(out + c), MAX_d(a, b)));
+        }
         STORE_d(out + last, end);
     }
 }
@@ -200,9 +204,16 @@ AVX2 static void maxplus_some(
 
 AVX2 static double max_of(const double *x, int64_t n) {
     if (n < 4) return fgi_kernels_scalar.max(x, n);
-    v4d acc = LOAD_d(x + n - 4);
-    for (int64_t k = 0; k + 4 <= n; k += 4) acc = MAX_d(acc, LOAD_d(x + k));
-    return hmax_d(acc) + 0;
+    v4d a = LOAD_d(x + n - 4), b = a, c = a, d = a; /* chains, as above */
+    int64_t k = 0;
+    for (; k + 16 <= n; k += 16) {
+        a = MAX_d(a, LOAD_d(x + k));
+        b = MAX_d(b, LOAD_d(x + k + 4));
+        c = MAX_d(c, LOAD_d(x + k + 8));
+        d = MAX_d(d, LOAD_d(x + k + 12));
+    }
+    for (; k + 4 <= n; k += 4) a = MAX_d(a, LOAD_d(x + k));
+    return hmax_d(MAX_d(MAX_d(a, b), MAX_d(c, d))) + 0;
 }
 
 AVX2 static void add(double *x, const double *y, int64_t n) {

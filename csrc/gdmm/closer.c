@@ -73,16 +73,20 @@ static void look_closely(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_
     }
 }
 
-/* The labels with the largest hat, about `most`, as far as they reach the bar, are looked at; what they have raises it.
- */
-static void look_at_best(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t most, double margin, double *bar) {
-    double below;
-    const int32_t n = fgi_sliced_largest(d->hat, g->model->s->cards[i], most, d->pick, &below, d->worker->sliced);
+/* The n labels picked are looked at, as far as they reach the bar; what they have raises it. */
+static void look_at(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t n, double margin, double *bar) {
     int32_t kept = 0;
     for (int32_t k = 0; k < n; k++)
         if (d->hat[d->pick[k]] > *bar - margin) d->pick[kept++] = d->pick[k];
     look_closely(g, s, d, i, kept);
     for (int32_t k = 0; k < kept; k++) *bar = fgi_larger(*bar, d->hat[d->pick[k]]);
+}
+
+/* About `most` labels, those with the largest hat. */
+static void look_at_best(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t most, double margin, double *bar) {
+    double below;
+    const int32_t n = fgi_sliced_largest(d->hat, g->model->s->cards[i], most, d->pick, &below, d->worker->sliced);
+    look_at(g, s, d, i, n, margin, bar);
 }
 
 /* Entries that a close look at one label reads, and those that all bounds have been made of. */
@@ -156,5 +160,5 @@ void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
     }
     if (each.label == 0) return; /* likewise */
     look_at_best(g, s, d, i, LIKELY, margin, &bar);
-    look_at_best(g, s, d, i, card, margin, &bar);
+    look_at(g, s, d, i, fgi_sliced_above(d->hat, card, bar - margin, d->pick), margin, &bar);
 }

@@ -68,6 +68,7 @@ typedef struct gdmm_worker {
     int64_t calls, scanned; /* of the oracle with messages on all labels */
     int64_t scans;          /* of its calls: those that read the table whole */
     int64_t closed_forms;   /* binary factors updated without an oracle */
+    int64_t forbidden;      /* labels, found by the set-up */
     fgi_rc rc;
     int infeasible;
     char rest[64]; /* a cache line between what two threads count */

@@ -241,6 +241,7 @@ static void prepare_variable(gdmm *g, gdmm_worker *w, int64_t i) {
         if (theta[a] == -INFINITY) forbidden++;
     }
     g->rounded[i] = best;
+    w->forbidden += forbidden;
     if (g->sorted) {
         int32_t *labels = g->sorted + st->unary_begin[i];
         for (int32_t a = 0; a < st->cards[i]; a++) labels[a] = a;

@@ -92,6 +92,22 @@ static double *messages_of(const gdmm *g, const gdmm_sweep *s, int64_t k) {
     return s->mu + (g->slots[k].mu - g->numbers) / 3;
 }
 
+/* Are all multipliers still 0? */
+static int is_blank(const gdmm *g) {
+    int64_t forbidden = 0;
+    for (int k = 0; k < g->n_workers; k++) forbidden += g->workers[k].forbidden;
+    return !g->warm && g->solver->info.iterations == 0 && forbidden == 0;
+}
+
+static void load_nothing(void *context, int64_t begin, int64_t end, int worker) {
+    const gdmm *g = context;
+    (void)worker;
+    for (int64_t k = begin * GDMM_SLOTS; k < end * GDMM_SLOTS && k < g->n_slots; k++) {
+        memset(messages_of(g, g->sweep, k), 0, (size_t)g->slots[k].n * sizeof(double));
+        g->sweep->cap[k] = -INFINITY;
+    }
+}
+
 static void load_blocks(void *context, int64_t begin, int64_t end, int worker) {
     const gdmm *g = context;
     gdmm_sweep *s = g->sweep;
@@ -116,7 +132,7 @@ int gdmm_sweep_load_step(gdmm *g, double *seconds) {
     enum { PIECE = 16 };
     gdmm_sweep *s = g->sweep;
     const int64_t blocks = gdmm_slot_blocks(g);
-    if (!gdmm_advance(g, blocks, 1, PIECE, load_blocks, seconds)) return 0;
+    if (!gdmm_advance(g, blocks, 1, PIECE, is_blank(g) ? load_nothing : load_blocks, seconds)) return 0;
     s->loaded = 0;
     for (int64_t k = 0; k < blocks; k++) s->loaded += s->largest[k];
     begin_sweep(g, s, 1);

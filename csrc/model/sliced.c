@@ -154,6 +154,23 @@ static double guess_bar(const double *values, int32_t n, int32_t most) {
 
 double fgi_sliced_median(const double *values, int32_t n) { return guess_bar(values, n, n / 2); }
 
+int32_t fgi_sliced_above(const double *values, int32_t n, double bar, int32_t *at) {
+    int32_t have = 0, from = 0;
+    for (; from + BLOCK <= n; from += BLOCK) { /* mostly there is none in a block */
+        int hit = 0;
+        for (int32_t j = from; j < from + BLOCK; j++) hit |= values[j] > bar;
+        for (int32_t j = from; hit && j < from + BLOCK; j++) { /* a branch would be guessed wrongly too often */
+            at[have] = j;
+            have += values[j] > bar;
+        }
+    }
+    for (; from < n; from++) {
+        at[have] = from;
+        have += values[from] > bar;
+    }
+    return have;
+}
+
 int32_t fgi_sliced_largest(
     const double *values, int32_t n, int32_t most, int32_t *at, double *below, fgi_sliced_scratch *scratch) {
     if (most <= FEW) {
@@ -161,14 +178,8 @@ int32_t fgi_sliced_largest(
         *below = have == most ? scratch->largest[most - 1] : -INFINITY;
         return have;
     }
-    const double bar = most < n ? guess_bar(values, n, most) : -INFINITY;
-    int32_t have = 0;
-    for (int32_t k = 0; k < n; k++) { /* a branch would be guessed wrongly as often as not */
-        at[have] = k;
-        have += values[k] > bar;
-    }
-    *below = bar;
-    return have;
+    *below = most < n ? guess_bar(values, n, most) : -INFINITY;
+    return fgi_sliced_above(values, n, *below, at);
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------- */

@@ -44,6 +44,9 @@ double fgi_sliced_value(
 int32_t fgi_sliced_largest(
     const double *values, int32_t n, int32_t most, int32_t *at, double *below, fgi_sliced_scratch *scratch);
 
+/* The places of the values above the bar, of which there is room for one more than there are; returns how many. */
+int32_t fgi_sliced_above(const double *values, int32_t n, double bar, int32_t *at);
+
 /* About the middle one of n values. */
 double fgi_sliced_median(const double *values, int32_t n);
 
