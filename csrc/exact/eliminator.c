@@ -153,6 +153,17 @@ double fgi_eliminator_memory(const fgi_eliminator *e) {
 
 /* ---- buckets ------------------------------------------------------------------------------------------------ */
 
+/* Strides of the factor's variables in its table (dense only). */
+static void table_strides(const fgi_model *m, const fgi_view *v, int64_t *strides) {
+    if (v->arity == 2) {
+        strides[0] = v->transposed ? 1 : v->cols;
+        strides[1] = v->transposed ? v->rows : 1;
+        return;
+    }
+    int64_t stride = 1;
+    for (int32_t k = v->arity; k-- > 0; stride *= m->s->cards[v->vars[k]]) strides[k] = stride;
+}
+
 /* Writes factor k densely over its free variables, in the layout of exact/bucket.h. */
 static void slice(const fgi_eliminator *e, int32_t k, double *out) {
     const fgi_view v = fgi_factor_view(e->m, e->factor[k]);

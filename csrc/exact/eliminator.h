@@ -60,15 +60,4 @@ void fgi_eliminator_drop_messages(fgi_eliminator *e);
 
 static inline double raise_score(const fgi_eliminator *e, double x) { return x > e->forbidden ? x : e->forbidden; }
 
-/* Strides of the factor's variables in its table (dense only). */
-static inline void table_strides(const fgi_model *m, const fgi_view *v, int64_t *strides) {
-    if (v->arity == 2) {
-        strides[0] = v->transposed ? 1 : v->cols;
-        strides[1] = v->transposed ? v->rows : 1;
-        return;
-    }
-    int64_t stride = 1;
-    for (int32_t k = v->arity; k-- > 0; stride *= m->s->cards[v->vars[k]]) strides[k] = stride;
-}
-
 #endif

@@ -400,6 +400,36 @@ static int pays(const ps_work *w, int32_t var, const int32_t *others, int32_t n)
     return n <= 2 ? out <= fmax(256, 2 * in) : out <= in;
 }
 
+/* The factors of a variable as inputs of a bucket: position 0 is the variable, position k + 1 is others[k]. They have
+ * `total` states. */
+static void fill_bucket(ps_work *w, const ps_var *v, const int32_t *others, int32_t n, int64_t total) {
+    fgi_bucket *b = &w->bucket;
+    int32_t *dims = ps_alloc(w, (int64_t)v->n_factors * (n + 1), sizeof(int32_t));
+    double *to = ps_scratch(w, total);
+    if (!dims || !to || !fgi_bucket_reserve(b, v->n_factors)) {
+        w->failure = FGI_NO_MEMORY;
+        return;
+    }
+    b->n_inputs = 0;
+    b->card = v->card;
+    b->unary = v->unary;
+    for (int32_t k = 0; k < v->n_factors; k++, dims += n + 1) {
+        const ps_factor *f = &w->factors[v->factors[k]];
+        int32_t position[MOST_NEIGHBOURS + 1], m = 0;
+        for (int32_t l = 0; l < f->arity; l++) {
+            position[l] = 0;
+            for (int32_t x = 0; x < n; x++)
+                if (others[x] == f->vars[l]) position[l] = x + 1;
+        }
+        for (int32_t p = n; p >= 0; p--)
+            for (int32_t l = 0; l < f->arity; l++)
+                if (position[l] == p) dims[m++] = p;
+        lay_out(w, f, position, to);
+        b->inputs[b->n_inputs++] = (fgi_input){.values = to, .n_dims = m, .dims = dims};
+        to += ps_states(w, f);
+    }
+}
+
 /* max over the variable of its unary and all its factors, into a new factor over `others`. */
 static void maximise_out(ps_work *w, int32_t var, const int32_t *others, int32_t n) {
     ps_var *v = &w->vars[var];
@@ -427,33 +457,9 @@ static void maximise_out(ps_work *w, int32_t var, const int32_t *others, int32_t
         w->failure = fgi_bucket_leaf(
             &w->bucket, &view, second != f->transposed, v->unary, v->card, card_at[1], -INFINITY, values);
     } else {
-        fgi_bucket *b = &w->bucket;
-        int32_t *dims = ps_alloc(w, (int64_t)degree * (n + 1), sizeof(int32_t));
-        double *to = ps_scratch(w, total);
-        if (!dims || !to || !fgi_bucket_reserve(b, degree)) {
-            w->failure = FGI_NO_MEMORY;
-            return;
-        }
-        b->n_inputs = 0;
-        b->card = v->card;
-        b->unary = v->unary;
-        for (int32_t k = 0; k < degree; k++) {
-            const ps_factor *f = &w->factors[v->factors[k]];
-            int32_t position[MOST_NEIGHBOURS + 1], *d = dims + (int64_t)k * (n + 1), m = 0;
-            for (int32_t l = 0; l < f->arity; l++) {
-                position[l] = 0;
-                for (int32_t x = 0; x < n; x++)
-                    if (others[x] == f->vars[l]) position[l] = x + 1;
-            }
-            for (int32_t p = n; p >= 0; p--)
-                for (int32_t l = 0; l < f->arity; l++)
-                    if (position[l] == p) d[m++] = p;
-            lay_out(w, f, position, to);
-            b->inputs[b->n_inputs++] = (fgi_input){.values = to, .n_dims = m, .dims = d};
-            to += ps_states(w, f);
-        }
-        w->failure = fgi_bucket_open(b, bag, n, card_at);
-        if (!w->failure) fgi_bucket_blocks(b, 0, b->n_blocks, values, NULL, 0);
+        fill_bucket(w, v, others, n, total);
+        if (!w->failure) w->failure = fgi_bucket_open(&w->bucket, bag, n, card_at);
+        if (!w->failure) fgi_bucket_blocks(&w->bucket, 0, w->bucket.n_blocks, values, NULL, 0);
     }
     if (w->failure || !ps_record_var(w, var, v->factors, degree)) return;
     int32_t depth = v->depth;

@@ -148,7 +148,7 @@ static double ask_token(
     return best.value;
 }
 
-int32_t fgi_learn_decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
+static int32_t decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
     fgi_learn_scratch *s, int32_t *answer, double *value) {
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
@@ -209,7 +209,7 @@ static void decode_range(void *context, int64_t begin, int64_t end, int worker) 
     for (int64_t k = begin; k < end; k++) {
         int64_t at = b->end[k];
         b->end[k] = at +
-            fgi_learn_decode_one(b->L, b->w, b->loss_factor, b->examples[k], &b->L->scratch[worker], b->answers + at,
+            decode_one(b->L, b->w, b->loss_factor, b->examples[k], &b->L->scratch[worker], b->answers + at,
                 b->value ? &b->value[k] : NULL);
     }
 }

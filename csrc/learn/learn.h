@@ -187,8 +187,6 @@ double fgi_learn_decode_forest(
     const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *s, int32_t *answer);
 void fgi_learn_fill_scores(
     const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *s);
-int32_t fgi_learn_decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
-    fgi_learn_scratch *s, int32_t *answer, double *value);
 double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
 double fgi_learn_decode_set(
     const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
@@ -222,7 +220,5 @@ fgi_rc fgi_learn_update_dcd(
     fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
 fgi_rc fgi_learn_update_online(
     fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
-/* Factor on the loss with which a method decodes under its stored vector. */
-double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s);
 
 #endif

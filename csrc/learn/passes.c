@@ -3,7 +3,8 @@
  * not on the threads. */
 #include "learn/learn.h"
 
-double fgi_learn_loss_factor(const fgi_learner *L, const fgi_learn_settings *s) {
+/* Factor on the loss with which a method decodes under its stored vector. */
+static double loss_factor(const fgi_learner *L, const fgi_learn_settings *s) {
     if (s->method == FGI_LEARN_PERCEPTRON) return 0.0;
     if (s->method != FGI_LEARN_SSG) return 1.0;
     /* argmax of (n C / t) <v, phi> + loss: v is stored, so the loss is divided by the scale instead */
@@ -57,8 +58,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
         if (!rc && !reserve_batch(L, fgi_learn_answer_size(L, now, n), n)) rc = fgi_no_memory(err);
         if (rc) break;
         const fgi_learn_vector w = fgi_learn_own(L);
-        rc = fgi_learn_decode_batch(
-            L, &w, fgi_learn_loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
+        rc = fgi_learn_decode_batch(L, &w, loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
         for (int64_t k = 0, at = 0; !rc && k < n; at = L->batch_end[k++])
             if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))))
                 fgi_fail(err, rc, -1, "out of memory");

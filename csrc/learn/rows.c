@@ -132,7 +132,7 @@ void fgi_rows_clear_sums(fgi_rows *r) {
         for (int64_t k = r->begin[f]; k < r->end[f]; k++) r->sum[k] = 0.0;
 }
 
-int64_t fgi_rows_count(const fgi_rows *r) {
+static int64_t count_entries(const fgi_rows *r) {
     int64_t count = 0;
     for (int64_t f = 0; f < r->n; f++) count += r->end[f] - r->begin[f];
     return count;
@@ -140,7 +140,7 @@ int64_t fgi_rows_count(const fgi_rows *r) {
 
 /* ---- a learner's rows ----------------------------------------------------------------------------------------- */
 
-int64_t fgi_learn_rows_size(const fgi_learner *L) { return L->rows ? fgi_rows_count(L->rows) : 0; }
+int64_t fgi_learn_rows_size(const fgi_learner *L) { return L->rows ? count_entries(L->rows) : 0; }
 
 void fgi_learn_rows_export(const fgi_learner *L, int64_t *begin, int32_t *label, double *weight, double *average) {
     const fgi_rows *r = L->rows;

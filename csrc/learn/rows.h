@@ -27,6 +27,5 @@ int64_t fgi_rows_find(const fgi_rows *r, int64_t row, int32_t label);
 /* The same, and makes it if need be, which moves other weights; -1: out of memory. */
 int64_t fgi_rows_place(fgi_rows *r, int64_t row, int32_t label);
 void fgi_rows_clear_sums(fgi_rows *r);
-int64_t fgi_rows_count(const fgi_rows *r); /* entries of all rows */
 
 #endif

@@ -67,8 +67,6 @@ static int32_t add_table(fgi_draft *d, int32_t kind, int32_t arity, double p0, d
     return (int32_t)d->n_tables++;
 }
 
-int32_t fgi_draft_implicit(fgi_draft *d, int32_t kind, double p0, double p1) { return add_table(d, kind, 2, p0, p1); }
-
 static int reserve_values(fgi_draft *d, int64_t n) {
     const int64_t before = d->values_capacity;
     if (!fgi_grow(&d->values, &d->values_capacity, n, sizeof *d->values)) return 0;
@@ -99,7 +97,7 @@ int32_t fgi_draft_shared(fgi_draft *d, int32_t table) {
     const fgi_structure *s = d->from->s;
     int32_t added;
     if (s->table_kind[table] != FGI_DENSE) {
-        added = fgi_draft_implicit(d, s->table_kind[table], s->params[2 * table], s->params[2 * table + 1]);
+        added = add_table(d, s->table_kind[table], 2, s->params[2 * table], s->params[2 * table + 1]);
     } else {
         const int64_t begin = s->values_begin[table], size = s->values_begin[table + 1] - begin;
         double *values;

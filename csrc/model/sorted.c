@@ -52,7 +52,8 @@ void fgi_ranked_sort(fgi_ranked *items, int64_t n) {
     }
 }
 
-void fgi_ranked_select(fgi_ranked *items, int64_t n, int64_t m) {
+/* The first m of the order to the front, in any order. */
+static void select_first(fgi_ranked *items, int64_t n, int64_t m) {
     fgi_rng rng = {(uint64_t)n};
     int64_t low = 0, high = n; /* the border after the m-th lies inside (low, high) */
     while (m > low && m < high) {
@@ -320,7 +321,7 @@ const fgi_list *fgi_order_extend(
     }
     int64_t more = n_have ? (GROWTH - 1) * (int64_t)n_have : FIRST_LIST;
     if (more > n / 2) more = n; /* a full sort costs little more */
-    if (more < n) fgi_ranked_select(items, n, more);
+    if (more < n) select_first(items, n, more);
     fgi_ranked_sort(items, more);
     fgi_list *list = malloc(list_bytes(n_have + more));
     if (list) {

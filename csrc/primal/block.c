@@ -89,6 +89,15 @@ static buffer *acquire(fgi_treeblock *t, int64_t size) {
     return malloc(sizeof *b + ((size_t)1 << k) * sizeof(double));
 }
 
+static void free_places(fgi_treeblock *t) {
+    for (int64_t k = 0; k < t->capacity && t->message; k++) free(t->message[k]);
+    free(t->message);
+    free(t->first_child);
+    free(t->next_child);
+    free(t->choice_begin);
+    free(t->out);
+}
+
 void fgi_treeblock_free(fgi_treeblock *t) {
     if (!t) return;
     for (int k = 0; k < SIZE_CLASSES; k++)
@@ -97,12 +106,7 @@ void fgi_treeblock_free(fgi_treeblock *t) {
             t->spare[k] = b->next;
             free(b);
         }
-    for (int64_t k = 0; k < t->capacity && t->message; k++) free(t->message[k]);
-    free(t->message);
-    free(t->first_child);
-    free(t->next_child);
-    free(t->choice_begin);
-    free(t->out);
+    free_places(t);
     free(t->wide);
     free(t->table);
     free(t->reduced);
@@ -117,12 +121,7 @@ int64_t fgi_treeblock_operations(const fgi_treeblock *t) { return t->operations;
 /* One row of per-place arrays; what they held before is not needed. */
 static fgi_rc grow_places(fgi_treeblock *t, int64_t n) {
     if (n < t->capacity) return FGI_OK;
-    for (int64_t k = 0; k < t->capacity && t->message; k++) free(t->message[k]);
-    free(t->message);
-    free(t->first_child);
-    free(t->next_child);
-    free(t->choice_begin);
-    free(t->out);
+    free_places(t);
     int64_t capacity = n + n / 2 + 1;
     t->message = fgi_calloc(capacity, sizeof *t->message);
     t->first_child = fgi_alloc(capacity, sizeof(int32_t));

@@ -262,7 +262,8 @@ static double two_label_gain(fgi_local *l, int32_t var, int32_t from, int32_t to
     return gain;
 }
 
-double fgi_local_gain(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations) {
+/* What the change would add to score and violations. */
+static double gain_of(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations) {
     const int32_t now = l->labels[var];
     if (!l->fresh[var]) return two_label_gain(l, var, now, label, more_violations);
     const double *x = l->scores + l->model->s->unary_begin[var];
@@ -303,7 +304,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
     if (from == label) return;
     record(l, var);
     int32_t more;
-    l->score += fgi_local_gain(l, var, label, &more);
+    l->score += gain_of(l, var, label, &more);
     l->violations += more;
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
         fgi_view v = fgi_factor_view(l->model, s->adj[k]);

@@ -53,8 +53,6 @@ int64_t fgi_local_operations(const fgi_local *l); /* since creation */
 const double *fgi_local_label_scores(fgi_local *l, int32_t var, const int32_t **violations);
 /* The best label of a variable given the rest: the current one unless another is really better (beyond rounding). */
 int32_t fgi_local_best_label(fgi_local *l, int32_t var);
-/* What the change would add to score and violations. */
-double fgi_local_gain(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations);
 /* The least difference that counts as an improvement at this score: above accumulated rounding. */
 double fgi_local_tolerance(const fgi_local *l, double score);
 int fgi_local_has_forbidden(const fgi_local *l); /* whether the model has any forbidden state */

@@ -414,6 +414,35 @@ static fgi_rc construct(fgi_solver *solver, fgi_primal *s) {
     return FGI_OK;
 }
 
+/* A labeling that no single change improves. Where it is infeasible, feasible rounding gets a try in every epoch. */
+static void end_ascent(fgi_solver *solver, fgi_primal *s) {
+    note_best(s);
+    report(solver, s, 1);
+    s->stage = FGI_PRIMAL_CHOOSE;
+    if (fgi_local_violations(s->local) == 0 || s->constructed) return;
+    s->constructed = 1;
+    s->construct_pieces = pieces(s, CONSTRUCT_COST);
+    const int32_t *hint = s->kind == FGI_PRIMAL_FIRST ? NULL : fgi_local_labels(s->local);
+    fgi_construct_start(s->construct, NULL, hint, 1, INT64_MAX - 1);
+    s->stage = FGI_PRIMAL_CONSTRUCT;
+}
+
+/* The subset has been thinned: its best labels come next. */
+static fgi_rc optimise_block(fgi_primal *s) {
+    s->stage = FGI_PRIMAL_BLOCK;
+    return fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
+        s->now.options.two_states ? s->alternatives : NULL,
+        fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
+}
+
+/* Its labels have been applied: after a kick once more, with the kicked variables free. */
+static void end_block(fgi_primal *s) {
+    s->stage = FGI_PRIMAL_FOLLOW;
+    if (s->now.n_kicked == 0) return;
+    s->now.n_kicked = 0;
+    start_block(s);
+}
+
 /* One piece of work of about CHUNK operations. */
 static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
     int done = 0;
@@ -435,17 +464,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         s->stage = FGI_PRIMAL_ASCENT;
         break;
     case FGI_PRIMAL_ASCENT:
-        if (!fgi_local_ascend(s->local, CHUNK)) break;
-        note_best(s);
-        report(solver, s, 1);
-        s->stage = FGI_PRIMAL_CHOOSE;
-        if (fgi_local_violations(s->local) > 0 && !s->constructed) {
-            s->constructed = 1;
-            s->construct_pieces = pieces(s, CONSTRUCT_COST);
-            const int32_t *hint = s->kind == FGI_PRIMAL_FIRST ? NULL : fgi_local_labels(s->local);
-            fgi_construct_start(s->construct, NULL, hint, 1, INT64_MAX - 1);
-            s->stage = FGI_PRIMAL_CONSTRUCT;
-        }
+        if (fgi_local_ascend(s->local, CHUNK)) end_ascent(solver, s);
         break;
     case FGI_PRIMAL_CONSTRUCT: rc = construct(solver, s); break;
     case FGI_PRIMAL_REPAIR: repair(s); break;
@@ -463,11 +482,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         break;
     case FGI_PRIMAL_THIN:
         rc = fgi_thin_step(s->thin, CHUNK, &done);
-        if (rc || !done) break;
-        rc = fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
-            s->now.options.two_states ? s->alternatives : NULL,
-            fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
-        s->stage = FGI_PRIMAL_BLOCK;
+        if (!rc && done) rc = optimise_block(s);
         break;
     case FGI_PRIMAL_BLOCK:
         rc = fgi_treeblock_step(s->block, CHUNK, &done);
@@ -476,12 +491,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         s->stage = FGI_PRIMAL_APPLY;
         break;
     case FGI_PRIMAL_APPLY:
-        if (!apply(s, CHUNK)) break;
-        s->stage = FGI_PRIMAL_FOLLOW;
-        if (s->now.n_kicked > 0) {
-            s->now.n_kicked = 0;
-            start_block(s);
-        }
+        if (apply(s, CHUNK)) end_block(s);
         break;
     case FGI_PRIMAL_FOLLOW:
         if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_PRIMAL_JUDGE;

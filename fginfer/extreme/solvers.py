@@ -57,7 +57,7 @@ class Ppd:
 
     def __init__(self, data: ExtremeData, workshop: Workshop, results: Any, labels: Any, limit: float = inf) -> None:
         assert data.positives is not None
-        self._data, self._workshop, self._results, self._limit = data, workshop, results, limit
+        self._data, self._results, self._limit = data, results, limit
         self.sparsities = Sparsities()
         self.failure: SolverError | None = None
         self._sums = np.zeros(7)  # labels, primal, dual, support, weights, searches, touched

@@ -146,7 +146,6 @@ class Factors:
     def __init__(self, graph: FactorGraph) -> None:
         self.arrays = graph.to_arrays()
         self.cards = self.arrays.cards
-        self._dims_begin = self.arrays.dims_begin()
         self._values_begin = self.arrays.values_begin()
         self._dense = self.arrays.is_dense()
 

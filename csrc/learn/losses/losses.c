@@ -154,7 +154,7 @@ static double score_of(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, 
     return score;
 }
 
-void fgi_scored_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
+static void score_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
     fgi_scored *s = &w->scored;
     s->n = s->n_rest = 0;
     s->n_positives = b->positive_begin[i + 1] - b->positive_begin[i];
@@ -325,7 +325,7 @@ static void work(void *context, int64_t begin, int64_t end, int worker) {
     fgi_loss_scratch *w = &l->scratch[worker];
     for (int64_t i = begin; i < end; i++) {
         fgi_loss_answer a;
-        fgi_scored_positives(l, r->b, i, w);
+        score_positives(l, r->b, i, w);
         if (l->s.method == FGI_LOSS_EXACT) a = exact(l, r->b, i, w);
         else if (l->s.method == FGI_LOSS_SAMPLED) a = sampled(l, r->b, i, w);
         else if (l->s.method == FGI_LOSS_SEARCH) a = searched(l, r->b, i, w);
