@@ -69,7 +69,7 @@ static int step(fgi_solver *solver, binary *b) {
         seconds = &info->seconds_bound;
         if (!binary_certify(solver, b)) break;
         if (info->iterations == 0) b->stage = ACTIVATE; /* the charges alone */
-        else b->stage = binary_is_stuck(solver, b) ? SWEEP : binary_label_is_due(b) ? ROUND : ACTIVATE;
+        else b->stage = binary_is_stuck(solver, b) ? SWEEP : binary_label_is_due(solver, b) ? ROUND : ACTIVATE;
         break;
     case ROUND:
     case WEIGH:

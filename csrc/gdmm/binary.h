@@ -108,7 +108,7 @@ int binary_certify(fgi_solver *solver, binary *b); /* a piece of it; returns 1 w
 
 /* gdmm/binary_labeling.c: a piece of a labeling. */
 int binary_label(fgi_solver *solver, binary *b);
-int binary_label_is_due(const binary *b);
+int binary_label_is_due(const fgi_solver *solver, const binary *b);
 
 /* gdmm/binary_sweep.c */
 int binary_is_stuck(const fgi_solver *solver, binary *b);

@@ -2,6 +2,10 @@
 #include <string.h>
 #include "gdmm/binary.h"
 
+/* A flip follows a list through all of the memory: 78 ns for a link, where an iteration takes 35 for its three
+ * passes (8 million links). */
+enum { FLIP_WORK = 4 };
+
 /* Variable i changes sides: its neighbours' worth follows. */
 static void flip(binary *b, int32_t i) {
     const double sign = b->labels[i] ? -1 : 1;
@@ -13,7 +17,13 @@ static void flip(binary *b, int32_t i) {
     b->labels[i] = !b->labels[i];
     b->changed = 1;
     b->work += b->degree[i];
-    b->label_work += b->degree[i];
+    b->label_work += FLIP_WORK * b->degree[i];
+}
+
+/* Is a variable on before any flips? At first x says only who could be, and that may be all: turning nearly all off
+ * again, one by one, takes as long as four iterations with 8 million factors. */
+static int begins_on(const binary *b, int64_t i) {
+    return b->best == -INFINITY ? b->u[i] > 0 : b->x[i] > fgi_larger(0.5, b->on_from);
 }
 
 /* Rounds x. A variable new to the labeling first gets its factors to the rest. A piece of it, see activate_more. */
@@ -21,7 +31,7 @@ static int round_labels(binary *b, int *complete) {
     *complete = 0;
     for (b->work = 0; b->cursor < b->model->s->n_vars; b->cursor++) {
         if (b->work++ > BINARY_CHUNK) return 1;
-        b->labels[b->cursor] = b->x[b->cursor] > fgi_larger(0.5, b->on_from);
+        b->labels[b->cursor] = begins_on(b, b->cursor);
         if (b->labels[b->cursor] && !binary_turn_on(b, (int32_t)b->cursor)) return 0;
     }
     memcpy(b->worth, b->u, (size_t)b->model->s->n_vars * sizeof *b->worth);
@@ -74,8 +84,15 @@ static void consider(fgi_solver *solver, binary *b) {
     }
 }
 
-/* No more than a third of the work goes into labelings. */
-int binary_label_is_due(const binary *b) { return b->settled > 1 || 2 * b->label_work <= b->pass_work; }
+/* No more than a third of the work goes into labelings. What the next one takes is a guess: all variables that are
+ * rounded to other labels than the best ones are flipped back. */
+int binary_label_is_due(const fgi_solver *solver, const binary *b) {
+    if (b->settled > 1 || b->best == -INFINITY) return 1;
+    int64_t work = b->label_work + b->n_links;
+    for (int64_t i = 0; i < b->model->s->n_vars; i++)
+        if (begins_on(b, i) != solver->best[i]) work += FLIP_WORK * b->degree[i];
+    return 2 * work <= b->pass_work;
+}
 
 int binary_label(fgi_solver *solver, binary *b) {
     int complete = 1;
