@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fginfer.core.arrays import offsets
 from fginfer.core.extreme import ExtremeData, Lines
 from fginfer.errors import FormatError
-from fginfer.formats.streams import check_unpacked, open_binary, whole_lines
+from fginfer.formats.streams import open_binary, open_checked, whole_lines
 
 BLOCK = 1 << 23  # bytes of text read at once
 _HEADER = 200  # bytes of a first line that can be a header
@@ -63,8 +63,7 @@ class Reader:
         self._block = BLOCK if memory is None else max(1, min(BLOCK, int(memory / BLOCK_SHARE)))
         self.header: tuple[int, int, int] | None = None
         self.rows = 0
-        check_unpacked(self.path)
-        with open_binary(self.path) as file:
+        with open_checked(self.path) as file:
             line = file.readline(_HEADER)
         first = line.split() if len(line) < _HEADER else []
         if len(first) == 3 and all(t.isdigit() for t in first):

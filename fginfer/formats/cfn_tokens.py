@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from fginfer.budget import Budget
 from fginfer.errors import FormatError
-from fginfer.formats.streams import check_unpacked, open_binary
+from fginfer.formats.streams import open_checked
 
 # Quoted, bracket, bare; what separates tokens last, and many at once: a search that fails at every blank is slow.
 _TOKEN = re.compile(r'"([^"\n]*)"|([\[\]{}])|([^\s,:\[\]{}"]+)|[\s,:]{8,}')
@@ -45,10 +45,9 @@ class Scanner:
     def _pieces(self) -> Iterator[bytes]:
         """The text without comments (but with their line breaks), cut at line ends; very long lines are cut between
         tokens."""
-        check_unpacked(self.path, self._budget)
         begun = False
         rest, begins, comment = b"", True, False  # what is left; whether it begins a line; inside of a comment
-        with open_binary(self.path, self._budget) as stream:
+        with open_checked(self.path, self._budget) as stream:
             while data := stream.read(_PIECE):
                 if not begun:
                     data, begun = data.removeprefix(codecs.BOM_UTF8), True

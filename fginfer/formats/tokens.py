@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fginfer.budget import Budget
 from fginfer.errors import FormatError
-from fginfer.formats.streams import check_unpacked, open_binary
+from fginfer.formats.streams import open_checked
 
 _PIECE = 1 << 20
 _SPACES = (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")
@@ -55,8 +55,7 @@ class Tokens:
 
     def _read(self) -> Iterator[_Piece]:
         line, rest, begun = 1, b"", False
-        check_unpacked(self.path, self._budget)
-        with open_binary(self.path, self._budget) as stream:
+        with open_checked(self.path, self._budget) as stream:
             while data := stream.read(_PIECE):
                 data = (rest + data) if begun else data.removeprefix(codecs.BOM_UTF8)
                 begun = True

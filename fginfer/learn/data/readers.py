@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from fginfer.budget import Budget
 from fginfer.errors import FormatError
-from fginfer.formats.streams import check_unpacked, open_binary, whole_lines
+from fginfer.formats.streams import open_checked, whole_lines
 
 Sentence = list[list[str]]
 
@@ -37,8 +37,7 @@ def _tokens(budget: Budget, width: int) -> Callable[[int], None]:
 def _lines(path: str | os.PathLike[str], budget: Budget) -> Iterator[tuple[int, str]]:
     """Numbers and texts of lines; of many blank ones in a row perhaps the last only."""
     file, coding = Path(path), "utf-8-sig"  # a byte order mark is no part of the first token
-    check_unpacked(file)
-    with open_binary(file, budget) as stream:
+    with open_checked(file, budget) as stream:
         for first, data in whole_lines(stream, file, _LONGEST):
             if data.isspace():
                 yield first + data.count(b"\n"), ""
