@@ -2,7 +2,7 @@
 
     python bench/inner_products.py --part index [--k 100000] [--d 32 128] [--rows clustered isotropic trained] [--peers]
     python bench/inner_products.py --part loss [--k 20000] [--data FOLDER]
-    python bench/inner_products.py --part multiclass [--k 100000] [--samples 100000] [--seconds 60]
+    python bench/inner_products.py --part multiclass [--k 100000] [--samples 100000] [--epochs 1] [--seconds 60]
     python bench/inner_products.py --part pinyin --data FOLDER [--seconds 20]
     python bench/inner_products.py --part multilabel --data FOLDER [--sets tags depends] [--seconds 20]
     python bench/inner_products.py --part words --data FOLDER [--passes 4] [--lines 20000] [--methods GD-MIPS gensim]
@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["tags", "depends"], help="multilabel")
     parser.add_argument("--methods", nargs="+", help="of multiclass, pinyin, multilabel, words")
     parser.add_argument("--samples", type=int, default=100_000, help="multiclass: training images, of 19 an identity")
+    parser.add_argument("--epochs", type=float, default=1.0, help="multiclass: at most; half of the first is sampled")
     parser.add_argument("--seconds", type=float, default=20.0, help="at most, for each method")
     parser.add_argument("--passes", type=int, default=4, help="words")
     parser.add_argument("--lines", type=int, default=10**9, help="words: descriptions")

@@ -72,6 +72,7 @@ typedef struct fgi_search_query {
      * many) from bytes, and of these the best are computed, a quarter more than `want`. The first such query makes the
      * codes, O(rows * d log d). */
     int32_t candidates;
+    int32_t rough; /* 1, with candidates: none is computed, the values are those of the bytes, off by a hundredth */
 } fgi_search_query;
 
 /* labels and values: n x want, best first, -1 and -INFINITY where the labels run out. proven (n; NULL: not wanted): 1

@@ -1,5 +1,5 @@
 /* oracle/search_coded.c - approximate queries of a search index by one-bit codes: all rows are ranked by these, the
- * candidates by a byte a column, and of the best of them the inner products are computed. */
+ * candidates by a byte a column, and of the best of them the inner products are computed, unless rough ones will do. */
 #include "base/util.h"
 #include "oracle/search_query.h"
 
@@ -35,14 +35,27 @@ static void compute(const fgi_search *s, const fgi_one_query *o, const int32_t *
     w->touched += n;
 }
 
+/* w->guesses: what bytes make of the n candidates in w->chosen, in units of the query that is returned. */
+static fgi_byte_x guess(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
+    const fgi_bytes *b = s->bytes;
+    const fgi_byte_scan scan = {.codes = b->codes, .stride = b->stride, .factor = b->factor};
+    const fgi_byte_x x = fgi_bytes_query(b, o->x, w->whole);
+    const fgi_byte_query q = {.x = w->whole, .offset = x.offset};
+    s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
+    return x;
+}
+
+/* The n candidates in w->chosen at the values of their bytes. */
+static void offer_guesses(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w, fgi_top *top) {
+    const fgi_byte_x x = guess(s, o, n, w);
+    for (int64_t k = 0; k < n; k++) fgi_search_offer(o, top, x.shift + x.scale * w->guesses[k], w->chosen[k]);
+}
+
 /* w->chosen: n candidates, of which the best by bytes are left; how many. */
 static int64_t choose(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w, fgi_top *top) {
-    const fgi_bytes *b = s->bytes;
     const int64_t most = finalists(o, n);
     if (most == n) return n;
-    const fgi_byte_scan scan = {.codes = b->codes, .stride = b->stride, .factor = b->factor};
-    const fgi_byte_query q = {.x = w->whole, .offset = fgi_bytes_query(b, o->x, w->whole).offset};
-    s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
+    guess(s, o, n, w);
     fgi_top_clear(top, (int32_t)most, -INFINITY);
     for (int64_t k = 0; k < n; k++) fgi_top_offer(top, w->guesses[k], w->chosen[k]);
     fgi_top_cut(top);
@@ -71,11 +84,12 @@ void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
         for (int j = 0; j < n; j++) {
             const int all = found[j].n == s->rows;
             for (int64_t k = 0; k < found[j].n; k++) w->chosen[k] = found[j].hits[k].row;
-            const int64_t chosen = all ? found[j].n : choose(s, &o[j], found[j].n, w, top);
+            const int64_t chosen = all || b->q->rough ? found[j].n : choose(s, &o[j], found[j].n, w, top);
             fgi_top_clear(top, b->q->want, -INFINITY);
             fgi_search_offer_messages(s, &o[j], w, top);
-            compute(s, &o[j], w->chosen, chosen, w, top);
-            fgi_search_answer(b, i + j, top, all);
+            if (b->q->rough) offer_guesses(s, &o[j], chosen, w, top);
+            else compute(s, &o[j], w->chosen, chosen, w, top);
+            fgi_search_answer(b, i + j, top, all && !b->q->rough);
         }
     }
 }

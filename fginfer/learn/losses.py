@@ -130,13 +130,15 @@ class EmbeddingLoss:
     queries : labels that every search returns, or size of the sample; None is a hundredth of the labels, at least 100.
     probes : clusters that a search visits; None searches exactly (and falls back to scans where that does not pay).
     candidates : searches by codes instead, see :meth:`fginfer.search.SearchIndex.search`; `queries` at least. They need
-        no clusters, and find more of the best rows where these are not clustered.
+        no clusters, and find more of the best rows where these are not clustered. Blocks have then scores from a byte a
+        column, which choose what is scored exactly (unless `finish` is "blocks").
     clusters : of every index; None takes as many as `queries` allows: rows / clusters <= queries, clusters <= queries.
     rest : what labels stand for that were not looked at: "omit" (nothing: a lower bound), "zero" (score 0, as in the
         paper), "last" (the lowest score found: an upper bound if the search is exact), "moments" (one with which their
         exponentials add up as those of normally distributed scores would: mean + variance / 2).
-    blocks, rounds : of Algorithm 11. Where searches visit clusters (probes), 4 blocks err less than one search in the
-        same time on rows with families, and more on rows without; a plain search by codes (candidates) finds the
+    blocks, rounds : of Algorithm 11. The more blocks, the more labels (`queries`) each has to return: the best label of
+        all need not be near the top of any. Where searches visit clusters (probes), 4 blocks err less than one search
+        in the same time on rows with families, and more on rows without; a plain search by codes (candidates) finds the
         margin to four digits in less time than either (`bench/inner_products.py --part loss`). threshold : gradients
         of a block above it get messages; None is 0, and 1e-4 for cross-entropy. keep : besides, so many labels with the
         largest sums of block scores are scored exactly; None is half of `queries`. finish : "union", the loss at the

@@ -294,6 +294,52 @@ static int compare(fgi_rng *rng, const trial *t, fgi_search *s, int32_t probes, 
     return 0;
 }
 
+/* Rough values are those of the labels, nearly; of labels with a message exactly; none is excluded or given twice. */
+static int compare_rough(const trial *t, fgi_search *s, int32_t candidates) {
+    fgi_search_query q = {.n = t->n, .stride = t->stride, .x = t->x, .candidates = candidates, .rough = 1};
+    q.want = t->rows < 20 ? (int32_t)t->rows : 20;
+    q.message_begin = t->message_begin;
+    q.message_labels = t->message_labels;
+    q.message_values = t->message_values;
+    q.excluded_begin = t->excluded_begin;
+    q.excluded_labels = t->excluded_labels;
+    int32_t *labels = fgi_alloc(t->n * q.want, sizeof *labels);
+    double *values = fgi_alloc(t->n * q.want, sizeof *values);
+    uint8_t *proven = fgi_alloc(t->n, sizeof *proven), *given = fgi_calloc(t->rows, sizeof *given);
+    fgi_ranked_label *plain = fgi_alloc(t->rows, sizeof *plain);
+    REQUIRE(labels && values && proven && given && plain);
+    REQUIRE(fgi_search_run(s, &q, labels, values, proven, NULL) == FGI_OK);
+    double longest = 0;
+    for (int64_t k = 0; k < t->rows; k++) {
+        double square = 0;
+        for (int32_t i = 0; i < t->d; i++) square += (double)t->all[k * t->d + i] * t->all[k * t->d + i];
+        longest = fmax(longest, sqrt(square));
+    }
+    for (int64_t i = 0; i < t->n; i++) {
+        const int64_t n = scan(t, &q, i, plain);
+        double square = 0;
+        for (int32_t k = 0; k < t->d; k++) square += (double)t->x[i * t->stride + k] * t->x[i * t->stride + k];
+        CHECK(!proven[i]);
+        memset(given, 0, (size_t)t->rows);
+        for (int32_t k = 0; k < q.want; k++) {
+            const int32_t label = labels[i * q.want + k];
+            CHECK((label >= 0) == (k < n));
+            if (label < 0) continue;
+            int64_t at = 0;
+            while (at < n && plain[at].label != label) at++;
+            CHECK(at < n && !given[label]);
+            if (at < n) CHECK(fabs(values[i * q.want + k] - plain[at].value) <= 0.05 * longest * sqrt(square) + 1e-6);
+            given[label] = 1;
+        }
+    }
+    free(labels);
+    free(values);
+    free(proven);
+    free(given);
+    free(plain);
+    return 0;
+}
+
 /* Rows, rows of the matrix, or single entries change, by little or a lot. */
 static int change(fgi_rng *rng, trial *t, fgi_search *s, int whole) {
     int32_t labels[64], columns[64];
@@ -338,6 +384,7 @@ static int test_index(fgi_rng *rng, int round) {
         for (int32_t probes = -1; probes <= 1; probes++)
             if (compare(rng, &t, s, probes, 0)) return 1;
         if (compare(rng, &t, s, 0, (int32_t)t.rows) || compare(rng, &t, s, 0, 1 + step)) return 1;
+        if (compare_rough(&t, s, 1 + step)) return 1;
         if (change(rng, &t, s, whole)) return 1;
         if (step == 4) REQUIRE(fgi_search_rebuild(s, NULL) == FGI_OK);
     }

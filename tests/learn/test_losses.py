@@ -223,7 +223,9 @@ def test_truncated_blocks_bound_the_loss_of_the_truncated_scores_only() -> None:
     assert (result.values < reference("cross-entropy", rows, x, positives)[0]).any()
 
 
-@pytest.mark.parametrize("method", ["exact", "sampled", "search", "decomposed", "search by codes"])
+@pytest.mark.parametrize(
+    "method", ["exact", "sampled", "search", "decomposed", "search by codes", "decomposed by codes"]
+)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_threads_change_nothing(loss: str, method: str) -> None:
     rows, x, positives = problem(50, labels=500)
@@ -235,6 +237,23 @@ def test_threads_change_nothing(loss: str, method: str) -> None:
     assert (results[0].values == results[1].values).all()
     assert (results[0].gradient != results[1].gradient).nnz == 0
     assert results[0].touched == results[1].touched
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_blocks_searched_by_codes_find_what_exact_searches_of_them_find(blocks: int) -> None:
+    """Codes only choose what is scored: the loss is that of exact scores, and a lower bound."""
+    rows, x, positives = problem(60, labels=3000, d=32, seed=6)
+    values, gradient = reference("margin", rows, x, positives)
+    options: dict[str, Any] = {"blocks": blocks, "queries": 200, "keep": 100}
+    exact, codes = (
+        EmbeddingLoss(rows, "margin", "decomposed", **options, **how).evaluate(x, positives)
+        for how in ({}, {"candidates": 800})  # of 16 columns and fewer a bit each tells little
+    )
+    assert set(codes.claims) == {"lower bound"}
+    assert (codes.values <= values + 1e-4).all()
+    assert codes.values.sum() >= 0.99 * exact.values.sum()
+    off = [np.linalg.norm(e.gradient.toarray() - gradient) / np.linalg.norm(gradient) for e in (exact, codes)]
+    assert off[1] <= off[0] + 0.05 <= 0.3, off
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, "nca"])

@@ -402,6 +402,7 @@ static fgi_rc search(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
             .probes = l->s.probes,
             .candidates = l->s.candidates,
             .unordered = 1,
+            .rough = decomposed && l->s.joined, /* then the scores of blocks only choose what is scored */
             .excluded_begin = b->positive_begin,
             .excluded_labels = b->positives};
         const int64_t at = (int64_t)j * b->n;
