@@ -65,18 +65,24 @@ class CrfLoss:
             raise DataError(f"there are {self.dimension} weights, the vector has the shape {vector.shape}")
         return vector
 
-    def value(self, w: Any) -> float:
-        w, error = self._weights(w), new_error()
-        check(lib.fgi_crf_value(self._handle, pointer(w), ffi.NULL, 0, self._loss, error), error)
+    def value(self, w: Any, where: NDArray[np.int64] | None = None) -> float:
+        """where: w is zero elsewhere, and the gradient is asked for there next, as a rule."""
+        w, where, error = self._weights(w), self._coordinates(where), new_error()
+        n = 0 if where is None else len(where)
+        check(lib.fgi_crf_value(self._handle, pointer(w), pointer(where), n, self._loss, error), error)
         return float(self._loss[0])
+
+    def _coordinates(self, where: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        if where is None:
+            return None
+        where = np.ascontiguousarray(where, np.int64)
+        if len(where) and (where[0] < 0 or where[-1] >= self.dimension or (np.diff(where) <= 0).any()):
+            raise DataError("coordinates must ascend, within the weights")
+        return where
 
     def gradient(self, w: Any, where: NDArray[np.int64] | None = None) -> Reals:
         """At the w of the last :meth:`value`."""
-        w, error = self._weights(w), new_error()
-        if where is not None:
-            where = np.ascontiguousarray(where, np.int64)
-            if len(where) and (where[0] < 0 or where[-1] >= self.dimension or (np.diff(where) <= 0).any()):
-                raise DataError("coordinates must ascend, within the weights")
+        w, where, error = self._weights(w), self._coordinates(where), new_error()
         out = np.zeros(self.dimension if where is None else len(where))
         check(lib.fgi_crf_gradient(self._handle, pointer(w), pointer(where), len(out), pointer(out), error), error)
         return out

@@ -2,6 +2,7 @@
  * of both kinds give the same bits. */
 #include <math.h>
 #include <string.h>
+#include "base/masks.h"
 #include "base/sums.h"
 #include "check.h"
 #include "fginfer_learn_crf.h"
@@ -55,6 +56,33 @@ static int test_updates(void) {
         double sum = -0.4; /* column 0, from the definition */
         for (int e = 0; n && e < ROWS; e++) sum += weight[e] * ((at[e] * n * 31 % 97) / 97.0);
         REQUIRE(!n || out[0][2][0] == sum);
+    }
+    return 0;
+}
+
+static int test_masks(void) {
+    enum { WORDS = 9, N = 13 };
+    const fgi_mask_kernels *const *all = fgi_mask_kernels_all();
+    uint64_t words[WORDS] = {0, UINT64_MAX};
+    int32_t at[N];
+    double x[N], value[FGI_MASK_PLACES];
+    for (int k = 2; k < WORDS; k++) words[k] = words[k - 1] * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    for (int k = 0; k < N; k++) at[k] = k * 5 % WORDS, x[k] = (k * 37 % 41) / 41.0 - 0.4;
+    for (int p = 0; p < FGI_MASK_PLACES; p++) value[p] = (p * 31 % 97) / 97.0 - 0.3;
+    for (int n = 0; n <= N; n++) {
+        double first[FGI_MASK_PLACES], lanes[N * FGI_MASK_LANES] = {0};
+        for (int p = 0; p < FGI_MASK_PLACES; p++) {
+            first[p] = 0;
+            for (int k = 0; k < n; k++)
+                if (words[at[k]] >> p & 1) first[p] += x[k], lanes[k * FGI_MASK_LANES + p % FGI_MASK_LANES] += value[p];
+        }
+        for (int which = 0; all[which]; which++) {
+            double out[FGI_MASK_PLACES], sums[N * FGI_MASK_LANES] = {0};
+            all[which]->spread(words, at, x, n, out);
+            all[which]->collect(words, at, n, value, sums);
+            REQUIRE(memcmp(out, first, sizeof out) == 0);
+            REQUIRE(memcmp(sums, lanes, sizeof sums) == 0);
+        }
     }
     return 0;
 }
@@ -161,6 +189,16 @@ static int test_touched(int threads, int64_t memory, double scale) {
     REQUIRE(fgi_crf_gradient(c, w, set, 2, some, &err) == FGI_OK);
     REQUIRE(fabs(some[0] - g[7]) < 1e-12 && fabs(some[1] - g[2 * NODES + 1]) < 1e-12);
     REQUIRE(fgi_crf_curvature(c, w, set, 2, some, &err) == FGI_OK && some[0] >= 0 && some[1] >= 0);
+    double told[WORDS * NODES], loss; /* a value that is told where w is not zero keeps the derivatives there */
+    int64_t nonzero[WORDS * NODES], n = 0;
+    for (int j = 0; j < WORDS * NODES; j++)
+        if (w[j] != 0 || j % 9 == 0) nonzero[n++] = j;
+    REQUIRE(fgi_crf_value(c, w, nonzero, n, &loss, &err) == FGI_OK && fabs(loss - value(c, w)) < 1e-12 * fabs(loss));
+    REQUIRE(fgi_crf_value(c, w, nonzero, n, &loss, &err) == FGI_OK);
+    REQUIRE(fgi_crf_gradient(c, w, nonzero, n, told, &err) == FGI_OK);
+    for (int64_t k = 0; k < n; k++) REQUIRE(fabs(told[k] - g[nonzero[k]]) < 1e-12 * (1 + fabs(g[nonzero[k]])));
+    REQUIRE(fgi_crf_gradient(c, w, set, 2, some, &err) == FGI_OK);
+    REQUIRE(fabs(some[0] - g[7]) < 1e-12 && fabs(some[1] - g[2 * NODES + 1]) < 1e-12);
     for (int j = 0; j < WORDS * NODES; j++) {
         const double before = w[j];
         w[j] = before + 1e-5;
@@ -175,7 +213,7 @@ static int test_touched(int threads, int64_t memory, double scale) {
 
 int main(void) {
     fgi_crf_free(NULL);
-    if (test_kernels() || test_updates() || test_nbest()) return 1;
+    if (test_kernels() || test_updates() || test_masks() || test_nbest()) return 1;
     for (int threads = 1; threads < 4; threads += 2)
         for (int little = 0; little < 2; little++)
             if (test_touched(threads, little ? 8 : 1 << 20, 1.5) || test_touched(threads, little ? 8 : 1 << 20, 400))

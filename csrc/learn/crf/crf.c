@@ -41,7 +41,7 @@ static void block_up(const job *j, int64_t block, crf_worker *k) {
     int32_t *labels = labels_of(j, k, block);
     fgi_sum loss = {0};
     k->w = j->w;
-    crf_fill_scores(k, j->w, first, last, cells);
+    crf_fill_scores(k, j->w, block, cells);
     for (int64_t i = first; i < last; i++) {
         const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[first];
         double truth, *own = cells + crf_cell(c, token) - crf_cell(c, zero);
@@ -69,10 +69,11 @@ static void run_up(job *j) {
 /* ---- value ----------------------------------------------------------------------------------------------------- */
 
 fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err) {
-    if (!crf_pattern_set(c, &c->support, w, support, n) || !crf_load_weights(c, w)) return fgi_no_memory(err);
+    const double *nonzero = c->touched.possible && support ? NULL : w;
+    if (!crf_pattern_set(c, &c->support, nonzero, support, n) || !crf_load_weights(c, w)) return fgi_no_memory(err);
     c->info.passes++;
     c->went_down = 0;
-    if (crf_touched_load(c, w)) return crf_touched_value(c, w, loss) ? FGI_OK : fgi_no_memory(err);
+    if (crf_touched_load(c, w)) return crf_touched_value(c, w, support != NULL, loss) ? FGI_OK : fgi_no_memory(err);
     crf_load_tables(c, w);
     job j = {.c = c, .w = w, .span = c->n_spans == 1 ? 0 : -1};
     run_up(&j);
@@ -138,16 +139,15 @@ static fgi_rc derivatives(
     for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
     job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
     if (c->touched.now) {
-        crf_touched_gradient(&j);
         c->info.derivatives += n;
-        return FGI_OK;
+        return crf_touched_gradient(&j) ? FGI_OK : fgi_no_memory(err);
     }
     for (j.span = 0; j.span < c->n_spans; j.span++) {
         j.from = c->data.token_begin[c->block[c->span[j.span]]];
         j.to = c->data.token_begin[c->block[c->span[j.span + 1]]];
         if (c->n_spans > 1 || (c->went_down && !again)) run_up(&j); /* its cells are not there */
         if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
-        crf_add_features(&j);
+        if (!crf_add_features(&j)) return fgi_no_memory(err);
     }
     if (!again) c->all_pairs = !few;
     c->few_pairs = NULL;

@@ -65,9 +65,39 @@ typedef struct crf_touched {
     int32_t *count;
     crf_touch **list; /* of a unit */
     int64_t *room;
-    uint8_t *failed;    /* a unit found no memory */
+    uint8_t *failed; /* a unit found no memory */
+    int listed;      /* the lists are those of the last value; else its residuals are there: touched_set.c */
+    int32_t *rank;   /* of an entry of the data: which one of its feature's it is */
+    int64_t *slot;   /* where the residuals of a feature of the support begin */
+    double *residual;
+    int64_t slots, residuals; /* room for them */
+    int any_common;           /* in the support */
+    crf_touch *sums;          /* of a unit's tokens, by nodes */
+    double *unit_ratio;
     crf_touching *work; /* of a thread */
 } crf_touched;
+
+/* Features as words of bits; learn/crf/bits.c. */
+enum { CRF_NO_SLOT = -1, CRF_LISTED = -2 }; /* no words yet; never */
+typedef struct crf_bit_list {
+    int64_t *begin; /* of a label */
+    int32_t *at;    /* slot of the feature */
+    int64_t *place; /* of the coordinate in its pattern */
+    int64_t room;
+} crf_bit_list;
+typedef struct crf_bits {
+    int possible;
+    int now, wanted; /* scores are made so at this w; derivatives of this set */
+    const struct fgi_mask_kernels *kernels;
+    int32_t *slot;  /* of a feature: the place of its words */
+    int64_t *first; /* 64 tokens of a block, and the next ones, ... */
+    uint64_t *words;
+    int64_t stride, used;  /* slots */
+    crf_bit_list lists[2]; /* of the support, and of what is wanted */
+    double *weight;        /* beside the first */
+    double *lanes;         /* beside the second: sums, FGI_MASK_LANES each */
+    int64_t weights, n_lanes;
+} crf_bits;
 
 struct fgi_crf {
     fgi_learn_data data;
@@ -112,6 +142,7 @@ struct fgi_crf {
     int64_t *cursor;     /* a feature's place in its entries, on the way through the tokens */
     crf_prune prune;
     crf_touched touched;
+    crf_bits bits;
     int64_t memory; /* for what waits between a value and its gradient */
     const fgi_sum_kernels *kernels;
     fgi_pool *pool;
@@ -160,19 +191,29 @@ typedef struct crf_job {
     int64_t parts;    /* of the features */
 } crf_job;
 
-/* learn/crf/gradient.c: adds what the tokens of the span give to the derivatives by feature weights. */
-void crf_add_features(crf_job *j);
+/* learn/crf/gradient.c: adds what the tokens of the span give to the derivatives by feature weights; 0: no memory. */
+int crf_add_features(crf_job *j);
 
 /* The first feature of a part of them, with as many entries in each. */
 int64_t crf_part_begin(const crf_job *j, int64_t part);
 
 /* learn/crf/touched.c: instead of the sums over all cells, where few nodes are touched. load: whether they are, at w;
- * value: 0 when there is no memory; gradient: by the features' weights, at that value. */
+ * value: 0 when there is no memory; by_set: the next gradient is on the support, as a rule. gradient: by the
+ * features' weights, at that value; 0 when there is no memory. */
 int crf_touched_create(fgi_crf *c);
 void crf_touched_free(fgi_crf *c);
 int crf_touched_load(fgi_crf *c, const double *w);
-int crf_touched_value(fgi_crf *c, const double *w, double *loss);
-void crf_touched_gradient(crf_job *j);
+int crf_touched_value(fgi_crf *c, const double *w, int by_set, double *loss);
+int crf_touched_gradient(crf_job *j);
+
+/* learn/crf/bits.c: load: makes scores at w ready, 0: no memory; scores: of a block's tokens, by the features that have
+ * words. prepare: for a set of derivatives, 0: no memory; add: those by features that have words. */
+int crf_bits_create(fgi_crf *c);
+void crf_bits_free(fgi_crf *c);
+int crf_bits_load(fgi_crf *c, const double *w);
+void crf_bits_scores(const fgi_crf *c, int64_t block, double *cells);
+int crf_bits_prepare(crf_job *j);
+void crf_bits_add(crf_job *j);
 
 /* Most units of blocks. */
 #define CRF_MAX_UNITS 64
@@ -182,8 +223,8 @@ void crf_touched_gradient(crf_job *j);
 
 /* learn/crf/scores.c: makes w and its pattern ready; 0: no memory. */
 int crf_load_weights(fgi_crf *c, const double *w);
-/* Unary scores of the tokens of examples [first, last) into cells (those of the first token on). */
-void crf_fill_scores(crf_worker *k, const double *w, int64_t first, int64_t last, double *cells);
+/* Unary scores of the tokens of a block into cells (those of the first token on). */
+void crf_fill_scores(crf_worker *k, const double *w, int64_t block, double *cells);
 /* The score of a pair of labels on an edge. */
 double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a, int64_t b);
 

@@ -79,6 +79,7 @@ static void add_window(const crf_job *j, int64_t first, int64_t last, int64_t to
     const crf_pattern *p = &c->wanted;
     for (int64_t k = first; k < last; k++) {
         const int64_t f = j->set ? p->features[k] : k, end = c->column_begin[f + 1], i = c->cursor[k];
+        if (c->bits.wanted && c->bits.slot[f] >= 0) continue;
         if (i == end || c->column_token[i] >= to) continue;
         if (!one && to < j->to && end - c->column_begin[f] <= FEW) continue;
         int64_t stop = end;
@@ -127,8 +128,11 @@ static void add_parts(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-void crf_add_features(crf_job *j) {
+int crf_add_features(crf_job *j) {
+    if (!crf_bits_prepare(j)) return 0;
     j->parts = 8 * j->c->threads; /* a few a thread: no part waits long for the others */
     if (j->c->threads == 1) j->parts = 1;
     fgi_pool_run(j->c->pool, j->parts, 1, add_parts, j);
+    if (j->c->bits.wanted) crf_bits_add(j);
+    return 1;
 }

@@ -166,7 +166,7 @@ fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune) {
     if (!transpose_rows(c) || !place_candidates(c)) return FGI_NO_MEMORY;
     c->cells = crf_cell(c, c->tokens);
     if (!place_messages(c) || !cut_blocks(c, memory) || !crf_prune_create(c, prune) || !make_workers(c) ||
-        !crf_touched_create(c))
+        !crf_touched_create(c) || !crf_bits_create(c))
         return FGI_NO_MEMORY;
     const int64_t pairs = crf_pair_size(c);
     c->span_cells = fgi_alloc(c->span_room, sizeof(double));
@@ -335,6 +335,7 @@ void fgi_crf_free(fgi_crf *c) {
     }
     crf_prune_free(c);
     crf_touched_free(c);
+    crf_bits_free(c);
     free(c->workers), free(c->table), free(c->parent), free(c->weight), free(c->truth_at), free(c->forest);
     free(c->message), free(c->column_begin), free(c->column_token), free(c->column_value), free(c->block);
     free(c->unit), free(c->span), free(c->span_cells), free(c->span_messages), free(c->logs), free(c->block_loss);

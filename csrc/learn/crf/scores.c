@@ -1,5 +1,6 @@
-/* learn/crf/scores.c - unary scores of tokens from the weights that are not zero: row by row, or feature by feature
- * when few features are in use. Both add in the order of the features.
+/* learn/crf/scores.c - unary scores of tokens from the weights that are not zero: by words of bits (learn/crf/bits.c),
+ * row by row, or feature by feature when few features are in use. All add in the order of the features, those that have
+ * words first.
  *
  * Where labels are few, the rows of w that are in use are packed first: w is as large as all features, and a row of it
  * is in no cache, while those in use are few, and most of what tokens have are the same few hundred of them. */
@@ -23,7 +24,7 @@ int crf_load_weights(fgi_crf *c, const double *w) {
     const int64_t width = c->columns, entries = p->n_features ? p->before[p->n_features] : 0;
     /* finding a feature's place in a block costs about as much as eight of its entries */
     c->by_features = !c->cell && 2 * entries + 8 * p->n_features * c->n_blocks < c->data.row_begin[c->tokens];
-    if (c->by_features || c->cell || width > CRF_NARROW) return 1;
+    if (c->cell || width > CRF_NARROW) return 1;
     if (p->n_features * width > c->room_packed) {
         free(c->packed);
         c->room_packed = p->n_features * width;
@@ -32,6 +33,8 @@ int crf_load_weights(fgi_crf *c, const double *w) {
             return 0;
         }
     }
+    if (!crf_bits_load(c, w)) return 0;
+    if (c->by_features || c->bits.now) return 1;
     for (int64_t k = 0; k < p->n_features; k++)
         memcpy(c->packed + k * width, w + p->features[k] * width, (size_t)width * sizeof(double));
     return 1;
@@ -89,6 +92,7 @@ static void by_features(const fgi_crf *c, const double *w, int64_t first, int64_
     cells -= first * width;
     for (int64_t k = 0; k < p->n_features; k++) {
         const int64_t end = c->column_begin[p->features[k] + 1], b = p->begin[k], n = p->begin[k + 1] - b;
+        if (c->bits.now && c->bits.slot[p->features[k]] >= 0) continue;
         int64_t i = crf_first_entry(c, c->column_begin[p->features[k]], end, first);
         const double *row = w + p->features[k] * width;
         if (2 * n > width || c->column_value) {
@@ -103,11 +107,12 @@ static void by_features(const fgi_crf *c, const double *w, int64_t first, int64_
     }
 }
 
-void crf_fill_scores(crf_worker *k, const double *w, int64_t first, int64_t last, double *cells) {
+void crf_fill_scores(crf_worker *k, const double *w, int64_t block, double *cells) {
     const fgi_crf *c = k->crf;
-    const int64_t from = c->data.token_begin[first], to = c->data.token_begin[last];
-    memset(cells, 0, (size_t)(crf_cell(c, to) - crf_cell(c, from)) * sizeof(double));
-    if (c->by_features) by_features(c, w, from, to, cells);
+    const int64_t from = c->data.token_begin[c->block[block]], to = c->data.token_begin[c->block[block + 1]];
+    if (c->bits.now) crf_bits_scores(c, block, cells);
+    else memset(cells, 0, (size_t)(crf_cell(c, to) - crf_cell(c, from)) * sizeof(double));
+    if (c->bits.now || c->by_features) by_features(c, w, from, to, cells);
     else if (!c->cell && c->columns <= CRF_NARROW) by_packed_rows(k, from, to, cells);
     else by_rows(c, w, from, to, cells);
 }

@@ -18,41 +18,11 @@
  * that could be seen is summed over all nodes instead. */
 #include <string.h>
 #include "base/array.h"
-#include "learn/crf/crf.h"
+#include "learn/crf/touched.h"
 
 #define SHARE 4         /* a touched node costs as much as so many in sums over all of them */
 #define WIDEST 300.0    /* of delta, and twice that of the scores that all tokens have: exp stays within doubles */
 #define LOST_DIGITS 1e3 /* errors of sums may be so many times the rounding of their result */
-
-struct crf_touch {
-    int32_t node;
-    double step, more;
-};
-
-/* What is known of a node, side by side: tokens touch nodes here and there, each is one line of the cache, or two. */
-typedef struct crf_node {
-    double delta, times; /* sum of the token's weights on its path, and its exponential */
-    double below, covered;
-    double mass; /* at this w */
-    int32_t parent, stamp;
-} crf_node;
-
-/* Per-thread memory over the nodes; the last of them is the root of all. */
-struct crf_touching {
-    int32_t *list; /* the nodes that the token touches: inner nodes from the left, ascending; leaves from the right */
-    crf_node *node;
-    uint64_t *bits; /* of inner nodes; zeros between two tokens */
-    double *power;
-    crf_touch *sums;     /* over the tokens of a feature; zeros between two */
-    double *squares;     /* curvatures: the same of the squares of step */
-    double *level;       /* curvatures: sums of step on a node's path */
-    int64_t inner, leaf; /* list[0 .. inner), list[leaf .. columns) */
-    int32_t mark;
-};
-
-static inline int64_t parent_of(const fgi_crf *c, int64_t n) {
-    return c->parent && c->parent[n] >= 0 ? c->parent[n] : c->columns;
-}
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
@@ -77,13 +47,17 @@ int crf_touched_create(fgi_crf *c) {
     t->ratio = fgi_alloc(c->tokens, sizeof(double));
     t->begin = fgi_alloc(c->tokens, sizeof(int64_t));
     t->count = fgi_alloc(c->tokens, sizeof(int32_t));
+    t->rank = fgi_alloc(c->data.row_begin[c->tokens], sizeof(int32_t));
     t->list = fgi_calloc(c->n_units, sizeof *t->list);
     t->room = fgi_calloc(c->n_units, sizeof(int64_t));
     t->failed = fgi_calloc(c->n_units, 1);
     t->work = fgi_calloc(c->threads, sizeof *t->work);
-    if (!t->common || !t->score || !t->mass || !t->ratio || !t->begin || !t->count || !t->list || !t->room ||
-        !t->failed || !t->work)
+    if (!t->common || !t->score || !t->mass || !t->ratio || !t->begin || !t->count || !t->rank || !t->list ||
+        !t->room || !t->failed || !t->work)
         return 0;
+    memcpy(c->cursor, c->column_begin, (size_t)c->data.n_features * sizeof *c->cursor);
+    for (int64_t j = 0; j < c->data.row_begin[c->tokens]; j++)
+        t->rank[j] = (int32_t)(c->cursor[c->data.feature[j]]++ - c->column_begin[c->data.feature[j]]);
     for (int64_t f = 0; f < c->data.n_features; f++) t->common[f] = (uint8_t)is_common(c, f);
     for (int k = 0; k < c->threads; k++) {
         crf_touching *w = &t->work[k];
@@ -95,7 +69,7 @@ int crf_touched_create(fgi_crf *c) {
         w->squares = fgi_calloc(n, sizeof(double));
         w->level = fgi_alloc(n, sizeof(double));
         if (!w->list || !w->node || !w->bits || !w->power || !w->sums || !w->squares || !w->level) return 0;
-        for (int64_t m = 0; m < n; m++) w->node[m].parent = (int32_t)(m < c->columns ? parent_of(c, m) : m);
+        for (int64_t m = 0; m < n; m++) w->node[m].parent = (int32_t)(m < c->columns ? crf_parent_of(c, m) : m);
     }
     return 1;
 }
@@ -108,7 +82,8 @@ void crf_touched_free(fgi_crf *c) {
     }
     for (int64_t u = 0; t->list && u < c->n_units; u++) free(t->list[u]);
     free(t->common), free(t->score), free(t->mass), free(t->ratio), free(t->begin), free(t->count), free(t->list);
-    free(t->room), free(t->failed), free(t->value), free(t->work);
+    free(t->room), free(t->failed), free(t->value), free(t->work), free(t->rank), free(t->slot), free(t->residual);
+    free(t->sums), free(t->unit_ratio);
 }
 
 /* ---- one token ------------------------------------------------------------------------------------------------- */
@@ -191,54 +166,26 @@ static double gather(const fgi_crf *c, crf_touching *k) {
     return risk <= LOST_DIGITS * z ? z : 0;
 }
 
-static double weight_of(const fgi_crf *c, int64_t token) { return c->token_weight ? c->token_weight[token] : 1.0; }
-
-/* Beside what was touched, the path of the truth is taken away. Returns the end of the list. */
-static crf_touch *put_truth(const fgi_crf *c, int64_t token, crf_touch *to) {
-    for (int64_t n = c->n_inner + c->data.truth[token]; n < c->columns; n = parent_of(c, n))
-        *to++ = (crf_touch){(int32_t)n, 0.0, -weight_of(c, token)};
-    return to;
-}
-
-static crf_touch *put_touched(const fgi_crf *c, int64_t token, const crf_touching *k, double z, crf_touch *to) {
-    const double scale = weight_of(c, token) / z;
-    c->touched.ratio[token] = scale;
-    for (int64_t i = 0; i < k->inner; i++) {
-        const crf_node *node = &k->node[k->list[i]];
-        const double above = scale * k->node[node->parent].times;
-        *to++ = (crf_touch){k->list[i], scale * node->times - above, scale * node->below - node->mass * above};
-    }
-    for (int64_t i = k->leaf; i < c->columns; i++) {
-        const crf_node *node = &k->node[k->list[i]];
-        const double step = scale * (node->times - k->node[node->parent].times);
-        *to++ = (crf_touch){k->list[i], step, node->mass * step};
-    }
-    return put_truth(c, token, to);
-}
-
-/* A token by all nodes: its score of the truth, log Z, and all probabilities. */
-static double sum_all(
-    const fgi_crf *c, const double *w, int64_t token, crf_touching *k, crf_touch **to, double *truth) {
+/* A token by all nodes: log Z, its score of the truth, and the probabilities times its weight, in `power`. */
+static void sum_all(const fgi_crf *c, const double *w, crf_touching *k, crf_token_sums *s) {
     const fgi_learn_data *d = &c->data;
-    const int64_t width = c->columns, leaves = width - c->n_inner;
+    const int64_t width = c->columns, leaves = width - c->n_inner, token = s->token;
     double *own = k->power, *leaf = own + c->n_inner;
     memset(own, 0, (size_t)width * sizeof(double));
     for (int64_t j = d->row_begin[token]; j < d->row_begin[token + 1]; j++)
         c->kernels->axpy(width, d->value ? d->value[j] : 1.0, w + d->feature[j] * width, own);
     for (int64_t n = 0; n < width; n++)
-        if (parent_of(c, n) < width) own[n] += own[parent_of(c, n)];
-    *truth = leaf[d->truth[token]];
+        if (crf_parent_of(c, n) < width) own[n] += own[crf_parent_of(c, n)];
+    s->truth = leaf[d->truth[token]];
     const double top = c->kernels->max(leaf, leaves);
     c->kernels->exp(leaf, leaves, top, leaf);
-    const double z = c->kernels->sum(leaf, leaves), scale = weight_of(c, token) / z;
+    const double z = c->kernels->sum(leaf, leaves), scale = crf_weight_of(c, token) / z;
     memset(own, 0, (size_t)c->n_inner * sizeof(double));
     for (int64_t n = width - 1; n >= 0; n--) {
-        if (parent_of(c, n) < width) own[parent_of(c, n)] += own[n];
-        *(*to)++ = (crf_touch){(int32_t)n, 0.0, scale * own[n]};
+        if (crf_parent_of(c, n) < width) own[crf_parent_of(c, n)] += own[n];
+        own[n] *= scale;
     }
-    c->touched.ratio[token] = 0;
-    *to = put_truth(c, token, *to);
-    return top + log(z);
+    s->log_z = top + log(z);
 }
 
 static double score_truth(const fgi_crf *c, int64_t token, const crf_touching *k) {
@@ -272,12 +219,12 @@ int crf_touched_load(fgi_crf *c, const double *w) {
     double *leaf = t->score + c->n_inner;
     const int64_t leaves = c->columns - c->n_inner;
     for (int64_t n = 0; n < c->columns; n++)
-        if (parent_of(c, n) < c->columns) t->score[n] += t->score[parent_of(c, n)];
+        if (crf_parent_of(c, n) < c->columns) t->score[n] += t->score[crf_parent_of(c, n)];
     t->top = c->kernels->max(leaf, leaves);
     if (!(t->top - c->kernels->min(leaf, leaves) <= 2 * WIDEST)) return 0;
     memset(t->mass, 0, (size_t)(c->columns + 1) * sizeof(double));
     c->kernels->exp(leaf, leaves, t->top, t->mass + c->n_inner);
-    for (int64_t n = c->columns - 1; n >= 0; n--) t->mass[parent_of(c, n)] += t->mass[n];
+    for (int64_t n = c->columns - 1; n >= 0; n--) t->mass[crf_parent_of(c, n)] += t->mass[n];
     for (int k = 0; k < c->threads; k++)
         for (int64_t n = 0; n <= c->columns; n++) t->work[k].node[n].mass = t->mass[n];
     for (int64_t k = 0; k < p->n_features; k++) {
@@ -287,164 +234,69 @@ int crf_touched_load(fgi_crf *c, const double *w) {
     return t->now = 1;
 }
 
-static double sum_token(
-    const fgi_crf *c, const double *w, int64_t token, crf_touching *k, crf_touch **to, double *truth) {
-    collect(c, token, k);
-    const double z = raise(c, k) ? gather(c, k) : 0;
-    if (!(z > 0)) return sum_all(c, w, token, k, to, truth);
-    *truth = score_truth(c, token, k);
-    *to = put_touched(c, token, k, z, *to);
-    return c->touched.top + log(z);
+static void sum_token(const fgi_crf *c, const double *w, crf_touching *k, crf_token_sums *s) {
+    collect(c, s->token, k);
+    s->z = raise(c, k) ? gather(c, k) : 0;
+    if (!(s->z > 0)) {
+        s->z = 0;
+        sum_all(c, w, k, s);
+        return;
+    }
+    s->truth = score_truth(c, s->token, k);
+    s->log_z = c->touched.top + log(s->z);
 }
 
 static void units_up(void *context, int64_t begin, int64_t end, int worker) {
     const crf_job *j = context;
     fgi_crf *c = j->c;
     crf_touched *t = &c->touched;
+    crf_touching *k = &t->work[worker];
     for (int64_t u = begin; u < end; u++) {
         int64_t used = 0;
         fgi_sum loss = {0};
         t->failed[u] = 0;
-        for (int64_t i = c->block[c->unit[u]]; i < c->block[c->unit[u + 1]]; i++)
-            for (int64_t token = c->data.token_begin[i]; token < c->data.token_begin[i + 1]; token++) {
-                /* all nodes and all of a path are the most there can be */
-                if (!fgi_grow(&t->list[u], &t->room[u], used + 2 * c->columns, sizeof(crf_touch))) {
-                    t->failed[u] = 1;
-                    return;
-                }
-                crf_touch *to = t->list[u] + used;
-                double truth;
-                const double log_z = sum_token(c, j->w, token, &t->work[worker], &to, &truth);
-                fgi_sum_add(&loss, weight_of(c, token) * (log_z - truth));
-                t->begin[token] = used;
-                t->count[token] = (int32_t)(to - (t->list[u] + used));
-                used += t->count[token];
+        const int64_t last = c->data.token_begin[c->block[c->unit[u + 1]]];
+        for (int64_t token = c->data.token_begin[c->block[c->unit[u]]]; token < last; token++) {
+            crf_token_sums s = {.token = token};
+            sum_token(c, j->w, k, &s);
+            fgi_sum_add(&loss, crf_weight_of(c, token) * (s.log_z - s.truth));
+            c->workers[worker].touched += s.z > 0 ? k->inner + c->columns - k->leaf : c->columns;
+            if (!t->listed) crf_set_store(c, u, &s, k);
+            else if (!crf_lists_store(c, u, &s, k, &used)) {
+                t->failed[u] = 1;
+                return;
             }
+        }
         c->block_loss[u] = fgi_sum_value(&loss);
-        c->workers[worker].touched += used;
     }
 }
 
-int crf_touched_value(fgi_crf *c, const double *w, double *loss) {
+static int run_up(fgi_crf *c, const double *w) {
     crf_job j = {.c = c, .w = w};
     fgi_pool_run(c->pool, c->n_units, 1, units_up, &j);
-    fgi_sum total = {0};
-    for (int64_t u = 0; u < c->n_units; u++) {
+    for (int64_t u = 0; u < c->n_units; u++)
         if (c->touched.failed[u]) return 0;
-        fgi_sum_add(&total, c->block_loss[u]);
-    }
+    return 1;
+}
+
+int crf_touched_value(fgi_crf *c, const double *w, int by_set, double *loss) {
+    c->touched.listed = !by_set;
+    if (by_set && !crf_set_prepare(c)) return 0;
+    if (!run_up(c, w)) return 0;
+    fgi_sum total = {0};
+    for (int64_t u = 0; u < c->n_units; u++) fgi_sum_add(&total, c->block_loss[u]);
     *loss = fgi_sum_value(&total);
     return 1;
 }
 
-/* ---- gradient -------------------------------------------------------------------------------------------------- */
-
-/* The touched nodes of a feature's tokens, added up; the sum of ratios. */
-static double add_tokens(const fgi_crf *c, int64_t f, crf_touching *k, int64_t *unit) {
-    const crf_touched *t = &c->touched;
-    double ratio = 0;
-    for (int64_t e = c->column_begin[f], u = 0; e < c->column_begin[f + 1]; e++) {
-        const int64_t token = c->column_token[e];
-        const double x = c->column_value ? c->column_value[e] : 1.0;
-        while (token >= unit[u + 1]) u++;
-        const crf_touch *at = t->list[u] + t->begin[token], *end = at + t->count[token];
-        ratio += x * t->ratio[token];
-        for (; at < end; at++) {
-            k->sums[at->node].step += x * at->step;
-            k->sums[at->node].more += x * at->more;
-        }
-    }
-    return ratio;
-}
-
-/* Curvatures: sums of x^2 P (1 - P). P = more + mass * level of the parent, so P^2 has a part that is the square of the
- * mass times what adds up along the path, and the rest. Returns the root's part of the squares. */
-static double add_squares(const fgi_crf *c, int64_t f, crf_touching *k, int64_t *unit, double *plain) {
-    const crf_touched *t = &c->touched;
-    double ratio = 0, square = 0;
-    for (int64_t e = c->column_begin[f], u = 0; e < c->column_begin[f + 1]; e++) {
-        const int64_t token = c->column_token[e];
-        const double value = c->column_value ? c->column_value[e] : 1.0, x = value * value;
-        const double weight = weight_of(c, token), root = t->ratio[token];
-        while (token >= unit[u + 1]) u++;
-        const crf_touch *at = t->list[u] + t->begin[token], *end = at + t->count[token];
-        for (int64_t n = c->n_inner + c->data.truth[token]; n < c->columns; n = parent_of(c, n)) end--;
-        if (!(weight > 0)) continue;
-        ratio += x * root;
-        square += x * root * root / weight;
-        k->level[c->columns] = root;
-        for (; at < end; at++) {
-            const double above = root > 0 ? k->level[parent_of(c, at->node)] : 0.0, level = above + at->step;
-            const double part = t->mass[at->node] * above, p = part + at->more;
-            k->level[at->node] = level;
-            k->sums[at->node].step += x * at->step;
-            k->squares[at->node] += x * (level * level - above * above) / weight;
-            k->sums[at->node].more += x * (at->more - (p * p - part * part) / weight);
-        }
-    }
-    *plain = ratio;
-    return square;
-}
-
-static void square_columns(
-    const fgi_crf *c, crf_touching *k, double ratio, double square, const int32_t *columns, int64_t n, double *out) {
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t node = columns ? columns[i] : i;
-        double above = ratio, twice = square;
-        for (int64_t p = parent_of(c, node); p < c->columns; p = parent_of(c, p))
-            above += k->sums[p].step, twice += k->squares[p];
-        const double mass = c->touched.mass[node];
-        out[i] = fgi_larger(0.0, mass * above - mass * mass * twice + k->sums[node].more);
-    }
-    memset(k->squares, 0, (size_t)(c->columns + 1) * sizeof(double));
-}
-
-static void some_columns(
-    const fgi_crf *c, const crf_touching *k, double ratio, const int32_t *columns, int64_t n, double *out) {
-    for (int64_t i = 0; i < n; i++) {
-        double above = ratio;
-        for (int64_t p = parent_of(c, columns[i]); p < c->columns; p = parent_of(c, p)) above += k->sums[p].step;
-        out[i] = c->touched.mass[columns[i]] * above + k->sums[columns[i]].more;
-    }
-}
-
-static void all_columns(const fgi_crf *c, crf_touching *k, double ratio, double *out) {
-    k->sums[c->columns].step = ratio;
-    for (int64_t n = 0; n < c->columns; n++) {
-        const double above = k->sums[parent_of(c, n)].step;
-        out[n] = c->touched.mass[n] * above + k->sums[n].more;
-        k->sums[n].step += above;
-    }
-}
-
-static void parts_down(void *context, int64_t begin, int64_t end, int worker) {
-    const crf_job *j = context;
-    const fgi_crf *c = j->c;
-    const crf_pattern *p = &c->wanted;
-    crf_touching *k = &c->touched.work[worker];
-    int64_t unit[CRF_MAX_UNITS + 1]; /* the first token of each unit */
-    for (int64_t u = 0; u <= c->n_units; u++) unit[u] = c->data.token_begin[c->block[c->unit[u]]];
-    for (int64_t i = crf_part_begin(j, begin); i < crf_part_begin(j, end); i++) {
-        const int64_t f = j->set ? p->features[i] : i;
-        double ratio;
-        if (j->square) {
-            const double square = add_squares(c, f, k, unit, &ratio);
-            square_columns(c, k, ratio, square, j->set ? p->columns + p->begin[i] : NULL,
-                j->set ? p->begin[i + 1] - p->begin[i] : c->columns,
-                j->gradient + (j->set ? p->begin[i] : f * c->columns));
-            memset(k->sums, 0, (size_t)(c->columns + 1) * sizeof *k->sums);
-            continue;
-        }
-        ratio = add_tokens(c, f, k, unit);
-        if (j->set)
-            some_columns(
-                c, k, ratio, p->columns + p->begin[i], p->begin[i + 1] - p->begin[i], j->gradient + p->begin[i]);
-        else all_columns(c, k, ratio, j->gradient + f * c->columns);
-        memset(k->sums, 0, (size_t)(c->columns + 1) * sizeof *k->sums);
-    }
-}
-
-void crf_touched_gradient(crf_job *j) {
+int crf_touched_gradient(crf_job *j) {
+    crf_touched *t = &j->c->touched;
     j->parts = j->c->threads == 1 ? 1 : 8 * j->c->threads;
-    fgi_pool_run(j->c->pool, j->parts, 1, parts_down, j);
+    if (!t->listed && crf_set_derivatives(j)) return 1;
+    if (!t->listed) {
+        t->listed = 1;
+        if (!run_up(j->c, j->w)) return 0;
+    }
+    crf_lists_derivatives(j);
+    return 1;
 }

@@ -71,6 +71,11 @@ def test_values_and_gradients_are_those_of_the_definition(seed, inner, bias, sca
     np.testing.assert_allclose(loss.gradient(w.ravel()), gradient.ravel(), rtol=1e-9, atol=1e-10)
     some = np.flatnonzero(np.random.default_rng(seed).random(w.size) < 0.3)
     np.testing.assert_allclose(loss.gradient(w.ravel(), some), gradient.ravel()[some], rtol=1e-9, atol=1e-10)
+    # told where w is not zero, a value keeps the derivatives there; any others come after those, and again
+    told = np.union1d(np.flatnonzero(w.ravel()), some[::2])
+    assert loss.value(w.ravel(), told) == pytest.approx(value, rel=1e-11, abs=1e-10)
+    for where in (told, told, some, told):
+        np.testing.assert_allclose(loss.gradient(w.ravel(), where), gradient.ravel()[where], rtol=1e-9, atol=1e-10)
 
 
 def test_few_nodes_are_visited_and_the_untouched_keep_their_share():
@@ -104,7 +109,9 @@ def test_threads_change_no_bit():
     results = []
     for threads in (1, 2, 5):
         loss = make_loss(data, parent=parent, threads=threads)
-        results.append((loss.value(w.ravel()), loss.gradient(w.ravel()).tobytes()))
+        told = np.flatnonzero(w.ravel())
+        bits = [loss.value(w.ravel()), loss.gradient(w.ravel()).tobytes()]
+        results.append([*bits, loss.value(w.ravel(), told), loss.gradient(w.ravel(), told).tobytes()])
     assert results[0] == results[1] == results[2]
 
 
