@@ -93,6 +93,8 @@ def run_ours(runs, method, crf, train, limit, right):
             crf.weights_ = solver.weights()
             run.rights.append((run.seconds, right(crf)))
             following = 1.3 * run.seconds
+    if run.over and method != "sgd":
+        run.violation = solver.measure().gap  # of all coordinates; that of a step is of its working set
     runs.save(method, run, solver.export())
     return run
 

@@ -109,7 +109,8 @@ static double value(fgi_crf *c, const double *w) {
     return fgi_crf_value(c, w, NULL, 0, &loss, &err) == FGI_OK ? loss : NAN;
 }
 
-static int test_chain(int candidates, int threads, int64_t memory, double prune) {
+/* ones: without values, so that frequent features become words of bits. */
+static int test_chain(int candidates, int ones, int threads, int64_t memory, double prune) {
     const int64_t token_begin[] = {0, T, T + 1}, row_begin[] = {0, 2, 3, 5, 5, 6};
     const int32_t feature[] = {0, 3, 1, 2, 4, 4}, truth[] = {0, 2, 1, 1, 2};
     const double values[] = {1, -0.5, 2, 1, 0.25, 1};
@@ -123,7 +124,7 @@ static int test_chain(int candidates, int threads, int64_t memory, double prune)
         .n_labels = K,
         .row_begin = row_begin,
         .feature = feature,
-        .value = values,
+        .value = ones ? NULL : values,
         .truth = truth,
         .n_edge_features = 1};
     if (candidates) d.choice_begin = choice_begin, d.choice = choice;
@@ -221,8 +222,9 @@ int main(void) {
     for (int candidates = 0; candidates < 2; candidates++)
         for (int threads = 1; threads < 4; threads += 2)
             for (int prune = 0; prune <= !candidates; prune++)
-                if (test_chain(candidates, threads, 1 << 20, 1e-9 * prune) ||
-                    test_chain(candidates, threads, 8, 1e-9 * prune))
-                    return 1;
+                for (int ones = 0; ones < 2; ones++)
+                    if (test_chain(candidates, ones, threads, 1 << 20, 1e-9 * prune) ||
+                        test_chain(candidates, ones, threads, 8, 1e-9 * prune))
+                        return 1;
     return 0;
 }
