@@ -58,7 +58,8 @@ double fgi_relative_gap(double score, double bound, double unit) {
 
 double fgi_proof_tolerance(double score, double unit) { return 1e-12 * fgi_larger(fabs(score), unit); }
 
-double fgi_solver_gap(const fgi_solver *s) {
+/* Relative to max(|score|, unit); INFINITY while either is missing. */
+static double gap_of(const fgi_solver *s) {
     fgi_info seen = s->info;
     if (s->exponent) export_info(s, &seen); /* the gap that callers see: their numbers may be rounded once more */
     return fgi_relative_gap(seen.score, seen.bound, seen.unit);
@@ -115,7 +116,7 @@ int fgi_solver_done(fgi_solver *s) {
     if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
     else if (best > -INFINITY && i->bound - best <= fgi_solver_tolerance(s))
         i->status = wanted ? FGI_OPTIMAL : FGI_INFEASIBLE;
-    else if (wanted && fgi_solver_gap(s) <= s->settings.gap) i->status = FGI_GAP_REACHED;
+    else if (wanted && gap_of(s) <= s->settings.gap) i->status = FGI_GAP_REACHED;
     else if (s->settings.max_iterations >= 0 && i->iterations + i->sweeps >= s->settings.max_iterations)
         i->status = FGI_ITERATION_LIMIT;
     return i->status != FGI_RUNNING;

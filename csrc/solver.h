@@ -60,7 +60,6 @@ void fgi_solver_bound(fgi_solver *s, double bound);
 void fgi_solver_trivial_bound(fgi_solver *s);
 /* True when there is no reason to go on: status set, gap reached, iteration limit. Sets info.status. */
 int fgi_solver_done(fgi_solver *s);
-double fgi_solver_gap(const fgi_solver *s); /* relative to max(|score|, unit); INFINITY while either is missing */
 /* What a labeling must beat to be of interest: the incumbent or the cutoff; -INFINITY: any will do. */
 double fgi_solver_best(const fgi_solver *s);
 /* fgi_proof_tolerance of that: how far a bound may lie above it and still prove that there is nothing better. */

@@ -232,3 +232,38 @@ def test_a_wrong_import_is_seen(module: str, text: str):
 def test_no_c_line_is_longer_than_120_columns():
     files = [*CSRC.rglob("*.[ch]"), *(ROOT / "tests" / "c").glob("*.[ch]")]
     assert [p.name for p in files for line in p.read_text().splitlines() if len(line) > 120] == []
+
+
+def declared(header: str) -> set[str]:
+    """Functions that a header declares and some C file defines."""
+    code = re.sub(r"/\*.*?\*/|^\s*#.*?$", "", header, flags=re.M | re.S)
+    return set(re.findall(r"^(?!static|typedef|extern)\w[\w *]*?\b(\w+)\([^{};]*\);", code, flags=re.M))
+
+
+def lonely(headers: dict[str, str], files: dict[str, str]) -> list[str]:
+    """What is declared for others, but used by no more than the file that defines it."""
+    words = {path: set(re.findall(r"\w+", text)) for path, text in {**headers, **files}.items()}
+    return sorted(
+        f"{path} declares {name}"
+        for path, text in headers.items()
+        for name in declared(text)
+        if sum(name in used for other, used in words.items() if other != path) < 2 and f"{name}(" not in macros(text)
+    )
+
+
+def macros(header: str) -> str:
+    return "".join(re.findall(r"^\s*#\s*define.*$", header, flags=re.M))
+
+
+def test_what_one_c_file_uses_is_in_no_header():
+    texts = {
+        p.relative_to(ROOT).as_posix(): p.read_text() for p in (*CSRC.rglob("*.[ch]"), *ROOT.glob("tests/c/*.[ch]"))
+    }
+    headers = {p: t for p, t in texts.items() if p.endswith(".h") and not p.startswith(("csrc/include", "tests"))}
+    assert lonely(headers, {p: t for p, t in texts.items() if p not in headers}) == []
+
+
+def test_a_lonely_function_is_seen():
+    header = "/* e(); */\nint f(int a,\n    int b);\nint g(void);\n#define take(x) h(x)\nvoid *h(int x);\n"
+    assert declared(header + "static inline int k(void);\n") == {"f", "g", "h"}
+    assert lonely({"a.h": header}, {"a.c": "f g h", "b.c": "g"}) == ["a.h declares f"]

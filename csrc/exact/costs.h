@@ -98,7 +98,6 @@ void fgi_costs_spend(fgi_costs *c, int32_t f); /* nothing is left in the factor 
 void fgi_costs_settle(fgi_costs *c, int32_t i);
 /* Another `upper`. */
 void fgi_costs_limit(fgi_costs *c, int64_t upper);
-void fgi_costs_clear(fgi_costs *c); /* nothing waits any more */
 
 static inline int fgi_costs_alive(const fgi_costs *c, int32_t i, int32_t a) {
     return c->place[c->begin[i] + a] < c->size[i];

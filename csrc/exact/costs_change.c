@@ -15,27 +15,28 @@ static void set(fgi_costs *c, int64_t *where, int64_t value) {
     *where = value;
 }
 
-void fgi_costs_undo(fgi_costs *c, int64_t mark) {
-    while (c->n_trail > mark) {
-        const fgi_costs_change *change = &c->trail[--c->n_trail];
-        *change->where = change->before;
-    }
-    fgi_costs_clear(c);
-    c->conflict = 0;
-    c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
-}
-
 static void clear(fgi_costs_queue *q, int32_t n) {
     if (q->count) memset(q->words, 0, (size_t)(n / 64 + 1) * sizeof *q->words);
     q->count = 0;
 }
 
-void fgi_costs_clear(fgi_costs *c) {
+/* Nothing waits any more. */
+static void clear_all(fgi_costs *c) {
     clear(&c->unsupported, c->n);
     clear(&c->directed, c->n);
     clear(&c->existential, c->n);
     clear(&c->dearer, c->n);
     clear(&c->bare, c->n);
+}
+
+void fgi_costs_undo(fgi_costs *c, int64_t mark) {
+    while (c->n_trail > mark) {
+        const fgi_costs_change *change = &c->trail[--c->n_trail];
+        *change->where = change->before;
+    }
+    clear_all(c);
+    c->conflict = 0;
+    c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
 }
 
 int32_t fgi_costs_pop_first(fgi_costs_queue *q) {

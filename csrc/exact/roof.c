@@ -1,5 +1,5 @@
-/* exact/roof.c - see exact/roof.h. Energies (minus the scores) are minimised here, as everywhere in the literature on
- * cuts.
+/* exact/roof.c - binary pairwise models as cuts: exact where all factors agree after flipping labels, roof duality
+ * otherwise. Energies (minus the scores) are minimised here, as everywhere in the literature on cuts.
  *
  * A pairwise energy is A + (C-A) a + (D-C) b + (B+C-A-D) (1-a) b with A = E(0,0), B = E(0,1), C = E(1,0), D = E(1,1).
  * The last coefficient is an edge of a cut if it is not negative (submodular); flipping one of the variables changes
@@ -7,11 +7,26 @@
  * gets a second node for its complement and every term is represented twice (Hammer, Hansen, Simeone 1984; Boros,
  * Hammer 2002): nodes that the source still reaches have the same label in some optimal labeling, and half the flow is
  * a lower bound on the energy. */
-#include "exact/roof.h"
 #include <string.h>
 #include "fginfer_exact.h"
 #include "base/maxflow.h"
+#include "base/util.h"
 #include "exact/presolve.h"
+
+/* Scores; every entry finite. */
+typedef struct roof_edge {
+    int32_t i, j;
+    double score[2][2];
+} roof_edge;
+
+typedef struct roof_result {
+    double bound;     /* upper bound on the best score; the best score itself where exact */
+    int32_t exact;    /* the model is submodular up to flips: all variables are labelled, optimally */
+    int32_t finished; /* 0: the limits came first; labels are all -1, the bound is valid */
+    int64_t labelled;
+    double error; /* no labeling that agrees with the labels was better by more than this: rounding */
+    double steps;
+} roof_result;
 
 /* Union-find with parities: flip[i] says whether i differs from its root. */
 static int32_t root_of(int32_t *parent, uint8_t *flip, int32_t i) {
@@ -32,14 +47,14 @@ static int32_t root_of(int32_t *parent, uint8_t *flip, int32_t i) {
     return r;
 }
 
-static double coefficient(const fgi_roof_edge *e) { /* B + C - A - D in energies; 0 within rounding */
+static double coefficient(const roof_edge *e) { /* B + C - A - D in energies; 0 within rounding */
     const double t = (e->score[0][0] + e->score[1][1]) - (e->score[0][1] + e->score[1][0]);
     const double size = fabs(e->score[0][0]) + fabs(e->score[1][1]) + fabs(e->score[0][1]) + fabs(e->score[1][0]);
     return fabs(t) <= 1e-15 * size ? 0 : t;
 }
 
 /* Flips that make every coefficient non-negative; returns 0 where there are none. */
-static int find_flips(int32_t n, int64_t n_edges, const fgi_roof_edge *edges, int32_t *parent, uint8_t *flip) {
+static int find_flips(int32_t n, int64_t n_edges, const roof_edge *edges, int32_t *parent, uint8_t *flip) {
     for (int32_t i = 0; i < n; i++) {
         parent[i] = i;
         flip[i] = 0;
@@ -110,7 +125,7 @@ static void add_pair(cut *g, const double e[2][2], int32_t i, int32_t j, int fli
     fgi_flow_add_edge(g->flow, not_v, not_u, capacity, 0);
 }
 
-static void build(cut *g, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, const uint8_t *flip) {
+static void build(cut *g, const double *unary, int64_t n_edges, const roof_edge *edges, const uint8_t *flip) {
     for (int32_t i = 0; i < g->n; i++) {
         const double c = unary[2 * i] - unary[2 * i + 1]; /* energy of label 1 over label 0 */
         g->constant -= g->copies * unary[2 * i];
@@ -122,20 +137,23 @@ static void build(cut *g, const double *unary, int64_t n_edges, const fgi_roof_e
         }
     }
     for (int64_t k = 0; k < n_edges; k++) {
-        const fgi_roof_edge *x = &edges[k];
+        const roof_edge *x = &edges[k];
         const double e[2][2] = {{-x->score[0][0], -x->score[0][1]}, {-x->score[1][0], -x->score[1][1]}};
         if (g->copies == 1) add_pair(g, e, x->i, x->j, flip[x->i], flip[x->j]);
         else add_pair(g, e, x->i, x->j, 0, coefficient(x) < 0);
     }
 }
 
-fgi_rc fgi_roof_solve(int32_t n, const double *unary, int64_t n_edges, const fgi_roof_edge *edges, double steps,
-    double patience, double deadline, int32_t *labels, fgi_roof_result *result) {
+/* At most `steps` arc visits; where the model is not submodular, at most `patience` per variable and edge.
+ * unary: two scores per variable. labels: 0, 1 or -1 for each variable; all labelled ones agree with one optimal
+ * labeling. */
+static fgi_rc roof_solve(int32_t n, const double *unary, int64_t n_edges, const roof_edge *edges, double steps,
+    double patience, double deadline, int32_t *labels, roof_result *result) {
     int32_t *parent = fgi_alloc(n, sizeof(int32_t));
     uint8_t *flip = fgi_alloc(n, 1);
     cut g = {.n = n};
     fgi_rc rc = FGI_NO_MEMORY;
-    *result = (fgi_roof_result){.bound = INFINITY};
+    *result = (roof_result){.bound = INFINITY};
     if (!parent || !flip) goto end;
     result->exact = find_flips(n, n_edges, edges, parent, flip);
     g.copies = result->exact ? 1 : 2;
@@ -188,7 +206,7 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
     for (int64_t k = 0; k < 2 * st->n_vars; k++)
         if (m->u->values[k] == -INFINITY)
             return fgi_fail(err, FGI_UNSUPPORTED, k / 2, "variable %lld has a forbidden label", (long long)(k / 2));
-    fgi_roof_edge *edges = fgi_alloc(st->n_factors, sizeof *edges);
+    roof_edge *edges = fgi_alloc(st->n_factors, sizeof *edges);
     if (!edges) return fgi_no_memory(err);
     fgi_rc rc = FGI_OK;
     for (int64_t f = 0; f < st->n_factors && !rc; f++) {
@@ -202,9 +220,9 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
         edges[f].i = v.vars[0];
         edges[f].j = v.vars[1];
     }
-    fgi_roof_result result;
+    roof_result result;
     if (!rc &&
-        (rc = fgi_roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY,
+        (rc = roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY,
              INFINITY, INFINITY, labels, &result)))
         fgi_fail(err, rc, -1, "out of memory");
     free(edges);
@@ -234,7 +252,7 @@ static int count_binary(const ps_work *w, int32_t *n, int64_t *n_edges) {
 }
 
 /* The scores of what is left, variables numbered anew. 0: a factor forbids everything; propagation will find out. */
-static int gather(ps_work *w, int32_t *local, double *unary, fgi_roof_edge *edges) {
+static int gather(ps_work *w, int32_t *local, double *unary, roof_edge *edges) {
     double range = 0;
     int32_t n = 0;
     int64_t n_edges = 0;
@@ -248,9 +266,9 @@ static int gather(ps_work *w, int32_t *local, double *unary, fgi_roof_edge *edge
     for (int64_t f = 0; f < w->n_factors; f++) {
         const ps_factor *x = &w->factors[f];
         if (!x->arity) continue;
-        fgi_roof_edge *e = &edges[n_edges++];
+        roof_edge *e = &edges[n_edges++];
         double low = INFINITY, high = -INFINITY;
-        *e = (fgi_roof_edge){.i = local[x->vars[0]], .j = local[x->vars[1]]};
+        *e = (roof_edge){.i = local[x->vars[0]], .j = local[x->vars[1]]};
         for (int c = 0; c < 4; c++) {
             const double s = e->score[c / 2][c % 2] = ps_at2(w, x, c / 2, c % 2);
             if (s > high) high = s;
@@ -276,15 +294,15 @@ int64_t ps_roof(ps_work *w) {
     if (!count_binary(w, &n, &n_edges) || 16.0 * (double)(n + n_edges) > w->options.work - w->work) return 0;
     int32_t *local = fgi_alloc(w->n_vars, sizeof(int32_t)), *labels = fgi_alloc(n, sizeof(int32_t));
     double *unary = fgi_alloc(2 * (int64_t)n, sizeof(double));
-    fgi_roof_edge *edges = fgi_alloc(n_edges, sizeof *edges);
+    roof_edge *edges = fgi_alloc(n_edges, sizeof *edges);
     if (!local || !labels || !unary || !edges) {
         w->failure = FGI_NO_MEMORY;
         goto end;
     }
     if (!gather(w, local, unary, edges)) goto end;
-    fgi_roof_result result;
+    roof_result result;
     w->failure =
-        fgi_roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->meter.deadline, labels, &result);
+        roof_solve(n, unary, n_edges, edges, w->options.work - w->work, 60, w->meter.deadline, labels, &result);
     if (w->failure) goto end;
     ps_spend(w, result.steps + 16.0 * (double)(n + n_edges));
     if (!(result.error <= 1e-9 * w->magnitude)) goto end; /* scores too far apart for whole capacities */

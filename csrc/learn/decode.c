@@ -184,13 +184,13 @@ static int32_t decode_one(const fgi_learner *L, const fgi_learn_vector *w, doubl
 
 /* ---- batches -------------------------------------------------------------------------------------------------- */
 
-int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i) {
+static int64_t answer_room(const fgi_learner *L, int32_t i) {
     return L->data.kind == FGI_LEARN_SETS ? L->data.n_labels : fgi_learn_tokens(L, i);
 }
 
 int64_t fgi_learn_answer_size(const fgi_learner *L, const int32_t *examples, int64_t m) {
     int64_t total = 0;
-    for (int64_t k = 0; k < m; k++) total += fgi_learn_answer_room(L, examples[k]);
+    for (int64_t k = 0; k < m; k++) total += answer_room(L, examples[k]);
     return total;
 }
 
@@ -224,7 +224,7 @@ fgi_rc fgi_learn_decode_batch(fgi_learner *L, const fgi_learn_vector *w, double 
     batch b = {L, w, loss_factor, examples, answers, answer_end, value};
     for (int64_t k = 0, at = 0; k < m; k++) {
         answer_end[k] = at;
-        at += fgi_learn_answer_room(L, examples[k]);
+        at += answer_room(L, examples[k]);
     }
     fgi_pool_run(L->pool, m, 8, decode_range, &b);
     L->state.oracle_calls += m;

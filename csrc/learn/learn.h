@@ -192,7 +192,6 @@ double fgi_learn_decode_set(
     const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
 fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s);
 void fgi_learn_scratch_clear(fgi_learn_scratch *s);
-int64_t fgi_learn_answer_room(const fgi_learner *L, int32_t i);
 /* Labels allowed at global token t: count, and the list (NULL: 0 .. count-1). */
 static inline int32_t fgi_learn_allowed(const fgi_learner *L, int64_t t, const int32_t **list) {
     const fgi_learn_data *d = &L->data;

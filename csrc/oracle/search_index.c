@@ -52,7 +52,7 @@ int fgi_search_scratch_fit(fgi_search *s) {
     return 1;
 }
 
-void fgi_search_scratch_free(fgi_search *s) {
+static void scratch_free(fgi_search *s) {
     for (int32_t t = 0; s->scratch && t < s->threads; t++) scratch_clear(&s->scratch[t]);
     free(s->scratch);
     s->scratch = NULL;
@@ -63,7 +63,7 @@ void fgi_search_scratch_free(fgi_search *s) {
 void fgi_search_free(fgi_search *s) {
     if (!s) return;
     fgi_cells_free(s);
-    fgi_search_scratch_free(s);
+    scratch_free(s);
     fgi_pool_free(s->pool);
     free(s->directions);
     free(s->home);

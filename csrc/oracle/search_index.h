@@ -81,7 +81,6 @@ void fgi_cell_publish(fgi_search *s, int32_t cell); /* its view */
 void fgi_cells_free(fgi_search *s);
 /* Scratch that fits the cells as they are; 0 when out of memory. */
 int fgi_search_scratch_fit(fgi_search *s);
-void fgi_search_scratch_free(fgi_search *s);
 
 /* The mean of the rows, to be freed; NULL when out of memory. */
 double *fgi_search_mean(const fgi_search *s);

@@ -175,7 +175,6 @@ static inline void crf_ends(const fgi_crf *c, int64_t first, int64_t e, int64_t 
 }
 
 /* learn/crf/layout.c */
-fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune);
 int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n);
 
 /* What the threads share during one call. */
@@ -236,7 +235,6 @@ void crf_load_tables(fgi_crf *c, const double *w);
 /* table[pair] += x for the true pairs of example i; all of them, weighted, into pair_truth. */
 void crf_example_truth(const fgi_crf *c, int64_t i, double x, double *table);
 void crf_count_truth(fgi_crf *c);
-double crf_truth_score(const fgi_crf *c, const double *w, int64_t i, const double *cells);
 /* labels: room beside cells for those that are summed over; NULL: all. */
 double crf_example_up(crf_worker *k, int64_t i, double *cells, int32_t *labels, double *messages, double *truth);
 void crf_example_down(crf_worker *k, int64_t i, double *cells, const int32_t *labels, double *messages,

@@ -159,7 +159,7 @@ static int make_workers(fgi_crf *c) {
     return 1;
 }
 
-fgi_rc crf_lay_out(fgi_crf *c, int64_t memory, double prune) {
+static fgi_rc lay_out(fgi_crf *c, int64_t memory, double prune) {
     const fgi_learn_data *d = &c->data;
     c->memory = memory;
     c->tables = choose_tables(c);
@@ -308,7 +308,7 @@ fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi
     }
     if (!rc && s->n_inner && !(c->parent = fgi_copy(s->parent, c->columns, sizeof(int32_t)))) rc = FGI_NO_MEMORY;
     if (!rc && s->weight && !(c->weight = fgi_copy(s->weight, data->n_examples, sizeof(double)))) rc = FGI_NO_MEMORY;
-    if (!rc) rc = crf_lay_out(c, s->memory, s->prune);
+    if (!rc) rc = lay_out(c, s->memory, s->prune);
     if (!rc && c->threads > 1 && !(c->pool = fgi_pool_create(c->threads))) rc = FGI_NO_MEMORY;
     if (rc) {
         fgi_crf_free(c);

@@ -56,7 +56,7 @@ static void add_neighbours(const fgi_crf *c, const double *w, int64_t i, double 
     }
 }
 
-double crf_truth_score(const fgi_crf *c, const double *w, int64_t i, const double *cells) {
+static double truth_score(const fgi_crf *c, const double *w, int64_t i, const double *cells) {
     const fgi_learn_data *d = &c->data;
     const int64_t token = d->token_begin[i], base = crf_cell(c, token);
     fgi_sum total = {0};
@@ -79,7 +79,7 @@ static double taxonomy_up(crf_worker *k, int64_t i, double *cells, double *truth
     for (int64_t t = 0; t < tokens; t++)
         for (int64_t n = 0; n < c->columns; n++)
             if (c->parent[n] >= 0) cells[t * c->columns + n] += cells[t * c->columns + c->parent[n]];
-    *truth = crf_truth_score(c, k->w, i, cells);
+    *truth = truth_score(c, k->w, i, cells);
     fgi_sum total = {0};
     c->logs[i] = 0;
     for (int64_t t = 0; t < tokens; t++) {
@@ -97,7 +97,7 @@ double crf_example_up(crf_worker *k, int64_t i, double *cells, int32_t *labels, 
     fgi_crf *c = k->crf;
     if (c->n_inner) return taxonomy_up(k, i, cells, truth);
     if (c->pseudo) add_neighbours(c, k->w, i, cells);
-    *truth = crf_truth_score(c, k->w, i, cells);
+    *truth = truth_score(c, k->w, i, cells);
     if (labels) crf_prune_example(k, i, cells, labels);
     fgi_sum_forest f = forest_of(k, i, labels);
     int64_t *message = c->message; /* places of all messages; those of this example begin at its first token's */

@@ -137,7 +137,7 @@ static int reserve(fgi_losses *l, const fgi_loss_batch *b, int64_t searches) {
 
 /* ---- one sample ------------------------------------------------------------------------------------------------- */
 
-int fgi_is_positive(const fgi_loss_batch *b, int64_t i, int32_t label) {
+static int is_positive(const fgi_loss_batch *b, int64_t i, int32_t label) {
     int64_t low = b->positive_begin[i], high = b->positive_begin[i + 1];
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
@@ -191,7 +191,7 @@ static fgi_loss_answer exact(fgi_losses *l, const fgi_loss_batch *b, int64_t i, 
         least -= (float)(l->s.mu * (1 + 1e-6)) + 1e-6f * fabsf(least);
     }
     for (int64_t k = 0; k < b->labels; k++) {
-        if (z[k] < least || fgi_is_positive(b, i, (int32_t)k)) continue;
+        if (z[k] < least || is_positive(b, i, (int32_t)k)) continue;
         if (s->n == s->capacity && !fgi_scored_reserve(s, s->n + 1)) {
             w->failed = 1;
             break;
@@ -213,7 +213,7 @@ static fgi_loss_answer sampled(fgi_losses *l, const fgi_loss_batch *b, int64_t i
     l->kernels->dots(l->sample_rows, m, b->d, b->d, b->x + i * b->d, score);
     w->touched += m;
     for (int32_t k = 0; k < m; k++)
-        if (!fgi_is_positive(b, i, l->sample[k])) fgi_scored_add(s, l->sample[k], score[k]);
+        if (!is_positive(b, i, l->sample[k])) fgi_scored_add(s, l->sample[k], score[k]);
     const int64_t drawn = s->n - s->n_positives, negatives = b->labels - s->n_positives;
     if (drawn == negatives) return (fgi_loss_answer){fgi_loss_evaluate(l->s.loss, l->s.mu, s), FGI_VALUE_EXACT};
     if (l->s.loss == FGI_LOSS_ENTROPY && drawn > 0) { /* each stands for so many */

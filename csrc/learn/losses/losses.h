@@ -88,7 +88,6 @@ typedef struct fgi_loss_answer {
 } fgi_loss_answer;
 /* The score that stands for all labels not in w->scored; `last`: the lowest found. */
 void fgi_scored_rest(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, double last, fgi_loss_scratch *w);
-int fgi_is_positive(const fgi_loss_batch *b, int64_t i, int32_t label);
 fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
 
 #endif
