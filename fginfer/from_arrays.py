@@ -94,8 +94,8 @@ class _Store:
         out.table_arity = np.concatenate((np.full(t, stacked.ndim - 1, np.int32), np.array(arity, np.int32)))
         shape, shapes = np.array(stacked.shape[1:], np.int32), [d for x in dense for d in x.shape]
         out.dims = np.concatenate((np.tile(shape, t), np.array(shapes, np.int32)))
-        flat = stacked.reshape(-1)
-        out.values = np.concatenate([flat, *(x.reshape(-1) for x in dense)]) if dense else flat
+        filled = [x.reshape(-1) for x in (stacked, *dense) if x.size]
+        out.values = filled[0] if len(filled) == 1 else np.concatenate([np.zeros(0), *filled])  # one alone: no copy
         if len(dense) < len(self.added):
             out.table_kind = np.zeros(len(self), np.int32)
             out.table_kind[t:] = [KINDS.get(type(x), DENSE) for x in self.added]
