@@ -1,20 +1,24 @@
 /* primal/anneal.c - simulated annealing: a start for an epoch that is better than most, on models with many shallow
  * maxima.
  *
- * Sweep after sweep, each variable may move to any label that loses less than a random threshold of mean T; T falls
- * from what a usual change costs to a small part of it. A violated hard constraint costs a few usual changes: it is
- * repaired later if it lasts to the end. */
+ * Sweep after sweep, each variable may move to any label that loses less than a random threshold of mean T (slice
+ * sampling at temperature T); T falls from what a usual change costs to a small part of it. It falls with the work, not
+ * with the sweeps: where variables have many neighbours a change costs far more than a look, and equal sweeps would
+ * spend nearly all of the time where everything is still in motion. A violated hard constraint costs a few usual
+ * changes: it is repaired later if it lasts to the end. */
 #include <string.h>
 #include "primal/search.h"
 
 static const double COLDEST = 0.03, FORBIDDEN_COST = 4; /* in units of a usual change */
+enum { LOOKS = 16 };                                    /* between two changes of the temperature */
 
 struct fgi_anneal {
     const fgi_model *model;
     fgi_local *local;
-    double hottest, temperature, factor, penalty;
-    int64_t sweep, n_sweeps, cursor;
-    int64_t operations;
+    double hottest, temperature, penalty;
+    int64_t cursor;
+    int64_t begun, budget; /* of this annealing, in operations */
+    int64_t operations;    /* since creation, those of the labeling apart */
 };
 
 fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local) {
@@ -46,13 +50,15 @@ static double usual_change(fgi_anneal *s, fgi_rng *rng) {
     return n ? sum / (double)n : 0;
 }
 
-void fgi_anneal_start(fgi_anneal *s, int64_t sweeps, double heat, fgi_rng *rng) {
+static int64_t all_operations(const fgi_anneal *s) { return s->operations + fgi_local_operations(s->local); }
+
+void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng) {
     const double usual = usual_change(s, rng);
-    s->temperature = heat * usual;
-    s->factor = pow(COLDEST / heat, 1.0 / (double)sweeps);
+    s->hottest = s->temperature = usual;
     s->penalty = usual > 0 ? FORBIDDEN_COST * usual : 1;
-    s->n_sweeps = sweeps;
-    s->sweep = s->cursor = 0;
+    s->begun = all_operations(s);
+    s->budget = budget;
+    s->cursor = 0;
 }
 
 /* One of the labels that lose less than the threshold, the present one included; all alike. */
@@ -70,13 +76,13 @@ static int32_t draw(fgi_anneal *s, int32_t i, fgi_rng *rng) {
 }
 
 int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng) {
-    const int64_t end = s->operations + fgi_local_operations(s->local) + max_operations;
-    for (; s->sweep < s->n_sweeps; s->sweep++, s->temperature *= s->factor) {
-        for (; s->cursor < s->model->s->n_vars; s->cursor++) {
-            if (s->operations + fgi_local_operations(s->local) >= end) return 0;
-            fgi_local_flip(s->local, (int32_t)s->cursor, draw(s, (int32_t)s->cursor, rng));
-        }
-        s->cursor = 0;
+    const int64_t pause = all_operations(s) + max_operations, end = s->begun + s->budget;
+    for (int64_t now = all_operations(s); now < end; now = all_operations(s)) {
+        if (now >= pause) return 0;
+        if (s->cursor % LOOKS == 0)
+            s->temperature = s->hottest * pow(COLDEST, (double)(now - s->begun) / (double)s->budget);
+        fgi_local_flip(s->local, (int32_t)s->cursor, draw(s, (int32_t)s->cursor, rng));
+        if (++s->cursor == s->model->s->n_vars) s->cursor = 0;
     }
     return 1;
 }

@@ -3,11 +3,14 @@
 #include <string.h>
 #include "primal/search.h"
 
-/* Four models (grid, two random ones, hard constraints), 1e9 operations. MOST_ANNEALING of .1: lower on one, .8: the
- * same; MOST_JOINING of .03: higher on one and lower on two, .5: higher on one; a tenth of JOIN_WORK: higher on one and
- * lower on two. */
-static const double MOST_ANNEALING = 0.4; /* of all work, epochs that begin with it included */
-static const double MOST_JOINING = 0.125; /* of all work, for one search on joined elites */
+/* Shares of all work so far. Four models (grid, two random ones, hard constraints), 1e9 operations. MOST_ANNEALING of
+ * .1: lower on one, .8: the same; MOST_JOINING of .03: higher on one and lower on two, .5: higher on one; a tenth of
+ * JOIN_WORK: higher on one and lower on two. Dense models (complete 60 x 20 and 300 x 50, 40 x 40 assignment, 2500
+ * binary), 6 s, three seeds: with the shares of others two of the four end lower; others with these: a grid does. */
+static const double MOST_ANNEALING = 0.4, MOST_DENSE_ANNEALING = 0.6; /* epochs that begin with it */
+static const double ANNEALING = 0.125, DENSE_ANNEALING = 0.25;        /* one of them, without what follows */
+static const double ANNEAL_COST = 4;                                  /* of its operations, see fgi_primal_work */
+static const double MOST_JOINING = 0.125;                             /* one search on joined elites */
 
 enum {
     BROOD = 4,            /* new labelings before the elites are joined again */
@@ -49,15 +52,13 @@ static void start_perturbed(fgi_primal *s, const int32_t *best) {
     }
 }
 
-/* Annealed from a random labeling: twice as long every time, but not longer than an eighth of all work so far. */
+/* Annealed from a random labeling: twice as long every time, up to a share of all work so far; on dense models, where
+ * nothing else gets so far, that share at once. */
 static void start_annealed(fgi_primal *s) {
-    for (int64_t i = 0; i < s->model->s->n_vars; i++)
-        s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
-    fgi_local_assign(s->local, s->start);
-    const double sweep = 20.0 * (double)(s->model->s->n_vars + s->model->s->unary_begin[s->model->s->n_vars]);
-    const int64_t most = (int64_t)(fgi_primal_work(s) / (8 * sweep));
-    if (s->sweeps < most) s->sweeps *= 2;
-    fgi_anneal_start(s->anneal, s->sweeps, 1, &s->rng);
+    const int64_t share = (int64_t)((s->dense ? DENSE_ANNEALING : ANNEALING) * fgi_primal_work(s) / ANNEAL_COST);
+    start_fresh(s);
+    if (s->annealing < share) s->annealing = s->dense ? share : 2 * s->annealing;
+    fgi_anneal_start(s->anneal, s->annealing, &s->rng);
     s->stage = FGI_PRIMAL_ANNEAL;
 }
 
@@ -196,7 +197,9 @@ static void choose_kind(fgi_primal *s, const int32_t *best) {
     s->kind_score = s->best_score;
     s->kind_begun = fgi_primal_work(s);
     s->kind = (fgi_primal_kind)fgi_bandit_choose(&s->kinds, &s->rng);
-    if (s->kind == FGI_PRIMAL_ANNEALED && s->kind_work[s->kind] > MOST_ANNEALING * fgi_primal_work(s))
+    if (s->dense && s->n_epochs == 2) s->kind = FGI_PRIMAL_ANNEALED;
+    if (s->kind == FGI_PRIMAL_ANNEALED &&
+        s->kind_work[s->kind] > (s->dense ? MOST_DENSE_ANNEALING : MOST_ANNEALING) * fgi_primal_work(s))
         s->kind = FGI_PRIMAL_PERTURBED;
     if (s->kind == FGI_PRIMAL_JOINED && !can_join(s)) s->kind = FGI_PRIMAL_PERTURBED;
     if (s->kind == FGI_PRIMAL_CROSSED && s->elites.n < 2) s->kind = FGI_PRIMAL_FRESH;

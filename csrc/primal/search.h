@@ -67,8 +67,7 @@ int64_t fgi_tabu_operations(const fgi_tabu *t);
 typedef struct fgi_anneal fgi_anneal;
 fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
 void fgi_anneal_free(fgi_anneal *s);
-void fgi_anneal_start(
-    fgi_anneal *s, int64_t sweeps, double heat, fgi_rng *rng);           /* heat: the first temperature, 1: hot */
+void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng);      /* operations until it is cold */
 int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
 int64_t fgi_anneal_operations(const fgi_anneal *s);
 
@@ -142,7 +141,9 @@ typedef struct fgi_primal {
     fgi_treeblock *block;
     fgi_tabu *tabu;
     fgi_anneal *anneal;
-    int64_t sweeps; /* of the next annealing */
+    int64_t annealing; /* operations of the next one */
+    int dense;         /* variables have many neighbours: blocks of small width are a small part of them */
+    double changes;    /* operations of changing every label once */
     fgi_rng rng;
     fgi_primal_stage stage;
     fgi_move now;
