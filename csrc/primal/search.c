@@ -20,8 +20,10 @@ enum {
     CHUNK = 100000, /* operations between two looks at the clock: some tenths of a millisecond */
     LEAST_BITS = 6, /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
-    FIRST_SWEEPS = 64,     /* of an annealing; later ones are longer */
-    LEAST_TABU = 32,       /* variables of a tabu search: 32, 128, 512, 2048 */
+    FIRST_SWEEPS = 64, /* of an annealing; later ones are longer */
+    LEAST_TABU = 32,   /* variables of a tabu search: 32, 128, 512, 2048; the last on dense models: all */
+    STALE = 2,         /* steps per variable without a gain end a tabu search */
+    DENSE_STALE = 8,
     WARM_UP = 4,           /* moves over all variables before the choice is free */
     CONSTRUCT_COST = 30,   /* of an operation of feasible rounding, see fgi_primal_work */
     REPAIR_COST = 5,       /* of one of repair */
@@ -32,7 +34,7 @@ enum {
 };
 
 /* Work of tabu search per work of blocks, at most: what gained early may not be what gains now. */
-static const double MOST_TABU = 1;
+static const double MOST_TABU = 1, MOST_DENSE_TABU = 10;
 
 /* An epoch ends after so much work without a gain; the longer it has gained, the longer. PATIENT_CHANGES: without them
  * complete models of 300 x 50 were left at 8716 after the few moves that 5e6 operations allow; with them at 9412. */
@@ -275,10 +277,11 @@ static int64_t grow_region(fgi_primal *s, int64_t size) {
 
 static fgi_rc start_tabu(fgi_primal *s) {
     s->now.tabu_arm = fgi_bandit_choose(&s->tabus, &s->rng);
-    const int64_t n = grow_region(s, LEAST_TABU << 2 * s->now.tabu_arm);
+    const int everywhere = s->dense && s->now.tabu_arm == FGI_TABU_SIZES - 1;
+    const int64_t n = grow_region(s, everywhere ? s->model->s->n_vars : LEAST_TABU << 2 * s->now.tabu_arm);
     s->overhead += 1000 + 5 * (double)n;
     s->stage = FGI_PRIMAL_TABU;
-    return fgi_tabu_start(s->tabu, fgi_region_variables(s->region), n, 20 + 2 * n);
+    return fgi_tabu_start(s->tabu, fgi_region_variables(s->region), n, 20 + (s->dense ? DENSE_STALE : STALE) * n);
 }
 
 static fgi_rc choose(fgi_primal *s) {
@@ -286,7 +289,8 @@ static fgi_rc choose(fgi_primal *s) {
     fgi_move *v = &s->now;
     v->begun = fgi_primal_work(s);
     fgi_local_mark(s->local);
-    const int blocks_due = s->warm_up > 0 || s->style_work[FGI_STYLE_TABU] > MOST_TABU * s->style_work[FGI_STYLE_BLOCK];
+    const int blocks_due = s->warm_up > 0 ||
+        s->style_work[FGI_STYLE_TABU] > (s->dense ? MOST_DENSE_TABU : MOST_TABU) * s->style_work[FGI_STYLE_BLOCK];
     v->style_arm = blocks_due ? FGI_STYLE_BLOCK : fgi_bandit_choose(&s->styles, &s->rng);
     if (v->style_arm == FGI_STYLE_TABU) return start_tabu(s);
     v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);

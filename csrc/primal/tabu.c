@@ -8,6 +8,10 @@
 #include "primal/search.h"
 #include "base/array.h"
 
+/* Steps beyond which a tenure does not grow with the region: 2500 binary variables, density .1, 6 s, four seeds: 1309356
+ * without, 1311013 with it (and with regions of all variables). */
+enum { LONGEST = 20 };
+
 struct fgi_tabu {
     const fgi_model *model;
     fgi_local *local;
@@ -84,7 +88,7 @@ static int best_change(fgi_tabu *t, fgi_rng *rng, int32_t *var, int32_t *label) 
 
 int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng) {
     const int64_t end = t->operations + fgi_local_operations(t->local) + max_operations;
-    const int64_t tenure = t->n_vars < 4 ? 0 : 2 + t->n_vars / 16;
+    const int64_t share = t->n_vars / 16, tenure = t->n_vars < 4 ? 0 : 2 + (share < LONGEST ? share : LONGEST);
     while (t->stale < t->patience) {
         int32_t var, label;
         if (t->operations + fgi_local_operations(t->local) >= end) return 0;
