@@ -29,7 +29,7 @@ enum {
     REPAIR_COST = 5,       /* of one of repair */
     CONSTRUCT_PIECES = 20, /* of CHUNK operations, once a feasible labeling is known */
     PATIENT_CHANGES = 15,  /* of all labels without a gain, see patience */
-    DENSE_CHANGES = 20, /* labels of neighbours per label: a model is dense; grids 4, the dense ones tried 39 to 299 */
+    DENSE_CHANGES = 32, /* labels of neighbours per label: a model is dense; grids 4, the dense ones tried 39 to 299 */
     EPOCH_WORK = 10000  /* per label and variable of a factor: what an epoch may take while there are few */
 };
 
