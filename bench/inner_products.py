@@ -1,6 +1,7 @@
 """Maximum inner-product search and the losses that stand on it: indexes, decomposition, classifiers, words.
 
     python bench/inner_products.py --part index [--k 100000] [--d 32 128] [--rows clustered isotropic trained] [--peers]
+    python bench/inner_products.py --part topk [--k 100000] [--d 32 128] [--rows clustered trained]
     python bench/inner_products.py --part loss [--k 20000] [--data FOLDER]
     python bench/inner_products.py --part multiclass [--k 100000] [--samples 100000] [--epochs 1] [--seconds 60]
     python bench/inner_products.py --part pinyin --data FOLDER [--seconds 20]
@@ -23,7 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import inner_products_learning as learning
-from inner_products_index import bench_index
+from inner_products_index import bench_index, bench_topk
 
 
 def plot(path: str) -> None:
@@ -64,7 +65,7 @@ def plot(path: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = {
-        "index": bench_index, "loss": learning.bench_loss, "multiclass": learning.bench_multiclass,
+        "index": bench_index, "topk": bench_topk, "loss": learning.bench_loss, "multiclass": learning.bench_multiclass,
         "pinyin": learning.bench_pinyin, "multilabel": learning.bench_multilabel, "words": learning.bench_words,
     }  # fmt: skip
     parser.add_argument("--part", choices=parts, required=True)

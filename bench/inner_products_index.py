@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from inner_products_data import clustered, faces
 
+from fginfer.core.extreme import Lines, Scorer
 from fginfer.errors import SettingsError
+from fginfer.extreme.model import SparseModel
 from fginfer.learn import EmbeddingClassifier
 from fginfer.search import BackendIndex, SearchIndex
 
@@ -129,3 +131,33 @@ def peers(rows: np.ndarray, queries: dict[str, np.ndarray]) -> None:
                             f" ({scan / spent:5.1f}x), recall {got:.3f}"
                         )
                         break
+
+
+# ---- the best labels of extreme models with dense weights
+
+
+def as_lines(table: np.ndarray) -> Lines:
+    n, width = table.shape
+    columns = np.tile(np.arange(width, dtype=np.int32), n)
+    return Lines(np.arange(n + 1, dtype=np.int64) * width, columns, np.ascontiguousarray(table).ravel(), width)
+
+
+def bench_topk(args: argparse.Namespace) -> None:
+    """What ExtremeClassifier.predict_topk asks its model: by the index, feature by feature, and by a dense product."""
+    print("topk: ms a row (CPU, one thread), the five best labels of 256 dense rows")
+    for k in args.k:
+        for d in args.d:
+            for kind in args.rows:
+                rows, queries = rows_of(kind, k, d)
+                model = SparseModel(as_lines(rows.T), np.zeros(k, np.float32), np.arange(k), {})
+                plain = Scorer(model.weights, model.bias, model.order)
+                for which, x in queries.items():
+                    asked = as_lines(x)
+                    first, _ = cpu(lambda asked=asked, model=model: model.topk(asked, 5))
+                    times = {
+                        "index": quickest(lambda asked=asked, model=model: model.topk(asked, 5))[0],
+                        "features": quickest(lambda asked=asked, plain=plain: plain.topk(asked, 5))[0],
+                        "product": quickest(lambda x=x, rows=rows: dense_scan(x, rows, 5))[0],
+                    }
+                    line = ", ".join(f"{name} {1e3 * spent / len(x):.3f}" for name, spent in times.items())
+                    print(f"  {kind}, K = {k}, D = {d}, {which}: {line}; first call {first:.2f} s in all", flush=True)

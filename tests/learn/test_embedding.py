@@ -173,15 +173,19 @@ def test_files(tmp_path: Path) -> None:
         ({"hidden": 0}, "hidden"),
         ({"keep": -1}, "keep"),
         ({"method": "decomposed", "blocks": 18}, "blocks"),
+        ({"method": "decomposed", "blocks": 4, "hidden": 2}, "blocks"),
         ({"blocks": 0}, "blocks"),
         ({"time_limit": 0}, "time_limit"),
         ({"max_iter": 1.5}, "max_iter"),
     ],
 )
 def test_bad_settings(settings: dict[str, Any], text: str) -> None:
+    """Told before the epochs by sampling that come first."""
     X, y = faces(200)
+    seen: list[Any] = []
     with pytest.raises(SettingsError, match=text):
-        EmbeddingClassifier(**settings, sampled_epochs=settings.get("sampled_epochs", 0)).fit(X, y)
+        EmbeddingClassifier(**{"eval_every": 1, "callback": seen.append, "sampled_epochs": 2, **settings}).fit(X, y)
+    assert not seen
 
 
 def test_bad_data() -> None:

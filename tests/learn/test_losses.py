@@ -53,7 +53,7 @@ def test_values_and_gradients_are_those_of_the_definitions(problem: Any, mu: flo
         assert loss_of_scores(loss, other, positives, mu=mu)[0] >= value + gradient @ (other - z) - 1e-8
 
 
-@pytest.mark.parametrize("loss", ["cross-entropy", "margin"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_gradients_by_finite_differences(loss: str) -> None:
     rng, h = np.random.default_rng(0), 1e-6
     for _ in range(30):
@@ -277,6 +277,23 @@ def test_steps_are_gradient_descent_and_the_indexes_follow(loss: str, method: st
     rows[:] = before
     model.refresh()
     assert np.allclose(model.evaluate(x, positives).values, reference(loss, before, x, positives)[0], atol=1e-2)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "nca"])
+def test_gradients_of_rows_and_inputs_by_finite_differences(loss: str) -> None:
+    """A step along the gradient changes the loss, at scores in double precision, by the gradient's square."""
+    rows, x, positives = problem(4, labels=40, d=6)
+    model = EmbeddingLoss(rows.copy(), loss)
+    model.evaluate(x, positives)
+    _, by_x = model.step(1.0, x_gradient=True)
+    by_rows, h = rows.astype(float) - model.rows, 1e-5
+
+    def value(a: np.ndarray, b: np.ndarray) -> float:
+        return float(reference(loss, a, b, positives)[0].sum())
+
+    for a, b in ((by_rows, 0 * by_x), (0 * by_rows, by_x)):
+        ahead, back = (value(rows + s * h * a, x + s * h * b) for s in (1, -1))
+        assert (ahead - back) / (2 * h) == pytest.approx(np.square(a).sum() + np.square(b).sum(), rel=1e-3)
 
 
 def test_sampled_softmax_is_right_on_average() -> None:

@@ -184,6 +184,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         queries = None if self.queries is None else int(self.queries)
         if queries is not None and queries > n_labels:
             raise SettingsError(f"queries is {queries}, but there are {n_labels} labels only")
+        width = (self.hidden or self.n_features_in_) + (self._has_intercept() or self.loss == "nca")
+        if self.method == "decomposed" and self.blocks > width:  # told before the epochs by sampling
+            raise SettingsError(f"blocks must be at most {width}, what the last layer sees, not {self.blocks}")
         loss = {
             "loss": self.loss, "mu": float(self.mu), "queries": queries, "probes": self.probes, "keep": self.keep,
             "candidates": self.candidates,
