@@ -181,16 +181,19 @@ static double mean_cost(const fgi_problem *p, int32_t f, double left) {
 
 /* The variable with few labels, costly factors, and a record of closing nodes. */
 static int32_t choose(branch *b, const fgi_problem *p, double left) {
-    for (int32_t i = 0; i < p->n; i++) b->cost[i] = p->magnitude > 0 ? 1e-12 * p->magnitude : 1; /* not 0 */
+    double most = 0;
+    for (int32_t i = 0; i < p->n; i++) b->cost[i] = 0;
     for (int32_t f = 0; f < p->n_factors; f++) {
-        double cost = mean_cost(p, f, left);
+        const double cost = mean_cost(p, f, left);
+        most = fgi_larger(most, cost);
         for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) b->cost[p->slot_var[s]] += cost;
     }
+    const double least = most > 0 ? 1e-12 * most : 1; /* of nothing a record counts, too, whatever the unit of scores */
     int32_t best = -1;
     double best_value = INFINITY;
     for (int32_t i = 0; i < p->n; i++) {
         if (p->alive[i] < 2) continue;
-        double value = p->alive[i] / ((b->weight[p->root_var[i]] + 1) * b->cost[i]);
+        const double value = p->alive[i] / ((b->weight[p->root_var[i]] + 1) * (least + b->cost[i]));
         if (value < best_value) {
             best_value = value;
             best = i;

@@ -55,7 +55,7 @@ static int64_t all_operations(const fgi_anneal *s) { return s->operations + fgi_
 void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng) {
     const double usual = usual_change(s, rng);
     s->hottest = s->temperature = usual;
-    s->penalty = usual > 0 ? FORBIDDEN_COST * usual : 1;
+    s->penalty = usual > 0 ? FORBIDDEN_COST * usual : fgi_local_penalty(s->local);
     s->begun = all_operations(s);
     s->budget = budget;
     s->cursor = 0;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import inf, ldexp
 from typing import Any
 
@@ -144,6 +144,21 @@ def test_the_unit_where_the_best_scores_are_zero(method: str) -> None:
     first = answer(costs(0), 0, method=method, max_iterations=12)
     assert answer(costs(-900), -900, method=method, max_iterations=12) == first
     assert answer(costs(700), 700, method=method, max_iterations=12) == first
+
+
+def test_where_branch_and_bound_splits_does_not_depend_on_the_unit() -> None:
+    cards = (9, 4, 6, 3, 8, 5)
+
+    def bound(seed: int, k: int) -> float:
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph(cards)
+        for i, j in combinations(range(6), 2):  # all maxima are 0, and costs differ in size
+            costs = rng.choice([0.05, 0.3, 2.0]) * rng.integers(0, 6, (cards[j], cards[i]))
+            graph.add_factor([j, i], np.ldexp(-costs, k))
+        return ldexp(solve(graph, "bnb", gap=0.0, max_iterations=20).bound, -k)
+
+    for seed in range(50):
+        assert bound(seed, -7) == bound(seed, 0) == bound(seed, 9)
 
 
 def test_the_gap_and_the_unit() -> None:
