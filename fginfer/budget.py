@@ -1,4 +1,4 @@
-"""Budget: the memory that reading one file may take. A few bytes must not cost a machine its memory."""
+"""Budget: memory and threads that reading one file may take. A few bytes must not cost a machine its memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from fginfer.errors import FormatError, SettingsError
+from fginfer.options import check_whole
 
 GIB = 1 << 30
+MOST_THREADS = 1024  # as in the core
 MOST = 8 * GIB  # by default never more than this, ...
 SHARE = 0.5  # ... nor than this share of the machine's memory
 UNLISTED, PER_BYTE = 256 << 20, 1000  # what a file describes without listing: so many bytes, or so many a byte of it
@@ -39,12 +41,17 @@ class Budget:
         path: Path,
         max_memory: float | None = None,
         allows: str = "; read(..., max_memory={0}) or --max-memory {0} allows it",
+        threads: int = 1,
     ) -> None:
         if max_memory is not None and (
             isinstance(max_memory, bool) or not isinstance(max_memory, Real) or not max_memory > 0
         ):
             raise SettingsError(f"max_memory must be a number of bytes above 0, not {max_memory!r}")
+        check_whole("threads", threads)
+        if not 1 <= threads <= MOST_THREADS:
+            raise SettingsError(f"threads must be 1 to {MOST_THREADS}, not {threads}")
         self.path = path
+        self.threads = threads
         self._allows = allows
         self._given = max_memory is not None
         self.most = float(max_memory) if max_memory is not None else min(MOST, SHARE * _machine())
@@ -56,7 +63,7 @@ class Budget:
 
     def fresh(self) -> Budget:
         """The same limits, of which nothing is used."""
-        return Budget(self.path, self.most if self._given else None, self._allows)
+        return Budget(self.path, self.most if self._given else None, self._allows, self.threads)
 
     def take(self, size: float, what: str) -> None:
         """`size` more bytes are about to be allocated for `what`."""

@@ -32,7 +32,7 @@ C_ARROWS: dict[str, set[str]] = {
 # The rooms of the package: their modules, and what they may import besides themselves. "package" is fginfer itself,
 # with the names that users see.
 PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
-    "tools": ("errors options archives budget replacing html startup", set()),
+    "tools": ("errors options archives budget replacing html startup crew", set()),
     "core": ("core", {"tools"}),
     "results": ("result log terminal plots", {"tools", "core"}),
     "model": (
@@ -45,7 +45,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
         {"tools", "core", "model"},
     ),
     "solving": (
-        "solve solver engine methods crew cluster",
+        "solve solver engine methods cluster",
         {"tools", "core", "results", "model", "formats", "package"},
     ),
     "portfolio": ("portfolio", {"tools", "core", "results", "model", "solving"}),

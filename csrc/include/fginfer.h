@@ -139,10 +139,11 @@ fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, 
 /*
  * A push parser: feed the text of a file in pieces of any size, then finish. MARKOV and BAYES files; entries are
  * potentials, or natural logarithms of them with log_values. FGI_BAD_FORMAT comes with line, token and a sentence.
+ * Tables in long pieces (a megabyte) are read by so many threads.
  */
 typedef struct fgi_uai fgi_uai;
 
-fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err);
+fgi_rc fgi_uai_create(int log_values, int threads, fgi_uai **out, fgi_error *err);
 fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err);
 /* End of the file: its model, which takes over the reader's tables. given_factors counts factors of every arity. */
 fgi_rc fgi_uai_finish(fgi_uai *r, fgi_model **out, int64_t *given_factors, fgi_error *err);

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/decimal.h"
+#include "io/numbers.h"
 #include "model/distinct.h"
 #include "model/model.h"
 #include "base/util.h"
@@ -16,17 +16,12 @@
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
 
 enum {
-    MAX_TOKEN = 4096, /* bytes: a longer word is no number that anybody writes */
-    CACHE_BITS = 10   /* numbers that were read lately: tables repeat theirs */
+    MAX_TOKEN = 4096,  /* bytes: a longer word is no number that anybody writes */
+    TOGETHER = 1 << 18 /* bytes: so much text is worth waking other threads */
 };
 /* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable.
  */
 enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };
-
-typedef struct cached {
-    uint64_t text;
-    double score;
-} cached; /* a token of at most 7 bytes, and what it means */
 
 struct fgi_uai {
     int log_values, failed;
@@ -47,14 +42,14 @@ struct fgi_uai {
     int has_constant;
     char tail[MAX_TOKEN]; /* the token cut off by the end of a piece */
     int64_t tail_length;
-    cached cache[1 << CACHE_BITS];
+    fgi_cached cache[1 << FGI_CACHE_BITS];
+    int threads;
+    fgi_numbers *numbers; /* with several threads, once there is much text */
 };
 
 /* ---- small things ------------------------------------------------------------------------------------------- */
 
 static long long ll(int64_t x) { return x; } /* for %lld */
-
-static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static fgi_rc out_of_memory(fgi_uai *r, fgi_error *err) {
     r->failed = 1;
@@ -285,20 +280,10 @@ static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     return --r->entries_left == 0 ? end_of_table(r, token, token + n, err) : FGI_OK;
 }
 
-#if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FGI_WORD_SCAN 1
-/* Bytes of a token at the start of a word of text: 0 .. 7, or 8 if it does not end in there. Blanks are all bytes <= '
- * '. */
-static int token_length(uint64_t word) {
-    uint64_t blank = (word - 0x2121212121212121u) & ~word & 0x8080808080808080u; /* exact up to the first hit */
-    return blank ? __builtin_ctzll(blank) >> 3 : 8;
-}
-#endif
-
 /*
  * The hot loop: entries of the current table from text that holds them in plain sight. Stops, with everything before
  * *from consumed, at the end of the table, near the end of the text, or at a token that needs the slow way (or is
- * wrong). Tables repeat few short tokens again and again, so those are looked up instead of parsed.
+ * wrong).
  */
 static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_error *err) {
     const char *p = *from;
@@ -306,54 +291,33 @@ static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_e
     if (n > r->entries_left) n = r->entries_left;
     if (!reserve(&r->tables.values, n, sizeof(double))) return out_of_memory(r, err);
     double *out = (double *)r->tables.values.at + r->tables.values.n, *stop = out + n, *first = out;
-    while (out < stop && end - p > 64) {
+    while (out < stop && end - p > FGI_NEAR_END) {
         if (*p == ' ') p++;
-        while (is_space(*p)) {
+        while (fgi_is_space(*p)) {
             r->line += *p == '\n';
             if (++p == end) goto finish;
         }
-#ifdef FGI_WORD_SCAN
-        if (end - p < 64) break;
-        uint64_t word;
-        memcpy(&word, p, sizeof word);
-        int length = token_length(word);
-        cached *known = NULL;
-        if (length < 8) {
-            word &= ((uint64_t)1 << (8 * length)) - 1;
-            known = &r->cache[(word * 0x9E3779B97F4A7C15u) >> (64 - CACHE_BITS)];
-            if (known->text == word && length && is_space(p[length])) { /* other control characters belong to a token */
-                *out++ = known->score;
-                p += length;
-                continue;
-            }
-        }
-#endif
-        fgi_decimal d;
-        const char *q = fgi_decimal_scan(p, end, &d);
-        if (!q || q == end || !is_space(*q) || (d.negative && !r->log_values)) break;
-        double score = r->log_values ? fgi_decimal_double(&d, p, q) : fgi_decimal_log(&d, p, q);
-        if (score == INFINITY || (r->log_values && score == -INFINITY)) break;
-        *out++ = score;
-#ifdef FGI_WORD_SCAN
-        if (known && q - p == length) *known = (cached){word, score};
-#endif
+        const char *q = fgi_number_read(p, end, r->log_values, r->cache, out);
+        if (!q) break;
+        out++;
         p = q;
     }
 finish:
     r->tables.values.n += out - first;
     r->entries_left -= out - first;
     const char *token = p; /* of the last entry, for an error */
-    while (r->entries_left == 0 && token > *from && !is_space(token[-1])) token--;
+    while (r->entries_left == 0 && token > *from && !fgi_is_space(token[-1])) token--;
     *from = p;
     return r->entries_left == 0 ? end_of_table(r, token, p, err) : FGI_OK;
 }
 
 /* ---- the reader --------------------------------------------------------------------------------------------- */
 
-fgi_rc fgi_uai_create(int log_values, fgi_uai **out, fgi_error *err) {
+fgi_rc fgi_uai_create(int log_values, int threads, fgi_uai **out, fgi_error *err) {
     fgi_uai *r = fgi_calloc(1, sizeof *r);
     if (!r) return fgi_no_memory(err);
     r->log_values = log_values;
+    r->threads = threads;
     r->line = 1;
     if (!push_i64(&r->scope_begin, 0)) {
         fgi_uai_free(r);
@@ -369,7 +333,7 @@ int64_t fgi_uai_held(const fgi_uai *r) {
         d->arity.capacity + d->dims.capacity + d->n_slots;
     const int64_t eights = r->scope_begin.capacity + r->unary.capacity + r->unary_begin.capacity + d->values.capacity +
         d->values_begin.capacity + d->dims_begin.capacity + d->hash.capacity;
-    return 4 * fours + 8 * eights;
+    return 4 * fours + 8 * eights + (r->numbers ? fgi_numbers_held(r->numbers) : 0);
 }
 
 void fgi_uai_free(fgi_uai *r) {
@@ -377,6 +341,7 @@ void fgi_uai_free(fgi_uai *r) {
     pool *all[] = {&r->cards, &r->scope_begin, &r->scope, &r->stamp, &r->factor_table, &r->unary, &r->unary_begin};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) free(all[k]->at);
     fgi_distinct_clear(&r->tables);
+    fgi_numbers_free(r->numbers);
     free(r);
 }
 
@@ -418,12 +383,80 @@ static fgi_rc keep_tail(fgi_uai *r, const char *from, int64_t n, fgi_error *err)
     return FGI_OK;
 }
 
+/* ---- tables by all threads ---------------------------------------------------------------------------------- */
+
+/* A text of tables whose tokens have been read; `token` is the next one, lines are counted up to `counted`. */
+typedef struct tokens {
+    const char *text, *counted, *end; /* `end`: of the last token taken */
+    fgi_numbers_part part;
+    int64_t next;
+} tokens;
+
+static void count_lines(fgi_uai *r, tokens *t, const char *to) {
+    for (const char *p = t->counted; (p = memchr(p, '\n', (size_t)(to - p))); p++) r->line++;
+    t->counted = to;
+}
+
+/* The text of a token, and its end; lines are counted up to it, for errors. */
+static const char *show(fgi_uai *r, tokens *t, int64_t k) {
+    const char *token = t->text + t->part.begin[k];
+    count_lines(r, t, token);
+    for (t->end = token; !fgi_is_space(*t->end);) t->end++;
+    return token;
+}
+
+/* Entries of the current table, as far as they are plain numbers in this part. */
+static fgi_rc take_scores(fgi_uai *r, tokens *t, fgi_error *err) {
+    const int64_t left = t->part.n - t->next, n = left < r->entries_left ? left : r->entries_left;
+    const double *score = t->part.score + t->next;
+    if (!reserve(&r->tables.values, n, sizeof(double))) {
+        show(r, t, t->next);
+        return out_of_memory(r, err);
+    }
+    double *out = (double *)r->tables.values.at + r->tables.values.n;
+    int64_t k = 0;
+    for (; k < n && score[k] == score[k]; k++) out[k] = score[k];
+    r->tables.values.n += k;
+    r->entries_left -= k;
+    t->next += k;
+    if (k == 0 || r->entries_left > 0) return FGI_OK;
+    const char *token = show(r, t, t->next - 1);
+    return end_of_table(r, token, t->end, err);
+}
+
+/* All tokens of [*from, end) but the last, which may go on in the next piece, and what is near it. */
+static fgi_rc take_together(fgi_uai *r, const char **from, const char *end, fgi_error *err) {
+    if (end - *from > INT32_MAX) end = *from + INT32_MAX;
+    while (end > *from && !fgi_is_space(end[-1])) end--;
+    if (end - *from < TOGETHER) return FGI_OK;
+    tokens t = {.text = *from, .counted = *from, .end = *from};
+    fgi_rc rc = FGI_OK;
+    if (!r->numbers && !(r->numbers = fgi_numbers_create(r->threads, r->log_values))) return out_of_memory(r, err);
+    const int64_t n_parts = fgi_numbers_read(r->numbers, *from, end - *from);
+    if (!n_parts) return out_of_memory(r, err);
+    for (int64_t part = 0; part < n_parts && !rc; part++) {
+        t.part = fgi_numbers_at(r->numbers, part);
+        for (t.next = 0; t.next < t.part.n && !rc;) {
+            if (r->now == ENTRIES && t.part.score[t.next] == t.part.score[t.next]) {
+                rc = take_scores(r, &t, err);
+                continue;
+            }
+            const char *token = show(r, &t, t.next++);
+            if (t.end - token > MAX_TOKEN) rc = keep_tail(r, token, t.end - token, err);
+            else rc = take_token(r, token, t.end - token, err);
+        }
+    }
+    count_lines(r, &t, end);
+    *from = end;
+    return rc;
+}
+
 fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err) {
     const char *p = text, *end = text + n, *q;
     fgi_rc rc;
     if (r->failed) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "this reader has failed before");
     if (r->tail_length) { /* the token that the last piece cut */
-        for (q = p; q < end && !is_space(*q);) q++;
+        for (q = p; q < end && !fgi_is_space(*q);) q++;
         if ((rc = keep_tail(r, p, q - p, err))) return rc;
         if (q == end) return FGI_OK;
         int64_t length = r->tail_length;
@@ -432,11 +465,14 @@ fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err) {
         p = q;
     }
     for (;;) {
-        if (r->now == ENTRIES && end - p > 64) {
+        if (r->threads > 1 && (r->now == TABLE_SIZE || r->now == ENTRIES) && end - p >= TOGETHER) {
+            if ((rc = take_together(r, &p, end, err))) return rc;
+        }
+        if (r->now == ENTRIES && end - p > FGI_NEAR_END) {
             if ((rc = take_entries(r, &p, end, err))) return rc;
         }
-        for (; p < end && is_space(*p); p++) r->line += *p == '\n';
-        for (q = p; q < end && !is_space(*q);) q++;
+        for (; p < end && fgi_is_space(*p); p++) r->line += *p == '\n';
+        for (q = p; q < end && !fgi_is_space(*q);) q++;
         if (q == end) return q > p ? keep_tail(r, p, q - p, err) : FGI_OK;
         if (q - p > MAX_TOKEN) return keep_tail(r, p, q - p, err);
         if ((rc = take_token(r, p, q - p, err))) return rc;

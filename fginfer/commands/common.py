@@ -52,7 +52,8 @@ def size(text: str) -> float:
 
 def load(args: argparse.Namespace) -> tuple[FactorGraph, dict[int, int] | None]:
     """The model, and the evidence if there is any."""
-    graph = read(args.model, format=args.format, max_memory=args.max_memory)
+    threads = min(max(getattr(args, "threads", 1), 1), 1024)  # what is wrong with it the solver says
+    graph = read(args.model, format=args.format, max_memory=args.max_memory, threads=threads)
     if getattr(args, "evidence", None) is None:
         return graph, None
     return graph, read_evidence(args.evidence, graph)

@@ -11,9 +11,9 @@ from fginfer.core.model import Model
 class UaiReader:
     """Takes the text of a file in pieces; errors name `path`, line and token."""
 
-    def __init__(self, path: str, log_values: bool) -> None:
+    def __init__(self, path: str, log_values: bool, threads: int = 1) -> None:
         self._path, self._error, out = path, new_error(), ffi.new("fgi_uai **")
-        check(lib.fgi_uai_create(log_values, out, self._error), self._error)
+        check(lib.fgi_uai_create(log_values, threads, out, self._error), self._error)
         self._handle = ffi.gc(out[0], lib.fgi_uai_free)
 
     def feed(self, piece: bytearray, n: int) -> None:

@@ -80,6 +80,7 @@ def read(
     format: str | None = None,
     *,
     max_memory: float | None = None,
+    threads: int = 1,
 ) -> FactorGraph:
     """Reads a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard input.
 
@@ -87,10 +88,10 @@ def read(
     original variables, read the model without it and give `read_evidence(path, graph)` to `graph.condition`.)
 
     `max_memory` is what the model may take, in bytes; by default half of the machine's memory, at most 8 GiB, and less
-    for what a file of a few bytes can ask for.
+    for what a file of a few bytes can ask for. `threads` may read a large UAI file together, to the same model.
     """
     file = _file(path, "read")
-    graph = _format_of(file, format).read(file, Budget(file, max_memory))
+    graph = _format_of(file, format).read(file, Budget(file, max_memory, threads=threads))
     if evidence is None:
         return graph
     return graph.condition(read_evidence(evidence, graph)).graph

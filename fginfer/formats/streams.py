@@ -11,11 +11,13 @@ import sys
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from fginfer.budget import Budget
+from fginfer.crew import Crew
 from fginfer.errors import FormatError, MissingFileError
 from fginfer.replacing import replacing, temporary_name
 
@@ -74,6 +76,26 @@ class _Unpacked(io.RawIOBase):
         n: int = self._packed.readinto(buffer)
         self._budget.unpack(n)
         return n
+
+
+def pieces(stream: Any, size: int, ahead: bool) -> Iterator[tuple[bytearray, int]]:
+    """The bytes of a stream, so many at a time: room that is used again, and how much of it is filled. With `ahead` a
+    thread reads the next piece meanwhile, which takes as long as parsing one where it has to be unpacked."""
+    room, next_room = bytearray(size), bytearray(size if ahead else 0)
+    if not ahead:
+        while n := stream.readinto(room):
+            yield room, n
+        return
+    crew = Crew(1)
+    task = crew.submit(partial(stream.readinto, room))
+    try:
+        while n := task.result():
+            task = crew.submit(partial(stream.readinto, next_room))
+            yield room, n
+            room, next_room = next_room, room
+    finally:
+        task.wait()
+        crew.close()
 
 
 @contextmanager

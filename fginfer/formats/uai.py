@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fginfer.budget import Budget
 from fginfer.core.uai import UaiReader, uai_text
-from fginfer.formats.streams import open_binary, write_atomically
+from fginfer.formats.streams import open_binary, pieces, split_compression, write_atomically
 from fginfer.graph import FactorGraph
 
 _PIECE = 1 << 20
@@ -14,10 +14,11 @@ _PIECE = 1 << 20
 
 def read_uai(path: Path, budget: Budget | None = None, log_values: bool = False) -> FactorGraph:
     """Reads a UAI file; with `log_values` its entries are scores instead of potentials."""
-    reader, piece = UaiReader(str(path), log_values), bytearray(_PIECE)
     budget = Budget(path) if budget is None else budget
+    unpacks = budget.threads > 1 and split_compression(path)[1] != ""
+    reader = UaiReader(str(path), log_values, budget.threads - unpacks)
     with open_binary(path, budget) as stream:
-        while n := stream.readinto(piece):
+        for piece, n in pieces(stream, _PIECE, ahead=unpacks):
             reader.feed(piece, n)
             budget.hold(reader.held, "the model")
     return FactorGraph.from_model(*reader.finish())

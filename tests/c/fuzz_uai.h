@@ -144,7 +144,7 @@ static void fuzz_damage(fgi_rng *g, fuzz_text *t) {
 static fgi_rc fuzz_read(
     const fuzz_text *t, int logs, int64_t piece, fgi_rng *g, fgi_model **out, int64_t *given, fgi_error *err) {
     fgi_uai *r = NULL;
-    fgi_rc rc = fgi_uai_create(logs, &r, err);
+    fgi_rc rc = fgi_uai_create(logs, 1, &r, err);
     for (int64_t at = 0; !rc && at < t->n;) {
         int64_t n = piece >= t->n ? t->n : 1 + fgi_rng_below(g, piece);
         if (n > t->n - at) n = t->n - at;

@@ -174,7 +174,7 @@ static fgi_rc run_file(void *given) {
     char text[1024];
     int64_t n = 0, factors;
     fgi_rc rc = fgi_uai_writer_create(t->model, 1, 0, &w, &err);
-    if (!rc) rc = fgi_uai_create(1, &r, &err);
+    if (!rc) rc = fgi_uai_create(1, 1, &r, &err);
     while (!rc) {
         rc = fgi_uai_writer_next(w, text, (int64_t)sizeof text, &n, &err);
         if (rc || n == 0) break;

@@ -35,7 +35,7 @@ static void test_errors(void) {
     CHECK(strstr(err.message, "truncated"));
     CHECK(!m);
     fgi_uai *r = NULL;
-    CHECK(!fgi_uai_create(0, &r, &err));
+    CHECK(!fgi_uai_create(0, 1, &r, &err));
     CHECK(fgi_uai_feed(r, "x ", 2, &err) == FGI_BAD_FORMAT);
     CHECK(fgi_uai_feed(r, "x ", 2, &err) == FGI_BAD_ARGUMENT); /* a reader that failed stays failed */
     fgi_uai_free(r);
@@ -60,10 +60,46 @@ static void test_texts(void) {
     CHECK(fgi_text_of_potential(log(0.3), text) == 3 && !memcmp(text, "0.3", 3));
 }
 
+/* Long texts are read by all threads: the same tables, or the same error at the same line. */
+static void test_threads(void) {
+    enum { TABLES = 30000, CAPACITY = 2 << 20 };
+    char *text = malloc(CAPACITY);
+    if (!text) exit(1);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        int64_t n = sprintf(text, "MARKOV\n2\n3 3\n%d\n", TABLES), given;
+        for (int t = 0; t < TABLES; t++) n += sprintf(text + n, "2 0 1\n");
+        for (int t = 0; t < TABLES; t++)
+            n +=
+                sprintf(text + n, "9\n %d 2 0.%d 4 1e-3\n5 6 %s %d.5\n", t % 9, t, wrong && t == 29000 ? "-1" : "7", t);
+        CHECK(n < CAPACITY);
+        double sums[2] = {0, 0};
+        for (int threads = 1; threads <= 3; threads += 2) {
+            fgi_uai *r = NULL;
+            fgi_model *m = NULL;
+            fgi_error err;
+            CHECK(!fgi_uai_create(0, threads, &r, &err));
+            const fgi_rc rc = fgi_uai_feed(r, text, n, &err);
+            if (wrong) {
+                CHECK(rc == FGI_BAD_FORMAT && err.index == 29000 && !strcmp(err.token, "-1"));
+                CHECK(err.line == 5 + TABLES + 29000 * 3 + 2);
+            } else if (!rc && !fgi_uai_finish(r, &m, &given, &err)) {
+                CHECK(given == TABLES);
+                for (int64_t k = 0; k < m->s->values_begin[m->s->n_tables]; k++)
+                    if (m->t->values[k] > -INFINITY) sums[threads > 1] += (double)(k % 97) * m->t->values[k];
+            } else CHECK(0);
+            fgi_model_free(m);
+            fgi_uai_free(r);
+        }
+        CHECK(sums[0] == sums[1] && (wrong || sums[0] != 0));
+    }
+    free(text);
+}
+
 int main(void) {
     test_a_model();
     test_errors();
     test_texts();
+    test_threads();
     check_failures += fuzz_many(1, 4000);
     return failed();
 }

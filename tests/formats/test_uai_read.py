@@ -241,3 +241,51 @@ except fginfer.FormatError as error:
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"refused: {path}"), done.stderr
+
+
+def long_text(seed: int, damage: str = "") -> str:
+    """Over a megabyte of tables in all spellings, cut into lines anywhere; somewhere in it, perhaps, a wrong word."""
+    rng = random.Random(seed)
+    words = ["MARKOV", "40", *["9"] * 40, "2001", "1 3", *(f"2 {i % 39} 39" for i in range(2000)), "9", *"123456789"]
+    body: list[str] = []
+    for table in range(2000):
+        body.append("81")
+        for _ in range(81):
+            spelling = rng.choice(["{:.3g}", "{!r}", "{:e}", "0", "+1", "1e-400", "{:.40f}", ".5", "000{:.2f}"])
+            body.append(spelling.format(table % 7 + rng.random()))
+    if damage:
+        body[rng.randrange(len(body))] = damage
+    return "".join(word + rng.choice(["\n", " ", " ", "\t", "\r\n"]) for word in words + body)
+
+
+@pytest.mark.parametrize("name", ["m.uai", "m.uai.gz"])
+def test_threads_read_the_same_model(tmp_path: Path, name: str) -> None:
+    text = long_text(0).encode()
+    assert len(text) > 1 << 20
+    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+    alone = fginfer.read(tmp_path / name).to_arrays()
+    for threads in (2, 3):
+        together = fginfer.read(tmp_path / name, threads=threads).to_arrays()
+        for one, other in zip(vars(alone).values(), vars(together).values(), strict=True):
+            assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("damage", ["nan", "-1", "x", "inf", "1e", "\0", "7" * 5000 + "x", "0.5 0.5", "81 81"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_threads_find_the_same_error(tmp_path: Path, damage: str, seed: int) -> None:
+    path = write(tmp_path / "m.uai", long_text(seed, damage))
+    found = []
+    for threads in (1, 2, 3):
+        with pytest.raises(FormatError) as caught:
+            fginfer.read(path, threads=threads)
+        found.append((str(caught.value), caught.value.line, caught.value.token))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_damaged_archive_is_found_by_the_thread_that_unpacks(tmp_path: Path) -> None:
+    path = tmp_path / "m.uai.gz"
+    path.write_bytes(gzip.compress(long_text(3).encode(), 1)[:-1000])
+    with pytest.raises(FormatError, match=r"cannot be read as a \.gz file"):
+        fginfer.read(path, threads=2)
+    with pytest.raises(fginfer.SettingsError, match="threads"):
+        fginfer.read(path, threads=0)
