@@ -94,6 +94,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->info.bound = first_bound(m);
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
+    s->pause_at = INT64_MAX;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
     if (!rc && !(s->given && s->best)) rc = fgi_no_memory(err);
     if (!rc) rc = s->ops->create(s, err);
@@ -125,6 +126,7 @@ int fgi_solver_done(fgi_solver *s) {
 fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info) {
     double now = fgi_clock();
     fgi_rc rc = s->failure;
+    s->info.paused = 0;
     if (!rc && !fgi_solver_done(s)) {
         int64_t limit = iterations < 0 ? INT64_MAX : s->info.iterations + s->info.sweeps + iterations;
         if (s->settings.max_iterations >= 0 && s->settings.max_iterations < limit) limit = s->settings.max_iterations;
@@ -189,6 +191,8 @@ void fgi_solver_trivial_bound(fgi_solver *s) {
         fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
     fgi_solver_bound(s, fgi_safe_bound(m, fgi_sum_value(&sum), fgi_dual_magnitude(m)));
 }
+
+void fgi_solver_pause_at(fgi_solver *s, int64_t entries) { s->pause_at = entries; }
 
 void fgi_solver_info(const fgi_solver *s, fgi_info *info) { export_info(s, info); }
 

@@ -40,9 +40,10 @@ struct fgi_solver {
     double start_time;
     fgi_event *trace;
     int64_t n_trace, trace_capacity;
-    fgi_pool *pool; /* NULL with one thread */
-    int32_t finder; /* fgi_finder of the labelings considered now */
-    fgi_rc failure; /* an allocation failed while recording; run reports it */
+    fgi_pool *pool;   /* NULL with one thread */
+    int32_t finder;   /* fgi_finder of the labelings considered now */
+    int64_t pause_at; /* entries touched: see fgi_solver_pause_at */
+    fgi_rc failure;   /* an allocation failed while recording; run reports it */
     void *state;
 };
 

@@ -303,12 +303,13 @@ static fgi_rc step(fgi_solver *s) {
 }
 
 /* What the last step has done is counted. */
-static int time_is_over(fgi_solver *s) {
+static int is_to_pause(fgi_solver *s) {
     branch *b = s->state;
     const int64_t work = b->work;
     b->work = 0;
     b->total = s->info.entries_touched += work;
-    return fgi_meter_spend(&b->meter, work);
+    s->info.paused = b->total >= s->pause_at;
+    return fgi_meter_spend(&b->meter, work) || s->info.paused;
 }
 
 static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
@@ -319,7 +320,7 @@ static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
         fgi_rc rc = step(s);
         if (rc) return rc;
         if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
-        if (time_is_over(s)) break;
+        if (is_to_pause(s)) break;
     }
     s->info.oracle_calls = b->nodes;
     if (b->depth == 0) {

@@ -319,7 +319,8 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
         if (c->work < CLOCK_WORK) continue;
         s->info.entries_touched += WORK_COST * c->work;
         c->work = 0;
-        if (fgi_clock() >= deadline) break;
+        s->info.paused = s->info.entries_touched >= s->pause_at;
+        if (s->info.paused || fgi_clock() >= deadline) break;
     }
     s->info.oracle_calls = e->nodes;
     s->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;

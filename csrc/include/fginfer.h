@@ -239,6 +239,7 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err);
 
 typedef struct fgi_info {
     int32_t status; /* fgi_status */
+    int32_t paused; /* the last run has ended where fgi_solver_pause_at says */
     int64_t iterations;
     double score; /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
     double bound; /* no labeling has a higher score, rounding included; INFINITY: none yet */
@@ -291,6 +292,9 @@ typedef struct fgi_solver fgi_solver;
 fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *s, fgi_solver **out, fgi_error *err);
 /* Works for about `seconds` or `iterations` more iterations (< 0: no limit of that kind), whichever ends first. */
 fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info);
+/* Runs pause, in the middle of an iteration too, soon after info.entries_touched has come to this: at the same place in
+ * every run, unlike pauses by the clock. For bnb, edac and search, whose iterations may take long; others go on. */
+void fgi_solver_pause_at(fgi_solver *s, int64_t entries);
 void fgi_solver_info(const fgi_solver *s, fgi_info *info);
 /* Best labeling so far; returns 0 and leaves `labels` alone when there is none. */
 int fgi_solver_labels(const fgi_solver *s, int32_t *labels);

@@ -522,6 +522,12 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
     return rc;
 }
 
+/* Work has come to its limit. Not in the middle of a move: what has been found by then may be unreported, or not, by
+ * when the clock was last looked at. */
+static int is_to_pause(const fgi_solver *solver, const fgi_primal *s) {
+    return s->stage <= FGI_PRIMAL_CHOOSE && fgi_primal_work(s) >= (double)solver->pause_at;
+}
+
 static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     fgi_primal *s = solver->state;
     fgi_rc rc = FGI_OK;
@@ -535,8 +541,10 @@ static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_
         if (s->stage == FGI_PRIMAL_CHOOSE && (solver->info.iterations >= iteration_limit || fgi_solver_done(solver)))
             break;
         rc = advance(solver, s);
-    } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && fgi_clock() < deadline);
+    } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && !is_to_pause(solver, s) &&
+        fgi_clock() < deadline);
     if (!rc && s->stage == FGI_PRIMAL_CHOOSE) report(solver, s, 1);
+    solver->info.paused = is_to_pause(solver, s);
     solver->info.entries_touched = (int64_t)fgi_primal_work(s);
     return rc;
 }

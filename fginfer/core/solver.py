@@ -200,6 +200,10 @@ class NativeSolver:
         if rc != lib.FGI_OK:
             raise SolverError(f"cannot go on with this model (code {rc})")
 
+    def pause_at(self, entries: int) -> None:
+        """bnb, edac and search pause soon after so many entries have been touched, at the same place in every run."""
+        lib.fgi_solver_pause_at(self._handle, entries)
+
     def offer(self, labels: NDArray[np.int32]) -> None:
         error = new_error()
         check(lib.fgi_solver_offer(self._handle, pointer(labels), error), error, bad_argument=ModelError)

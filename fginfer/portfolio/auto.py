@@ -16,9 +16,10 @@ The policy, from first to last (all of it is in this file):
    cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof, and
    elimination as another member where its treewidth allows it. A part whose proof does not get on leaves it little
    work, and gets another relaxation: slabs where the gap is large and the part sparse enough, else gdmm.
-6. Members work in rounds. A round gives every member the same amount of work, counted in table entries; then the best
-   labeling and the best bound are handed to all. Rounds grow from a fraction of a millisecond to some tens of them.
-   With several threads the members of a round run at the same time: what they do does not depend on it.
+6. Members work in rounds. A round gives every member of every part the same amount of work, counted in table entries;
+   then the best labeling and the best bound of a part are handed to its members. Rounds grow from a fraction of a
+   millisecond to some tens of them. With several threads the members of a round run at the same time: what they do does
+   not depend on it.
 
 Nothing is decided by the clock, which only says when to stop.
 """
@@ -91,6 +92,7 @@ class AutoEngine:
         self._own = replace(self.settings, cutoff=cutoff)  # for members, who stamp events by the same clock
         self._error = 0.0  # how far scores of the reduced model can be from those of the whole
         self._constant = 0.0
+        self._unexpanded = -inf  # score of a labeling that the parts have, and nobody has put together
         self._cancelled = np.zeros(1, np.int32)  # 1: what is under way on other threads is not needed any more
         self._iterations = 0
         self._setup_seconds = 0.0
@@ -115,14 +117,13 @@ class AutoEngine:
             if self._status != "running":
                 return
         while self._status == "running":
-            for state in [p for p in self._parts if p.running]:
-                yield from state.round(self)
-                self._combine()
-                if self._status != "running":
-                    return
+            yield from self._round()
+            if self._status != "running":
+                return
             self._iterations += 1
             limit = self.settings.max_iterations
             if limit is not None and self._iterations >= limit:
+                self._gather(self._known, fully=True)
                 self._status = "iteration_limit"
             yield
 
@@ -169,7 +170,19 @@ class AutoEngine:
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
-        yield from proof.round(self, max(QUICK_WORK, QUICK_PASSES * self._size.pass_work))
+        yield from self._round(max(QUICK_WORK, QUICK_PASSES * self._size.pass_work))
+
+    def _round(self, work: float | None = None) -> Iterator[None]:
+        """Work for the members of all parts, and what has come of it."""
+        parts = [p for p in self._parts if p.running]
+        for part in parts:
+            yield from part.begin_round(self, work)
+        while busy := [m for part in parts for m in part.members if m.busy]:
+            self._work_off(busy)
+            if any(m.busy for m in busy):
+                yield
+        for part in parts:
+            part.end_round()
         self._combine()
 
     def _presolve_model(self) -> Presolved | None:
@@ -251,7 +264,7 @@ class AutoEngine:
     def _left(self) -> float:
         return max(0.0, self._deadline - clock.now())
 
-    def work_off(self, members: list[Member | EliminationMember]) -> None:
+    def _work_off(self, members: list[Member | EliminationMember]) -> None:
         """Members do what they owe, at the same time if there are threads."""
         if self.settings.threads == 1 or len(members) < 2:
             for member in members:
@@ -281,13 +294,13 @@ class AutoEngine:
         if lost is not None:
             self._finish_infeasible(lost.bound + self._error if len(self._parts) == 1 else -inf)
             return
-        self._gather(self._known)
+        self._gather(self._known, fully=False)
         if all(not p.running for p in self._parts):
             self._status = "converged"
         self._settle()
 
-    def _gather(self, known: Incumbent) -> None:
-        """Puts together what the parts have found so far."""
+    def _gather(self, known: Incumbent, fully: bool) -> None:
+        """Puts together what the parts have found so far; labels only where they can be the end, unless `fully`."""
         if not self._divided:
             return
         if len(self._parts) == 1:  # its members' clocks are finer than ours
@@ -296,10 +309,21 @@ class AutoEngine:
         found = [p.best() for p in self._parts]
         labels = [x for x, _, _ in found if x is not None]
         score = self._constant + sum(score for _, score, _ in found)
+        bound = self._whole_bound([bound for _, _, bound in found])
         if len(labels) == len(found) and score > known.score:
             whole = len(self._parts) == 1 and self._parts[0].model is self._model  # then its score is that of the model
-            known.improve(self._expand(labels), score if whole else None)
-        known.tighten(self._whole_bound([bound for _, _, bound in found]))
+            if fully or whole or self._may_settle(score, bound):
+                known.improve(self._expand(labels), score if whole else None)
+            elif score > self._unexpanded:
+                self._unexpanded = score
+                known.points.append((known.seconds(), score, inf))
+        known.tighten(bound)
+
+    def _may_settle(self, score: float, bound: float) -> bool:
+        """Could this be the end? If not, labels of reduced models need not be expanded, which takes passes over the
+        whole. Their scores are those of that, but for rounding."""
+        near = 2 * max(self.settings.gap, PROOF_GAP) * max(self._known.unit, abs(score)) + 2 * self._error
+        return bound - score <= near or all(not p.running for p in self._parts)
 
     def _whole_bound(self, bounds: list[float]) -> float:
         """From bounds of the parts: rounded up, inf while one is missing."""
@@ -342,7 +366,7 @@ class AutoEngine:
         if self._status != "running":
             return self._known
         now = self._known.copy()
-        self._gather(now)
+        self._gather(now, fully=True)
         self._known.points = list(now.points)  # events are handed out once
         return now
 

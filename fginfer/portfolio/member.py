@@ -40,7 +40,8 @@ class Member:
         self.status = "running"
         self.error: Exception | None = None  # why the status is "failed"
         self.owed = 0.0
-        self._chunk_end: int | None = None  # iterations at which the chunk under way ends
+        self._chunk_begin = 0
+        self._chunk_end: int | None = None  # iterations at which the chunk under way ends, unless what is owed is done
         self._chunk_size = 1
         self._chunk_work = 0.0  # counters at the start of the chunk
         self._seen = 0  # trace events handed out
@@ -63,20 +64,22 @@ class Member:
             if left <= 0:
                 return
             if self._chunk_end is None:
-                self._chunk_end = self.engine.steps + self._chunk_size
+                self._chunk_begin, self._chunk_end = self.engine.steps, self.engine.steps + self._chunk_size
                 self._chunk_work = self.work
+                self.engine.native.pause_at(self.engine.info.entries_touched + int(self.owed) + 1)
             try:
                 self.status = self.engine.run(left, self._chunk_end - self.engine.steps)
             except (SolverError, MemoryError) as error:  # the others go on, and what it has found stays
                 log.warning("%s leaves: %s", self.name, error)
                 self.status, self.error = "failed", error
                 return
-            if self.running and self.engine.steps < self._chunk_end:
+            steps = self.engine.steps
+            if self.running and steps < self._chunk_end and not self.engine.info.paused:
                 return  # out of time in the middle of a chunk, which goes on next time
             used = self.work - self._chunk_work
             self.owed -= used
             self._chunk_end = None
-            each = max(used / self._chunk_size, 1.0)
+            each = max(used / max(steps - self._chunk_begin, 1), 1.0)
             self._chunk_size = max(1, min(2 * self._chunk_size, int(self.owed / each)))
 
     @property

@@ -218,8 +218,8 @@ class PartState:
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
-    def round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
-        """One round: work for all, then exchange."""
+    def begin_round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
+        """Members that join in this round do, and all owe its work."""
         self._round += 1
         if self._round == ELIMINATION_ROUND and not self._has(EliminationMember):
             yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
@@ -230,10 +230,9 @@ class PartState:
             self._share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)
-        while busy := [m for m in self.members if m.busy]:
-            engine.work_off(busy)
-            if any(m.busy for m in busy):
-                yield
+
+    def end_round(self) -> None:
+        """All members have done what they owed."""
         self._collect()
         self._exchange()
 

@@ -76,6 +76,38 @@ def test_threads_and_slices_change_nothing() -> None:
         assert np.array_equal(run.labels, runs[0].labels)
 
 
+def test_threads_and_slices_change_nothing_where_iterations_are_long() -> None:
+    """An iteration of every member is more than a round: members pause in the middle of theirs, at the same places."""
+    rng = np.random.default_rng(0)
+    n, labels = 60, 40
+    edges = np.stack(np.triu_indices(n, 1), 1)
+    tables = rng.normal(size=(len(edges), labels, labels))
+    graph = FactorGraph.from_arrays([labels] * n, rng.normal(size=(n, labels)), edges, tables=tables)
+    runs = [solve(graph, threads=threads, max_iterations=9, gap=0.0) for threads in (1, 2, 3)]
+    solver = Solver(graph, threads=2, max_iterations=9, gap=0.0)
+    while solver.run(seconds=0.003) == "running":
+        pass
+    for run in [*runs, solver.result()]:
+        assert run.status == "iteration_limit"
+        assert (run.score, run.bound) == (runs[0].score, runs[0].bound)
+        assert np.array_equal(run.labels, runs[0].labels)
+
+
+def test_threads_change_nothing_where_a_model_falls_into_parts() -> None:
+    rng = np.random.default_rng(0)
+    index = np.arange(5 * 144).reshape(5, 12, 12)  # five grids
+    right, down = (index[:, :, :-1], index[:, :, 1:]), (index[:, :-1], index[:, 1:])
+    edges = np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in (right, down)])
+    tables = 3.0 * rng.normal(size=(len(edges), 4, 4))
+    graph = FactorGraph.from_arrays([4] * index.size, rng.normal(size=(index.size, 4)), edges, tables=tables)
+    runs = [solve(graph, threads=threads, max_iterations=5, gap=0.0) for threads in (1, 2, 4)]
+    for run in runs:
+        assert run.status == "iteration_limit"
+        assert run.score == graph.score(run.labels)
+        assert (run.score, run.bound) == (runs[0].score, runs[0].bound)
+        assert np.array_equal(run.labels, runs[0].labels)
+
+
 def test_a_limit_is_a_status_and_the_trace_only_improves() -> None:
     graph = hard()
     result = solve(graph, time_limit=0.2)
