@@ -8,8 +8,8 @@
 #include "primal/search.h"
 #include "base/array.h"
 
-/* Steps beyond which a tenure does not grow with the region: 2500 binary variables, density .1, 6 s, four seeds: 1309356
- * without, 1311013 with it (and with regions of all variables). */
+/* Steps beyond which a tenure does not grow with the region: 2500 binary variables, density .1, 6 s, four seeds:
+ * 1309356 without, 1311013 with it (and with regions of all variables). */
 enum { LONGEST = 20 };
 
 struct fgi_tabu {
