@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fginfer.core.optimise import minimise
 from fginfer.errors import DataError, SettingsError
 from fginfer.trim import Network, deep, magnitude_prune, trim
+from fginfer.trim.deep import _growth
 from fginfer.trim.network import LOSSES, margin_loss
 
 
@@ -176,6 +177,14 @@ def test_targets_are_met():
     for target in (0.3, 60):
         small = trim(net, X, y, target=target)
         assert small.report.nonzeros <= (0.3 * 368 if target == 0.3 else 60)
+
+
+@pytest.mark.parametrize(
+    ("left", "before", "step"),
+    [(700, 1000, 1.0), (850, 1000, 2.0), (950, 1000, 4.0), (220, 240, 2.2), (101, 101, 2**0.5)],
+)
+def test_lambda_grows_where_little_was_trimmed_and_less_near_the_target(left, before, step):
+    assert _growth(left, before, 100, 2.0) == pytest.approx(step)
 
 
 def test_single_layers_and_lambda_zero_out():
