@@ -34,33 +34,33 @@ BRIEF = {False: (30, 1e-3), True: (60, 1e-4)}
 def improve(
     mixture: Mixture, W: Reals, rng: np.random.Generator, rounds: int, enough: float, late: Callable[[], bool]
 ) -> tuple[Reals, float]:
-    """(weights, squared error) of the best solution after at most `rounds` rounds, from (starts, K, inputs) weights.
+    """(weights, cost) of the best solution after at most `rounds` rounds, from (starts, K, inputs) weights.
 
-    The error of the best never rises. `enough`: see Mixture.run; `late`: whether time is over.
+    The cost of the best, `likelihood_costs`, never rises. `enough`: see Mixture.run; `late`: whether time is over.
     """
     steps, tol = BRIEF[mixture.generalized]
     fits = mixture.run(W, True, 2 * steps, own=True, tol=tol, enough=enough, batch=12)
-    members, errors = _distinct(fits.weights, fits.errors)
+    members, costs = _distinct(fits.weights, fits.costs)
     quiet = 0
     exact = enough * mixture.unit * len(mixture.y)
     for _ in range(rounds if mixture.k > 1 else 0):
-        if errors[0] <= exact or quiet >= PATIENCE or late():
+        if costs[0] <= exact or quiet >= PATIENCE or late():
             break
         trials = np.concatenate([_trials(mixture, member, rng) for member in members])
         fits = mixture.run(trials, True, steps, own=True, tol=tol, enough=enough, batch=12)
-        before = errors[0]
-        members, errors = _distinct(np.concatenate([members, fits.weights]), np.concatenate([errors, fits.errors]))
-        quiet = quiet + 1 if errors[0] > before * (1 - 1e-6) else 0
-    return members[0], float(errors[0])
+        before = costs[0]
+        members, costs = _distinct(np.concatenate([members, fits.weights]), np.concatenate([costs, fits.costs]))
+        quiet = quiet + 1 if costs[0] > before * (1 - 1e-6) else 0
+    return members[0], float(costs[0])
 
 
-def _distinct(W: Reals, errors: Reals) -> tuple[Reals, Reals]:
-    """The best of them, best first; equal errors are taken for equal solutions."""
+def _distinct(W: Reals, costs: Reals) -> tuple[Reals, Reals]:
+    """The best of them, best first; equal costs are taken for equal solutions."""
     kept: list[int] = []
-    for k in np.argsort(errors, kind="stable"):
-        if len(kept) < POPULATION and all(errors[k] > 1.001 * errors[j] for j in kept):
+    for k in np.argsort(costs, kind="stable"):
+        if len(kept) < POPULATION and all(costs[k] > 1.001 * costs[j] for j in kept):
             kept.append(int(k))
-    return W[kept], errors[kept]
+    return W[kept], costs[kept]
 
 
 def _trials(mixture: Mixture, W: Reals, rng: np.random.Generator) -> Reals:

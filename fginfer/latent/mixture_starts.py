@@ -62,4 +62,4 @@ def _brief(mixture: Mixture, shape: Reals, count: int, rounds: int, rng: np.rand
     lengths = np.sqrt(np.maximum((W * W).sum(2, keepdims=True), 1e-30))
     W *= np.sqrt(mixture.unit / max(float((mixture.X * mixture.X).mean()), 1e-30)) / lengths
     fits = mixture.run(W, True, rounds, own=True, tol=1e-3)
-    return fits.weights[np.argsort(fits.errors, kind="stable")[:count]].astype(np.float64)
+    return fits.weights[np.argsort(fits.costs, kind="stable")[:count]].astype(np.float64)

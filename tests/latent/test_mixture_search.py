@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from fginfer.latent import MixedRegression, blas
-from fginfer.latent.em import Mixture, restarts
+from fginfer.latent.em import Mixture, likelihood_costs, restarts
 from fginfer.latent.exchange import POPULATION, _crossing, _distinct, improve
 from fginfer.latent.mixture_starts import span_starts
 from fginfer.latent.tensor import tensor_start
@@ -59,6 +59,34 @@ def test_four_polynomials_are_told_apart_exactly(seed):
     options = {"degree": 6, "gamma": 2.0, "coef0": 2.0, "ridge": 1e-10, "n_span": 20, "exchanges": 20}
     model = MixedRegression(4, kernel="poly", random_state=seed, **options).fit(x, y / np.abs(y).max())
     assert model.error_ < 1e-6
+
+
+def test_noisy_polynomials_are_found_where_another_solution_has_less_error():
+    """The found error is above that of the wrong solution at which a search by error ends (0.0803)."""
+    rng = np.random.default_rng([13, 2001])
+    W, x, which = rng.uniform(-4, 4, (4, 6)), rng.uniform(-1, 1, (400, 1)), rng.integers(0, 4, 400)
+    y = (W[which] * x ** np.arange(1, 7)).sum(1) + 0.1 * rng.standard_normal(400)
+    options = {"degree": 6, "gamma": 2.0, "coef0": 2.0, "ridge": 1e-8, "n_span": 20, "exchanges": 20}
+    model = MixedRegression(4, kernel="poly", random_state=2001, **options).fit(x, y)
+    grid = np.linspace(-1, 1, 101)[:, None]
+    assert model.error_ > 0.0805
+    assert parameter_error(model.predict_components(grid).T, W @ (grid ** np.arange(1, 7)).T) < 0.05
+
+
+def test_costs_are_those_of_the_most_likely_variance():
+    rng = np.random.default_rng(0)
+    errors = rng.standard_normal((3, 4, 50)) ** 2
+    errors[1, 1:] += 1e4  # nobody takes these patterns for the first
+    for dtype in (np.float64, np.float32):
+        costs = likelihood_costs(errors.astype(dtype), 1.0)
+        for start, cost in zip(errors, costs, strict=True):
+            best = max(
+                np.log(np.exp(start / (-2 * v)).sum(0)).mean() - 0.5 * np.log(v) for v in np.geomspace(1e-2, 10, 4000)
+            )
+            # above, and near it even where the patterns are as mixed up as can be
+            assert 1 - 1e-5 <= cost / (50 * np.exp(-2 * best - 1)) <= 1.005
+        assert costs[1] == pytest.approx(errors[1, 0].sum(), rel=1e-5)
+    assert likelihood_costs(np.zeros((1, 2, 5)), 1.0)[0] < 1e-25
 
 
 def test_time_ends_exchanges():
