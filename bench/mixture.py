@@ -5,11 +5,11 @@
     python bench/mixture.py --prices [--out FOLDER]
     python bench/mixture.py --draw FILES --out FOLDER        curves from what earlier runs printed
 
-Sets 1 to 12 are those of Table 4.2 in Yen's thesis (2018), --polynomials its sets 13 and 14, --prices four mixed
-price-like series. Prints the median error of the parameters, how many draws succeeded (error below 1e-3; with noise of
-.1 below .1), and CPU seconds; samples default to a ladder for each set. A method has recovered a set at N if it
-succeeds in 9 of 10 draws: without --all its draws end with the second failure, and larger N are left out once it has
-recovered it. Methods:
+Sets 1 to 12 are those of Table 4.2 in Yen's thesis (2018), --polynomials its sets 13 and 14 (the error is that of the
+curves on a grid), --prices four mixed price-like series. Prints the median error of the parameters, how many draws
+succeeded (error below 1e-3; with noise of .1 below .1), and CPU seconds; samples default to a ladder for each set. A
+method has recovered a set at N if it succeeds in 9 of 10 draws: without --all its draws end with the second failure,
+and larger N are left out once it has recovered it. Methods:
 
     lasso       MixedRegression: lasso, starts in its span, exchanges of components
     published   rounded solutions of the lasso, refined by EM, nothing else
@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from fginfer.latent.em import Mixture, restarts
 from fginfer.latent.exchange import improve
 from fginfer.latent.tensor import tensor_start
 
+Curves = Callable[[Any], Any]  # x to the values of the components there, (rows, K)
+GRID = np.linspace(-1, 1, 201)[:, None]
 LADDERS = {0: (700, 1000, 1400, 2000), 1: (1500, 2000, 2500, 3000, 4000), 2: (250, 300, 400, 500, 700)}
 
 
@@ -152,12 +155,13 @@ def plot(
     plt.close(figure)
 
 
-def make_curves(n: int = 400, noise: float = 0.0, seed: int = 0) -> tuple[Any, Any, Any]:
-    """Syn13 and Syn14: four polynomials of degree 6 with coefficients from U(-4, 4); x, y, y without noise."""
+def make_curves(n: int = 400, noise: float = 0.0, seed: int = 0) -> tuple[Any, Any, Any, Any]:
+    """Syn13 and Syn14: four polynomials of degree 6 with coefficients from U(-4, 4); x, y, y without noise, values of
+    the four on GRID."""
     rng = np.random.default_rng([13, seed])
     W, x, which = rng.uniform(-4, 4, (4, 6)), rng.uniform(-1, 1, (n, 1)), rng.integers(0, 4, n)
     exact = (W[which] * x ** np.arange(1, 7)).sum(1)
-    return x, exact + noise * rng.standard_normal(n), exact
+    return x, exact + noise * rng.standard_normal(n), exact, W @ (GRID ** np.arange(1, 7)).T
 
 
 def make_prices(weeks: int = 300, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -171,24 +175,26 @@ def make_prices(weeks: int = 300, seed: int = 0) -> tuple[Any, Any, Any]:
     return np.tile(t, 4)[:, None], prices.ravel(), which
 
 
-def fit_curves(x: Any, y: Any, degree: int, seed: int = 0) -> tuple[MixedRegression, Any]:
-    """(model, what EM gives at the samples): kernel (2xx' + 2)^degree, EM from 100 random assignments as published."""
+def fit_curves(x: Any, y: Any, degree: int, seed: int = 0) -> tuple[MixedRegression, dict[str, Curves]]:
+    """(model, components of MixLasso and of EM as functions of x): kernel (2xx' + 2)^degree, EM from 100 random
+    assignments as published."""
     scale = float(np.abs(y).max())
     model = MixedRegression(
         4, kernel="poly", degree=degree, gamma=2.0, coef0=2.0, ridge=1e-8, n_span=20, exchanges=20, random_state=seed
     ).fit(x, y / scale)
     features = model._features(x)
     weights = restarts(features, y / scale, 4, n_init=100, ridge=1e-8, start="samples", seed=seed, tol=1e-6).best()[0]
-    outputs = features @ weights.T * scale
-    return model, outputs[np.arange(len(y)), np.abs(outputs - y[:, None]).argmin(1)]
+    return model, {
+        "lasso": lambda at: scale * model.predict_components(at),
+        "em": lambda at: scale * model._features(at) @ weights.T,
+    }
 
 
-def curve_errors(x: Any, y: Any, exact: Any, degree: int, seed: int = 0) -> tuple[MixedRegression, float, float]:
-    """(model, root mean squared distance to the true values of MixLasso, and of EM)."""
-    scale = float(np.abs(y).max())
-    model, em = fit_curves(x, y, degree, seed)
-    ours = scale * model.predict_best(x, y / scale)
-    return model, *(float(np.sqrt(((values - exact) ** 2).mean())) for values in (ours, em))
+def distance(curves: Curves, x: Any, y: Any, exact: Any) -> float:
+    """Root mean squared distance to the true values, each sample by its best component."""
+    outputs = curves(x)
+    nearest = outputs[np.arange(len(y)), np.abs(outputs - y[:, None]).argmin(1)]
+    return float(np.sqrt(((nearest - exact) ** 2).mean()))
 
 
 def draw_again(files: list[Path], out: Path) -> None:
@@ -205,28 +211,33 @@ def draw_again(files: list[Path], out: Path) -> None:
 
 def bench_polynomials(draws: range, out: Path | None, samples: tuple[int, ...] = (100, 200, 400)) -> None:
     for number, noise in ((13, 0.0), (14, 0.1)):
-        curves: dict[str, list[tuple[int, float]]] = {}
+        curves: dict[str, list[tuple[int, float]]] = {"lasso": [], "em": []}
         for n in samples:
-            runs = [curve_errors(*make_curves(n, noise, seed), 6, seed) for seed in draws]
-            for name, at in (("lasso", 1), ("em", 2)):
-                curves.setdefault(name, []).append((n, float(np.median([r[at] for r in runs]))))
-            wins = sum(r[1] < r[2] for r in runs)
-            print(
-                f"Syn{number} N={n}: distance to the truth, median of {len(draws)}: "
-                f"MixLasso {curves['lasso'][-1][1]:.2e}, EM with 100 restarts {curves['em'][-1][1]:.2e}; "
-                f"MixLasso nearer in {wins}",
-                flush=True,
-            )
+            found: dict[str, list[tuple[float, float]]] = {"lasso": [], "em": []}
+            for seed in draws:
+                x, y, exact, truth = make_curves(n, noise, seed)
+                model, fits = fit_curves(x, y, 6, seed)
+                for name, fit in fits.items():
+                    found[name].append((distance(fit, x, y, exact), parameter_error(fit(GRID).T, truth)))
+            for name, runs in found.items():
+                away, error = np.median(runs, axis=0)
+                good = sum(e < good_enough(noise) for _, e in runs)
+                curves[name].append((n, float(away)))
+                print(
+                    f"Syn{number} N={n:<5} {name:<6} {good}/{len(runs)} succeed, median error of the curves {error:.1e}"
+                    f", distance to the true values {away:.1e}",
+                    flush=True,
+                )
         if out is not None:
             plot(curves, out / f"mixture-syn{number}.png", f"Syn{number}", "distance to the true values")
-            x, y, _ = make_curves(samples[-1], noise, draws[0])
-            plot_fit(x, y, runs[0][0], out / f"mixture-polynomials-{noise:g}.png")
+            plot_fit(x, y, model, out / f"mixture-polynomials-{noise:g}.png")
 
 
 def bench_prices(out: Path | None, weeks: tuple[int, ...] = (100, 200, 300)) -> None:
     for count in weeks:
         x, y, which = make_prices(count)
-        model, ours, em = curve_errors(x, y, y, 8)
+        model, fits = fit_curves(x, y, 8)
+        ours, em = (distance(fits[name], x, y, y) for name in ("lasso", "em"))
         found = model.assignments_.argmax(1)
         table = np.array([[(which == a)[found == b].sum() for b in range(4)] for a in range(4)])
         right = table[linear_sum_assignment(-table)].sum() / len(y)
