@@ -9,8 +9,9 @@
 #include "base/masks.h"
 #include "learn/crf/crf.h"
 
-/* A feature of fewer than one in so many tokens stays a list: by count, an addition of eight tokens against a quarter of
- * a scattered one. 99 % of the weights that OCR keeps at l1 100 are of features above; other values were not tried. */
+/* A feature of fewer than one in so many tokens stays a list: by count, an addition of eight tokens against a quarter
+ * of a scattered one. 99 % of the weights that OCR keeps at l1 100 are of features above; other values were not
+ * tried. */
 #define RARE 32
 
 int crf_bits_create(fgi_crf *c) {
