@@ -198,6 +198,8 @@ def solve_many(
         raise SettingsError("solve_many takes a list of graphs; solve takes one")
     if workers is not None:
         check_whole("workers", workers)
+        if workers < 1:
+            raise SettingsError(f"workers must be at least 1, or None for one a core, not {workers}")
     if client is not None:
         if settings.get("callback") is not None:
             raise SettingsError("a callback cannot be called from the workers of a cluster")

@@ -48,6 +48,7 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "not there": (lambda g, d: fginfer.read(d / "a.uai"), "no such file"),
     "time of words": (lambda g, d: solve(g, time_limit="5"), "number of seconds"),
     "time below 0": (lambda g, d: solve(g, time_limit=-1), "number of seconds"),
+    "no workers": (lambda g, d: fginfer.solve_many([g], workers=-1), "at least 1, or None for one a core"),
     "an array": (lambda g, d: solve(np.zeros(3)), "takes a FactorGraph"),
     "evidence as a list": (lambda g, d: solve(g, evidence=[0]), "dict of variables"),
 }
