@@ -43,7 +43,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     greedily, one assignment a round. After every round the solution is rounded to K components (generalised: the
     largest coefficients; standard: the most frequent patterns of assignments); further starts are solutions within the
     span of the lasso's weights. All are refined by the EM algorithm, the best few improved by exchanging components,
-    and the one of least error is kept. As in any mixture, the components come in no particular order.
+    and the likeliest under Gaussian noise is kept. As in any mixture, the components come in no particular order.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     refine : "soft": EM with Gaussian noise, then hard assignments; "hard": the latter only.
     ridge : in the refinement, relative to the mean square of the inputs.
     n_span : starts within the span of the lasso's weights, for each penalty.
-    exchanges : rounds at most in which components are exchanged (split, started anew) where that lowers the error; 0
+    exchanges : rounds at most in which components are exchanged (split, started anew) where that is likelier; 0
         and n_span=0 leave the published algorithm.
     n_init : repeats of the search with other random starts.
 
