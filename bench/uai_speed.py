@@ -1,10 +1,13 @@
 """How fast, and in how much memory, the UAI reader reads: against numpy.fromstring(text, sep=" ") on the same text.
 
-usage: python bench/uai_speed.py FILE.uai[.gz ...] [--repeat N]    (ImageAlignment_13.uai.gz is 64 MB of text)
+usage: python bench/uai_speed.py FILE.uai[.gz ...] [--repeat N] [--threads N]
+       (ImageAlignment_13.uai.gz is 64 MB of text)
 
 The file is uncompressed first (decompression is not what is measured). numpy only parses the numbers; fginfer also
 takes their logarithms, finds equal tables and builds the model. CPU seconds, best of N, in one run of one process.
-Memory is measured in a fresh process each: what reading adds to its peak, relative to the tables of the model.
+Memory is measured in a fresh process each: what reading adds to its peak, relative to the tables of the model. With
+--threads also seconds by the wall, with one and with so many, of the text and of the file as it is, where that is
+compressed.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import fginfer
-from fginfer.formats.streams import open_binary
+from fginfer.formats.streams import open_binary, split_compression
 
 PEAK = """
 import sys
@@ -49,10 +52,23 @@ def best(repeat: int, run: Callable[[], object]) -> float:
     return min(times)
 
 
+def show_threads(name: str, path: Path, threads: int, repeat: int) -> None:
+    """Best of the repeats, taken in turns: a busy moment meets both."""
+    seconds = {1: float("inf"), threads: float("inf")}
+    for _ in range(repeat):
+        for count in seconds:
+            start = time.perf_counter()
+            fginfer.read(path, threads=count)
+            seconds[count] = min(seconds[count], time.perf_counter() - start)
+    shown = ", ".join(f"{count}: {taken:.3f} s" for count, taken in seconds.items())
+    print(f"{name[:44]:44s} threads {shown}, {seconds[1] / seconds[threads]:.2f}x", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     speeds = f"{'MB':>6s} {'numpy MB/s':>10s} {'fginfer MB/s':>12s} {'ratio':>6s}"
     print(f"{'file':44s} {speeds} {'tables MB':>9s} {'peak/tables':>11s}")
@@ -72,6 +88,10 @@ def main() -> None:
             peak, tables = map(int, subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()[-2:])
             speeds = f"{size:6.1f} {size / slow:10.1f} {size / fast:12.1f} {slow / fast:6.1f}"
             print(f"{path.name[:44]:44s} {speeds} {tables / 1e6:9.1f} {peak / tables:11.2f}", flush=True)
+            if options.threads > 1:
+                show_threads("  its text", plain, options.threads, options.repeat)
+                if split_compression(path)[1]:
+                    show_threads("  as it is", path, options.threads, options.repeat)
 
 
 if __name__ == "__main__":
