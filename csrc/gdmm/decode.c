@@ -55,6 +55,7 @@ static double search_work(const gdmm *g) { return g->search ? (double)g->search-
 int gdmm_search_due(const gdmm *g) {
     const fgi_info *info = &g->solver->info;
     if (g->model->s->n_vars == 0 || g->solver->settings.search == FGI_OFF) return 0;
+    if (g->search && g->search->info.status != FGI_RUNNING) return 0; /* it has nothing more to try */
     if (g->converged)
         return search_work(g) < fmin(SEARCH_PATIENCE, SEARCH_PASSES * (double)g->pass_work) + 3 * g->search_improved;
     if (info->score > -INFINITY) { /* there is a labeling, and perhaps it needs no search */
@@ -87,11 +88,10 @@ int gdmm_search_step(gdmm *g) {
         outer->failure = rc;
         return 1;
     }
-    if (g->search->info.bound == -INFINITY) fgi_solver_bound(outer, -INFINITY);
+    fgi_solver_bound(outer, g->search->info.bound);
     if (g->search->info.iterations == moves && g->search->info.status == FGI_RUNNING) return 0;
     outer->finder = FGI_FOUND_BY_SEARCH;
     if (g->search->info.score > outer->info.score && fgi_solver_consider(outer, g->search->best))
         g->search_improved = search_work(g);
-    if (g->search->info.status != FGI_RUNNING) g->search_improved = -INFINITY; /* it has nothing more to try */
     return 1;
 }

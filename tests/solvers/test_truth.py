@@ -399,6 +399,18 @@ def test_cutoffs(method: str) -> None:
         assert below.is_optimal
 
 
+def test_gdmm_goes_on_where_its_search_has_ended() -> None:
+    """Its trivial bound shows the search that nothing reaches the cutoff; there is no labeling, and no more to search."""
+    graph = FactorGraph([2, 2])
+    graph.add_factor([1], [1.5059018986129734e39] * 2)
+    graph.add_factor([0, 1], [[-1.5059018986129734e39] * 2, [-1.5059018986129308e39] * 2])
+    best = solve(graph, "gdmm", gap=0.0).score
+    result = solve(graph, "gdmm", cutoff=1.125 * best, max_iterations=40, time_limit=60)
+    assert result.status in ("infeasible", "converged", "iteration_limit")
+    assert result.labels is None
+    assert result.bound >= best
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_gaps_of_subnormal_scores_are_those_that_are_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the model's own unit the bound is finer than what can be said of it: a gap that was reached there is not
