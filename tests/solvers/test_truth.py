@@ -400,7 +400,7 @@ def test_cutoffs(method: str) -> None:
 
 
 def test_gdmm_goes_on_where_its_search_has_ended() -> None:
-    """Its trivial bound shows the search that nothing reaches the cutoff; there is no labeling, and no more to search."""
+    """Its trivial bound tells the search that nothing reaches the cutoff: there is no labeling, and no more to try."""
     graph = FactorGraph([2, 2])
     graph.add_factor([1], [1.5059018986129734e39] * 2)
     graph.add_factor([0, 1], [[-1.5059018986129734e39] * 2, [-1.5059018986129308e39] * 2])
