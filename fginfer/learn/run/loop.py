@@ -114,13 +114,16 @@ class SoFar:
     gap: float | None = None  # if it was measured at this very point
 
 
+BEGINNING = SoFar()
+
+
 def drive(
     solver: Trainer,
     limits: Limits,
     verbose: int = 0,
     callback: Callable[[LearnPoint], Any] | None = None,
     save: Callable[[SoFar], None] | None = None,
-    progress: SoFar = SoFar(),  # noqa: B008
+    progress: SoFar = BEGINNING,
     begin: float | None = None,
 ) -> tuple[str, list[LearnPoint]]:
     """Runs a solver to its end: (status, trace).

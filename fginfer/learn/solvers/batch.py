@@ -102,6 +102,9 @@ class FrankWolfeOptions:
             raise SettingsError(f"step must be search or predefined, not {self.step!r}")
 
 
+BEST_STEPS = FrankWolfeOptions()
+
+
 class FrankWolfe(_Batch):
     """Batch Frank-Wolfe (Lacoste-Julien et al. 2013, Algorithm 2); its gap comes with every step."""
 
@@ -113,7 +116,7 @@ class FrankWolfe(_Batch):
         learner: Learner,
         oracle: Oracle | None,
         C: float,
-        options: FrankWolfeOptions = FrankWolfeOptions(),  # noqa: B008
+        options: FrankWolfeOptions = BEST_STEPS,
     ) -> None:
         super().__init__(learner, oracle, C)
         self.options = options
