@@ -2,8 +2,19 @@
  * fuzz_uai.c - the UAI reader and writer under a fuzzer. Two ways, both by bench/fuzz.sh:
  *   with clang's libFuzzer, guided by coverage from the files in tests/corpus (-DFUZZ_COVERAGE);
  *   else: fuzz_uai INPUTS [FIRST], random damage as in tests/c/fuzz_uai.h.
+ * Compiled with FGI_SMALL_PIECES and in place of base/pool.c, so that small files are read as long ones are by two
+ * threads, without threads: the parts of a text go to two helpers in turn, the last part first.
  */
+#include "base/pool.h"
 #include "fuzz_uai.h"
+
+fgi_pool *fgi_pool_create(int threads) { return (void)threads, NULL; }
+int fgi_pool_threads(fgi_pool *pool) { return (void)pool, 2; }
+void fgi_pool_free(fgi_pool *pool) { (void)pool; }
+void fgi_pool_run(fgi_pool *pool, int64_t n, int64_t block, fgi_body body, void *context) {
+    (void)pool, (void)block;
+    for (int64_t k = n; k-- > 0;) body(context, k, k + 1, (int)(k & 1));
+}
 
 #ifdef FUZZ_COVERAGE
 /* The first byte says whether the numbers are logarithms, and seeds the lengths of the pieces. */
@@ -18,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     text.n = (int64_t)size - 1;
     memcpy(text.at, data + 1, size - 1);
     fgi_rc rc = fuzz_read(&text, logs, text.n, &g, &a, &given_a, &whole);
-    fgi_rc rc_cut = fuzz_read(&text, logs, 1 + fgi_rng_below(&g, 100), &g, &b, &given_b, &cut);
+    fgi_rc rc_cut = fuzz_read(&text, logs, fuzz_piece(&g), &g, &b, &given_b, &cut);
     if (rc != rc_cut || (rc && rc != FGI_BAD_FORMAT)) abort();
     if (rc && (whole.line != cut.line || strcmp(whole.message, cut.message) || !whole.message[0])) abort();
     if (!rc && (given_a != given_b || !fuzz_same(a, b))) abort();

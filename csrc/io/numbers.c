@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include "base/util.h"
 
-enum { PART = 1 << 16 }; /* bytes of text: half a millisecond */
-
 typedef struct helper {
     fgi_cached cache[1 << FGI_CACHE_BITS];
 } helper;
@@ -17,11 +15,11 @@ struct fgi_numbers {
     const char *text, *end;
     int64_t n_parts, capacity; /* there is memory for so many */
     int64_t *count;
-    double *score; /* PART / 2 for each: a token needs two bytes */
+    double *score; /* FGI_PART / 2 for each: a token needs two bytes */
     uint32_t *begin;
 };
 
-enum { MOST_TOKENS = PART / 2 };
+enum { MOST_TOKENS = FGI_PART / 2 };
 
 fgi_numbers *fgi_numbers_create(int threads, int log_values) {
     fgi_numbers *x = fgi_calloc(1, sizeof *x);
@@ -51,7 +49,7 @@ int64_t fgi_numbers_held(const fgi_numbers *x) {
 }
 
 static void read_part(fgi_numbers *x, int64_t part, fgi_cached *cache) {
-    const char *p = x->text + part * PART, *stop = x->end - p < PART ? x->end : p + PART;
+    const char *p = x->text + part * FGI_PART, *stop = x->end - p < FGI_PART ? x->end : p + FGI_PART;
     double *score = x->score + part * MOST_TOKENS;
     uint32_t *begin = x->begin + part * MOST_TOKENS;
     int64_t n = 0;
@@ -79,7 +77,7 @@ static void read_parts(void *context, int64_t begin, int64_t end, int worker) {
 int64_t fgi_numbers_read(fgi_numbers *x, const char *text, int64_t n) {
     x->text = text;
     x->end = text + n;
-    x->n_parts = (n + PART - 1) / PART;
+    x->n_parts = (n + FGI_PART - 1) / FGI_PART;
     if (x->n_parts > x->capacity) {
         free(x->count);
         free(x->score);

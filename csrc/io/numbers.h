@@ -16,6 +16,17 @@ typedef struct fgi_cached {
 
 static inline int fgi_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+/* FGI_SMALL_PIECES is for the fuzzer: short texts then go the way of long ones. */
+#ifdef FGI_SMALL_PIECES
+enum { FGI_MAX_TOKEN = 200, FGI_TOGETHER = 160, FGI_PART = 48 };
+#else
+enum {
+    FGI_MAX_TOKEN = 4096,   /* bytes: a longer word is no number that anybody writes */
+    FGI_TOGETHER = 1 << 18, /* bytes: so much text is worth waking other threads */
+    FGI_PART = 1 << 16      /* bytes that one of them reads at a time: half a millisecond */
+};
+#endif
+
 enum { FGI_NEAR_END = 64 }; /* bytes before the end of a text, where words of it are not read any more */
 
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

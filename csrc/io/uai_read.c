@@ -15,10 +15,6 @@
 
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
 
-enum {
-    MAX_TOKEN = 4096,  /* bytes: a longer word is no number that anybody writes */
-    TOGETHER = 1 << 18 /* bytes: so much text is worth waking other threads */
-};
 /* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable.
  */
 enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };
@@ -40,7 +36,7 @@ struct fgi_uai {
     pool unary, unary_begin;       /* double; int64 per variable, -1 where none was given */
     double constant;
     int has_constant;
-    char tail[MAX_TOKEN]; /* the token cut off by the end of a piece */
+    char tail[FGI_MAX_TOKEN]; /* the token cut off by the end of a piece */
     int64_t tail_length;
     fgi_cached cache[1 << FGI_CACHE_BITS];
     int threads;
@@ -375,9 +371,9 @@ static fgi_rc take_token(fgi_uai *r, const char *token, int64_t n, fgi_error *er
 
 static fgi_rc keep_tail(fgi_uai *r, const char *from, int64_t n, fgi_error *err) {
     int64_t known = r->tail_length;
-    if (known + n > MAX_TOKEN)
+    if (known + n > FGI_MAX_TOKEN)
         return fail_at(r, err, known ? r->tail : from, known ? known : n,
-            "a token of more than %d bytes; this is not a UAI model", (int)MAX_TOKEN);
+            "a token of more than %d bytes; this is not a UAI model", (int)FGI_MAX_TOKEN);
     memcpy(r->tail + known, from, (size_t)n);
     r->tail_length = known + n;
     return FGI_OK;
@@ -428,7 +424,7 @@ static fgi_rc take_scores(fgi_uai *r, tokens *t, fgi_error *err) {
 static fgi_rc take_together(fgi_uai *r, const char **from, const char *end, fgi_error *err) {
     if (end - *from > INT32_MAX) end = *from + INT32_MAX;
     while (end > *from && !fgi_is_space(end[-1])) end--;
-    if (end - *from < TOGETHER) return FGI_OK;
+    if (end - *from < FGI_TOGETHER) return FGI_OK;
     tokens t = {.text = *from, .counted = *from, .end = *from};
     fgi_rc rc = FGI_OK;
     if (!r->numbers && !(r->numbers = fgi_numbers_create(r->threads, r->log_values))) return out_of_memory(r, err);
@@ -442,7 +438,7 @@ static fgi_rc take_together(fgi_uai *r, const char **from, const char *end, fgi_
                 continue;
             }
             const char *token = show(r, &t, t.next++);
-            if (t.end - token > MAX_TOKEN) rc = keep_tail(r, token, t.end - token, err);
+            if (t.end - token > FGI_MAX_TOKEN) rc = keep_tail(r, token, t.end - token, err);
             else rc = take_token(r, token, t.end - token, err);
         }
     }
@@ -465,7 +461,7 @@ fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err) {
         p = q;
     }
     for (;;) {
-        if (r->threads > 1 && (r->now == TABLE_SIZE || r->now == ENTRIES) && end - p >= TOGETHER) {
+        if (r->threads > 1 && (r->now == TABLE_SIZE || r->now == ENTRIES) && end - p >= FGI_TOGETHER) {
             if ((rc = take_together(r, &p, end, err))) return rc;
         }
         if (r->now == ENTRIES && end - p > FGI_NEAR_END) {
@@ -474,7 +470,7 @@ fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err) {
         for (; p < end && fgi_is_space(*p); p++) r->line += *p == '\n';
         for (q = p; q < end && !fgi_is_space(*q);) q++;
         if (q == end) return q > p ? keep_tail(r, p, q - p, err) : FGI_OK;
-        if (q - p > MAX_TOKEN) return keep_tail(r, p, q - p, err);
+        if (q - p > FGI_MAX_TOKEN) return keep_tail(r, p, q - p, err);
         if ((rc = take_token(r, p, q - p, err))) return rc;
         p = q;
     }

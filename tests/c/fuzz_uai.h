@@ -140,11 +140,12 @@ static void fuzz_damage(fgi_rng *g, fuzz_text *t) {
     }
 }
 
-/* Reads the text in pieces of at most `piece` bytes (each a copy of its own, so that reading past it is seen). */
+/* Reads the text in pieces of at most `piece` bytes (each a copy of its own, so that reading past it is seen): all at
+ * once by one thread, else as for two. */
 static fgi_rc fuzz_read(
     const fuzz_text *t, int logs, int64_t piece, fgi_rng *g, fgi_model **out, int64_t *given, fgi_error *err) {
     fgi_uai *r = NULL;
-    fgi_rc rc = fgi_uai_create(logs, 1, &r, err);
+    fgi_rc rc = fgi_uai_create(logs, piece >= t->n ? 1 : 2, &r, err);
     for (int64_t at = 0; !rc && at < t->n;) {
         int64_t n = piece >= t->n ? t->n : 1 + fgi_rng_below(g, piece);
         if (n > t->n - at) n = t->n - at;
@@ -159,6 +160,9 @@ static fgi_rc fuzz_read(
     fgi_uai_free(r);
     return rc;
 }
+
+/* Lengths of pieces: short ones, and such as are worth several threads. */
+static int64_t fuzz_piece(fgi_rng *g) { return 1 + fgi_rng_below(g, fgi_rng_below(g, 2) ? 100 : 1500); }
 
 /* Equal bits, except where potentials have none to spare: scores below 1e-34, and sums of scores of subnormal
  * potentials. */
@@ -245,7 +249,7 @@ static const char *fuzz_one(uint64_t seed, fuzz_text *t) {
     fuzz_seed(&g, t);
     for (int64_t k = fgi_rng_below(&g, 4); k > 0; k--) fuzz_damage(&g, t);
     fgi_rc rc = fuzz_read(t, logs, t->n, &g, &a, &given_a, &whole);
-    fgi_rc rc_cut = fuzz_read(t, logs, 1 + fgi_rng_below(&g, 100), &g, &b, &given_b, &cut);
+    fgi_rc rc_cut = fuzz_read(t, logs, fuzz_piece(&g), &g, &b, &given_b, &cut);
     if (rc != rc_cut) wrong = "reading in pieces ends differently";
     else if (rc && rc != FGI_BAD_FORMAT) wrong = "an unexpected error code";
     else if (rc && (whole.line < 1 || !whole.message[0] || strchr(whole.message, '\n') || !whole.token[0]))
