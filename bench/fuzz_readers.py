@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -31,7 +32,8 @@ def main() -> None:
     faulthandler.enable()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    folder = Path(tempfile.mkdtemp(prefix="fginfer-fuzz-"))
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # no disk where it can be helped
+    folder = Path(tempfile.mkdtemp(prefix="fginfer-fuzz-", dir=memory))
     readers = model_readers(folder) | learning_readers(folder)
     failed = False
     for name in args.reader or readers:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
+import zipfile
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +25,12 @@ TOKENS = [
 
 
 class Reader(NamedTuple):
-    """Seeds, what reads such a file, and whether a file is an archive of arrays."""
+    """Seeds, what reads such a file, and what damages more than bytes."""
 
     seeds: list[bytes]
     suffix: str
     read: Callable[[Path], object]
-    arrays: bool = False
+    damage: Callable[[bytes, random.Random], bytes] | None = None
 
 
 def damaged_text(data: bytes, rng: random.Random) -> bytes:
@@ -53,38 +56,70 @@ def damaged_text(data: bytes, rng: random.Random) -> bytes:
     return bytes(text)
 
 
+@lru_cache(maxsize=64)
+def _unpacked(archive: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(archive)) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+@lru_cache(maxsize=64)
+def _members(archive: bytes) -> dict[str, bytes]:
+    """The files of an archive as they are: damage leaves most of them alone."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+def _npy(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array(out, array)
+    return out.getvalue()
+
+
 def damaged_arrays(data: bytes, rng: random.Random) -> bytes:
     """An archive one of whose arrays has another size, type or value, or is gone."""
-    with np.load(io.BytesIO(data)) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays, members = _unpacked(data), dict(_members(data))
     name = rng.choice(list(arrays))
-    array = arrays[name]
+    changed = _damaged_array(name, arrays[name], rng)
+    if changed is None:
+        del members[name + ".npy"]
+    else:
+        members[name + ".npy"] = _npy(changed)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as packed:
+        for member, text in members.items():
+            packed.writestr(member, text)
+    return out.getvalue()
+
+
+def _damaged_array(name: str, array: np.ndarray, rng: random.Random) -> np.ndarray | None:
     kind = rng.randrange(8)
     if kind == 0:
-        del arrays[name]
-    elif kind == 1:
-        arrays[name] = array[:0] if array.ndim else array.reshape(1)[:0]
-    elif kind == 2:
-        arrays[name] = array[:-1] if array.ndim and len(array) else np.zeros(3)
-    elif kind == 3:
-        arrays[name] = np.concatenate([array.reshape(-1)] * 2)
-    elif kind == 4:
+        return None
+    if kind == 1:
+        return array[:0] if array.ndim else array.reshape(1)[:0]
+    if kind == 2:
+        return array[:-1] if array.ndim and len(array) else np.zeros(3)
+    if kind == 3:
+        return np.concatenate([array.reshape(-1)] * 2)
+    if kind == 4:
         other = rng.choice([np.int8, np.int32, np.int64, np.float32, np.float64, np.uint8, "S3", "U3", np.complex64])
-        arrays[name] = np.zeros(array.shape, other)
-    elif kind == 5 and name in ("header", "result"):
-        text = damaged_text(array.tobytes(), rng)
-        arrays[name] = np.frombuffer(text, np.uint8)
-    elif array.size and array.dtype.kind in "iuf":
+        return np.zeros(array.shape, other)
+    if kind == 5 and name in ("header", "result"):
+        return np.frombuffer(damaged_text(array.tobytes(), rng), np.uint8)
+    if array.size and array.dtype.kind in "iuf":
         changed = array.copy().reshape(-1)
         worst = [0, 1, -1, 2**31 - 1, -(2**31), 2**62] + ([np.nan, np.inf, -1e300] if array.dtype.kind == "f" else [])
         with np.errstate(all="ignore"):
             changed[rng.randrange(changed.size)] = np.array([rng.choice(worst)]).astype(array.dtype)[0]
-        arrays[name] = changed.reshape(array.shape)
-    else:
-        arrays[name] = array.reshape(1, -1)
-    out = io.BytesIO()
-    np.savez(out, **arrays)
-    return out.getvalue()
+        return changed.reshape(array.shape)
+    return array.reshape(1, -1)
+
+
+def damaged_packed(data: bytes, rng: random.Random) -> bytes:
+    """A compressed text with damage inside, or outside."""
+    if rng.random() < 0.3:
+        return damaged_text(data, rng)
+    return gzip.compress(damaged_text(gzip.decompress(data), rng), 1, mtime=0)
 
 
 def _seeds(*patterns: str) -> list[bytes]:
@@ -109,15 +144,21 @@ def model_readers(folder: Path) -> dict[str, Reader]:
     archive = _written(lambda p: fginfer.write(mixed, p), folder, "m.npz")
     return {
         "uai": Reader(_seeds("*.uai"), ".uai", fginfer.read),
+        "uai-packed": Reader(
+            [gzip.compress(seed, mtime=0) for seed in _seeds("*.uai")],
+            ".uai.gz",
+            partial(fginfer.read, threads=3),
+            damaged_packed,
+        ),
         "lg": Reader(_seeds("*.LG"), ".LG", fginfer.read),
         "wcsp": Reader(_seeds("*.wcsp"), ".wcsp", fginfer.read),
         "cfn": Reader(_seeds("*.cfn"), ".cfn", fginfer.read),
         "npz": Reader([archive], ".npz", fginfer.read),
-        "npz-arrays": Reader([archive], ".npz", fginfer.read, True),
+        "npz-arrays": Reader([archive], ".npz", fginfer.read, damaged_arrays),
         "h5": Reader([_written(lambda p: fginfer.write(mixed, p), folder, "m.h5")], ".h5", fginfer.read),
         "evidence": Reader(_seeds("*.evid"), ".evid", lambda p: read_evidence(p, three)),
         "solution": Reader(_seeds("*.MPE"), ".MPE", lambda p: read_solution(p, three)),
-        "result": Reader([_written(result.save, folder, "r.npz")], ".npz", Result.load, True),
+        "result": Reader([_written(result.save, folder, "r.npz")], ".npz", Result.load, damaged_arrays),
     }
 
 
@@ -138,7 +179,10 @@ def learning_readers(folder: Path) -> dict[str, Reader]:
     }
     fitted = StructuredSVM(max_iter=3).fit(X, y)
     out["model"] = Reader(
-        [_written(fitted.save, folder, "svm.npz")], ".npz", lambda p: StructuredSVM.load(p).predict(X[:1]), True
+        [_written(fitted.save, folder, "svm.npz")],
+        ".npz",
+        lambda p: StructuredSVM.load(p).predict(X[:1]),
+        damaged_arrays,
     )
     dense = np.abs(rng.normal(size=(20, 5)))
     many = ExtremeClassifier(lam=0.01).fit(dense, dense.argmax(1))
@@ -154,7 +198,7 @@ def learning_readers(folder: Path) -> dict[str, Reader]:
             return StructuredSVM(max_iter=most, tol=1e-9, **settings).fit(X, y)
 
         run(path, 2)
-        out[f"checkpoint-{path.stem}"] = Reader([path.read_bytes()], ".ckpt", run, True)
+        out[f"checkpoint-{path.stem}"] = Reader([path.read_bytes()], ".ckpt", run, damaged_arrays)
     return out
 
 
@@ -165,7 +209,7 @@ def attack(reader: Reader, folder: Path, inputs: int, seed: int) -> int:
     path = folder / f"attacked{reader.suffix}"
     refused = 0
     for k in range(inputs):
-        harm = damaged_arrays if reader.arrays and rng.random() < 0.9 else damaged_text
+        harm = reader.damage if reader.damage and rng.random() < 0.9 else damaged_text
         path.write_bytes(harm(rng.choice(reader.seeds), rng))
         try:
             reader.read(path)
