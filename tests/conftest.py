@@ -8,11 +8,12 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("ci", derandomize=True, print_blob=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# No test depends on the speed of the machine: neither a deadline for an example, nor a measure of how fast they are made.
+settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("desk"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # Programs that the tests start run the installed package, not the source folder they happen to stand in.
 os.environ["PYTHONSAFEPATH"] = "1"

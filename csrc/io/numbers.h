@@ -63,7 +63,7 @@ static inline const char *fgi_number_read(
 #endif
     fgi_decimal d;
     const char *q = fgi_decimal_scan(p, end, &d);
-    if (!q || q == end || !fgi_is_space(*q) || (d.negative && !log_values)) return NULL;
+    if (!q || q == end || !fgi_is_space(*q) || q - p > FGI_MAX_TOKEN || (d.negative && !log_values)) return NULL;
     *score = log_values ? fgi_decimal_double(&d, p, q) : fgi_decimal_log(&d, p, q);
     if (*score == INFINITY || (log_values && *score == -INFINITY)) return NULL;
 #ifdef FGI_WORD_SCAN

@@ -170,6 +170,7 @@ WRONG = [
     ("MARKOV\n9\n" + "2000000000 " * 9 + "\n1\n9 0 1 2 3 4 5 6 7 8\n7\n", 6, "7", "2^63"),
     ("MARKOV\n1\n2000000000\n0\n", 5, "end of file", "2000000000 labels"),
     ("MARKOV\n1\n" + "2" * 5000, 3, None, "token of more than"),
+    ("MARKOV\n1\n2\n1 1 0\n2\n0." + "1" * 5000 + " " + "1".zfill(99), 6, None, "token of more than"),
 ]
 
 
