@@ -58,12 +58,26 @@ __all__ = [
 
 # Imported when they are first asked for: a solve needs none of them, nor scipy, whose import takes longer than ours.
 _LATER = ("extreme", "latent", "learn", "oracles", "plots", "reference", "trim")
+# Names that are looked for here and live in a room of their own.
+_ELSEWHERE = {
+    "compare": "compare",
+    "ChainCRF": "learn",
+    "ExtremeClassifier": "extreme",
+    "GraphCRF": "learn",
+    "LatentFeatureLasso": "latent",
+    "StructuredSVM": "learn",
+    "read_conll": "learn",
+    "read_conllu": "learn",
+    "read_svmlight": "learn",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return import_module(f"fginfer.{name}")
-    raise AttributeError(f"module 'fginfer' has no attribute {name!r}")
+    where = "plots" if name.startswith("plot_") else _ELSEWHERE.get(name)
+    hint = f"; from fginfer.{where} import {name}" if where else ""
+    raise AttributeError(f"module 'fginfer' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

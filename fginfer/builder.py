@@ -277,6 +277,8 @@ def check_dense(name: str, table: ArrayLike, shape: tuple[int, ...], scope: tupl
     """The table as float64 in the shape its variables need; a flat table of the right size will do."""
     try:
         values = np.ascontiguousarray(table, np.float64)
+        if table is None:  # which numpy takes for a NaN
+            raise TypeError
     except (TypeError, ValueError):
         raise ModelError(f"{name}: its table is not an array of numbers") from None
     size = 1

@@ -26,6 +26,13 @@ from fginfer.startup import STOPPED
 
 BAD_INPUT, FAILED = 3, 4
 _FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name
+_EPILOG = """\
+examples:
+  fginfer solve grid.uai.gz --time-limit 10        the best labeling found in ten seconds, with its bound
+  fginfer info grid.uai.gz                         what is in the file
+  fginfer solve --help                             what a command takes, with more examples
+
+exit codes: 0 done, 1 proven infeasible, 2 stopped with a gap, 3 bad input or usage, 4 failure"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,7 +67,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fginfer",
         description="MAP inference in factor graphs. Scores are maximised; energy = -score.",
-        epilog="exit codes: 0 done, 1 proven infeasible, 2 stopped with a gap, 3 bad input or usage, 4 failure",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="version, compiler and CPU path")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,8 @@ def grid_arrays(
     weights: Sequence[ArrayLike] | None,
 ) -> dict[str, Any]:
     """What from_arrays is given for FactorGraph.grid."""
+    if isinstance(shape, Integral):
+        raise ModelError(f"grid takes a shape such as (480, 640), not {shape}; a chain of {shape} has shape ({shape},)")
     try:
         size = tuple(int(n) for n in shape)
         scores = np.asarray(unary, np.float64)

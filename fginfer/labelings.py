@@ -36,9 +36,9 @@ def factor_list(a: ModelArrays) -> list[Factor]:
 
 def check_cards(cards: ArrayLike) -> NDArray[np.int32]:
     """Label counts as the core takes them, read-only."""
-    given = np.atleast_1d(np.asarray(cards))
+    given = np.asarray(cards)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise ModelError("cards must be a list of label counts (integers)")
+        raise ModelError("cards must be a list of label counts (integers), one for each variable, such as [2, 2, 3]")
     if given.size and (given.min() < 1 or given.max() > _MOST):
         bad = int(np.argmax((given < 1) | (given > _MOST)))
         raise ModelError(f"variable {bad} has {given[bad]} labels; between 1 and 2^31-1 are possible")
@@ -53,7 +53,9 @@ def check_labels(labels: ArrayLike, cards: NDArray[np.int32]) -> NDArray[np.int3
     """A labeling as the core takes it; the core checks the ranges."""
     x = np.asarray(labels)
     if x.shape != cards.shape:
-        raise ModelError(f"a labeling needs {len(cards)} labels, not an array of shape {x.shape}")
+        given = f"an array of shape {x.shape}" if x.ndim or x.dtype != object else f"a {type(labels).__name__}"
+        hint = "; give its labels" if hasattr(labels, "labels") else ""
+        raise ModelError(f"a labeling needs {len(cards)} labels, not {given}{hint}")
     if x.dtype != np.int32:
         if x.size and not np.issubdtype(x.dtype, np.integer):
             raise ModelError(f"labels must be integers, not {x.dtype}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -43,8 +44,10 @@ def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine
         return NativeEngine(graph.snapshot(), settings)
     make = python_methods().get(settings.method)
     if make is None:
-        names = ", ".join(available_methods())
-        raise SettingsError(f"there is no method {settings.method!r}; this build has {names}")
+        names = available_methods()
+        close = get_close_matches(str(settings.method).lower(), names, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise SettingsError(f"there is no method {settings.method!r}; this build has {', '.join(names)}{meant}")
     check_settings(settings)
     engine: Engine = make(graph, settings)
     return engine

@@ -30,7 +30,8 @@ _ELSEWHERE = {
     "timeout": "time_limit", "time": "time_limit", "limit": "time_limit", "tol": "gap", "random_state": "seed",
     "n_jobs": "threads", "n_threads": "threads", "workers": "threads", "max_iter": "max_iterations",
     "iterations": "max_iterations", "init": "warm_start", "start": "warm_start", "progress": "callback",
-    "log": "verbose",
+    "log": "verbose", "initial": "warm_start", "initial_labels": "warm_start", "x0": "warm_start",
+    "max_memory": "memory", "max_time": "time_limit", "num_threads": "threads", "upper_bound": "cutoff", "ub": "cutoff",
 }  # fmt: skip
 
 
@@ -58,6 +59,8 @@ def check_settings(gap: Any, seed: Any, threads: Any, max_iterations: Any, cutof
     """Types of what every method takes; ranges are the core's to judge."""
     check_number("gap", gap)
     check_whole("seed", seed)
+    if not 0 <= seed < 2**64:
+        raise SettingsError(f"seed must be from 0 to 2^64-1, not {seed}")
     check_whole("threads", threads)
     if max_iterations is not None:
         check_whole("max_iterations", max_iterations)

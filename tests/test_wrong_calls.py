@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,15 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "unary of words": (lambda g, d: FactorGraph.grid((2,), [["a"], ["b"]], Potts(0, -1)), "unary scores as one array"),
     "unary 1-D": (lambda g, d: FactorGraph.grid((2, 2), [0, 1, 2, 3], Potts(0, -1)), r"shape \(2, 2, labels\)"),
     "pairwise a number": (lambda g, d: FactorGraph.grid((2,), np.zeros((2, 3)), 1.0), "an implicit one such as Potts"),
+    "a chain by its length": (lambda g, d: FactorGraph.grid(4, np.zeros((4, 2)), Potts(0, -1)), r"has shape \(4,\)"),
+    "cards a number": (lambda g, d: FactorGraph(3), "one for each variable"),
+    "no table": (lambda g, d: g.add_factor([0, 1], None), "its table is not an array of numbers"),
+    "score of a result": (lambda g, d: g.score(solve(g)), "not a Result; give its labels"),
+    "seed below 0": (lambda g, d: solve(g, seed=-1), "seed must be from 0 to"),
+    "seed too large": (lambda g, d: solve(g, seed=2**64), "seed must be from 0 to"),
+    "method almost": (lambda g, d: solve(g, "TRW-S"), "did you mean trws"),
+    "initial=": (lambda g, d: solve(g, initial=[0, 0]), "did you mean warm_start"),
+    "max_memory=": (lambda g, d: solve(g, max_memory=1e9), "did you mean memory"),
     "start=": (lambda g, d: solve(g, start=[0, 0]), "unknown option 'start'.*did you mean warm_start"),
     "timeout=": (lambda g, d: solve(g, timeout=5), "did you mean time_limit"),
     "random_state=": (lambda g, d: solve(g, "trws", random_state=5), "did you mean seed"),
@@ -74,3 +85,22 @@ def test_byte_order_marks_are_no_part_of_the_text(tmp_path: Path) -> None:
     assert read_evidence(tmp_path / "m.evid", graph) == {0: 1}
     (tmp_path / "m.MPE").write_bytes(mark + b"MPE 2 0 1\n")
     assert read_solution(tmp_path / "m.MPE", graph).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "room"),
+    [("plot_trace", "plots"), ("compare", "compare"), ("StructuredSVM", "learn"), ("ChainCRF", "learn")],
+)
+def test_names_looked_for_at_the_top_say_where_they_live(name: str, room: str) -> None:
+    says = f"from fginfer.{room} import {name}"
+    code = f"""
+import fginfer
+try:
+    fginfer.{name}
+except AttributeError as error:
+    assert str(error).endswith("; {says}"), error
+else:
+    raise AssertionError("it is there")
+{says}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
