@@ -52,7 +52,11 @@ int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2")))
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* a copy for every K takes a minute to compile */
+#define INLINE_AVX2 AVX2 static
+#else
 #define INLINE_AVX2 static inline __attribute__((always_inline, target("avx2")))
+#endif
 
 enum { AHEAD = 2 }; /* nodes whose data are asked for before their turn: about as long as memory takes */
 typedef __m256d v4d;
