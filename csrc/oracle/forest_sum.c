@@ -93,8 +93,10 @@ static inline int64_t message_place(const fgi_sum_forest *f, fgi_forest_node nod
 }
 
 static fgi_sum_edge edge_of(const fgi_sum_forest *f, fgi_forest_node node, int logs) {
-    return (fgi_sum_edge){node.edge, f->table(f->context, node.edge), count(f, node.token), count(f, node.parent),
-        labels(f, node.token), labels(f, node.parent), NULL, NULL, node.transposed, logs};
+    fgi_sum_edge e = {node.edge, f->table(f->context, node.edge), count(f, node.token), count(f, node.parent),
+        labels(f, node.token), labels(f, node.parent), NULL, NULL, node.transposed, logs, f->entries && !logs, {0}};
+    if (e.few) e.entries = f->entries(f->context, node.edge);
+    return e;
 }
 
 /* ---- sums over one edge ---------------------------------------------------------------------------------------- */
@@ -122,12 +124,35 @@ static void weigh_few(const fgi_sum_table *s, const fgi_sum_kernels *k, int acro
     }
 }
 
+/* What `weigh` does, between two lists of labels, by the scores that are not zero there. */
+static void weigh_entries(const fgi_sum_edge *e, const fgi_sum_kernels *k, int back, const double *x, double *out) {
+    const fgi_sum_entries *s = &e->entries;
+    const int32_t *from = back ? e->to : e->from, *to = back ? e->from : e->to;
+    const int64_t n = e->table->n, n_from = back ? e->n_to : e->n_from, n_to = back ? e->n_from : e->n_to;
+    const int rows = (e->transposed != 0) == (back != 0);
+    const int32_t *in = rows ? s->row : s->column, *into = rows ? s->column : s->row;
+    const double all = s->zero * k->sum(x, n_from);
+    for (int64_t b = 0; b < n_to; b++) out[b] = all;
+    for (int64_t i = 0; i < s->n; i++) out[into[i]] += x[in[i]] * s->excess[i];
+    for (int64_t b = 0; b < n_to; b++) {
+        if (!(LOST_DIGITS * out[b] < all)) continue;
+        const double *score = e->table->score;
+        out[b] = 0;
+        for (int64_t a = 0; a < n_from; a++)
+            out[b] += x[a] * exp(score[rows ? from[a] * n + to[b] : to[b] * n + from[a]] - e->table->top);
+    }
+}
+
 /* out[b] = sum over a of x[a] exp(T(a, b) - top), or with `back` out[a] = sum over b of exp(T(a, b) - top) x[b]. */
 static void weigh(const fgi_sum_edge *e, const fgi_sum_kernels *k, int back, const double *x, double *out) {
     const int64_t n = e->table->n;
     const double *t = (e->transposed != 0) == (back != 0) ? e->table->exp : e->table->transposed;
     const int32_t *from = back ? e->to : e->from, *to = back ? e->from : e->to;
     const int64_t n_from = back ? e->n_to : e->n_from, n_to = back ? e->n_from : e->n_to;
+    if (e->few) {
+        weigh_entries(e, k, back, x, out);
+        return;
+    }
     if (!from && !to && e->table->few) {
         weigh_few(e->table, k, t != e->table->exp, x, out);
         return;

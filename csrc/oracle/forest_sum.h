@@ -28,6 +28,15 @@ int fgi_sum_table_create(fgi_sum_table *t, int64_t n);
 void fgi_sum_table_free(fgi_sum_table *t);
 void fgi_sum_table_load(fgi_sum_table *t, const double *score, const fgi_sum_kernels *k);
 
+/* Of one edge with label lists, where few scores are not zero: those, by their places in the list of the table's rows
+ * and in that of its columns, with exp(score - top) less `zero`, that of a zero. */
+typedef struct fgi_sum_entries {
+    int64_t n;
+    const int32_t *row, *column;
+    const double *excess;
+    double zero;
+} fgi_sum_entries;
+
 typedef struct fgi_sum_forest {
     int64_t tokens;
     int64_t n_labels;
@@ -43,6 +52,8 @@ typedef struct fgi_sum_forest {
     void *context;
     int one_table; /* all edges have the same */
     const fgi_sum_kernels *kernels;
+    /* what is not zero on an edge; its table then needs no more than score, top and range. NULL: not known */
+    fgi_sum_entries (*entries)(void *context, int64_t edge);
 } fgi_sum_forest;
 
 /* One edge on the way down, for sums over pairs: label lists (NULL: all) and own, q as above; logs if `logs`. The table
@@ -54,6 +65,8 @@ typedef struct fgi_sum_edge {
     const int32_t *from, *to;
     const double *own, *q;
     int transposed, logs;
+    int few; /* `entries` are to be used */
+    fgi_sum_entries entries;
 } fgi_sum_edge;
 typedef void (*fgi_sum_visit)(void *context, const fgi_sum_edge *edge);
 

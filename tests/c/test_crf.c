@@ -212,12 +212,96 @@ static int test_touched(int threads, int64_t memory, double scale) {
     return 0;
 }
 
+/* More labels than are added row by row, and lists that recur: sums by kinds of edges. A step of `size` in the table may
+ * be too large for anything but logs. */
+static int test_kinds(int threads, int64_t memory, double size) {
+    enum { LABELS = 70, WORDS = 40, PLACES = 4, TOKENS = WORDS * PLACES };
+    static const int32_t list[3][4] = {{1, 5, 9}, {2, 40}, {3, 9, 66, 69}};
+    static const int length[3] = {3, 2, 4};
+    static double w[2 * LABELS + LABELS * LABELS], g[2 * LABELS + LABELS * LABELS];
+    int64_t begin[WORDS + 1], row[TOKENS + 1], cell[TOKENS + 1] = {0}, some[5];
+    int32_t truth[TOKENS], feature[TOKENS], choice[TOKENS * 4], which[TOKENS];
+    for (int i = 0; i <= WORDS; i++) begin[i] = i * PLACES;
+    for (int t = 0; t <= TOKENS; t++) row[t] = t;
+    for (int t = 0; t < TOKENS; t++) {
+        const int l = which[t] = (t * 7 + t / 5) % 3;
+        cell[t + 1] = cell[t] + length[l];
+        memcpy(choice + cell[t], list[l], (size_t)length[l] * sizeof **list);
+        truth[t] = list[l][t % length[l]];
+        feature[t] = t % 2;
+    }
+    fgi_learn_data d = {.kind = FGI_LEARN_LABELS,
+        .edges = FGI_EDGES_CHAIN,
+        .n_labels = LABELS,
+        .n_features = 2,
+        .n_edge_features = 1,
+        .n_examples = WORDS,
+        .token_begin = begin,
+        .row_begin = row,
+        .feature = feature,
+        .truth = truth,
+        .choice_begin = cell,
+        .choice = choice};
+    fgi_crf_settings s = {.threads = threads, .memory = memory};
+    fgi_crf *c;
+    fgi_error err;
+    REQUIRE(fgi_crf_create(&d, &s, &c, &err) == FGI_OK);
+    memset(w, 0, sizeof w);
+    const int64_t pair[] = {1 * LABELS + 2, 5 * LABELS + 40, 9 * LABELS + 9, 40 * LABELS + 66, 66 * LABELS + 1};
+    for (int k = 0; k < 5; k++) w[some[k] = 2 * LABELS + pair[k]] = size * (k % 2 ? -1 : 1) * (k + 1);
+    for (int k = 0; k < 2 * LABELS; k++) w[k] = (k * 37 % 41) / 20.0 - 1;
+    double expected = 0;
+    for (int i = 0; i < WORDS; i++) {
+        double own[4], next[4], score = 0, top = -INFINITY, sum = 0;
+        for (int t = begin[i]; t < begin[i + 1]; t++) {
+            const int l = which[t], m = t > begin[i] ? which[t - 1] : -1;
+            score += w[feature[t] * LABELS + truth[t]];
+            if (m >= 0) score += w[2 * LABELS + truth[t - 1] * LABELS + truth[t]];
+            for (int b = 0; b < length[l]; b++) {
+                double most = m < 0 ? 0 : -INFINITY, all = m < 0;
+                for (int a = 0; m >= 0 && a < length[m]; a++)
+                    most = fmax(most, own[a] + w[2 * LABELS + list[m][a] * LABELS + list[l][b]]);
+                for (int a = 0; m >= 0 && a < length[m]; a++)
+                    all += exp(own[a] + w[2 * LABELS + list[m][a] * LABELS + list[l][b]] - most);
+                next[b] = most + log(all) + w[feature[t] * LABELS + list[l][b]];
+            }
+            memcpy(own, next, sizeof own);
+        }
+        const int l = which[begin[i + 1] - 1];
+        for (int b = 0; b < length[l]; b++) top = fmax(top, own[b]);
+        for (int b = 0; b < length[l]; b++) sum += exp(own[b] - top);
+        expected += top + log(sum) - score;
+    }
+    REQUIRE(fabs(value(c, w) - expected) < 1e-10 * fabs(expected));
+    REQUIRE(fgi_crf_gradient(c, w, NULL, 0, g, &err) == FGI_OK);
+    double told[5];
+    REQUIRE(fgi_crf_gradient(c, w, some, 5, told, &err) == FGI_OK); /* from the sums of all */
+    for (int k = 0; k < 5; k++) REQUIRE(fabs(told[k] - g[some[k]]) < 1e-9);
+    value(c, w);
+    REQUIRE(fgi_crf_gradient(c, w, some, 5, told, &err) == FGI_OK); /* from their own */
+    for (int k = 0; k < 5; k++) REQUIRE(fabs(told[k] - g[some[k]]) < 1e-9);
+    for (int k = 0; k < 5 && size < 100; k++) {
+        const double before = w[some[k]];
+        w[some[k]] = before + 1e-5;
+        const double up = value(c, w);
+        w[some[k]] = before - 1e-5;
+        REQUIRE(fabs((up - value(c, w)) / 2e-5 - told[k]) < 1e-6);
+        w[some[k]] = before;
+    }
+    fgi_crf_free(c);
+    return 0;
+}
+
 int main(void) {
     fgi_crf_free(NULL);
     if (test_kernels() || test_updates() || test_masks() || test_nbest()) return 1;
     for (int threads = 1; threads < 4; threads += 2)
         for (int little = 0; little < 2; little++)
             if (test_touched(threads, little ? 8 : 1 << 20, 1.5) || test_touched(threads, little ? 8 : 1 << 20, 400))
+                return 1;
+    for (int threads = 1; threads < 4; threads += 2)
+        for (int little = 0; little < 2; little++)
+            if (test_kinds(threads, little ? 64 : 1 << 20, 0.7) || test_kinds(threads, little ? 64 : 1 << 20, 300))
                 return 1;
     for (int candidates = 0; candidates < 2; candidates++)
         for (int threads = 1; threads < 4; threads += 2)

@@ -74,7 +74,8 @@ fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_
     c->info.passes++;
     c->went_down = 0;
     if (crf_touched_load(c, w)) return crf_touched_value(c, w, support != NULL, loss) ? FGI_OK : fgi_no_memory(err);
-    crf_load_tables(c, w);
+    if (!crf_kinds_load(c, w, support, n)) return fgi_no_memory(err);
+    if (!c->kinds.now) crf_load_tables(c, w);
     job j = {.c = c, .w = w, .span = c->n_spans == 1 ? 0 : -1};
     run_up(&j);
     fgi_sum total = {0};
@@ -87,7 +88,10 @@ fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_
 
 static void unit_down(const job *j, int64_t unit, crf_worker *k) {
     fgi_crf *c = j->c;
-    const int64_t pairs = crf_pair_size(c);
+    const int by_kinds = c->kinds.adding != CRF_BY_PAIRS;
+    const int64_t at = unit * (by_kinds ? c->kinds.size : crf_pair_size(c));
+    double *scaled = (by_kinds ? c->kinds.scaled : c->pair_scaled) + at;
+    double *direct = (by_kinds ? c->kinds.direct : c->pair_direct) + at;
     int64_t from = c->unit[unit], to = c->unit[unit + 1];
     if (from < c->span[j->span]) from = c->span[j->span];
     if (to > c->span[j->span + 1]) to = c->span[j->span + 1];
@@ -97,10 +101,9 @@ static void unit_down(const job *j, int64_t unit, crf_worker *k) {
         const int32_t *labels = labels_of(j, k, b);
         for (int64_t i = c->block[b]; i < c->block[b + 1]; i++) {
             const int64_t token = c->data.token_begin[i], zero = c->data.token_begin[c->block[b]];
-            const int64_t at = crf_cell(c, token) - crf_cell(c, zero);
-            crf_example_down(k, i, cells + at, labels ? labels + at : NULL,
-                messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL,
-                c->pair_scaled + unit * pairs, c->pair_direct + unit * pairs);
+            const int64_t own = crf_cell(c, token) - crf_cell(c, zero);
+            crf_example_down(k, i, cells + own, labels ? labels + own : NULL,
+                messages ? messages + crf_message(c, token) - crf_message(c, zero) : NULL, scaled, direct);
         }
     }
 }
@@ -136,7 +139,9 @@ static fgi_rc derivatives(
     const int again = c->went_down && c->n_spans == 1 && (c->all_pairs || unary == n);
     c->few_pairs = few ? set + unary : NULL;
     c->n_few = n - unary;
-    for (int64_t k = 0; !again && k < c->n_units * pairs; k++) c->pair_scaled[k] = c->pair_direct[k] = 0;
+    if (!again && c->kinds.possible && !crf_kinds_begin_sums(c, set, unary, n)) return fgi_no_memory(err);
+    for (int64_t k = 0; !again && !c->kinds.possible && k < c->n_units * pairs; k++)
+        c->pair_scaled[k] = c->pair_direct[k] = 0;
     job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
     if (c->touched.now) {
         c->info.derivatives += n;
@@ -149,11 +154,13 @@ static fgi_rc derivatives(
         if (!again) fgi_pool_run(c->pool, c->n_units, 1, units_down, &j);
         if (!crf_add_features(&j)) return fgi_no_memory(err);
     }
-    if (!again) c->all_pairs = !few;
+    if (!again) c->all_pairs = !few && c->kinds.adding != CRF_OF_ENTRIES;
     c->few_pairs = NULL;
     c->went_down = 1;
-    for (int64_t k = unary; k < n; k++) out[k] = pair_derivative(c, (set ? set[k] : k) - c->unary, square);
     c->info.derivatives += n;
+    if (c->kinds.possible) crf_kinds_derivatives(&j, unary, n);
+    else
+        for (int64_t k = unary; k < n; k++) out[k] = pair_derivative(c, (set ? set[k] : k) - c->unary, square);
     return FGI_OK;
 }
 

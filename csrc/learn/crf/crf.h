@@ -99,6 +99,37 @@ typedef struct crf_bits {
     int64_t weights, n_lanes;
 } crf_bits;
 
+/* Edges with the same two candidate lists are of one kind; learn/crf/kinds.c. */
+typedef enum crf_kind_sums { CRF_BY_PAIRS, CRF_OF_ENTRIES, CRF_OF_ALL } crf_kind_sums;
+typedef struct crf_kind_list { /* some entries of the table, kind by kind; sharing `room` */
+    int64_t *begin;
+    int32_t *row, *column; /* places in the lists of the first and of the second end */
+    int64_t *weight;       /* the coordinate of w */
+    int64_t *place;        /* its place in the set */
+    double *excess;
+    int64_t room;
+} crf_kind_list;
+typedef struct crf_kinds {
+    int possible;         /* lists recur */
+    int now;              /* sums are made by entries at this w */
+    crf_kind_sums adding; /* what the last gradient has summed over pairs */
+    int64_t n_lists, n_kinds;
+    int32_t *list;                  /* of a token */
+    int32_t *holder;                /* a token that has this list */
+    int64_t *label_begin;           /* of a label: the lists that it is in, ... */
+    int32_t *label_list, *label_at; /* ... and where */
+    int64_t *first;                 /* of a list: the kinds that it is the first of, ... */
+    int32_t *second, *start;        /* ... by their second list; and the first list of a kind */
+    int64_t *edges;                 /* of a kind */
+    int64_t *cell;                  /* of a kind: the place of its sums, when they are of all its pairs */
+    int32_t *of_edge;
+    int64_t pairs; /* of labels, on all edges */
+    double zero;   /* exp(0 - top) */
+    crf_kind_list support, wanted;
+    double *scaled, *direct; /* units x size: sums of own x q, and of probabilities */
+    int64_t size, room;
+} crf_kinds;
+
 struct fgi_crf {
     fgi_learn_data data;
     int64_t columns, n_inner; /* weights of a feature: inner nodes and labels */
@@ -143,6 +174,7 @@ struct fgi_crf {
     crf_prune prune;
     crf_touched touched;
     crf_bits bits;
+    crf_kinds kinds;
     int64_t memory; /* for what waits between a value and its gradient */
     const fgi_sum_kernels *kernels;
     fgi_pool *pool;
@@ -214,8 +246,22 @@ void crf_bits_scores(const fgi_crf *c, int64_t block, double *cells);
 int crf_bits_prepare(crf_job *j);
 void crf_bits_add(crf_job *j);
 
-/* Most units of blocks. */
+/* learn/crf/kinds.c: load: what is not zero in the table of w becomes entries of kinds, if that is the cheaper way
+ * (kinds.now); entries: those of an edge; begin_sums: how the pairs that are asked for, set[first .. n), will be summed;
+ * add: an edge; derivatives: into out[first .. n). 0: no memory. */
+int crf_kinds_create(fgi_crf *c);
+void crf_kinds_free(fgi_crf *c);
+int crf_kinds_load(fgi_crf *c, const double *w, const int64_t *support, int64_t n);
+fgi_sum_entries crf_kinds_entries(const fgi_crf *c, int64_t edge);
+int crf_kinds_begin_sums(fgi_crf *c, const int64_t *set, int64_t first, int64_t n);
+void crf_kinds_add(
+    const fgi_crf *c, const fgi_sum_edge *e, int64_t edge, double weight, double *scaled, double *direct);
+void crf_kinds_derivatives(const crf_job *j, int64_t first, int64_t n);
+
+/* Most units of blocks, and doubles for sums over pairs that they share. */
 #define CRF_MAX_UNITS 64
+#define CRF_PAIR_ROOM (1 << 24)
+void crf_cut_units(fgi_crf *c, int64_t size);
 
 /* Labels so few that a row of them is added as fast as a part of it. */
 #define CRF_NARROW 64

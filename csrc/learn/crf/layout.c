@@ -4,7 +4,6 @@
 #include "learn/crf/crf.h"
 
 #define BLOCK_CELLS 32768    /* 256 KB of scores: what a thread sums at once stays in its cache */
-#define PAIR_ROOM (1 << 24)  /* doubles for sums over pairs, shared by the units */
 #define TYPED_ROOM (1 << 22) /* doubles for exponentials of typed tables; larger ones are made edge by edge */
 
 /* ---- data by feature ------------------------------------------------------------------------------------------- */
@@ -84,6 +83,14 @@ static int64_t example_messages(const fgi_crf *c, int64_t first, int64_t last) {
     return c->messages ? crf_message(c, c->data.token_begin[last]) - crf_message(c, c->data.token_begin[first]) : 0;
 }
 
+/* Units of blocks, each with sums of this size. */
+void crf_cut_units(fgi_crf *c, int64_t size) {
+    int64_t units = size ? CRF_PAIR_ROOM / size : CRF_MAX_UNITS;
+    units = units < 1 ? 1 : units > CRF_MAX_UNITS ? CRF_MAX_UNITS : units;
+    c->n_units = units < c->n_blocks ? units : c->n_blocks;
+    for (int64_t u = 0; u <= c->n_units; u++) c->unit[u] = u * c->n_blocks / c->n_units;
+}
+
 static int cut_blocks(fgi_crf *c, int64_t memory) {
     const int64_t n = c->data.n_examples;
     c->block = fgi_alloc(n + 1, sizeof(int64_t));
@@ -111,10 +118,7 @@ static int cut_blocks(fgi_crf *c, int64_t memory) {
         if (example_messages(c, first, last) > c->block_message_room)
             c->block_message_room = example_messages(c, first, last);
     }
-    int64_t units = crf_pair_size(c) ? PAIR_ROOM / crf_pair_size(c) : CRF_MAX_UNITS;
-    units = units < 1 ? 1 : units > CRF_MAX_UNITS ? CRF_MAX_UNITS : units;
-    c->n_units = units < c->n_blocks ? units : c->n_blocks;
-    for (int64_t u = 0; u <= c->n_units; u++) c->unit[u] = u * c->n_blocks / c->n_units;
+    crf_cut_units(c, crf_pair_size(c));
     return 1;
 }
 
@@ -166,7 +170,7 @@ static fgi_rc lay_out(fgi_crf *c, int64_t memory, double prune) {
     if (!transpose_rows(c) || !place_candidates(c)) return FGI_NO_MEMORY;
     c->cells = crf_cell(c, c->tokens);
     if (!place_messages(c) || !cut_blocks(c, memory) || !crf_prune_create(c, prune) || !make_workers(c) ||
-        !crf_touched_create(c) || !crf_bits_create(c))
+        !crf_touched_create(c) || !crf_bits_create(c) || !crf_kinds_create(c))
         return FGI_NO_MEMORY;
     const int64_t pairs = crf_pair_size(c);
     c->span_cells = fgi_alloc(c->span_room, sizeof(double));
@@ -336,6 +340,7 @@ void fgi_crf_free(fgi_crf *c) {
     crf_prune_free(c);
     crf_touched_free(c);
     crf_bits_free(c);
+    crf_kinds_free(c);
     free(c->workers), free(c->table), free(c->parent), free(c->weight), free(c->truth_at), free(c->forest);
     free(c->message), free(c->column_begin), free(c->column_token), free(c->column_value), free(c->block);
     free(c->unit), free(c->span), free(c->span_cells), free(c->span_messages), free(c->logs), free(c->block_loss);

@@ -58,6 +58,7 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
     }
     double *cells = fgi_alloc(longest, sizeof(double)), *up = fgi_alloc(messages, sizeof(double));
     fgi_rc rc = cells && up ? FGI_OK : fgi_no_memory(err);
+    c->kinds.adding = CRF_BY_PAIRS;
     fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
     while (!rc && *next < m) {
         const int64_t i = examples[*next];

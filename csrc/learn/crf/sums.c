@@ -6,6 +6,7 @@
 void crf_load_tables(fgi_crf *c, const double *w) {
     const int64_t k = c->data.n_labels;
     crf_prune_load(c, w);
+    c->kinds.now = 0;
     for (int64_t g = 0; c->table && g < (c->tables == CRF_ONE_TABLE ? 1 : c->data.n_edge_features); g++)
         fgi_sum_table_load(&c->table[g], w + c->unary + g * k * k, c->kernels);
 }
@@ -27,6 +28,13 @@ static const fgi_sum_table *table_of(void *context, int64_t edge) {
     return &k->made;
 }
 
+static fgi_sum_entries entries_of(void *context, int64_t edge) {
+    const crf_worker *k = context;
+    int64_t first;
+    crf_edges(k->crf, k->example, &first);
+    return crf_kinds_entries(k->crf, first + edge);
+}
+
 static fgi_sum_forest forest_of(crf_worker *k, int64_t i, const int32_t *labels) {
     const fgi_crf *c = k->crf;
     const int64_t first = c->data.token_begin[i];
@@ -34,7 +42,8 @@ static fgi_sum_forest forest_of(crf_worker *k, int64_t i, const int32_t *labels)
     return (fgi_sum_forest){c->data.token_begin[i + 1] - first, c->columns, c->cell ? c->cell + first : NULL,
         c->cell ? c->data.choice + c->cell[first] : labels, labels ? c->prune.kept + first : NULL,
         c->forest ? c->forest + first : NULL, NULL, c->children,
-        c->tables == CRF_NO_EDGES || c->pseudo ? NULL : table_of, k, c->tables == CRF_ONE_TABLE, c->kernels};
+        c->tables == CRF_NO_EDGES || c->pseudo ? NULL : table_of, k, c->tables == CRF_ONE_TABLE, c->kernels,
+        c->kinds.now ? entries_of : NULL};
 }
 
 /* Scores of pairs with neighbours that have their true labels. */
@@ -83,7 +92,8 @@ static double taxonomy_up(crf_worker *k, int64_t i, double *cells, double *truth
     fgi_sum total = {0};
     c->logs[i] = 0;
     for (int64_t t = 0; t < tokens; t++) {
-        const fgi_sum_forest f = {1, c->data.n_labels, NULL, NULL, NULL, NULL, NULL, 1, NULL, NULL, 1, c->kernels};
+        const fgi_sum_forest f = {
+            1, c->data.n_labels, NULL, NULL, NULL, NULL, NULL, 1, NULL, NULL, 1, c->kernels, NULL};
         double *leaves = cells + t * c->columns + c->n_inner;
         int logs;
         fgi_sum_add(&total, fgi_forest_sum_up(&f, leaves, NULL, &logs));
@@ -159,11 +169,17 @@ static void visit_edge(void *context, const fgi_sum_edge *e) {
     const fgi_crf *c = s->worker->crf;
     const fgi_learn_data *d = &c->data;
     const int64_t square = e->table->n * e->table->n;
-    s->worker->touched += 2 * e->n_from * e->n_to;
+    s->worker->touched += e->few ? e->entries.n : 2 * e->n_from * e->n_to;
     if (s->worker->pairs) { /* the marginals themselves */
         int64_t from;
         crf_edges(c, s->worker->example, &from);
         add_pairs(s, e, s->worker->pairs + (from + e->edge) * square, 1.0, 0);
+        return;
+    }
+    if (c->kinds.adding != CRF_BY_PAIRS) {
+        int64_t from;
+        crf_edges(c, s->worker->example, &from);
+        crf_kinds_add(c, e, from + e->edge, s->weight, s->scaled, s->direct);
         return;
     }
     const int shared = c->tables != CRF_MADE_TABLES && !e->logs;
