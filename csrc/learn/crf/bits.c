@@ -145,12 +145,13 @@ void crf_bits_scores(const fgi_crf *c, int64_t block, double *cells) {
 
 /* ---- derivatives ----------------------------------------------------------------------------------------------- */
 
-/* One part of the coordinates, all of some labels. */
+/* One part of the coordinates: as many in each, whatever their labels. */
 static void add_part(const crf_job *j, int64_t part) {
     const fgi_crf *c = j->c;
     const crf_bits *b = &c->bits;
     const crf_bit_list *list = &b->lists[1];
     const int64_t width = c->columns, all = list->begin[width];
+    const int64_t lo = part * all / j->parts, hi = (part + 1) * all / j->parts;
     double turned[FGI_MASK_PLACES];
     for (int64_t block = 0; block < c->n_blocks; block++) {
         const int64_t from = c->data.token_begin[c->block[block]], to = c->data.token_begin[c->block[block + 1]];
@@ -158,8 +159,9 @@ static void add_part(const crf_job *j, int64_t part) {
             const int64_t first = from + (g - b->first[block]) * FGI_MASK_PLACES;
             const int64_t n = to - first < FGI_MASK_PLACES ? to - first : FGI_MASK_PLACES;
             for (int64_t a = 0; a < width; a++) {
-                const int64_t k = list->begin[a], end = list->begin[a + 1];
-                if (k == end || k * j->parts / all != part) continue;
+                const int64_t k = list->begin[a] > lo ? list->begin[a] : lo;
+                const int64_t end = list->begin[a + 1] < hi ? list->begin[a + 1] : hi;
+                if (k >= end) continue;
                 const double *cell = c->span_cells + first * width + a;
                 for (int64_t t = 0; t < n; t++) turned[t] = cell[t * width];
                 for (int64_t t = n; t < FGI_MASK_PLACES; t++) turned[t] = 0;
