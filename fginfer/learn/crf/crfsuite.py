@@ -7,12 +7,15 @@ import re
 from pathlib import Path
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fginfer.errors import DataError, FormatError
 from fginfer.learn.crf.estimators import ChainCRF
 
 _SECTION = re.compile(r"^(FILEHEADER|LABELS|ATTRIBUTES|TRANSITIONS|STATE_FEATURES) = \{$")
 _NAMED = re.compile(r"^\s*(\d+): (.*)$")
+_ARROW = " --> "
+_BIAS = "__BIAS__"
 _WEIGHT = re.compile(r"^\s*\((\d+)\) (.*): (\S+)$")
 
 
@@ -24,6 +27,7 @@ def read_crfsuite(path: str | os.PathLike[str]) -> ChainCRF:
     names: list[str] = []
     pairs: list[tuple[str, str, float]] = []
     states: list[tuple[str, str, float]] = []
+    known: dict[str, set[str]] = {"LABELS": set(), "ATTRIBUTES": set()}
     section = ""
     for number, line in enumerate(text, 1):
         if found := _SECTION.match(line):
@@ -34,20 +38,25 @@ def read_crfsuite(path: str | os.PathLike[str]) -> ChainCRF:
             if not (named := _NAMED.match(line)):
                 raise FormatError("expected a number and a name", str(path), number, line.strip()[:60])
             (labels if section == "LABELS" else names).append(named.group(2))
+            known[section].add(named.group(2))
         elif section in ("TRANSITIONS", "STATE_FEATURES"):
-            item = _weight(line, labels)
+            from_names = known["LABELS" if section == "TRANSITIONS" else "ATTRIBUTES"]
+            item = _weight(line, from_names, known["LABELS"])
             if item is None:
-                raise FormatError("expected (type) name --> label: weight", str(path), number, line.strip()[:60])
+                raise FormatError(
+                    "expected (type) name --> label: weight, of names in the lists", str(path), number,
+                    line.strip()[:60],
+                )  # fmt: skip
             (pairs if section == "TRANSITIONS" else states).append(item)
         elif line.strip() and not section:
             raise FormatError("not a dumped CRFsuite model", str(path), number, line.strip()[:60])
     if len(labels) < 2:
         raise FormatError("the model has less than two labels", str(path))
-    return _build(path, labels, names, pairs, states)
+    return _build(labels, names, pairs, states)
 
 
-def _weight(line: str, labels: list[str]) -> tuple[str, str, float] | None:
-    """Names may have arrows and colons in them: the longest label that fits is the one."""
+def _weight(line: str, names: set[str], labels: set[str]) -> tuple[str, str, float] | None:
+    """(name, label, weight)."""
     found = _WEIGHT.match(line)
     if not found:
         return None
@@ -55,18 +64,20 @@ def _weight(line: str, labels: list[str]) -> tuple[str, str, float] | None:
         value = float(found.group(3))
     except ValueError:
         return None
-    text = found.group(2)
-    fitting = [label for label in labels if text.endswith(f" --> {label}")]
-    if not fitting or not np.isfinite(value):
-        return None
-    label = max(fitting, key=len)
-    return text[: len(text) - len(label) - 5], label, value
+    readings = _readings(found.group(2), names, labels)
+    return (*readings[0], value) if readings and np.isfinite(value) else None
+
+
+def _readings(text: str, names: set[str], labels: set[str]) -> list[tuple[str, str]]:
+    """All (name, label) that the text can be; both may have arrows in them, but must be known. Longest labels first."""
+    cuts = [found.start() for found in re.finditer(_ARROW, text)]
+    both = [(text[:at], text[at + len(_ARROW) :]) for at in cuts]
+    return [(name, label) for name, label in both if name in names and label in labels]
 
 
 def _build(
-    path: str | os.PathLike[str], labels: list[str], names: list[str],
-    pairs: list[tuple[str, str, float]], states: list[tuple[str, str, float]],
-) -> ChainCRF:  # fmt: skip
+    labels: list[str], names: list[str], pairs: list[tuple[str, str, float]], states: list[tuple[str, str, float]]
+) -> ChainCRF:
     crf = ChainCRF(l1=0.0, fit_intercept=False)
     crf.classes_ = np.unique(np.array(labels))
     crf.feature_names_ = np.unique(np.array(names, dtype=str)) if names else np.array([], dtype=str)
@@ -74,13 +85,10 @@ def _build(
     feature = {str(name): k for k, name in enumerate(crf.feature_names_)}
     k = len(label)
     unary, table = np.zeros((len(feature), k)), np.zeros((k, k))
-    try:
-        for name, to, value in states:
-            unary[feature[name], label[to]] = value
-        for name, to, value in pairs:
-            table[label[name], label[to]] = value
-    except KeyError as error:
-        raise FormatError(f"{error} is a weight's, but not in the lists of names", str(path)) from None
+    for name, to, value in states:
+        unary[feature[name], label[to]] = value
+    for name, to, value in pairs:
+        table[label[name], label[to]] = value
     crf.weights_ = np.concatenate([unary.ravel(), table.ravel()])
     crf.n_features_in_, crf.n_edge_features_, crf.edge_kind_, crf.label_lists_ = len(feature), 1, "", False
     crf.status_, crf.n_iter_, crf.primal_, crf.dual_, crf.gap_ = "converted", 0, None, None, None
@@ -90,6 +98,7 @@ def _build(
 
 def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
     """Writes a trained ChainCRF as CRFsuite dumps its models. An intercept becomes the feature ``__BIAS__``."""
+    check_is_fitted(crf, "weights_")
     if crf.pairwise and crf.n_edge_features_ != 1:
         raise DataError("CRFsuite has one table of transitions, this model has one for each type of edge")
     names = list(map(str, crf.feature_names_ if crf.feature_names_ is not None else range(crf.n_features_in_)))
@@ -99,7 +108,11 @@ def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
             raise DataError(f"the name {name!r} has a line break, which a dumped model cannot hold")
     unary, tables = crf._split(crf.weights_, crf._width())
     if crf.fit_intercept:
-        names.append("__BIAS__")
+        if _BIAS in names:
+            raise DataError(
+                f"a feature has the name {_BIAS}, which the intercept would get: train with fit_intercept=False"
+            )
+        names.append(_BIAS)
     table = tables[0] if len(tables) else np.zeros((len(labels), len(labels)))
     used = np.flatnonzero(unary.any(1))
     lines = ["FILEHEADER = {", "  magic: lCRF", "  size: 0", "  type: FOMC", "  version: 100"]
@@ -107,6 +120,11 @@ def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
     lines += [f"  num_attrs: {len(used)}", "}", "", "LABELS = {"]
     lines += [f"  {k:5d}: {label}" for k, label in enumerate(labels)] + ["}", "", "ATTRIBUTES = {"]
     lines += [f"  {k:5d}: {names[j]}" for k, j in enumerate(used)] + ["}", "", "TRANSITIONS = {"]
+    if any(_ARROW in label for label in labels):
+        known = set(names), set(labels)
+        for j, y in np.argwhere(unary):
+            if len(_readings(names[j] + _ARROW + labels[y], *known)) > 1:
+                raise DataError(f"the feature {names[j]!r} with the label {labels[y]!r} can be read in two ways")
     lines += [f"  (1) {labels[a]} --> {labels[b]}: {float(table[a, b])!r}" for a, b in np.argwhere(table)]
     lines += ["}", "", "STATE_FEATURES = {"]
     lines += [f"  (0) {names[j]} --> {labels[y]}: {float(unary[j, y])!r}" for j, y in np.argwhere(unary)]
@@ -116,7 +134,7 @@ def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
 
 def _read(path: str | os.PathLike[str]) -> list[str]:
     try:
-        return Path(path).read_text(encoding="utf-8").split("\n")
+        return Path(path).read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise FormatError(f"not UTF-8 text ({error.reason})", str(path)) from None
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,9 @@ def read_taxonomy(taxonomy: Any) -> tuple[list[Any], list[Any], dict[Any, Any]]:
     """(inner nodes with parents first, leaves sorted, parent of each node that has one), from a mapping of nodes to
     parents (None: a root; parents that are no keys are roots) or an array of parents' numbers (-1: a root)."""
     if isinstance(taxonomy, Mapping):
+        for node, up in taxonomy.items():
+            if not isinstance(up, Hashable):
+                raise DataError(f"the parent of {node!r} is {up!r}: a node has one parent, a number or a text")
         parent = {node: up for node, up in taxonomy.items() if up is not None}
         nodes = list(dict.fromkeys([*taxonomy, *parent.values()]))
     else:
@@ -45,7 +48,10 @@ def read_taxonomy(taxonomy: Any) -> tuple[list[Any], list[Any], dict[Any, Any]]:
         for k, below in enumerate(reversed(path)):
             depth[below] = base + k + 1
     inner = sorted((node for node in nodes if node in above), key=lambda node: depth[node])
-    leaves = np.unique(np.array([node for node in nodes if node not in above])).tolist()
+    below_all = [node for node in nodes if node not in above]
+    leaves = np.unique(np.array(below_all)).tolist()
+    if set(leaves) != set(below_all):  # numbers among texts have become texts
+        raise DataError("the leaves of a taxonomy are labels of one kind: numbers or texts, not both")
     return inner, leaves, parent
 
 

@@ -111,11 +111,17 @@ def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[An
             " offsets; a scaler in a pipeline is applied to lists by PerToken(StandardScaler())"
         )
     settings: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "reset": fitting}
+    if not fitting and estimator.n_features_in_ == 0:  # a converted model may have transitions and nothing else
+        settings["ensure_min_features"] = 0
     if y is None or estimator.model == "multilabel":  # label sets are checked in fginfer.learn.data.labels
         inner = validate_data(estimator, inner, **settings)
     else:
         inner, y = validate_data(estimator, inner, y, **settings)
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except TypeError:  # labels that cannot be sorted
+            kinds = ", ".join(sorted({type(label).__name__ for label in np.asarray(y).ravel().tolist()}))
+            raise DataError(f"labels must be of one kind, numbers or texts; y has {kinds}") from None
     return (replace(X, features=inner) if isinstance(X, Example) else inner), y
 
 

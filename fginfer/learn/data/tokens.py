@@ -14,7 +14,8 @@ from fginfer.learn.data.sequences import Sequences
 
 
 def are_token_dicts(X: Any) -> bool:
-    """Whether X is a list of sequences whose tokens are dicts or collections of names."""
+    """Whether X is a list of sequences whose tokens are dicts or collections of names; sequences without any token
+    pass, too, and are refused where tokens are read."""
     if not isinstance(X, (list, tuple, Sequences)):
         return False
     for sequence in X:
@@ -24,7 +25,7 @@ def are_token_dicts(X: Any) -> bool:
             return isinstance(token, Mapping) or (
                 isinstance(token, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in token)
             )
-    return False
+    return len(X) > 0
 
 
 def attributes(token: Any, where: str) -> Iterator[tuple[str, float]]:

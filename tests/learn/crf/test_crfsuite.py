@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pycrfsuite
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from fginfer.cli import main
-from fginfer.errors import FormatError
+from fginfer.errors import DataError, FormatError
 from fginfer.learn import ChainCRF
 from fginfer.learn.crf import read_crfsuite, write_crfsuite
 from tests.learn.crf.test_estimators import sentences
@@ -64,6 +65,55 @@ def test_written_and_read_is_the_same(tmp_path):
         again = read_crfsuite(tmp_path / "out.txt")
         more = [[{**token, "__BIAS__": 1.0} for token in x] for x in X] if intercept else X
         np.testing.assert_allclose(np.concatenate(again.predict_proba(more)), np.concatenate(crf.predict_proba(X)))
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["a --> B", ": 1", "}", "LABELS = {", "x:y", " ", "\t", "\u2028z", "(1) q", "a\x85b"], ["B", "C"]),
+        (["x --> A", "y", "z", "--> A"], ["B", "A --> B"]),
+        (["x", ""], ["", "B"]),
+    ],
+)
+def test_odd_names_come_back(tmp_path, names, labels):
+    """One token a sequence, so that nothing but its name explains its label."""
+    X = [[[name]] for name in names] * 3
+    y = [[labels[k % 2]] for k in range(len(names))] * 3
+    crf = ChainCRF(l1=0.1, fit_intercept=False).fit(X, y)
+    assert np.count_nonzero(crf.coef_.toarray().any(0)) == len(names)
+    write_crfsuite(crf, tmp_path / "odd.txt")
+    again = read_crfsuite(tmp_path / "odd.txt")
+    assert again.feature_names_.tolist() == sorted(names)
+    assert again.classes_.tolist() == sorted(labels)
+    np.testing.assert_array_equal(again.weights_, crf.weights_)
+
+
+def test_a_model_of_transitions_alone(tmp_path):
+    text = "LABELS = {\n  0: A\n  1: B\n}\nATTRIBUTES = {\n}\n"
+    text += "TRANSITIONS = {\n  (1) A --> B: 2.5\n}\nSTATE_FEATURES = {\n}\n"
+    (tmp_path / "m.txt").write_bytes(text.replace("\n", "\r\n").encode())
+    crf = read_crfsuite(tmp_path / "m.txt")
+    X = [[{"word": "in"}, {"word": "out"}]]
+    assert crf.predict(X)[0].tolist() == ["A", "B"]
+    total = 3 + np.exp(2.5)
+    np.testing.assert_allclose(crf.predict_proba(X)[0][0], [(1 + np.exp(2.5)) / total, 2 / total])
+    write_crfsuite(crf, tmp_path / "again.txt")
+    np.testing.assert_array_equal(read_crfsuite(tmp_path / "again.txt").weights_, crf.weights_)
+
+
+def test_what_a_dump_cannot_hold_is_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        write_crfsuite(ChainCRF(), tmp_path / "m.txt")
+    X, y = sentences(6)
+    crf = ChainCRF(l1=0.1).fit([[{**token, "__BIAS__": 1.0} for token in x] for x in X], y)
+    with pytest.raises(DataError, match="__BIAS__"):
+        write_crfsuite(crf, tmp_path / "m.txt")
+    crf = ChainCRF(l1=0.1).fit([[{**token, "line\nbreak": 1.0} for token in x] for x in X], y)
+    with pytest.raises(DataError, match="line break"):
+        write_crfsuite(crf, tmp_path / "m.txt")
+    crf = ChainCRF(l1=0.1, fit_intercept=False).fit([[["x --> A"]], [["x"]]] * 3, [["B"], ["A --> B"]] * 3)
+    with pytest.raises(DataError, match="two ways"):
+        write_crfsuite(crf, tmp_path / "m.txt")
 
 
 @pytest.mark.parametrize(

@@ -367,6 +367,8 @@ def test_parents_as_an_array():
         ({"a": "r", "b": "r", "c": "r"}, "not in the taxonomy"),
         ({"a": "r", "x": "y", "y": "r"}, "inner node"),
         ("tree", "mapping"),
+        ({1: "r", "x": "r"}, "of one kind"),
+        ({"a": ["r"], "y": "r"}, "one parent"),
     ],
 )
 def test_bad_taxonomies(taxonomy, message):
@@ -406,8 +408,13 @@ def test_bad_data():
         ChainCRF().fit([[{"a": np.nan}, {"b": 1}]], [["x", "y"]])
     with pytest.raises(DataError, match="one class"):
         ChainCRF().fit([[{"a": 1}]], [["x"]])
+    with pytest.raises(DataError, match="of one kind"):
+        ChainCRF().fit([[{"a": 1}, {"b": 1}]], [["x", None]])
     X, y = sentences(0)
     crf = ChainCRF().fit(X, y)
+    for ask in (crf.predict, crf.predict_proba, crf.predict_nbest):
+        with pytest.raises(DataError, match="example 0 is empty"):
+            ask([[]])
     with pytest.raises(DataError):
         crf.score([[{"word": "the"}]], [["unseen"]])
     X, y = chains()
