@@ -1,9 +1,8 @@
-"""Parts of bench/crf.py that compare no optimisers: random splits, the tail, threads, all labels of pinyin."""
+"""Parts of bench/crf.py that compare no optimisers: random splits, threads, all labels of pinyin."""
 
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 
 import numpy as np
 
@@ -22,100 +21,6 @@ def split(seed, train, test, l1, tol):
         print(f"split {seed}, l1 {l1:g}, {'no' if last else 'with'} bias: {crf.primal_:.2f}, {crf.n_nonzero_} non-zeros"
               f", right: best sequence {best:.4f}, best marginals {marginal:.4f}; violation {crf.gap_:.0e}",
               flush=True)  # fmt: skip
-
-
-def tail(train, l1, memories=(10, 50, 100)):
-    """f - f* over the last steps: how many steps each tenth part of it took. With a memory that holds them, and a model
-    that is solved well, these get fewer and fewer; with a short one they stay about the same. f*: the least of all."""
-    runs = {}
-    for memory in memories:
-        start = time.process_time()
-        crf = ChainCRF(
-            l1=l1, fit_intercept=False, tol=1e-12, max_iter=3000, solver_options={"memory": memory, "max_inner": 50}
-        )
-        crf.fit(*train)
-        runs[memory] = crf.history_
-        print(f"memory {memory}: {crf.n_iter_} steps, {time.process_time() - start:.1f} s, {crf.primal_:.9f}, "
-              f"{crf.n_nonzero_} non-zeros, violation {crf.gap_:.0e}, {crf.status_}", flush=True)  # fmt: skip
-    best = min(p.objective for points in runs.values() for p in points)
-    print(f"the tail, l1 {l1:g}, f* {best:.9f}: steps for each tenth part of (f - f*) / f*")
-    for memory, points in runs.items():
-        hits = [next((p.steps for p in points if p.objective <= best * (1 + level)), None)
-                for level in 10.0 ** np.arange(-1, -14, -1)]  # fmt: skip
-        more = [str(b - a) if a and b else "-" for a, b in pairwise(hits)]
-        print(f"  memory {memory:>3}: 1e-1 after {hits[0]}, then {' '.join(more)}")
-
-
-def exact_tail(train, l1, memories=(10, 100, None)):
-    """The tail with every model minimised exactly: from a point where the support has settled, signs fixed, so that the
-    problem is smooth and a step is -B^-1 g by two loops (None: all pairs since then, that is BFGS); and Newton's steps
-    with second derivatives by differences of gradients. Says whether the inner solves or the pairs make it linear."""
-    crf = ChainCRF(l1=l1, fit_intercept=False, tol=1e-12, max_iter=3000, solver_options={"memory": 100}).fit(*train)
-    best, support, sign = crf.weights_, np.flatnonzero(crf.weights_), np.sign(crf.weights_)
-    for tol in 10.0 ** -np.arange(2.0, 10.0):
-        start = ChainCRF(l1=l1, fit_intercept=False, tol=tol, max_iter=3000).fit(*train).weights_
-        if np.array_equal(np.sign(start), sign):
-            break
-    _, loss = crf._prepare(*train)
-    w = np.zeros_like(best)
-
-    def at(v):
-        w[support] = v
-        return loss.value(w, support) + l1 * np.abs(v).sum() if (v * sign[support] > 0).all() else np.inf
-
-    def slope(v):
-        return loss.gradient(w, support) + l1 * sign[support]
-
-    def curvature(v):
-        columns = []
-        for k in range(len(v)):
-            both = []
-            for h in (1e-5, -1e-5):
-                at(v + h * (np.arange(len(v)) == k))
-                both.append(slope(v))
-            columns.append((both[0] - both[1]) / 2e-5)
-        return (np.array(columns) + np.array(columns).T) / 2
-
-    second = curvature(best[support])
-    values = np.linalg.eigvalsh(second)
-    least = at(best[support])
-    print(f"signs settled at a violation of {tol:.0e}; {len(support)} weights, eigenvalues of the second derivatives "
-          f"from {values[0]:.1e} to {values[-1]:.1e}, {np.sum(values < 1e-6 * values[-1])} below 1e-6 of the largest, "
-          f"median {np.median(values):.1e}")  # fmt: skip
-    for name in [*memories, "newton"]:
-        v, pairs, f = start[support], [], at(start[support])
-        g, gaps = slope(v), [f / least - 1]
-        while len(gaps) < 1500 and gaps[-1] > 1e-13:
-            d = -np.linalg.lstsq(second, g, rcond=1e-10)[0] if name == "newton" else two_loops(pairs, name, g)
-            step, before = 1.0, f
-            while (f := at(v + step * d)) > before + 1e-4 * step * (g @ d) + 4e-16 * before and step > 1e-9:
-                step /= 2
-            if step <= 1e-9:
-                break
-            v, old = v + step * d, g
-            g = slope(v)
-            pairs.append((step * d, g - old))
-            gaps.append(f / least - 1)
-        hits = [next((k for k, x in enumerate(gaps) if x <= level), None) for level in 10.0 ** np.arange(-5, -14, -1)]
-        more = [str(b - a) if a is not None and b is not None else "-" for a, b in pairwise(hits)]
-        title = "newton" if name == "newton" else "all pairs" if name is None else f"{name} pairs"
-        print(f"  exact steps, {title}: from {gaps[0]:.0e}; 1e-5 after {hits[0]}, then {' '.join(more)}", flush=True)
-
-
-def two_loops(pairs, memory, g):
-    """-B^-1 g of the last pairs; with all of them (None) the first one's scale stays, as in BFGS."""
-    used = pairs if memory is None else pairs[-memory:]
-    if not used:
-        return -g / max(1.0, np.linalg.norm(g))
-    d, shares = -g, []
-    for s, y in reversed(used):
-        shares.append((s @ d) / (s @ y))
-        d = d - shares[-1] * y
-    s, y = used[0 if memory is None else -1]
-    d = d * ((s @ y) / (y @ y))
-    for (s, y), share in zip(used, reversed(shares), strict=True):
-        d = d + (share - (y @ d) / (s @ y)) * s
-    return d
 
 
 def threads(train, l1):

@@ -17,7 +17,7 @@ import numpy as np
 from fginfer.learn.crf.sgd import SgdSolver
 from fginfer.learn.crf.solver import CrfSolver
 
-LEVELS = (1e-2, 1e-3, 1e-4, 1e-6)
+LEVELS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 SGD_PASSES = 30
 
 
