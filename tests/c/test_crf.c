@@ -212,8 +212,8 @@ static int test_touched(int threads, int64_t memory, double scale) {
     return 0;
 }
 
-/* More labels than are added row by row, and lists that recur: sums by kinds of edges. A step of `size` in the table may
- * be too large for anything but logs. */
+/* More labels than are added row by row, and lists that recur: sums by kinds of edges. Scores of some `size` are too
+ * large for anything but logs. */
 static int test_kinds(int threads, int64_t memory, double size) {
     enum { LABELS = 70, WORDS = 40, PLACES = 4, TOKENS = WORDS * PLACES };
     static const int32_t list[3][4] = {{1, 5, 9}, {2, 40}, {3, 9, 66, 69}};

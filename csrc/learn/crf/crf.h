@@ -247,8 +247,8 @@ int crf_bits_prepare(crf_job *j);
 void crf_bits_add(crf_job *j);
 
 /* learn/crf/kinds.c: load: what is not zero in the table of w becomes entries of kinds, if that is the cheaper way
- * (kinds.now); entries: those of an edge; begin_sums: how the pairs that are asked for, set[first .. n), will be summed;
- * add: an edge; derivatives: into out[first .. n). 0: no memory. */
+ * (kinds.now); entries: those of an edge; begin_sums: how the pairs set[first .. n) will be summed; add: an
+ * edge; derivatives: into out[first .. n). 0: no memory. */
 int crf_kinds_create(fgi_crf *c);
 void crf_kinds_free(fgi_crf *c);
 int crf_kinds_load(fgi_crf *c, const double *w, const int64_t *support, int64_t n);

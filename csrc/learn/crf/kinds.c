@@ -194,8 +194,8 @@ static int make_room(crf_kind_list *l, int64_t n) {
     return 1;
 }
 
-/* One pass over the kinds that have the pair of labels of weight j: counts it, or writes it down. Returns the kinds that
- * were looked for. */
+/* The kinds that have the pair of labels of weight j: counts it there, or writes it down. Returns how many kinds were
+ * looked for. */
 static int64_t note(const fgi_crf *c, crf_kind_list *l, int64_t j, int64_t place, int write) {
     const crf_kinds *k = &c->kinds;
     const int64_t n = c->data.n_labels, y = (j - c->unary) / n, z = (j - c->unary) % n;
