@@ -15,7 +15,7 @@
  * is an upper bound at any time. Factors become active when both their variables are on, and, largest t first, when the
  * charge of a variable that could be on is in the way of the bound. lambda_fi is the multiplier of p = x_i, where p is
  * the factor's own copy of x_i; the copies (p, q) have the closed form of gdmm/factor.c. After the set-up nothing
- * visits all factors. */
+ * visits all factors, unless most of them take part: then sweeps do (gdmm/binary_sweep.c). */
 #include "model/marginal.h"
 #include "gdmm/binary.h"
 
@@ -68,8 +68,8 @@ static int step(fgi_solver *solver, binary *b) {
     case BOUND:
         seconds = &info->seconds_bound;
         if (!binary_certify(solver, b)) break;
-        if (info->iterations == 0) b->stage = ACTIVATE; /* the charges alone */
-        else b->stage = binary_is_stuck(solver, b) ? SWEEP : binary_label_is_due(solver, b) ? ROUND : ACTIVATE;
+        if (info->iterations == 0 ? b->sweeps_first : binary_is_stuck(solver, b)) ok = binary_begin_sweeps(solver, b);
+        else b->stage = info->iterations > 0 && binary_label_is_due(solver, b) ? ROUND : ACTIVATE;
         break;
     case ROUND:
     case WEIGH:
@@ -77,9 +77,11 @@ static int step(fgi_solver *solver, binary *b) {
         seconds = &info->seconds_decode;
         ok = binary_label(solver, b);
         break;
-    case SWEEP:
+    case PACK:
+    case FORWARD:
+    case BACKWARD:
         seconds = &info->seconds_bound;
-        solver->failure = binary_sweep(solver, b);
+        binary_sweep(solver, b);
         break;
     default: binary_pass(solver, b);
     }

@@ -1,6 +1,6 @@
 /* gdmm/binary.h - what the files of Algorithm 9 share. gdmm/binary.c drives; gdmm/binary_setup.c folds the tables;
  * gdmm/binary_active.c decides which factors take part; gdmm/binary_pass.c is one iteration and the certificate;
- * gdmm/binary_labeling.c finds labelings; gdmm/binary_sweep.c hands over to sweeps over all factors. */
+ * gdmm/binary_labeling.c finds labelings; gdmm/binary_sweep.c has the sweeps over all factors. */
 #ifndef FGI_GDMM_BINARY_H
 #define FGI_GDMM_BINARY_H
 #include "base/array.h"
@@ -36,8 +36,21 @@ typedef enum binary_stage {
     ROUND,
     WEIGH,
     ASCEND,
-    SWEEP
+    PACK,
+    FORWARD,
+    BACKWARD
 } binary_stage;
+
+typedef struct binary_rows { /* all factors, by their earlier ends: for sweeps */
+    int64_t *begin;          /* per variable; the sizes of rows until sweeps begin */
+    int32_t *far;            /* later end; NULL: sweeps have not begun */
+    double *t, *lambda;      /* lambda: of the end whose turn was last */
+    double *before, *after;  /* per variable: what its factors to nodes before and after it offer */
+    double *share;           /* per variable: what each factor gets in a backward pass */
+    double *start;           /* lambda of active factors at their later ends, until they are packed */
+    double stall_bound;      /* some sweeps ago */
+    int decided;             /* a forward pass has decided the labels */
+} binary_rows;
 
 typedef struct binary {
     const fgi_model *model;
@@ -75,8 +88,10 @@ typedef struct binary {
     int settled;
     double window_bound; /* at the beginning of the window of certificates */
     int32_t window;      /* certificates in it */
-    fgi_solver *sweep;   /* what took over */
-    fgi_arena arena;     /* what does not grow */
+    binary_rows rows;
+    int sweeps_first;        /* most factors are expected to take part: there are no iterations */
+    double decoded, labeled; /* score of the labels of the last forward pass; and when a labeling last began */
+    fgi_arena arena;         /* what does not grow */
 } binary;
 
 static inline int32_t binary_neighbour(const fgi_structure *st, int32_t f, int32_t i) {
@@ -110,8 +125,12 @@ int binary_certify(fgi_solver *solver, binary *b); /* a piece of it; returns 1 w
 int binary_label(fgi_solver *solver, binary *b);
 int binary_label_is_due(const fgi_solver *solver, const binary *b);
 
-/* gdmm/binary_sweep.c */
+/* gdmm/binary_sweep.c: whether to begin with sweeps, once tables are folded, and whether to go over to them; memory for
+ * them (0: there is none); a piece of one; the next one. */
+int binary_expects_most(const fgi_solver *solver, const binary *b);
 int binary_is_stuck(const fgi_solver *solver, binary *b);
-fgi_rc binary_sweep(fgi_solver *solver, binary *b);
+int binary_begin_sweeps(fgi_solver *solver, binary *b);
+void binary_sweep(fgi_solver *solver, binary *b);
+void binary_begin_forward(binary *b);
 
 #endif

@@ -4,7 +4,9 @@
 
 /* Where most factors of a variable are active, a flip looks at all of them, side by side: 22 ns for each, where the
  * list of the active ones, which lie all over the memory, takes 78 (8 million links; an iteration takes 35 for one). */
-enum { FLIP_WORK = 2 }; /* in links of a pass */
+enum { FLIP_WORK = 2, FLIP_WORK_IN_ROWS = 7 }; /* in links of a pass, and in factors of a sweep's, 4 ns each */
+
+static int flip_work(const binary *b) { return b->rows.far ? FLIP_WORK_IN_ROWS : FLIP_WORK; }
 
 static void flip_by_adjacency(binary *b, int32_t i, double sign) {
     const fgi_structure *st = b->model->s;
@@ -32,21 +34,25 @@ static void flip(binary *b, int32_t i) {
     b->labels[i] = !b->labels[i];
     b->changed = 1;
     b->work += b->degree[i];
-    b->label_work += FLIP_WORK * b->degree[i];
+    b->label_work += flip_work(b) * b->degree[i];
 }
 
 static int is_rounded_up(const binary *b, int64_t i) { return b->x[i] > fgi_larger(0.5, b->on_from); }
 
-/* Rounds x. A variable new to the labeling first gets its factors to the rest. A piece of it, see activate_more. */
+static int64_t n_weighed(const binary *b) { return b->rows.far ? b->model->s->n_factors : b->n_links; }
+
+/* Rounds x, unless a sweep has decided the labels. A variable new to the labeling first gets its factors to the rest. A
+ * piece of it, see activate_more. */
 static int round_labels(binary *b, int *complete) {
     *complete = 0;
-    for (b->work = 0; b->cursor < b->model->s->n_vars; b->cursor++) {
+    for (b->work = 0; b->cursor < b->model->s->n_vars && !b->rows.decided; b->cursor++) {
         if (b->work++ > BINARY_CHUNK) return 1;
         b->labels[b->cursor] = is_rounded_up(b, b->cursor);
         if (b->labels[b->cursor] && !binary_turn_on(b, (int32_t)b->cursor)) return 0;
     }
     memcpy(b->worth, b->u, (size_t)b->model->s->n_vars * sizeof *b->worth);
-    b->label_work += b->n_links;
+    b->label_work += n_weighed(b);
+    b->labeled = b->decoded;
     b->cursor = b->round = b->changed = 0;
     *complete = 1;
     return 1;
@@ -59,6 +65,15 @@ static void weigh_link(binary *b, int64_t k) {
     const binary_link *l = &b->links[k];
     if (b->labels[l->j]) b->worth[l->i] += l->t;
     if (b->labels[l->i]) b->worth[l->j] += l->t;
+}
+
+static void weigh_row(binary *b, int64_t i) {
+    const binary_rows *r = &b->rows;
+    for (int64_t k = r->begin[i]; k < r->begin[i + 1]; k++) {
+        if (b->labels[r->far[k]]) b->worth[i] += r->t[k];
+        if (b->labels[i]) b->worth[r->far[k]] += r->t[k];
+    }
+    b->work += r->begin[i + 1] - r->begin[i];
 }
 
 /* Flips single variables while that gains, a piece of it. */
@@ -99,9 +114,10 @@ static void consider(fgi_solver *solver, binary *b) {
  * rounded to other labels than the best ones are flipped back. */
 int binary_label_is_due(const fgi_solver *solver, const binary *b) {
     if (b->settled > 1 || b->best == -INFINITY) return 1;
-    int64_t work = b->label_work + b->n_links;
+    if (b->rows.far && b->decoded == b->labeled) return 0;
+    int64_t work = b->label_work + n_weighed(b);
     for (int64_t i = 0; i < b->model->s->n_vars; i++)
-        if (is_rounded_up(b, i) != solver->best[i]) work += FLIP_WORK * b->degree[i];
+        if ((b->rows.far ? b->labels[i] : is_rounded_up(b, i)) != solver->best[i]) work += flip_work(b) * b->degree[i];
     return 2 * work <= b->pass_work;
 }
 
@@ -113,7 +129,8 @@ int binary_label(fgi_solver *solver, binary *b) {
         if (complete) b->stage = WEIGH;
         return 1;
     case WEIGH:
-        if (binary_each(b, b->n_links, weigh_link)) b->stage = ASCEND;
+        if (b->rows.far ? binary_each(b, b->model->s->n_vars, weigh_row) : binary_each(b, b->n_links, weigh_link))
+            b->stage = ASCEND;
         return 1;
     default:
         if (!ascend(b, &complete)) return 0;
@@ -121,6 +138,7 @@ int binary_label(fgi_solver *solver, binary *b) {
     }
     consider(solver, b);
     if (b->settled > 1) solver->info.status = FGI_CONVERGED;
-    b->stage = solver->info.iterations == 0 ? FACTORS : ACTIVATE;
+    if (b->rows.far) binary_begin_forward(b);
+    else b->stage = solver->info.iterations == 0 ? FACTORS : ACTIVATE;
     return 1;
 }

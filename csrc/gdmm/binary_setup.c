@@ -37,6 +37,7 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->positive_begin = fgi_take_zero(&b->arena, n + 1, int64_t);
     b->ranking = fgi_take_zero(&b->arena, n, fgi_ranking *);
     b->positive_take = fgi_take_zero(&b->arena, n, int32_t);
+    b->rows.begin = fgi_take_zero(&b->arena, n + 1, int64_t);
     b->active = fgi_take_zero(&b->arena, (st->n_factors + 7) / 8, uint8_t);
     b->labels = fgi_take_zero(&b->arena, n, int32_t);
     b->worth = fgi_take_zero(&b->arena, n, double);
@@ -50,7 +51,7 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
 
 void binary_destroy(fgi_solver *solver) {
     binary *b = solver->state;
-    fgi_solver_free(b->sweep);
+    free(b->rows.start);
     for (int64_t i = 0; b->by_neighbour && i < b->model->s->n_vars; i++) free(b->by_neighbour[i]);
     for (int64_t i = 0; b->ranking && i < b->model->s->n_vars; i++) fgi_ranking_free(b->ranking[i]);
     fgi_oracle_scratch_free(b->oracle);
@@ -82,6 +83,7 @@ static void fold_factor(binary *b, int64_t f) {
     fgi_sum_add(&b->constant, t00);
     b->u[v.vars[0]] += fgi_view_at2(&v, 1, 0) - t00;
     b->u[v.vars[1]] += fgi_view_at2(&v, 0, 1) - t00;
+    b->rows.begin[(v.vars[0] < v.vars[1] ? v.vars[0] : v.vars[1]) + 1]++;
     if (!(t > 0)) return;
     for (int k = 0; k < 2; k++) {
         b->charge[v.vars[k]] += 0.5 * t;
@@ -106,6 +108,15 @@ static void fill_factor(binary *b, int64_t f) {
     }
 }
 
+static int begin_bound_of_charges(binary *b) {
+    for (int64_t i = 0; i < b->model->s->n_vars; i++) {
+        b->x[i] = b->u[i] + b->charge[i] > 0;
+        b->degree[i] = 0;
+    }
+    binary_begin_bound(b);
+    return 1;
+}
+
 /* The set-up: folds all tables and lists the positive factors of each variable. */
 int binary_set_up(fgi_solver *solver, binary *b) {
     const fgi_structure *st = b->model->s;
@@ -120,17 +131,14 @@ int binary_set_up(fgi_solver *solver, binary *b) {
         return 1;
     case COUNT:
         if (!binary_each(b, st->n_factors, fold_factor)) return 1;
+        b->sweeps_first = binary_expects_most(solver, b);
+        if (b->sweeps_first) return begin_bound_of_charges(b);
         if (!begin_fill(b)) return 0;
         solver->info.memory = b->arena.bytes;
         b->stage = FILL;
         return 1;
     default:
         if (!binary_each(b, st->n_factors, fill_factor)) return 1;
-        for (int64_t i = 0; i < st->n_vars; i++) {
-            b->x[i] = b->u[i] + b->charge[i] > 0;
-            b->degree[i] = 0;
-        }
-        binary_begin_bound(b);
-        return 1;
+        return begin_bound_of_charges(b);
     }
 }

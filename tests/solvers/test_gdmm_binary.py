@@ -36,15 +36,15 @@ def test_bounds_scores_and_the_lp_optimum(seed: int) -> None:
         assert run.info.bound == pytest.approx(lp, rel=1e-4, abs=1e-4)
 
 
-def sparse_benefits(n: int, seed: int) -> Problem:
+def sparse_benefits(n: int, seed: int, share: float = 0.005, strength: float = 0.03, strong: int = 10) -> Problem:
     """All pairs: a few strong variables, few positive interactions, weak negative ones for the rest."""
     rng = np.random.default_rng(seed)
     u = rng.normal(-4.0, 1.0, n)
-    u[rng.choice(n, 10, replace=False)] = rng.normal(2.0, 1.0, 10)
+    u[rng.choice(n, strong, replace=False)] = rng.normal(2.0, 1.0, strong)
     factors = []
     for i in range(n):
         for j in range(i + 1, n):
-            t = abs(rng.normal()) if rng.random() < 0.005 else -abs(rng.normal(0.0, 0.03))
+            t = abs(rng.normal()) if rng.random() < share else -abs(rng.normal(0.0, strength))
             pair = (i, j) if rng.random() < 0.5 else (j, i)  # adjacency out of order
             factors.append(Factor(pair, 0, np.array([[0.0, 0.0], [0.0, t]])))
     return Problem([2] * n, [np.array([0.0, v]) for v in u], factors)
@@ -60,6 +60,49 @@ def test_touches_few_factors(seed: int) -> None:
     reference.finish()
     assert run.info.score == pytest.approx(reference.info.score, abs=1e-6)
     assert run.info.entries_touched < 0.1 * len(problem.factors)
+
+
+def test_sweeps_at_once_where_most_factors_take_part() -> None:
+    problem = sparse_benefits(40, 0, share=0.3, strength=0.1, strong=5)
+    run = Run(problem, gap=1e-9, formulation=lib.FGI_FORMULATION_BINARY)
+    assert run.finish() == "converged"
+    assert run.info.iterations == 0
+    assert run.info.sweeps > 20
+    bounds = [bound for _, bound, _ in run.trace()]
+    assert bounds == sorted(bounds, reverse=True)
+    lp = local_polytope_optimum(problem.cards, problem.unary, problem.factors, problem.constant)
+    assert lp <= run.info.bound <= lp + 1e-6  # TRW-S ends there on binary variables
+    assert run.info.score == pytest.approx(problem.score(tuple(run.labels())), abs=1e-9)
+    without = Run(problem, gap=1e-9, formulation=lib.FGI_FORMULATION_BINARY, sweep=lib.FGI_OFF, max_iterations=50)
+    without.finish()
+    assert (without.info.iterations, without.info.sweeps) == (50, 0)
+
+
+def test_sweeps_do_not_end_above_those_of_trws() -> None:
+    """After the same number of sweeps, each of which reads a third of what one of trws does."""
+    problem = sparse_benefits(60, 1, share=0.3, strength=0.1, strong=5)
+    for sweeps in (1, 2, 5, 20):
+        run = Run(problem, gap=0.0, formulation=lib.FGI_FORMULATION_BINARY, max_iterations=sweeps)
+        other = Run(problem, gap=0.0, method=lib.FGI_TRWS, max_iterations=sweeps)
+        run.finish()
+        other.finish()
+        assert run.info.sweeps == sweeps
+        assert run.info.bound <= other.info.bound
+
+
+def test_sweeps_go_on_from_multipliers() -> None:
+    problem = sparse_benefits(100, 0, share=0.1, strength=0.1, strong=5)
+    alone = Run(problem, gap=1e-9, formulation=lib.FGI_FORMULATION_BINARY)
+    alone.finish()
+    assert alone.info.iterations > 0
+    assert alone.info.sweeps > 0
+    lp = local_polytope_optimum(problem.cards, problem.unary, problem.factors, problem.constant)
+    assert lp <= alone.info.bound <= lp + 1e-6
+    bounds = [bound for _, bound, _ in alone.trace()]
+    assert bounds == sorted(bounds, reverse=True)
+    sliced = Run(problem, gap=1e-9, formulation=lib.FGI_FORMULATION_BINARY)
+    sliced.finish(seconds=0.0)
+    assert sliced.trace() == alone.trace()
 
 
 def test_threads_and_slices_do_not_change_results() -> None:
