@@ -135,8 +135,10 @@ static fgi_rc derivatives(
     memset(out, 0, (size_t)n * sizeof(double));
     const int few =
         set && c->tables == CRF_ONE_TABLE && !c->cell && c->columns > CRF_NARROW && FEW_PAIRS * (n - unary) < pairs;
-    /* a second question at this point, and its pairs have been summed */
-    const int again = c->went_down && c->n_spans == 1 && (c->all_pairs || unary == n);
+    /* a second question at this point, and its pairs have been summed. By kinds some pairs are summed in other units of
+     * blocks than all of them: a run that goes on from here must get the bits of one that was not broken. */
+    const int summed = c->all_pairs && !(c->kinds.possible && set);
+    const int again = c->went_down && c->n_spans == 1 && (summed || unary == n);
     c->few_pairs = few ? set + unary : NULL;
     c->n_few = n - unary;
     if (!again && c->kinds.possible && !crf_kinds_begin_sums(c, set, unary, n)) return fgi_no_memory(err);

@@ -147,6 +147,21 @@ def test_curvatures_are_expected_numbers_of_pairs():
     np.testing.assert_allclose(curvature(loss, w, where), expected, atol=1e-9)
 
 
+def test_an_answer_does_not_depend_on_the_questions_before():
+    """A run that goes on from a checkpoint has not asked them."""
+    data = recurring(6, n=6000, lists=5, longest=12)
+    w = some_weights(data, 6, 1.0, 0.1)
+    where = np.flatnonzero(w)
+    found = []
+    for before in (False, True):
+        loss = make_loss(data)
+        loss.value(w, where if before else None)
+        if before:
+            loss.gradient(w)
+        found.append((loss.gradient(w, where).tobytes(), curvature(loss, w, where).tobytes()))
+    assert found[0] == found[1]
+
+
 def test_training_meets_the_optimum_of_another_solver():
     data = recurring(5, n=80, lists=3, longest=5, apart=True)
     lists = [tuple(labels.tolist()) for labels in np.split(data.choice, data.choice_begin[1:-1])]
