@@ -106,13 +106,16 @@ const fgi_source_ops fgi_table_ops = {.arity = view_arity,
 
 /* ---- the order of a model's table ------------------------------------------------------------------------------ */
 
-static int wants_order(const fgi_structure *s, int32_t table) {
+static int can_be_ordered(const fgi_structure *s, int32_t table) {
     if (s->table_kind[table] != FGI_DENSE) return 0;
-    int64_t n = s->values_begin[table + 1] - s->values_begin[table];
-    if (n < SCAN_BELOW) return 0;
+    const int64_t n = s->values_begin[table + 1] - s->values_begin[table];
     for (int64_t k = s->dims_begin[table]; k < s->dims_begin[table + 1]; k++)
         if (n / s->dims[k] > INT32_MAX) return 0; /* positions in a slice are int32 */
-    return 1;
+    return n > 0;
+}
+
+static int wants_order(const fgi_structure *s, int32_t table) {
+    return can_be_ordered(s, table) && s->values_begin[table + 1] - s->values_begin[table] >= SCAN_BELOW;
 }
 
 /* Publishes a new order; if another thread was faster, its order is used. */
@@ -123,11 +126,10 @@ static fgi_order *publish(const fgi_model *m, int32_t table, fgi_order *o) {
     return now;
 }
 
-int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
+static int order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
     const fgi_structure *s = m->s;
-    *rc = FGI_OK;
     if (!*builder) {
-        if (!wants_order(s, table) || atomic_load(&m->t->order[table])) return 1;
+        if (atomic_load(&m->t->order[table])) return 1;
         *builder = fgi_order_builder_create(s->table_arity[table], s->dims + s->dims_begin[table]);
     }
     if (*builder && !fgi_order_builder_step(*builder, m->t->values + s->values_begin[table], entries)) return 0;
@@ -138,13 +140,24 @@ int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi
     return 1;
 }
 
-fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
+int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
+    *rc = FGI_OK;
+    return !wants_order(m->s, table) || order_step(m, table, entries, builder, rc);
+}
+
+/* Of any size: who asks by search is answered by one. */
+static fgi_order *order_of(const fgi_model *m, int32_t table, fgi_rc *rc) {
     fgi_order_builder *builder = NULL;
     *rc = FGI_OK;
     fgi_order *o = atomic_load_explicit(&m->t->order[table], memory_order_acquire);
-    if (o) return o;
-    fgi_model_order_step(m, table, INT64_MAX, &builder, rc);
+    if (o || !can_be_ordered(m->s, table)) return o;
+    order_step(m, table, INT64_MAX, &builder, rc);
     return atomic_load(&m->t->order[table]);
+}
+
+fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
+    *rc = FGI_OK;
+    return wants_order(m->s, table) ? order_of(m, table, rc) : NULL;
 }
 
 /* ---- all factors of a model ----------------------------------------------------------------------------------------
@@ -175,7 +188,7 @@ static fgi_rc open_factor(const fgi_oracle_query *q, fgi_oracle_scratch *w, int 
     if (!fgi_oracle_reserve_cards(w, t->view.arity)) return FGI_NO_MEMORY;
     for (int32_t k = 0; k < t->view.arity; k++) w->cards[k] = m->s->cards[t->view.vars[k]];
     t->cards = w->cards;
-    if (sorted) t->order = fgi_model_order(m, t->view.table, &rc);
+    if (sorted) t->order = order_of(m, t->view.table, &rc);
     return rc;
 }
 

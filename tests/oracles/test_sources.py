@@ -163,6 +163,16 @@ def test_small_tables_are_scanned_and_large_ones_searched() -> None:
         assert table.work["scans"] == scans
 
 
+def test_small_tables_of_a_model_are_scanned_and_large_ones_searched() -> None:
+    rng = np.random.default_rng(2)
+    for k, scans in ((39, 1), (41, 0)):  # 1521 and 1681 entries
+        dense = rng.normal(size=(k, k)).round(2)
+        graph = FactorGraph.from_arrays([k, k], np.zeros((2, k)), [(0, 1)], [0], [dense])
+        oracle = GraphOracle(graph)
+        assert oracle.argmax(0, [{1: 0.5}, {2: -0.5}]) == sorted_states(dense, [{1: 0.5}, {2: -0.5}], [], 1)[0]
+        assert oracle.work["scans"] == scans
+
+
 def test_scaling_costs_nothing() -> None:
     rng = np.random.default_rng(0)
     table = UpdatableTable((2000, 2000))
