@@ -23,8 +23,8 @@
 #include "gdmm/binary.h"
 
 /* Iterations crawl: more than this part of the factors is touched, and the bound has gained less than this part of the
- * gap in a window of certificates. Half and twice of each changed nothing in 120 iterations on three models with 1000 and
- * 500 variables (.2 to 1 %): those that gain go on, those that stand still do so for long. */
+ * gap in a window of certificates. Half and twice of each changed nothing in 120 iterations on three models with 1000
+ * and 500 variables (.2 to 1 %): those that gain go on, those that stand still do so for long. */
 static const double MOST_TOUCHED = 0.05, WINDOW_GAIN = 0.02;
 enum { WINDOW = 5 };
 /* Begin with sweeps if more than this part of all factors is expected to take part: 8 million take 35 ms a pass, and

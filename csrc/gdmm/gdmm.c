@@ -20,15 +20,16 @@ static const int64_t BOUND_EVERY = 8;
  * iterations to .9995 of the way: the balance below is hardly ever left. */
 static const int64_t ADAPT_EVERY = 5;
 static const int64_t SWEEP_WINDOW = 10; /* sweeps that together must gain ... */
-/* ... this part of what sweeps have gained before, or of the gap. 400 steps with half and twice of either, on two random
- * grids, a smooth one, displacements and a random complete model: the same bounds to 1e-5, but for the last (28.47;
- * windows of 5 and 20 sweeps 28.65 and 28.73). */
+/* ... this part of what sweeps have gained before, or of the gap. 400 steps with half and twice of either, on two
+ * random grids, a smooth one, displacements and a random complete model: the same bounds to 1e-5, but for the last
+ * (28.47; windows of 5 and 20 sweeps 28.65 and 28.73). */
 static const double SWEEP_GAIN = 0.01;
 /* The ratio of the residuals is kept within BALANCE x or / SLACK, by steps below the factor of 2 that Boyd et al.
- * (2011) name. Iterations without sweeps to .9995 of the way, on four random grids, two smooth ones, displacements and a
- * random complete model: 90 42 66 74 106 114 34 34, the same with half and twice the step, and with twice BALANCE or
- * SLACK; with BALANCE 5 74 34 58 58 90 90 34 34, with 2.5 106 26 50 50 74 82 34 50. But a looser complete model needs 122
- * to .9 of the way, with 5 282 (and to .95 more than 1500, with 5 362), and ends worse after sweeps (28.78 for 28.47). */
+ * (2011) name. Iterations without sweeps to .9995 of the way, on four random grids, two smooth ones, displacements and
+ * a random complete model: 90 42 66 74 106 114 34 34, the same with half and twice the step, and with twice BALANCE or
+ * SLACK; with BALANCE 5 74 34 58 58 90 90 34 34, with 2.5 106 26 50 50 74 82 34 50. But a looser complete model needs
+ * 122 to .9 of the way, with 5 282 (and to .95 more than 1500, with 5 362), and ends worse after sweeps (28.78 for
+ * 28.47). */
 static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5;
 
 /* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided: from a millisecond on. */
