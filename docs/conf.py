@@ -14,15 +14,16 @@ import fginfer
 
 
 def list_benchmarks() -> None:
-    """The page of benchmarks: what bench/report.py has measured, if it was run, and what each script is for."""
+    """For the page of benchmarks: what bench/report.py has measured, if it was run, and what each script is for."""
     here = Path(__file__).parent
     measured = here / "how" / "measured.md"
     rows = [measured.read_text()] if measured.exists() else []
     for path in sorted((here.parent / "bench").glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
-        usage = [line.strip() for line in text.splitlines() if line.strip().startswith("python bench/")]
+        lines = [line.strip().removeprefix("usage: ") for line in text.splitlines()]
+        usage = [line for line in lines if line.startswith("python bench/")]
         if usage:
-            rows.append(f"## `bench/{path.name}`\n\n{text.splitlines()[0]}\n\n```\n" + "\n".join(usage) + "\n```\n")
+            rows.append(f"{lines[0]}\n\n```\n" + "\n".join(usage) + "\n```\n")
     (here / "how" / "benchmarks_list.md").write_text("\n".join(rows))
 
 
@@ -49,6 +50,7 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_typehints = "description"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}  # not the dozen types that it stands for
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

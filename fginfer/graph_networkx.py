@@ -91,7 +91,7 @@ def from_networkx(
         if u not in index or v not in index or "factors" in data:
             continue  # an edge of a factor node, or of a Markov graph
         if table not in data:
-            raise ModelError(f"edge {u!r} - {v!r} has no {table!r}")
+            raise ModelError(f"edge {u!r} - {v!r} has no {table!r}: an array of scores, or for example Potts(0, -1)")
         first, second = index[u], index[v]
         if not source.is_directed() and first > second:
             first, second = second, first

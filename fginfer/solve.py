@@ -54,12 +54,14 @@ def solve(
     evidence        variables that are known, {variable: label} or a UAI evidence file; labels are of all variables
     time_limit      seconds, set-up included; None: until done
     gap             stop when max(0, bound - score) / max(|score|, unit) is at most this; unit: see Result
-    seed, threads   the answer depends on the seed, never on the number of threads
+    seed            the answer depends on it, never on threads
+    threads         how many work at once
     max_iterations  of the method
     cutoff          only labelings with a score above it are wanted; if there is none, the status is infeasible
     warm_start      an earlier Result, or a labeling
     callback        called with a Progress some twenty times a second; a true return value ends the run
-    trace, dual     False leaves out the trace, or marginals and messages (they take memory on large models)
+    trace           False leaves out the trace, which takes memory on large models
+    dual            False leaves out marginals and messages, which take more
     verbose         prints the log of the run to stderr
     options         of the method, for instance rho or damping
 

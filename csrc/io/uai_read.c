@@ -347,6 +347,8 @@ static fgi_rc take_token(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     case TYPE:
         if (n > 3 && !memcmp(token, "\xEF\xBB\xBF", 3))
             token += 3, n -= 3; /* a byte order mark, as some editors leave it */
+        if (n > 1 && (!memcmp(token, "\xFF\xFE", 2) || !memcmp(token, "\xFE\xFF", 2)))
+            return fail_at(r, err, token, n, "this is UTF-16; save the file as plain text (UTF-8)");
         if (!same_word(token, n, "MARKOV") && !same_word(token, n, "BAYES"))
             return fail_at(r, err, token, n, "not a UAI model: it must start with MARKOV or BAYES");
         r->now = N_VARS;

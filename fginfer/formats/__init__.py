@@ -52,6 +52,8 @@ def _file(path: str | PathLike[str], call: str) -> Path:
         raise SettingsError(f"{call} takes the name of a file (a text or a Path), not {type(path).__name__}")
     if "\n" in str(path):
         raise FormatError("this is text, not the name of a file: write it to a file first, or pipe it to '-'")
+    if str(path).startswith(("http://", "https://", "ftp://", "s3://")):
+        raise FormatError(f"{call} takes the name of a file, not an address: download it first", str(path))
     return Path(path)
 
 

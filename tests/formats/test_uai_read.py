@@ -169,6 +169,8 @@ WRONG = [
     ("MARKOV\n2\n30000000 33333334\n1\n2 0 1\n1000000020000000\n1 2 3", 7, "end of file", "3 of its"),
     ("MARKOV\n9\n" + "2000000000 " * 9 + "\n1\n9 0 1 2 3 4 5 6 7 8\n7\n", 6, "7", "2^63"),
     ("MARKOV\n1\n2000000000\n0\n", 5, "end of file", "2000000000 labels"),
+    ("\xff\xfeM\0A\0R\0K\0O\0V\0\n\0", 1, None, "UTF-16"),
+    ("\xfe\xff\0M\0A\0R\0K\0O\0V\0\n", 1, None, "UTF-16"),
     ("MARKOV\n1\n" + "2" * 5000, 3, None, "token of more than"),
     ("MARKOV\n1\n2\n1 1 0\n2\n0." + "1" * 5000 + " " + "1".zfill(99), 6, None, "token of more than"),
 ]

@@ -99,6 +99,8 @@ def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[An
     """scikit-learn's own checks (and messages) for plain tables; lists are checked in learn.data.examples.
 
     An Example around a table keeps what else it has."""
+    if X is None or isinstance(X, str | bytes):
+        raise DataError(f"X must be examples (arrays, or lists with one for each), not {type(X).__name__}")
     inner = X.features if isinstance(X, Example) else X
     tables = estimator.model in ("multiclass", "multilabel") or (
         estimator.model in ("chain", "graph") and not is_listed(X, None)
