@@ -267,3 +267,27 @@ def test_a_lonely_function_is_seen():
     header = "/* e(); */\nint f(int a,\n    int b);\nint g(void);\n#define take(x) h(x)\nvoid *h(int x);\n"
     assert declared(header + "static inline int k(void);\n") == {"f", "g", "h"}
     assert lonely({"a.h": header}, {"a.c": "f g h", "b.c": "g"}) == ["a.h declares f"]
+
+
+def missing_from_the_repository(recipes: str) -> set[str]:
+    """What the recipes name in code spans and nobody defines: paths, C names with fgi_, Python classes."""
+    spans = " ".join(re.findall(r"`([^`]*)`", recipes))
+    paths = {p for p in re.findall(r"\b(?:csrc|fginfer|tests|docs)/[\w./]*", spans) if not re.search(r"NAME|ROOM", p)}
+    headers = "\n".join(path.read_text() for path in CSRC.rglob("*.h"))
+    modules = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    lost = {p for p in paths if not (ROOT / p).exists()}
+    lost |= {n for n in re.findall(r"\bfgi_\w+", spans) if not re.search(rf"\b{n}\b", headers)}
+    classes = set(re.findall(r"(?<![.\w\"])[A-Z][a-z]\w*", spans)) - {"Path", "None"}
+    return lost | {n for n in classes if not re.search(rf"^class {n}\b", modules, re.M)}
+
+
+def test_the_recipes_name_what_is_there():
+    recipes = (ROOT / "CONTRIBUTING.md").read_text().partition("## Add a format")[2]
+    assert missing_from_the_repository(recipes) == set()
+
+
+def test_a_recipe_that_names_something_else_is_seen():
+    given = (
+        "Write `csrc/oracle/nowhere.c` with `fgi_nothing`; a `Source` whose questions are a `Batch`; see `fgi_source`."
+    )
+    assert missing_from_the_repository(given) == {"csrc/oracle/nowhere.c", "fgi_nothing", "Batch"}
