@@ -1,0 +1,21 @@
+"""The models of unseen.py: a function a family, after public benchmark families of which no instance is kept here.
+
+All costs are whole numbers, so that toulbar2 is exact; probabilities are taken as -1000 log p. Sizes are those at which
+one of both solvers has something to do within ten seconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import unseen_networks
+import unseen_planning
+import unseen_random
+from differential_large_models import LargeCase
+
+FAMILIES = {f.__name__: f for part in (unseen_random, unseen_planning, unseen_networks) for f in part.FAMILIES}
+
+
+def unseen_case(name: str, seed: int) -> LargeCase:
+    case = LargeCase(seed, name, [], 1.0)
+    FAMILIES[name](np.random.default_rng([seed, *name.encode()]), case)
+    return case
