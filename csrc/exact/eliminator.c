@@ -113,8 +113,12 @@ double fgi_eliminator_error(const fgi_eliminator *e) {
     const double value = fgi_sum_value(&e->value);
     return e->error + (value > -INFINITY ? 0x1p-52 * fabs(value) : 0);
 }
+
+/* With the blocks of the bucket at hand: one bucket may be nearly all of the work. */
 double fgi_eliminator_progress(const fgi_eliminator *e) {
-    return e->bags && e->bags->work > 0 ? e->work_done / e->bags->work : 1.0;
+    if (!e->bags || !(e->bags->work > 0)) return 1.0;
+    const double states = e->open ? (double)(e->block * e->bucket.block) * (double)e->bucket.card : 0;
+    return (e->work_done + states) / e->bags->work;
 }
 
 static int32_t bag_size(const fgi_eliminator *e, int32_t p) {

@@ -6,8 +6,8 @@ The policy, from first to last (all of it is in this file):
    Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
 2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Penalties far above all
-   other costs are taken for constraints that the same search may meet. Then a short run of branch and bound on the
-   model as it is; other easy models end here.
+   other costs are taken for constraints that the same search may meet. Then short runs of branch and bound and, on
+   small models, of edac on the model as it is; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
@@ -44,7 +44,7 @@ from fginfer.engine import Settings
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import EliminationMember, Member, Proof, Sweeps
+from fginfer.portfolio.member import Sweeps
 from fginfer.portfolio.opening import (
     SWEEPS_PASS,
     Opening,
@@ -53,7 +53,7 @@ from fginfer.portfolio.opening import (
     prove_at_once,
     sweep_while_near,
 )
-from fginfer.portfolio.part import PartState, Size
+from fginfer.portfolio.part import PartState, Size, Trial
 from fginfer.result import Progress, Result, Status, known, relative_gap
 
 log = logging.getLogger("fginfer")
@@ -63,6 +63,7 @@ SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so t
 TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
+QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
 
 
 class AutoEngine:
@@ -162,24 +163,28 @@ class AutoEngine:
             self._finish_infeasible(bound)
 
     def _quick_proof(self) -> Iterator[None]:
-        """Branch and bound on the model as it is: easy models are done before presolve has looked at them."""
+        """Both proofs on the model as it is: easy models are done before presolve has looked at them."""
         if not self._size.is_small:
             return
-        proof = PartState(self._model, None, self._for_proofs(), self._memory)
-        yield from self.aside(lambda: proof.join(Proof))
+        proof = Trial(self._model, None, self._for_proofs(), self._memory)
+        yield from self.aside(proof.prepare)
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
-        yield from self._round(max(QUICK_WORK, QUICK_PASSES * self._size.pass_work))
+        work = max(QUICK_WORK, QUICK_PASSES * self._size.pass_work)
+        for part in QUICK_ROUNDS:
+            yield from self._round(part * work)
+            if self._status != "running":
+                return
 
     def _round(self, work: float | None = None) -> Iterator[None]:
         """Work for the members of all parts, and what has come of it."""
         parts = [p for p in self._parts if p.running]
         for part in parts:
             yield from part.begin_round(self, work)
-        while busy := [m for part in parts for m in part.members if m.busy]:
-            self._work_off(busy)
-            if any(m.busy for m in busy):
+        while any(part.busy for part in parts):
+            self._work_off(parts)
+            if any(part.busy for part in parts):
                 yield
         for part in parts:
             part.end_round()
@@ -264,11 +269,12 @@ class AutoEngine:
     def _left(self) -> float:
         return max(0.0, self._deadline - clock.now())
 
-    def _work_off(self, members: list[Member | EliminationMember]) -> None:
+    def _work_off(self, parts: list[PartState]) -> None:
         """Members do what they owe, at the same time if there are threads."""
+        members = [m for part in parts for m in part.busy]
         if self.settings.threads == 1 or len(members) < 2:
-            for member in members:
-                member.work_off(self._deadline)
+            for part in parts:
+                part.work_off(self._deadline)
             return
         tasks = [self._threads.submit(partial(m.work_off, self._deadline)) for m in members[1:]]
         members[0].work_off(self._deadline)

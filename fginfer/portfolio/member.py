@@ -25,6 +25,8 @@ from fginfer.portfolio.incumbent import Incumbent
 log = logging.getLogger("fginfer")
 # What an iteration costs beyond the entries it reads, so that tiny models count as work, too. Chosen, not measured.
 ITERATION_WORK = 200
+MOVED = 0.02  # of the gap: what a bound that gets on falls by
+ENDS = "optimal", "gap_reached", "infeasible"  # statuses of a member after which its part is done with
 
 
 class Member:
@@ -107,6 +109,11 @@ class Member:
         """Nothing is left to find."""
         return False
 
+    @property
+    def decides(self) -> bool:
+        """The part is done with: its optimum is known, or as near as was asked for, or there is none."""
+        return self.status in ENDS or self.complete
+
     def labels(self) -> NDArray[np.int32] | None:
         return self.engine.labels()
 
@@ -157,6 +164,15 @@ class Search(Member):
 
 class Tree(Member):
     """A search tree that ends with a proof. It is not told bounds: its own shows whether it gets on."""
+
+    _moved_at, _moved_bound = 0.0, inf  # work and bound when it last got on
+
+    def idle_work(self, score: float) -> float:
+        """Done since the bound moved by a part of the gap to the best score; none while still at the root."""
+        info = self.engine.info
+        if info.oracle_calls <= 1 or self._moved_bound - info.bound > MOVED * (info.bound - score):
+            self._moved_at, self._moved_bound = self.work, float(info.bound)
+        return self.work - self._moved_at
 
     @property
     def complete(self) -> bool:
@@ -286,6 +302,10 @@ class EliminationMember:
     def complete(self) -> bool:
         """Nothing is left to find."""
         return self._found.bound < inf
+
+    @property
+    def decides(self) -> bool:
+        return self.status in ENDS or self.complete
 
     def labels(self) -> NDArray[np.int32] | None:
         return self._found.labels

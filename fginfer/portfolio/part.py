@@ -44,10 +44,11 @@ ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are sol
 WORTH_ELIMINATING = 3e10  # work of elimination, beyond which it is not begun
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
 CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for: the first may end without
-TREE_ROUND, TREE_STATES = 8, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
+TREE_ROUND, TREE_STATES = 4, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
 SOON_ROUND = 3  # when it does if there is no labeling yet
 TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which it has to be ahead of the other proof by this part of the gap: ...
 TREE_SHARES = 0.25, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
+TRIAL_SHARE, TRIAL_STATES = 0.5, 1e5  # of edac beside branch and bound, when both try a small model first
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 DENSE_DEGREE = 50  # factors a variable: TRW-S sends so many messages by halves, thirds, ... that its bound stays behind
@@ -59,7 +60,7 @@ LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it
 SOON = 4  # the same on dense graphs of binary variables, where its labelings are poor from the first to the last
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
-MOVED = 0.02  # ... by this fraction of the gap ...
+# ... by MOVED (member.py) of the gap ...
 SMALL_SHARE = 0.1  # ... is left with this share, and slabs join for a better bound ...
 SLABS_SHARE = 0.2  # ... with this one: their first iterations bring most of it, and the search needs the time
 
@@ -122,8 +123,8 @@ class PartState:
         self.unit = model.unit
         self.members: list[Member | EliminationMember] = []
         self._memory = memory
+        self._elimination: Elimination | None = None  # once an order has been looked for
         self._round = 0
-        self._moved_at, self._moved_bound = 0.0, inf  # work and bound when the proof last got on
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
         self._huge = False  # sweeps take long, and are what gets on
         self._helped = False  # slabs or gdmm have been asked to join
@@ -163,10 +164,11 @@ class PartState:
         """Elimination joins if it fits in memory and takes no more than this work."""
         if self.model.n_factors > MANY_FACTORS:
             return False
-        elimination = Elimination(self.model, self._memory)
-        if not elimination.fits or elimination.estimate.work > most_work:
+        if self._elimination is None:
+            self._elimination = Elimination(self.model, self._memory)
+        if not self._elimination.fits or self._elimination.estimate.work > most_work:
             return False
-        self.members.append(EliminationMember(self.model, elimination, self.settings))
+        self.members.append(EliminationMember(self.model, self._elimination, self.settings))
         return True
 
     def _consider_cliques(self) -> None:
@@ -180,22 +182,19 @@ class PartState:
         except (SolverError, MemoryError) as error:
             log.debug("no cliques: %s", error)
 
+    def _gets_on(self, proof: Proof | CliqueProof) -> bool:
+        """Has the proof moved its bound not long ago?"""
+        return proof.idle_work(self.score) < (LITTLE_PATIENCE if self._is_far(proof) else PATIENCE)
+
     def _share_of_cliques(self, proof: CliqueProof) -> float:
         """Little once its bound is behind that of the others."""
         return 1.0 if proof.bound <= self.bound or proof.work < TREE_TRIAL else SMALL_SHARE
 
     def _share_of_proof(self, proof: Proof) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
-        info = proof.engine.info
         if self._has(Slabs):  # it is they that move the bound now
             return SMALL_SHARE
-        if info.oracle_calls <= 1:  # still at the root
-            self._moved_at, self._moved_bound = proof.work, info.bound
-            return 1.0
-        if self._moved_bound - info.bound > MOVED * (info.bound - self.score):
-            self._moved_at, self._moved_bound = proof.work, info.bound
-        far = self._is_far(proof)
-        return 1.0 if proof.work - self._moved_at < (LITTLE_PATIENCE if far else PATIENCE) else SMALL_SHARE
+        return 1.0 if self._gets_on(proof) else SMALL_SHARE
 
     @property
     def _tree_is_due(self) -> bool:
@@ -216,7 +215,7 @@ class PartState:
             return behind
         return trial if self.labels is not None else 1.0
 
-    def _is_far(self, proof: Proof) -> bool:
+    def _is_far(self, proof: Proof | CliqueProof) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
         return proof.bound - self.score > FAR_PROOF * max(self.unit, abs(self.score))
 
@@ -240,10 +239,28 @@ class PartState:
         self._collect()
         self._exchange()
 
+    def _counted(self) -> Iterator[Member | EliminationMember]:
+        """The members up to the first that has ended the search: what later ones do in its last round does not count,
+        so that with one thread they need not do it."""
+        for member in self.members:
+            yield member
+            if member.decides:
+                return
+
+    @property
+    def busy(self) -> list[Member | EliminationMember]:
+        """Who still owes work of this round that counts."""
+        return [m for m in self._counted() if m.busy]
+
+    def work_off(self, deadline: float) -> None:
+        """One member after the other does what it owes."""
+        for member in self._counted():
+            member.work_off(deadline)
+
     def best(self, labels: bool = True) -> tuple[NDArray[np.int32] | None, float, float]:
         """Labels, score and bound, with what the members have found in a round that is not over."""
         found, score, bound = self.labels, self.score, self.bound
-        for member in self.members:
+        for member in self._counted():
             if member.score > score:
                 found, score = member.labels() if labels else None, member.score
             bound = min(bound, member.bound)
@@ -252,10 +269,9 @@ class PartState:
     def _collect(self) -> None:
         """The end of a round: takes the members' labelings and bounds."""
         self.labels, self.score, self.bound = self.best()
-        ends = [m.status for m in self.members]
-        self.status = next((end for end in ("infeasible", "optimal", "gap_reached") if end in ends), "running")
-        if self.running and any(m.complete for m in self.members):
-            self.status = "converged"
+        last = next((m for m in self._counted() if m.decides), None)
+        if last is not None:
+            self.status = "converged" if last.complete else last.status
 
     def _take(self, labels: NDArray[np.int32], score: float) -> None:
         if score > self.score:
@@ -312,3 +328,22 @@ class PartState:
                 member.share = NEAR_SHARE if near or self._huge else 1.0
         if not self.members and self.running:
             self.status = "converged"
+
+
+class Trial(PartState):
+    """A whole model under two proofs, before anything has been found out about it. Nobody joins them."""
+
+    def prepare(self) -> None:
+        if self.model.states <= TRIAL_STATES:
+            self.join(QuickTree, TRIAL_SHARE)
+        self.join(Proof)
+
+    def begin_round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
+        for member in self.members:
+            member.owe(work_of_round(1) if work is None else work)
+        yield from ()
+
+    def end_round(self) -> None:
+        self._collect()
+        self.members = [m for m in self.members if m.running]
+        self._share_labels()

@@ -113,3 +113,18 @@ def test_components_split_the_score(seed: int) -> None:
     labels = np.random.default_rng(seed).integers(0, graph.cards).astype(np.int32)
     total = float(graph.constant) + sum(part.score(labels[part.variables]) for part in parts)
     assert close(total, graph.score(labels))
+
+
+def test_progress_moves_within_a_bucket() -> None:
+    """In a clique the first bucket is nearly all of the work: who shares time with it has to see where it is."""
+    graph = FactorGraph([9] * 7)
+    rng = np.random.default_rng(0)
+    for i in range(7):
+        for j in range(i):
+            graph.add_factor([i, j], rng.normal(size=(9, 9)))
+    e = Elimination(graph.model)
+    assert not e.run(0.0)
+    assert 0 < e.progress < 0.1
+    while not e.run(0.0):
+        assert e.progress < 1
+    assert e.progress == 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 import fginfer.portfolio.auto as auto
 import fginfer.portfolio.part as part
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
+from fginfer.core.exact import Elimination
+from fginfer.engine import Settings
 from tests.exact.models import SHAPES, brute_force, random_graph
 
 KINDS = tuple(SHAPES.values())
@@ -220,3 +224,84 @@ def test_what_sweeps_have_found_counts_at_any_time() -> None:
     seen = [bound for bound in bounds if bound is not None]
     assert len(set(seen)) > 2  # more than the trivial one, and the last
     assert seen == sorted(seen, reverse=True)
+
+
+def warehouses(stores: int, houses: int, seed: int) -> FactorGraph:
+    """Every store is supplied from an open house: weak bounds for sweeps, a few nodes for soft arc consistency."""
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph([2] * houses + [houses] * stores)
+    for w in range(houses):
+        graph.add_factor([w], [0.0, -rng.integers(300, 900)])
+    for s in range(houses, houses + stores):
+        graph.add_factor([s], -rng.integers(0, 1000, houses).astype(float))
+        for w in range(houses):
+            table = np.zeros((2, houses))
+            table[0, w] = -np.inf
+            graph.add_factor([w, s], table)
+    return graph
+
+
+def test_a_few_nodes_of_soft_arc_consistency_come_before_presolve(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = warehouses(40, 15, 0)
+    monkeypatch.setattr(auto.AutoEngine, "_reduce", lambda self: pytest.fail("edac was not asked first"))
+    result = solve(graph, gap=0.0)
+    assert result.status == "optimal"
+    assert result.score == solve(graph, "edac", gap=0.0).score
+
+
+def test_an_order_of_elimination_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def make(*args: Any) -> Elimination:
+        made.append(Elimination(*args))
+        return made[-1]
+
+    monkeypatch.setattr(part, "Elimination", make)
+    monkeypatch.setattr(part, "AT_ONCE", 0.0)  # too much at first, not in a later round
+    rng, side = np.random.default_rng(0), 14
+    graph = FactorGraph([2] * side**2)
+    for i in range(side**2):
+        for j in (i // side * side + (i + 1) % side, (i + side) % side**2):  # a torus of spins, many of them frustrated
+            graph.add_factor([i, j], rng.choice([-1.0, 1.0]) * np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    solve(graph, gap=0.0, presolve=False, max_iterations=part.ELIMINATION_ROUND)
+    assert len(made) == 1
+
+
+class Worker:
+    """A member that ends, or does not, once it has worked."""
+
+    running, complete, error = True, False, None
+
+    def __init__(self, end: str, score: float) -> None:
+        self.end, self.status, self.score, self.bound = end, "running", score, 10.0
+        self.worked = 0
+
+    @property
+    def decides(self) -> bool:
+        return self.status == "optimal"
+
+    @property
+    def busy(self) -> bool:
+        return not self.worked
+
+    def work_off(self, deadline: float) -> None:
+        self.worked += 1
+        self.status = self.end
+
+    def labels(self) -> None:
+        return None
+
+
+def test_nobody_works_after_a_proof_and_what_others_did_does_not_count() -> None:
+    state = part.PartState(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
+    first, proof, late = Worker("running", 1.0), Worker("optimal", 2.0), Worker("running", 3.0)
+    state.members = [first, proof, late]  # type: ignore[list-item]
+    assert len(state.busy) == 3
+    state.work_off(np.inf)
+    assert [w.worked for w in (first, proof, late)] == [1, 1, 0]
+    assert state.busy == []
+    late.work_off(np.inf)  # as with threads, beside the proof
+    assert state.best()[1] == 2.0
+    state._collect()
+    assert state.status == "optimal"
+    assert state.score == 2.0

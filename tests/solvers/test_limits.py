@@ -49,7 +49,7 @@ class IdleMember:
     """A member that does what it owes in no time and finds nothing."""
 
     name, status, error, running, score, bound = "idle", "running", None, True, -np.inf, np.inf
-    complete = False
+    complete = decides = False
     owed = most = 0.0
 
     def owe(self, work: float) -> None:
