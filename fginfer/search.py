@@ -198,6 +198,7 @@ class SearchIndex(_Index):
     clusters : 0 chooses (six for every square root of the number of rows, 40 rows each or more). Many small clusters
         help exact search, few large ones approximate search for many labels.
     n_jobs : threads of a batch; no answer depends on it. seed : of the clustering.
+    parts : of the columns, up to 8; with several, `candidates` are the rows that rank first in some part.
 
     Building costs rows * clusters * columns multiplications (and about as much again for k-means); an update costs
     O(columns) a row, and O(clusters * columns) for a row that has moved by more than a quarter of its length since it
@@ -209,16 +210,19 @@ class SearchIndex(_Index):
     thirty-seconds of the rows, are made by the first search that needs them and follow updates.
     """
 
-    def __init__(self, rows: ArrayLike, *, clusters: int = 0, rounds: int = 6, n_jobs: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self, rows: ArrayLike, *, clusters: int = 0, rounds: int = 6, n_jobs: int = 1, seed: int = 0, parts: int = 1
+    ) -> None:
         table = as_rows(rows)
         if not table.size:
             raise ModelError("an index needs at least one row and one column")
         self.shape = (int(table.shape[0]), int(table.shape[1]))
-        for name, value in (("clusters", clusters), ("rounds", rounds), ("n_jobs", n_jobs), ("seed", seed)):
+        whole = {"clusters": clusters, "rounds": rounds, "n_jobs": n_jobs, "seed": seed, "parts": parts}
+        for name, value in whole.items():
             check_whole(name, value)
         if seed < 0:
             raise SettingsError(f"seed must not be negative, but it is {seed}")
-        self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed)
+        self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed, parts)
 
     def _search(
         self,

@@ -36,7 +36,7 @@ int64_t fgi_next_bytes_scalar(fgi_byte_scan *s, int64_t block, int64_t end) {
 void fgi_guess_bytes_scalar(
     const fgi_byte_scan *s, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses) {
     for (int64_t i = 0; i < n; i++)
-        guesses[i] = (float)(sum_of(s->codes + rows[i] * s->stride, q->x, s->stride) - q->offset) * s->factor[rows[i]];
+        guesses[i] = (float)(sum_of(s->codes + rows[i] * s->stride, q->x, s->width) - q->offset) * s->factor[rows[i]];
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -96,12 +96,12 @@ AVX2 void fgi_guess_bytes_avx2(
     enum { AHEAD = 16, LINE = 64 }; /* rows; bytes of a cache line */
     for (int64_t i = 0; i < n; i++) {
         if (i + AHEAD < n) {
-            for (int64_t at = 0; at < s->stride; at += LINE)
+            for (int64_t at = 0; at < s->width; at += LINE)
                 __builtin_prefetch(s->codes + rows[i + AHEAD] * s->stride + at);
             __builtin_prefetch(s->factor + rows[i + AHEAD]);
         }
         __m256i acc = _mm256_setzero_si256();
-        for (int64_t at = 0; at < s->stride; at += 32) {
+        for (int64_t at = 0; at < s->width; at += 32) {
             const __m256i piece = _mm256_loadu_si256((const __m256i *)(q->x + at));
             acc = _mm256_add_epi32(acc, products(s->codes + rows[i] * s->stride + at, piece));
         }

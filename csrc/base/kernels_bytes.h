@@ -20,6 +20,7 @@ typedef struct fgi_byte_query {
 typedef struct fgi_byte_scan {
     const uint8_t *codes; /* blocks x 8 x stride */
     int64_t stride;
+    int64_t width;               /* what guess_bytes looks at of a row, a multiple of 32 bytes */
     const float *factor;         /* blocks x 8 */
     const float *error, *length; /* per block */
     int queries;                 /* FGI_BYTE_QUERIES at most */

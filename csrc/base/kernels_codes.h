@@ -4,13 +4,16 @@
  * columns, 32 bytes: the bits of row r for the first four in the low half of byte r, for the others in the high half. A
  * query is a table of 16 small numbers for every four columns. Its sum for a row adds up what the row's bits select, in
  * 8 bits over FGI_CODE_CHUNK * 8 columns (whoever makes the tables sees to it that this suffices), and over such
- * chunks in 16 bits that stay at their limits. The row's value is sum * 2^shift * factor / 2^15, rounded: 16 bits, too,
- * and never -2^15. All versions give the same. */
+ * chunks in 16 bits that stay at their limits. The value is sum * 2^shift * factor / 2^15, rounded: 16 bits, too, and
+ * never -2^15.
+ *
+ * Columns may be in several parts, each with values of its own; a row's value is then the largest of them, each less
+ * what the query says for its part (the least value if that is less). All versions give the same. */
 #ifndef FGI_KERNELS_CODES_H
 #define FGI_KERNELS_CODES_H
 #include <stdint.h>
 
-enum { FGI_CODE_BLOCK = 32, FGI_CODE_CHUNK = 16, FGI_CODE_QUERIES = 4 };
+enum { FGI_CODE_BLOCK = 32, FGI_CODE_CHUNK = 16, FGI_CODE_QUERIES = 4, FGI_CODE_PARTS = 8 };
 
 typedef struct fgi_code_hit {
     int32_t row;
@@ -18,11 +21,14 @@ typedef struct fgi_code_hit {
 } fgi_code_hit;
 
 typedef struct fgi_code_query {
-    const uint8_t *bits;   /* blocks x pieces x 32 */
-    const int16_t *factor; /* blocks x 32, row r of a block at fgi_code_place(r) */
-    int64_t pieces;        /* of eight columns */
-    int shift, queries;    /* FGI_CODE_QUERIES at most */
+    const uint8_t *bits;         /* blocks x pieces x 32 */
+    const int16_t *factor;       /* blocks x parts x 32, row r of a block at fgi_code_place(r) */
+    int64_t pieces;              /* of eight columns */
+    int parts, first, last;      /* FGI_CODE_PARTS at most; those from `first` up to `last` are looked at */
+    int64_t cut[FGI_CODE_PARTS]; /* where each part ends, in pieces */
+    int shift, queries;          /* FGI_CODE_QUERIES at most */
     const int8_t *tables[FGI_CODE_QUERIES];
+    int16_t less[FGI_CODE_QUERIES][FGI_CODE_PARTS];
     int16_t below[FGI_CODE_QUERIES];      /* values up to this one do not count */
     fgi_code_hit *hits[FGI_CODE_QUERIES]; /* those that do, by ascending rows, are appended */
     int64_t n[FGI_CODE_QUERIES], room[FGI_CODE_QUERIES];

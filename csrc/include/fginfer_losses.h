@@ -53,6 +53,9 @@ typedef struct fgi_loss_settings {
     int32_t keep;     /* besides those with large gradients, so many labels with the largest sums of the scores found */
     double threshold; /* gradients of a block above this are large */
     int32_t joined; /* 1: the loss at the exact scores of the labels with messages; 0: the mean of the blocks' losses */
+    /* 1, with joined: one index over all columns whose parts are the blocks, searched by codes in one pass
+     * (fgi_search_parts). Every block then knows its scores of all labels that some block has found. */
+    int32_t together;
     int32_t threads;
     uint64_t seed;
 } fgi_loss_settings;
@@ -72,8 +75,9 @@ typedef struct fgi_loss_batch {
     const double *weights;    /* of the positives; NULL: 1 */
     const float *total;       /* FGI_REST_MOMENTS: the sum of the rows (d), and of row row' (d x d) */
     const float *square;
-    const float *scores;        /* exact: n x labels; else NULL */
-    fgi_search *const *indexes; /* search: one over the rows; decomposed: one for each block of columns; else NULL */
+    const float *scores; /* exact: n x labels; else NULL */
+    fgi_search *const *
+        indexes; /* search: one over the rows; decomposed: one for each block of columns, or, together, one; else NULL */
 } fgi_loss_batch;
 
 /* Columns of a block: begin[0] = 0 .. begin[blocks] = d. */

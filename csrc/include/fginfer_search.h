@@ -27,6 +27,7 @@ typedef struct fgi_search fgi_search;
 typedef struct fgi_search_settings {
     int32_t clusters; /* 0: six for every square root of the number of rows, with 40 rows each at least */
     int32_t rounds;   /* of spherical k-means on a sample */
+    int32_t parts;    /* of the columns, as equal as possible, 1 to 8: for fgi_search_parts */
     int32_t threads;
     uint64_t seed;
 } fgi_search_settings;
@@ -72,13 +73,20 @@ typedef struct fgi_search_query {
      * many) from bytes, and of these the best are computed, a quarter more than `want`. The first such query makes the
      * codes, O(rows * d log d). */
     int32_t candidates;
-    int32_t rough; /* 1, with candidates: none is computed, the values are those of the bytes, off by a hundredth */
 } fgi_search_query;
 
 /* labels and values: n x want, best first, -1 and -INFINITY where the labels run out. proven (n; NULL: not wanted): 1
  * where the answer is the exact one. One call at a time per index; updates must not run beside it. */
 fgi_rc fgi_search_run(
     fgi_search *s, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err);
+
+/* Approximate, by parts of the columns (settings.parts), in one pass over their codes: the labels that these rank among
+ * the first `want` (or `candidates`) in some part, parts * want at most (and no more than there are rows), those with
+ * the largest sums; -1 behind the last. values: the inner product over each part, from bytes, so off by about a
+ * hundredth of the row's length by the query's. labels: n x most, values: n x most x parts. No messages. */
+fgi_rc fgi_search_parts(fgi_search *s, const fgi_search_query *q, int32_t *labels, float *values, fgi_error *err);
+int32_t fgi_search_parts_of(const fgi_search *s);
+int64_t fgi_search_parts_most(int32_t parts, int32_t want, int64_t rows);
 
 /* An index under an inner-product source (fginfer_oracle.h), over its weights as they are now, in place of an older
  * one. It follows fgi_products_set and _add; whoever changes dense weights calls it again. probes: clusters visited, 0:

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/util.h"
 
-enum { ROW = 127, QUERY = 63, SHIFT = 128 };
+enum { ROW = 127, QUERY = 63 };
 
 /* Single precision is rounded to nearest: a little more than the number is never less than it. */
 static float upper(double x) { return (float)(x * (1 + 0x1p-20) + FLT_MIN); }
@@ -44,7 +44,7 @@ fgi_bytes *fgi_bytes_create(int64_t rows, int32_t d, double *mean) {
         fgi_bytes_free(b);
         return NULL;
     }
-    memset(b->codes, SHIFT, (size_t)size);
+    memset(b->codes, FGI_BYTE_SHIFT, (size_t)size);
     return b;
 }
 
@@ -74,7 +74,7 @@ void fgi_bytes_set(fgi_bytes *b, int32_t label, const float *row) {
         const double w = row[k] - b->mean[k];
         const double c = fgi_larger(-ROW, fgi_smaller(ROW, nearbyint(w * inverse)));
         const double rest = w - factor * c;
-        code[k] = (uint8_t)(SHIFT + (int)c);
+        code[k] = (uint8_t)(FGI_BYTE_SHIFT + (int)c);
         error += rest * rest;
         length += c * c;
     }
@@ -99,7 +99,7 @@ fgi_byte_x fgi_bytes_query(const fgi_bytes *b, const float *x, int8_t *z) {
         z[k] = (int8_t)lrint(x[k] / out.scale);
         const double rest = x[k] - out.scale * z[k];
         error += rest * rest;
-        out.offset += SHIFT * z[k];
+        out.offset += FGI_BYTE_SHIFT * z[k];
     }
     out.error = sqrt(error) * (1 + 1e-6);
     return out;

@@ -13,6 +13,8 @@
 #include "base/kernels.h"
 #include "base/kernels_bytes.h"
 
+enum { FGI_BYTE_SHIFT = 128 }; /* what codes are more than the numbers that they stand for */
+
 typedef struct fgi_bytes {
     int64_t rows, stride;
     int32_t d;

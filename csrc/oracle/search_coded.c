@@ -1,5 +1,5 @@
 /* oracle/search_coded.c - approximate queries of a search index by one-bit codes: all rows are ranked by these, the
- * candidates by a byte a column, and of the best of them the inner products are computed, unless rough ones will do. */
+ * candidates by a byte a column, and of the best of them the inner products are computed. */
 #include "base/util.h"
 #include "oracle/search_query.h"
 
@@ -35,20 +35,13 @@ static void compute(const fgi_search *s, const fgi_one_query *o, const int32_t *
     w->touched += n;
 }
 
-/* w->guesses: what bytes make of the n candidates in w->chosen, in units of the query that is returned. */
-static fgi_byte_x guess(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
+/* w->guesses: what bytes make of the n candidates in w->chosen, in some unit. */
+static void guess(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
     const fgi_bytes *b = s->bytes;
-    const fgi_byte_scan scan = {.codes = b->codes, .stride = b->stride, .factor = b->factor};
+    const fgi_byte_scan scan = {.codes = b->codes, .stride = b->stride, .width = b->stride, .factor = b->factor};
     const fgi_byte_x x = fgi_bytes_query(b, o->x, w->whole);
     const fgi_byte_query q = {.x = w->whole, .offset = x.offset};
     s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
-    return x;
-}
-
-/* The n candidates in w->chosen at the values of their bytes. */
-static void offer_guesses(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w, fgi_top *top) {
-    const fgi_byte_x x = guess(s, o, n, w);
-    for (int64_t k = 0; k < n; k++) fgi_search_offer(o, top, x.shift + x.scale * w->guesses[k], w->chosen[k]);
 }
 
 /* w->chosen: n candidates, of which the best by bytes are left; how many. */
@@ -84,12 +77,11 @@ void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
         for (int j = 0; j < n; j++) {
             const int all = found[j].n == s->rows;
             for (int64_t k = 0; k < found[j].n; k++) w->chosen[k] = found[j].hits[k].row;
-            const int64_t chosen = all || b->q->rough ? found[j].n : choose(s, &o[j], found[j].n, w, top);
+            const int64_t chosen = all ? found[j].n : choose(s, &o[j], found[j].n, w, top);
             fgi_top_clear(top, b->q->want, -INFINITY);
             fgi_search_offer_messages(s, &o[j], w, top);
-            if (b->q->rough) offer_guesses(s, &o[j], chosen, w, top);
-            else compute(s, &o[j], w->chosen, chosen, w, top);
-            fgi_search_answer(b, i + j, top, all && !b->q->rough);
+            compute(s, &o[j], w->chosen, chosen, w, top);
+            fgi_search_answer(b, i + j, top, all);
         }
     }
 }
@@ -108,7 +100,8 @@ static void encode(void *context, int64_t begin, int64_t end, int worker) {
 
 int fgi_search_make_codes(fgi_search *s) {
     if (s->codes) return 1;
-    encoding e = {s, fgi_codes_create(s->rows, s->d, s->threads, s->settings.seed, fgi_search_mean(s))};
+    encoding e = {
+        s, fgi_codes_create(s->rows, s->d, s->settings.parts, s->threads, s->settings.seed, fgi_search_mean(s))};
     if (!e.codes) return 0;
     fgi_pool_run(s->pool, (s->rows + FGI_CODE_BLOCK - 1) / FGI_CODE_BLOCK, 16, encode, &e);
     fgi_codes_rescale(e.codes);

@@ -25,14 +25,19 @@ static void hadamard(double *x, int64_t n) {
 
 /* Random signs and Hadamard's matrix on the first 2^m columns, then the same on the last ones: each is orthogonal, and
  * together they reach every column. */
-static void rotate(const fgi_codes *c, double *x) {
+static void rotate(const fgi_codes *c, int32_t part, double *x) {
+    const int32_t d = c->begin[part + 1] - c->begin[part];
+    const double *flips = c->flips + c->begin[part];
     int64_t n = 1;
-    while (2 * n <= c->d) n *= 2;
-    for (int32_t k = 0; k < c->d; k++) x[k] *= c->flips[k];
+    while (2 * n <= d) n *= 2;
+    for (int32_t k = 0; k < d; k++) x[k] *= flips[k];
     hadamard(x, n);
-    for (int32_t k = 0; k < c->d; k++) x[k] *= c->flips[c->d + k];
-    hadamard(x + (c->d - n), n);
+    for (int32_t k = 0; k < d; k++) x[k] *= flips[c->d + k];
+    hadamard(x + (d - n), n);
 }
+
+/* Where a part's numbers begin in c->turned: parts are whole pieces there. */
+static int64_t place_of(const fgi_codes *c, int32_t part) { return part > 0 ? 8 * c->cut[part - 1] : 0; }
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
@@ -51,22 +56,36 @@ void fgi_codes_free(fgi_codes *c) {
     free(c);
 }
 
-fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t threads, uint64_t seed, double *mean) {
-    const int64_t blocks = blocks_of(rows), pieces = ((int64_t)d + 7) / 8;
-    int64_t size;
+/* The pieces of all parts. */
+static int64_t cut_columns(fgi_codes *c) {
+    int64_t pieces = 0;
+    for (int32_t part = 0; part < c->parts; part++) {
+        c->begin[part + 1] = (int32_t)((int64_t)c->d * (part + 1) / c->parts);
+        pieces += (c->begin[part + 1] - c->begin[part] + 7) / 8;
+        c->cut[part] = pieces;
+    }
+    return pieces;
+}
+
+fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t parts, int32_t threads, uint64_t seed, double *mean) {
+    const int64_t blocks = blocks_of(rows);
+    int64_t size, pieces = 0;
     fgi_codes *c = fgi_calloc(1, sizeof *c);
+    if (c) {
+        *c = (fgi_codes){.rows = rows, .d = d, .parts = parts, .threads = threads, .mean = mean};
+        c->pieces = pieces = cut_columns(c);
+    }
     if (!c || !fgi_mul(blocks, pieces * FGI_CODE_BLOCK, &size)) {
         free(c);
         free(mean);
         return NULL;
     }
-    *c = (fgi_codes){.rows = rows, .pieces = pieces, .d = d, .threads = threads, .mean = mean};
     c->kernels = fgi_kernels_get();
     c->table_size = pieces * 32;
     c->flips = fgi_alloc(2 * (int64_t)d, sizeof *c->flips);
     c->bits = fgi_calloc(size, 1);
-    c->factor = fgi_calloc(rows, sizeof *c->factor);
-    c->share = fgi_calloc(blocks * FGI_CODE_BLOCK, sizeof *c->share);
+    c->factor = fgi_calloc(rows * parts, sizeof *c->factor);
+    c->share = fgi_calloc(blocks * parts * FGI_CODE_BLOCK, sizeof *c->share);
     c->turned = fgi_calloc(threads * 8 * pieces, sizeof *c->turned);
     c->tables = fgi_alloc(threads * FGI_CODE_QUERIES * c->table_size, 1);
     if (!c->mean || !c->flips || !c->bits || !c->factor || !c->share || !c->turned || !c->tables) {
@@ -79,44 +98,59 @@ fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t threads, uint64_t s
 }
 
 static void set_share(fgi_codes *c, int64_t label) {
-    const int64_t first = label / FGI_CODE_BLOCK * FGI_CODE_BLOCK;
-    c->share[first + fgi_code_place((int)(label - first))] =
-        c->largest > 0 ? (int16_t)fgi_smaller(lrint(c->factor[label] / c->largest * 32768), INT16_MAX) : 0;
+    const int64_t block = label / FGI_CODE_BLOCK, at = fgi_code_place((int)(label % FGI_CODE_BLOCK));
+    for (int32_t part = 0; part < c->parts; part++) {
+        const double share = c->largest > 0 ? c->factor[label * c->parts + part] / c->largest * 32768 : 0;
+        c->share[(block * c->parts + part) * FGI_CODE_BLOCK + at] = (int16_t)fgi_smaller(lrint(share), INT16_MAX);
+    }
 }
 
-void fgi_codes_set(fgi_codes *c, int32_t label, const float *row, int32_t worker) {
-    double *r = c->turned + worker * 8 * c->pieces, square = 0, sum = 0;
-    const int64_t block = label / FGI_CODE_BLOCK, at = label % FGI_CODE_BLOCK;
-    for (int32_t k = 0; k < c->d; k++) r[k] = row[k] - c->mean[k];
-    rotate(c, r);
-    for (int32_t k = 0; k < c->d; k++) {
+/* c->turned gets the numbers of one part, rotated; the factor that fits their signs. */
+static float turn(const fgi_codes *c, int32_t part, const float *row, double *r) {
+    const int32_t begin = c->begin[part], d = c->begin[part + 1] - begin;
+    double square = 0, sum = 0;
+    for (int32_t k = 0; k < d; k++) r[k] = row[begin + k] - c->mean[begin + k];
+    rotate(c, part, r);
+    for (int32_t k = 0; k < d; k++) {
         square += r[k] * r[k];
         sum += fabs(r[k]);
     }
+    return sum > 0 ? (float)fgi_smaller(square / sum, FLT_MAX) : 0;
+}
+
+void fgi_codes_set(fgi_codes *c, int32_t label, const float *row, int32_t worker) {
+    double *r = c->turned + worker * 8 * c->pieces;
+    const int64_t block = label / FGI_CODE_BLOCK, at = label % FGI_CODE_BLOCK;
+    for (int32_t part = 0; part < c->parts; part++)
+        c->factor[(int64_t)label * c->parts + part] = turn(c, part, row, r + place_of(c, part));
     for (int64_t p = 0; p < c->pieces; p++) {
         unsigned bits = 0;
         for (int k = 0; k < 8; k++) bits |= (unsigned)(r[8 * p + k] > 0) << k;
         c->bits[(block * c->pieces + p) * FGI_CODE_BLOCK + at] = (uint8_t)bits;
     }
-    c->factor[label] = sum > 0 ? (float)fgi_smaller(square / sum, FLT_MAX) : 0;
     set_share(c, label);
 }
 
 /* Room for half as much again: factors that grow step by step are seldom the cause of another pass. */
 void fgi_codes_rescale(fgi_codes *c) {
     double largest = 0;
-    for (int64_t k = 0; k < c->rows; k++) largest = fgi_larger(largest, c->factor[k]);
+    for (int64_t k = 0; k < c->rows * c->parts; k++) largest = fgi_larger(largest, c->factor[k]);
     c->largest = 1.5 * largest;
     for (int64_t k = 0; k < c->rows; k++) set_share(c, k);
 }
 
 void fgi_codes_update(fgi_codes *c, int32_t label, const float *row) {
     fgi_codes_set(c, label, row, 0);
-    if (c->factor[label] > c->largest) fgi_codes_rescale(c);
+    for (int32_t part = 0; part < c->parts; part++)
+        if (c->factor[(int64_t)label * c->parts + part] > c->largest) {
+            fgi_codes_rescale(c);
+            return;
+        }
 }
 
 int64_t fgi_codes_memory(const fgi_codes *c) {
-    return blocks_of(c->rows) * FGI_CODE_BLOCK * (c->pieces + (int64_t)(sizeof *c->factor + sizeof *c->share)) +
+    return blocks_of(c->rows) * FGI_CODE_BLOCK *
+        (c->pieces + c->parts * (int64_t)(sizeof *c->factor + sizeof *c->share)) +
         c->threads * (FGI_CODE_QUERIES * (c->table_size + c->room * (int64_t)sizeof *c->hits) + 64 * c->pieces) +
         24 * (int64_t)c->d;
 }
@@ -127,12 +161,16 @@ int64_t fgi_codes_memory(const fgi_codes *c) {
  * kernel makes of them: <row - mean, x> in some unit, which is all it takes. */
 static void prepare(const fgi_codes *c, const float *x, int8_t *table, double *turned) {
     double longest = 0;
-    for (int32_t k = 0; k < c->d; k++) turned[k] = x[k];
-    rotate(c, turned);
-    for (int64_t from = 0; from < c->pieces; from += FGI_CODE_CHUNK) {
-        double sum = 0;
-        for (int64_t k = 8 * from; k < 8 * c->pieces && k < 8 * (from + FGI_CODE_CHUNK); k++) sum += fabs(turned[k]);
-        longest = fgi_larger(longest, sum);
+    for (int32_t part = 0; part < c->parts; part++) {
+        double *v = turned + place_of(c, part);
+        const int32_t begin = c->begin[part], d = c->begin[part + 1] - begin;
+        for (int32_t k = 0; k < d; k++) v[k] = x[begin + k];
+        rotate(c, part, v);
+        for (int64_t from = 0; from < d; from += 8 * FGI_CODE_CHUNK) {
+            double sum = 0;
+            for (int64_t k = from; k < d && k < from + 8 * FGI_CODE_CHUNK; k++) sum += fabs(v[k]);
+            longest = fgi_larger(longest, sum);
+        }
     }
     const double scale = longest > 0 ? LARGEST_SUM / longest : 0;
     for (int64_t half = 0; half < 2 * c->pieces; half++) {
@@ -147,7 +185,12 @@ static void prepare(const fgi_codes *c, const float *x, int8_t *table, double *t
 
 /* Sums are shifted until they fill 16 bits. */
 static int shift_of(const fgi_codes *c) {
-    const int64_t chunks = (c->pieces + FGI_CODE_CHUNK - 1) / FGI_CODE_CHUNK;
+    int64_t chunks = 1;
+    for (int32_t part = 0; part < c->parts; part++) {
+        const int64_t pieces = c->cut[part] - place_of(c, part) / 8,
+                      here = (pieces + FGI_CODE_CHUNK - 1) / FGI_CODE_CHUNK;
+        chunks = here > chunks ? here : chunks;
+    }
     int shift = 8;
     while (shift > 0 && (127 * chunks) << shift > INT16_MAX) shift--;
     return shift;
@@ -213,7 +256,8 @@ static void clear(fgi_code_query *q, int k, int64_t room, int16_t below) {
 }
 
 int fgi_codes_reserve(fgi_codes *c, int64_t want) {
-    const int64_t room = 3 * want + 4 * FGI_CODE_BLOCK; /* about two thirds are filled after a sample */
+    /* about two thirds are filled after a sample */
+    const int64_t room = 3 * want * c->parts + 4 * FGI_CODE_BLOCK;
     if (room <= c->room) return 1;
     free(c->hits);
     c->hits = fgi_alloc(c->threads * FGI_CODE_QUERIES * room, sizeof *c->hits);
@@ -223,8 +267,8 @@ int fgi_codes_reserve(fgi_codes *c, int64_t want) {
 
 /* A sample of the blocks shows how large values are: of those above the last of its best there are about so many as are
  * wanted, and some more for safety. Without it most of the time of a scan for hundreds of rows would go into those that
- * come too early. */
-static void sample(const fgi_codes *c, fgi_code_query *q, const int64_t *want) {
+ * come too early. One part by itself; below[k]: what values must exceed. */
+static void sample(const fgi_codes *c, fgi_code_query *q, const int64_t *want, int16_t *below) {
     int64_t some[FGI_CODE_QUERIES];
     for (int k = 0; k < q->queries; k++) {
         const double expected = (double)want[k] / SAMPLED;
@@ -234,28 +278,51 @@ static void sample(const fgi_codes *c, fgi_code_query *q, const int64_t *want) {
     }
     scan(c, q, some, SAMPLED);
     for (int k = 0; k < q->queries; k++) {
-        int16_t below = INT16_MIN;
-        if (q->n[k] > some[k] && some[k] < want[k]) below = keep_best(q->hits[k], &q->n[k], some[k]);
-        clear(q, k, c->room, below > INT16_MIN ? (int16_t)(below - 1) : below); /* values like the last one's count */
+        below[k] = INT16_MIN;
+        if (q->n[k] > some[k] && some[k] < want[k]) below[k] = keep_best(q->hits[k], &q->n[k], some[k]);
+        if (below[k] > INT16_MIN) below[k]--; /* values like the last one's count */
+    }
+}
+
+/* What rows must exceed, in some part; all of them do for a query that wants too many for a sample to tell. */
+static void set_floors(const fgi_codes *c, fgi_code_query *q, const int64_t *want) {
+    int16_t below[FGI_CODE_PARTS][FGI_CODE_QUERIES];
+    for (q->first = 0; q->first < c->parts; q->first++) {
+        q->last = q->first + 1;
+        sample(c, q, want, below[q->first]);
+    }
+    q->first = 0;
+    q->last = c->parts;
+    for (int k = 0; k < q->queries; k++) {
+        int known = 1;
+        for (int32_t part = 0; part < c->parts; part++) known = known && below[part][k] > INT16_MIN;
+        for (int32_t part = 0; part < c->parts; part++) q->less[k][part] = known && c->parts > 1 ? below[part][k] : 0;
+        clear(q, k, c->room, !known ? INT16_MIN : c->parts > 1 ? 0 : below[0][k]);
     }
 }
 
 void fgi_codes_scan(
     const fgi_codes *c, int queries, const float *const *x, const int32_t *want, fgi_code_list *list, int32_t worker) {
-    fgi_code_query q = {
-        .bits = c->bits, .factor = c->share, .pieces = c->pieces, .shift = shift_of(c), .queries = queries};
-    int64_t all[FGI_CODE_QUERIES];
+    fgi_code_query q = {.bits = c->bits,
+        .factor = c->share,
+        .pieces = c->pieces,
+        .parts = c->parts,
+        .shift = shift_of(c),
+        .queries = queries};
+    int64_t each[FGI_CODE_QUERIES], all[FGI_CODE_QUERIES];
     int again = 0;
+    memcpy(q.cut, c->cut, sizeof q.cut);
     for (int k = 0; k < queries; k++) {
         int8_t *table = c->tables + (worker * FGI_CODE_QUERIES + k) * c->table_size;
         prepare(c, x[k], table, c->turned + worker * 8 * c->pieces);
         q.tables[k] = table;
         q.hits[k] = c->hits + (worker * FGI_CODE_QUERIES + k) * c->room;
-        all[k] = want[k];
+        each[k] = want[k];
+        all[k] = each[k] * c->parts < c->rows ? each[k] * c->parts : c->rows;
     }
-    sample(c, &q, all);
+    set_floors(c, &q, each);
     scan(c, &q, all, 1);
-    for (int k = 0; k < queries; k++) again |= q.n[k] < all[k];
+    for (int k = 0; k < queries; k++) again |= q.n[k] < each[k];
     if (again) { /* the sample has misled */
         for (int k = 0; k < queries; k++) clear(&q, k, c->room, INT16_MIN);
         scan(c, &q, all, 1);

@@ -8,7 +8,7 @@
 static const double FAR = 0.25;
 
 void fgi_search_defaults(fgi_search_settings *s) {
-    *s = (fgi_search_settings){.clusters = 0, .rounds = 6, .threads = 1, .seed = 0};
+    *s = (fgi_search_settings){.clusters = 0, .rounds = 6, .parts = 1, .threads = 1, .seed = 0};
 }
 
 /* ---- scratch ---------------------------------------------------------------------------------------------------- */
@@ -25,6 +25,7 @@ static void scratch_clear(fgi_search_scratch *w) {
     free(w->whole);
     free(w->chosen);
     free(w->guesses);
+    free(w->parts);
     for (int q = 0; q < FGI_SEARCH_GROUP; q++) fgi_top_free(&w->top[q]);
     memset(w, 0, sizeof *w);
 }
@@ -90,6 +91,9 @@ static fgi_rc check_sizes(int64_t n, int32_t d, int64_t stride, const fgi_search
     if (set->clusters < 0 || set->clusters > n)
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "clusters must be 0 (a default) to the number of rows, %lld", (long long)n);
+    if (set->parts < 1 || set->parts > d || set->parts > FGI_CODE_PARTS)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
+            "parts must lie in 1 .. %d, and be at most the number of columns, %d", FGI_CODE_PARTS, (int)d);
     if (set->rounds < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rounds must not be negative");
     if (set->threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be at least 1");
     return FGI_OK;

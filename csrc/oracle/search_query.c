@@ -31,12 +31,14 @@ static int listed(const int32_t *labels, int32_t n, int32_t label) {
     return low < n && labels[low] == label;
 }
 
+int fgi_search_excludes(const fgi_one_query *o, int32_t label) {
+    if (!(o->sieve[label / 64 % FGI_SEARCH_SIEVE] >> label % 64 & 1)) return 0;
+    return (o->message->n && listed(o->message->labels, o->message->n, label)) ||
+        (o->n_excluded && listed(o->excluded, o->n_excluded, label));
+}
+
 void fgi_search_insert(const fgi_one_query *o, fgi_top *top, double value, int32_t label) {
-    if (o->sieve[label / 64 % FGI_SEARCH_SIEVE] >> label % 64 & 1) {
-        if (o->message->n && listed(o->message->labels, o->message->n, label)) return;
-        if (o->n_excluded && listed(o->excluded, o->n_excluded, label)) return;
-    }
-    fgi_top_insert(top, value, label);
+    if (!fgi_search_excludes(o, label)) fgi_top_insert(top, value, label);
 }
 
 void fgi_search_offer_messages(const fgi_search *s, const fgi_one_query *o, fgi_search_scratch *w, fgi_top *top) {
@@ -271,7 +273,7 @@ static fgi_rc check_list(const fgi_search *s, const int32_t *labels, int64_t beg
     return FGI_OK;
 }
 
-static fgi_rc check_query(const fgi_search *s, const fgi_search_query *q, fgi_error *err) {
+fgi_rc fgi_search_check(const fgi_search *s, const fgi_search_query *q, fgi_error *err) {
     if (q->stride < s->d)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "queries must have %d columns, as the rows", (int)s->d);
     if (q->want < 1 || q->want > s->rows)
@@ -335,16 +337,28 @@ static int reserve(fgi_search *s, int32_t want) {
     const int64_t most = s->codes->room;
     for (int32_t t = 0; most > s->chosen_room && t < s->threads; t++) {
         fgi_search_scratch *w = &s->scratch[t];
-        if (!fgi_resize(&w->chosen, most, sizeof *w->chosen) || !fgi_resize(&w->guesses, most, sizeof *w->guesses))
+        if (!fgi_resize(&w->chosen, most, sizeof *w->chosen) || !fgi_resize(&w->guesses, most, sizeof *w->guesses) ||
+            !fgi_resize(&w->parts, most * s->settings.parts, sizeof *w->parts))
             return 0;
     }
     s->chosen_room = most;
     return 1;
 }
 
+int fgi_search_reserve_codes(const fgi_search_batch *b, int32_t most) {
+    fgi_search *s = b->s;
+    int32_t candidates = 0;
+    for (int64_t i = 0; i < b->q->n; i++)
+        if (fgi_search_candidates(b, i) > candidates) candidates = fgi_search_candidates(b, i);
+    int ok = fgi_search_make_codes(s) && fgi_search_make_bytes(s) && reserve(s, candidates);
+    if (candidates > most) most = candidates;
+    for (int32_t t = 0; ok && t < s->threads; t++) ok = fgi_top_reserve(&s->scratch[t].top[0], most);
+    return ok;
+}
+
 fgi_rc fgi_search_run(
     fgi_search *s, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err) {
-    fgi_rc rc = check_query(s, q, err);
+    fgi_rc rc = fgi_search_check(s, q, err);
     if (rc) return rc;
     fgi_search_batch b = {.s = s,
         .q = q,
@@ -357,12 +371,9 @@ fgi_rc fgi_search_run(
     b.floor = fgi_alloc(q->n, sizeof *b.floor);
     b.list = fgi_alloc(q->n, sizeof *b.list);
     int ok = b.late && b.floor && b.list;
-    int32_t most = q->want;
-    for (int64_t i = 0; q->candidates > 0 && i < q->n; i++)
-        if (fgi_search_candidates(&b, i) > most) most = fgi_search_candidates(&b, i);
-    if (q->candidates > 0) ok = ok && fgi_search_make_codes(s) && fgi_search_make_bytes(s) && reserve(s, most);
+    if (q->candidates > 0) ok = ok && fgi_search_reserve_codes(&b, q->want);
     for (int32_t t = 0; ok && t < s->threads; t++)
-        for (int j = 0; ok && j < FGI_SEARCH_GROUP; j++) ok = fgi_top_reserve(&s->scratch[t].top[j], most);
+        for (int j = 0; ok && j < FGI_SEARCH_GROUP; j++) ok = fgi_top_reserve(&s->scratch[t].top[j], q->want);
     ok = ok && run(s, &b);
     free(b.late);
     free(b.floor);

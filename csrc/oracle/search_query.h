@@ -45,6 +45,12 @@ static inline void fgi_search_offer(const fgi_one_query *o, fgi_top *top, double
 void fgi_search_scan(void *batch, int64_t begin, int64_t end, int worker);
 /* Approximate search by codes: queries. */
 void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker);
+/* Whether labels with a message or an exclusion include this one. */
+int fgi_search_excludes(const fgi_one_query *o, int32_t label);
+/* Errors of a question. */
+fgi_rc fgi_search_check(const fgi_search *s, const fgi_search_query *q, fgi_error *err);
+/* Codes, bytes, and working memory for a batch that wants `most` labels at most; 0 when out of memory. */
+int fgi_search_reserve_codes(const fgi_search_batch *b, int32_t most);
 /* Rows of query i whose inner products are computed: labels with messages or exclusions do not count. */
 int32_t fgi_search_candidates(const fgi_search_batch *b, int64_t i);
 /* Whether a scan for so many rows would gain by bytes. */

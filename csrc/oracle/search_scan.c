@@ -72,7 +72,7 @@ static uint32_t scan_bytes(const fgi_search *s, const fgi_one_query *o, int n, f
     const fgi_bytes *b = s->bytes;
     const int64_t blocks = (s->rows + FGI_BYTE_BLOCK - 1) / FGI_BYTE_BLOCK;
     uint32_t given_up = 0;
-    byte_group g = {.scan = {b->codes, b->stride, b->factor, b->errors, b->lengths, n, {{0}}}};
+    byte_group g = {.scan = {b->codes, b->stride, b->stride, b->factor, b->errors, b->lengths, n, {{0}}}};
     for (int k = 0; k < n; k++) {
         g.x[k] = fgi_bytes_query(b, o[k].x, w->whole + k * b->stride);
         g.scan.q[k].x = w->whole + k * b->stride;

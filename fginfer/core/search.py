@@ -16,6 +16,7 @@ Lists = tuple[NDArray[np.int64], NDArray[np.int32]]  # offsets of every query's 
 Messages = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
 
 SCAN, EXACT = -1, 0  # in the place of a number of probes
+MOST_PARTS = 8  # of an index
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,11 @@ class SearchCounts:
 class SearchHandle:
     """fgi_search. Arrays must have the right types and be contiguous along rows; everything else the core checks."""
 
-    def __init__(self, rows: Floats, clusters: int, rounds: int, threads: int, seed: int) -> None:
+    def __init__(self, rows: Floats, clusters: int, rounds: int, threads: int, seed: int, parts: int = 1) -> None:
         settings = ffi.new("fgi_search_settings *")
         lib.fgi_search_defaults(settings)
         settings.clusters, settings.rounds, settings.threads, settings.seed = clusters, rounds, threads, seed
+        settings.parts = parts
         out, error = ffi.new("fgi_search **"), new_error()
         n, d = rows.shape
         check(lib.fgi_search_create(n, d, _stride(rows), _address(rows), settings, out, error), error)
@@ -93,6 +95,18 @@ class SearchHandle:
         rc = lib.fgi_search_run(self.pointer, query, pointer(labels), pointer(values), pointer(proven), error)
         check(rc, error, bad_argument=ModelError)
         return labels, values, proven
+
+    def run_parts(self, x: Floats, want: int, excluded: Lists | None) -> tuple[NDArray[np.int32], Floats]:
+        """(labels, values by part): what is found in some part of the columns."""
+        query, error, n = ffi.new("fgi_search_query *"), new_error(), len(x)
+        query.n, query.stride, query.x, query.want, query.candidates = n, _stride(x), _address(x), want, want
+        if excluded is not None:
+            query.excluded_begin, query.excluded_labels = pointer(excluded[0]), pointer(excluded[1])
+        parts = lib.fgi_search_parts_of(self.pointer)
+        most = max(1, lib.fgi_search_parts_most(parts, want, self.counts_raw().rows))
+        labels, values = np.empty((n, most), np.int32), np.zeros((n, most, parts), np.float32)
+        check(lib.fgi_search_parts(self.pointer, query, pointer(labels), pointer(values), error), error)
+        return labels, values
 
     def counts_raw(self) -> Any:
         info = ffi.new("fgi_search_info *")

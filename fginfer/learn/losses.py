@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.losses import CLAIMS, LOSSES, METHODS, RESTS, LossBatch, LossHandle, block_cuts, loss_settings
 from fginfer.core.losses import loss_of_scores as core_loss_of_scores
-from fginfer.core.search import Floats
+from fginfer.core.search import MOST_PARTS, Floats
 from fginfer.errors import DataError, SettingsError
 from fginfer.options import check_whole
 from fginfer.search import SearchIndex, as_labels, as_rows
@@ -130,8 +130,9 @@ class EmbeddingLoss:
     queries : labels that every search returns, or size of the sample; None is a hundredth of the labels, at least 100.
     probes : clusters that a search visits; None searches exactly (and falls back to scans where that does not pay).
     candidates : searches by codes instead, see :meth:`fginfer.search.SearchIndex.search`; `queries` at least. They need
-        no clusters, and find more of the best rows where these are not clustered. Blocks have then scores from a byte a
-        column, which choose what is scored exactly (unless `finish` is "blocks").
+        no clusters, and find more of the best rows where these are not clustered. Up to 8 blocks are then searched in
+        one pass, and have scores from a byte a column, which choose what is scored exactly (unless `finish` is
+        "blocks").
     clusters : of every index; None takes as many as `queries` allows: rows / clusters <= queries, clusters <= queries.
     rest : what labels stand for that were not looked at: "omit" (nothing: a lower bound), "zero" (score 0, as in the
         paper), "last" (the lowest score found: an upper bound if the search is exact), "moments" (one with which their
@@ -194,25 +195,32 @@ class EmbeddingLoss:
             raise SettingsError(f"probes must be None (exact) or positive, not {probes!r}")
         if candidates is not None and (candidates < 1 or probes is not None):
             raise SettingsError(f"candidates must be None or positive, and probes None then, not {candidates!r}")
+        by_codes = candidates is not None
+        together = by_codes and self._way.by_blocks and finish == "union" and blocks <= MOST_PARTS
         settings = loss_settings(
             loss=self._kind.core, method=METHODS[method], mu=_positive("mu", mu), want=self.queries, probes=probes or 0,
             candidates=min(candidates or 0, len(rows)),
             rest=RESTS[rest], blocks=blocks, rounds=rounds, threshold=threshold, threads=n_jobs, seed=seed,
             keep=(self.queries + 1) // 2 if keep is None else keep, joined=int(finish == "union"),
+            together=int(together),
         )  # fmt: skip
         self._handle = LossHandle(settings)
         self.indexes: list[SearchIndex] = []
         if self._way.indexed:
-            if candidates is not None:
+            if by_codes:
                 clusters = 1
             if clusters is None:
                 clusters = max(1, min(self.queries, -(-len(rows) // self.queries)))
+            if together:
+                self._cuts = [0, width]
+            options = {"clusters": clusters, "n_jobs": n_jobs, "seed": seed, "parts": blocks if together else 1}
             pieces = [self._table[:, a:b] for a, b in zip(self._cuts[:-1], self._cuts[1:], strict=True)]
-            self.indexes = [SearchIndex(p, clusters=clusters, n_jobs=n_jobs, seed=seed) for p in pieces]
+            self.indexes = [SearchIndex(p, **options) for p in pieces]
         self._rest, self._changed = rest, 0
         self._moments: tuple[Floats, Floats] | None = None
         self._batch: LossBatch | None = None
         self._x: Floats | None = None
+        self._scores: Floats | None = None
 
     # ---- evaluation
 
@@ -222,10 +230,16 @@ class EmbeddingLoss:
         """(values, claims as the core numbers them) of samples in flat arrays; :meth:`step` and the gradient follow."""
         self._x = x
         given = np.hstack([x, np.ones((len(x), 1), np.float32)]) if self._kind.proxies else x
-        scores = given @ self._table.T if self._way.all_labels else None
+        scores = self._all_scores(given) if self._way.all_labels else None
         handles = [index.handle for index in self.indexes]
         self._batch = LossBatch(self._table, given, begin, positives, weights, scores, handles, self._row_moments())
         return self._handle.run(self._batch)
+
+    def _all_scores(self, x: Floats) -> Floats:
+        """The scores of all labels, where those of the last batch were."""
+        if self._scores is None or len(self._scores) < len(x):
+            self._scores = np.empty((len(x), len(self._table)), np.float32)
+        return np.matmul(x, self._table.T, out=self._scores[: len(x)])
 
     def _row_moments(self) -> tuple[Floats, Floats] | None:
         """Sums of the rows and of their products, made anew when a tenth of the rows has changed."""

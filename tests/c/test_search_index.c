@@ -65,19 +65,25 @@ static int test_codes(fgi_rng *rng) {
     for (int round = 0; round < 300; round++) {
         const int64_t pieces = 1 + fgi_rng_below(rng, MOST), step = 1 + fgi_rng_below(rng, 2);
         fgi_code_query a = {.pieces = pieces, .shift = (int)fgi_rng_below(rng, 6), .queries = 1 + round % 4};
+        a.parts = 1 + (int)fgi_rng_below(rng, pieces < FGI_CODE_PARTS ? pieces : FGI_CODE_PARTS);
+        a.first = (int)fgi_rng_below(rng, a.parts);
+        a.last = a.first + 1 + (int)fgi_rng_below(rng, a.parts - a.first);
+        for (int j = 0; j < a.parts; j++) a.cut[j] = pieces * (j + 1) / a.parts;
         if (pieces <= FGI_CODE_CHUNK && round % 2) a.shift = 8;
         uint8_t *bits = fgi_alloc(BLOCKS * pieces * FGI_CODE_BLOCK, 1);
         int8_t *tables = fgi_alloc(FGI_CODE_QUERIES * pieces * 32, 1);
-        int16_t factor[BLOCKS * FGI_CODE_BLOCK];
+        int16_t factor[BLOCKS * FGI_CODE_BLOCK * FGI_CODE_PARTS];
         REQUIRE(bits && tables);
         for (int64_t k = 0; k < BLOCKS * pieces * FGI_CODE_BLOCK; k++) bits[k] = (uint8_t)fgi_rng_next(rng);
         for (int64_t k = 0; k < FGI_CODE_QUERIES * pieces * 32; k++) tables[k] = (int8_t)(fgi_rng_below(rng, 7) - 3);
-        for (int k = 0; k < BLOCKS * FGI_CODE_BLOCK; k++) factor[k] = (int16_t)fgi_rng_below(rng, 32768);
+        for (int k = 0; k < BLOCKS * FGI_CODE_BLOCK * FGI_CODE_PARTS; k++)
+            factor[k] = (int16_t)fgi_rng_below(rng, 32768);
         a.bits = bits;
         a.factor = factor;
         for (int k = 0; k < FGI_CODE_QUERIES; k++) {
             a.tables[k] = tables + k * pieces * 32;
             a.below[k] = round % 5 ? (int16_t)(fgi_rng_below(rng, 4000) - 500) : INT16_MIN;
+            for (int j = 0; j < a.parts; j++) a.less[k][j] = round % 3 ? (int16_t)(fgi_rng_below(rng, 2000) - 500) : 0;
             a.hits[k] = one[k];
             a.room[k] = ROOM;
         }
@@ -91,13 +97,16 @@ static int test_codes(fgi_rng *rng) {
             for (int64_t row = 0; row < end * FGI_CODE_BLOCK && row < BLOCKS * FGI_CODE_BLOCK; row++) {
                 const int64_t block = row / FGI_CODE_BLOCK, r = row % FGI_CODE_BLOCK;
                 if (block % step) continue;
-                int sum = 0;
-                for (int64_t p = 0; p < pieces; p++) {
-                    const uint8_t both = bits[(block * pieces + p) * FGI_CODE_BLOCK + r];
-                    sum += a.tables[k][p * 32 + (both & 15)] + a.tables[k][p * 32 + 16 + (both >> 4)];
+                double value = -INFINITY;
+                for (int j = a.first; j < a.last; j++) {
+                    const int64_t at = (block * a.parts + j) * FGI_CODE_BLOCK + fgi_code_place((int)r);
+                    int sum = 0;
+                    for (int64_t p = j ? a.cut[j - 1] : 0; p < a.cut[j]; p++) {
+                        const uint8_t both = bits[(block * pieces + p) * FGI_CODE_BLOCK + r];
+                        sum += a.tables[k][p * 32 + (both & 15)] + a.tables[k][p * 32 + 16 + (both >> 4)];
+                    }
+                    value = fmax(value, ldexp((double)sum, a.shift) * factor[at] / 32768 - a.less[k][j]);
                 }
-                const double value =
-                    ldexp((double)sum, a.shift) * factor[block * FGI_CODE_BLOCK + fgi_code_place((int)r)] / 32768;
                 if (n < a.n[k] && a.hits[k][n].row == row) {
                     CHECK(a.hits[k][n].row == b.hits[k][n].row && a.hits[k][n].value == b.hits[k][n].value);
                     CHECK(fabs(value - a.hits[k][n].value) <= 0.5);
@@ -128,7 +137,7 @@ static int test_bytes(fgi_rng *rng) {
             x[k] = (int8_t)(round % 3 ? fgi_rng_below(rng, 127) - 63 : round % 2 ? 63 : -63);
         for (int k = 0; k < ROWS; k++) factor[k] = (float)fgi_rng_below(rng, 9);
         for (int k = 0; k < BLOCKS; k++) error[k] = length[k] = (float)fgi_rng_below(rng, 9);
-        fgi_byte_scan a = {codes, stride, factor, error, length, 1 + round % FGI_BYTE_QUERIES, {{0}}};
+        fgi_byte_scan a = {codes, stride, stride, factor, error, length, 1 + round % FGI_BYTE_QUERIES, {{0}}};
         for (int k = 0; k < a.queries; k++)
             a.q[k] = (fgi_byte_query){x + k * stride, (int32_t)fgi_rng_below(rng, 1000), 1e5f * (float)(round % 7),
                 (float)fgi_rng_below(rng, 3), (float)fgi_rng_below(rng, 3), 0};
@@ -294,21 +303,19 @@ static int compare(fgi_rng *rng, const trial *t, fgi_search *s, int32_t probes, 
     return 0;
 }
 
-/* Rough values are those of the labels, nearly; of labels with a message exactly; none is excluded or given twice. */
-static int compare_rough(const trial *t, fgi_search *s, int32_t candidates) {
-    fgi_search_query q = {.n = t->n, .stride = t->stride, .x = t->x, .candidates = candidates, .rough = 1};
-    q.want = t->rows < 20 ? (int32_t)t->rows : 20;
-    q.message_begin = t->message_begin;
-    q.message_labels = t->message_labels;
-    q.message_values = t->message_values;
+/* By parts: every label once, none that is excluded, every part's inner product nearly; all labels when so many are
+ * wanted; and otherwise as many as are wanted. */
+static int compare_parts(const trial *t, fgi_search *s, int32_t want) {
+    fgi_search_query q = {.n = t->n, .stride = t->stride, .x = t->x, .want = want};
     q.excluded_begin = t->excluded_begin;
     q.excluded_labels = t->excluded_labels;
-    int32_t *labels = fgi_alloc(t->n * q.want, sizeof *labels);
-    double *values = fgi_alloc(t->n * q.want, sizeof *values);
-    uint8_t *proven = fgi_alloc(t->n, sizeof *proven), *given = fgi_calloc(t->rows, sizeof *given);
-    fgi_ranked_label *plain = fgi_alloc(t->rows, sizeof *plain);
-    REQUIRE(labels && values && proven && given && plain);
-    REQUIRE(fgi_search_run(s, &q, labels, values, proven, NULL) == FGI_OK);
+    const int32_t parts = fgi_search_parts_of(s);
+    const int64_t most = fgi_search_parts_most(parts, want, t->rows);
+    int32_t *labels = fgi_alloc(t->n * most, sizeof *labels);
+    float *values = fgi_alloc(t->n * most * parts, sizeof *values);
+    uint8_t *given = fgi_calloc(t->rows, sizeof *given);
+    REQUIRE(labels && values && given && most <= t->rows && most <= (int64_t)parts * want);
+    REQUIRE(fgi_search_parts(s, &q, labels, values, NULL) == FGI_OK);
     double longest = 0;
     for (int64_t k = 0; k < t->rows; k++) {
         double square = 0;
@@ -316,27 +323,31 @@ static int compare_rough(const trial *t, fgi_search *s, int32_t candidates) {
         longest = fmax(longest, sqrt(square));
     }
     for (int64_t i = 0; i < t->n; i++) {
-        const int64_t n = scan(t, &q, i, plain);
-        double square = 0;
-        for (int32_t k = 0; k < t->d; k++) square += (double)t->x[i * t->stride + k] * t->x[i * t->stride + k];
-        CHECK(!proven[i]);
+        const float *x = t->x + i * t->stride;
+        const int64_t excluded = t->excluded_begin ? t->excluded_begin[i + 1] - t->excluded_begin[i] : 0;
+        double length = 0;
+        int64_t n = 0;
+        for (int32_t k = 0; k < t->d; k++) length += (double)x[k] * x[k];
+        length = sqrt(length);
         memset(given, 0, (size_t)t->rows);
-        for (int32_t k = 0; k < q.want; k++) {
-            const int32_t label = labels[i * q.want + k];
-            CHECK((label >= 0) == (k < n));
-            if (label < 0) continue;
-            int64_t at = 0;
-            while (at < n && plain[at].label != label) at++;
-            CHECK(at < n && !given[label]);
-            if (at < n) CHECK(fabs(values[i * q.want + k] - plain[at].value) <= 0.05 * longest * sqrt(square) + 1e-6);
+        for (int64_t k = 0; k < excluded; k++) given[t->excluded_labels[t->excluded_begin[i] + k]] = 1;
+        for (; n < most && labels[i * most + n] >= 0; n++) {
+            const int32_t label = labels[i * most + n];
+            REQUIRE(label < t->rows && !given[label]);
             given[label] = 1;
+            for (int32_t part = 0; part < parts; part++) {
+                double sum = 0;
+                for (int64_t c = (int64_t)t->d * part / parts; c < (int64_t)t->d * (part + 1) / parts; c++)
+                    sum += (double)t->all[(int64_t)label * t->d + c] * x[c];
+                CHECK(fabs(sum - values[(i * most + n) * parts + part]) <= 0.06 * longest * length + 1e-30);
+            }
         }
+        const int64_t left = t->rows - excluded;
+        CHECK(n >= (left < want ? left : want) && (want < t->rows || n == left));
     }
     free(labels);
     free(values);
-    free(proven);
     free(given);
-    free(plain);
     return 0;
 }
 
@@ -378,13 +389,16 @@ static int test_index(fgi_rng *rng, int round) {
     settings.clusters = (int32_t)fgi_rng_below(rng, t.rows / 8 + 2);
     settings.threads = 1 + round % 2;
     settings.seed = (uint64_t)round;
+    settings.parts = 1 + (int32_t)fgi_rng_below(rng, t.d < FGI_CODE_PARTS ? t.d : FGI_CODE_PARTS);
     fgi_kernels_force(round % 5 ? NULL : &fgi_kernels_scalar);
     REQUIRE(fgi_search_create(t.rows, t.d, t.d, t.all, &settings, &s, NULL) == FGI_OK);
     for (int step = 0; step < 6; step++) {
         for (int32_t probes = -1; probes <= 1; probes++)
             if (compare(rng, &t, s, probes, 0)) return 1;
         if (compare(rng, &t, s, 0, (int32_t)t.rows) || compare(rng, &t, s, 0, 1 + step)) return 1;
-        if (compare_rough(&t, s, 1 + step)) return 1;
+        if (compare_parts(&t, s, (int32_t)fgi_smaller(1 + 3 * step, (double)t.rows)) ||
+            compare_parts(&t, s, (int32_t)t.rows))
+            return 1;
         if (change(rng, &t, s, whole)) return 1;
         if (step == 4) REQUIRE(fgi_search_rebuild(s, NULL) == FGI_OK);
     }

@@ -360,3 +360,49 @@ def test_margin_of_very_many_labels_is_the_projection(spread: float) -> None:
     assert gradient[7] == pytest.approx(-gradient[np.arange(20_000) != 7].sum(), abs=1e-9)
     assert np.delete(gradient, 7) == pytest.approx(alpha, abs=1e-8)
     assert value == pytest.approx(alpha @ others - 0.5 * alpha @ alpha - z[7] - 0.5, abs=1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_blocks_searched_together_are_those_searched_apart(loss: str, rounds: int) -> None:
+    """One pass over the codes of all blocks chooses the labels that searches of the blocks choose, or better ones; the
+    loss is then that of the exact scores either way. Nine blocks are too many for one pass."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((2000, 72)).astype(np.float32)
+    x = (rows[:40] + rng.standard_normal((40, 72))).astype(np.float32) / 8
+    positives = [[i, 100 + i] for i in range(40)]
+    truth = EmbeddingLoss(rows, loss, "exact").evaluate(x, positives)
+    how: dict[str, Any] = {"queries": 200, "keep": 300, "rounds": rounds, "blocks": 3}
+    together = EmbeddingLoss(rows, loss, "decomposed", candidates=400, **how)
+    apart = EmbeddingLoss(rows, loss, "decomposed", **how)
+    assert [len(together.indexes), len(apart.indexes)] == [1, 3]
+    assert len(EmbeddingLoss(rows, loss, "decomposed", candidates=400, **{**how, "blocks": 9}).indexes) == 9
+    near, other = (m.evaluate(x, positives) for m in (together, apart))
+    assert (near.values <= truth.values * (1 + 1e-5)).all()
+    assert set(near.claims) == {"lower bound"}
+    assert np.abs(near.values - truth.values).sum() <= 1.05 * np.abs(other.values - truth.values).sum() + 1e-3
+    two = EmbeddingLoss(rows.copy(), loss, "decomposed", candidates=400, n_jobs=2, **how)
+    for model in (together, two):
+        model.values(x, np.arange(0, 82, 2), np.array(positives, np.int32).ravel(), None)
+        model.step(0.1)
+    after = [m.evaluate(x, positives) for m in (together, two)]
+    np.testing.assert_array_equal(after[0].values, after[1].values)
+    assert (after[0].gradient != after[1].gradient).nnz == 0
+
+
+def test_all_scores_are_kept_apart_from_batch_to_batch() -> None:
+    """The memory of one batch's scores serves the next: larger, smaller, and with other rows."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((50, 5)).astype(np.float32)
+    loss = EmbeddingLoss(rows, "margin", "exact")
+    for n in (3, 9, 1, 9, 20):
+        x = rng.standard_normal((n, 5)).astype(np.float32)
+        positives = [[int(k)] for k in rng.integers(0, 50, n)]
+        fresh = EmbeddingLoss(rows, "margin", "exact").evaluate(x, positives)
+        found = loss.evaluate(x, positives)
+        np.testing.assert_array_equal(found.values, fresh.values)
+        for i in range(n):
+            z = (rows.astype(np.float64) @ x[i].astype(np.float64)).tolist()
+            assert found.values[i] == pytest.approx(loss_of_scores("margin", z, positives[i])[0], abs=1e-4)
+        loss.step(0.1)
+        assert (rows == loss.rows).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -432,3 +433,46 @@ def test_an_index_under_the_inner_product_source(by_feature: bool) -> None:
         source.index(clusters=-1)
     with pytest.raises(SettingsError):
         source.index(probes=-1)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+def test_parts_find_what_is_best_in_any_of_them(parts: int) -> None:
+    """One pass over the codes of all parts: the rows that lead some part are nearly all there, with their scores in
+    every part; all rows when so many are asked for; updates and threads make no difference."""
+    rng = np.random.default_rng(parts)
+    rows = rng.standard_normal((3000, 96)).astype(np.float32)
+    one, two = (SearchIndex(rows, clusters=1, parts=parts, n_jobs=j) for j in (1, 2))
+    x = rng.standard_normal((30, 96)).astype(np.float32)
+    rows[::7] = rng.standard_normal((len(rows[::7]), 96))
+    one.handle.run_parts(x, 5, None)  # codes are made before the rows change
+    cuts = [96 * j // parts for j in range(parts + 1)]
+    for index in (one, two):
+        index.refresh(np.arange(0, 3000, 7), rows)
+    labels, values = one.handle.run_parts(x, 400, None)
+    again = SearchIndex(one.rows(), clusters=1, parts=parts, n_jobs=2).handle.run_parts(x, 400, None)
+    same = two.handle.run_parts(x, 400, None)
+    assert labels.shape == (30, min(3000, 400 * parts))
+    np.testing.assert_array_equal(again[0], same[0])  # codes of the rows as they are now, both
+    np.testing.assert_array_equal(again[1], same[1])
+    found = 0
+    for i, row in enumerate(labels):
+        which = row[row >= 0]
+        assert len(np.unique(which)) == len(which) >= 400
+        for part, (a, b) in enumerate(pairwise(cuts)):
+            scores = rows[:, a:b] @ x[i, a:b]
+            np.testing.assert_allclose(values[i, : len(which), part], scores[which], atol=2.5)
+            found += len(np.intersect1d(np.argsort(-scores)[:5], which))
+    assert found > 0.9 * 5 * parts * len(x)
+    everything = one.handle.run_parts(x, 3000, None)[0]
+    assert (np.sort(everything, axis=1) == np.arange(3000)).all()
+    banned = (np.arange(31, dtype=np.int64), everything[:, 0].copy())
+    assert not (one.handle.run_parts(x, 50, banned)[0] == everything[:, :1]).any()
+
+
+def test_parts_must_fit() -> None:
+    rows = np.ones((5, 3), np.float32)
+    for bad in (0, 4, 9, -1):
+        with pytest.raises(SettingsError, match="parts must lie in 1"):
+            SearchIndex(rows, parts=bad)
+    with pytest.raises(SettingsError):
+        SearchIndex(rows, parts=1.5)  # type: ignore[arg-type]

@@ -9,7 +9,10 @@
  *
  *     B (z_jk + lambda_jk) = (1 - mix_k) B z_jk + mix_k z_k
  *
- * so that after the first round it is at its full score everywhere. */
+ * so that after the first round it is at its full score everywhere.
+ *
+ * Blocks that are searched together know their scores of all labels found, not only of those that their own search has
+ * found: more than the algorithm asks for, at no cost. */
 #include <string.h>
 #include "learn/losses/losses.h"
 
@@ -21,7 +24,19 @@ typedef struct task {
     int64_t i;
     fgi_loss_scratch *w;
     int32_t blocks;
+    int64_t span; /* labels found by a search, at most */
 } task;
+
+/* What the search of block j has found: labels, up to the first -1. */
+static const int32_t *found_in(const task *t, int32_t j) {
+    return t->l->found_labels + (t->l->s.together ? t->i : (int64_t)j * t->b->n + t->i) * t->span;
+}
+
+/* And block j's score of the k-th. */
+static double found_score(const task *t, int32_t j, int64_t k) {
+    if (t->l->s.together) return t->l->found_parts[(t->i * t->span + k) * t->blocks + j];
+    return t->l->found_values[((int64_t)j * t->b->n + t->i) * t->span + k];
+}
 
 /* Where block j begins, as fgi_loss_blocks says. */
 static int32_t cut(const task *t, int32_t j) { return (int32_t)((int64_t)t->b->d * j / t->blocks); }
@@ -57,8 +72,7 @@ static int choose(task *t, int32_t label) {
 /* The labels that the searches found, and the sums of their scores. */
 static int gather(task *t) {
     fgi_loss_scratch *w = t->w;
-    const int32_t want = t->l->s.want;
-    const int64_t most = (int64_t)want * t->blocks + t->b->positive_begin[t->i + 1] - t->b->positive_begin[t->i];
+    const int64_t most = t->span * t->blocks + t->b->positive_begin[t->i + 1] - t->b->positive_begin[t->i];
     w->n_found = 0;
     if (most > w->found_capacity) {
         free(w->found);
@@ -67,17 +81,29 @@ static int gather(task *t) {
         if (!w->found) return 0;
     }
     for (int32_t j = 0; j < t->blocks; j++) {
-        const int64_t at = ((int64_t)j * t->b->n + t->i) * want;
-        for (int32_t k = 0; k < want && t->l->found_labels[at + k] >= 0; k++) {
-            const int32_t label = t->l->found_labels[at + k];
+        const int32_t *found = found_in(t, j);
+        for (int64_t k = 0; k < t->span && found[k] >= 0; k++) {
+            const int32_t label = found[k];
             if (w->state[label] == UNKNOWN) {
                 w->state[label] = FOUND;
                 w->found[w->n_found++] = label;
             }
-            w->sum[label] += (float)t->l->found_values[at + k];
+            w->sum[label] += (float)found_score(t, j, k);
         }
     }
     return 1;
+}
+
+/* Below this a label found has no gradient in block j: a margin's is projected to 0 at mu below the best negative. */
+static double least_score(const task *t, int32_t j) {
+    const fgi_loss_settings *set = &t->l->s;
+    const int32_t *found = found_in(t, j);
+    double top = -INFINITY;
+    if (set->loss != FGI_LOSS_MARGIN || set->rest != FGI_REST_OMIT) return top;
+    for (int64_t k = 0; k < t->span && found[k] >= 0; k++) /* chosen labels are somewhere else, with their messages */
+        if (t->w->state[found[k]] != CHOSEN) top = fmax(top, found_score(t, j, k));
+    top *= t->blocks;
+    return top - set->mu * (1 + 1e-6) - 1e-6 * fabs(top);
 }
 
 /* Block j's scores, times B and with messages, and the gradient of its loss: chosen labels first, in their order. */
@@ -86,20 +112,20 @@ static double block_loss(task *t, int32_t j) {
     const fgi_loss_settings *set = &t->l->s;
     const fgi_scored *s = &w->scored;
     fgi_scored *o = &w->block;
-    const int64_t at = ((int64_t)j * t->b->n + t->i) * set->want;
-    double last = INFINITY;
+    const int32_t *found = found_in(t, j);
+    double last = INFINITY, least = least_score(t, j);
     o->n = 0;
     o->n_positives = s->n_positives;
-    if (!fgi_scored_reserve(o, s->n + set->want)) {
+    if (!fgi_scored_reserve(o, s->n + t->span)) {
         w->failed = 1;
         return 0;
     }
     for (int64_t k = 0; k < s->n_positives; k++) o->weight[k] = s->weight[k];
     for (int64_t k = 0; k < s->n; k++)
         fgi_scored_add(o, s->labels[k], (1 - w->mix[k]) * t->blocks * w->part[k * t->blocks + j] + w->mix[k] * s->z[k]);
-    for (int32_t k = 0; k < set->want && t->l->found_labels[at + k] >= 0; k++) {
-        const double z = t->blocks * t->l->found_values[at + k];
-        if (w->state[t->l->found_labels[at + k]] != CHOSEN) fgi_scored_add(o, t->l->found_labels[at + k], z);
+    for (int64_t k = 0; k < t->span && found[k] >= 0; k++) {
+        const double z = t->blocks * found_score(t, j, k);
+        if (z >= least && w->state[found[k]] != CHOSEN) fgi_scored_add(o, found[k], z);
         if (z < last) last = z;
     }
     o->n_rest = set->rest == FGI_REST_OMIT ? 0 : t->b->labels - o->n;
@@ -193,7 +219,8 @@ static int32_t claim_of(const task *t) {
 }
 
 fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
-    task t = {.l = l, .b = b, .i = i, .w = w, .blocks = l->s.blocks};
+    task t = {.l = l, .b = b, .i = i, .w = w, .blocks = l->s.blocks, .span = l->s.want};
+    if (l->s.together) t.span = fgi_search_parts_most(t.blocks, l->s.want, b->labels);
     fgi_loss_answer a = {0, FGI_VALUE_NEITHER};
     int ok = gather(&t);
     const int64_t positives = w->scored.n_positives;

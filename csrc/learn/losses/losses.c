@@ -47,6 +47,7 @@ void fgi_losses_free(fgi_losses *l) {
     free(l->rest);
     free(l->found_labels);
     free(l->found_values);
+    free(l->found_parts);
     free(l->proven);
     free(l->sample);
     free(l->sample_rows);
@@ -65,6 +66,7 @@ static fgi_rc check_settings(const fgi_loss_settings *s, fgi_error *err) {
         : s->blocks < 1                                           ? "blocks must be at least 1"
         : s->rounds < 1                                           ? "rounds must be at least 1"
         : s->keep < 0                                             ? "keep must not be negative"
+        : s->together && !s->joined                               ? "blocks that are searched together are joined"
         : !(s->threshold >= 0)                                    ? "threshold must not be negative"
         : s->threads < 1                                          ? "threads must be at least 1"
                                                                   : NULL;
@@ -113,7 +115,9 @@ static int reserve(fgi_losses *l, const fgi_loss_batch *b, int64_t searches) {
         const int64_t n = b->n * searches * l->s.want;
         l->found_capacity = 0;
         ok = renew(&l->found_labels, n, sizeof *l->found_labels) &&
-            renew(&l->found_values, n, sizeof *l->found_values) && renew(&l->proven, n, 1);
+            (l->s.together ? renew(&l->found_parts, n * l->s.blocks, sizeof *l->found_parts)
+                           : renew(&l->found_values, n, sizeof *l->found_values)) &&
+            renew(&l->proven, n, 1);
         if (ok) l->found_capacity = n;
     }
     if (ok && b->labels > l->label_capacity) {
@@ -171,6 +175,31 @@ static void score_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_
     w->touched += s->n_positives;
 }
 
+/* Scores come many at a time, and few of them matter: loops without branches over so many. One score after the other
+ * took .3 ms for 10^5, next to .46 for BLAS to compute them. */
+enum { SCORES = 16 };
+
+static float largest(const float *z, int64_t n) {
+    float most[SCORES], top = -INFINITY;
+    int64_t k = 0;
+    for (int j = 0; j < SCORES; j++) most[j] = -INFINITY;
+    for (; k + SCORES <= n; k += SCORES)
+        for (int j = 0; j < SCORES; j++) most[j] = z[k + j] > most[j] ? z[k + j] : most[j];
+    for (; k < n; k++) top = z[k] > top ? z[k] : top;
+    for (int j = 0; j < SCORES; j++) top = most[j] > top ? most[j] : top;
+    return top;
+}
+
+/* The first block of scores, from `k` on, with one that is not below `least`. */
+static int64_t next_scores(const float *z, int64_t k, int64_t n, float least) {
+    for (; k + SCORES <= n; k += SCORES) {
+        int below = 0;
+        for (int j = 0; j < SCORES; j++) below += z[k + j] < least;
+        if (below < SCORES) break;
+    }
+    return k;
+}
+
 /* All scores are there; those that cannot have a gradient are left out. */
 static fgi_loss_answer exact(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
     fgi_scored *s = &w->scored;
@@ -185,12 +214,15 @@ static fgi_loss_answer exact(fgi_losses *l, const fgi_loss_batch *b, int64_t i, 
         int64_t p = b->positive_begin[i], begin = 0;
         for (; p <= b->positive_begin[i + 1]; p++) {
             const int64_t end = p < b->positive_begin[i + 1] ? b->positives[p] : b->labels;
-            for (int64_t k = begin; k < end; k++) least = z[k] > least ? z[k] : least;
+            const float top = largest(z + begin, end - begin);
+            least = top > least ? top : least;
             begin = end + 1;
         }
         least -= (float)(l->s.mu * (1 + 1e-6)) + 1e-6f * fabsf(least);
     }
     for (int64_t k = 0; k < b->labels; k++) {
+        if (k % SCORES == 0) k = next_scores(z, k, b->labels, least);
+        if (k == b->labels) break;
         if (z[k] < least || is_positive(b, i, (int32_t)k)) continue;
         if (s->n == s->capacity && !fgi_scored_reserve(s, s->n + 1)) {
             w->failed = 1;
@@ -385,6 +417,18 @@ static int draw(fgi_losses *l, const fgi_loss_batch *b) {
     return 1;
 }
 
+/* All blocks in one pass. */
+static fgi_rc search_together(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
+    const fgi_search_query q = {.n = b->n,
+        .stride = b->d,
+        .x = b->x,
+        .want = l->s.want,
+        .candidates = l->s.candidates,
+        .excluded_begin = b->positive_begin,
+        .excluded_labels = b->positives};
+    return fgi_search_parts(b->indexes[0], &q, l->found_labels, l->found_parts, err);
+}
+
 static fgi_rc search(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
     int32_t begin[2] = {0, b->d}, *cuts = begin;
     const int decomposed = l->s.method == FGI_LOSS_DECOMPOSED, blocks = decomposed ? l->s.blocks : 1;
@@ -402,7 +446,6 @@ static fgi_rc search(fgi_losses *l, const fgi_loss_batch *b, fgi_error *err) {
             .probes = l->s.probes,
             .candidates = l->s.candidates,
             .unordered = 1,
-            .rough = decomposed && l->s.joined, /* then the scores of blocks only choose what is scored */
             .excluded_begin = b->positive_begin,
             .excluded_labels = b->positives};
         const int64_t at = (int64_t)j * b->n;
@@ -419,6 +462,9 @@ static fgi_rc check_batch(const fgi_losses *l, const fgi_loss_batch *b, fgi_erro
     if (l->s.method != FGI_LOSS_EXACT && l->s.want > b->labels)
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "%d labels are wanted of %lld", (int)l->s.want, (long long)b->labels);
+    if (l->s.together && fgi_search_parts_of(b->indexes[0]) != l->s.blocks)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the index has %d parts for %d blocks",
+            (int)fgi_search_parts_of(b->indexes[0]), (int)l->s.blocks);
     if (l->s.rest == FGI_REST_MOMENTS && (!b->total || !b->square))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the moments of the rows are missing");
     for (int64_t i = 0; i < b->n; i++) {
@@ -440,7 +486,7 @@ fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, in
     const int searches = l->s.method == FGI_LOSS_SEARCH ? 1 : l->s.method == FGI_LOSS_DECOMPOSED ? l->s.blocks : 0;
     run r = {l, b, values, claims};
     if (!reserve(l, b, searches) || (l->s.method == FGI_LOSS_SAMPLED && !draw(l, b))) return fgi_no_memory(err);
-    if (searches) rc = search(l, b, err);
+    if (searches) rc = l->s.together ? search_together(l, b, err) : search(l, b, err);
     if (rc) return rc;
     for (int32_t t = 0; t < l->threads; t++) {
         l->scratch[t].n = l->scratch[t].touched = 0;

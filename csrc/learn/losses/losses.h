@@ -67,6 +67,7 @@ struct fgi_losses {
     /* searches */
     int32_t *found_labels;
     double *found_values;
+    float *found_parts; /* together: by block, in place of found_values */
     uint8_t *proven;
     int64_t found_capacity;
     /* the sample */

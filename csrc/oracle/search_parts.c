@@ -1,0 +1,112 @@
+/* oracle/search_parts.c - queries of a search index by parts of its columns: one pass over the codes of all parts finds
+ * the rows that are among the first in some part, and bytes say what each part makes of all of them. */
+#include <string.h>
+#include "base/util.h"
+#include "oracle/search_query.h"
+
+typedef struct parted {
+    fgi_search_batch batch;
+    int32_t most; /* labels of a query */
+    int32_t *labels;
+    float *values;
+} parted;
+
+/* What bytes make of the rows in w->chosen, part by part: to[k * parts + part]. w->whole: the query, then a part of
+ * it. */
+static void part_guesses(const fgi_search *s, const float *x, int64_t n, fgi_search_scratch *w, float *to) {
+    const fgi_bytes *b = s->bytes;
+    const fgi_codes *c = s->codes;
+    const fgi_byte_x whole = fgi_bytes_query(b, x, w->whole);
+    int8_t *z = w->whole + b->stride;
+    for (int32_t part = 0; part < c->parts; part++) {
+        const int32_t begin = c->begin[part], end = c->begin[part + 1], from = begin / 32 * 32;
+        const fgi_byte_scan scan = {
+            .codes = b->codes + from, .stride = b->stride, .width = (end - from + 31) / 32 * 32, .factor = b->factor};
+        fgi_byte_query q = {.x = z};
+        double shift = 0;
+        memset(z, 0, (size_t)scan.width);
+        for (int32_t k = begin; k < end; k++) {
+            z[k - from] = w->whole[k];
+            q.offset += FGI_BYTE_SHIFT * w->whole[k];
+            shift += b->mean[k] * x[k];
+        }
+        s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
+        for (int64_t k = 0; k < n; k++) to[k * c->parts + part] = (float)(shift + whole.scale * w->guesses[k]);
+    }
+}
+
+/* The n labels in w->chosen and their values in `to` become those with the largest sums, `most` of them. */
+static int64_t cut_back(const fgi_codes *c, int64_t n, int32_t most, fgi_search_scratch *w, float *to) {
+    fgi_top *top = w->top;
+    if (n <= most) return n;
+    fgi_top_clear(top, most, -INFINITY);
+    for (int64_t k = 0; k < n; k++) {
+        double sum = 0;
+        for (int32_t part = 0; part < c->parts; part++) sum += to[k * c->parts + part];
+        fgi_top_offer(top, sum, (int32_t)k);
+    }
+    fgi_top_cut(top);
+    for (int64_t k = 0; k < n; k++) w->guesses[k] = 0;
+    for (int32_t k = 0; k < top->n; k++) w->guesses[top->items[k].label] = 1;
+    int64_t kept = 0;
+    for (int64_t k = 0; k < n; k++) {
+        if (w->guesses[k] == 0) continue;
+        w->chosen[kept] = w->chosen[k];
+        memmove(to + kept++ * c->parts, to + k * c->parts, (size_t)c->parts * sizeof *to);
+    }
+    return kept;
+}
+
+static void search_parts(void *context, int64_t begin, int64_t end, int worker) {
+    const parted *p = context;
+    const fgi_search_batch *b = &p->batch;
+    const fgi_search *s = b->s;
+    fgi_search_scratch *w = &s->scratch[worker];
+    for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
+        const int n = end - i < FGI_CODE_QUERIES ? (int)(end - i) : FGI_CODE_QUERIES;
+        fgi_one_query o[FGI_CODE_QUERIES];
+        fgi_message message[FGI_CODE_QUERIES];
+        const float *x[FGI_CODE_QUERIES];
+        fgi_code_list found[FGI_CODE_QUERIES];
+        int32_t want[FGI_CODE_QUERIES];
+        for (int j = 0; j < n; j++) {
+            o[j] = fgi_search_load(b, i + j, w, j, &message[j]);
+            x[j] = o[j].x;
+            want[j] = fgi_search_candidates(b, i + j);
+        }
+        fgi_codes_scan(s->codes, n, x, want, found, worker);
+        for (int j = 0; j < n; j++) {
+            int32_t *labels = p->labels + (i + j) * p->most;
+            int64_t many = 0;
+            for (int64_t k = 0; k < found[j].n; k++)
+                if (!fgi_search_excludes(&o[j], found[j].hits[k].row)) w->chosen[many++] = found[j].hits[k].row;
+            part_guesses(s, x[j], many, w, w->parts);
+            many = cut_back(s->codes, many, p->most, w, w->parts);
+            memcpy(labels, w->chosen, (size_t)many * sizeof *labels);
+            memcpy(p->values + (i + j) * p->most * s->codes->parts, w->parts,
+                (size_t)(many * s->codes->parts) * sizeof *w->parts);
+            for (int64_t k = many; k < p->most; k++) labels[k] = -1;
+        }
+    }
+}
+
+fgi_rc fgi_search_parts(fgi_search *s, const fgi_search_query *q, int32_t *labels, float *values, fgi_error *err) {
+    fgi_rc rc = fgi_search_check(s, q, err);
+    if (rc) return rc;
+    if (q->message_begin) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a search by parts takes no messages");
+    parted p = {.batch = {.s = s, .q = q},
+        .most = (int32_t)fgi_search_parts_most(s->settings.parts, q->want, s->rows),
+        .labels = labels,
+        .values = values};
+    if (!fgi_search_reserve_codes(&p.batch, p.most)) return fgi_no_memory(err);
+    fgi_pool_run(s->pool, q->n, FGI_CODE_QUERIES, search_parts, &p);
+    s->queries += q->n;
+    return FGI_OK;
+}
+
+int32_t fgi_search_parts_of(const fgi_search *s) { return s->settings.parts; }
+
+int64_t fgi_search_parts_most(int32_t parts, int32_t want, int64_t rows) {
+    const int64_t all = (int64_t)parts * want;
+    return all < rows ? all : rows;
+}
