@@ -76,8 +76,8 @@ typedef struct fgi_loss_batch {
     const float *total;       /* FGI_REST_MOMENTS: the sum of the rows (d), and of row row' (d x d) */
     const float *square;
     const float *scores; /* exact: n x labels; else NULL */
-    fgi_search *const *
-        indexes; /* search: one over the rows; decomposed: one for each block of columns, or, together, one; else NULL */
+    /* search: one over the rows; decomposed: one for each block of columns, or, together, one; else NULL */
+    fgi_search *const *indexes;
 } fgi_loss_batch;
 
 /* Columns of a block: begin[0] = 0 .. begin[blocks] = d. */
