@@ -5,7 +5,7 @@
 #include "base/pool.h"
 #include "base/util.h"
 #include "fginfer_extreme.h"
-#include "learn/extreme/rows.h"
+#include "learn/extreme/hash_row.h"
 #include "oracle/oracle.h"
 
 /* Dual variables of one row: its own labels first, in their order, then the active others. */

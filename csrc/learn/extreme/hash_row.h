@@ -1,7 +1,7 @@
-/* learn/extreme/rows.h - sparse rows that grow: (label, value) by hashing, one row a feature.
+/* learn/extreme/hash_row.h - sparse rows that grow: (label, value) by hashing, one row a feature.
  * Made for v of pd-sparse, which is only ever asked for given labels and added to, never searched. */
-#ifndef FGI_EXTREME_ROWS_H
-#define FGI_EXTREME_ROWS_H
+#ifndef FGI_HASH_ROW_H
+#define FGI_HASH_ROW_H
 #include <stdint.h>
 
 typedef struct hash_entry {

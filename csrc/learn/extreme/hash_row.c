@@ -1,5 +1,5 @@
-/* learn/extreme/rows.c - see learn/extreme/rows.h. */
-#include "learn/extreme/rows.h"
+/* learn/extreme/hash_row.c - see learn/extreme/hash_row.h. */
+#include "learn/extreme/hash_row.h"
 #include "base/util.h"
 
 enum { FIRST_BITS = 2 }; /* four places at first: most rows of features have few labels */
