@@ -97,6 +97,7 @@ def cell(number: int, n: int, name: str, draws: range, everything: bool) -> tupl
     for seed in draws:
         X, y, W = make_mixture(number, n, seed)
         errors.append(parameter_error(run(name, X, y, k, generalized, seed), W))
+        print(f"  draw {seed} {name} N={n}: {errors[-1]:.1e}", flush=True)
         if not everything and sum(e >= good_enough(noise) for e in errors) > 1:
             break
     return errors, (time.process_time() - begin) / len(errors)

@@ -54,7 +54,7 @@ class Mixture:
         X, y = X.astype(dtype, copy=False), y.astype(dtype, copy=False)
         self.X, self.y, self.k, self.generalized = X, y, k, generalized
         self.patterns = all_patterns(k, generalized).astype(dtype)
-        self.unit = max(float((y * y).mean()), 1e-30) if y.any() else 1.0
+        self.unit = float((y * y).mean()) or 1.0
         n, d = X.shape
         self.relative_ridge = ridge
         # Relative to the inputs' own size: it decides only where a component has too few samples.

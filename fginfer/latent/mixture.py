@@ -51,7 +51,9 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Gaussian noise (the smallest one within .01 nats a sample).
     kernel : "linear"; "poly", (gamma x.x' + coef0)^degree; "rbf", exp(-gamma |x - x'|^2); or a function of two arrays
         that gives a symmetric positive semidefinite matrix.
-    fit_intercept : add a constant input (kernels: add 1 to the kernel).
+    fit_intercept : add a constant input, as large as the others (their root mean square; kernels: the mean of the
+        diagonal joins the kernel), so that nothing depends on the unit of the inputs. Columns of their own units count
+        as they are, as in every ridge regression: standardise them.
     tau, lam, penalty : lam=None is penalty^2 times the smallest lam at which all coefficients are 0. Only tau * lam
         matters for the fit. `penalty` may be a tuple: all are tried.
     n_atoms : rounds of the greedy search. n_starts, tabu_steps : local searches for each atom.
@@ -62,9 +64,10 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         and n_span=0 leave the published algorithm.
     n_init : repeats of the search with other random starts.
 
-    After `fit`: ``coef_`` (K, inputs; linear kernel), ``intercept_`` (K,), ``dual_coef_``, ``basis_`` (other kernels),
-    ``assignments_`` (rows, K) zeros and ones, ``shares_`` (how often each component is present), ``error_`` (root mean
-    squared, each sample by its best component), ``trace_`` (a list of LassoPoint), ``gap_``, ``status_``, ``n_iter_``.
+    After `fit`: ``coef_`` (K, inputs; linear kernel), ``intercept_`` (K,), ``dual_coef_``, ``basis_``, ``constant_``
+    (other kernels: f_k(x) = sum_b dual_coef_kb (kernel(basis_b, x) + constant_)), ``assignments_`` (rows, K) zeros and
+    ones, ``shares_`` (how often each component is present), ``error_`` (root mean squared, each sample by its best
+    component), ``trace_`` (a list of LassoPoint), ``gap_``, ``status_``, ``n_iter_``.
 
     >>> rng = np.random.default_rng(0)
     >>> X, which = rng.standard_normal((200, 3)), rng.integers(0, 2, 200)
@@ -228,7 +231,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.refine == "soft":
             late = settings.deadline
             found, _ = improve(brief, W / unit, rng, exchanges, ENOUGH[brief.X.dtype.name], lambda: clock.now() >= late)
-            W = mixture.run(found[None] * unit, soft=True).weights
+            W = mixture.run(found[None].astype(np.float64) * unit, soft=True).weights
         weights, _, error = mixture.run(W, soft=False).best()
         return _Best(weights, error, run.trace, run.status)
 
@@ -255,10 +258,14 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn_features(self, X: Reals) -> Reals:
         """Inputs whose products are the kernel: X itself, or a factor of the kernel matrix."""
-        self.basis_, self._triangle = X[:0], np.zeros((0, 0))
+        self.basis_, self._triangle, self.constant_ = X[:0], np.zeros((0, 0)), 0.0
         if not callable(self.kernel) and self.kernel == "linear":
+            self.constant_ = float(np.sqrt((X * X).mean())) or 1.0 if self.fit_intercept else 0.0
             return self._features(X)
         gram = self._kernel_values(X, X)
+        if self.fit_intercept:
+            self.constant_ = float(gram.diagonal().mean())
+            gram = gram + self.constant_
         if not np.allclose(gram, gram.T, rtol=0, atol=1e-8 * np.abs(gram).max()):
             raise DataError("the kernel is not symmetric: kernel(a, b) and kernel(b, a).T differ")
         factor, order = factorise(gram)
@@ -268,7 +275,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Reals) -> Reals:
         if not callable(self.kernel) and self.kernel == "linear":
-            return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
+            return np.column_stack([X, np.full(len(X), self.constant_)]) if self.fit_intercept else X
         out: Reals = solve_triangular(self._triangle, self._kernel_values(self.basis_, X), lower=True).T
         return out
 
@@ -283,14 +290,15 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             values = linear_kernel(a, b)
         if values.shape != (len(a), len(b)) or not np.isfinite(values).all():
             raise DataError(f"the kernel must give finite values in the shape {(len(a), len(b))}")
-        return values + 1.0 if self.fit_intercept else values
+        out: Reals = values + self.constant_
+        return out
 
     def _keep(self, weights: Reals) -> None:
         self._weights = weights
         if not callable(self.kernel) and self.kernel == "linear":
             self.coef_ = weights[:, : self.n_features_in_]
-            self.intercept_ = weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
-        else:  # f_k = sum over the basis of dual_coef_ * kernel(basis, .)
+            self.intercept_ = self.constant_ * weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
+        else:  # f_k = sum over the basis of dual_coef_ * (kernel(basis, .) + constant_)
             self.dual_coef_ = solve_triangular(self._triangle, weights.T, trans="T", lower=True).T
 
     # ---- use

@@ -23,9 +23,15 @@ def round_components(loss: MixtureLoss, c: Reals, k: int, generalized: bool, see
         chosen = patterns[order].astype(np.float64) @ weights
     if len(chosen) < k:
         rng = np.random.default_rng([seed, len(c)])
-        size = float(np.sqrt((weights * weights).mean())) if weights.size else 1.0
-        chosen = np.concatenate([chosen, (size or 1.0) * rng.standard_normal((k - len(chosen), loss.X.shape[1]))])
+        size = float(np.sqrt((weights * weights).mean())) if weights.any() else _usual_size(loss.X, loss.y)
+        chosen = np.concatenate([chosen, size * rng.standard_normal((k - len(chosen), loss.X.shape[1]))])
     return chosen
+
+
+def _usual_size(X: Reals, y: Reals) -> float:
+    """Of an entry of weights whose outputs are as large as y, in whatever units X and y are."""
+    inputs, outputs = (float(np.sqrt((v * v).sum() / len(y))) for v in (X, y))
+    return outputs / inputs if inputs and outputs else 1.0
 
 
 def span_starts(mixture: Mixture, weights: Reals, count: int, rng: np.random.Generator) -> Reals:

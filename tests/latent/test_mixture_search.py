@@ -150,6 +150,34 @@ def test_units_do_not_matter(scale):
     assert parameter_error(model.coef_ * scale, W) < 1e-6
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("inputs", "outputs"), [(1e-9, 1.0), (1e9, 1.0), (1.0, 1e-20), (1e-20, 1e20)])
+def test_neither_does_the_unit_of_inputs_beside_a_constant(inputs, outputs):
+    """An intercept of a constant 1 beside inputs of 1e-9 was no intercept; starts of size 1 overflowed at 1e-20."""
+    X, y, W = regressions(0, 200, 3, 2)
+    y = y + np.where(np.abs(y - X @ W[0]) < 1e-9, 2.0, -1.0)
+    plain, other = (
+        MixedRegression(2, fit_intercept=True, random_state=0).fit(a * X, b * y) for a, b in ((1, 1), (inputs, outputs))
+    )
+    assert sorted(plain.intercept_) == pytest.approx([-1, 2], abs=1e-6)
+    assert (plain.assignments_ == other.assignments_).all()
+    assert np.allclose(other.intercept_ / outputs, plain.intercept_, atol=1e-6)
+    assert np.allclose(other.coef_ * (inputs / outputs), plain.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_constant_joins_a_kernel_in_its_own_unit(unit):
+    rng = np.random.default_rng(0)
+    x, which = rng.uniform(-1, 1, (120, 1)), rng.integers(0, 2, 120)
+    model = MixedRegression(
+        2, kernel=lambda a, b: unit * a @ b.T, fit_intercept=True, ridge=1e-12, random_state=0
+    ).fit(x, np.where(which, 2 * x[:, 0] + 1, -x[:, 0] - 3))  # fmt: skip
+    assert model.error_ < 1e-6
+    assert model.constant_ == pytest.approx(unit * (x * x).mean())
+    by_hand = model.dual_coef_ @ (unit * model.basis_ @ x.T + model.constant_)
+    assert np.allclose(by_hand.T, model.predict_components(x), atol=1e-8)
+
+
 def test_the_published_algorithm_alone():
     X, y, W = regressions(0, 400, 5, 3)
     model = MixedRegression(3, n_span=0, exchanges=0).fit(X, y)
