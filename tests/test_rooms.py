@@ -32,7 +32,7 @@ C_ARROWS: dict[str, set[str]] = {
 # The rooms of the package: their modules, and what they may import besides themselves. "package" is fginfer itself,
 # with the names that users see.
 PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
-    "tools": ("errors options archives budget replacing html startup crew", set()),
+    "tools": ("errors options archives blas budget replacing html startup crew", set()),
     "core": ("core", {"tools"}),
     "results": ("result log terminal plots", {"tools", "core"}),
     "model": (

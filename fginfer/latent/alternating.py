@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fginfer.blas import on_one_blas_thread
 from fginfer.errors import DataError, SettingsError
-from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.settings import check_number, check_size
 from fginfer.learn.data.inputs import seed_of
 
@@ -85,11 +86,15 @@ def _assign_exactly(X: Reals, W: Reals) -> Bits:
     return out
 
 
-def refine(X: Reals, Z: Bits, max_rounds: int = 100) -> tuple[Bits, Reals]:
-    """Features and rows in turn until no row changes. The error never rises."""
+def refine(
+    X: Reals, Z: Bits, max_rounds: int = 100, late: Callable[[], bool] = lambda: False
+) -> tuple[Bits, Reals]:  # fmt: skip
+    """Features and rows in turn until no row changes, or it is late. The error never rises."""
     W = least_squares(Z, X)
     error = squared_error(X, Z, W)
     for _ in range(max_rounds):
+        if late():
+            break
         new = assign(X, W, start=Z)
         if (new == Z).all():
             break
@@ -128,7 +133,7 @@ class BPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         for name in ("n_components", "n_init", "max_iter"):
             check_number(self, name, whole=True, least=1)
         rng = np.random.default_rng(seed_of(self.random_state))
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
         check_size("X", X)
         if self.n_components > len(X):
             raise SettingsError(f"n_components is {self.n_components}, but there are only {len(X)} rows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,10 +11,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fginfer.blas import on_one_blas_thread
 from fginfer.core.latent import AtomProblem, Bits, Reals
 from fginfer.errors import DataError, SettingsError
 from fginfer.graph import FactorGraph
-from fginfer.latent.blas import on_one_blas_thread
 from fginfer.learn.data.inputs import is_number
 from fginfer.solve import solve
 
@@ -175,15 +176,18 @@ def random_starts(n: int, count: int, seed: int) -> Bits:
     return np.random.default_rng(seed).integers(0, 2, (count, n), dtype=np.uint8)
 
 
-def relax(problem: AtomProblem, rank: int, seed: int, tol: float) -> float:
-    """Solves the relaxation; its value. A sweep at a time, so that Ctrl-C is heard. rank 0: see find_atom."""
+def relax(
+    problem: AtomProblem, rank: int, seed: int, tol: float, late: Callable[[], bool] = lambda: False
+) -> float:  # fmt: skip
+    """Solves the relaxation, or ends when it is late: any point of it gives a bound. Its value. A sweep at a time, so
+    that Ctrl-C is heard. rank 0: see find_atom."""
     if rank == 0:
         rank = min(int(np.ceil(np.sqrt(2 * problem.n))) + 1, max(32, MOST_ENTRIES // (problem.n + 1)))
     problem.mix_start(rank, seed)
     value = problem.mix_run(1)
     for _ in range(_MIXING_SWEEPS):
         before, value = value, problem.mix_run(1)
-        if value - before <= tol * value:
+        if value - before <= tol * value or late():
             break
     return value
 

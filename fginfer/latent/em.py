@@ -9,16 +9,18 @@ that a round is a few matrix products.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from fginfer.latent.blas import on_one_blas_thread
+from fginfer.blas import on_one_blas_thread
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _PRODUCTS = 3e8  # bytes of x_i x_i' that may be kept
+_ERRORS = 2e8  # bytes of (starts, patterns, N) errors at a time; three or four such arrays are at work together
 
 
 @dataclass
@@ -46,13 +48,14 @@ def all_patterns(k: int, generalized: bool) -> Reals:
 
 class Mixture:
     """The data of many local searches. In float32 a round takes a third of the time: good enough to find the basin of a
-    solution, where a run in float64 then ends."""
+    solution, where a run in float64 then ends. `late`: whether time is over; runs then end where they are."""
 
     def __init__(
-        self, X: Reals, y: Reals, k: int, generalized: bool, ridge: float = 1e-9, dtype: DTypeLike = np.float64
-    ) -> None:
+        self, X: Reals, y: Reals, k: int, generalized: bool, ridge: float = 1e-9, dtype: DTypeLike = np.float64,
+        late: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         X, y = X.astype(dtype, copy=False), y.astype(dtype, copy=False)
-        self.X, self.y, self.k, self.generalized = X, y, k, generalized
+        self.X, self.y, self.k, self.generalized, self.late = X, y, k, generalized, late
         self.patterns = all_patterns(k, generalized).astype(dtype)
         self.unit = float((y * y).mean()) or 1.0
         n, d = X.shape
@@ -119,10 +122,11 @@ class Mixture:
         less, relatively. enough : a mean squared error, in units of the outputs', at which all runs end.
         """
         own = own and soft and not self.generalized
+        batch = max(1, min(batch, int(_ERRORS / (self.X.itemsize * self.patterns.shape[0] * len(self.y)))))
         parts: list[Fits] = []
         for at in range(0, len(W), batch):
             parts.append(self._run_batch(W[at : at + batch], soft, max_rounds, own, tol, enough))
-            if parts[-1].errors.min() <= enough * self.unit * len(self.y):
+            if parts[-1].errors.min() <= enough * self.unit * len(self.y) or self.late():
                 break
         return Fits(
             np.concatenate([p.weights for p in parts]),
@@ -147,7 +151,7 @@ class Mixture:
             new = errors[alive].argmin(1)
             moving = noise.update(errors[alive], shares, alive, tol) if soft else (new != chosen[alive]).any(1)
             chosen[alive] = new
-            if soft and noise.common.min() <= enough * self.unit:
+            if (soft and noise.common.min() <= enough * self.unit) or self.late():
                 break
             alive = alive[moving]
         least = errors.min(1).sum(1, dtype=np.float64)

@@ -176,7 +176,7 @@ def _certify(run: GreedyRun, loss: AtomLoss, residual: Reals, objective: float, 
     """The last point once more, with the bound of the semidefinite relaxation."""
     factor = loss.factor(residual)
     problem = AtomProblem(factor)
-    relax(problem, min(CERTIFY_RANK, loss.n + 1), settings.seed, 1e-4)
+    relax(problem, min(CERTIFY_RANK, loss.n + 1), settings.seed, 1e-4, lambda: clock.now() >= settings.deadline)
     upper = relaxation_bound(factor, problem.mix_dual())
     unit = 1.0 / (2 * loss.n**2 * loss.tau)
     limit = largest_slope(upper, _spectral(factor), loss.n, settings.size_power) * unit

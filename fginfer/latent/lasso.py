@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fginfer.blas import on_one_blas_thread
 from fginfer.core import clock
 from fginfer.core.latent import AtomProblem
 from fginfer.errors import DataError, SettingsError
 from fginfer.latent.alternating import assign, features_to_rows, least_squares, refine, squared_error
-from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
@@ -135,7 +135,7 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def fit(self, X: Any, y: Any = None) -> Self:
         """Finds the features; y is not looked at."""
         settings = self._check_settings()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
         check_size("X", X)
         wanted = self.n_components
         if not isinstance(wanted, str) and wanted > len(X):
@@ -149,7 +149,7 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             fit = self._fit_once(X, replace(settings, size_power=power), wanted)
             if best is None or fit.error < best.error:
                 best = fit
-            if best.stable:
+            if best.stable or clock.now() >= settings.deadline:
                 break
         assert best is not None
         run = best.run
@@ -223,7 +223,8 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Z = loss.atoms[order[: int(wanted)]].T
         c = np.concatenate([run.c[order], np.zeros(int(wanted))])[: int(wanted)]
         Z = _complete(X, Z, int(wanted), settings)
-        refined, W = refine(X, Z) if self.refine else (Z, least_squares(Z, X))
+        late = settings.deadline
+        refined, W = refine(X, Z, late=lambda: clock.now() >= late) if self.refine else (Z, least_squares(Z, X))
         stable = run.status == "converged" and bool((refined == Z).all())
         return _Fit(squared_error(X, refined, W), refined, W, c, run, settings.size_power, stable)
 

@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fginfer.blas import on_one_blas_thread
 from fginfer.core import clock
 from fginfer.errors import DataError, SettingsError
-from fginfer.latent.blas import on_one_blas_thread
 from fginfer.latent.em import Mixture, held_out_likelihood
 from fginfer.latent.exchange import improve
 from fginfer.latent.greedy import GreedySettings, LassoPoint, run_greedy
@@ -29,6 +29,7 @@ Reals = NDArray[np.float64]
 KERNELS = ("linear", "poly", "rbf")
 EXACT = 1e-20  # mean squared error, relative to the outputs': all samples are explained
 ENOUGH = {"float32": 1e-9, "float64": 1e-20}  # the same as the brief search can tell
+KERNEL_SAMPLES = 20_000  # their kernel matrix takes 3.2 GB, and there are two for a while
 MOST_PATTERNS = 12  # components of a generalised mixture: all 2^K patterns are tried for every sample
 
 
@@ -136,7 +137,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Finds components and assignments; all input is checked before."""
         self._check_settings()
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, np.float64)
         check_size("X", X)
         check_size("y", y)
@@ -208,10 +209,10 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _search(self, X: Reals, y: Reals, k: int, settings: GreedySettings, exchanges: int) -> _Best:
         """Every penalty, and every repeat; ends early where all samples are explained."""
-        mixture = Mixture(X, y, k, self.generalized, self.ridge)
+        mixture = Mixture(X, y, k, self.generalized, self.ridge, late=lambda: clock.now() >= settings.deadline)
         best: _Best | None = None
         for repeat in range(self.n_init):
-            if best is not None and (best.error <= EXACT * mixture.unit * len(y) or clock.now() >= settings.deadline):
+            if best is not None and (best.error <= EXACT * mixture.unit * len(y) or mixture.late()):
                 break
             found = self._search_once(mixture, replace(settings, seed=settings.seed + repeat), exchanges)
             if best is None or found.error < best.error:
@@ -229,8 +230,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             starts.extend(span_starts(brief, loss.weights(run.c) / unit, self.n_span, rng) * unit)
         W = np.array(starts)
         if self.refine == "soft":
-            late = settings.deadline
-            found, _ = improve(brief, W / unit, rng, exchanges, ENOUGH[brief.X.dtype.name], lambda: clock.now() >= late)
+            found, _ = improve(brief, W / unit, rng, exchanges, ENOUGH[brief.X.dtype.name], mixture.late)
             W = mixture.run(found[None].astype(np.float64) * unit, soft=True).weights
         weights, _, error = mixture.run(W, soft=False).best()
         return _Best(weights, error, run.trace, run.status)
@@ -262,6 +262,8 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not callable(self.kernel) and self.kernel == "linear":
             self.constant_ = float(np.sqrt((X * X).mean())) or 1.0 if self.fit_intercept else 0.0
             return self._features(X)
+        if len(X) > KERNEL_SAMPLES:
+            raise DataError(f"a kernel takes up to {KERNEL_SAMPLES} samples, not {len(X)}; give features of X instead")
         gram = self._kernel_values(X, X)
         if self.fit_intercept:
             self.constant_ = float(gram.diagonal().mean())
@@ -342,7 +344,8 @@ def _brief(mixture: Mixture) -> tuple[Mixture, float]:
     )
     ridge = max(1e-7, mixture.relative_ridge) if single else mixture.relative_ridge
     kind = np.float32 if single else np.float64
-    return Mixture(X / inputs, y / outputs, mixture.k, mixture.generalized, ridge, kind), outputs / inputs
+    made = Mixture(X / inputs, y / outputs, mixture.k, mixture.generalized, ridge, kind, mixture.late)
+    return made, outputs / inputs
 
 
 @dataclass

@@ -57,7 +57,7 @@ def span_starts(mixture: Mixture, weights: Reals, count: int, rng: np.random.Gen
 def _within(mixture: Mixture, directions: Reals) -> Mixture:
     kind = mixture.X.dtype
     inputs = mixture.X @ directions.T.astype(kind)
-    return Mixture(inputs, mixture.y, mixture.k, mixture.generalized, mixture.relative_ridge, kind)
+    return Mixture(inputs, mixture.y, mixture.k, mixture.generalized, mixture.relative_ridge, kind, mixture.late)
 
 
 def _brief(mixture: Mixture, shape: Reals, count: int, rounds: int, rng: np.random.Generator) -> Reals:

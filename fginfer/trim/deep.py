@@ -17,12 +17,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.blas import one_blas_thread
 from fginfer.core import clock
 from fginfer.core.optimise import METHODS, Optimiser, minimise
 from fginfer.errors import SettingsError
@@ -203,36 +205,39 @@ def trim(
     names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth, time_limit)
     for name, value in (("epochs", epochs), ("tune", tune), ("seed", seed)):
         check_count(name, value)
-    begin = clock.now()
-    deadline = np.inf if time_limit is None else begin + time_limit
-    before, start = model.measure(), {name: model.get(name).copy() for name in names}
-    rows: dict[str, LayerReport] = {}
-    total = sum(w.size for w in start.values())
-    wanted = None if target is None else int(target * total) if target < 1 else int(target)
-    allowed = (
-        eps if eps is not None else None if wanted is None else 0.1 * max(before[0], _silent_loss(model, names[0]))
-    )
-    sweep, factor, left = 0, 1.0, total
-    while sweep < (60 if wanted is not None else sweeps) and (sweep == 0 or clock.now() < deadline):
-        lams = {name: factor * _lambda(lam, allowed, start[name], len(names)) for name in names}
-        if epochs and clock.now() < deadline:
-            _together(model, lams, epochs, seed + sweep, deadline)
-        for name in names:
-            if name in rows and clock.now() >= deadline:  # to begin with a layer costs several passes over all samples
-                rows[name] = rows[name]._replace(after=int(np.count_nonzero(model.get(name))))
-                continue
-            rows[name] = _trim_layer(model, name, lams[name], start[name], method, tol, max_iter, seed, deadline)
-        sweep += 1
-        if wanted is not None:
-            before_sweep, left = left, sum(row.after for row in rows.values())
-            if left <= wanted:
-                break
-            factor *= _growth(left, before_sweep, wanted, growth)
-    if tune:
-        _together(model, dict.fromkeys(names, 0.0), tune, seed, deadline, rate=TUNING_RATE, tuning=True)
-    after = model.measure()
-    report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
-    return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]
+    with one_blas_thread() if isinstance(network, Network) else nullcontext():
+        begin = clock.now()
+        deadline = np.inf if time_limit is None else begin + time_limit
+        before, start = model.measure(), {name: model.get(name).copy() for name in names}
+        rows: dict[str, LayerReport] = {}
+        total = sum(w.size for w in start.values())
+        wanted = None if target is None else int(target * total) if target < 1 else int(target)
+        allowed = (
+            eps if eps is not None else None if wanted is None else 0.1 * max(before[0], _silent_loss(model, names[0]))
+        )
+        sweep, factor, left = 0, 1.0, total
+        while sweep < (60 if wanted is not None else sweeps) and (sweep == 0 or clock.now() < deadline):
+            lams = {name: factor * _lambda(lam, allowed, start[name], len(names)) for name in names}
+            if epochs and clock.now() < deadline:
+                _together(model, lams, epochs, seed + sweep, deadline)
+            for name in names:
+                if (
+                    name in rows and clock.now() >= deadline
+                ):  # to begin with a layer costs several passes over all samples
+                    rows[name] = rows[name]._replace(after=int(np.count_nonzero(model.get(name))))
+                    continue
+                rows[name] = _trim_layer(model, name, lams[name], start[name], method, tol, max_iter, seed, deadline)
+            sweep += 1
+            if wanted is not None:
+                before_sweep, left = left, sum(row.after for row in rows.values())
+                if left <= wanted:
+                    break
+                factor *= _growth(left, before_sweep, wanted, growth)
+        if tune:
+            _together(model, dict.fromkeys(names, 0.0), tune, seed, deadline, rate=TUNING_RATE, tuning=True)
+        after = model.measure()
+        report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
+        return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]
 
 
 def _growth(left: int, before: int, wanted: int, growth: float) -> float:

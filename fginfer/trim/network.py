@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.blas import on_one_blas_thread
 from fginfer.errors import DataError, SettingsError
 from fginfer.trim.adam import adam
 from fginfer.trim.stages import stages_of
@@ -155,6 +156,7 @@ class Network:
                 back = self.step_back(j, back) * (inputs[j] > 0)
         return value, by_weight[::-1], by_bias[::-1]
 
+    @on_one_blas_thread
     def fit(
         self, X: Any, y: Any, *, epochs: int = 20, batch: int = 128, rate: float = 1e-3, decay: bool = False,
         l1: float = 0.0, proximal: bool = False, masks: Sequence[NDArray[np.bool_]] | None = None,

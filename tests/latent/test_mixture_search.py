@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from fginfer.latent import MixedRegression, blas
+from fginfer import blas
+from fginfer.latent import MixedRegression
 from fginfer.latent.em import Mixture, likelihood_costs, restarts
 from fginfer.latent.exchange import POPULATION, _crossing, _distinct, improve
 from fginfer.latent.mixture_starts import span_starts

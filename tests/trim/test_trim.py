@@ -195,6 +195,21 @@ def test_single_layers_and_lambda_zero_out():
     assert list(trim(net, X, y > 1, lam=1e6, layers="1").masks) == ["1"]
 
 
+def test_threads_of_blas_change_nothing():
+    """Products in single precision differ between one and two threads of OpenBLAS: from 256 samples a batch on."""
+    limits = pytest.importorskip("threadpoolctl").threadpool_limits
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1024, 128))
+    y = X[:, :26].argmax(1)
+    found = []
+    for threads in (1, 2):
+        with limits(threads, "blas"):
+            net = Network([128, 256, 26], dtype=np.float32).fit(X, y, epochs=1, batch=512)
+            found.append((net, trim(net, X, y, lam=1e-3, max_iter=2, epochs=1).network))
+    for one, other in zip(*found, strict=True):
+        assert all((a == b).all() for a, b in zip(one.weights, other.weights, strict=True))
+
+
 def test_seeds_reproduce():
     net, X, y = trained()
     a, b = (trim(net, X, y, eps=0.05, seed=2) for _ in range(2))

@@ -1,8 +1,10 @@
-"""One BLAS thread while an estimator fits.
+"""One BLAS thread while an estimator fits or a network is trained.
 
-The matrices are small (atoms by atoms, or samples by inputs), so that a second thread gains little on an idle machine
-and spins on a busy one: fits took ten times as long beside other jobs. Sums also come out the same whatever the
-machine's number of cores. Needs threadpoolctl, which scikit-learn brings; without it nothing is limited.
+The matrices are small (atoms by atoms, samples by inputs, batches by units), so that a second thread gains little on an
+idle machine and spins on a busy one: fits took ten times as long beside other jobs. Sums also come out the same
+whatever the machine's number of cores: products in single precision differ between one and two threads of OpenBLAS
+0.3.31, and training carries that on to other weights. Needs threadpoolctl, which scikit-learn brings; without it
+nothing is limited.
 """
 
 from __future__ import annotations
