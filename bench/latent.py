@@ -2,6 +2,7 @@
 
     python bench/latent.py [--data FOLDER] [--out FOLDER] [--part atoms,recovery,real] [--sizes 100,1000]
                            [--sets Syn0,Syn1] [--densities 0.5,0.2] [--draws 5] [--first 0] [--methods lasso,ICA]
+                           [--names digits,yeast,letters] [--k 4,8,16,32,64]
 
 FOLDER holds multilabel/yeast-train.svm.gz and ocr/ocr.npz. Prints tables, CPU seconds; with --out also pictures.
 
@@ -163,8 +164,10 @@ def reconstruction(X: Any, ks: tuple[int, ...], seed: int = 0) -> dict[str, list
 
     def note(name: str, fitted: Any) -> None:
         curves.setdefault(name, []).append(float(np.sqrt(((X - fitted) ** 2).mean())))
+        print(f"  K={k} {name}: {curves[name][-1]:.4f}, {time.process_time() - begin:.1f} s so far", flush=True)
 
     for k in ks:
+        begin = time.process_time()
         note("lasso", (m := LatentFeatureLasso(k, random_state=seed).fit(X)).assignments_ @ m.components_)
         note("BP-means", (b := BPMeans(k, n_init=5, random_state=seed).fit(X)).assignments_ @ b.components_)
         means = KMeans(k, n_init=4, random_state=seed).fit(X)
@@ -175,9 +178,11 @@ def reconstruction(X: Any, ks: tuple[int, ...], seed: int = 0) -> dict[str, list
     return curves
 
 
-def bench_real(folder: Path, out: Path | None, ks: tuple[int, ...] = (4, 8, 16, 32), rows: int = 1000) -> None:
+def bench_real(folder: Path, out: Path | None, names: tuple[str, ...], ks: tuple[int, ...], rows: int = 1000) -> None:
     print("\n== Real data: root mean squared error against K")
-    for name, X in real_data(folder, rows).items():
+    data = real_data(folder, rows)
+    for name in names:
+        X = data[name]
         curves = reconstruction(X, ks)
         for method, errors in curves.items():
             print(
@@ -242,6 +247,8 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(RECOVERIES), help="of the recovery")
     parser.add_argument("--densities", default="0.5,0.2")
     parser.add_argument("--sizes", default="20,30,40,60,100,300,1000,3000,10000")
+    parser.add_argument("--names", default="digits,yeast,letters", help="of the real data")
+    parser.add_argument("--k", default="4,8,16,32,64", help="numbers of features of the real data")
     args = parser.parse_args()
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
@@ -259,7 +266,7 @@ def main() -> None:
         if args.out is not None:
             plot_features(args.out / "latent-features.png")
     if "real" in parts:
-        bench_real(args.data, args.out)
+        bench_real(args.data, args.out, tuple(args.names.split(",")), tuple(int(k) for k in args.k.split(",")))
 
 
 if __name__ == "__main__":

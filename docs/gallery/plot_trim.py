@@ -36,6 +36,8 @@ axes[0].axhline(network.accuracy(X[test], y[test]), color="gray", linestyle="--"
 for name, values in accuracy.items():
     axes[0].semilogx(shares, values, "o-", label=name)
 axes[0].set(xlabel="share of weights kept", ylabel="accuracy on new digits")
+axes[0].set_xticks(shares, [f"{share:.0%}" for share in shares])
+axes[0].set_xticks([], minor=True)
 axes[0].legend()
 axes[1].imshow(np.abs(trimmed.network.weights[0]).sum(1).reshape(8, 8), cmap="magma")
 axes[1].set(title="pixels that are still looked at", xticks=[], yticks=[])
