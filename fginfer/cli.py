@@ -42,6 +42,14 @@ class _Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A command that there is not: names the one that may have been meant."""
+        if action.dest == "command" and action.choices is not None and value not in action.choices:
+            close = get_close_matches(str(value), list(action.choices), 1)
+            meant = f"solve {value}" if os.path.isfile(value) else close[0] if close else "--help"
+            self.error(f"there is no command {value!r}; did you mean {self.prog} {meant}?")
+        super()._check_value(action, value)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:

@@ -113,7 +113,9 @@ def test_evidence_is_about_the_original_variables(tmp_path, capsys):
         (["solve", "{tmp}/g.uai", "--max-memory", "-1GB"], "expected one argument"),
         (["solve", "{tmp}/g.uai", "--max-memory=0"], "no amount of memory"),
         (["solve"], "required"),
-        (["fly"], "invalid choice"),
+        (["fly"], "no command 'fly'; did you mean fginfer --help?"),
+        (["slove", "{tmp}/g.uai"], "did you mean fginfer solve?"),
+        (["{tmp}/g.uai"], "did you mean fginfer solve "),
         ([], "usage"),
     ],
 )
