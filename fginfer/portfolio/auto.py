@@ -311,7 +311,7 @@ class AutoEngine:
             return
         if len(self._parts) == 1:  # its members' clocks are finer than ours
             for member in self._parts[0].members:
-                known.points += [(t, score, bound) for t, score, bound, _ in member.events().tolist()]
+                known.points += [(t, self._at_least([score]), bound) for t, score, bound, _ in member.events().tolist()]
         found = [p.best() for p in self._parts]
         labels = [x for x, _, _ in found if x is not None]
         score = self._constant + sum(score for _, score, _ in found)
@@ -322,8 +322,15 @@ class AutoEngine:
                 known.improve(self._expand(labels), score if whole else None)
             elif score > self._unexpanded:
                 self._unexpanded = score
-                known.points.append((known.seconds(), score, inf))
+                known.points.append((known.seconds(), self._at_least([score for _, score, _ in found]), inf))
         known.tighten(bound)
+
+    def _at_least(self, scores: list[float]) -> float:
+        """What labels of these scores in the parts have in the tables of the whole: no less, whatever was rounded."""
+        if self._presolved is None and len(self._parts) == 1:
+            return scores[0]
+        terms = [self._constant, *scores]
+        return -inf if min(terms) == -inf else fsum(terms) - self._error - 2.0**-51 * fsum(map(abs, terms))
 
     def _may_settle(self, score: float, bound: float) -> bool:
         """Could this be the end? If not, labels of reduced models need not be expanded, which takes passes over the
@@ -402,6 +409,8 @@ class AutoEngine:
 
     def result(self) -> Result:
         now = self._now()
+        if self._status == "running":
+            now.fill()
         labels = now.labels if now.wanted else None
         bound = self._scaled_bound(now.bound)
         return Result(

@@ -46,6 +46,12 @@ class Incumbent:
             self.bound = bound
             self.points.append((self.seconds(), -inf, bound))
 
+    def fill(self) -> None:
+        """Where a limit was over before anything was found: labels by the unaries alone, for one pass. For a result: a
+        run that goes on must not know of it, since the clock decides."""
+        if self.score == -inf:
+            self.improve(self.model.unary_labels())
+
     def seconds(self) -> float:
         """Since the start."""
         return clock.now() - self.start
@@ -68,7 +74,7 @@ class Incumbent:
         return best > -inf and self.bound - best <= proof_tolerance(best, self.unit)
 
     def trace(self, exponent: int = 0) -> Trace:
-        """What was known at each moment. (Finders may see reduced tables: their scores differ in the last digits.)
+        """What was known at each moment. Finders may see reduced tables: of their scores, what is certain in these.
 
         Scores and bounds are times 2^exponent.
         """

@@ -97,19 +97,38 @@ def test_threads_and_slices_change_nothing_where_iterations_are_long() -> None:
         assert np.array_equal(run.labels, runs[0].labels)
 
 
-def test_threads_change_nothing_where_a_model_falls_into_parts() -> None:
+def five_grids() -> FactorGraph:
     rng = np.random.default_rng(0)
-    index = np.arange(5 * 144).reshape(5, 12, 12)  # five grids
+    index = np.arange(5 * 144).reshape(5, 12, 12)
     right, down = (index[:, :, :-1], index[:, :, 1:]), (index[:, :-1], index[:, 1:])
     edges = np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in (right, down)])
     tables = 3.0 * rng.normal(size=(len(edges), 4, 4))
-    graph = FactorGraph.from_arrays([4] * index.size, rng.normal(size=(index.size, 4)), edges, tables=tables)
+    return FactorGraph.from_arrays([4] * index.size, rng.normal(size=(index.size, 4)), edges, tables=tables)
+
+
+def test_threads_change_nothing_where_a_model_falls_into_parts() -> None:
+    graph = five_grids()
     runs = [solve(graph, threads=threads, max_iterations=5, gap=0.0) for threads in (1, 2, 4)]
     for run in runs:
         assert run.status == "iteration_limit"
         assert run.score == graph.score(run.labels)
         assert (run.score, run.bound) == (runs[0].score, runs[0].bound)
         assert np.array_equal(run.labels, runs[0].labels)
+
+
+def test_points_of_the_trace_are_no_higher_than_the_tables_say() -> None:
+    """Labels of parts are not put together in every round: their point is what they have at least."""
+    graph = five_grids()
+    engine = auto.AutoEngine(graph, Settings("auto", gap=0.0))
+    seen = 0
+    while engine.run(-1.0, 1) == "running" and seen < 20:
+        told = max((score for _, score, _ in engine._known.points), default=-np.inf)
+        labels = engine._now().labels
+        if labels is None or engine._unexpanded == -np.inf:
+            continue
+        assert told <= graph.score(labels) <= told + 1e-9 * abs(told)
+        seen += 1
+    assert seen > 0
 
 
 def test_a_limit_is_a_status_and_the_trace_only_improves() -> None:

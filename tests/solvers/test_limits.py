@@ -247,3 +247,22 @@ def test_the_set_up_of_gdmm_is_in_pieces(threads: int) -> None:
         pass
     result = solver.result()
     assert (result.score, result.bound, result.iterations) == (whole.score, whole.bound, whole.iterations)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_limit_that_is_over_at_once_leaves_a_labeling(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that is too large for a first ascent: what one look at the unaries says."""
+    monkeypatch.setattr(part, "MANY_FACTORS", 1000)
+    graph = grid(60)
+    with Solver(graph, threads=threads) as solver:
+        solver.run(seconds=0.0)
+        early = solver.result()
+        assert early.labels is not None
+        assert early.score == graph.score(early.labels)
+        solver.run(iterations=4)
+        later = solver.result()
+    with Solver(graph, threads=threads) as solver:  # a result that was asked for in between changes nothing
+        solver.run(iterations=4)
+        other = solver.result()
+    assert early.score <= later.score
+    assert (later.score, later.bound) == (other.score, other.bound)
