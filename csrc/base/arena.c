@@ -18,6 +18,7 @@ static void *take(fgi_arena *a, int64_t n, size_t size, int zero) {
         a->failed = 1;
         return NULL;
     }
+    fgi_prefer_large_pages(b, HEADER + (int64_t)bytes);
     b->previous = a->last;
     a->last = b;
     a->bytes += (int64_t)bytes;
@@ -30,7 +31,6 @@ void *fgi_arena_take_zero(fgi_arena *a, int64_t n, size_t size) { return take(a,
 
 void *fgi_arena_copy(fgi_arena *a, const void *from, int64_t n, size_t size) {
     void *to = take(a, n, size, 0);
-    if (to) fgi_prefer_large_pages(to, n * (int64_t)size);
     if (to && n > 0) memcpy(to, from, (size_t)n * size);
     return to;
 }

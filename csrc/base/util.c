@@ -38,16 +38,6 @@ static int checked_bytes(int64_t n, size_t size, size_t *bytes) {
     return 1;
 }
 
-void *fgi_alloc(int64_t n, size_t size) {
-    size_t bytes;
-    return checked_bytes(n, size, &bytes) ? malloc(bytes ? bytes : 1) : NULL;
-}
-
-void *fgi_calloc(int64_t n, size_t size) {
-    size_t bytes;
-    return checked_bytes(n, size, &bytes) ? calloc(bytes ? bytes : 1, 1) : NULL;
-}
-
 void fgi_prefer_large_pages(void *block, int64_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     enum { PAGE = 4096, WORTH_IT = 8 << 20 }; /* bytes; a huge page has 2 MB, and some must fit in */
@@ -63,9 +53,24 @@ void fgi_prefer_large_pages(void *block, int64_t bytes) {
 #endif
 }
 
+void *fgi_alloc(int64_t n, size_t size) {
+    size_t bytes;
+    if (!checked_bytes(n, size, &bytes)) return NULL;
+    void *block = malloc(bytes ? bytes : 1);
+    fgi_prefer_large_pages(block, (int64_t)bytes);
+    return block;
+}
+
+void *fgi_calloc(int64_t n, size_t size) {
+    size_t bytes;
+    if (!checked_bytes(n, size, &bytes)) return NULL;
+    void *block = calloc(bytes ? bytes : 1, 1); /* large ones come untouched from the system */
+    fgi_prefer_large_pages(block, (int64_t)bytes);
+    return block;
+}
+
 void *fgi_copy(const void *from, int64_t n, size_t size) {
     void *to = fgi_alloc(n, size);
-    if (to) fgi_prefer_large_pages(to, n * (int64_t)size);
     if (to && n > 0) memcpy(to, from, (size_t)n * size);
     return to;
 }

@@ -174,6 +174,11 @@ void fgi_local_mark(fgi_local *l) {
 double fgi_local_mark_score(const fgi_local *l) { return l->mark_score; }
 int64_t fgi_local_mark_violations(const fgi_local *l) { return l->mark_violations; }
 
+void fgi_local_mark_labels(const fgi_local *l, int32_t *labels) {
+    memcpy(labels, l->labels, (size_t)l->model->s->n_vars * sizeof *labels);
+    for (int64_t k = 0; k < l->n_changed; k++) labels[l->changed[k]] = l->old[k];
+}
+
 void fgi_local_rollback(fgi_local *l) {
     for (int64_t k = 0; k < l->n_changed; k++) fgi_local_flip(l, l->changed[k], l->old[k]);
     l->n_changed = 0;

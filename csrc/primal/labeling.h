@@ -38,6 +38,7 @@ void fgi_local_mark(fgi_local *l);
 void fgi_local_rollback(fgi_local *l);
 double fgi_local_mark_score(const fgi_local *l);
 int64_t fgi_local_mark_violations(const fgi_local *l);
+void fgi_local_mark_labels(const fgi_local *l, int32_t *labels);
 
 /* Coordinate ascent from the work list: never worsens (violations, score). Stops when the list is empty or after about
  * max_operations; returns 1 when the list is empty, i.e. when no variable that was affected can improve alone. */

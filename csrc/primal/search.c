@@ -69,12 +69,18 @@ int fgi_primal_better(
 /* ---- reporting ---------------------------------------------------------------------------------------------- */
 
 /* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except
- * at the end of a slice or an epoch. What is reported when does not steer the search. */
+ * at the end of a slice or an epoch. What is reported when does not steer the search. In the middle of a move it is
+ * what the move began with. */
 static void report(fgi_solver *solver, fgi_primal *s, int now) {
     if (!s->unreported) return;
     const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
     if (!now && fgi_primal_work(s) - s->reported < pass) return;
-    if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+    if (s->stage > FGI_PRIMAL_CHOOSE) {
+        fgi_local_mark_labels(s->local, s->before);
+        if (fgi_local_mark_violations(s->local) == 0) fgi_solver_consider(solver, s->before);
+    } else if (fgi_local_violations(s->local) == 0) {
+        fgi_solver_consider(solver, fgi_local_labels(s->local));
+    }
     s->unreported = 0;
     s->reported = fgi_primal_work(s);
 }
@@ -119,6 +125,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->dense = s->changes > DENSE_CHANGES * (double)m->s->unary_begin[n];
     s->annealing = (int64_t)(FIRST_SWEEPS * ((double)(m->s->unary_begin[n] + 4 * n) + 0.1 * s->changes));
     s->start = fgi_take_zero(&s->arena, n, int32_t);
+    s->before = fgi_take(&s->arena, n, int32_t);
     s->focus = fgi_take(&s->arena, n, int32_t);
     s->alternatives = fgi_take(&s->arena, n, int32_t);
     fgi_elites_init(&s->elites, n);
@@ -364,9 +371,9 @@ static void judge(fgi_solver *solver, fgi_primal *s) {
         fgi_bandit_learn(&s->fusions, s->now.fusion_arm, success, cost);
         fgi_bandit_learn(&s->kicks, s->now.kick_arm, success, cost);
     }
+    s->stage = FGI_PRIMAL_CHOOSE;
     report(solver, s, 0);
     solver->info.iterations++;
-    s->stage = FGI_PRIMAL_CHOOSE;
 }
 
 /* A better labeling came from outside: go on from there. */
@@ -522,10 +529,9 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
     return rc;
 }
 
-/* Work has come to its limit. Not in the middle of a move: what has been found by then may be unreported, or not, by
- * when the clock was last looked at. */
+/* Work has come to its limit, in the middle of a move, too. */
 static int is_to_pause(const fgi_solver *solver, const fgi_primal *s) {
-    return s->stage <= FGI_PRIMAL_CHOOSE && fgi_primal_work(s) >= (double)solver->pause_at;
+    return fgi_primal_work(s) >= (double)solver->pause_at;
 }
 
 static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
@@ -543,8 +549,9 @@ static fgi_rc search_run(fgi_solver *solver, double deadline, int64_t iteration_
         rc = advance(solver, s);
     } while (!rc && solver->info.status == FGI_RUNNING && solver->info.bound > -INFINITY && !is_to_pause(solver, s) &&
         fgi_clock() < deadline);
-    if (!rc && s->stage == FGI_PRIMAL_CHOOSE) report(solver, s, 1);
     solver->info.paused = is_to_pause(solver, s);
+    /* Whoever says where to pause gets the same there, whenever the clock was looked at on the way. */
+    if (!rc && (s->stage == FGI_PRIMAL_CHOOSE || solver->info.paused)) report(solver, s, 1);
     solver->info.entries_touched = (int64_t)fgi_primal_work(s);
     return rc;
 }

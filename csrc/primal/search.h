@@ -166,6 +166,7 @@ typedef struct fgi_primal {
     int64_t kind_violations;       /* of the best then */
     double kind_score;
     int32_t *start;                            /* scratch labeling */
+    int32_t *before;                           /* labels before the move under way, when they are reported */
     int32_t parent, first_parent, last_parent; /* of a crossing: the one at hand, where it began, the last to come */
     int32_t *focus;                            /* variables the start has changed: moves begin there half of the time */
     int64_t n_focus, next_focus;
@@ -176,7 +177,8 @@ typedef struct fgi_primal {
     fgi_solver *joined; /* the search on it; NULL: none under way */
     int64_t joined_moves;
     double joined_work, joined_gain, joined_score; /* so far; when it last gained, and what it had then */
-    /* the best labeling met, by running score; while `unreported`, it is the current one */
+    /* the best labeling met, by running score; while `unreported`, it is the current one, or the move under way began
+     * with it */
     int64_t best_violations;
     double best_score;
     int unreported;

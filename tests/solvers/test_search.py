@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fginfer import FactorGraph, Potts
+from fginfer.core import clock
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.exact import Elimination
+from fginfer.engine import Settings
+from fginfer.portfolio.member import Search
 
 
 class Run:
@@ -215,3 +218,26 @@ def test_elites_are_joined_alike_however_the_run_is_cut() -> None:
     exact = Elimination(graph.model)
     assert exact.run()
     assert whole.info.score == pytest.approx(exact.value, rel=1e-12)
+
+
+def test_it_pauses_by_work_in_the_middle_of_moves() -> None:
+    """At the same places with the same labeling, whenever the clock was looked at on the way."""
+    rng = np.random.default_rng(0)
+    n, labels = 60, 30
+    edges = np.stack(np.triu_indices(n, 1), 1)
+    tables = rng.normal(size=(len(edges), labels, labels))
+    graph = FactorGraph.from_arrays([labels] * n, rng.normal(size=(n, labels)), edges, tables=tables)
+    whole, sliced = (Search(graph.snapshot(), Settings("auto", gap=0.0)) for _ in range(2))
+    grants, grant, piece = 60, 1e6, 4e6  # some moves take tens of grants; a piece of one, such as a large table, two
+    moves = []
+    for k in range(1, grants + 1):
+        for member in (whole, sliced):
+            member.owe(grant)
+        whole.work_off(np.inf)
+        while sliced.busy:
+            sliced.work_off(clock.now() + 1e-4)
+        assert k * grant <= whole.work <= k * grant + piece
+        assert (whole.work, whole.score, whole.iterations) == (sliced.work, sliced.score, sliced.iterations)
+        assert np.array_equal(whole.labels(), sliced.labels())
+        moves.append(whole.iterations)
+    assert any(a == b for a, b in zip(moves, moves[1:], strict=False))  # in the middle of one
