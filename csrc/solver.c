@@ -178,18 +178,7 @@ void fgi_solver_bound(fgi_solver *s, double bound) {
 }
 
 void fgi_solver_trivial_bound(fgi_solver *s) {
-    const fgi_model *m = s->model;
-    if (s->info.bound < INFINITY) return;
-    fgi_sum sum = {0};
-    fgi_sum_add(&sum, m->s->constant);
-    for (int64_t i = 0; i < m->s->n_vars; i++) {
-        double best = -INFINITY;
-        for (int32_t a = 0; a < m->s->cards[i]; a++) best = fgi_larger(best, fgi_unary(m, i)[a]);
-        fgi_sum_add(&sum, best);
-    }
-    for (int64_t f = 0; f < m->s->n_factors; f++)
-        fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
-    fgi_solver_bound(s, fgi_safe_bound(m, fgi_sum_value(&sum), fgi_dual_magnitude(m)));
+    if (s->info.bound == INFINITY) fgi_solver_bound(s, fgi_model_trivial_bound(s->model));
 }
 
 void fgi_solver_pause_at(fgi_solver *s, int64_t entries) { s->pause_at = entries; }

@@ -114,6 +114,8 @@ double fgi_model_constant(const fgi_model *m);
 double fgi_model_states(const fgi_model *m);    /* states of all factors: the entries there would be without sharing */
 double fgi_model_pass_work(const fgi_model *m); /* entries that a sweep reads: of an implicit table one per label */
 void fgi_model_unary_labels(const fgi_model *m, int32_t *labels); /* the best labels by the unaries alone */
+/* The bound that needs no messages: the sum of the maxima of all potentials, rounding included. */
+double fgi_model_trivial_bound(const fgi_model *m);
 /* Of the factors (of a sample, where there are very many) the part that is pairwise and binary and rewards both labels
  * being 1 beyond what they do one by one. */
 double fgi_model_attraction(const fgi_model *m);

@@ -143,6 +143,19 @@ double fgi_safe_bound(const fgi_model *m, double value, double magnitude) {
     return value + 0x1p-53 * (double)(m->s->max_degree + m->s->max_arity + FEW) * magnitude;
 }
 
+double fgi_model_trivial_bound(const fgi_model *m) {
+    fgi_sum sum = {0};
+    fgi_sum_add(&sum, m->s->constant);
+    for (int64_t i = 0; i < m->s->n_vars; i++) {
+        double best = -INFINITY;
+        for (int32_t a = 0; a < m->s->cards[i]; a++) best = fgi_larger(best, fgi_unary(m, i)[a]);
+        fgi_sum_add(&sum, best);
+    }
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
+    return fgi_safe_bound(m, fgi_sum_value(&sum), fgi_dual_magnitude(m));
+}
+
 double fgi_mean_range(const fgi_model *m) {
     double sum = 0;
     for (int64_t f = 0; f < m->s->n_factors; f++) {

@@ -54,6 +54,11 @@ class Model:
         return labels
 
     @property
+    def trivial_bound(self) -> float:
+        """The sum of the maxima of all potentials: the bound that costs a pass over the factors."""
+        return float(lib.fgi_model_trivial_bound(self.handle))
+
+    @property
     def attraction(self) -> float:
         """Of all factors, the part that is binary and rewards both labels being 1."""
         return float(lib.fgi_model_attraction(self.handle))

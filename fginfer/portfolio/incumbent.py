@@ -47,10 +47,12 @@ class Incumbent:
             self.points.append((self.seconds(), -inf, bound))
 
     def fill(self) -> None:
-        """Where a limit was over before anything was found: labels by the unaries alone, for one pass. For a result: a
-        run that goes on must not know of it, since the clock decides."""
+        """Where a limit was over before anything was found: labels by the unaries alone and the bound of no messages,
+        for two passes. For a result: a run that goes on must not know of it, since the clock decides."""
         if self.score == -inf:
             self.improve(self.model.unary_labels())
+        if self.bound == inf:
+            self.tighten(self.model.trivial_bound)
 
     def seconds(self) -> float:
         """Since the start."""

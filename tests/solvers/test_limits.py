@@ -250,19 +250,24 @@ def test_the_set_up_of_gdmm_is_in_pieces(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_limit_that_is_over_at_once_leaves_a_labeling(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a model that is too large for a first ascent: what one look at the unaries says."""
+def test_a_limit_that_is_over_at_once_leaves_a_labeling_and_a_bound(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a model that is too large for a first ascent: what one look at the unaries and one at the factors say."""
     monkeypatch.setattr(part, "MANY_FACTORS", 1000)
     graph = grid(60)
     with Solver(graph, threads=threads) as solver:
         solver.run(seconds=0.0)
         early = solver.result()
         assert early.labels is not None
+        assert early.bound is not None
         assert early.score == graph.score(early.labels)
+        assert early.bound >= early.score
         solver.run(iterations=4)
         later = solver.result()
     with Solver(graph, threads=threads) as solver:  # a result that was asked for in between changes nothing
         solver.run(iterations=4)
         other = solver.result()
-    assert early.score <= later.score
+    assert later.score is not None
+    assert early.score <= later.score <= later.bound <= early.bound
     assert (later.score, later.bound) == (other.score, other.bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -240,4 +240,4 @@ def test_it_pauses_by_work_in_the_middle_of_moves() -> None:
         assert (whole.work, whole.score, whole.iterations) == (sliced.work, sliced.score, sliced.iterations)
         assert np.array_equal(whole.labels(), sliced.labels())
         moves.append(whole.iterations)
-    assert any(a == b for a, b in zip(moves, moves[1:], strict=False))  # in the middle of one
+    assert any(a == b for a, b in pairwise(moves))  # in the middle of one
