@@ -204,7 +204,10 @@ class _Reader:
         self.keep(name, variables, costs)
 
     def dense(self, f: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        size, out = math.prod(shape), array("d")
+        size = math.prod(shape)
+        out = array("d")
+        while numbers := self.scan.plain_numbers(size - len(out)):
+            out.extend(numbers)
         while not self.scan.closed():
             if len(out) == size:
                 self.scan.fail(f"function {f} has more than {size} costs")

@@ -17,6 +17,7 @@ from fginfer.formats.streams import open_checked
 _TOKEN = re.compile(r'"([^"\n]*)"|([\[\]{}])|([^\s,:\[\]{}"]+)|[\s,:]{8,}')
 _COMMENT = re.compile(rb"^#[^\n]*", re.MULTILINE)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+_PLAIN = re.compile(r"[0-9.eE+\-\s,]*[\s,\]]")  # numbers one after the other, and what ends the last
 
 _SEPARATORS = (b" ", b"\t", b'"', b",", b":", b"[", b"]", b"{", b"}")
 _PIECE = 1 << 20  # bytes that are looked at together, and of the longest token
@@ -30,6 +31,7 @@ class Scanner:
         self.token = ""
         self._budget = budget
         self._text, self._line, self._counted, self._place = "", 1, 0, 0  # line breaks are counted up to `_counted`
+        self._next = 0  # where the token after the one ahead is looked for
         self._scan = self._tokens()
         self.ahead: str | None = None
         self.quoted = False
@@ -82,13 +84,13 @@ class Scanner:
     def _tokens(self) -> Iterator[tuple[str, bool]]:
         for raw in self._pieces():
             self._place = len(self._text)
-            self._line, self._counted, self._place = self.line, 0, 0
+            self._line, self._counted, self._place, self._next = self.line, 0, 0, 0
             self._text = raw.decode("utf-8", "replace")
             if raw.isspace():
                 continue
-            for match in _TOKEN.finditer(self._text):
+            while match := _TOKEN.search(self._text, self._next):
                 quoted, bracket, bare = match.groups()
-                self._place = match.start()
+                self._place, self._next = match.span()
                 if bracket:
                     yield "[" if bracket in "[{" else "]", False
                 elif bare:
@@ -143,6 +145,21 @@ class Scanner:
             self.fail(f"{what} is too large for a double")
         self.advance()
         return value
+
+    def plain_numbers(self, most: int) -> list[float]:
+        """Numbers that come next, as many as are at hand; none where anything calls for a look at each of them."""
+        run = None if self.quoted or self.ahead is None else _PLAIN.match(self._text, self._place)
+        if run is None:
+            return []
+        try:
+            numbers = list(map(float, run[0][:-1].replace(",", " ").split()))
+        except ValueError:
+            return []
+        if not numbers or len(numbers) > most or not all(map(math.isfinite, numbers)):
+            return []
+        self._next = run.end() - 1
+        self.advance()
+        return numbers
 
     def cost(self, what: str, forbids: float) -> float:
         """A number, or the infinity that forbids."""

@@ -16,6 +16,7 @@ import pytest
 
 import fginfer
 from fginfer import FactorGraph, FormatError
+from fginfer.formats import cfn_tokens
 from fginfer.formats.assembly import Factors
 
 
@@ -147,6 +148,37 @@ def test_cfn(tmp_path: Path) -> None:
     assert energies(graph) == [table, table, [[3, 0.25], [0.25, -2]]]
     assert [f.variables for f in graph.factors()] == [(2, 1), (0, 1), (0, 2)]
     assert graph.to_arrays().n_tables == 2
+
+
+def cfn_of(words: list[str]) -> str:
+    """Two variables with as many labels as make a table of the words, eight to a line."""
+    head = f"{{problem {{name m, mustbe <1000}}\nvariables {{a {len(words) // 4} b 4}}\n"
+    lines = [" ".join(words[k : k + 8]) for k in range(0, len(words), 8)]
+    return head + "functions {f {scope [a b] costs [\n" + ",\n".join(lines) + "\n]}}}\n"
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 97])
+def test_cfn_lists_of_numbers_are_read_as_if_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """Plain numbers are read many at once. Quotes make them be looked at one by one, and so does what is wrong."""
+    monkeypatch.setattr(cfn_tokens, "_PIECE", piece)
+    rng = np.random.default_rng(0)
+    words = [repr(float(x)) for x in rng.normal(size=200)] + ["7", "+3.", ".5", "1e2", "2.5E-1", "-0", "00", "9e-320"]
+    path = tmp_path / "m.cfn"
+    path.write_text(cfn_of(words))
+    plain = fginfer.read(path)
+    path.write_text(cfn_of([f'"{word}"' for word in words]))
+    quoted = fginfer.read(path)
+    assert energies(plain) == energies(quoted) == [np.array(words, float).reshape(-1, 4).tolist()]
+    for quote in "", '"':
+        for word, says in {"1-2": "a number", "1e": "a number", "1e999": "too large", "x": "a number"}.items():
+            path.write_text(cfn_of([f"{quote}{w}{quote}" for w in [*words[:100], word, *words[101:]]]))
+            refuse(path, 4 + 100 // 8, word, says)
+    path.write_text(cfn_of([*words[:100], "inf", *words[101:]]))
+    assert energies(fginfer.read(path))[0][25][:2] == [math.inf, float(words[101])]
+    path.write_text(cfn_of(words).replace("\n]", " 5\n]"))
+    refuse(path, 4 + 207 // 8, "5", "more than 208 costs")
 
 
 def test_cfn_can_maximise(tmp_path: Path) -> None:
