@@ -202,8 +202,9 @@ class SearchIndex(_Index):
 
     Building costs rows * clusters * columns multiplications (and about as much again for k-means); an update costs
     O(columns) a row, and O(clusters * columns) for a row that has moved by more than a quarter of its length since it
-    was last assigned. Ties go to the lowest label; exact answers are those of a dense scan bit for bit, unless inner
-    products underflow (below 1e-37), which bounds do not account for.
+    was last assigned. Ties go to the lowest label; exact answers are those of a dense scan bit for bit. Where
+    products may underflow or overflow in single precision they are those of a dense scan without a gain in time; a row
+    whose sum overflows both ways has no value, and is not returned.
 
     Exact search takes the bounds of clusters where these leave few rows, else a scan of all rows in a byte a column
     with bounds on what that leaves out, and computes the few that may matter; ``clusters=1`` builds at once, and scans.

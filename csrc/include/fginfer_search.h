@@ -16,7 +16,9 @@
  *
  * Inner products are sums in one fixed order (see base/kernels_dots.h), whichever way a row is reached, and ties go to
  * the lowest label: exact answers are those of a dense scan bit for bit, and no answer depends on the number of
- * threads.
+ * threads. That is so at every scale: where products may underflow or overflow in single precision (longest row by
+ * query below (d + 16) * 2^-110 or above 2^120, or one of them outside 2^-100 .. 2^100) bounds are left out, and every
+ * row is computed. A sum that overflows both ways is not a number, and its row is not returned.
  */
 #ifndef FGINFER_SEARCH_H
 #define FGINFER_SEARCH_H

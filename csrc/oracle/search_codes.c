@@ -101,7 +101,7 @@ static void set_share(fgi_codes *c, int64_t label) {
     const int64_t block = label / FGI_CODE_BLOCK, at = fgi_code_place((int)(label % FGI_CODE_BLOCK));
     for (int32_t part = 0; part < c->parts; part++) {
         const double share = c->largest > 0 ? c->factor[label * c->parts + part] / c->largest * 32768 : 0;
-        c->share[(block * c->parts + part) * FGI_CODE_BLOCK + at] = (int16_t)fgi_smaller(lrint(share), INT16_MAX);
+        c->share[(block * c->parts + part) * FGI_CODE_BLOCK + at] = (int16_t)lrint(fgi_smaller(share, INT16_MAX));
     }
 }
 

@@ -86,6 +86,16 @@ int fgi_search_scratch_fit(fgi_search *s);
 /* The mean of the rows, to be freed; NULL when out of memory. */
 double *fgi_search_mean(const fgi_search *s);
 
+/* Whether bounds hold for a query of this length. All of them allow for errors relative to longest * |x|. Within these
+ * limits that covers what single precision loses when it underflows, 2^-149 a column, in products and in what is kept
+ * of rows and queries; and neither inner products nor bounds, up to 2^14 times as large in the units of bytes,
+ * overflow. Where they do not hold, only a scan of all rows is exact. */
+static inline int fgi_search_bounded(const fgi_search *s, double length) {
+    const double product = s->longest * length;
+    return s->longest > 0x1p-100 && s->longest < 0x1p100 && length > 0x1p-100 && length < 0x1p100 &&
+        product > (s->d + 16.0) * 0x1p-110 && product < 0x1p120;
+}
+
 static inline const float *fgi_search_at(const fgi_search *s, int32_t label) {
     return s->cells[s->home[label]].rows + (int64_t)s->slot[label] * s->stride;
 }

@@ -4,6 +4,7 @@
  * (approximate), rows whose own bound cannot reach the result left out. An exact query that would visit much of the
  * index is given up there. In the second pass such queries go over all rows, sixteen sharing the reading, from the
  * floors already found on (search_scan.c). The answers are the same either way. */
+#include <float.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/util.h"
@@ -72,7 +73,7 @@ static void visit(
     const float along = (float)v.along, away = (float)v.away;
     /* A bound in single precision, with room for its own rounding. */
     const float reach = (float)((top->floor - v.slack) - 1e-6 * (fabs(top->floor) + s->longest * o->length));
-    if (top->floor == -INFINITY) {
+    if (top->floor == -INFINITY || !o->bounded) {
         s->kernels->dots(c->rows, c->n, s->stride, s->d, o->x, scores);
         for (int32_t k = 0; k < c->n; k++) fgi_search_offer(o, top, scores[k], c->labels[k]);
         w->touched += c->n;
@@ -108,18 +109,21 @@ static int32_t pop(int32_t *heap, const float *key, int32_t *n) {
     return top;
 }
 
-/* Bounds, promises, and the heap, from the scores of the directions. Single precision, with room for its rounding. */
+/* Bounds, promises, and the heap, from the scores of the directions. Single precision, with room for its rounding; for
+ * x / |x|, whose square neither underflows nor overflows. */
 static void look(const fgi_search *s, const fgi_one_query *o, const float *centre, int exact, fgi_search_scratch *w) {
     const fgi_cell_views *v = &s->views;
-    const float square = (float)(o->length * o->length * (1 + 4 * s->rounding + 1e-6));
+    const float inverse = (float)fgi_smaller(1 / o->length, FLT_MAX); /* FLT_MAX for 0, too */
+    const float square = (float)(1 + 4 * s->rounding + 1e-6), length = (float)o->length;
     const float slack = (float)((2 * s->rounding + 2e-6) * s->longest * o->length);
     for (int32_t c = 0; c < s->clusters; c++) {
-        const float along = centre[c], rest = square - along * along, away = sqrtf(rest > 0 ? rest : 0);
+        const float along = centre[c] * inverse, rest = square - along * along, away = sqrtf(rest > 0 ? rest : 0);
         const float low = along * v->along_min[c], high = along * v->along_max[c];
-        w->bound[c] = (low > high ? low : high) + away * v->away_max[c] + slack;
+        w->bound[c] = ((low > high ? low : high) + away * v->away_max[c]) * length + slack;
         w->key[c] = exact ? w->bound[c] : along * v->along[c] + away * v->promise[c];
     }
     for (int32_t c = 0; c < s->clusters; c++) {
+        if (!o->bounded) w->bound[c] = INFINITY;
         if (v->away_max[c] == -INFINITY) w->bound[c] = w->key[c] = -INFINITY; /* not 0 * -INFINITY */
         w->heap[c] = c;
     }
@@ -202,6 +206,7 @@ fgi_one_query fgi_search_load(
     double square = 0;
     for (int32_t k = 0; k < s->d; k++) square += (double)o.x[k] * o.x[k];
     o.length = sqrt(square);
+    o.bounded = fgi_search_bounded(s, o.length);
     *message = (fgi_message){0, NULL, NULL};
     if (q->message_begin)
         *message = (fgi_message){(int32_t)(q->message_begin[i + 1] - q->message_begin[i]),
@@ -251,7 +256,8 @@ static void first_pass(void *context, int64_t begin, int64_t end, int worker) {
             b->floor[i] = -INFINITY;
             if (b->late[i]) continue;
             o[n] = fgi_search_load(b, i, w, n, &message[n]);
-            at[n++] = i;
+            b->late[i] = b->q->probes == 0 && !o[n].bounded;
+            if (!b->late[i]) at[n++] = i;
         }
         for (int j = 0; j < 4; j++) x[j] = w->x + (j < n ? j : 0) * s->stride;
         if (n > 1) s->kernels->dots4(s->directions, s->clusters, s->stride, s->d, x, w->centre);

@@ -7,6 +7,7 @@
 typedef struct fgi_one_query {
     const float *x; /* padded */
     double length;  /* |x| */
+    int bounded;    /* bounds hold */
     const fgi_message *message;
     int32_t n_excluded;
     const int32_t *excluded;

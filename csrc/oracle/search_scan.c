@@ -29,9 +29,7 @@ int fgi_search_make_bytes(fgi_search *s) {
     return 1;
 }
 
-int fgi_search_wants_bytes(const fgi_search *s, int32_t want) {
-    return s->rows / FEW >= want && s->d <= WIDEST && s->longest < 1e30;
-}
+int fgi_search_wants_bytes(const fgi_search *s, int32_t want) { return s->rows / FEW >= want && s->d <= WIDEST; }
 
 typedef struct byte_group {
     fgi_byte_scan scan;
@@ -72,13 +70,18 @@ static uint32_t scan_bytes(const fgi_search *s, const fgi_one_query *o, int n, f
     const fgi_bytes *b = s->bytes;
     const int64_t blocks = (s->rows + FGI_BYTE_BLOCK - 1) / FGI_BYTE_BLOCK;
     uint32_t given_up = 0;
-    byte_group g = {.scan = {b->codes, b->stride, b->stride, b->factor, b->errors, b->lengths, n, {{0}}}};
-    for (int k = 0; k < n; k++) {
-        g.x[k] = fgi_bytes_query(b, o[k].x, w->whole + k * b->stride);
+    byte_group g = {.scan = {b->codes, b->stride, b->stride, b->factor, b->errors, b->lengths, 0, {{0}}}};
+    for (int at = 0; at < n; at++) {
+        if (!o[at].bounded) {
+            given_up |= 1u << at;
+            continue;
+        }
+        const int k = g.scan.queries++;
+        g.x[k] = fgi_bytes_query(b, o[at].x, w->whole + k * b->stride);
         g.scan.q[k].x = w->whole + k * b->stride;
         g.scan.q[k].offset = g.x[k].offset;
-        g.slack[k] = (2 * s->rounding + 4e-6) * s->longest * o[k].length;
-        g.place[k] = k;
+        g.slack[k] = (2 * s->rounding + 4e-6) * s->longest * o[at].length;
+        g.place[k] = at;
         set_floor(&g, k, w->top);
     }
     for (int64_t block = 0; g.scan.queries > 0; block++) {

@@ -53,12 +53,13 @@ static fgi_rc find(const fgi_search_index *index, const fgi_features *x, int64_t
     }
     if (!rc) rc = run(o, dense, want, labels, values, &proven, &read);
     if (!rc) {
-        *n = want;
+        for (*n = want; *n > 0 && labels[*n - 1] < 0;) --*n; /* a sum that overflows both ways ranks nowhere */
         *rest = INFINITY;
         /* rows and queries were rounded to single precision, and so were the products */
-        if (proven && want == s->rows) *rest = -INFINITY;
-        else if (proven) *rest = values[want - 1] + (2 * s->rounding + 0x1p-21) * s->longest * sqrt(square);
-        qsort(labels, (size_t)want, sizeof *labels, ascending);
+        if (*n == s->rows) *rest = -INFINITY;
+        else if (proven && fgi_search_bounded(s, sqrt(square)))
+            *rest = values[want - 1] + (2 * s->rounding + 0x1p-21) * s->longest * sqrt(square);
+        qsort(labels, (size_t)*n, sizeof *labels, ascending);
         work->products += read * s->d;
         work->touched += read;
     }
