@@ -106,7 +106,34 @@ def refine(
     return Z, W
 
 
-class BPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What estimators have in common whose rows are sums of the features in ``components_``."""
+
+    components_: Reals
+
+    def transform(self, X: Any) -> Reals:
+        """Which features each row has: zeros and ones, a column for each of ``components_``."""
+        check_is_fitted(self, "components_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return assign(X, self.components_).astype(np.float64)
+
+    def inverse_transform(self, Z: Any) -> Reals:
+        """Rows from features: Z @ components_."""
+        check_is_fitted(self, "components_")
+        Z = np.asarray(Z, np.float64)
+        if Z.ndim != 2 or Z.shape[1] != len(self.components_):
+            raise DataError(f"expected rows of {len(self.components_)} features, not the shape {Z.shape}")
+        if not np.isfinite(Z).all():
+            raise DataError("the features have entries that are NaN or infinite")
+        out: Reals = Z @ self.components_
+        return out
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+class BPMeans(BinaryFeatures):
     """BP-means (Broderick, Kulis, Jordan, "MAD-Bayes", 2013): latent features by alternating minimisation.
 
     Rows choose their features one flip at a time, features are least squares; while there are fewer than
@@ -161,28 +188,3 @@ class BPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Z = flip_rows(X @ W.T, W @ W.T, Z)
             W = least_squares(Z, X)
         return refine(X, Z, self.max_iter)
-
-    def transform(self, X: Any) -> Reals:
-        """Which features each row has: zeros and ones."""
-        check_is_fitted(self, "components_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return assign(X, self.components_).astype(np.float64)
-
-    def inverse_transform(self, Z: Any) -> Reals:
-        """Rows from features."""
-        check_is_fitted(self, "components_")
-        return features_to_rows(Z, self.components_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-
-def features_to_rows(Z: Any, components: Reals) -> Reals:
-    Z = np.asarray(Z, np.float64)
-    if Z.ndim != 2 or Z.shape[1] != len(components):
-        raise DataError(f"expected rows of {len(components)} features, not the shape {Z.shape}")
-    if not np.isfinite(Z).all():
-        raise DataError("the features have entries that are NaN or infinite")
-    out: Reals = Z @ components
-    return out

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from fginfer.blas import on_one_blas_thread
 from fginfer.core import clock
 from fginfer.core.latent import AtomProblem
 from fginfer.errors import DataError, SettingsError
-from fginfer.latent.alternating import assign, features_to_rows, least_squares, refine, squared_error
+from fginfer.latent.alternating import BinaryFeatures, assign, least_squares, refine, squared_error
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
@@ -39,7 +38,7 @@ class _Fit(NamedTuple):
     stable: bool
 
 
-class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LatentFeatureLasso(BinaryFeatures):
     """X = Z W + noise with Z of zeros and ones: which features does each row have, and what are they?
 
     Minimises, over nonnegative coefficients c of *all* 2^N binary columns z (Yen, Lee, Lin, Huang, Ravikumar, Dhillon,
@@ -128,8 +127,6 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
-
-    # ---- fitting
 
     @on_one_blas_thread
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -258,23 +255,6 @@ class LatentFeatureLasso(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return 1
         exact = 1e-20 * float((X * X).sum())  # where there is no noise, errors are those of rounding
         return 1 + int(np.flatnonzero(np.array(errors) <= 1.01 * min(errors) + exact)[0])
-
-    # ---- use
-
-    def transform(self, X: Any) -> Reals:
-        """Which features each row has: zeros and ones, (rows, n_components_)."""
-        check_is_fitted(self, "components_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return assign(X, self.components_).astype(np.float64)
-
-    def inverse_transform(self, Z: Any) -> Reals:
-        """Rows from features: Z @ components_."""
-        check_is_fitted(self, "components_")
-        return features_to_rows(Z, self.components_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
 
 
 def reduce_rank(X: Reals, rank: int | str | None) -> Reals:
