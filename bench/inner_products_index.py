@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fginfer.errors import SettingsError
 from fginfer.extreme.model import SparseModel
 from fginfer.learn import EmbeddingClassifier
 from fginfer.search import BackendIndex, SearchIndex
+from fginfer.search_backends import HnswBackend
 
 
 def cpu(f: Callable[[], Any]) -> tuple[float, Any]:
@@ -68,10 +70,12 @@ def bench_index(args: argparse.Namespace) -> None:
         for d in args.d:
             for kind in args.rows:
                 rows, queries = rows_of(kind, k, d)
-                one_index(f"{kind}, K = {k}, D = {d}", rows, queries, args.peers, args.clusters)
+                one_index(f"{kind}, K = {k}, D = {d}", rows, queries, args.clusters)
+                if args.peers and k <= (10**6 if d <= 32 else 10**5):
+                    peers(rows, queries, *args.graph)
 
 
-def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], with_peers: bool, clusters: int) -> None:
+def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], clusters: int) -> None:
     rng = np.random.default_rng(1)
     built, index = cpu(lambda: SearchIndex(rows, clusters=clusters))
     labels = rng.integers(0, len(rows), 1000)
@@ -107,14 +111,13 @@ def one_index(name: str, rows: np.ndarray, queries: dict[str, np.ndarray], with_
                     f" ({scan / some:5.1f}x, recall {recall(found.labels, truth[128:]):.3f})"
                 )
             print(line, flush=True)
-    if with_peers and len(rows) <= (10**6 if rows.shape[1] <= 32 else 10**5):
-        peers(rows, queries)
 
 
-def peers(rows: np.ndarray, queries: dict[str, np.ndarray]) -> None:
-    for name in ("hnswlib", "faiss"):
+def peers(rows: np.ndarray, queries: dict[str, np.ndarray], m: int, ef_construction: int) -> None:
+    graph = partial(HnswBackend, M=m, ef_construction=ef_construction)
+    for name, backend in (("hnswlib", graph), ("faiss", "faiss")):
         try:
-            built, peer = cpu(lambda name=name: BackendIndex(rows, name))
+            built, peer = cpu(lambda backend=backend: BackendIndex(rows, backend))
         except SettingsError as error:
             print(f"  {error}")
             continue
@@ -125,11 +128,12 @@ def peers(rows: np.ndarray, queries: dict[str, np.ndarray]) -> None:
                 for probes in (16, 64, 256, 1024):
                     spent, found = quickest(lambda x=x, k=k, p=probes, peer=peer: peer.backend.query(x, k, p))
                     got = recall(found, truth)
-                    if got >= 0.95 or probes == 1024:
-                        print(
-                            f"    {which:6} top {k:2}: {probes} probes {1e3 * spent / len(x):7.3f}"
-                            f" ({scan / spent:5.1f}x), recall {got:.3f}"
-                        )
+                    print(
+                        f"    {which:6} top {k:2}: {probes} probes {1e3 * spent / len(x):7.3f}"
+                        f" ({scan / spent:5.1f}x), recall {got:.3f}",
+                        flush=True,
+                    )
+                    if got >= 0.95:
                         break
 
 

@@ -221,14 +221,14 @@ def point(
     return spent, done(solver), quality(model, solver, data, most)[0], float(solver.measure().primal or 0.0)
 
 
-def with_codes(given: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def with_codes(given: dict[str, dict[str, Any]], labels: int) -> dict[str, dict[str, Any]]:
     """Four blocks, too, and searches by codes in place of clusters; two blocks by codes only. The label that is best
-    over B blocks need not be near the top of any: by codes, blocks return twice as many labels as one search does."""
+    over B blocks need not be near the top of any: by codes, a block returns `labels`, more than one search does."""
     out = {**given, "Decomp-MIPS-4": {**given["Decomp-MIPS"], "blocks": 4}}
     codes = {"probes": None, "candidates": 1}
     out["MIPS-codes"] = {**given["MIPS"], **codes, "queries": 64}
     for blocks in (2, 4):
-        out[f"Decomp-MIPS-{blocks}-codes"] = {**given["Decomp-MIPS"], **codes, "blocks": blocks, "queries": 128}
+        out[f"Decomp-MIPS-{blocks}-codes"] = {**given["Decomp-MIPS"], **codes, "blocks": blocks, "queries": labels}
     return out
 
 
@@ -237,12 +237,12 @@ def bench_multiclass(args: argparse.Namespace) -> None:
         data = faces(k, 128, 20, some=args.samples)
         # as many labels a search as the square root of K, which is the least that fits its clusters
         given = methods(1.0, 8, {"softmax": 4.0, "margin": 4.0}, batch_size=64, queries=int(k**0.5) + 1)
-        given = chosen(with_codes(given), args)
+        given = chosen(with_codes(given, args.labels), args)
         train(f"faces, K = {k}", data, "multiclass", given, args.seconds, args.epochs)
 
 
 def bench_pinyin(args: argparse.Namespace) -> None:
-    given = chosen(with_codes(methods(1.0, 8, {"softmax": 1.0, "margin": 1.0})), args)
+    given = chosen(with_codes(methods(1.0, 8, {"softmax": 1.0, "margin": 1.0}), args.labels), args)
     train("zh_pinyin", pinyin(args.data), "multiclass", given, args.seconds, 3)
 
 
