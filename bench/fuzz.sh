@@ -8,6 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 c_inputs=${1:-1000000} python_inputs=${2:-10000} seed=${3:-1}
+harm=0
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 mapfile -t sources < <(ls "$here"/csrc/{base,model,io}/*.c | grep -v base/pool.c) # fuzz_uai.c has one without threads
@@ -37,14 +38,15 @@ if [ -n "$clang" ] && guided 2>"$build/log"; then
         { printf "$first"; cat "$file"; } >"$folder/corpus/$(basename "$file")"
     done
     "$build/fuzz" -runs="$c_inputs" -seed="$seed" -max_len=2000 -verbosity=0 -print_final_stats=1 "$folder/corpus" 2>&1 |
-        tee "$build/run.log"
+        tee "$build/run.log" || harm=1 # also when it was interrupted: what ran counts, and the run did not reach its end
     ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/run.log")
 else
     echo "no libFuzzer: random damage"
     ${CC:-cc} "${flags[@]}" -fsanitize=address,undefined "$here/bench/fuzz_uai.c" "${sources[@]}" -o "$build/fuzz" -lm -lpthread
-    "$build/fuzz" "$c_inputs" "$seed"
-    ran=$c_inputs
+    "$build/fuzz" "$c_inputs" "$seed" | tee "$build/run.log" || harm=1
+    ran=$(sed -n 's/^\([0-9]*\) inputs from .*/\1/p' "$build/run.log") # nothing if it fell: then none are counted
 fi
-echo "$ran" >>"$folder/counts"
-echo "C reader: $ran inputs now, $(awk '{ n += $1 } END { printf "%d", n }' "$folder/counts") in all"
-"${PYTHON:-python3}" "$here/bench/fuzz_readers.py" --inputs "$python_inputs" --seed "$seed"
+echo "${ran:-0}" >>"$folder/counts"
+echo "C reader: ${ran:-0} inputs now, $(awk '{ n += $1 } END { printf "%d", n }' "$folder/counts") in all"
+"${PYTHON:-python3}" "$here/bench/fuzz_readers.py" --inputs "$python_inputs" --seed "$seed" || harm=1
+exit "$harm"

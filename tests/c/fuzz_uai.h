@@ -238,6 +238,10 @@ static int fuzz_decimals(fgi_rng *g) {
     return n > 0 && n <= FGI_TEXT_SIZE && strtod(back, NULL) == ours;
 }
 
+/* May a reader end so? Scores so large that sums could overflow are refused by the model, which knows no lines; only
+   logarithms can be so large. */
+static int fuzz_may_end(fgi_rc rc, int logs) { return !rc || rc == FGI_BAD_FORMAT || (logs && rc == FGI_BAD_MODEL); }
+
 /* One input. Returns NULL, or what went wrong. */
 static const char *fuzz_one(uint64_t seed, fuzz_text *t) {
     fgi_rng g = {seed};
@@ -251,9 +255,9 @@ static const char *fuzz_one(uint64_t seed, fuzz_text *t) {
     fgi_rc rc = fuzz_read(t, logs, t->n, &g, &a, &given_a, &whole);
     fgi_rc rc_cut = fuzz_read(t, logs, fuzz_piece(&g), &g, &b, &given_b, &cut);
     if (rc != rc_cut) wrong = "reading in pieces ends differently";
-    else if (rc && rc != FGI_BAD_FORMAT) wrong = "an unexpected error code";
-    else if (rc && (whole.line < 1 || !whole.message[0] || strchr(whole.message, '\n') || !whole.token[0]))
-        wrong = "an error without line, token or sentence";
+    else if (!fuzz_may_end(rc, logs)) wrong = "an unexpected error code";
+    else if (rc && (!whole.message[0] || strchr(whole.message, '\n'))) wrong = "an error without a sentence";
+    else if (rc == FGI_BAD_FORMAT && (whole.line < 1 || !whole.token[0])) wrong = "an error without line or token";
     else if (rc && (whole.line != cut.line || strcmp(whole.message, cut.message) || strcmp(whole.token, cut.token)))
         wrong = "reading in pieces gives another error";
     else if (!rc && (given_a != given_b || !fuzz_same(a, b))) wrong = "reading in pieces gives another model";
