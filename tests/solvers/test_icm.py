@@ -166,7 +166,7 @@ def test_one_graph_changed_and_solved_by_many_threads():
         ({"method": "icm", "threads": 0}, "threads"),
         ({"method": "icm", "gap": -1}, "gap"),
         ({"method": "icm", "gap": float("nan")}, "gap"),
-        ({"method": "icm", "seed": -1}, "out of range"),
+        ({"method": "icm", "seed": -1}, "seed must be from 0"),
         ({"method": "icm", "time_limit": -1}, "time_limit"),
         ({"method": "icm", "time_limit": float("nan")}, "time_limit"),
         ({"method": "icm", "speed": 3}, "unknown option 'speed'"),
