@@ -56,31 +56,35 @@ static int64_t choose(const fgi_search *s, const fgi_one_query *o, int64_t n, fg
     return top->n;
 }
 
+void fgi_search_scan_group(const fgi_search_batch *b, int64_t i, int64_t end, int worker, fgi_code_group *g) {
+    const float *x[FGI_CODE_QUERIES];
+    int32_t want[FGI_CODE_QUERIES];
+    g->n = end - i < FGI_CODE_QUERIES ? (int)(end - i) : FGI_CODE_QUERIES;
+    for (int j = 0; j < g->n; j++) {
+        g->query[j] = fgi_search_load(b, i + j, &b->s->scratch[worker], j, &g->message[j]);
+        x[j] = g->query[j].x;
+        want[j] = fgi_search_candidates(b, i + j);
+    }
+    fgi_codes_scan(b->s->codes, g->n, x, want, g->found, worker);
+}
+
 void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
     const fgi_search_batch *b = batch;
     const fgi_search *s = b->s;
     fgi_search_scratch *w = &s->scratch[worker];
     fgi_top *top = w->top;
+    fgi_code_group g;
     for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
-        const int n = end - i < FGI_CODE_QUERIES ? (int)(end - i) : FGI_CODE_QUERIES;
-        fgi_one_query o[FGI_CODE_QUERIES];
-        fgi_message message[FGI_CODE_QUERIES];
-        const float *x[FGI_CODE_QUERIES];
-        fgi_code_list found[FGI_CODE_QUERIES];
-        int32_t want[FGI_CODE_QUERIES];
-        for (int j = 0; j < n; j++) {
-            o[j] = fgi_search_load(b, i + j, w, j, &message[j]);
-            x[j] = o[j].x;
-            want[j] = fgi_search_candidates(b, i + j);
-        }
-        fgi_codes_scan(s->codes, n, x, want, found, worker);
-        for (int j = 0; j < n; j++) {
-            const int all = found[j].n == s->rows;
-            for (int64_t k = 0; k < found[j].n; k++) w->chosen[k] = found[j].hits[k].row;
-            const int64_t chosen = all ? found[j].n : choose(s, &o[j], found[j].n, w, top);
+        fgi_search_scan_group(b, i, end, worker, &g);
+        for (int j = 0; j < g.n; j++) {
+            const fgi_one_query *o = &g.query[j];
+            const fgi_code_list *found = &g.found[j];
+            const int all = found->n == s->rows;
+            for (int64_t k = 0; k < found->n; k++) w->chosen[k] = found->hits[k].row;
+            const int64_t chosen = all ? found->n : choose(s, o, found->n, w, top);
             fgi_top_clear(top, b->q->want, -INFINITY);
-            fgi_search_offer_messages(s, &o[j], w, top);
-            compute(s, &o[j], w->chosen, chosen, w, top);
+            fgi_search_offer_messages(s, o, w, top);
+            compute(s, o, w->chosen, chosen, w, top);
             fgi_search_answer(b, i + j, top, all);
         }
     }

@@ -62,25 +62,17 @@ static void search_parts(void *context, int64_t begin, int64_t end, int worker) 
     const fgi_search_batch *b = &p->batch;
     const fgi_search *s = b->s;
     fgi_search_scratch *w = &s->scratch[worker];
+    fgi_code_group g;
     for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
-        const int n = end - i < FGI_CODE_QUERIES ? (int)(end - i) : FGI_CODE_QUERIES;
-        fgi_one_query o[FGI_CODE_QUERIES];
-        fgi_message message[FGI_CODE_QUERIES];
-        const float *x[FGI_CODE_QUERIES];
-        fgi_code_list found[FGI_CODE_QUERIES];
-        int32_t want[FGI_CODE_QUERIES];
-        for (int j = 0; j < n; j++) {
-            o[j] = fgi_search_load(b, i + j, w, j, &message[j]);
-            x[j] = o[j].x;
-            want[j] = fgi_search_candidates(b, i + j);
-        }
-        fgi_codes_scan(s->codes, n, x, want, found, worker);
-        for (int j = 0; j < n; j++) {
+        fgi_search_scan_group(b, i, end, worker, &g);
+        for (int j = 0; j < g.n; j++) {
+            const fgi_one_query *o = &g.query[j];
+            const fgi_code_list *found = &g.found[j];
             int32_t *labels = p->labels + (i + j) * p->most;
             int64_t many = 0;
-            for (int64_t k = 0; k < found[j].n; k++)
-                if (!fgi_search_excludes(&o[j], found[j].hits[k].row)) w->chosen[many++] = found[j].hits[k].row;
-            part_guesses(s, x[j], many, w, w->parts);
+            for (int64_t k = 0; k < found->n; k++)
+                if (!fgi_search_excludes(o, found->hits[k].row)) w->chosen[many++] = found->hits[k].row;
+            part_guesses(s, o->x, many, w, w->parts);
             many = cut_back(s->codes, many, p->most, w, w->parts);
             memcpy(labels, w->chosen, (size_t)many * sizeof *labels);
             memcpy(p->values + (i + j) * p->most * s->codes->parts, w->parts,

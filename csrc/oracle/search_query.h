@@ -46,6 +46,14 @@ static inline void fgi_search_offer(const fgi_one_query *o, fgi_top *top, double
 void fgi_search_scan(void *batch, int64_t begin, int64_t end, int worker);
 /* Approximate search by codes: queries. */
 void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker);
+/* Queries that go over the codes together: n of them from i on, and the rows that their codes find. */
+typedef struct fgi_code_group {
+    int n;
+    fgi_one_query query[FGI_CODE_QUERIES];
+    fgi_message message[FGI_CODE_QUERIES];
+    fgi_code_list found[FGI_CODE_QUERIES];
+} fgi_code_group;
+void fgi_search_scan_group(const fgi_search_batch *b, int64_t i, int64_t end, int worker, fgi_code_group *g);
 /* Whether labels with a message or an exclusion include this one. */
 int fgi_search_excludes(const fgi_one_query *o, int32_t label);
 /* Errors of a question. */
