@@ -77,9 +77,10 @@ def test_an_index_under_a_source_of_any_scale(seed: int, power: int, x_power: in
     """The source computes in double precision, its index in single: what that cannot tell apart is scanned."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(1700, 2000)), int(rng.integers(1, 12))
-    source = InnerProducts(numbers(rng, (n, d), power, kind))
+    weights = numbers(rng, (n, d), power, kind)
+    source = InnerProducts(weights)
     x = numbers(rng, (5, d), x_power, kind)
-    if power > 37:
+    if np.abs(weights).max() > np.finfo(np.float32).max:
         with pytest.raises(ModelError, match="finite"):
             source.index()
         return
