@@ -4,7 +4,8 @@
 #
 # usage: bench/fuzz.sh [C_INPUTS [PYTHON_INPUTS [SEED]]]     (default: a million, and 10000 of each Python reader)
 #        FUZZ_FOLDER=DIR bench/fuzz.sh ...     keeps in DIR what libFuzzer has learned (corpus/), so that the next run goes on
-#                                              from there, and how many inputs ran so far (counts); another SEED each time
+#                                              from there, and how many inputs ran so far (counts; readers/counts and
+#                                              what did harm to a Python reader); another SEED each time
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 c_inputs=${1:-1000000} python_inputs=${2:-10000} seed=${3:-1}
@@ -48,5 +49,5 @@ else
 fi
 echo "${ran:-0}" >>"$folder/counts"
 echo "C reader: ${ran:-0} inputs now, $(awk '{ n += $1 } END { printf "%d", n }' "$folder/counts") in all"
-"${PYTHON:-python3}" "$here/bench/fuzz_readers.py" --inputs "$python_inputs" --seed "$seed" || harm=1
+"${PYTHON:-python3}" "$here/bench/fuzz_readers.py" --inputs "$python_inputs" --seed "$seed" --folder "$folder/readers" || harm=1
 exit "$harm"

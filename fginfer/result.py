@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,15 @@ Status = Literal[
     "infeasible",
     "failed",
 ]
+
+
+# Types of the plain fields, as JSON has them.
+_NUMBER, _NONE = (int, float), type(None)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "method": (str,), "status": (str,), "found_by": (str, _NONE), "access": (str, _NONE), "statistics": (dict,),
+    "score": (*_NUMBER, _NONE), "bound": (*_NUMBER, _NONE), "unit": _NUMBER, "seconds": _NUMBER,
+    "setup_seconds": _NUMBER, "iterations": (int,), "threads": (int,), "seed": (int,),
+}  # fmt: skip
 
 
 class TracePoint(NamedTuple):
@@ -211,17 +220,17 @@ class Result:
             header = json.loads(arrays.pop("result").tobytes())
             marginals = None
             if "marginals" in arrays:
-                marginals = RelaxedMarginals(arrays["marginals"], arrays["marginal_sizes"])
+                sizes = _array(arrays, "marginal_sizes", np.int32)
+                marginals = RelaxedMarginals(_array(arrays, "marginals", np.float64), sizes)
+                if (sizes < 0).any() or sizes.sum(dtype=np.int64) != len(marginals.flat):
+                    raise ValueError("marginals")
             header["bound"] = None if header["bound"] is None else float(header["bound"])
             header["statistics"] = {k: float(v) for k, v in header["statistics"].items()}
-            trace = Trace(arrays["trace"].astype(EVENT, casting="no"))
-            return cls(
-                labels=arrays.get("labels"),
-                messages=arrays.get("messages"),
-                marginals=marginals,
-                trace=trace,
-                **header,
-            )
+            trace = Trace(_array(arrays, "trace", EVENT))
+            found = {name: _array(arrays, name, kind) for name, kind in (("labels", np.int32), ("messages", np.float64))
+                     if name in arrays}  # fmt: skip
+            return cls(labels=found.get("labels"), messages=found.get("messages"), marginals=marginals, trace=trace,
+                       **_checked(header))  # fmt: skip
         except DAMAGE as error:
             raise FormatError(f"not a saved result ({type(error).__name__})", str(path)) from error
 
@@ -234,6 +243,22 @@ class Result:
     def is_optimal(self) -> bool:
         """Whether the labeling is proven to be the best: the status is optimal."""
         return self.status == "optimal"
+
+
+def _array(arrays: dict[str, NDArray[Any]], name: str, kind: Any) -> NDArray[Any]:
+    """A list of such numbers, out of a file that may hold anything."""
+    if arrays[name].ndim != 1 or arrays[name].dtype != np.dtype(kind):
+        raise ValueError(f"{name} is no list of {kind}")
+    return arrays[name]
+
+
+def _checked(header: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a saved result, each of its type: what shows and compares results relies on them."""
+    for name, value in header.items():
+        good = isinstance(value, _KINDS[name]) and not isinstance(value, bool)
+        if not good or (name == "status" and value not in get_args(Status)):
+            raise ValueError(f"{name} is {value!r}")
+    return header
 
 
 def _or(value: float | None, otherwise: float) -> float:

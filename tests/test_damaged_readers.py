@@ -26,7 +26,7 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
 @pytest.mark.filterwarnings("ignore")
 def test_every_reader_refuses_or_reads(readers: dict[str, Reader], tmp_path: Path) -> None:
     logging.getLogger("fginfer").setLevel(logging.CRITICAL)
-    assert len(readers) == 24
+    assert len(readers) == 41
     for name, reader in readers.items():
         inputs = 40 if name.startswith("checkpoint") else 150
         assert 0 < attack(reader, tmp_path, inputs, 7) <= inputs, name

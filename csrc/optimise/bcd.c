@@ -205,8 +205,8 @@ static void settled(const fgi_optimiser *o, double *w) {
 static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     bcd *p = of(o);
     fgi_record_size(v, &p->block, p->blocks - 1);
-    fgi_record_size(v, &p->inner, INT64_MAX);
-    fgi_record_size(v, &p->moved, INT64_MAX);
+    fgi_record_size(v, &p->inner, FGI_RECORD_MOST);
+    fgi_record_size(v, &p->moved, FGI_RECORD_MOST);
     double *reals[] = {&p->entered, &p->decrease, &p->step};
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
     fgi_record_reals(v, p->curvature, p->blocks);

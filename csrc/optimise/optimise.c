@@ -152,10 +152,12 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     fgi_record_size(v, &o->phase, 100);
     int64_t *counts[] = {&o->info.iterations, &o->info.epochs, &o->info.values, &o->info.gradients,
         &o->info.coordinates, &o->info.working_set, &o->info.nonzeros};
-    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) fgi_record_size(v, counts[k], INT64_MAX);
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) fgi_record_size(v, counts[k], FGI_RECORD_MOST);
     double *reals[] = {&o->info.objective, &o->info.loss, &o->info.violation, &o->info.first_violation, &o->info.step};
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
     fgi_record_reals(v, o->w, o->d);
+    const int ended = status == FGI_OPTIMAL || status == FGI_CONVERGED;
+    if (ask == FGI_ASK_NOTHING ? !ended : status != FGI_RUNNING) v->failed = 1; /* what no run has written */
     if (v->failed) return FGI_OK;
     if (v->mode == FGI_RECORD_READ) {
         o->rng.state = (uint64_t)rng;

@@ -13,6 +13,7 @@ typedef struct fgi_record {
     int64_t at_real, at_int, n_reals, n_ints;
     int failed;
 } fgi_record;
+#define FGI_RECORD_MOST (INT64_C(1) << 53) /* of what is counted: more can be added to it without overflow */
 void fgi_record_reals(fgi_record *v, double *a, int64_t n);
 void fgi_record_ints(fgi_record *v, int64_t *a, int64_t n);
 /* A size between 0 and limit. */

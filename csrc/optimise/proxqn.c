@@ -442,7 +442,7 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     proxqn *p = of(o);
     int64_t n = p->n;
     fgi_record_size(v, &n, o->d);
-    fgi_record_size(v, &p->stalled, INT64_MAX);
+    fgi_record_size(v, &p->stalled, FGI_RECORD_MOST);
     double *reals[] = {&p->widest, &p->asked, &p->decrease, &p->step, &p->penalty, &p->start, &p->promised[0],
         &p->promised[1], &p->promised[2]};
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) fgi_record_reals(v, reals[k], 1);
@@ -459,7 +459,7 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     for (int64_t k = 0; k < n; k++)
         if (p->set[k] < 0 || p->set[k] >= o->d || (k && p->set[k] <= p->set[k - 1])) v->failed = 1;
-    if (o->phase < FIRST_VALUE || o->phase > SET_CURVATURE) v->failed = 1;
+    if (v->failed || o->phase < FIRST_VALUE || o->phase > SET_CURVATURE) v->failed = 1;
     else if (o->phase == ALL_GRADIENT) want_all(o);
     else if (o->phase == SET_GRADIENT) fgi_want_gradient(o, SET_GRADIENT, p->set, n, p->next);
     else if (o->phase == SET_CURVATURE) want_curvature(o);

@@ -321,7 +321,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def coef_(self) -> sp.csr_matrix:
         """(labels, features), sparse."""
         check_is_fitted(self, "model_")
-        w = self.model_.weights
+        w = self.model_.weights.check("the weights")  # those of a mapped file were not looked at before
         return sp.csr_matrix((w.value, w.index, w.begin), shape=(w.n, w.width)).T.tocsr()
 
     @property

@@ -70,7 +70,7 @@ def fit_ppd(
     settings = ppd_settings(e, seed)
     results: Any = Memory()
     if e.checkpoint is not None and labels is None:
-        results = Journal(e.checkpoint, fingerprint(data, settings), data.rows.width)
+        results = Journal(e.checkpoint, fingerprint(data, settings), data.rows.width, data.labels.width)
     wanted = np.arange(data.labels.width, dtype=np.int32) if labels is None else np.asarray(labels, np.int32)
     workshop = make_workshop(data, settings, e.scheduler, threads, _deadline(e, begin) - clock.now())
     try:
@@ -163,7 +163,7 @@ class PdCheckpoint:
             raise SettingsError(f"the checkpoint {path} was written for other data or settings")
         try:
             solver.restore(arrays)
-            self.progress = SoFar(**header["progress"])
+            self.progress = SoFar.restored(header["progress"])
         except DAMAGE as error:
             raise FormatError(f"damaged checkpoint ({error})", str(path)) from None
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.extreme import INFO, ExtremeData, LabelColumns, Lines
-from fginfer.errors import FormatError, SettingsError
+from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.log import logger
 
 MAGIC = b"FGIXJRNL"
@@ -36,8 +36,8 @@ def fingerprint(data: ExtremeData, settings: dict[str, Any]) -> str:
 class Journal:
     """Columns on disk. `path` is created, or continued if it belongs to the same data and settings."""
 
-    def __init__(self, path: str | os.PathLike[str], mark: str, n_features: int) -> None:
-        self.path, self._width = Path(path), n_features
+    def __init__(self, path: str | os.PathLike[str], mark: str, n_features: int, n_labels: int) -> None:
+        self.path, self._width, self._labels = Path(path), n_features, n_labels
         self._beyond: list[LabelColumns] | None = None  # what came after the disk was full
         head = MAGIC + mark.encode()
         if self.path.exists() and self.path.stat().st_size > 0:
@@ -119,7 +119,22 @@ class Journal:
 
         labels, begin = take(np.int32, n), take(np.int64, n + 1)
         weights = Lines(begin, take(np.int32, nnz), take(np.float32, nnz), self._width)
-        return LabelColumns(labels, weights, take(np.float32, n), take(INFO, n))
+        columns = LabelColumns(labels, weights, take(np.float32, n), take(INFO, n))
+        try:
+            self._check(columns, nnz)
+        except DataError as error:
+            raise FormatError(f"damaged checkpoint ({error})", str(self.path)) from None
+        return columns
+
+    def _check(self, columns: LabelColumns, nnz: int) -> None:
+        """The check sum says that a record is as it was written, not that a run of ours has written it."""
+        if columns.weights.nnz != nnz:
+            raise DataError(f"columns of {columns.weights.nnz} weights in a record of {nnz}")
+        columns.weights.check("its columns")
+        if not ((columns.labels >= 0) & (columns.labels < self._labels)).all():
+            raise DataError(f"a label is not from 0 to {self._labels - 1}")
+        if not np.isfinite(columns.bias).all():
+            raise DataError("a bias is not finite")
 
     def close(self) -> None:
         self._file.close()

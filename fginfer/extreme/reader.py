@@ -27,6 +27,7 @@ from fginfer.formats.streams import open_binary, open_checked, whole_lines
 BLOCK = 1 << 23  # bytes of text read at once
 _HEADER = 200  # bytes of a first line that can be a header
 _LONGEST = 1 << 25  # bytes of a row
+_DIGITS = 18  # of a label that is a number: those of the header have ten
 BLOCK_SHARE = 64  # of a memory limit: a block takes about 20 times its text while it is parsed
 # What training keeps at the least: counters, offsets and the working memory of one thread, names and biases.
 BYTES_A_FEATURE, BYTES_A_LABEL = 64, 32
@@ -171,7 +172,7 @@ class Reader:
             if self.header is None:
                 continue
             for label in found:
-                if not label.isdigit() or int(label) >= self.header[2]:
+                if not label.isdigit() or len(label) > _DIGITS or int(label) >= self.header[2]:
                     raise self._fail(f"labels go from 0 to {self.header[2] - 1}, as the header says", line, label)
 
 

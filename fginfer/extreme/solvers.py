@@ -10,8 +10,9 @@ import numpy as np
 
 from fginfer.core import clock
 from fginfer.core.extreme import SEARCHES, ExtremeData, LabelColumns, PdSolver
-from fginfer.errors import SolverError
+from fginfer.errors import DataError, SolverError
 from fginfer.extreme.workshops import Workshop, chunks
+from fginfer.learn.learner import fits, permutation
 from fginfer.learn.run.interrupts import Interrupts, look
 from fginfer.learn.run.loop import LearnPoint, Measured
 from fginfer.log import logger, thousands
@@ -178,7 +179,11 @@ class Pd:
 
     def restore(self, saved: dict[str, Any]) -> None:
         self.core.restore(saved)
-        self._order, self._next = np.ascontiguousarray(saved["order"], np.int32), int(saved["next"][0])
+        rows = self._data.rows.n if len(saved["order"]) else 0  # none before the first pass
+        self._order = permutation("order", saved["order"], rows).astype(np.int32)
+        self._next = int(fits("next", saved["next"], 1, np.int64)[0])
+        if self._next > rows:
+            raise DataError("its place does not fit the data")
         low, high, inc_low, inc_high = (int(w) for w in saved["generator"])
         state: Any = self._rng.bit_generator.state
         state["state"] = {"state": low | high << 64, "inc": inc_low | inc_high << 64}

@@ -173,8 +173,15 @@ class KernelStructuredSVM(StructuredEstimator):
 
     def _unpack_more(self, arrays: dict[str, NDArray[Any]]) -> None:
         parts = arrays["token_values"], arrays["token_columns"], arrays["token_begin"]
+        begin = parts[2]
+        if any(a.ndim != 1 for a in parts) or any(a.dtype.kind != "i" or (a < 0).any() for a in parts[1:]):
+            raise DataError("its tokens are no compressed rows")
+        if not len(begin) or begin[0] != 0 or begin[-1] != len(parts[1]) or (begin[1:] < begin[:-1]).any():
+            raise DataError("its tokens are out of order")
         self.tokens_ = sp.csr_matrix(parts, shape=(len(parts[2]) - 1, self.n_features_in_))
         self.tokens_.check_format(full_check=True)
+        if self.tokens_.dtype != np.float64 or not np.isfinite(self.tokens_.data).all():
+            raise DataError("its tokens are not finite numbers")
 
 
 def factorise(gram: Reals) -> tuple[Reals, NDArray[np.intp]]:

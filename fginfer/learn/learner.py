@@ -166,6 +166,13 @@ def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArra
     return np.ascontiguousarray(array)
 
 
+def fits_rows(name: str, array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    """The same for rows, which must have shape and type of those that are there."""
+    if array.shape != rows.shape:
+        raise DataError(f"{name} does not fit the data")
+    return fits(name, array.ravel(), rows.size, rows.dtype).reshape(rows.shape)
+
+
 def _not_finite(array: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(~np.isfinite(array))
 

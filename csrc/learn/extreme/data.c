@@ -6,8 +6,9 @@ fgi_rc fgi_extreme_check(
     int64_t n_lines, int64_t width, const int64_t *begin, const int32_t *index, const float *value, fgi_error *err) {
     if (begin[0] != 0) return fgi_fail(err, FGI_BAD_ARGUMENT, 0, "the first line does not begin at 0");
     for (int64_t r = 0; r < n_lines; r++) {
-        if (begin[r + 1] < begin[r])
-            return fgi_fail(err, FGI_BAD_ARGUMENT, r, "line %lld ends before it begins", (long long)r);
+        if (begin[r + 1] < begin[r] || begin[r + 1] > begin[n_lines]) /* else entries that are not there are read */
+            return fgi_fail(
+                err, FGI_BAD_ARGUMENT, r, "line %lld ends before it begins, or after the last one", (long long)r);
         int64_t last = -1;
         for (int64_t p = begin[r]; p < begin[r + 1]; p++) {
             if (index[p] < 0 || index[p] >= width)

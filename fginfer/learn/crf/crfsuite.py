@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fginfer.errors import DataError, FormatError
+from fginfer.errors import DataError, FormatError, MissingFileError, UnwritableError
 from fginfer.learn.crf.estimators import ChainCRF
+from fginfer.learn.data.strings import string_array
+from fginfer.replacing import replacing
 
 _SECTION = re.compile(r"^(FILEHEADER|LABELS|ATTRIBUTES|TRANSITIONS|STATE_FEATURES) = \{$")
 _NAMED = re.compile(r"^\s*(\d+): (.*)$")
@@ -52,7 +54,10 @@ def read_crfsuite(path: str | os.PathLike[str]) -> ChainCRF:
             raise FormatError("not a dumped CRFsuite model", str(path), number, line.strip()[:60])
     if len(labels) < 2:
         raise FormatError("the model has less than two labels", str(path))
-    return _build(labels, names, pairs, states)
+    try:
+        return _build(labels, names, pairs, states)
+    except DataError as error:
+        raise FormatError(str(error), str(path)) from None
 
 
 def _weight(line: str, names: set[str], labels: set[str]) -> tuple[str, str, float] | None:
@@ -71,6 +76,9 @@ def _weight(line: str, names: set[str], labels: set[str]) -> tuple[str, str, flo
 def _readings(text: str, names: set[str], labels: set[str]) -> list[tuple[str, str]]:
     """All (name, label) that the text can be; both may have arrows in them, but must be known. Longest labels first."""
     cuts = [found.start() for found in re.finditer(_ARROW, text)]
+    if len(cuts) > 1:  # a long line of arrows has as many readings as arrows, each as long as the line
+        name, label = (max(map(len, known), default=0) for known in (names, labels))
+        cuts = [at for at in cuts if at <= name and len(text) - at - len(_ARROW) <= label]
     both = [(text[:at], text[at + len(_ARROW) :]) for at in cuts]
     return [(name, label) for name, label in both if name in names and label in labels]
 
@@ -79,8 +87,8 @@ def _build(
     labels: list[str], names: list[str], pairs: list[tuple[str, str, float]], states: list[tuple[str, str, float]]
 ) -> ChainCRF:
     crf = ChainCRF(l1=0.0, fit_intercept=False)
-    crf.classes_ = np.unique(np.array(labels))
-    crf.feature_names_ = np.unique(np.array(names, dtype=str)) if names else np.array([], dtype=str)
+    crf.classes_ = np.unique(string_array(labels, "labels"))
+    crf.feature_names_ = np.unique(string_array(names, "attributes"))
     label = {str(name): k for k, name in enumerate(crf.classes_)}
     feature = {str(name): k for k, name in enumerate(crf.feature_names_)}
     k = len(label)
@@ -129,13 +137,19 @@ def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
     lines += ["}", "", "STATE_FEATURES = {"]
     lines += [f"  (0) {names[j]} --> {labels[y]}: {float(unary[j, y])!r}" for j, y in np.argwhere(unary)]
     lines += ["}", "", ""]
-    Path(path).write_text("\n".join(lines), encoding="utf-8")
+    try:
+        with replacing(Path(path)) as file:
+            file.write("\n".join(lines).encode())
+    except OSError as error:
+        raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
 
 
 def _read(path: str | os.PathLike[str]) -> list[str]:
     try:
-        return Path(path).read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
+        return Path(path).read_bytes().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise FormatError(f"not UTF-8 text ({error.reason})", str(path)) from None
+    except FileNotFoundError:
+        raise MissingFileError("there is no such file", str(path)) from None
     except OSError as error:
-        raise FormatError(error.strerror or str(error), str(path)) from None
+        raise FormatError(f"cannot be read ({error.strerror or error})", str(path)) from None

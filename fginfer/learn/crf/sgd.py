@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.crf import CrfLoss
-from fginfer.errors import SettingsError
+from fginfer.errors import DataError, SettingsError
 from fginfer.learn.crf.solver import CrfMeasured, CrfPoint
 from fginfer.learn.data.examples import Encoded, Reals
 from fginfer.learn.run.loop import Measured
@@ -93,5 +93,7 @@ class SgdSolver:
 
         self._w = fits("w", saved["w"], self.loss.dimension, np.float64).copy()
         self._penalty = fits("penalty", saved["penalty"], self.loss.dimension, np.float64).copy()
-        self._due, self.seconds = (float(x) for x in saved["reals"])
-        self._passes, self._place = (int(x) for x in saved["place"])
+        self._due, self.seconds = (float(x) for x in fits("reals", saved["reals"], 2, np.float64))
+        self._passes, self._place = (int(x) for x in fits("place", saved["place"], 2, np.int64))
+        if self._place > self.loss.n_examples:
+            raise DataError("its place does not fit the data")

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError, SettingsError
+from fginfer.learn.data.strings import string_array
 
 Template = tuple[tuple[int, int], ...]
 _OUTSIDE, _UNKNOWN = 0, 1  # codes beside those of known strings, which begin at 2
@@ -85,7 +86,7 @@ class WindowFeatures:
     def _codes(self, columns: list[list[str]]) -> list[NDArray[np.int64]]:
         out = []
         for strings, known in zip(columns, self.vocabularies, strict=True):
-            array = np.array(strings)
+            array = string_array(strings, "tokens")
             at = np.minimum(np.searchsorted(known, array), len(known) - 1)
             out.append(np.where(known[at] == array, at + 2, _UNKNOWN))
         return out
@@ -113,7 +114,7 @@ class WindowFeatures:
 
     def fit(self, sentences: Sequence[Sequence[Sequence[str]]]) -> WindowFeatures:
         columns, begin = self._columns(sentences), _begin(sentences)
-        self.vocabularies = [np.unique(np.array(c)) for c in columns]
+        self.vocabularies = [np.unique(string_array(c, "tokens")) for c in columns]
         sizes = [len(v) + 2.0 for v in self.vocabularies]
         for template in self._all_templates():
             if np.prod([sizes[c] for c, _ in template]) >= 2.0**62:

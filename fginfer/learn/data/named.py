@@ -16,6 +16,7 @@ from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Choices, Example
 from fginfer.learn.data.inputs import is_number
 from fginfer.learn.data.sequences import Sequences, in_the_form_of, is_object_array
+from fginfer.learn.data.strings import string_array
 from fginfer.learn.data.tokens import attributes
 
 UNSEEN = ("ignore", "warn", "error")
@@ -82,7 +83,7 @@ class Columns:
         found = {name for table in _tables(X, model) for _, pairs in _pairs(table) for name, _ in pairs}
         if not found:
             raise DataError("no token has a feature")
-        return cls(np.array(sorted(found), dtype=str), None, unseen)
+        return cls(string_array(sorted(found), "features"), None, unseen)
 
     def transform(self, X: Any, model: str) -> Any:
         """X with tables instead of tokens."""

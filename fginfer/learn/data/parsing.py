@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Choices
+from fginfer.learn.data.strings import string_array
 
 _ROOT, _NONE, _RARE = 0, 1, 2  # codes beside those of known strings, which begin at 3
 Codes = NDArray[np.int64]
@@ -44,7 +45,10 @@ class ArcFeatures:
 
     def export(self) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
         """Settings and strings, for model files."""
-        known = {"arc_words": np.array(list(self.words), str), "arc_tags": np.array(list(self.tags), str)}
+        known = {
+            "arc_words": string_array(list(self.words), "words"),
+            "arc_tags": string_array(list(self.tags), "tags"),
+        }
         return {"bits": self.bits, "min_count": self.min_count}, known
 
     @classmethod

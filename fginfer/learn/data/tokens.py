@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fginfer.errors import DataError
 from fginfer.learn.data.sequences import Sequences
+from fginfer.learn.data.strings import string_array
 
 
 def are_token_dicts(X: Any) -> bool:
@@ -59,7 +60,7 @@ class TokenDicts:
     """The columns of named features: those seen when it was made, in the order of their names."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.names: NDArray[Any] = np.array(sorted(names), dtype=str)
+        self.names: NDArray[Any] = string_array(sorted(names), "features")
         self._column = {str(name): k for k, name in enumerate(self.names)}
 
     @classmethod

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.search import Floats
 from fginfer.core.words import NegativeSampling
-from fginfer.errors import SolverError
+from fginfer.errors import DataError, SolverError
 from fginfer.learn.embedding.text import Text, meetings
+from fginfer.learn.learner import fits, fits_rows
 from fginfer.learn.losses import EmbeddingLoss
 from fginfer.learn.run.interrupts import look
 from fginfer.learn.run.loop import TOO_LARGE, Measured
@@ -205,11 +206,20 @@ class SkipGramDescent:
         return saved
 
     def restore(self, saved: dict[str, Any]) -> None:
-        if saved["input"].shape != self.input.shape or saved["output"].shape != self.output.shape:
-            raise ValueError("its rows have another shape")
-        self.input[:], self.output[:] = saved["input"], saved["output"]
-        self.side, self.at, self._calls, self._touched, self.start.at = (int(v) for v in saved["place"])
-        self.start.random = int(saved["random"][0])
-        self._gradient, self._seen_moments = saved.get("gradient"), None
-        self._tilt[:], self._mass[:] = saved.get("tilt", 0), saved.get("mass", 0)
+        self.input[:] = fits_rows("input", saved["input"], self.input)
+        self.output[:] = fits_rows("output", saved["output"], self.output)
+        side, *rest = saved["place"].tolist()
+        self.at, self._calls, self._touched, start = fits("place", np.array(rest, np.int64), 4).tolist()
+        if side not in (-1, 0, 1) or self.at > len(self.used) or start > len(self.text.words):
+            raise DataError("its place does not fit the data")
+        self.side, self.start.at = side, start
+        self.start.random = int(fits("random", saved["random"], 1, np.uint64)[0])
+        self._gradient, self._seen_moments = None, None
+        self._tilt[:], self._mass[:] = 0, 0
+        if "gradient" in saved:
+            self._gradient = fits_rows("gradient", saved["gradient"], self.output)
+            self._tilt[:] = fits_rows("tilt", saved["tilt"], self._tilt)
+            self._mass[:] = fits("mass", saved["mass"], len(self._mass), np.float64)
+        if self.side == 1 and self.at > 0 and self._gradient is None:
+            raise DataError("the gradient of what is behind it is not there")
         self._loss = None

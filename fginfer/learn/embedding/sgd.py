@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.search import Floats
-from fginfer.errors import SolverError
+from fginfer.errors import DataError, SolverError
+from fginfer.learn.learner import fits, fits_rows
 from fginfer.learn.losses import KINDS, WAYS, EmbeddingLoss
 from fginfer.learn.run.interrupts import look
 from fginfer.learn.run.loop import TOO_LARGE, Measured
@@ -161,12 +162,12 @@ class EmbeddingSgd:
         return saved
 
     def restore(self, saved: dict[str, Any]) -> None:
-        if saved["rows"].shape != self.rows.shape:
-            raise ValueError("its rows have another shape")
-        self.rows[:] = saved["rows"]
+        self.rows[:] = fits_rows("rows", saved["rows"], self.rows)
         if self.hidden is not None:
-            self.hidden[:] = saved["hidden"]
-        self.epoch, self.at, self._calls, self._touched = (int(v) for v in saved["place"])
+            self.hidden[:] = fits_rows("hidden", saved["hidden"], self.hidden)
+        self.epoch, self.at, self._calls, self._touched = fits("place", saved["place"], 4, np.int64).tolist()
+        if self.at > len(self.data):
+            raise DataError("its place does not fit the data")
         self._order, self._loss = None, None
         if self.at:
             self._order = np.random.default_rng([self.s.seed, self.epoch]).permutation(len(self.data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,13 +17,14 @@ from fginfer.core.door import VERSION, cpu_path
 from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
 from fginfer.core.words import LONGEST
-from fginfer.errors import DataError, FormatError, SettingsError
+from fginfer.errors import DataError, FormatError, MissingFileError, SettingsError, UnwritableError
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 from fginfer.learn.embedding.descent import SkipGramDescent
 from fginfer.learn.embedding.text import read_text
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint, Limits, drive, shown
 from fginfer.log import logger, thousands
+from fginfer.replacing import replacing
 
 
 class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -212,10 +214,16 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """word2vec's text format: a line with the sizes, then a line for each word, its vector after it. Numbers are
         written so that reading them gives the same bits."""
         check_is_fitted(self, "embedding_")
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(f"{len(self.vocabulary_)} {self.embedding_.shape[1]}\n")
-            for word, row in zip(self.vocabulary_, self.embedding_, strict=True):
-                file.write(f"{word} {' '.join(f'{v:.9g}' for v in row.tolist())}\n")
+        for word in self.vocabulary_:
+            if not word or any(c in word for c in " \n\r"):
+                raise DataError(f"the word {word!r} is empty or has a blank or a line end: the format cannot hold it")
+        try:
+            with replacing(Path(path)) as file:
+                file.write(f"{len(self.vocabulary_)} {self.embedding_.shape[1]}\n".encode())
+                for word, row in zip(self.vocabulary_, self.embedding_, strict=True):
+                    file.write(f"{word} {' '.join(f'{v:.9g}' for v in row.tolist())}\n".encode())
+        except OSError as error:
+            raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -223,7 +231,7 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         words: list[str] = []
         rows: list[Floats] = []
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 head = file.readline().split()
                 if len(head) != 2 or not all(h.isdigit() for h in head) or int(head[1]) < 1:
                     raise FormatError("the first line must be: words columns", str(path), 1)
@@ -236,8 +244,12 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     rows.append(np.array(numbers, np.float32))
                     if not np.isfinite(rows[-1]).all():
                         raise FormatError("a number is not finite", str(path), number, word)
-        except (OSError, UnicodeDecodeError) as error:
-            raise FormatError(str(error), str(path)) from None
+        except FileNotFoundError:
+            raise MissingFileError("there is no such file", str(path)) from None
+        except OSError as error:
+            raise FormatError(f"cannot be read ({error.strerror or error})", str(path)) from None
+        except UnicodeDecodeError as error:
+            raise FormatError(f"not UTF-8 text ({error.reason})", str(path)) from None
         except ValueError:
             raise FormatError("not a number", str(path), len(words) + 1) from None
         if len(words) != n or len(set(words)) != n:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from fginfer.archives import DAMAGE
-from fginfer.errors import FormatError
+from fginfer.errors import DataError, FormatError
 from fginfer.learn.files import storage
+from fginfer.learn.run.loop import SoFar
 from fginfer.learn.solvers.registry import choose_solver
 
 _SHOWN = 20  # labels by name
@@ -29,7 +31,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Kind, labels, features, solver and weights of a model, as JSON has them."""
     header, arrays = storage.read(path)
     if "fingerprint" in header:
-        return {"kind": "checkpoint", **header.get("progress", {})}
+        try:
+            return {"kind": "checkpoint", **asdict(SoFar.restored(header.get("progress")))}
+        except DataError as error:
+            raise FormatError(f"damaged checkpoint ({error})", str(path)) from None
     try:
         parameters, classes = header["parameters"], arrays["classes"]
         model = parameters.get("model")

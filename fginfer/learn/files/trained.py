@@ -14,6 +14,7 @@ from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.learn.crf import ChainCRF
 from fginfer.learn.data.features import WindowFeatures, default_templates
 from fginfer.learn.data.readers import Sentence, read_conll, read_conllu, read_svmlight
+from fginfer.learn.data.strings import string_array
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.files import storage
 from fginfer.learn.files.columns import column
@@ -246,4 +247,4 @@ def _inputs(sentences: list[Sentence], columns: Sequence[int]) -> list[Sentence]
 
 
 def _labels(sentences: list[Sentence], label: int) -> NDArray[Any]:
-    return np.array([token[label] for sentence in sentences for token in sentence])
+    return string_array([token[label] for sentence in sentences for token in sentence], "labels")

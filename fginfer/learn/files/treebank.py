@@ -21,6 +21,7 @@ from fginfer.log import logger
 FORM, UPOS, XPOS, HEAD, DEPREL, DEPS = (
     CONLLU.index(name) for name in ("FORM", "UPOS", "XPOS", "HEAD", "DEPREL", "DEPS")
 )
+_DIGITS = 18  # of a head: longer numbers are none
 CHUNK = 200  # sentences parsed at a time: every pair of tokens has its own features
 
 
@@ -149,7 +150,7 @@ def _heads(sentence: Sentence, number: int, path: str | os.PathLike[str]) -> NDA
     found = []
     for token in sentence:
         text = token[HEAD]
-        if not (text.isascii() and text.isdecimal()) or int(text) > len(sentence):
+        if not (text.isascii() and text.isdecimal()) or len(text) > _DIGITS or int(text) > len(sentence):
             raise FormatError(
                 f"sentence {number}, token {token[0]}: the head must be a number from 0 to {len(sentence)}", str(path),
                 token=text,

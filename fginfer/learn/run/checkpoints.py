@@ -68,7 +68,7 @@ class Checkpoints:
             raise SettingsError(f"the checkpoint {self.path} was written for other data or settings")
         try:
             self._restore(arrays)
-            self.progress = SoFar(**header["progress"])
+            self.progress = SoFar.restored(header["progress"])
         except DAMAGE as error:
             raise FormatError(f"damaged checkpoint ({error})", str(self.path)) from None
 

@@ -7,18 +7,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any, NamedTuple, Protocol
 
 from fginfer.core import clock
 from fginfer.core.door import VERSION, cpu_path
-from fginfer.errors import FormatError, SolverError
+from fginfer.errors import DataError, FormatError, SolverError
 from fginfer.learn.run.interrupts import Interrupts, OutOfTime
 from fginfer.log import logger, seconds_text, thousands
 
 TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
 MEASURING = 0.05  # share of a time limit that measuring may take
+MOST_PASSES = 2**53  # in files: as many as a JSON number keeps
 SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoints
 
 
@@ -112,6 +113,21 @@ class SoFar:
     seconds: float = 0.0  # of training
     elapsed: float = 0.0  # of everything: what time limits count
     gap: float | None = None  # if it was measured at this very point
+
+    @classmethod
+    def restored(cls, kept: Any) -> SoFar:
+        """From what a file says, which may be anything: DataError for what no run has written."""
+        names = [field.name for field in fields(cls)]
+        if not isinstance(kept, dict) or set(kept) != set(names):
+            raise DataError(f"its progress must have the entries {', '.join(names)}")
+        for name in names:
+            value, whole = kept[name], name == "passes"
+            if name == "gap" and value is None:
+                continue
+            number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+            if not number or not 0 <= value <= (MOST_PASSES if whole else sys.float_info.max):
+                raise DataError(f"its {name} must be a {'whole ' if whole else ''}number from 0 on")
+        return cls(**kept)
 
 
 BEGINNING = SoFar()
