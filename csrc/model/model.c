@@ -512,23 +512,25 @@ int64_t fgi_model_memory(const fgi_model *m) {
 
 double fgi_model_constant(const fgi_model *m) { return m->s->constant; }
 
-double fgi_model_states(const fgi_model *m) {
-    double states = 0;
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        states += (double)fgi_view_states(m, &v);
+/* Of a dense table all factors have the same states; the labels of implicit ones are those of the factor. */
+static double sum_over_factors(const fgi_model *m, int by_labels) {
+    const fgi_structure *s = m->s;
+    double sum = 0;
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const int32_t table = s->factor_table[f];
+        if (s->table_kind[table] == FGI_DENSE) {
+            sum += (double)(s->values_begin[table + 1] - s->values_begin[table]);
+        } else {
+            const fgi_view v = fgi_factor_view(m, f);
+            sum += by_labels ? (double)v.rows + v.cols : (double)fgi_view_states(m, &v);
+        }
     }
-    return states;
+    return sum;
 }
 
-double fgi_model_pass_work(const fgi_model *m) {
-    double work = 0;
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
-        const fgi_view v = fgi_factor_view(m, f);
-        work += v.kind == FGI_DENSE ? (double)fgi_view_states(m, &v) : (double)v.rows + v.cols;
-    }
-    return work;
-}
+double fgi_model_states(const fgi_model *m) { return sum_over_factors(m, 0); }
+
+double fgi_model_pass_work(const fgi_model *m) { return sum_over_factors(m, 1); }
 
 void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) {
     for (int64_t i = 0; i < m->s->n_vars; i++) {

@@ -37,12 +37,12 @@ class Model:
         """Factors over two or more variables."""
         return int(lib.fgi_model_factors(self.handle))
 
-    @property
+    @cached_property
     def states(self) -> float:
         """States of all factors: what a pass over all tables, none of them shared, would look at."""
         return float(lib.fgi_model_states(self.handle))
 
-    @property
+    @cached_property
     def pass_work(self) -> float:
         """What a sweep over all factors reads: the states of dense tables, the labels of implicit ones."""
         return float(lib.fgi_model_pass_work(self.handle))

@@ -44,7 +44,6 @@ from fginfer.engine import Settings
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import Sweeps
 from fginfer.portfolio.opening import (
     SWEEPS_PASS,
     Opening,
@@ -132,7 +131,7 @@ class AutoEngine:
         if self._model.states <= TINY_STATES:
             yield from self._open_with(prove_at_once, self._own)
         elif self._size.is_huge:
-            if self._size.relaxation is not Sweeps:  # which begins with these labels itself, and scores them once
+            if not self._size.begins_with_unaries:
                 self._known.improve(self._model.unary_labels())
         else:
             yield from self._open_with(first_labeling, self._own)

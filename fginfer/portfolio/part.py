@@ -102,6 +102,11 @@ class Size:
         return Greedy if self._dense else Sweeps
 
     @property
+    def begins_with_unaries(self) -> bool:
+        """The relaxation's own first labeling is that of the unaries: nobody else needs to score it."""
+        return self.touches_few or self.relaxation is Sweeps
+
+    @property
     def search_is_due(self) -> int:
         """Iterations of the relaxation of a huge model after which a search pays: 0, at once."""
         if not self._dense_binary:
