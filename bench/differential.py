@@ -148,6 +148,9 @@ def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[s
         how["precision"] = int(rng.choice([1, 2]))
     if method == "gdmm" and rng.random() < 0.5:
         how["formulation"] = str(rng.choice(["tables", "binary"]))
+    elif method == "gdmm":
+        how["access"] = str(rng.choice(["auto", "sorted", "dense"]))
+        how["sweep"], how["search"] = (str(rng.choice(["auto", "on", "off", "off"])) for _ in range(2))
     if method == "auto":
         how["presolve"] = bool(rng.random() < 0.8)
         how["long_way"] = bool(rng.random() < 0.6)
