@@ -77,17 +77,24 @@ class Conditioned:
         return nextafter(bound + self._rounding, inf)
 
 
-def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
-    """See FactorGraph.condition."""
-    if not isinstance(evidence, Mapping):
+def observed(evidence: Mapping[int, int]) -> dict[int, int]:
+    """The labels of variables that are known: from a dict, or a pandas Series whose index names the variables."""
+    if not isinstance(evidence, Mapping) and not (hasattr(evidence, "iloc") and evidence.ndim == 1):
         raise ModelError(f"evidence must be a dict of variables and labels, not {type(evidence).__name__}")
     fixed: dict[int, int] = {}
-    for variable, label in evidence.items():
+    for key, value in evidence.items():
         try:
-            fixed[variable.__index__()] = label.__index__()
+            variable, label = key.__index__(), value.__index__()
         except AttributeError:
-            raise ModelError(f"evidence maps variables to labels, both integers, not {variable!r}: {label!r}") from None
-    cards = graph.cards
+            raise ModelError(f"evidence maps variables to labels, both integers, not {key!r}: {value!r}") from None
+        if fixed.setdefault(variable, label) != label:
+            raise ModelError(f"evidence gives variable {variable} two labels, {fixed[variable]} and {label}")
+    return fixed
+
+
+def condition(graph: FactorGraph, evidence: Mapping[int, int]) -> Conditioned:
+    """See FactorGraph.condition."""
+    fixed, cards = observed(evidence), graph.cards
     for variable, label in fixed.items():
         if not 0 <= variable < len(cards):
             raise ModelError(f"evidence for variable {variable}; there are {len(cards)}")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fginfer.core.arrays import offsets
 from fginfer.core.extreme import ExtremeData, Ints, Lines
 from fginfer.errors import DataError
+from fginfer.learn.data.sequences import is_column_of_lists
 
 MOST = 2**31 - 1  # rows, features and labels are counted with 32 bits
 
@@ -30,6 +31,13 @@ def rows_of(X: Any) -> Lines:
         value = np.ascontiguousarray(matrix.data, np.float32)
     begin, index = np.ascontiguousarray(matrix.indptr, np.int64), np.ascontiguousarray(matrix.indices, np.int32)
     return Lines(begin, index, value, matrix.shape[1]).check("X")
+
+
+def plain_labels(y: Any) -> Any:
+    """y without pandas: a column of lists as a list, a table as an array; everything else as it is."""
+    if is_column_of_lists(y):
+        return list(y)
+    return y.to_numpy() if hasattr(y, "iloc") and y.ndim == 2 else y
 
 
 def is_listed(y: Any) -> bool:
@@ -90,6 +98,7 @@ def labels_of(y: Any, classes: NDArray[Any] | None = None) -> tuple[Lines, NDArr
 def truth_of(y: Any, classes: NDArray[Any]) -> Lines:
     """Labels of rows to compare a model with. Those that it does not know come after its own: they count as missed, as
     in other evaluations of extreme classification, where test rows have labels that no training row had."""
+    y = plain_labels(y)
     if is_indicator(y):
         return labels_of(y, classes)[0]
     lines, own = labels_of(y)

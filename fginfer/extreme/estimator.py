@@ -24,6 +24,7 @@ from fginfer.extreme.data import (
     is_listed,
     is_zero_one_table,
     labels_of,
+    plain_labels,
     rows_of,
     training_data,
     truth_of,
@@ -134,7 +135,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _training_rows(self, X: Any, y: Any) -> tuple[Lines, Lines, NDArray[Any]]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        rows = self._rows(X, fitting=True)
+        rows, y = self._rows(X, fitting=True), plain_labels(y)
         if is_zero_one_table(y):
             y = np.asarray(y)
         self.multilabel_ = (is_indicator(y) and not is_column(y)) or is_listed(y)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.condition import observed
 from fginfer.errors import ModelError
 from fginfer.formats.streams import write_atomically
 from fginfer.formats.tokens import Tokens
@@ -46,11 +48,12 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, in
     return evidence
 
 
-def write_evidence(evidence: dict[int, int], path: str | PathLike[str]) -> None:
+def write_evidence(evidence: Mapping[int, int], path: str | PathLike[str]) -> None:
     """Writes evidence in the layout `k v x v x ...`."""
-    pairs = "".join(f" {variable} {label}" for variable, label in sorted(evidence.items()))
+    known = observed(evidence)
+    pairs = "".join(f" {variable} {label}" for variable, label in sorted(known.items()))
     with write_atomically(Path(path)) as stream:
-        stream.write(f"{len(evidence)}{pairs}\n".encode())
+        stream.write(f"{len(known)}{pairs}\n".encode())
 
 
 def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.int32]:

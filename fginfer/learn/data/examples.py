@@ -28,7 +28,7 @@ from fginfer.core.learn import Ints as Ints
 from fginfer.core.learn import Longs as Longs
 from fginfer.core.learn import Reals as Reals
 from fginfer.errors import DataError
-from fginfer.learn.data.sequences import Sequences
+from fginfer.learn.data.sequences import is_list
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,14 @@ def as_graph(x: Any, i: int, pairwise: bool = True) -> Any:
 # ---- features
 
 
+def _advice(features: Any) -> str:
+    """What to do with a pandas table that has columns of texts."""
+    texts = hasattr(features, "to_dict") and any(
+        kind in ("object", "str", "string") for kind in map(str, features.dtypes)
+    )
+    return "; give texts as dicts, one a token: table.to_dict('records')" if texts else ""
+
+
 def _csr(features: Any, what: str) -> sp.csr_matrix:
     """A finite float64 CSR matrix with int32-sized column numbers."""
     if sp.issparse(features):
@@ -121,7 +129,9 @@ def _csr(features: Any, what: str) -> sp.csr_matrix:
                 raise ValueError(f"{dense.dtype}")
             dense = dense.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{what}: features are not a rectangular array of numbers ({error})") from None
+            raise DataError(
+                f"{what}: features are not a rectangular array of numbers ({error}){_advice(features)}"
+            ) from None
         if dense.ndim != 2:
             raise DataError(f"{what}: features must have two dimensions (tokens, features), they have {dense.ndim}")
         matrix = sp.csr_matrix(dense)
@@ -139,12 +149,13 @@ def is_listed(X: Any, offsets: ArrayLike | None) -> bool:
         return False
     if isinstance(X, np.ndarray):
         return X.ndim == 3 or (X.ndim == 1 and X.dtype == object)
-    if not isinstance(X, (list, tuple, Sequences)):
+    if not is_list(X):
         return False
-    if not len(X) or isinstance(X[0], Example) or sp.issparse(X[0]):
+    first = next(iter(X), None)
+    if first is None or isinstance(first, Example) or sp.issparse(first):
         return True
     try:
-        return np.ndim(X[0]) != 1
+        return np.ndim(first) != 1
     except ValueError:  # ragged
         return True
 
@@ -341,7 +352,7 @@ def encode_choices(
     if isinstance(X, Choices) and offsets is not None:
         begin = check_offsets(offsets, len(np.asarray(X.counts)))
         X = [X]
-    elif not isinstance(X, (list, tuple, Sequences)) or not len(X) or not all(isinstance(x, Choices) for x in X):
+    elif not is_list(X) or not len(X) or not all(isinstance(x, Choices) for x in X):
         raise DataError("X must be a list of Choices, or one Choices with offsets")
     else:
         if offsets is not None:

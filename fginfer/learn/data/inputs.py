@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.encode import CHOICE_MODELS, check_cost
 from fginfer.learn.data.examples import Example, is_listed
-from fginfer.learn.data.sequences import Sequences
+from fginfer.learn.data.sequences import Sequences, is_list
 from fginfer.learn.learner import Decoded
 from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import SOLVERS
@@ -128,7 +128,7 @@ def check_dense_input(estimator: Any, X: Any, y: Any, fitting: bool) -> tuple[An
 
 
 def _lists_sequences(y: Any) -> bool:
-    return isinstance(y, Sequences) or (isinstance(y, (list, tuple)) and any(np.ndim(part) == 1 for part in y[:1]))
+    return isinstance(y, Sequences) or (is_list(y) and any(np.ndim(part) == 1 for part in y[:1]))
 
 
 def seed_of(random_state: Any) -> int:

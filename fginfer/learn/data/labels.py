@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fginfer.errors import DataError
 from fginfer.learn.data.examples import Example, Ints, Longs
-from fginfer.learn.data.sequences import Sequences
+from fginfer.learn.data.sequences import is_list
 
 Labels = NDArray[Any]
 
@@ -57,7 +57,7 @@ def flatten_labels(y: Any, begin: Longs, listed: bool) -> Labels:
         if flat.ndim != 1 or len(flat) != begin[-1]:
             raise DataError(f"y must have one label for each of the {begin[-1]} rows of X, its shape is {flat.shape}")
         return flat
-    if not isinstance(y, (list, tuple, Sequences)) and not (isinstance(y, np.ndarray) and y.ndim):
+    if not is_list(y) and not (isinstance(y, np.ndarray) and y.ndim):
         raise DataError(f"y must have a list of labels for each example, it is {type(y).__name__}")
     if len(y) != len(begin) - 1:
         raise DataError(f"X has {len(begin) - 1} examples, y has {len(y)}")
@@ -117,7 +117,7 @@ def label_sets(y: Any, n: int) -> tuple[list[Labels], Labels | None]:
 def labels_are_listed(y: Any) -> bool:
     """Whether y lists the labels of each example. A list of rows of zeros and ones is an indicator matrix if a label
     were listed twice in it otherwise."""
-    if not isinstance(y, (list, tuple, Sequences)):
+    if not is_list(y):
         return False
     rows = [row for row in y if isinstance(row, (list, tuple, np.ndarray))]
     if not rows or len(rows) != len(y) or len({len(row) for row in rows}) != 1:

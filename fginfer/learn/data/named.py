@@ -15,7 +15,7 @@ from sklearn.feature_extraction import FeatureHasher
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Choices, Example
 from fginfer.learn.data.inputs import is_number
-from fginfer.learn.data.sequences import Sequences, in_the_form_of, is_object_array
+from fginfer.learn.data.sequences import in_the_form_of, is_list, is_object_array
 from fginfer.learn.data.strings import string_array
 from fginfer.learn.data.tokens import attributes
 
@@ -44,7 +44,7 @@ def _tables(X: Any, model: str) -> list[Any]:
         return [X.rows]
     if model in ("multiclass", "multilabel"):
         return [X]
-    if not isinstance(X, (list, tuple, Sequences)) and not is_object_array(X):
+    if not is_list(X) and not is_object_array(X):
         return []
     return [_table(x, model) for x in X]
 

@@ -56,6 +56,16 @@ class Sequences(Sequence[Any]):
         return f"Sequences({self.parts!r})"
 
 
+def is_list(X: Any) -> bool:
+    """Whether it lists examples, or what belongs to them: a list, a tuple, Sequences, a pandas column of lists."""
+    return isinstance(X, (list, tuple, Sequences)) or is_column_of_lists(X)
+
+
+def is_column_of_lists(X: Any) -> bool:
+    """Whether it is a Series (of pandas, which is not imported for that) whose entries are lists, sets or tables."""
+    return hasattr(X, "iloc") and X.ndim == 1 and X.dtype == object and len(X) > 0 and not np.isscalar(X.iloc[0])
+
+
 def is_object_array(X: Any) -> bool:
     """Whether it is an array whose entries may be sequences."""
     return isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1

@@ -10,14 +10,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError
-from fginfer.learn.data.sequences import Sequences
+from fginfer.learn.data.sequences import is_list
 from fginfer.learn.data.strings import string_array
 
 
 def are_token_dicts(X: Any) -> bool:
     """Whether X is a list of sequences whose tokens are dicts or collections of names; sequences without any token
     pass, too, and are refused where tokens are read."""
-    if not isinstance(X, (list, tuple, Sequences)):
+    if not is_list(X):
         return False
     for sequence in X:
         if not isinstance(sequence, (list, tuple)):
