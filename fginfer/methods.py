@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -38,6 +39,12 @@ def default_method() -> str:
     return "auto" if "auto" in python_methods() else "icm"
 
 
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """The end of a message about a name that is none: the one that is nearest to it, if one is near."""
+    close = get_close_matches(name.lower(), names, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
 def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine:
     """The engine for settings.method; SettingsError if there is none of that name."""
     if settings.method in native_methods():
@@ -45,8 +52,7 @@ def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine
     make = python_methods().get(settings.method)
     if make is None:
         names = available_methods()
-        close = get_close_matches(str(settings.method).lower(), names, 1)
-        meant = f"; did you mean {close[0]}?" if close else ""
+        meant = did_you_mean(str(settings.method), names)
         raise SettingsError(f"there is no method {settings.method!r}; this build has {', '.join(names)}{meant}")
     check_settings(settings)
     engine: Engine = make(graph, settings)

@@ -25,11 +25,13 @@ def _axes(axes: Any) -> Any:
 
 
 def _named(results: Result | Mapping[str, Result]) -> dict[str, Result]:
-    named = {results.method: results} if isinstance(results, Result) else dict(results)
+    named = {results.method: results} if isinstance(results, Result) else results
+    if not isinstance(named, Mapping) or not all(isinstance(result, Result) for result in named.values()):
+        raise SettingsError(f"give a Result, or several by name, {{'trws': result, ...}}, not {type(results).__name__}")
     for name, result in named.items():
         if not result.trace:
             raise SettingsError(f"the result of {name} has no trace: it was left out, or nothing was found in time")
-    return named
+    return dict(named)
 
 
 def plot_trace(results: Result | Mapping[str, Result], axes: Any = None) -> Any:

@@ -196,7 +196,7 @@ def solve_many(
     `client` (a dask.distributed.Client, or the address of a scheduler) the graphs are spread over a cluster; what a
     lost worker had under way is done again by another one. There is no callback then.
     """
-    if isinstance(graphs, FactorGraph):
+    if isinstance(graphs, FactorGraph | str | PathLike):
         raise SettingsError("solve_many takes a list of graphs; solve takes one")
     if workers is not None:
         check_whole("workers", workers)

@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 
 import fginfer
-from fginfer import FactorGraph, FginferError, Potts, solve
+from fginfer import FactorGraph, FginferError, Potts, plots, solve
+from fginfer.cli import main
+from fginfer.compare import expand_methods
 from fginfer.formats import read_evidence, read_solution
+from fginfer.learn import StructuredSVM
+from fginfer.oracles import UpdatableTable
 
 
 def _saved(graph: FactorGraph, folder: Path) -> tuple[Path, Path, Path]:
@@ -65,6 +69,13 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "no workers": (lambda g, d: fginfer.solve_many([g], workers=-1), "at least 1, or None for one a core"),
     "an array": (lambda g, d: solve(np.zeros(3)), "takes a FactorGraph"),
     "evidence as a list": (lambda g, d: solve(g, evidence=[0]), "dict of variables"),
+    "many models, one name": (lambda g, d: fginfer.solve_many("a.uai"), "takes a list of graphs; solve takes one"),
+    "a plot of a graph": (lambda g, d: plots.plot_trace(g), "give a Result, or several by name"),
+    "a plot of a list": (lambda g, d: plots.plot_gap([solve(g)]), "{'trws': result, ...}, not list"),
+    "a table of one size": (lambda g, d: UpdatableTable(3), r"\(rows, columns\), not 3"),
+    "a loss by name": (lambda g, d: StructuredSVM(loss="hamming").fit([[[0.0]]], [[0]]), r"matrix cost\[truth\]"),
+    "a method with a typo": (lambda g, d: expand_methods("auto,trw"), "did you mean trws"),
+    "methods without commas": (lambda g, d: expand_methods("auto trws"), "put commas between them"),
 }
 
 
@@ -73,6 +84,24 @@ def test_wrong_calls_say_what_to_do(name: str, tmp_path: Path) -> None:
     call, says = WRONG[name]
     with pytest.raises(FginferError, match=says):
         call(FactorGraph([2, 3]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("predict train.txt tagger.npz", "the model comes first, then the data: tagger.npz train.txt"),
+        ("evaluate train.txt tagger.npz", "the model comes first, then the data: tagger.npz train.txt"),
+        ("predict tagger.npz train.txt --top-k 3", "--top-k belongs to models of very many labels"),
+        ("compare .", "is a folder: name the models in it, as in *.uai"),
+        ("info train.txt", "or name one with format= (--format)"),
+    ],
+)
+def test_wrong_commands_say_what_to_do(command: str, says: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.txt").write_text("the D\ndog N\n")
+    assert main(["train", "train.txt", "--output", "tagger.npz", "--max-iter", "1", "--quiet"]) == 0
+    assert main(command.split()) == 3
+    assert says in capsys.readouterr().err
 
 
 def test_byte_order_marks_are_no_part_of_the_text(tmp_path: Path) -> None:

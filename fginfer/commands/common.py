@@ -26,6 +26,13 @@ def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
         parser.add_argument("--evidence", metavar="F", help="a UAI evidence file: variables that are fixed")
 
 
+def check_model_first(args: argparse.Namespace) -> None:
+    """The data are not where the model should be, and the model where the data should."""
+    trained = (".npz", ".fgx")  # what `fginfer train` writes
+    if args.data.endswith(trained) and not args.model.endswith(trained):
+        raise SettingsError(f"the model comes first, then the data: {args.data} {args.model}")
+
+
 def add_max_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-memory",

@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if args.time_limit <= 0 or args.repeat < 1:
         raise SettingsError("--time-limit must be > 0 and --repeat at least 1")
     for file in args.files:
+        if Path(file).is_dir():
+            raise SettingsError(f"{file} is a folder: name the models in it, as in {Path(file) / '*.uai'}")
         if not Path(file).is_file():
             raise FileNotFoundError(2, "there is no such file", file)
     methods, missing = expand_methods(args.methods)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from fginfer.commands import extreme
-from fginfer.commands.common import print_json
+from fginfer.commands.common import check_model_first, print_json
 
 
 def register(subparsers: Any) -> None:
@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from fginfer.extreme.trained import is_extreme
     from fginfer.learn.files.load import load_file_model
 
+    check_model_first(args)
     if is_extreme(args.model):
         return extreme.evaluate(args)
 

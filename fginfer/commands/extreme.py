@@ -62,8 +62,9 @@ def predict(args: argparse.Namespace) -> int:
     """One line a row: label:score, best first; streamed."""
     from fginfer.extreme import trained
 
-    if args.top_k < 1:
-        raise SettingsError(f"--top-k must be 1 or more, not {args.top_k}")
+    k = 5 if args.top_k is None else args.top_k
+    if k < 1:
+        raise SettingsError(f"--top-k must be 1 or more, not {k}")
     model, zero_based = trained.load(args.model)
     with ExitStack() as stack:
         out: TextIO = sys.stdout
@@ -73,7 +74,7 @@ def predict(args: argparse.Namespace) -> int:
             file = stack.enter_context(replacing(Path(args.output)))  # a bad row leaves an older file as it was
             out = stack.enter_context(TextIOWrapper(file, encoding="utf-8", newline="\n"))
         rows: list[Any] = []
-        for _, numbers, scores in trained.topk_of(model, args.data, zero_based, args.top_k, args.threads):
+        for _, numbers, scores in trained.topk_of(model, args.data, zero_based, k, args.threads):
             names = [[str(model.classes_[k]) for k in row] for row in numbers.tolist()]
             if args.json:
                 rows += [

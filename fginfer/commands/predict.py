@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fginfer.commands import extreme
+from fginfer.commands.common import check_model_first
 from fginfer.errors import SettingsError
 
 
@@ -33,7 +34,7 @@ def register(subparsers: Any) -> None:
         action="store_true",
         help="crf: with the probability of each answer, and with --json of all labels",
     )
-    parser.add_argument("--top-k", type=int, default=5, metavar="K", help="of very many labels: the best K (default 5)")
+    parser.add_argument("--top-k", type=int, metavar="K", help="of very many labels: the best K (default 5)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of such models, as in --threads 2")
     parser.add_argument("--json", action="store_true", help="one JSON object: a list of labels an example")
     parser.set_defaults(run=run)
@@ -44,9 +45,12 @@ def run(args: argparse.Namespace) -> int:
     from fginfer.learn.files.load import load_file_model
     from fginfer.learn.files.treebank import ParseModel
 
+    check_model_first(args)
     if is_extreme(args.model):
         return extreme.predict(args)
     model = load_file_model(args.model)
+    if args.top_k is not None:
+        raise SettingsError("--top-k belongs to models of very many labels: train with --model extreme")
     if args.probabilities and isinstance(model, ParseModel):
         raise SettingsError("only conditional random fields have probabilities: train with --model crf")
     given, answers = model.predict(args.data)

@@ -14,7 +14,7 @@ from typing import Any
 from fginfer.cluster import cluster_map
 from fginfer.compare.peers import PEERS
 from fginfer.errors import SettingsError
-from fginfer.methods import available_methods
+from fginfer.methods import available_methods, did_you_mean
 from fginfer.result import relative_gap
 
 HIT = 1e-6  # a score this close to the best (relative) counts as the best
@@ -93,7 +93,9 @@ def expand_methods(text: str) -> tuple[list[str], dict[str, str]]:
     known = (*available_methods(), *PEERS)
     for name in names:
         if name not in known:
-            raise SettingsError(f"there is no method or peer {name!r}; there are {', '.join(known)}")
+            several = all(part in known for part in name.split()) and len(name.split()) > 1
+            meant = "; put commas between them" if several else did_you_mean(name, known)
+            raise SettingsError(f"there is no method or peer {name!r}; there are {', '.join(known)}{meant}")
     if not names:
         raise SettingsError("--methods names no method")
     missing = {name: reason for name in names if name in PEERS and (reason := PEERS[name].missing()) is not None}

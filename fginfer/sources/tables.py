@@ -170,6 +170,8 @@ class UpdatableTable(Source):
         self, shape: tuple[int, int], values: ArrayLike | None = None, threads: int = 1, path: str = "auto"
     ) -> None:
         super().__init__(threads)
+        if np.shape(shape) != (2,):
+            raise ModelError(f"the shape of a table is (rows, columns), not {shape!r}")
         rows, cols = int(shape[0]), int(shape[1])
         given = None if values is None else np.ascontiguousarray(values, np.float64)
         if given is not None and given.shape != (rows, cols):
