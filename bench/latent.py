@@ -174,7 +174,8 @@ def reconstruction(X: Any, ks: tuple[int, ...], seed: int = 0) -> dict[str, list
         note("k-means", means.cluster_centers_[means.labels_])
         note("PCA", (p := PCA(k).fit(X)).inverse_transform(p.transform(X)))
         if (X >= 0).all():
-            note("NMF", (f := NMF(k, init="nndsvda", max_iter=400, tol=1e-3)).inverse_transform(f.fit_transform(X)))
+            parts = NMF(k, init="nndsvda", max_iter=1000, tol=1e-4, random_state=seed)
+            note("NMF", parts.inverse_transform(parts.fit_transform(X)))
     return curves
 
 

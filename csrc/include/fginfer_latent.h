@@ -6,7 +6,7 @@
  * With every scale 1 this is z'Cz for the positive semidefinite C = FF', which is never formed: a binary pairwise MAP
  * problem on a complete graph with a low-rank table. Two ways to solve it, which may follow each other:
  *   - the semidefinite relaxation over unit vectors by coordinate ascent ("mixing": Wang, Chang, Kolter 2017), rounded
- *     by random hyperplanes; it also gives an upper bound (fgi_atom_dual);
+ *     by random hyperplanes; it also gives an upper bound (fgi_atom_mix_dual);
  *   - local and tabu search in which looking at a flip costs O(r).
  * Every start and every hyperplane has random numbers of its own: results depend on the seed, not on the threads.
  */
@@ -25,6 +25,9 @@ typedef struct fgi_atom fgi_atom;
 fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int32_t *cols, const double *values,
     const double *scale, int32_t threads, fgi_atom **out, fgi_error *err);
 void fgi_atom_free(fgi_atom *a);
+/* From this time of fgi_clock on, searches and sweeps end where they are: their vectors and values are then those of a
+ * search that was not finished, still true. INFINITY, as after creation: never. */
+void fgi_atom_until(fgi_atom *a, double deadline);
 
 /* |F'z|^2 * scale of a vector of zeros and ones. */
 double fgi_atom_value(const fgi_atom *a, const uint8_t *z);
@@ -47,9 +50,10 @@ fgi_rc fgi_atom_mix_round(const fgi_atom *a, int64_t count, uint64_t seed, uint8
 /*
  * Improves `count` starts (rows of z, in place) and gives their values. First flips, until none improves; then, with
  * tabu_steps > 0, that many steps of tabu search, each to the best of `candidates` random flips (0: all n; a flip may
- * come back only after a while, or to a new best), then flips again from the best vector seen.
+ * come back only after a while, or to a new best), then flips again from the best vector seen. `first` is the number of
+ * the first start: many starts in parts, each with its numbers, are the same as all of them at once.
  */
-fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t count, int64_t tabu_steps, int64_t candidates,
-    uint64_t seed, double *values, fgi_error *err);
+fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t first, int64_t count, int64_t tabu_steps,
+    int64_t candidates, uint64_t seed, double *values, fgi_error *err);
 
 #endif

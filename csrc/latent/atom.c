@@ -45,6 +45,7 @@ fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int
     a->n = n;
     a->r = r;
     a->threads = threads;
+    a->deadline = INFINITY;
     a->values = fgi_copy(values, entries, sizeof *values);
     a->square = fgi_alloc(n, sizeof *a->square);
     if (row_begin) {
@@ -61,11 +62,12 @@ fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int
     for (int64_t i = 0; i < n; i++) {
         const fgi_row f = fgi_atom_row(a, i);
         a->square[i] = fgi_dot(f.values, f.values, f.n);
-        a->total += a->square[i];
     }
     *out = a;
     return FGI_OK;
 }
+
+void fgi_atom_until(fgi_atom *a, double deadline) { a->deadline = deadline; }
 
 void fgi_atom_free(fgi_atom *a) {
     if (!a) return;

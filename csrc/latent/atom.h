@@ -1,6 +1,7 @@
 /* latent/atom.h - the matrix F by rows, and what the relaxation and the search share. */
 #ifndef FGI_ATOM_H
 #define FGI_ATOM_H
+#include "base/meter.h"
 #include "base/pool.h"
 #include "base/util.h"
 #include "fginfer_latent.h"
@@ -12,9 +13,9 @@ struct fgi_atom {
     double *values;
     double *square; /* |row i|^2 */
     double *scale;  /* by the number of ones; NULL: all 1 */
-    double total;   /* sum of |row i|^2: the unit in which a gain is a gain */
     fgi_pool *pool;
     int threads;
+    double deadline;
     /* The relaxation; vectors 0 .. n, where 0 belongs to the row 1'F. */
     int64_t rank;
     double *ones;      /* 1'F */
@@ -22,6 +23,9 @@ struct fgi_atom {
     double *moment;    /* r x rank: the sum over rows of row' * vector */
     double *direction; /* rank: scratch */
 };
+
+/* A meter of multiplications, for a search or a sweep under way. */
+static inline fgi_meter fgi_atom_meter(const fgi_atom *a) { return (fgi_meter){100000, 0, a->deadline}; }
 
 /* A row of F: `cols` is NULL where it is dense. */
 typedef struct fgi_row {

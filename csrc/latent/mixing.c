@@ -93,9 +93,14 @@ static void improve(fgi_atom *a, int64_t i) {
 }
 
 fgi_rc fgi_atom_mix_run(fgi_atom *a, int64_t sweeps, double *value, fgi_error *err) {
+    fgi_meter meter = fgi_atom_meter(a);
+    int over = fgi_meter_over(&meter);
     if (a->rank == 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the relaxation has not been started");
-    for (int64_t s = 0; s < sweeps; s++) {
-        for (int64_t i = 0; i <= a->n; i++) improve(a, i);
+    for (int64_t s = 0; s < sweeps && !over; s++) {
+        for (int64_t i = 0; i <= a->n && !over; i++) {
+            improve(a, i);
+            over = fgi_meter_spend(&meter, 2 * a->rank * mixed_row(a, i).n);
+        }
         recompute_moment(a); /* one pass in two more: updates must not add up their rounding errors */
     }
     *value = fgi_dot(a->moment, a->moment, a->r * a->rank) / 4;

@@ -11,6 +11,7 @@ typedef struct point {
     double *sum;   /* F'z */
     double square; /* |sum|^2 */
     int64_t ones;
+    fgi_meter meter;
 } point;
 
 typedef struct scratch {
@@ -24,7 +25,7 @@ typedef struct job {
     uint8_t *z;
     double *values;
     scratch *scratch; /* one a thread */
-    int64_t tabu_steps, candidates;
+    int64_t first, tabu_steps, candidates;
     uint64_t seed;
 } job;
 
@@ -54,13 +55,17 @@ static void flip(point *p, int64_t i, double square) {
     p->square = square;
 }
 
-/* Flips in turn until none improves. A gain counts from 1e-12 of the value on, so that rounding cannot make a circle;
- * sums are taken afresh after every sweep that changed something. */
+/* Whether time is over, after looking at so many flips. */
+static int over(point *p, int64_t looks) { return fgi_meter_spend(&p->meter, looks * p->a->r); }
+
+/* Flips in turn until none improves, or time is over. A gain counts from 1e-12 of the value on, so that rounding cannot
+ * make a circle; sums are taken afresh after every sweep that changed something. */
 static void ascend(point *p) {
     const int64_t n = p->a->n;
     int64_t quiet = 0; /* bits looked at since the last flip */
-    while (quiet < n) {
-        for (int64_t i = 0; i < n && quiet < n; i++) {
+    int late = fgi_meter_over(&p->meter);
+    while (quiet < n && !late) {
+        for (int64_t i = 0; i < n && quiet < n && !late; i++) {
             double square;
             const double now = value(p), then = value_after(p, i, &square);
             if (then > now + 1e-12 * fabs(now)) {
@@ -69,6 +74,7 @@ static void ascend(point *p) {
             } else {
                 quiet++;
             }
+            late = over(p, 1);
         }
         place(p);
     }
@@ -98,7 +104,7 @@ static void tabu(point *p, scratch *s, const job *t, fgi_rng *rng) {
     double best = value(p);
     memcpy(s->best, p->z, (size_t)n);
     memset(s->until, 0, (size_t)n * sizeof *s->until);
-    for (int64_t step = 1; step <= t->tabu_steps; step++) {
+    for (int64_t step = 1; step <= t->tabu_steps && !over(p, candidates); step++) {
         double square;
         const int64_t i = best_flip(p, s->until, step, best, candidates, rng, &square);
         if (i < 0) continue;
@@ -118,11 +124,11 @@ static void search_some(void *context, int64_t begin, int64_t end, int worker) {
     const job *t = context;
     scratch *s = t->scratch + worker;
     for (int64_t k = begin; k < end; k++) {
-        fgi_rng rng = fgi_rng_of(t->seed, k);
-        point p = {t->a, t->z + k * t->a->n, s->sum, 0, 0};
+        fgi_rng rng = fgi_rng_of(t->seed, t->first + k);
+        point p = {t->a, t->z + k * t->a->n, s->sum, 0, 0, fgi_atom_meter(t->a)};
         place(&p);
         ascend(&p);
-        if (t->tabu_steps > 0) tabu(&p, s, t, &rng);
+        if (t->tabu_steps > 0 && !fgi_meter_over(&p.meter)) tabu(&p, s, t, &rng);
         t->values[k] = value(&p);
     }
 }
@@ -149,14 +155,14 @@ static scratch *new_scratch(const fgi_atom *a) {
     return s;
 }
 
-fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t count, int64_t tabu_steps, int64_t candidates,
-    uint64_t seed, double *values, fgi_error *err) {
-    if (count < 0 || tabu_steps < 0 || candidates < 0)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "count, tabu_steps and candidates must not be negative");
+fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t first, int64_t count, int64_t tabu_steps,
+    int64_t candidates, uint64_t seed, double *values, fgi_error *err) {
+    if (first < 0 || count < 0 || tabu_steps < 0 || candidates < 0)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "first, count, tabu_steps and candidates must not be negative");
     for (int64_t k = 0; k < count * a->n; k++)
         if (z[k] > 1)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k / a->n, "start %lld is not 0 or 1", (long long)(k / a->n));
-    job t = {a, z, values, new_scratch(a), tabu_steps, candidates, seed};
+    job t = {a, z, values, new_scratch(a), first, tabu_steps, candidates, seed};
     if (!t.scratch) return fgi_no_memory(err);
     fgi_pool_run(a->pool, count, 1, search_some, &t);
     free_scratch(t.scratch, a->threads);

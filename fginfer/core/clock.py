@@ -7,3 +7,9 @@ from collections.abc import Callable
 from fginfer.core.door import lib
 
 now: Callable[[], float] = lib.fgi_clock
+Late = Callable[[], bool]  # whether time is over, for loops that look at it now and then
+
+
+def never() -> bool:
+    """Of work without a limit."""
+    return False

@@ -13,10 +13,12 @@ from fginfer.errors import DataError
 
 Bits = NDArray[np.uint8]
 Reals = NDArray[np.float64]
+_PART = 1 << 26  # entries of F times starts in one call of the core: a second or so, then Ctrl-C is heard
 
 
 class AtomProblem:
-    """A handle on F (dense or sparse, rows x r) in the core; see fginfer_latent.h.
+    """A handle on F (dense or sparse, rows x r) in the core; see fginfer_latent.h. From `deadline` on (of the clock)
+    searches and sweeps end where they are.
 
     >>> problem = AtomProblem(np.array([[1.0], [-2.0], [-1.5]]))
     >>> starts = np.array([[0, 1, 0]], np.uint8)
@@ -24,7 +26,9 @@ class AtomProblem:
     ([12.25], [[0, 1, 1]])
     """
 
-    def __init__(self, factor: Any, scale: Reals | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, factor: Any, scale: Reals | None = None, threads: int = 1, deadline: float = np.inf
+    ) -> None:  # fmt: skip
         begin = cols = None
         if sp.issparse(factor):
             rows = sp.csr_matrix(factor, dtype=np.float64)
@@ -45,6 +49,8 @@ class AtomProblem:
         )
         check(rc, error)
         self._handle = ffi.gc(out[0], lib.fgi_atom_free)
+        lib.fgi_atom_until(self._handle, deadline)
+        self._part = max(threads, _PART // (self.n * self.rank))
 
     def value(self, z: Any) -> float:
         """The objective at one vector of zeros and ones."""
@@ -77,10 +83,12 @@ class AtomProblem:
         if starts.dtype != np.uint8 or starts.ndim != 2 or starts.shape[1] != self.n:
             raise DataError(f"starts must be rows of {self.n} zeros and ones of type uint8")
         values, error = np.zeros(len(starts)), new_error()
-        rc = lib.fgi_atom_search(
-            self._handle, pointer(starts), len(starts), tabu_steps, candidates, seed, pointer(values), error
-        )
-        check(rc, error, bad_argument=DataError)
+        for first in range(0, len(starts), self._part):
+            part, reached = starts[first : first + self._part], values[first : first + self._part]
+            rc = lib.fgi_atom_search(
+                self._handle, pointer(part), first, len(part), tabu_steps, candidates, seed, pointer(reached), error
+            )
+            check(rc, error, bad_argument=DataError)
         return values
 
     def _bits(self, z: Any) -> Bits:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.blas import on_one_blas_thread
+from fginfer.core.clock import Late, never
 from fginfer.errors import DataError, SettingsError
 from fginfer.latent.settings import check_number, check_size
 from fginfer.learn.data.inputs import seed_of
@@ -30,7 +30,7 @@ def squared_error(X: Reals, Z: Bits, W: Reals) -> float:
     return float((rest * rest).sum())
 
 
-def flip_rows(XW: Reals, WW: Reals, Z: Bits, max_passes: int = 100) -> Bits:
+def flip_rows(XW: Reals, WW: Reals, Z: Bits, max_passes: int = 100, late: Late = never) -> Bits:
     """Flips single bits of every row, in turn, while they lower |x - W'z|^2 (XW = X W', WW = W W')."""
     Z = Z.copy()
     pull = XW - Z @ WW  # W (x - W'z), a row each
@@ -39,6 +39,8 @@ def flip_rows(XW: Reals, WW: Reals, Z: Bits, max_passes: int = 100) -> Bits:
     for _ in range(max_passes):
         changed = False
         for k in range(len(WW)):
+            if late():
+                return Z
             sign = 1.0 - 2.0 * Z[:, k]
             flips = np.flatnonzero(2 * sign * pull[:, k] - own[k] > least)
             if flips.size:
@@ -50,20 +52,20 @@ def flip_rows(XW: Reals, WW: Reals, Z: Bits, max_passes: int = 100) -> Bits:
     return Z
 
 
-def assign(X: Reals, W: Reals, start: Bits | None = None) -> Bits:
+def assign(X: Reals, W: Reals, start: Bits | None = None, late: Late = never) -> Bits:
     """Which features each row has: min over z of |x - W'z|^2, exactly for up to 12 features; beyond, by flips from
-    several starts."""
+    several starts. When it is late, rows that were not come to stay as in `start`."""
     k = len(W)
     if k == 0:
         return np.zeros((len(X), 0), np.uint8)
-    if k <= EXACT:
-        return _assign_exactly(X, W)
     XW, WW = X @ W.T, W @ W.T
+    if k <= EXACT:
+        return _assign_exactly(XW, WW, np.zeros((len(X), k), np.uint8) if start is None else start, late)
     rounded = np.linalg.lstsq(W.T, X.T, rcond=None)[0].T > 0.5
     starts = [rounded.astype(np.uint8), np.zeros((len(X), k), np.uint8), *([] if start is None else [start])]
     best, least = None, None
     for z in starts:
-        z = flip_rows(XW, WW, z)
+        z = flip_rows(XW, WW, z, late=late)
         error = np.einsum("ij,ij->i", z @ WW, z) - 2 * np.einsum("ij,ij->i", XW, z)
         if best is None or least is None:
             best, least = z, error
@@ -74,28 +76,28 @@ def assign(X: Reals, W: Reals, start: Bits | None = None) -> Bits:
     return best
 
 
-def _assign_exactly(X: Reals, W: Reals) -> Bits:
-    k = len(W)
-    patterns = ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(np.uint8)
-    sums = patterns @ W
-    offsets = (sums * sums).sum(1)
-    out = np.empty((len(X), k), np.uint8)
-    rows = max(1, (1 << 24) // (1 << k))  # at a time: 128 MB of distances
-    for at in range(0, len(X), rows):
-        out[at : at + rows] = patterns[np.argmin(offsets - 2 * X[at : at + rows] @ sums.T, axis=1)]
+def _assign_exactly(XW: Reals, WW: Reals, start: Bits, late: Late) -> Bits:
+    """By all patterns z: |x - W'z|^2 = |x|^2 - 2 z.Wx + z'WW'z."""
+    k = len(WW)
+    patterns = ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(np.float64)
+    offsets = np.einsum("pk,pk->p", patterns @ WW, patterns)
+    out = start.copy()
+    rows = max(1, (1 << 22) // (1 << k))  # at a time: 32 MB of distances
+    for at in range(0, len(XW), rows):
+        if late():
+            break
+        out[at : at + rows] = patterns[np.argmin(offsets - 2 * XW[at : at + rows] @ patterns.T, axis=1)]
     return out
 
 
-def refine(
-    X: Reals, Z: Bits, max_rounds: int = 100, late: Callable[[], bool] = lambda: False
-) -> tuple[Bits, Reals]:  # fmt: skip
+def refine(X: Reals, Z: Bits, max_rounds: int = 100, late: Late = never) -> tuple[Bits, Reals]:
     """Features and rows in turn until no row changes, or it is late. The error never rises."""
     W = least_squares(Z, X)
     error = squared_error(X, Z, W)
     for _ in range(max_rounds):
         if late():
             break
-        new = assign(X, W, start=Z)
+        new = assign(X, W, start=Z, late=late)
         if (new == Z).all():
             break
         weights = least_squares(new, X)

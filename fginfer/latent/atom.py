@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fginfer.blas import on_one_blas_thread
+from fginfer.core.clock import Late, never
 from fginfer.core.latent import AtomProblem, Bits, Reals
 from fginfer.errors import DataError, SettingsError
 from fginfer.graph import FactorGraph
@@ -176,9 +176,7 @@ def random_starts(n: int, count: int, seed: int) -> Bits:
     return np.random.default_rng(seed).integers(0, 2, (count, n), dtype=np.uint8)
 
 
-def relax(
-    problem: AtomProblem, rank: int, seed: int, tol: float, late: Callable[[], bool] = lambda: False
-) -> float:  # fmt: skip
+def relax(problem: AtomProblem, rank: int, seed: int, tol: float, late: Late = never) -> float:
     """Solves the relaxation, or ends when it is late: any point of it gives a bound. Its value. A sweep at a time, so
     that Ctrl-C is heard. rank 0: see find_atom."""
     if rank == 0:

@@ -11,6 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.clock import Late, never
+
 Reals = NDArray[np.float64]
 
 
@@ -30,10 +32,14 @@ def violation(c: Reals, gradient: Reals, lam: Reals) -> float:
     return float(np.max(np.where(c > 0, np.abs(slope), -slope) / lam, initial=0.0))
 
 
-def newton(loss: Loss, c: Reals, lam: Reals, tol: float = 1e-6, max_steps: int = 60) -> tuple[Reals, float]:
+def newton(
+    loss: Loss, c: Reals, lam: Reals, tol: float = 1e-6, max_steps: int = 60, late: Late = never
+) -> tuple[Reals, float]:
     """(c, f(c) + lambda.c). The value never rises above that at the c given."""
     value = loss.value(c) + float(lam @ c)
     for _ in range(max_steps):
+        if late():
+            break
         gradient, hessian = loss.derivatives(c)
         if violation(c, gradient, lam) <= tol:
             break
@@ -90,11 +96,15 @@ def _minimise_model(c: Reals, slope: Reals, hessian: Reals) -> Reals:
     return np.maximum(x, 0.0)
 
 
-def proximal(loss: Loss, c: Reals, lam: Reals, tol: float = 1e-6, max_steps: int = 2000) -> tuple[Reals, float]:
+def proximal(
+    loss: Loss, c: Reals, lam: Reals, tol: float = 1e-6, max_steps: int = 2000, late: Late = never
+) -> tuple[Reals, float]:
     """As `newton`, by the published update; gamma |A| is the trace of the Hessian, doubled while a step rises."""
     value = loss.value(c) + float(lam @ c)
     step_bound = 0.0
     for _ in range(max_steps):
+        if late():
+            break
         gradient, hessian = loss.derivatives(c)
         if violation(c, gradient, lam) <= tol:
             break

@@ -9,18 +9,19 @@ that a round is a few matrix products.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fginfer.blas import on_one_blas_thread
+from fginfer.core.clock import Late, never
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _PRODUCTS = 3e8  # bytes of x_i x_i' that may be kept
 _ERRORS = 2e8  # bytes of (starts, patterns, N) errors at a time; three or four such arrays are at work together
+_WORK = 2e9  # multiplications of a round, after which the clock is looked at: half a second or so
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Mixture:
 
     def __init__(
         self, X: Reals, y: Reals, k: int, generalized: bool, ridge: float = 1e-9, dtype: DTypeLike = np.float64,
-        late: Callable[[], bool] = lambda: False,
+        late: Late = never,
     ) -> None:  # fmt: skip
         X, y = X.astype(dtype, copy=False), y.astype(dtype, copy=False)
         self.X, self.y, self.k, self.generalized, self.late = X, y, k, generalized, late
@@ -66,6 +67,8 @@ class Mixture:
         fits = 8.0 * n * len(self._upper[0]) <= _PRODUCTS
         self._products = X[:, self._upper[0]] * X[:, self._upper[1]] if fits else None
         self._outputs = X * y[:, None]
+        # of components that a sample may have together
+        self._pairs = np.triu_indices(k) if generalized else (np.arange(k), np.arange(k))
 
     # ---- the two steps
 
@@ -83,7 +86,7 @@ class Mixture:
         """Weights of least squares for (starts, patterns, N) shares of the samples."""
         s, _, n = shares.shape
         k, d = self.k, self.X.shape[1]
-        first, second = np.triu_indices(k) if self.generalized else (np.arange(k), np.arange(k))
+        first, second = self._pairs
         # shares of the components, and of their pairs
         own = self.patterns.T @ shares if self.generalized else shares
         joint = (self.patterns[:, first] * self.patterns[:, second]).T @ shares if self.generalized else shares
@@ -122,11 +125,14 @@ class Mixture:
         less, relatively. enough : a mean squared error, in units of the outputs', at which all runs end.
         """
         own = own and soft and not self.generalized
-        batch = max(1, min(batch, int(_ERRORS / (self.X.itemsize * self.patterns.shape[0] * len(self.y)))))
+        samples, rows = len(self.y), len(self._pairs[0])
+        by_memory = _ERRORS / (self.X.itemsize * len(self.patterns) * samples)
+        by_work = _WORK / (rows * samples * len(self._upper[0]))
+        batch = max(1, min(batch, int(by_memory), int(by_work)))
         parts: list[Fits] = []
         for at in range(0, len(W), batch):
             parts.append(self._run_batch(W[at : at + batch], soft, max_rounds, own, tol, enough))
-            if parts[-1].errors.min() <= enough * self.unit * len(self.y) or self.late():
+            if parts[-1].errors.min() <= enough * self.unit * samples or self.late():
                 break
         return Fits(
             np.concatenate([p.weights for p in parts]),

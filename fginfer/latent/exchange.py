@@ -13,11 +13,10 @@ share the samples of one. So a small population of solutions is kept, and every 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.clock import Late
 from fginfer.latent.em import Mixture
 
 Reals = NDArray[np.float64]
@@ -32,7 +31,7 @@ BRIEF = {False: (30, 1e-3), True: (60, 1e-4)}
 
 
 def improve(
-    mixture: Mixture, W: Reals, rng: np.random.Generator, rounds: int, enough: float, late: Callable[[], bool]
+    mixture: Mixture, W: Reals, rng: np.random.Generator, rounds: int, enough: float, late: Late
 ) -> tuple[Reals, float]:
     """(weights, cost) of the best solution after at most `rounds` rounds, from (starts, K, inputs) weights.
 

@@ -58,6 +58,9 @@ class GreedySettings:
     deadline: float = float("inf")
     callback: Callable[[LassoPoint], Any] | None = None
 
+    def late(self) -> bool:
+        return clock.now() >= self.deadline
+
 
 @dataclass
 class GreedyRun:
@@ -98,7 +101,7 @@ def run_greedy(loss: AtomLoss, settings: GreedySettings) -> GreedyRun:
         if run.trace[-1].estimate <= settings.tol or len(new) == 0:
             run.status = "converged"
             break
-        if clock.now() >= settings.deadline:
+        if settings.late():
             run.status = "time_limit"
             break
         if iteration == settings.max_iter or len(run.c) + len(new) > settings.max_atoms:
@@ -108,12 +111,12 @@ def run_greedy(loss: AtomLoss, settings: GreedySettings) -> GreedyRun:
         loss.add(new)
         run.c = np.concatenate([run.c, np.zeros(len(new))])
         lam = run.lam * weights[loss.atoms.sum(1, dtype=np.int64)]
-        run.c, objective = SOLVERS[settings.inner](loss, run.c, lam)
+        run.c, objective = SOLVERS[settings.inner](loss, run.c, lam, late=settings.late)
         used = run.c > 0
         loss.keep(used)
         run.c = run.c[used]
         residual = loss.residual(run.c)
-    if settings.certify:
+    if settings.certify and not settings.late():
         _certify(run, loss, residual, objective, settings)
     return run
 
@@ -126,7 +129,7 @@ def _search(
     rng = np.random.default_rng([settings.seed, iteration])
     starts = (factor @ rng.standard_normal((factor.shape[1], settings.n_starts)) > 0).T
     bits = np.ascontiguousarray(np.concatenate([starts.astype(np.uint8), known]))
-    problem = AtomProblem(factor, scale, settings.threads)
+    problem = AtomProblem(factor, scale, settings.threads, settings.deadline)
     values = problem.search(bits, tabu_steps=settings.tabu_steps, candidates=128, seed=settings.seed + iteration)
     order = np.argsort(-values, kind="stable")
     return bits[order], values[order]
@@ -175,8 +178,8 @@ def _note(
 def _certify(run: GreedyRun, loss: AtomLoss, residual: Reals, objective: float, settings: GreedySettings) -> None:
     """The last point once more, with the bound of the semidefinite relaxation."""
     factor = loss.factor(residual)
-    problem = AtomProblem(factor)
-    relax(problem, min(CERTIFY_RANK, loss.n + 1), settings.seed, 1e-4, lambda: clock.now() >= settings.deadline)
+    problem = AtomProblem(factor, deadline=settings.deadline)
+    relax(problem, min(CERTIFY_RANK, loss.n + 1), settings.seed, 1e-4, settings.late)
     upper = relaxation_bound(factor, problem.mix_dual())
     unit = 1.0 / (2 * loss.n**2 * loss.tau)
     limit = largest_slope(upper, _spectral(factor), loss.n, settings.size_power) * unit

@@ -139,14 +139,16 @@ class LatentFeatureLasso(BinaryFeatures):
             raise SettingsError(f"n_components is {wanted}, but there are only {len(X)} rows")
         if wanted == "held-out":
             wanted = self._choose_components(X, settings)
-        settings = replace(settings, start=self._start_columns(X, wanted, settings.seed))
+        settings = replace(settings, start=self._start_columns(X, wanted, settings))
+        reduced = reduce_rank(X, self.rank)
+        self.rank_ = reduced.shape[1]
         powers = (0.0, 1.0) if self.size_power == "auto" else (float(self.size_power),)
         best: _Fit | None = None
         for power in powers:
-            fit = self._fit_once(X, replace(settings, size_power=power), wanted)
+            fit = self._fit_once(X, reduced, replace(settings, size_power=power), wanted)
             if best is None or fit.error < best.error:
                 best = fit
-            if best.stable or clock.now() >= settings.deadline:
+            if best.stable or settings.late():
                 break
         assert best is not None
         run = best.run
@@ -199,36 +201,34 @@ class LatentFeatureLasso(BinaryFeatures):
             callback=self.callback,
         )
 
-    def _start_columns(self, X: Reals, wanted: int | str, seed: int) -> Bits | None:
+    def _start_columns(self, X: Reals, wanted: int | str, settings: GreedySettings) -> Bits | None:
         """The columns of `start` as rows, or None."""
         if self.start is None:
             return None
         if isinstance(self.start, str):
-            return np.ascontiguousarray(ica_columns(reduce_rank(X, self.rank), int(wanted), seed).T)
+            found = ica_columns(reduce_rank(X, self.rank), int(wanted), settings.seed, settings.late)
+            return np.ascontiguousarray(found.T)
         Z = np.asarray(self.start)
         if Z.ndim != 2 or len(Z) != len(X) or Z.dtype.kind not in "buif" or not np.isin(Z, (0, 1)).all():
             raise DataError(f"start must be {len(X)} rows of zeros and ones, not an array of the shape {Z.shape}")
         return np.ascontiguousarray(Z.T, np.uint8)
 
-    def _fit_once(self, X: Reals, settings: GreedySettings, wanted: int | str) -> _Fit:
+    def _fit_once(self, X: Reals, reduced: Reals, settings: GreedySettings, wanted: int | str) -> _Fit:
         if not isinstance(wanted, str):  # with many more atoms the relaxation is not tight, and will not become so
             settings = replace(settings, max_atoms=10 * wanted + 150)
-        loss, run, order = self._atoms(X, settings)
+        loss, run, order = self._atoms(reduced, settings)
         if wanted == "lam":
             lengths = np.linalg.norm(loss.weights(run.c), axis=1)
             wanted = int((lengths >= self.min_share * lengths.max(initial=0.0)).sum()) or 1
         Z = loss.atoms[order[: int(wanted)]].T
         c = np.concatenate([run.c[order], np.zeros(int(wanted))])[: int(wanted)]
         Z = _complete(X, Z, int(wanted), settings)
-        late = settings.deadline
-        refined, W = refine(X, Z, late=lambda: clock.now() >= late) if self.refine else (Z, least_squares(Z, X))
+        refined, W = refine(X, Z, late=settings.late) if self.refine else (Z, least_squares(Z, X))
         stable = run.status == "converged" and bool((refined == Z).all())
         return _Fit(squared_error(X, refined, W), refined, W, c, run, settings.size_power, stable)
 
-    def _atoms(self, X: Reals, settings: GreedySettings) -> tuple[FeatureLoss, GreedyRun, NDArray[np.intp]]:
+    def _atoms(self, reduced: Reals, settings: GreedySettings) -> tuple[FeatureLoss, GreedyRun, NDArray[np.intp]]:
         """All atoms of the lasso, and their order: largest c_k |W_k|^2 first."""
-        reduced = reduce_rank(X, self.rank)
-        self.rank_ = reduced.shape[1]
         loss = FeatureLoss(reduced, self.tau)
         run = run_greedy(loss, settings)
         score = run.c * (loss.weights(run.c) ** 2).sum(1)
@@ -245,10 +245,13 @@ class LatentFeatureLasso(BinaryFeatures):
             return 1
         power = 0.0 if self.size_power == "auto" else float(self.size_power)
         errors = []
-        loss, _, order = self._atoms(X[kept], replace(settings, size_power=power, certify=False, callback=None))
+        settings = replace(settings, size_power=power, certify=False, callback=None)
+        loss, _, order = self._atoms(reduce_rank(X[kept], self.rank), settings)
         for k in range(1, min(len(order), self.max_components, len(kept)) + 1):
+            if settings.late():
+                break
             Z = loss.atoms[order[:k]].T
-            Z, W = refine(X[kept], Z, max_rounds=3) if self.refine else (Z, least_squares(Z, X[kept]))
+            Z, W = refine(X[kept], Z, 3, settings.late) if self.refine else (Z, least_squares(Z, X[kept]))
             read = assign(X[np.ix_(held, seen)], W[:, seen])
             errors.append(squared_error(X[np.ix_(held, hidden)], read, W[:, hidden]))
         if not errors:
@@ -259,7 +262,9 @@ class LatentFeatureLasso(BinaryFeatures):
 
 def reduce_rank(X: Reals, rank: int | str | None) -> Reals:
     """X in coordinates of its leading right singular vectors: all of them lose nothing, fewer leave out noise."""
-    left, values, _ = np.linalg.svd(X, full_matrices=False)
+    # X V has the same columns as U S, and V is that of a small triangle
+    triangle = np.linalg.qr(X, mode="r") if len(X) > X.shape[1] else X
+    _, values, right = np.linalg.svd(triangle, full_matrices=False)
     numerical = int((values > max(X.shape) * 2.3e-16 * values[0]).sum()) or 1
     if rank is None:
         kept = numerical
@@ -270,7 +275,7 @@ def reduce_rank(X: Reals, rank: int | str | None) -> Reals:
         kept = min(numerical, int((values > threshold).sum()) or 1)
     else:
         kept = min(int(rank), numerical)
-    out: Reals = left[:, :kept] * values[:kept]
+    out: Reals = X @ right[:kept].T
     return out
 
 
@@ -281,6 +286,10 @@ def _complete(X: Reals, Z: Bits, wanted: int, settings: GreedySettings) -> Bits:
         rng = np.random.default_rng([settings.seed, Z.shape[1]])
         halves = (rest @ rng.standard_normal((X.shape[1], settings.n_starts)) > 0).T
         starts = np.ascontiguousarray(halves, np.uint8)
-        values = AtomProblem(np.ascontiguousarray(rest), threads=settings.threads).search(starts)
+        if settings.late():
+            missing = wanted - Z.shape[1]
+            return np.column_stack([Z, np.resize(starts, (missing, len(X))).T])
+        problem = AtomProblem(np.ascontiguousarray(rest), threads=settings.threads, deadline=settings.deadline)
+        values = problem.search(starts)
         Z = np.column_stack([Z, starts[int(np.argmax(values))]])
     return Z

@@ -124,77 +124,130 @@ class MixtureLoss:
     def __init__(self, X: Reals, y: Reals, tau: float) -> None:
         self.X, self.y, self.tau, self.n = X, y, tau, len(X)
         self.atoms: Bits = np.zeros((0, self.n), np.uint8)
-        self._last: tuple[bytes, Any] | None = None
+        d = X.shape[1]
+        self.inner = np.zeros((0, d))  # X'(z_k o y)
+        self._grams = np.zeros((0, 0, d, d))  # X' diag(z_k o z_l) X by k and l; none where N x N is less
+        self._last: tuple[bytes, _ByInputs | _BySamples] | None = None
 
     def add(self, atoms: Bits) -> None:
+        """Only the new products are computed."""
         self.atoms = np.concatenate([self.atoms, atoms])
+        self.inner = np.concatenate([self.inner, (atoms * self.y) @ self.X])
         self._last = None
+        k, d, known = len(self.atoms), self.X.shape[1], len(self._grams)
+        if k * d > self.n:
+            self._grams = self._grams[:0, :0]
+            return
+        grams = np.empty((k, k, d, d))
+        grams[:known, :known] = self._grams
+        for a in range(known, k):
+            for b in range(a + 1):
+                rows = self.X[(self.atoms[a] & self.atoms[b]) == 1]
+                grams[a, b] = grams[b, a] = rows.T @ rows
+        self._grams = grams
 
     def keep(self, which: NDArray[np.bool_]) -> None:
-        self.atoms = self.atoms[which]
+        self.atoms, self.inner = self.atoms[which], self.inner[which]
+        if len(self._grams):
+            self._grams = self._grams[np.ix_(which, which)]
         self._last = None
 
-    def _design(self, c: Reals) -> Reals:
-        """sqrt(c_k) z_ik x_i as row i, for the atoms with c_k > 0."""
-        used = c > 0
-        z = np.sqrt(c[used]) * self.atoms[used].T
-        return (z[:, :, None] * self.X[:, None, :]).reshape(self.n, -1)
-
-    def _inverse(self, c: Reals) -> Any:
-        """v -> (I + Q o M / (N tau))^-1 v. The last one is kept: value and derivatives ask for the same."""
+    def _solved(self, c: Reals) -> _ByInputs | _BySamples:
+        """The system at c. The last one is kept: value and derivatives ask for the same."""
         key = c.tobytes()
-        if self._last is not None and self._last[0] == key:
-            return self._last[1]
-        scale = self.n * self.tau
-        width = int((c > 0).sum()) * self.X.shape[1]
-        if width <= self.n:
-            E = self._design(c)
-            gram = E.T @ E
-            gram[np.diag_indices(width)] += scale
-            factor = cho_factor(gram, lower=True, check_finite=False)
-
-            def apply(v: Reals) -> Reals:
-                out: Reals = v - E @ cho_solve(factor, E.T @ v, check_finite=False)
-                return out
-        else:
-            z = self.atoms.astype(np.float64)
-            matrix = (self.X @ self.X.T) * ((z.T * c) @ z) / scale
-            matrix[np.diag_indices(self.n)] += 1.0
-            factor = cho_factor(matrix, lower=True, check_finite=False)
-
-            def apply(v: Reals) -> Reals:
-                out: Reals = cho_solve(factor, v, check_finite=False)
-                return out
-
-        self._last = key, apply
-        return apply
+        if self._last is None or self._last[0] != key:
+            by = _ByInputs(self, c, self._grams) if len(self._grams) else _BySamples(self, c)
+            self._last = key, by
+        return self._last[1]
 
     def residual(self, c: Reals) -> Reals:
-        out: Reals = self._inverse(c)(self.y) if len(c) else self.y.copy()
-        return out
+        return self._solved(c).residual() if len(c) else self.y.copy()
 
     def value(self, c: Reals) -> float:
-        return float(self.y @ self.residual(c)) / (2 * self.n)
-
-    def _moments(self, residual: Reals) -> Reals:
-        """X'(z_k o alpha), a row for each atom."""
-        out: Reals = (self.atoms * residual) @ self.X
-        return out
+        return (self._solved(c).rest() if len(c) else float(self.y @ self.y)) / (2 * self.n)
 
     def derivatives(self, c: Reals) -> tuple[Reals, Reals]:
-        apply = self._inverse(c)
-        moments = self._moments(apply(self.y))
+        system = self._solved(c)
+        moments = system.moments()
         gradient = -(moments * moments).sum(1) / (2 * self.n**2 * self.tau)
-        pulled = self.atoms.T * (self.X @ moments.T)
-        hessian = pulled.T @ apply(pulled) / (self.n**3 * self.tau**2)
+        hessian = system.curvature(moments) / (self.n**3 * self.tau**2)
         return gradient, (hessian + hessian.T) / 2
 
     def weights(self, c: Reals) -> Reals:
         """(atoms, inputs): w_k = c_k X'(z_k o alpha) / (N tau)."""
-        return c[:, None] * self._moments(self.residual(c)) / (self.n * self.tau)
+        return c[:, None] * self._solved(c).moments() / (self.n * self.tau) if len(c) else self.inner
 
     def factor(self, residual: Reals) -> Reals:
         return residual[:, None] * self.X
 
     def dual_value(self, residual: Reals, largest_scale: float) -> float:
         return dual_value(self.y, residual, largest_scale)
+
+
+class _BySamples:
+    """P = (I + Q o M / (N tau))^-1 as it stands: for few samples."""
+
+    def __init__(self, loss: MixtureLoss, c: Reals) -> None:
+        self.loss = loss
+        z = loss.atoms.astype(np.float64)
+        matrix = (loss.X @ loss.X.T) * ((z.T * c) @ z) / (loss.n * loss.tau)
+        matrix[np.diag_indices(loss.n)] += 1.0
+        self._factor = cho_factor(matrix, lower=True, check_finite=False)
+        self._residual: Reals = cho_solve(self._factor, loss.y, check_finite=False)
+
+    def residual(self) -> Reals:
+        """alpha = P y."""
+        return self._residual.copy()
+
+    def rest(self) -> float:
+        """y.alpha."""
+        return float(self.loss.y @ self._residual)
+
+    def moments(self) -> Reals:
+        """m_k = X'(z_k o alpha), a row for each atom."""
+        out: Reals = (self.loss.atoms * self._residual) @ self.loss.X
+        return out
+
+    def curvature(self, moments: Reals) -> Reals:
+        """U'PU, where U_k = z_k o X m_k."""
+        pulled = self.loss.atoms.T * (self.loss.X @ moments.T)
+        out: Reals = pulled.T @ cho_solve(self._factor, pulled, check_finite=False)
+        return out
+
+
+class _ByInputs:
+    """The same from products of the inputs alone. With G_kl = X' diag(z_k o z_l) X, S = diag(sqrt(c)) and
+    L = N tau I + S G S, P is I - E L^-1 E' for the rows E_i = (sqrt(c_k) z_ik x_i) over k: nothing is as long as N but
+    the residual itself."""
+
+    def __init__(self, loss: MixtureLoss, c: Reals, grams: Reals) -> None:
+        self.loss, self._grams, self._root = loss, grams, np.sqrt(c)
+        k, d = len(c), loss.X.shape[1]
+        scaled = (self._root[:, None] * self._root)[:, :, None, None] * grams
+        matrix = scaled.transpose(0, 2, 1, 3).reshape(k * d, k * d)
+        matrix[np.diag_indices(k * d)] += loss.n * loss.tau
+        self._factor = cho_factor(matrix, lower=True, check_finite=False)
+        right = self._root[:, None] * loss.inner
+        solution = cho_solve(self._factor, right.ravel(), check_finite=False).reshape(k, d)
+        self._explained = float((right * solution).sum())
+        self._weights: Reals = self._root[:, None] * solution
+
+    def residual(self) -> Reals:
+        outputs = self.loss.X @ self._weights.T
+        out: Reals = self.loss.y - (self.loss.atoms.T * outputs).sum(1)
+        return out
+
+    def rest(self) -> float:
+        return float(self.loss.y @ self.loss.y) - self._explained
+
+    def moments(self) -> Reals:
+        out: Reals = self.loss.inner - np.einsum("klab,lb->ka", self._grams, self._weights, optimize=True)
+        return out
+
+    def curvature(self, moments: Reals) -> Reals:
+        k = len(moments)
+        pulled = np.matmul(self._grams, moments[:, :, None])[..., 0]  # by l and k: G_lk m_k
+        crossed = (self._root[:, None, None] * pulled).transpose(0, 2, 1).reshape(-1, k)
+        plain = np.einsum("lka,la->lk", pulled, moments)
+        out: Reals = plain - crossed.T @ cho_solve(self._factor, crossed, check_finite=False)
+        return out

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fginfer.blas import on_one_blas_thread
 from fginfer.core import clock
 from fginfer.errors import DataError, SettingsError
-from fginfer.latent.em import Mixture, held_out_likelihood
+from fginfer.latent.em import Mixture, all_patterns, held_out_likelihood
 from fginfer.latent.exchange import improve
-from fginfer.latent.greedy import GreedySettings, LassoPoint, run_greedy
+from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import MixtureLoss
 from fginfer.latent.mixture_starts import round_components, span_starts
 from fginfer.latent.settings import check_choice, check_flag, check_number, check_size
@@ -30,6 +30,7 @@ KERNELS = ("linear", "poly", "rbf")
 EXACT = 1e-20  # mean squared error, relative to the outputs': all samples are explained
 ENOUGH = {"float32": 1e-9, "float64": 1e-20}  # the same as the brief search can tell
 KERNEL_SAMPLES = 20_000  # their kernel matrix takes 3.2 GB, and there are two for a while
+MOST_ERRORS = 1 << 27  # samples times patterns of a generalised mixture: a gigabyte, and four at a time
 MOST_PATTERNS = 12  # components of a generalised mixture: all 2^K patterns are tried for every sample
 
 
@@ -144,17 +145,17 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         k: Any = self.n_components
         if k != "held-out" and k > len(X):
             raise SettingsError(f"n_components is {k}, but there are only {len(X)} samples")
-        features = self._learn_features(X)
+        if self.generalized and k != "held-out" and len(X) << k > MOST_ERRORS:
+            most = MOST_ERRORS >> k
+            raise DataError(f"a generalised mixture of {k} components takes up to {most} samples, not {len(X)}")
         settings = self._settings()
+        features = self._learn_features(X)
         if k == "held-out":
             k = self._choose_components(features, y, settings)
         best = self._search(features, y, int(k), settings, self.exchanges)
-        mixture = Mixture(features, y, int(k), self.generalized, self.ridge)
-        errors = mixture.errors(best.weights[None])[0]
-        patterns = mixture.patterns[errors.argmin(0)]
-        self.assignments_ = patterns.astype(np.uint8)
-        self.shares_ = patterns.mean(0)
-        self.error_ = float(np.sqrt(errors.min(0).mean()))
+        self.assignments_, errors = self._nearest(features, y, best.weights)
+        self.shares_ = self.assignments_.mean(0)
+        self.error_ = float(np.sqrt(errors.mean()))
         self.n_components_ = int(k)
         self.trace_, self.status_ = best.trace, best.status
         self.gap_, self.n_iter_ = best.trace[-1].gap, max(1, len(best.trace) - 1)
@@ -209,7 +210,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _search(self, X: Reals, y: Reals, k: int, settings: GreedySettings, exchanges: int) -> _Best:
         """Every penalty, and every repeat; ends early where all samples are explained."""
-        mixture = Mixture(X, y, k, self.generalized, self.ridge, late=lambda: clock.now() >= settings.deadline)
+        mixture = Mixture(X, y, k, self.generalized, self.ridge, late=settings.late)
         best: _Best | None = None
         for repeat in range(self.n_init):
             if best is not None and (best.error <= EXACT * mixture.unit * len(y) or mixture.late()):
@@ -224,10 +225,14 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng([settings.seed, mixture.k])
         brief, unit = _brief(mixture)
         starts: list[Reals] = []
+        run: GreedyRun | None = None
         for penalty in self._penalties() if self.lam is None else (1.0,):
+            if run is not None and mixture.late():
+                break
             loss = _Watched(mixture.X, mixture.y, self.tau)
             run = run_greedy(loss, self._watch(loss, replace(settings, penalty=penalty), mixture.k, starts))
             starts.extend(span_starts(brief, loss.weights(run.c) / unit, self.n_span, rng) * unit)
+        assert run is not None
         W = np.array(starts)
         if self.refine == "soft":
             found, _ = improve(brief, W / unit, rng, exchanges, ENOUGH[brief.X.dtype.name], mixture.late)
@@ -246,9 +251,13 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _choose_components(self, X: Reals, y: Reals, settings: GreedySettings) -> int:
         held, kept = np.split(np.random.default_rng(settings.seed).permutation(len(X)), [max(1, len(X) // 5)])
-        most = min(self.max_components, len(kept), MOST_PATTERNS if self.generalized else len(kept))
-        scores = []
+        most = min(self.max_components, len(kept))
+        if self.generalized:
+            most = min(most, MOST_PATTERNS, max(1, int(np.log2(MOST_ERRORS / len(X)))))
+        scores: list[float] = []
         for k in range(1, most + 1):
+            if scores and settings.late():
+                break
             weights = self._search(X[kept], y[kept], k, settings, self.exchanges // 4).weights[None]
             known, new = (Mixture(X[rows], y[rows], k, self.generalized).errors(weights)[0] for rows in (kept, held))
             scores.append(held_out_likelihood(known, new, float((y * y).mean())))
@@ -322,9 +331,19 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """(rows, K) zeros and ones: which components explain each (x, y) best."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         check_is_fitted(self, "_weights")
-        mixture = Mixture(self._features(X), np.asarray(y, np.float64), self.n_components_, self.generalized)
-        chosen = mixture.errors(self._weights[None])[0].argmin(0)
-        return np.asarray(mixture.patterns[chosen], np.uint8)
+        return self._nearest(self._features(X), np.asarray(y, np.float64), self._weights)[0]
+
+    def _nearest(self, features: Reals, y: Reals, weights: Reals) -> tuple[NDArray[np.uint8], Reals]:
+        """(rows, K) patterns that explain the samples best, and their squared errors."""
+        patterns = all_patterns(len(weights), self.generalized)
+        outputs = features @ weights.T
+        chosen, errors = np.empty(len(y), np.intp), np.empty(len(y))
+        rows = max(1, (1 << 22) // len(patterns))  # at a time: 32 MB of errors
+        for at in range(0, len(y), rows):
+            part = slice(at, at + rows)
+            apart = (y[part, None] - outputs[part] @ patterns.T) ** 2
+            chosen[part], errors[part] = apart.argmin(1), apart.min(1)
+        return patterns[chosen].astype(np.uint8), errors
 
     def predict_best(self, X: Any, y: Any) -> Reals:
         """What the components that explain each (x, y) best give there."""
@@ -338,7 +357,9 @@ def _brief(mixture: Mixture) -> tuple[Mixture, float]:
     X, y = mixture.X, mixture.y
     inputs, outputs = (max(float(np.sqrt((v * v).mean())), 1e-150) if v.any() else 1.0 for v in (X, y))
     lengths = np.linalg.norm(X, axis=0)
-    values = np.linalg.svd(X[:, lengths > 0] / lengths[lengths > 0], compute_uv=False) if lengths.any() else np.ones(1)
+    used = X[:, lengths > 0] / lengths[lengths > 0]
+    triangle = np.linalg.qr(used, mode="r") if len(X) > used.shape[1] else used  # of the same singular values
+    values = np.linalg.svd(triangle, compute_uv=False) if lengths.any() else np.ones(1)
     single = (
         len(values) <= len(X) and lengths.all() and lengths.max() < 100 * lengths.min() and values[0] < 100 * values[-1]
     )

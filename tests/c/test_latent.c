@@ -1,4 +1,5 @@
 /* The atom oracle under the sanitizers: dense and sparse, scaled and not, on several threads, and bad input. */
+#include <math.h>
 #include <string.h>
 #include "check.h"
 #include "fginfer_latent.h"
@@ -26,6 +27,7 @@ static int run(int sparse, int scaled, int threads, double *best, uint8_t *z) {
     fgi_atom *a = NULL;
     fgi_error err;
     double v[STARTS], relaxed = 0, y[N + 1];
+    uint8_t before[N];
     REQUIRE(
         fgi_atom_create(N, R, sparse ? begin : NULL, cols, values, scaled ? scale : NULL, threads, &a, &err) == FGI_OK);
     REQUIRE(fgi_atom_mix_run(a, 1, &relaxed, &err) == FGI_BAD_ARGUMENT);
@@ -34,7 +36,9 @@ static int run(int sparse, int scaled, int threads, double *best, uint8_t *z) {
     REQUIRE(fgi_atom_mix_run(a, 20, &relaxed, &err) == FGI_OK);
     REQUIRE(fgi_atom_mix_dual(a, y, &err) == FGI_OK);
     REQUIRE(fgi_atom_mix_round(a, STARTS, 3, z, &err) == FGI_OK);
-    REQUIRE(fgi_atom_search(a, z, STARTS, 50, 10, 5, v, &err) == FGI_OK);
+    REQUIRE(fgi_atom_search(a, z, 0, STARTS / 2, 50, 10, 5, v, &err) == FGI_OK);
+    REQUIRE(
+        fgi_atom_search(a, z + N * (STARTS / 2), STARTS / 2, STARTS / 2, 50, 10, 5, v + STARTS / 2, &err) == FGI_OK);
     *best = 0;
     for (int k = 0; k < STARTS; k++) {
         const double again = fgi_atom_value(a, z + k * N);
@@ -43,8 +47,15 @@ static int run(int sparse, int scaled, int threads, double *best, uint8_t *z) {
     }
     REQUIRE(scaled || *best <= relaxed * 1.01);
     z[0] = 2;
-    REQUIRE(fgi_atom_search(a, z, 1, 0, 0, 0, v, &err) == FGI_BAD_ARGUMENT);
+    REQUIRE(fgi_atom_search(a, z, 0, 1, 0, 0, 0, v, &err) == FGI_BAD_ARGUMENT);
     z[0] = 0;
+    fgi_atom_until(a, 0); /* long ago: nothing moves, and what is said of it is true */
+    memcpy(before, z, N);
+    const double now = fgi_atom_value(a, z), was = relaxed;
+    REQUIRE(fgi_atom_search(a, z, 0, 1, 50, 10, 5, v, &err) == FGI_OK);
+    REQUIRE(memcmp(before, z, N) == 0 && fabs(v[0] - now) <= 1e-9 * now);
+    REQUIRE(fgi_atom_mix_run(a, 20, &relaxed, &err) == FGI_OK);
+    REQUIRE(relaxed == was);
     fgi_atom_free(a);
     return 0;
 }
