@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 _SUFFIX = ".part"
+LONGEST_NAME = 255  # bytes of the name of a file, on all systems that we know
+_LONG = LONGEST_NAME - 80  # the rest is for host, process and suffix
 _FOREIGN = 86_400.0  # seconds after which a file of another machine, whose processes nobody can ask, counts as left
 
 
@@ -24,12 +27,18 @@ def _host() -> str:
 
 def temporary_name(target: Path) -> Path:
     """A new name beside the target that says who writes it."""
-    return target.with_name(f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}")
+    return target.with_name(f".{_short(target)}.{_host()}-{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}")
+
+
+def _short(target: Path) -> str:
+    """The name, or a digest of a long one: with what is added to it, it must still be the name of a file."""
+    raw = os.fsencode(target.name)
+    return target.name if len(raw) <= _LONG else hashlib.sha256(raw).hexdigest()
 
 
 def clear_leftovers(target: Path) -> None:
     """Removes what writers of this target left that were killed."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.([A-Za-z0-9]+)-(\d+)-[0-9a-f]{{12}}{re.escape(_SUFFIX)}")
+    pattern = re.compile(rf"\.{re.escape(_short(target))}\.([A-Za-z0-9]+)-(\d+)-[0-9a-f]{{12}}{re.escape(_SUFFIX)}")
     with contextlib.suppress(OSError):  # a folder that cannot be listed: others may clear it
         for entry in os.scandir(target.parent):
             match = pattern.fullmatch(entry.name)

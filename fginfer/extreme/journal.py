@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.extreme import INFO, ExtremeData, LabelColumns, Lines
-from fginfer.errors import DataError, FormatError, SettingsError
+from fginfer.errors import DataError, FormatError, SettingsError, UnwritableError
 from fginfer.log import logger
 
 MAGIC = b"FGIXJRNL"
@@ -40,7 +40,7 @@ class Journal:
         self.path, self._width, self._labels = Path(path), n_features, n_labels
         self._beyond: list[LabelColumns] | None = None  # what came after the disk was full
         head = MAGIC + mark.encode()
-        if self.path.exists() and self.path.stat().st_size > 0:
+        if os.path.exists(self.path) and self.path.stat().st_size > 0:
             with open(self.path, "rb") as file:
                 found = file.read(len(head))
             if not found.startswith(MAGIC) and not MAGIC.startswith(found):
@@ -49,7 +49,7 @@ class Journal:
                 raise SettingsError(f"the checkpoint {path} was written for other data or settings")
         self._start = len(head)
         end = self._start
-        if self.path.exists() and self.path.stat().st_size >= self._start:
+        if os.path.exists(self.path) and self.path.stat().st_size >= self._start:
             end = max((place for _, place in self._records()), default=end)
             self._file = open(self.path, "r+b")  # noqa: SIM115
             self._file.truncate(end)  # what a killed run left half-written
@@ -57,8 +57,8 @@ class Journal:
         else:
             try:
                 self._file = open(self.path, "w+b")  # noqa: SIM115
-            except OSError as error:
-                raise FormatError(error.strerror or str(error), str(path)) from None
+            except (OSError, ValueError) as error:
+                raise UnwritableError(f"cannot be written ({getattr(error, 'strerror', error)})", str(path)) from None
             self._file.write(head)
             self._file.flush()
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fginfer.archives import DAMAGE
 from fginfer.core.extreme import Floats, Ints, LabelColumns, Lines, Scorer
-from fginfer.errors import DataError, FormatError, UnwritableError
+from fginfer.errors import DataError, FormatError, MissingFileError, UnwritableError
 from fginfer.extreme.data import select, stacked
 from fginfer.extreme.dense import ROWS, SPARE, DenseTop, is_dense
 from fginfer.replacing import replacing
@@ -186,8 +186,10 @@ class SparseModel:
                     raise FormatError("damaged: its header is longer than the file", str(path))
                 header = json.loads(file.read(length))
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            raise MissingFileError("there is no such file", str(path)) from None
         except OSError as error:
-            raise FormatError(error.strerror or str(error), str(path)) from None
+            raise FormatError(f"cannot be read ({error.strerror or error})", str(path)) from None
         except (ValueError, RecursionError) as error:
             raise FormatError(f"damaged ({error})", str(path)) from None
         try:

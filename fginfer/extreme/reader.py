@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,17 @@ class Block:
         return Lines(begin, self.index[keep].astype(np.int32), value.astype(np.float32), width)
 
 
+class _After:
+    """A stream with what was read of it before."""
+
+    def __init__(self, before: bytes, stream: Any) -> None:
+        self._before, self._stream = before, stream
+
+    def read(self, size: int) -> bytes:
+        before, self._before = self._before, b""
+        return before or bytes(self._stream.read(size))
+
+
 class Reader:
     """One file, read once from beginning to end; `header` is (N, D, K) for XMLRepo files, else None."""
 
@@ -64,8 +76,15 @@ class Reader:
         self._block = BLOCK if memory is None else max(1, min(BLOCK, int(memory / BLOCK_SHARE)))
         self.header: tuple[int, int, int] | None = None
         self.rows = 0
-        with open_checked(self.path) as file:
-            line = file.readline(_HEADER)
+        self._opened = ExitStack()
+        self._pipe: Any = None
+        if os.path.isfile(self.path):
+            with open_checked(self.path) as file:
+                line = file.readline(_HEADER)
+        else:  # a pipe can be opened once
+            self._pipe = self._opened.enter_context(open_binary(self.path))
+            line = self._pipe.readline(_HEADER)
+        self._first = line
         first = line.split() if len(line) < _HEADER else []
         if len(first) == 3 and all(t.isdigit() for t in first):
             self.header = (int(first[0]), int(first[1]), int(first[2]))
@@ -78,8 +97,11 @@ class Reader:
     def __iter__(self) -> Iterator[Block]:
         number = 0 if self.header is None else 1
         self.rows = 0
-        with open_binary(self.path) as file:
-            if self.header is not None:
+        with self._opened:
+            file = self._pipe or self._opened.enter_context(open_binary(self.path))
+            if self._pipe is not None:
+                file = _After(b"" if self.header is not None else self._first, file)
+            elif self.header is not None:
                 file.readline(_HEADER)
             for _, text in whole_lines(file, self.path, _LONGEST, self._block):
                 if self.header is None and text.isspace():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from math import inf
 from os import PathLike
@@ -70,7 +71,7 @@ def _format_of(path: Path, name: str | None) -> Format:
             return known
     if path == STANDARD:
         raise FormatError("standard input and output have no extension: name a format (--format, --to)", str(path))
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that no file can have
         raise FormatError("is a folder, not a file", str(path))
     every = " ".join(e for known in FORMATS.values() for e in known.extensions)
     raise FormatError(

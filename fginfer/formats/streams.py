@@ -23,6 +23,7 @@ from fginfer.replacing import replacing, temporary_name
 
 STANDARD = Path("-")  # standard input and output
 KEPT = 4 << 20  # bytes of a compressed file that are kept, so that most are unpacked once
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh")  # how such files begin
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
 
@@ -49,10 +50,21 @@ def whole_lines(stream: Any, path: Path, longest: int, size: int = 1 << 20) -> I
         data = rest + data
         cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1  # the last \r may be half of \r\n
         text, rest = data[:cut], data[cut:]
+        _check_text(data, path, number)
         number += yield from _counted(text, number)
         if len(rest) > longest:
             raise FormatError(f"a line of more than {longest} bytes", str(path), number)
     yield from _counted(rest, number)
+
+
+def _check_text(data: bytes, path: Path, number: int) -> None:
+    """Words may hold anything but zeros, which no text has: archives, pictures, compressed files under another name."""
+    at = data.find(b"\0")
+    if at >= 0:
+        number += data.count(b"\n", 0, at)
+        hint = "; a compressed file must end in .gz, .xz or .bz2" if data.startswith(_PACKED) else ""
+        hint = "; this is UTF-16, save the file as UTF-8" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else hint
+        raise FormatError(f"a byte is zero: this is no text{hint}", str(path), number)
 
 
 def _counted(text: bytes, number: int) -> Generator[tuple[int, bytes], None, int]:
@@ -103,6 +115,8 @@ def open_binary(path: Path, budget: Budget | None = None) -> Iterator[Any]:
     """The uncompressed bytes of a file, "-" being standard input. What the system or the decompressor has to say
     becomes a FormatError, and so does a compressed file that unpacks to far more than it can be meant to."""
     suffix = split_compression(path)[1]
+    if "\0" in str(path):
+        raise FormatError("cannot be read (its name holds a zero)", str(path).replace("\0", "\\0"))
     try:
         if path == STANDARD:
             yield sys.stdin.buffer
@@ -125,7 +139,7 @@ def open_binary(path: Path, budget: Budget | None = None) -> Iterator[Any]:
 def open_checked(path: Path, budget: Budget | None = None) -> Iterator[Any]:
     """As open_binary, for readers that would take long to get to where a compressed file unpacks to too much: it is
     refused before they begin. (Unpacking takes 3 nanoseconds a byte of gzip, a reader in Python a hundred.)"""
-    if split_compression(path)[1] and path.is_file():
+    if split_compression(path)[1] and os.path.isfile(path):
         room = bytearray(1 << 20)
         with open_binary(path, budget.fresh() if budget else None) as stream:
             first = stream.read(KEPT)
@@ -142,7 +156,7 @@ def open_checked(path: Path, budget: Budget | None = None) -> Iterator[Any]:
 
 def is_regular(path: Path) -> bool:
     """Whether it can be mapped and read again from its start: no pipe, no standard input, nothing compressed."""
-    return not split_compression(path)[1] and path != STANDARD and path.is_file()
+    return not split_compression(path)[1] and path != STANDARD and os.path.isfile(path)
 
 
 def check_writable(path: str | PathLike[str]) -> None:
@@ -150,9 +164,9 @@ def check_writable(path: str | PathLike[str]) -> None:
     if Path(path) == STANDARD:
         return
     target = Path(os.path.realpath(path))
-    if target.is_dir():
+    if os.path.isdir(target):
         raise FormatError("cannot be written (it is a directory)", str(path))
-    special = target.exists() and not target.is_file()
+    special = os.path.exists(target) and not os.path.isfile(target)
     if special and os.access(target, os.W_OK):
         return  # opening a pipe could block
     name = target if special else temporary_name(target)
@@ -185,7 +199,7 @@ def _target(path: Path) -> Iterator[Any]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    elif path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
+    elif os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device: nothing to replace
         with os.fdopen(os.open(path, os.O_WRONLY), "wb") as raw:
             yield raw
     else:

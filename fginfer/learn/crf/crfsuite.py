@@ -151,5 +151,5 @@ def _read(path: str | os.PathLike[str]) -> list[str]:
         raise FormatError(f"not UTF-8 text ({error.reason})", str(path)) from None
     except FileNotFoundError:
         raise MissingFileError("there is no such file", str(path)) from None
-    except OSError as error:
-        raise FormatError(f"cannot be read ({error.strerror or error})", str(path)) from None
+    except (OSError, ValueError) as error:
+        raise FormatError(f"cannot be read ({getattr(error, 'strerror', error)})", str(path)) from None

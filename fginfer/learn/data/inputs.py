@@ -22,6 +22,7 @@ from fginfer.learn.data.sequences import Sequences, is_list
 from fginfer.learn.learner import Decoded
 from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import SOLVERS
+from fginfer.replacing import LONGEST_NAME
 
 
 def is_number(value: Any, whole: bool = False) -> bool:
@@ -68,7 +69,8 @@ def check_common_settings(estimator: Any) -> None:
         if not isinstance(e.checkpoint, (str, os.PathLike)):
             raise SettingsError(f"checkpoint must be a path, not {e.checkpoint!r}")
         path = Path(e.checkpoint)
-        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        folder = os.path.isdir(path.parent) and os.access(path.parent, os.W_OK)
+        if os.path.isdir(path) or not folder or len(os.fsencode(path.name)) > LONGEST_NAME or "\0" in str(path):
             raise SettingsError(f"checkpoint: {path} is not a file that can be written")
     if e.solver_options is not None and not isinstance(e.solver_options, dict):
         raise SettingsError(f"solver_options must be a dict, not {e.solver_options!r}")
