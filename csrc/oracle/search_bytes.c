@@ -4,10 +4,13 @@
 #include <string.h>
 #include "base/util.h"
 
-enum { ROW = 127, QUERY = 63 };
+enum { ROW = 127, QUERY = 63, LANES = 4 /* sums side by side: one would wait for itself */ };
 
 /* Single precision is rounded to nearest: a little more than the number is never less than it. */
 static float upper(double x) { return (float)(x * (1 + 0x1p-20) + FLT_MIN); }
+
+/* To the nearest whole number, for small ones; nearbyint is a call where the processor's own rounding may be missing. */
+static double nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
 static int64_t blocks_of(int64_t rows) { return (rows + FGI_BYTE_BLOCK - 1) / FGI_BYTE_BLOCK; }
 
@@ -66,21 +69,29 @@ static void measure_block(fgi_bytes *b, int64_t block) {
 
 void fgi_bytes_set(fgi_bytes *b, int32_t label, const float *row) {
     uint8_t *code = b->codes + label * b->stride;
-    double largest = 0, error = 0, length = 0;
-    for (int32_t k = 0; k < b->d; k++) largest = fgi_larger(largest, fabs(row[k] - b->mean[k]));
-    const float factor = (float)fgi_smaller(largest / ROW, FLT_MAX);
+    double largest[LANES] = {0}, error[LANES] = {0}, length[LANES] = {0};
+    for (int32_t k = 0; k < b->d; k++) {
+        double *most = &largest[k % LANES];
+        *most = fgi_larger(*most, fabs(row[k] - b->mean[k]));
+    }
+    for (int lane = 1; lane < LANES; lane++) largest[0] = fgi_larger(largest[0], largest[lane]);
+    const float factor = (float)fgi_smaller(largest[0] / ROW, FLT_MAX);
     const double inverse = factor > 0 ? 1 / (double)factor : 0;
     for (int32_t k = 0; k < b->d; k++) {
         const double w = row[k] - b->mean[k];
-        const double c = fgi_larger(-ROW, fgi_smaller(ROW, nearbyint(w * inverse)));
+        const double c = nearest(fgi_larger(-ROW, fgi_smaller(ROW, w * inverse)));
         const double rest = w - factor * c;
         code[k] = (uint8_t)(FGI_BYTE_SHIFT + (int)c);
-        error += rest * rest;
-        length += c * c;
+        error[k % LANES] += rest * rest;
+        length[k % LANES] += c * c;
+    }
+    for (int lane = 1; lane < LANES; lane++) {
+        error[0] += error[lane];
+        length[0] += length[lane];
     }
     b->factor[label] = factor;
-    b->error[label] = upper(sqrt(error));
-    b->length[label] = upper(factor * sqrt(length));
+    b->error[label] = upper(sqrt(error[0]));
+    b->length[label] = upper(factor * sqrt(length[0]));
     measure_block(b, label / FGI_BYTE_BLOCK);
 }
 
@@ -96,7 +107,7 @@ fgi_byte_x fgi_bytes_query(const fgi_bytes *b, const float *x, int8_t *z) {
     out.scale = largest > 0 ? largest / QUERY : 1;
     memset(z, 0, (size_t)b->stride);
     for (int32_t k = 0; k < b->d; k++) {
-        z[k] = (int8_t)lrint(x[k] / out.scale);
+        z[k] = (int8_t)nearest(x[k] / out.scale);
         const double rest = x[k] - out.scale * z[k];
         error += rest * rest;
         out.offset += FGI_BYTE_SHIFT * z[k];

@@ -1,5 +1,6 @@
 /* oracle/search_coded.c - approximate queries of a search index by one-bit codes: all rows are ranked by these, the
  * candidates by a byte a column, and of the best of them the inner products are computed. */
+#include "base/cutoff.h"
 #include "base/util.h"
 #include "oracle/search_query.h"
 
@@ -45,15 +46,18 @@ static void guess(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_se
 }
 
 /* w->chosen: n candidates, of which the best by bytes are left; how many. */
-static int64_t choose(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w, fgi_top *top) {
+static int64_t choose(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
     const int64_t most = finalists(o, n);
     if (most == n) return n;
     guess(s, o, n, w);
-    fgi_top_clear(top, (int32_t)most, -INFINITY);
-    for (int64_t k = 0; k < n; k++) fgi_top_offer(top, w->guesses[k], w->chosen[k]);
-    fgi_top_cut(top);
-    for (int32_t k = 0; k < top->n; k++) w->chosen[k] = top->items[k].label;
-    return top->n;
+    for (int64_t k = 0; k < n; k++) w->keys[k] = fgi_cutoff_key(w->guesses[k]);
+    fgi_cutoff cutoff = fgi_cutoff_of(w->keys, n, most);
+    int64_t kept = 0;
+    for (int64_t k = 0; k < n; k++) {
+        w->chosen[kept] = w->chosen[k];
+        kept += fgi_cutoff_takes(&cutoff, w->guesses[k]);
+    }
+    return kept;
 }
 
 void fgi_search_scan_group(const fgi_search_batch *b, int64_t i, int64_t end, int worker, fgi_code_group *g) {
@@ -81,7 +85,7 @@ void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
             const fgi_code_list *found = &g.found[j];
             const int all = found->n == s->rows;
             for (int64_t k = 0; k < found->n; k++) w->chosen[k] = found->hits[k].row;
-            const int64_t chosen = all ? found->n : choose(s, o, found->n, w, top);
+            const int64_t chosen = all ? found->n : choose(s, o, found->n, w);
             fgi_top_clear(top, b->q->want, -INFINITY);
             fgi_search_offer_messages(s, o, w, top);
             compute(s, o, w->chosen, chosen, w, top);

@@ -6,30 +6,55 @@
 
 /* Sums over a chunk of columns fit into 8 bits: 127, less one half for the rounding of each of its 32 tables. */
 static const double LARGEST_SUM = 127 - FGI_CODE_CHUNK;
-enum { SAMPLED = 32 }; /* one block in so many shows how large values are */
+enum { SAMPLED = 16 }; /* one block in so many shows how large values are */
 
 /* ---- rotation --------------------------------------------------------------------------------------------------- */
 
-/* Hadamard's matrix over sqrt(n), n a power of two. */
-static void hadamard(double *x, int64_t n) {
-    for (int64_t half = 1; half < n; half *= 2)
-        for (int64_t from = 0; from < n; from += 2 * half)
-            for (int64_t k = from; k < from + half; k++) {
-                const double a = x[k], b = x[k + half];
-                x[k] = a + b;
-                x[k + half] = a - b;
-            }
-    const double scale = 1 / sqrt((double)n);
-    for (int64_t k = 0; k < n; k++) x[k] *= scale;
+/* Hadamard's matrix over eight groups of numbers, x[k], x[k + step], ..., for all k below step. */
+static void hadamard8(double *restrict x, int64_t step) {
+    for (int64_t k = 0; k < step; k++) {
+        double *at = x + k;
+        const double a = at[0] + at[step], b = at[0] - at[step], c = at[2 * step] + at[3 * step];
+        const double d = at[2 * step] - at[3 * step], e = at[4 * step] + at[5 * step], f = at[4 * step] - at[5 * step];
+        const double g = at[6 * step] + at[7 * step], h = at[6 * step] - at[7 * step];
+        at[0] = (a + c) + (e + g);
+        at[step] = (b + d) + (f + h);
+        at[2 * step] = (a - c) + (e - g);
+        at[3 * step] = (b - d) + (f - h);
+        at[4 * step] = (a + c) - (e + g);
+        at[5 * step] = (b + d) - (f + h);
+        at[6 * step] = (a - c) - (e - g);
+        at[7 * step] = (b - d) - (f - h);
+    }
 }
 
-/* Random signs and Hadamard's matrix on the first 2^m columns, then the same on the last ones: each is orthogonal, and
- * together they reach every column. */
-static void rotate(const fgi_codes *c, int32_t part, double *x) {
-    const int32_t d = c->begin[part + 1] - c->begin[part];
-    const double *flips = c->flips + c->begin[part];
+/* Hadamard's matrix, n a power of two: eight at a time as long as that fits, what is left in pairs. */
+static void hadamard(double *x, int64_t n) {
+    int64_t step = 1;
+    for (; 8 * step <= n; step *= 8)
+        for (int64_t from = 0; from < n; from += 8 * step) hadamard8(x + from, step);
+    for (; step < n; step *= 2)
+        for (int64_t from = 0; from < n; from += 2 * step)
+            for (int64_t k = from; k < from + step; k++) {
+                const double a = x[k], b = x[k + step];
+                x[k] = a + b;
+                x[k + step] = a - b;
+            }
+}
+
+/* The largest power of two in d. */
+static int64_t span_of(int32_t d) {
     int64_t n = 1;
     while (2 * n <= d) n *= 2;
+    return n;
+}
+
+/* Random signs and Hadamard's matrix on the first 2^m columns, then the same on the last ones: each is orthogonal (but
+ * for a factor, which the signs have), and together they reach every column. */
+static void rotate(const fgi_codes *c, int32_t part, double *x) {
+    const int32_t d = c->begin[part + 1] - c->begin[part];
+    const int64_t n = span_of(d);
+    const double *flips = c->flips + c->begin[part];
     for (int32_t k = 0; k < d; k++) x[k] *= flips[k];
     hadamard(x, n);
     for (int32_t k = 0; k < d; k++) x[k] *= flips[c->d + k];
@@ -67,6 +92,20 @@ static int64_t cut_columns(fgi_codes *c) {
     return pieces;
 }
 
+/* Signs at random; where Hadamard's matrix follows, over the square root of its size. */
+static void set_flips(fgi_codes *c, uint64_t seed) {
+    fgi_rng rng = {seed};
+    for (int64_t k = 0; k < 2 * (int64_t)c->d; k++) c->flips[k] = fgi_rng_next(&rng) >> 63 ? 1 : -1;
+    for (int32_t part = 0; part < c->parts; part++) {
+        const int32_t begin = c->begin[part], end = c->begin[part + 1];
+        const int64_t n = span_of(end - begin);
+        for (int64_t k = 0; k < n; k++) {
+            c->flips[begin + k] /= sqrt((double)n);
+            c->flips[c->d + end - n + k] /= sqrt((double)n);
+        }
+    }
+}
+
 fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t parts, int32_t threads, uint64_t seed, double *mean) {
     const int64_t blocks = blocks_of(rows);
     int64_t size, pieces = 0;
@@ -92,8 +131,7 @@ fgi_codes *fgi_codes_create(int64_t rows, int32_t d, int32_t parts, int32_t thre
         fgi_codes_free(c);
         return NULL;
     }
-    fgi_rng rng = {seed};
-    for (int64_t k = 0; k < 2 * (int64_t)d; k++) c->flips[k] = fgi_rng_next(&rng) >> 63 ? 1 : -1;
+    set_flips(c, seed);
     return c;
 }
 

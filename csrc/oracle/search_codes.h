@@ -22,7 +22,7 @@ typedef struct fgi_codes {
     int64_t cut[FGI_CODE_PARTS];       /* where it ends, in pieces */
     const fgi_kernels *kernels;
     double *mean;       /* of the rows when the codes were made */
-    double *flips;      /* 2 x d: signs before the two halves of the rotation */
+    double *flips;      /* 2 x d: signs before the two halves of the rotation, and their scale */
     uint8_t *bits;      /* blocks x pieces x 32, see base/kernels_codes.h */
     float *factor;      /* per row and part */
     int16_t *share;     /* blocks x parts x 32, see fgi_code_place: factor / largest * 2^15; 0 behind the last */

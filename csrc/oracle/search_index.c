@@ -25,6 +25,7 @@ static void scratch_clear(fgi_search_scratch *w) {
     free(w->whole);
     free(w->chosen);
     free(w->guesses);
+    free(w->keys);
     free(w->parts);
     for (int q = 0; q < FGI_SEARCH_GROUP; q++) fgi_top_free(&w->top[q]);
     memset(w, 0, sizeof *w);

@@ -38,7 +38,8 @@ typedef struct fgi_search_scratch {
     int8_t *whole;   /* a group of queries in whole numbers */
     int32_t *chosen; /* candidates, and what bytes make of them */
     float *guesses;
-    float *parts; /* and by parts of the columns */
+    uint32_t *keys; /* of these, see base/cutoff.h */
+    float *parts;   /* and by parts of the columns */
     int64_t touched;
 } fgi_search_scratch;
 

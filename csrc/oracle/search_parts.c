@@ -1,6 +1,7 @@
 /* oracle/search_parts.c - queries of a search index by parts of its columns: one pass over the codes of all parts finds
  * the rows that are among the first in some part, and bytes say what each part makes of all of them. */
 #include <string.h>
+#include "base/cutoff.h"
 #include "base/util.h"
 #include "oracle/search_query.h"
 
@@ -37,22 +38,19 @@ static void part_guesses(const fgi_search *s, const float *x, int64_t n, fgi_sea
 
 /* The n labels in w->chosen and their values in `to` become those with the largest sums, `most` of them. */
 static int64_t cut_back(const fgi_codes *c, int64_t n, int32_t most, fgi_search_scratch *w, float *to) {
-    fgi_top *top = w->top;
+    const int32_t parts = c->parts;
     if (n <= most) return n;
-    fgi_top_clear(top, most, -INFINITY);
     for (int64_t k = 0; k < n; k++) {
-        double sum = 0;
-        for (int32_t part = 0; part < c->parts; part++) sum += to[k * c->parts + part];
-        fgi_top_offer(top, sum, (int32_t)k);
+        w->guesses[k] = 0;
+        for (int32_t part = 0; part < parts; part++) w->guesses[k] += to[k * parts + part];
+        w->keys[k] = fgi_cutoff_key(w->guesses[k]);
     }
-    fgi_top_cut(top);
-    for (int64_t k = 0; k < n; k++) w->guesses[k] = 0;
-    for (int32_t k = 0; k < top->n; k++) w->guesses[top->items[k].label] = 1;
+    fgi_cutoff cutoff = fgi_cutoff_of(w->keys, n, most);
     int64_t kept = 0;
     for (int64_t k = 0; k < n; k++) {
-        if (w->guesses[k] == 0) continue;
         w->chosen[kept] = w->chosen[k];
-        memmove(to + kept++ * c->parts, to + k * c->parts, (size_t)c->parts * sizeof *to);
+        for (int32_t part = 0; part < parts; part++) to[kept * parts + part] = to[k * parts + part];
+        kept += fgi_cutoff_takes(&cutoff, w->guesses[k]);
     }
     return kept;
 }

@@ -344,6 +344,7 @@ static int reserve(fgi_search *s, int32_t want) {
     for (int32_t t = 0; most > s->chosen_room && t < s->threads; t++) {
         fgi_search_scratch *w = &s->scratch[t];
         if (!fgi_resize(&w->chosen, most, sizeof *w->chosen) || !fgi_resize(&w->guesses, most, sizeof *w->guesses) ||
+            !fgi_resize(&w->keys, most, sizeof *w->keys) ||
             !fgi_resize(&w->parts, most * s->settings.parts, sizeof *w->parts))
             return 0;
     }

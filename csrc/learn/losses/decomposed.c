@@ -14,9 +14,10 @@
  * Blocks that are searched together know their scores of all labels found, not only of those that their own search has
  * found: more than the algorithm asks for, at no cost. */
 #include <string.h>
+#include "base/cutoff.h"
 #include "learn/losses/losses.h"
 
-enum { UNKNOWN = 0, FOUND = 1, CHOSEN = 2 };
+enum { UNKNOWN = 0, FOUND = 1, PICKED = 2, CHOSEN = 3 }; /* PICKED: about to be chosen */
 
 typedef struct task {
     fgi_losses *l;
@@ -76,9 +77,11 @@ static int gather(task *t) {
     w->n_found = 0;
     if (most > w->found_capacity) {
         free(w->found);
+        free(w->keys);
         w->found = fgi_alloc(most, sizeof *w->found);
-        w->found_capacity = w->found ? most : 0;
-        if (!w->found) return 0;
+        w->keys = fgi_alloc(most, sizeof *w->keys);
+        w->found_capacity = w->found && w->keys ? most : 0;
+        if (!w->found_capacity) return 0;
     }
     for (int32_t j = 0; j < t->blocks; j++) {
         const int32_t *found = found_in(t, j);
@@ -150,9 +153,8 @@ static int pass_messages(task *t, int32_t round) {
 }
 
 /* Rows lie anywhere: the memory is asked for them beforehand. */
-enum { AHEAD = 8, LINE = 16 }; /* rows; floats of a cache line */
-
 static void prefetch(const task *t, int32_t label) {
+    enum { LINE = 16 }; /* floats of a cache line */
     const float *row = t->b->rows + (int64_t)label * t->b->d;
     for (int32_t at = 0; at < t->b->d; at += LINE) __builtin_prefetch(row + at);
 }
@@ -160,20 +162,20 @@ static void prefetch(const task *t, int32_t label) {
 /* The labels with the largest sums of scores found: where the rounds would lead, were there many. */
 static int choose_sums(task *t) {
     fgi_loss_scratch *w = t->w;
-    fgi_top top = {.items = w->ranked, .capacity = w->ranked_capacity};
+    int64_t n = 0;
     int ok = 1;
-    if (t->l->s.keep == 0) return 1;
-    ok = fgi_top_reserve(&top, t->l->s.keep);
-    w->ranked = top.items;
-    w->ranked_capacity = top.capacity;
-    if (!ok) return 0;
-    fgi_top_clear(&top, t->l->s.keep, -INFINITY);
     for (int64_t k = 0; k < w->n_found; k++)
-        if (w->state[w->found[k]] == FOUND) fgi_top_offer(&top, w->sum[w->found[k]], w->found[k]);
-    fgi_top_sort(&top);
-    for (int32_t k = 0; ok && k < top.n; k++) {
-        if (k + AHEAD < top.n) prefetch(t, top.items[k + AHEAD].label);
-        ok = choose(t, top.items[k].label);
+        if (w->state[w->found[k]] == FOUND) w->keys[n++] = fgi_cutoff_key(w->sum[w->found[k]]);
+    fgi_cutoff cutoff = fgi_cutoff_of(w->keys, n, t->l->s.keep);
+    for (int64_t k = 0; k < w->n_found; k++) {
+        const int32_t label = w->found[k];
+        if (w->state[label] != FOUND || !fgi_cutoff_takes(&cutoff, w->sum[label])) continue;
+        w->state[label] = PICKED;
+        prefetch(t, label);
+    }
+    for (int64_t k = 0; ok && k < w->n_found; k++) {
+        if (w->state[w->found[k]] != PICKED) continue;
+        ok = choose(t, w->found[k]);
         if (ok) w->mix[w->scored.n - 1] = 1;
     }
     return ok;

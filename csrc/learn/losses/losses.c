@@ -28,7 +28,7 @@ static void scratch_free(fgi_loss_scratch *w) {
     free(w->found);
     free(w->part);
     free(w->mix);
-    free(w->ranked);
+    free(w->keys);
     free(w->labels);
     free(w->values);
 }

@@ -6,7 +6,6 @@
 #include "base/pool.h"
 #include "base/util.h"
 #include "fginfer_losses.h"
-#include "oracle/top.h"
 
 /* Some labels' scores, the positives first, and what stands for all others. */
 typedef struct fgi_scored {
@@ -40,8 +39,7 @@ typedef struct fgi_loss_scratch {
     double *part; /* union: scores by block */
     float *mix;   /* union: how far the messages have gone */
     int64_t part_capacity;
-    fgi_ranked_label *ranked; /* candidates by sum */
-    int64_t ranked_capacity;
+    uint32_t *keys; /* of the sums of labels without messages, see base/cutoff.h */
     /* gradients of the samples this thread has worked on */
     int32_t *labels;
     float *values;
