@@ -84,18 +84,18 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     if (!s) return fgi_no_memory(err);
     s->ops = fgi_method_ops(settings->method);
     s->settings = *settings;
+    if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
     s->given = fgi_model_snapshot(m);
-    rc = fgi_model_normalised(m, &s->model, &s->exponent, err);
+    rc = fgi_model_normalised_by(m, s->pool, &s->model, &s->exponent, err);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.rho = ldexp(settings->rho, -s->exponent);
     s->settings.cutoff = ldexp(settings->cutoff, -s->exponent);
-    s->info.unit = s->model ? fgi_model_unit(s->model) : 0;
+    s->info.unit = s->model ? fgi_model_unit_by(s->model, s->pool) : 0;
     s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(m);
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
     s->pause_at = INT64_MAX;
-    if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
     if (!rc && !(s->given && s->best)) rc = fgi_no_memory(err);
     if (!rc) rc = s->ops->create(s, err);
     if (rc) {
@@ -238,7 +238,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the model has another structure");
     int exponent = 0;
     fgi_model *old = s->model, *fresh = NULL;
-    fgi_rc rc = s->ops->update ? fgi_model_normalised(m, &fresh, &exponent, err) : FGI_OK;
+    fgi_rc rc = s->ops->update ? fgi_model_normalised_by(m, s->pool, &fresh, &exponent, err) : FGI_OK;
     if (rc) return rc;
     if (!s->ops->update || exponent != 0 || s->exponent != 0) {
         /* In another unit the structure is another one, too: that is for a new solver. */
@@ -256,7 +256,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     fgi_model_free(s->given);
     s->given = given;
     s->model = fresh;
-    s->info.unit = fgi_model_unit(fresh);
+    s->info.unit = fgi_model_unit_by(fresh, s->pool);
     s->start_time = fgi_clock();
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;

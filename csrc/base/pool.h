@@ -17,6 +17,13 @@ fgi_pool *fgi_pool_create(int threads);
 /* How many run at the same time, the caller's included: the system may have refused some. */
 int fgi_pool_threads(fgi_pool *pool);
 void fgi_pool_run(fgi_pool *pool, int64_t n, int64_t block, fgi_body body, void *context);
+
+/* One number made of a range: `part` makes one of every block, and these are joined in their order, beginning with
+ * `start`, so that the result does not depend on the number of threads. Without the memory for them one thread does it.
+ */
+typedef double fgi_part(const void *context, int64_t begin, int64_t end);
+double fgi_pool_fold(fgi_pool *pool, int64_t n, int64_t block, fgi_part *part, const void *context,
+    double (*join)(double, double), double start);
 void fgi_pool_free(fgi_pool *pool);
 
 #endif

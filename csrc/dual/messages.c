@@ -28,7 +28,7 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     fgi_dual_message_begin(m, s->begin);
     for (int32_t q = 0; q < st->max_arity; q++) s->g[q] = s->side + (int64_t)q * st->max_card;
     fgi_progress_init(&s->progress);
-    s->progress.model_magnitude = fgi_dual_magnitude(m);
+    s->progress.model_magnitude = fgi_dual_magnitude(m, solver->pool);
     solver->info.memory += s->arena.bytes;
     return FGI_OK;
 }

@@ -63,7 +63,7 @@ static int build(const fgi_model *m, srmp *s) {
         if (fgi_meter_spend(&s->meter, LINK_WORK + 16 * degree)) return 0;
         build_node(m->s, s, (int32_t)s->node);
     }
-    s->progress.model_magnitude = fgi_dual_magnitude(m);
+    s->progress.model_magnitude = fgi_dual_magnitude(m, NULL);
     return 1;
 }
 

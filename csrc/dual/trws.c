@@ -442,10 +442,11 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
     const fgi_model *m = solver->model;
     s->meter.every = CLOCK_WORK, s->meter.deadline = deadline;
     if (s->stage == COUNT) {
+        if (s->team) fgi_trws_team_begin(m, s);
         if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
         if (solver->info.status != FGI_RUNNING || !fgi_trws_count_edges(m, s)) return FGI_OK;
     }
-    if (s->stage == BUILD) {
+    if (s->stage == BUILD || s->stage == LINK) {
         if (!fgi_trws_build_edges(m, s)) return FGI_OK;
         begin_iteration(solver, s);
     }
@@ -473,7 +474,7 @@ void fgi_trws_product(const fgi_model *m, const trws *s, const edge *e, int to_h
 void fgi_trws_set_up(const fgi_model *m, trws *s) {
     s->meter.deadline = INFINITY;
     if (s->stage == COUNT) fgi_trws_count_edges(m, s);
-    if (s->stage == BUILD) fgi_trws_build_edges(m, s);
+    if (s->stage == BUILD || s->stage == LINK) fgi_trws_build_edges(m, s);
     if (s->stage == ROUND) round_tables(m, s);
     s->single = 0;
 }
@@ -513,7 +514,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     s->few = fgi_take_zero(&s->arena, st->n_vars, uint8_t);
     fgi_trws_build_bands(st, s);
-    if (s->arena.failed || (solver->pool && !fgi_trws_team_create(solver, s))) return fgi_no_memory(err);
+    if (s->arena.failed || !fgi_trws_take_for_building(st, s) || (solver->pool && !fgi_trws_team_create(solver, s)))
+        return fgi_no_memory(err);
     fgi_prefer_large_pages(s->edges, st->n_factors * (int64_t)sizeof *s->edges);
     fgi_prefer_large_pages(s->messages, n_messages * (int64_t)sizeof *s->messages);
     fgi_progress_init(&s->progress);
@@ -528,6 +530,7 @@ static void trws_destroy(fgi_solver *solver) {
     trws *s = solver->state;
     fgi_trws_team_free(s->team); /* first: one of its threads may be reading what follows */
     fgi_first_free(s->first);
+    fgi_trws_end_building(s);
     end_single(s);
     fgi_arena_free(&s->arena);
     free(s);

@@ -1,35 +1,126 @@
-/* dual/trws_build.c - the edges of TRW-S, laid out in the order of the sweeps; see dual/trws.c. */
-#include "dual/trws_state.h"
+/* dual/trws_build.c - the edges of TRW-S, laid out in the order of the sweeps; see dual/trws.c.
+ *
+ * Nodes are taken in blocks of about the same number of edges, by all threads, and the clock is looked at between some
+ * blocks and the next. What is made does not depend on who makes which block. */
+#include "base/pool.h"
+#include "dual/trws_team.h"
+
+enum {
+    BLOCK_ENDS = 1 << 13, /* ends of edges in a block: a tenth of a millisecond or so */
+    BLOCKS_A_THREAD = 16, /* between two looks at the clock */
+    FACTORS_AHEAD = 16    /* whose data are asked for before their turn: in a random graph they are anywhere */
+};
 
 typedef fgi_trws_edge edge;
 typedef fgi_trws trws;
 
+typedef struct context {
+    const fgi_model *m;
+    trws *s;
+} context;
+
+#if defined(__GNUC__)
+#define PREFETCH(p) __builtin_prefetch(p)
+#else
+#define PREFETCH(p) ((void)(p))
+#endif
+
 static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
     const int32_t *vars = fgi_factor_vars(st, factor);
-    return vars[0] == var ? vars[1] : vars[0];
+    return vars[0] ^ vars[1] ^ var; /* a branch would be mispredicted half of the time */
 }
 
-/* Numbers of earlier and later edges of each node. */
-int fgi_trws_count_edges(const fgi_model *m, trws *s) {
+/* ---- blocks -------------------------------------------------------------------------------------------------- */
+
+static int64_t n_blocks(const fgi_structure *st) { return st->adj_begin[st->n_vars] / BLOCK_ENDS + 1; }
+
+/* The first node of a block: that with the first end, of which every block but the last has as many. */
+static int64_t first_node(const fgi_structure *st, int64_t block) {
+    int64_t low = 0, high = st->n_vars;
+    if (block == n_blocks(st)) return high;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (st->adj_begin[middle] < block * BLOCK_ENDS) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Some blocks more, by all threads; s->node is the next. Returns 1 when all are done, 0 when the time is over. */
+static int do_blocks(const fgi_model *m, trws *s, fgi_body *body, void (*then)(context *, int64_t, int64_t)) {
+    fgi_pool *pool = s->team ? s->team->pool : NULL;
+    const int64_t n = n_blocks(m->s), some = BLOCKS_A_THREAD * (int64_t)fgi_pool_threads(pool);
+    context c = {m, s};
+    while (s->node < n) {
+        const int64_t count = n - s->node < some ? n - s->node : some;
+        fgi_pool_run(pool, count, 1, body, &c);
+        if (then) then(&c, first_node(m->s, s->node), first_node(m->s, s->node + count));
+        s->node += count;
+        if (fgi_meter_over(&s->meter)) return 0;
+    }
+    return 1;
+}
+
+/* ---- numbers of earlier and later edges of each node ----------------------------------------------------------- */
+
+static void count_block(const fgi_model *m, trws *s, int64_t block) {
     const fgi_structure *st = m->s;
-    for (; s->node < st->n_vars; s->node++) {
-        int64_t i = s->node, later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
-        if (fgi_trws_out_of_time(s, degree)) return 0;
+    const int64_t end = first_node(st, block + 1), last = st->adj_begin[end];
+    int64_t messages = 0;
+    for (int64_t i = first_node(st, block); i < end; i++) {
+        int64_t later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            if (k + FACTORS_AHEAD < last) PREFETCH(fgi_factor_vars(st, st->adj[k + FACTORS_AHEAD]));
             const int32_t j = other_end(st, st->adj[k], (int32_t)i);
-            later += j > i;
+            const int64_t is_later = j > i;
             unlike += st->cards[j] != st->cards[i];
+            later += is_later;
+            messages += is_later * fgi_trws_message_size(st->cards[i], st->cards[j]);
         }
         const int few =
             s->visit_few && st->cards[i] > 1 && st->cards[i] <= FGI_FEW && degree <= FGI_TRWS_FEW_DEGREE && !unlike;
         s->few[i] = few ? (uint8_t)st->cards[i] : 0;
-        s->later_begin[i + 1] = s->later_begin[i] + later;
-        s->earlier_begin[i + 1] = s->earlier_begin[i] + (degree - later);
+        s->later_begin[i + 1] = later;
+        s->earlier_begin[i + 1] = degree - later;
     }
+    s->block_message[block + 1] = messages;
+}
+
+static void count_blocks(void *of, int64_t begin, int64_t end, int worker) {
+    const context *c = of;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) count_block(c->m, c->s, c->s->node + k);
+}
+
+static void add_counts(context *c, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+        c->s->later_begin[i + 1] += c->s->later_begin[i];
+        c->s->earlier_begin[i + 1] += c->s->earlier_begin[i];
+    }
+}
+
+int fgi_trws_count_edges(const fgi_model *m, trws *s) {
+    if (!do_blocks(m, s, count_blocks, add_counts)) return 0;
+    for (int64_t k = 0; k < n_blocks(m->s); k++) s->block_message[k + 1] += s->block_message[k];
     s->node = 0;
     s->stage = BUILD;
     return 1;
 }
+
+int fgi_trws_take_for_building(const fgi_structure *st, trws *s) {
+    s->block_message = fgi_calloc(n_blocks(st) + 1, sizeof *s->block_message);
+    s->edge_of = fgi_alloc(st->n_factors, sizeof *s->edge_of);
+    return s->block_message && s->edge_of;
+}
+
+void fgi_trws_end_building(trws *s) {
+    free(s->block_message);
+    free(s->edge_of);
+    s->block_message = NULL;
+    s->edge_of = NULL;
+}
+
+/* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, int64_t message) {
     const fgi_structure *st = m->s;
@@ -49,29 +140,87 @@ static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, 
     e->lo_rows = row_var == e->lo;
     e->to_hi = 0;
     e->message = message;
-    s->earlier[s->earlier_begin[e->hi]++] = (int32_t)at; /* put right at the end of the stage */
+    s->edge_of[factor] = (int32_t)at;
 }
 
-int fgi_trws_build_edges(const fgi_model *m, trws *s) {
+static void build_block(const fgi_model *m, trws *s, int64_t block) {
     const fgi_structure *st = m->s;
-    for (; s->node < st->n_vars; s->node++) {
-        int64_t i = s->node, at = s->later_begin[i];
-        if (fgi_trws_out_of_time(s, 8 * (st->adj_begin[i + 1] - st->adj_begin[i]))) return 0;
-        int64_t message = 0;
-        if (at > 0) {
-            const edge *last = &s->edges[at - 1];
-            message = last->message + fgi_trws_message_size(st->cards[last->lo], st->cards[last->hi]);
-        }
+    const int64_t end = first_node(st, block + 1), last = st->adj_begin[end];
+    int64_t message = s->block_message[block];
+    for (int64_t i = first_node(st, block); i < end; i++) {
+        int64_t at = s->later_begin[i];
         for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            if (k + FACTORS_AHEAD < last) {
+                PREFETCH(fgi_factor_vars(st, st->adj[k + FACTORS_AHEAD]));
+                PREFETCH(&st->factor_table[st->adj[k + FACTORS_AHEAD]]);
+            }
             int32_t j = other_end(st, st->adj[k], (int32_t)i);
             if (j < i) continue;
             build_edge(m, s, at++, st->adj[k], message);
             message += fgi_trws_message_size(st->cards[i], st->cards[j]);
         }
     }
-    for (int64_t i = st->n_vars; i > 0; i--) s->earlier_begin[i] = s->earlier_begin[i - 1];
-    s->earlier_begin[0] = 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort(int32_t *edges, int64_t n) {
+    enum { FEW = 32 };
+    if (n > FEW) {
+        qsort(edges, (size_t)n, sizeof *edges, by_number);
+        return;
+    }
+    for (int64_t k = 1; k < n; k++) {
+        const int32_t x = edges[k];
+        int64_t to = k;
+        for (; to > 0 && edges[to - 1] > x; to--) edges[to] = edges[to - 1];
+        edges[to] = x;
+    }
+}
+
+/* The edges to earlier nodes, in the order of all edges. */
+static void link_block(const fgi_model *m, trws *s, int64_t block) {
+    const fgi_structure *st = m->s;
+    const int64_t end = first_node(st, block + 1), last = st->adj_begin[end];
+    for (int64_t i = first_node(st, block); i < end; i++) {
+        int32_t *earlier = s->earlier + s->earlier_begin[i];
+        const int64_t n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+        int64_t n = 0;
+        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+            if (k + FACTORS_AHEAD < last) PREFETCH(&s->edge_of[st->adj[k + FACTORS_AHEAD]]);
+            const int32_t at = s->edge_of[st->adj[k]];
+            if (n < n_earlier) earlier[n] = at;
+            n += at < s->later_begin[i];
+        }
+        sort(earlier, n);
+    }
+}
+
+static void build_blocks(void *of, int64_t begin, int64_t end, int worker) {
+    const context *c = of;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) build_block(c->m, c->s, c->s->node + k);
+}
+
+static void link_blocks(void *of, int64_t begin, int64_t end, int worker) {
+    const context *c = of;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) link_block(c->m, c->s, c->s->node + k);
+}
+
+int fgi_trws_build_edges(const fgi_model *m, trws *s) {
+    const fgi_structure *st = m->s;
+    if (s->stage == BUILD) {
+        if (!do_blocks(m, s, build_blocks, NULL)) return 0;
+        s->node = 0;
+        s->stage = LINK;
+    }
+    if (!do_blocks(m, s, link_blocks, NULL)) return 0;
+    fgi_trws_end_building(s);
     s->look_ahead = fgi_trws_needs_look_ahead(st, s);
-    s->progress.model_magnitude = fgi_dual_magnitude(m);
+    s->progress.model_magnitude = fgi_dual_magnitude(m, s->team ? s->team->pool : NULL);
     return 1;
 }

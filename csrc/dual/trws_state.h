@@ -34,7 +34,7 @@ typedef struct fgi_trws_edge {
     uint8_t to_hi;   /* where the message points now */
 } fgi_trws_edge;
 
-typedef enum fgi_trws_stage { COUNT, BUILD, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
+typedef enum fgi_trws_stage { COUNT, BUILD, LINK, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
 
 /* What a sweep adds up is summed by blocks of nodes, so that several threads can do it in the order of one. */
 enum { FGI_TRWS_BLOCK = 1 << 12 };
@@ -56,6 +56,9 @@ struct fgi_trws {
     int64_t *earlier_begin; /* n_vars + 1, into earlier */
     int32_t *earlier;       /* edges by later end */
     int64_t entries;        /* that one sweep reads */
+    /* While edges are built: per block of nodes, where its messages begin, and per factor, its edge; then NULL. */
+    int64_t *block_message;
+    int32_t *edge_of;
     double *messages;
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
     int32_t *labels;
@@ -76,7 +79,7 @@ struct fgi_trws {
     int64_t single_iteration;
     /* Where the algorithm stands; a pause keeps it. */
     fgi_trws_stage stage;
-    int64_t node;    /* next node of the stage, counted from its start */
+    int64_t node;    /* next node of the stage, counted from its start; before the sweeps, next block of nodes */
     int64_t done;    /* edges of that node already sent; -1: its sums are not made yet */
     double tops;     /* maxima taken out of those edges */
     fgi_arena arena; /* all of the above but the single-precision copies, which go before the rest */
@@ -137,7 +140,9 @@ static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work) {
     return fgi_meter_spend(&s->meter, work + FGI_TRWS_EDGE_WORK);
 }
 
-/* dual/trws_build.c: stages COUNT and BUILD. 0: the time is over. */
+/* dual/trws_build.c: stages COUNT, and BUILD and LINK. 0: the time is over. What they need, 0: no memory. */
+int fgi_trws_take_for_building(const fgi_structure *st, fgi_trws *s);
+void fgi_trws_end_building(fgi_trws *s);
 int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s);
 int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s);
 
@@ -183,6 +188,7 @@ static inline double fgi_trws_weight(const fgi_trws *s, int32_t i) {
 
 /* dual/trws_threads.c: sweeps by several threads, the same to the last bit. */
 int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s); /* 0: no memory */
+void fgi_trws_team_begin(const fgi_model *m, fgi_trws *s);       /* with what can be done beside the set-up */
 void fgi_trws_team_free(fgi_trws_team *t);
 /* The rest of a sweep by all threads, in waves where the graph has them wide enough, else node by node
  * (dual/trws_step.c). 1: complete, 0: the time is over, -1: one thread does it as well. */

@@ -69,26 +69,33 @@ int64_t fgi_trws_edge_entries(const fgi_structure *st, const fgi_trws_edge *e) {
 
 typedef fgi_trws_visits context;
 
+/* Of the model alone: edges may be under construction. */
 static double visit_work(const void *c, int64_t i) {
     const fgi_structure *st = ((const context *)c)->m->s;
-    const fgi_trws *s = ((const context *)c)->s;
     const double degree = (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
-    if (s->few[i]) return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
+    if (((const context *)c)->s->visit_few && st->cards[i] <= FGI_FEW)
+        return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
     double work = (FGI_TRWS_EDGE_WORK + st->cards[i]) * (degree + 1);
-    for (int64_t k = s->later_begin[i]; k < s->later_begin[i + 1]; k++)
-        work += 0.5 * (double)fgi_trws_edge_entries(st, &s->edges[k]); /* half of them in either direction */
-    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++)
-        work += 0.5 * (double)fgi_trws_edge_entries(st, &s->edges[s->earlier[k]]);
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
+        const double a = st->cards[vars[0]], b = st->cards[vars[1]];
+        const int dense = st->table_kind[st->factor_table[st->adj[k]]] == FGI_DENSE;
+        work += 0.5 * (FGI_TRWS_EDGE_WORK + (dense ? a * b : a + b)); /* half of them in either direction */
+    }
     return work;
+}
+
+void fgi_trws_team_begin(const fgi_model *m, fgi_trws *s) {
+    fgi_trws_team *t = s->team;
+    if (t->tried || s->entries < LEAST_ENTRIES) return;
+    t->tried = 1;
+    t->seen = (fgi_trws_visits){m, s};
+    t->maker = fgi_waves_maker_start(m->s, t->threads, visit_work, &t->seen);
 }
 
 static int has_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    if (!t->tried && s->entries >= LEAST_ENTRIES) {
-        t->tried = 1;
-        t->seen = (fgi_trws_visits){m, s};
-        t->maker = fgi_waves_maker_start(m->s, t->threads, visit_work, &t->seen);
-    }
+    fgi_trws_team_begin(m, s);
     if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
     if (!t->waves || t->record) return t->waves != NULL;
     t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);

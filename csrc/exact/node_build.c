@@ -138,7 +138,7 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     memcpy(p->unary, m->u->values, (size_t)s->unary_begin[s->n_vars] * sizeof(double));
     copy_model_factors(p, m);
     p->max_card = s->max_card;
-    p->magnitude = fgi_dual_magnitude(m);
+    p->magnitude = fgi_dual_magnitude(m, NULL);
     p->additions = (int32_t)(s->max_degree + s->max_arity) + FEW_ADDITIONS;
     fgi_sum constant = {0};
     fgi_sum_add(&constant, s->constant);

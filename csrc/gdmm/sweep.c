@@ -51,7 +51,7 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
         return NULL;
     }
     fgi_dual_message_begin(g->model, s->mu_begin);
-    s->model_magnitude = fgi_dual_magnitude(g->model);
+    s->model_magnitude = fgi_dual_magnitude(g->model, g->solver->pool);
     return s;
 }
 

@@ -1,5 +1,6 @@
 /* model/marginal.c - see model/marginal.h. */
 #include "model/marginal.h"
+#include "base/pool.h"
 #include "base/util.h"
 
 enum { SMALL = 64 }; /* table entries below which plain loops are quicker than the set-up of products */
@@ -122,20 +123,27 @@ int64_t fgi_marginal_scratch(const fgi_model *m) {
     return most;
 }
 
-double fgi_dual_magnitude(const fgi_model *m) {
-    double sum = fabs(m->s->constant);
-    for (int64_t i = 0; i < m->s->n_vars; i++) {
+static double magnitude_of_terms(const void *model, int64_t begin, int64_t end) {
+    const fgi_model *m = model;
+    double sum = 0;
+    int64_t k = begin;
+    for (; k < end && k < m->s->n_vars; k++) {
         double best = -INFINITY;
-        for (int32_t a = 0; a < m->s->cards[i]; a++) {
-            best = fgi_larger(best, fgi_unary(m, i)[a]);
-        }
+        for (int32_t a = 0; a < m->s->cards[k]; a++) best = fgi_larger(best, fgi_unary(m, k)[a]);
         if (best > -INFINITY) sum += fabs(best);
     }
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
-        const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
-        if (facts->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * fabs(facts->max);
+    for (; k < end; k++) {
+        const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[k - m->s->n_vars]];
+        if (facts->max > -INFINITY) sum += fgi_factor_weight(m->s, k - m->s->n_vars) * fabs(facts->max);
     }
     return sum;
+}
+
+static double added(double a, double b) { return a + b; }
+
+double fgi_dual_magnitude(const fgi_model *m, fgi_pool *pool) {
+    return fgi_pool_fold(
+        pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, magnitude_of_terms, m, added, fabs(m->s->constant));
 }
 
 double fgi_safe_bound(const fgi_model *m, double value, double magnitude) {
@@ -153,7 +161,7 @@ double fgi_model_trivial_bound(const fgi_model *m) {
     }
     for (int64_t f = 0; f < m->s->n_factors; f++)
         fgi_sum_add(&sum, fgi_factor_weight(m->s, f) * m->t->facts[m->s->factor_table[f]].max);
-    return fgi_safe_bound(m, fgi_sum_value(&sum), fgi_dual_magnitude(m));
+    return fgi_safe_bound(m, fgi_sum_value(&sum), fgi_dual_magnitude(m, NULL));
 }
 
 double fgi_mean_range(const fgi_model *m) {
@@ -165,7 +173,7 @@ double fgi_mean_range(const fgi_model *m) {
         if (t->max > -INFINITY) sum += w * t->max - w * t->min_finite;
     }
     if (sum > 0) return sum / (double)m->s->n_factors;
-    double magnitude = fgi_dual_magnitude(m); /* constant factors: steps are as large as what there is */
+    double magnitude = fgi_dual_magnitude(m, NULL); /* constant factors: steps are as large as what there is */
     for (int64_t k = 0; magnitude == 0 && k < m->s->unary_begin[m->s->n_vars]; k++)
         if (m->u->values[k] > -INFINITY) magnitude = fabs(m->u->values[k]); /* the best are 0, and others are not */
     return magnitude > 0 ? magnitude : 1;

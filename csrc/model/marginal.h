@@ -25,7 +25,7 @@ void fgi_table_marginal(const fgi_kernels *k, const double *values, double weigh
 /* Sum over all potentials of the magnitude of the best of each: what the rounding of a bound is relative to. Entries
  * far below the best do not count, however large they are: a labeling that uses one is as far below the bound as that,
  * unless multipliers as large make up for it, and those show in the terms of the bound. */
-double fgi_dual_magnitude(const fgi_model *m);
+double fgi_dual_magnitude(const fgi_model *m, struct fgi_pool *pool);
 
 /* Mean over the factors of the range of their finite scores: a scale for step sizes and penalties. Where that is 0, the
  * magnitude of the model, or of its first unary score that is not 0; 1 if there is none. */

@@ -1,5 +1,6 @@
 /* model/model.c - the immutable problem: variables, shared tables, factors, adjacency; and its versioned potentials. */
 #include "model/model.h"
+#include "base/pool.h"
 #include <string.h>
 #include "model/sorted.h"
 #include "base/util.h"
@@ -532,15 +533,29 @@ double fgi_model_states(const fgi_model *m) { return sum_over_factors(m, 0); }
 
 double fgi_model_pass_work(const fgi_model *m) { return sum_over_factors(m, 1); }
 
-void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) {
-    for (int64_t i = 0; i < m->s->n_vars; i++) {
-        const double *u = fgi_unary(m, i);
+typedef struct labels_job {
+    const fgi_model *m;
+    int32_t *labels;
+} labels_job;
+
+static void unary_labels(void *of, int64_t begin, int64_t end, int worker) {
+    const labels_job *j = of;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        const double *u = fgi_unary(j->m, i);
         int32_t best = 0;
         double top = u[0];
-        for (int32_t a = 1; a < m->s->cards[i]; a++) { /* branches on the data would be mispredicted */
+        for (int32_t a = 1; a < j->m->s->cards[i]; a++) { /* branches on the data would be mispredicted */
             best = u[a] > top ? a : best;
             top = fgi_larger(top, u[a]);
         }
-        labels[i] = best;
+        j->labels[i] = best;
     }
 }
+
+void fgi_model_unary_labels_by(const fgi_model *m, fgi_pool *pool, int32_t *labels) {
+    labels_job j = {m, labels};
+    fgi_pool_run(pool, m->s->n_vars, FGI_TERMS, unary_labels, &j);
+}
+
+void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) { fgi_model_unary_labels_by(m, NULL, labels); }

@@ -69,6 +69,8 @@ fgi_rc fgi_model_score_above(const fgi_model *m, const int32_t *labels, double *
 fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err); /* are they in range? */
 /* The same by the threads of a pool. */
 struct fgi_pool;
+/* Terms of a model, its variables and then its factors, are gone through in blocks of these. */
+enum { FGI_TERMS = 1 << 13 }; /* below a tenth of a millisecond */
 fgi_rc fgi_model_score_by(
     const fgi_model *m, struct fgi_pool *pool, const int32_t *labels, double *score, double *above, fgi_error *err);
 
@@ -77,6 +79,11 @@ fgi_rc fgi_model_score_by(
 /* Whether the sum of the largest magnitudes of all potentials is so large that sums or differences of scores could
  * overflow; names the factor or variable with which it becomes so. */
 fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err);
+/* fgi_model_unit, fgi_model_normalised and fgi_model_unary_labels by the threads of a pool. */
+double fgi_model_unit_by(const fgi_model *m, struct fgi_pool *pool);
+fgi_rc fgi_model_normalised_by(
+    const fgi_model *m, struct fgi_pool *pool, fgi_model **out, int *exponent, fgi_error *err);
+void fgi_model_unary_labels_by(const fgi_model *m, struct fgi_pool *pool, int32_t *labels);
 /* Magnitudes up to this one need no look at their sum. */
 #define FGI_MODEST 0x1p950
 

@@ -1,5 +1,6 @@
 /* model/scale.c - the magnitudes of a model: its unit, sums that could overflow, and the same model in another unit. */
 #include <string.h>
+#include "base/pool.h"
 #include "base/util.h"
 #include "model/model.h"
 
@@ -11,27 +12,40 @@ static int has_choice(const fgi_structure *s, int64_t f) {
     return s->table_kind[s->factor_table[f]] == FGI_DENSE || s->cards[vars[0]] > 1 || s->cards[vars[1]] > 1;
 }
 
-double fgi_model_unit(const fgi_model *m) {
-    const fgi_structure *s = m->s;
+static double unary_unit(const fgi_model *m, int64_t i) {
+    const double *u = fgi_unary(m, i);
+    double best = -INFINITY, second = -INFINITY;
+    for (int32_t a = 0; a < m->s->cards[i]; a++) { /* branches on the data would be mispredicted */
+        const double below = u[a] < best ? u[a] : -INFINITY, larger = fgi_larger(second, below);
+        second = u[a] > best ? best : larger;
+        best = fgi_larger(best, u[a]);
+    }
+    return second > -INFINITY ? best - second : INFINITY;
+}
+
+static double factor_unit(const fgi_model *m, int64_t f) {
+    const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
+    if (facts->second == -INFINITY || !has_choice(m->s, f)) return INFINITY;
+    const double w = fgi_factor_weight(m->s, f), step = w * facts->max - w * facts->second;
+    return step > 0 ? step : INFINITY;
+}
+
+static double unit_of_terms(const void *model, int64_t begin, int64_t end) {
+    const fgi_model *m = model;
     double unit = INFINITY;
-    for (int64_t i = 0; i < s->n_vars; i++) {
-        const double *u = fgi_unary(m, i);
-        double best = -INFINITY, second = -INFINITY;
-        for (int32_t a = 0; a < s->cards[i]; a++) { /* branches on the data would be mispredicted */
-            const double below = u[a] < best ? u[a] : -INFINITY, larger = fgi_larger(second, below);
-            second = u[a] > best ? best : larger;
-            best = fgi_larger(best, u[a]);
-        }
-        if (second > -INFINITY) unit = fgi_smaller(unit, best - second);
-    }
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const fgi_table_facts *facts = &m->t->facts[s->factor_table[f]];
-        if (facts->second == -INFINITY || !has_choice(s, f)) continue;
-        const double w = fgi_factor_weight(s, f), step = w * facts->max - w * facts->second;
-        if (step > 0) unit = fgi_smaller(unit, step);
-    }
+    int64_t k = begin;
+    for (; k < end && k < m->s->n_vars; k++) unit = fgi_smaller(unit, unary_unit(m, k));
+    for (; k < end; k++) unit = fgi_smaller(unit, factor_unit(m, k - m->s->n_vars));
+    return unit;
+}
+
+double fgi_model_unit_by(const fgi_model *m, fgi_pool *pool) {
+    const double unit =
+        fgi_pool_fold(pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, unit_of_terms, m, fgi_smaller, INFINITY);
     return unit < INFINITY ? unit : 0;
 }
+
+double fgi_model_unit(const fgi_model *m) { return fgi_model_unit_by(m, NULL); }
 
 /* Scores within these are as good as any: nothing overflows when they are squared. */
 static const double LEAST_SCALE = 0x1p-128, LARGEST_SCALE = 0x1p128;
@@ -55,15 +69,24 @@ static double constant_magnitude(const fgi_model *m) {
     return m->s->constant > -INFINITY ? fabs(m->s->constant) : 0; /* forbidden: nothing is ever computed */
 }
 
-/* A quick look: is every magnitude within the window? Then there is nothing to do, as for nearly all models. */
-static double largest_of(const fgi_model *m) {
-    double largest = constant_magnitude(m);
-    for (int64_t k = 0; k < m->s->unary_begin[m->s->n_vars]; k++) {
-        const double size = fabs(m->u->values[k]);
-        if (size > largest && size < INFINITY) largest = size;
-    }
-    for (int64_t f = 0; f < m->s->n_factors; f++) largest = fgi_larger(largest, factor_magnitude(m, f));
+static double largest_term(const void *model, int64_t begin, int64_t end) {
+    const fgi_model *m = model;
+    const int64_t n_vars = m->s->n_vars;
+    double largest = 0;
+    if (begin < n_vars)
+        for (int64_t k = m->s->unary_begin[begin]; k < m->s->unary_begin[end < n_vars ? end : n_vars]; k++) {
+            const double size = fabs(m->u->values[k]);
+            if (size > largest && size < INFINITY) largest = size;
+        }
+    for (int64_t k = begin < n_vars ? n_vars : begin; k < end; k++)
+        largest = fgi_larger(largest, factor_magnitude(m, k - n_vars));
     return largest;
+}
+
+/* A quick look: is every magnitude within the window? Then there is nothing to do, as for nearly all models. */
+static double largest_of(const fgi_model *m, fgi_pool *pool) {
+    return fgi_pool_fold(
+        pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, largest_term, m, fgi_larger, constant_magnitude(m));
 }
 
 /* Does the product lose digits because it is subnormal? */
@@ -214,7 +237,7 @@ fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
         if (!((sum += factor_magnitude(m, f)) < INFINITY))
             return fgi_fail(
                 err, FGI_BAD_MODEL, f, "factor %lld: with its scores, sums %s", (long long)f, OVERFLOW_ADVICE);
-    return largest_of(m) < LEAST_SCALE ? check_products(m, err) : FGI_OK;
+    return largest_of(m, NULL) < LEAST_SCALE ? check_products(m, err) : FGI_OK;
 }
 
 /* ---- another unit ------------------------------------------------------------------------------------------- */
@@ -246,9 +269,13 @@ static fgi_model *shifted(const fgi_model *m, int shift) {
 }
 
 fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, fgi_error *err) {
+    return fgi_model_normalised_by(m, NULL, out, exponent, err);
+}
+
+fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **out, int *exponent, fgi_error *err) {
     enum { LEAST = -1000, MOST = 1000 }; /* exponents of weights and scores */
     const fgi_structure *s = m->s;
-    const double largest = largest_of(m);
+    const double largest = largest_of(m, pool);
     *exponent = 0;
     if (largest == 0 || (largest >= LEAST_SCALE && largest <= LARGEST_SCALE)) return unchanged(m, out, err);
     extent e;

@@ -6,8 +6,6 @@
 #include "base/pool.h"
 #include "base/util.h"
 
-enum { BLOCK = 1 << 13 }; /* terms: below a tenth of a millisecond */
-
 /* A sum under way. */
 typedef struct partial {
     fgi_sum sum;
@@ -43,8 +41,8 @@ static double factor_score(const fgi_model *m, int64_t f, const int32_t *labels)
 
 /* Terms are the unaries, then the factors. */
 static partial sum_block(const fgi_model *m, const int32_t *labels, int64_t block) {
-    const int64_t n_vars = m->s->n_vars, n = n_vars + m->s->n_factors, begin = block * BLOCK,
-                  end = begin + BLOCK < n ? begin + BLOCK : n;
+    const int64_t n_vars = m->s->n_vars, n = n_vars + m->s->n_factors, begin = block * FGI_TERMS,
+                  end = begin + FGI_TERMS < n ? begin + FGI_TERMS : n;
     partial p = {{0}, 0};
     int64_t k = begin;
     for (; k < end && k < n_vars; k++) add(&p, fgi_unary(m, k)[labels[k]]);
@@ -65,7 +63,7 @@ static void sum_blocks(void *of, int64_t begin, int64_t end, int worker) {
 }
 
 static partial sum_of(const fgi_model *m, fgi_pool *pool, const int32_t *labels) {
-    const int64_t n = (m->s->n_vars + m->s->n_factors + BLOCK - 1) / BLOCK;
+    const int64_t n = (m->s->n_vars + m->s->n_factors + FGI_TERMS - 1) / FGI_TERMS;
     partial *blocks = pool && n > 1 ? fgi_alloc(n, sizeof *blocks) : NULL, all = {{0}, 0}; /* NULL: one thread */
     job j = {m, labels, blocks};
     if (blocks) fgi_pool_run(pool, n, 1, sum_blocks, &j);

@@ -53,6 +53,17 @@ static int stopped(const draft *d, int64_t i) {
     return i % NOW_AND_THEN == 0 && d->stop && atomic_load_explicit(d->stop, memory_order_relaxed);
 }
 
+/* In a random graph factors are anywhere: asks early for one that comes up soon, at place k of all adjacencies. */
+static inline void ask_ahead(const fgi_structure *st, int64_t k) {
+#if defined(__GNUC__)
+    enum { AHEAD = 16 };
+    if (k + AHEAD < st->adj_begin[st->n_vars]) __builtin_prefetch(fgi_factor_vars(st, st->adj[k + AHEAD]));
+#else
+    (void)st;
+    (void)k;
+#endif
+}
+
 static int are_neighbours(const fgi_structure *st, int64_t i, int64_t j) {
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
@@ -108,12 +119,14 @@ static void cut_rows(draft *d, int threads) {
 /* The last level among the units before that variable i has a factor with; -1: there are none. */
 static int32_t level_before(const draft *d, int64_t i) {
     const fgi_structure *st = d->st;
+    const int32_t unit = d->unit[i];
     int32_t last = -1;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
+        ask_ahead(st, k);
         for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++) {
-            const int32_t other = d->unit[vars[v]];
-            if (other < d->unit[i] && d->level[other] > last) last = d->level[other];
+            const int32_t other = d->unit[vars[v]], level = d->level[other];
+            last = (other < unit) & (level > last) ? level : last; /* branches would be mispredicted half of the time */
         }
     }
     return last;
@@ -199,14 +212,17 @@ static void depend(fgi_waves *w, int32_t a, int32_t b) {
     need(&w->needs[0][(int64_t)a * w->threads + after->owner], (int32_t)all - after->turn);
 }
 
+/* Factor by factor, as they lie in memory. */
 static void find_needs(const draft *d, fgi_waves *w) {
     const fgi_structure *st = d->st;
-    for (int64_t i = 0; i < st->n_vars && !stopped(d, i); i++)
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-            for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
-                if (d->unit[vars[v]] < d->unit[i]) depend(w, d->task_of[d->unit[vars[v]]], d->task_of[d->unit[i]]);
-        }
+    for (int64_t f = 0; f < st->n_factors && !stopped(d, f); f++) {
+        const int32_t *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
+        for (int32_t p = 1; p < arity; p++)
+            for (int32_t q = 0; q < p; q++) {
+                const int32_t a = d->unit[vars[p]], b = d->unit[vars[q]];
+                if (a != b) depend(w, d->task_of[a < b ? a : b], d->task_of[a < b ? b : a]);
+            }
+    }
 }
 
 /* The time that a forward sweep would take. `ends` has room for every task. */

@@ -28,7 +28,7 @@ void fgi_first_free(fgi_first *f) {
 static void consider_unaries(fgi_solver *solver) {
     int32_t *labels = fgi_alloc(solver->model->s->n_vars, sizeof *labels);
     if (!labels) return;
-    fgi_model_unary_labels(solver->model, labels);
+    fgi_model_unary_labels_by(solver->model, solver->pool, labels);
     fgi_solver_consider(solver, labels);
     free(labels);
 }

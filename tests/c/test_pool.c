@@ -41,6 +41,20 @@ static double harmonic(fgi_pool *pool, int64_t n, int64_t block) {
     return j.worker_out_of_range ? NAN : sum;
 }
 
+static double harmonic_part(const void *unused, int64_t begin, int64_t end) {
+    double sum = 0;
+    (void)unused;
+    for (int64_t i = begin; i < end; i++) sum += 1.0 / (double)(i + 1);
+    return sum;
+}
+
+static double added(double a, double b) { return a + b; }
+
+/* The same sum, joined by the pool: the same bits. */
+static double folded(fgi_pool *pool, int64_t n, int64_t block) {
+    return fgi_pool_fold(pool, n, block, harmonic_part, NULL, added, 0);
+}
+
 static void *many_runs(void *unused) {
     (void)unused;
     fgi_pool *pool = fgi_pool_create(THREADS);
@@ -48,8 +62,11 @@ static void *many_runs(void *unused) {
     int *bad = calloc(1, sizeof *bad);
     for (int repeat = 0; repeat < 20; repeat++)
         for (int s = 0; s < 8; s++)
-            for (int b = 0; b < 4; b++)
-                *bad += harmonic(pool, sizes[s], blocks[b]) != harmonic(NULL, sizes[s], blocks[b]);
+            for (int b = 0; b < 4; b++) {
+                const double sum = harmonic(NULL, sizes[s], blocks[b]);
+                *bad += harmonic(pool, sizes[s], blocks[b]) != sum;
+                *bad += folded(pool, sizes[s], blocks[b]) != sum || folded(NULL, sizes[s], blocks[b]) != sum;
+            }
     fgi_pool_free(pool);
     return bad;
 }
