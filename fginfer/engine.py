@@ -151,16 +151,30 @@ class NativeEngine:
     def trace(self) -> Trace:
         return Trace(self.native.events())
 
+    def _found_so_far(self) -> tuple[NDArray[np.int32] | None, float, float]:
+        """Labels, score and bound. Where a limit was over before anything was found: labels by the unaries alone and
+        the bound of no messages, for two passes, of which a run that goes on knows nothing."""
+        labels, score, bound = self.labels(), float(self.info.score), float(self.info.bound)
+        if self.status == "running" and labels is None:
+            trivial = self.native.model.unary_labels()
+            said = self.native.model.score(trivial)
+            if said > max(-inf, self.settings.cutoff):
+                labels, score = trivial, said
+        if self.status == "running" and bound == inf:
+            bound = max(score, self.native.model.trivial_bound)
+        return labels, score, bound
+
     def result(
         self, status: str | None = None, seconds: float | None = None, trace: bool = True, dual: bool = True
     ) -> Result:
         i, settings = self.info, self.settings
+        labels, score, bound = self._found_so_far()
         return Result(
             settings.method,
             cast(Status, self.status if status is None else status),
-            self.labels(),
-            known(i.score),
-            i.bound if i.bound < inf else None,
+            labels,
+            known(score),
+            bound if bound < inf else None,
             i.iterations,
             i.seconds if seconds is None else seconds,
             self.before + i.seconds_setup,

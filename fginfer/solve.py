@@ -27,6 +27,7 @@ from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver, check_seconds
 
 MOST_COPYING = 0.2  # of a time limit, left for the copy of the messages
+SOON = 0.01  # seconds: a limit is not missed by it
 
 
 def solve(
@@ -61,7 +62,8 @@ def solve(
     warm_start      an earlier Result, or a labeling
     callback        called with a Progress some twenty times a second; a true return value ends the run
     trace           False leaves out the trace, which takes memory on large models
-    dual            False leaves out marginals and messages, which take more
+    dual            False leaves out marginals and messages, which take more; they are also left out where their copy
+                    alone would take longer than the time limit (20 ns a number)
     verbose         prints the log of the run to stderr
     options         of the method, for instance rho or damping
 
@@ -157,8 +159,10 @@ def _solve(
     left = None
     if time_limit is not None:
         left = max(0.0, time_limit - (clock.now() - start))
+        copying = solver.seconds_to_copy()
+        dual = dual and (copying <= time_limit or copying < SOON)
         if dual:
-            left -= min(solver.seconds_to_copy(), MOST_COPYING * left)
+            left -= min(copying, MOST_COPYING * left)
     if not logger.isEnabledFor(logging.INFO):
         _run(solver, left, callback)
         return solver.result(trace, dual)

@@ -126,7 +126,7 @@ int binary_set_up(fgi_solver *solver, binary *b) {
         fgi_sum_add(&b->constant, st->constant);
         for (int64_t i = 0; i < st->n_vars; i++) b->labels[i] = b->u[i] > 0; /* no factor yet: a first labeling */
         fgi_solver_consider(solver, b->labels);
-        b->magnitude = 4 * gdmm_magnitude(b->model); /* the closed form takes differences of all entries */
+        b->magnitude = 4 * gdmm_magnitude(b->model, NULL); /* the closed form takes differences of all entries */
         b->stage = COUNT;
         return 1;
     case COUNT:

@@ -50,7 +50,7 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
             return fgi_fail(err, FGI_UNSUPPORTED, -1,
                 "the binary formulation takes binary variables and finite pairwise factors only");
     }
-    if (!gdmm_in_range(solver->model))
+    if (!gdmm_in_range(solver->model, solver->pool))
         return fgi_fail(err, FGI_UNSUPPORTED, -1,
             "gdmm takes scores whose magnitudes are closer together: at most some 1e150 apart");
     gdmm *g = fgi_calloc(1, sizeof *g);

@@ -170,8 +170,9 @@ static inline int64_t gdmm_degree(const gdmm *g, int64_t i) {
 
 /* gdmm/setup.c */
 /* Sum of the largest magnitudes of all potentials, penalties included. */
-double gdmm_magnitude(const fgi_model *m);
-int gdmm_in_range(const fgi_model *m); /* are the scores small enough for GDMM_FORBIDDEN to mean what it says? */
+double gdmm_magnitude(const fgi_model *m, fgi_pool *pool);
+/* Are the scores small enough for GDMM_FORBIDDEN to mean what it says? */
+int gdmm_in_range(const fgi_model *m, fgi_pool *pool);
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err);
 void gdmm_release(gdmm *g);
 int gdmm_prepare_step(gdmm *g); /* one bounded piece; returns 1 when set-up is complete */

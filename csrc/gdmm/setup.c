@@ -10,23 +10,33 @@ static const int32_t SMALL_CARD = 4;      /* such a variable's messages are alwa
 static const int64_t STEP_WORK = 500000;  /* operations between two looks at the clock: below a millisecond */
 static const int64_t ORDER_WORK = 100000; /* table entries sorted between two looks at the clock */
 
-double gdmm_magnitude(const fgi_model *m) {
-    double sum = fabs(m->s->constant);
-    for (int64_t i = 0; i < m->s->n_vars; i++) {
+static double magnitude_of_terms(const void *model, int64_t begin, int64_t end) {
+    const fgi_model *m = model;
+    double sum = 0;
+    int64_t k = begin;
+    for (; k < end && k < m->s->n_vars; k++) {
         double largest = 0;
-        for (int32_t a = 0; a < m->s->cards[i]; a++)
-            if (fgi_unary(m, i)[a] > -INFINITY) largest = fgi_larger(largest, fabs(fgi_unary(m, i)[a]));
+        for (int32_t a = 0; a < m->s->cards[k]; a++)
+            if (fgi_unary(m, k)[a] > -INFINITY) largest = fgi_larger(largest, fabs(fgi_unary(m, k)[a]));
         sum += largest;
     }
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
+    for (; k < end; k++) {
+        const int64_t f = k - m->s->n_vars;
         const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
         if (t->max > -INFINITY) sum += fgi_factor_weight(m->s, f) * fgi_larger(fabs(t->max), fabs(t->min_finite));
     }
     return sum;
 }
 
-int gdmm_in_range(const fgi_model *m) {
-    return m->s->constant == -INFINITY /* infeasible: nothing is computed */ || gdmm_magnitude(m) <= GDMM_LARGEST;
+static double added(double a, double b) { return a + b; }
+
+double gdmm_magnitude(const fgi_model *m, fgi_pool *pool) {
+    return fgi_pool_fold(
+        pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, magnitude_of_terms, m, added, fabs(m->s->constant));
+}
+
+int gdmm_in_range(const fgi_model *m, fgi_pool *pool) { /* forbidden: infeasible, and nothing is computed */
+    return m->s->constant == -INFINITY || gdmm_magnitude(m, pool) <= GDMM_LARGEST;
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */

@@ -95,7 +95,7 @@ void gdmm_offered(fgi_solver *solver) { ((gdmm *)solver->state)->offered = 1; }
 fgi_rc gdmm_update(fgi_solver *solver) {
     gdmm *g = solver->state;
     const fgi_structure *st = solver->model->s;
-    if (!gdmm_in_range(solver->model)) return FGI_UNSUPPORTED;
+    if (!gdmm_in_range(solver->model, solver->pool)) return FGI_UNSUPPORTED;
     if (g->model->t != solver->model->t) gdmm_tables_reset(g);
     g->model = solver->model;
     memcpy(g->theta, g->model->u->values, (size_t)st->unary_begin[st->n_vars] * sizeof(double));

@@ -82,9 +82,8 @@ static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
     s->decode = forward && (t < 8 || t % 4 == 0);
     s->node = 0;
     s->edge = 0;
-    s->sum = (fgi_sum){0};
-    fgi_sum_add(&s->sum, g->model->s->constant);
-    s->magnitude = fabs(g->model->s->constant);
+    s->tops = s->block = (gdmm_tops){0};
+    gdmm_tops_add(&s->tops, g->model->s->constant);
 }
 
 /* The messages of slot k, of which all list all labels. */
@@ -324,8 +323,16 @@ double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
 }
 
 void gdmm_sweep_take(gdmm_sweep *s, double top) {
-    fgi_sum_add(&s->sum, top);
-    s->magnitude += fabs(top);
+    if (s->node % GDMM_SWEEP_BLOCK == 0) gdmm_sweep_join(s);
+    gdmm_tops_add(&s->block, top);
+}
+
+void gdmm_sweep_join(gdmm_sweep *s) {
+    fgi_sum_add(&s->tops.sum, s->block.sum.sum);
+    fgi_sum_add(&s->tops.sum, s->block.sum.carry);
+    s->tops.sum.forbidden |= s->block.sum.forbidden;
+    s->tops.magnitude += s->block.magnitude;
+    s->block = (gdmm_tops){0};
 }
 
 /* A piece of the sweep, as gdmm_sweep_step, by one thread. */
@@ -355,7 +362,9 @@ int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
     g->sweep_entries += s->hand.entries;
     s->hand.entries = 0;
     if (done <= 0) return done;
-    *bound = fgi_safe_bound(g->model, fgi_sum_value(&s->sum), s->magnitude + s->model_magnitude + s->loaded);
+    gdmm_sweep_join(s);
+    const double magnitude = s->tops.magnitude + s->model_magnitude + s->loaded;
+    *bound = fgi_safe_bound(g->model, fgi_sum_value(&s->tops.sum), magnitude);
     begin_sweep(g, s, !s->forward);
     return 1;
 }

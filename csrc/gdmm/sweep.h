@@ -18,15 +18,28 @@ typedef struct gdmm_hand {
 
 typedef struct gdmm_team gdmm_team;
 
+/* Largest hats are summed by blocks of so many places of a sweep, and the blocks in their order: several threads find
+ * what one finds. */
+enum { GDMM_SWEEP_BLOCK = 1 << 12 };
+typedef struct gdmm_tops {
+    fgi_sum sum;
+    double magnitude;
+} gdmm_tops;
+
+static inline void gdmm_tops_add(gdmm_tops *t, double top) {
+    fgi_sum_add(&t->sum, top);
+    t->magnitude += fabs(top);
+}
+
 struct gdmm_sweep {
     fgi_link *links;   /* in the order of adj */
     int64_t *mu_begin; /* per factor: its first message */
     double *mu;        /* as in fgi_solver_messages; GDMM_FORBIDDEN at labels that are */
     int forward, decode;
-    int fresh;          /* no sweep has come before this one: all messages are to be collected */
-    int64_t node, edge; /* where the sweep goes on */
-    fgi_sum sum;
-    double magnitude, model_magnitude;
+    int fresh;             /* no sweep has come before this one: all messages are to be collected */
+    int64_t node, edge;    /* where the sweep goes on */
+    gdmm_tops tops, block; /* of the blocks before, and of the one under way */
+    double model_magnitude;
     double loaded;   /* the largest multipliers of all slots, where they were loaded */
     double *largest; /* of it: blocks of slots */
     gdmm_hand hand;
@@ -61,7 +74,8 @@ int64_t gdmm_collect(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l); /
 /* All of a variable, messages included. Returns its largest hat, which gdmm_sweep_take adds to the bound; where that is
  * not feasible, no labeling is. */
 double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
-void gdmm_sweep_take(gdmm_sweep *s, double top);
+void gdmm_sweep_take(gdmm_sweep *s, double top); /* of the variable at s->node */
+void gdmm_sweep_join(gdmm_sweep *s);             /* a block is complete */
 /* Parts of a visit, for the labels begin .. end: what forbids labels and finds the largest hat, what decodes (the best
  * of them, or -1; given has their scores), what hands hat out to the factors. */
 int gdmm_visit_forbid(gdmm *g, const double *hat, int32_t i, int32_t begin, int32_t end, double *top);

@@ -19,6 +19,8 @@ int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
     return LINK_WORK + (v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : (int64_t)v.rows + v.cols);
 }
 
+static int64_t n_blocks(const gdmm *g) { return (g->model->s->n_vars + GDMM_SWEEP_BLOCK - 1) / GDMM_SWEEP_BLOCK; }
+
 int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
     const fgi_structure *st = g->model->s;
     if (g->n_workers < 2 || !g->solver->pool) return 1;
@@ -34,6 +36,7 @@ int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
     }
     t->hands = fgi_take_zero(&t->arena, t->threads, gdmm_hand);
     t->tops = fgi_take(&t->arena, st->n_vars, double);
+    t->blocks = fgi_take(&t->arena, n_blocks(g), gdmm_tops);
     t->counters = fgi_take_zero(&t->arena, t->threads, fgi_counter);
     t->parts = fgi_take_zero(&t->arena, t->threads, gdmm_part);
     for (int k = 0; t->hands && k < t->threads; k++) gdmm_hand_take(g, &t->hands[k], &g->workers[k], &t->arena);
@@ -93,13 +96,31 @@ static int visit_task(void *of, int64_t begin, int64_t end, int64_t then, int wo
     return 1;
 }
 
+static void add_up_blocks(void *of, int64_t begin, int64_t end, int worker) {
+    const context *c = of;
+    const gdmm_team *t = c->s->team;
+    const int64_t n = c->g->model->s->n_vars;
+    (void)worker;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t first = block * GDMM_SWEEP_BLOCK, after = first + GDMM_SWEEP_BLOCK;
+        gdmm_tops sums = {0};
+        for (int64_t k = first; k < after && k < n; k++)
+            gdmm_tops_add(&sums, t->tops[gdmm_sweep_variable(c->g, c->s, k)]);
+        t->blocks[block] = sums;
+    }
+}
+
 static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
     gdmm_team *t = s->team;
     context c = {.g = g, .s = s};
     const int complete = fgi_waves_run(t->waves, t->pool, g->deadline, visit_task, &c);
     if (atomic_load(&c.infeasible)) return -1;
     if (!complete) return 0;
-    for (int64_t k = 0; k < g->model->s->n_vars; k++) gdmm_sweep_take(s, t->tops[gdmm_sweep_variable(g, s, k)]);
+    fgi_pool_run(t->pool, n_blocks(g), 1, add_up_blocks, &c);
+    for (int64_t k = 0; k < n_blocks(g); k++) {
+        s->block = t->blocks[k];
+        gdmm_sweep_join(s);
+    }
     t->under_way = 0;
     return 1;
 }

@@ -27,6 +27,7 @@ struct gdmm_team {
     int tried;     /* to make them */
     int under_way; /* a sweep in waves */
     double *tops;  /* per variable: its largest hat */
+    gdmm_tops *blocks;
     /* Variable by variable. */
     fgi_crowd crowd;
     fgi_counter *counters;

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.exact import split
 from fginfer.core.presolve import Presolved, presolve
-from fginfer.crew import Crew
+from fginfer.crew import Crew, Task
 from fginfer.engine import Settings
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
@@ -103,12 +103,15 @@ class AutoEngine:
         self._presolved: Presolved | None = None
         self._size = Size(self._model)
         self._small = self._model.states < SMALL_STATES  # nothing on it takes long
+        self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
         self._steps = self._policy()
 
     # -- the policy --------------------------------------------------------------------------------------------
 
     def _policy(self) -> Iterator[None]:
         """Yields whenever it may pause; a pause changes nothing but the time."""
+        if self.settings.threads > 1 and self._size.is_small and not self._small:
+            self._trial = self._threads.submit(self._make_trial)
         quick = self._feasible_labeling, self._quick_sweeps, self._avoid_penalties, self._quick_proof
         for stage in (self._first_labeling, *quick, self._reduce):
             yield from stage()
@@ -161,12 +164,18 @@ class AutoEngine:
         if bound is not None:
             self._finish_infeasible(bound)
 
+    def _make_trial(self) -> Trial:
+        """Takes nothing from what is known: it can be made at any time."""
+        proof = Trial(self._model, None, self._for_proofs(), self._memory)
+        proof.prepare()
+        return proof
+
     def _quick_proof(self) -> Iterator[None]:
         """Both proofs on the model as it is: easy models are done before presolve has looked at them."""
         if not self._size.is_small:
             return
-        proof = Trial(self._model, None, self._for_proofs(), self._memory)
-        yield from self.aside(proof.prepare)
+        proof = yield from (self.aside(self._make_trial) if self._trial is None else self._wait_for(self._trial))
+        self._trial = None
         self._parts, self._divided = [proof], True
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
@@ -243,7 +252,9 @@ class AutoEngine:
         """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
         if self._small:
             return job()
-        task = self._threads.submit(job)
+        return (yield from self._wait_for(self._threads.submit(job)))
+
+    def _wait_for(self, task: Task[T]) -> Generator[None, None, T]:
         while not task.wait(min(self._left(), 60.0)):
             yield
         return task.result()

@@ -176,6 +176,9 @@ def test_time_for_the_copy_of_the_messages_is_part_of_the_limit(monkeypatch: pyt
     assert seconds[0] < 0.19
     assert 0.19 < seconds[1] <= 0.2
     assert seconds[2] > 0.8 * 0.02 - 0.01  # never more than a fifth of it
+    monkeypatch.setattr("fginfer.solver.COPY_SECONDS", 0.3 / size)
+    assert solve(graph, "trws", time_limit=0.2, gap=0.0, max_iterations=2).messages is None  # the limit would be missed
+    assert solve(graph, "trws", gap=0.0, max_iterations=2).messages is not None
 
 
 def test_a_dense_binary_model_has_a_bound_before_the_search_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,3 +274,15 @@ def test_a_limit_that_is_over_at_once_leaves_a_labeling_and_a_bound(
     assert later.score is not None
     assert early.score <= later.score <= later.bound <= early.bound
     assert (later.score, later.bound) == (other.score, other.bound)
+
+
+@pytest.mark.parametrize("method", available_methods())
+def test_every_method_has_a_labeling_and_a_bound_when_there_was_no_time(method: str) -> None:
+    graph = grid(12)
+    result = solve(graph, method, time_limit=0.0)
+    assert result.labels is not None
+    assert result.bound is not None
+    assert result.score == graph.score(result.labels)
+    assert result.bound >= result.score
+    cutoff = result.score + 1.0  # a labeling that is not wanted is none
+    assert solve(graph, method, time_limit=0.0, cutoff=cutoff).labels is None
