@@ -10,6 +10,8 @@ from typing import Any
 
 os.environ["MPLBACKEND"] = "Agg"
 
+from docutils import nodes
+
 import fginfer
 
 
@@ -115,5 +117,13 @@ def escape_marks(app: object, what: str, name: str, obj: object, options: object
         lines[k] = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", line).replace("|", r"\|")
 
 
+def plain_aliases(app: object, domain: str, what: str, content: nodes.Element) -> None:
+    """Unions with one of autodoc_type_aliases are printed as TypeAliasForwardRef('ArrayLike') by newer Sphinx."""
+    for text in list(content.findall(nodes.Text)):
+        if "TypeAliasForwardRef" in text:
+            text.parent.replace(text, nodes.Text(re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)))
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", escape_marks, priority=400)
+    app.connect("object-description-transform", plain_aliases, priority=900)  # after autodoc has put types there

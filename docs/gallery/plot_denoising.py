@@ -23,15 +23,8 @@ seen = np.clip(clean + np.rint(rng.normal(0, 3, clean.shape)), 0, levels - 1).as
 
 # %%
 # Unary scores say what was seen; all pairs of neighbours share one implicit table, which is never stored.
-unary = -np.abs(np.arange(levels) - seen[..., None]).reshape(-1, levels).astype(float)
-pixel = np.arange(height * width).reshape(height, width)
-edges = np.concatenate(
-    [
-        np.stack([pixel[:, :-1], pixel[:, 1:]], -1).reshape(-1, 2),
-        np.stack([pixel[:-1], pixel[1:]], -1).reshape(-1, 2),
-    ]
-)
-graph = FactorGraph.from_arrays(np.full(pixel.size, levels), unary, edges, tables=[AbsDiff(1.5, 3)])
+unary = -np.abs(np.arange(levels) - seen[..., None])  # (rows, columns, levels)
+graph = FactorGraph.grid((height, width), unary, AbsDiff(1.5, 3))
 result = fginfer.solve(graph, time_limit=2)
 print(f"score {result.score:.1f}, bound {result.bound:.1f}, gap {result.gap:.2e}, {result.status}")
 
