@@ -11,6 +11,7 @@ from scipy.sparse import coo_matrix  # type: ignore[import-untyped, unused-ignor
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped, unused-ignore]
 
 from fginfer.core.arrays import POTTS, ModelArrays
+from fginfer.html import html_table
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -42,6 +43,9 @@ class Description:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return html_table("Description", {name.replace("_", " "): value for name, value in asdict(self).items()})
 
 
 def describe(graph: FactorGraph) -> Description:

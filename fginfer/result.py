@@ -235,8 +235,14 @@ class Result:
             raise FormatError(f"not a saved result ({type(error).__name__})", str(path)) from error
 
     def _repr_html_(self) -> str:
-        rows: dict[str, object] = {"status": self.status, "score": self.score, "bound": self.bound, "gap": self.gap}
+        known = {"score": self.score, "bound": self.bound}
+        rows: dict[str, object] = {"status": self.status}
+        rows |= {name: "not known" if value is None else f"{value:.12g}" for name, value in known.items()}
+        rows |= {"gap": "not known" if self.gap is None else f"{self.gap:.2g}"}
         rows |= {"method": self.method, "seconds": f"{self.seconds:.3f}"}
+        if self.labels is not None:
+            first = " ".join(map(str, self.labels[:20].tolist()))
+            rows["labels"] = first if len(self.labels) <= 20 else f"{first} ... ({len(self.labels)} in all)"
         return html_table("Result", rows)
 
     @property

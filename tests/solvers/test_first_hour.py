@@ -149,6 +149,19 @@ def test_results_are_saved_and_loaded(graph: FactorGraph, tmp_path, method: str)
     assert "status" in back._repr_html_()
 
 
+def test_notebooks_show_tables_that_can_be_read() -> None:
+    chain = FactorGraph([2] * 30)
+    for i in range(30):
+        chain.add_factor([i], [0.0, 1 / 3])
+    html = solve(chain)._repr_html_()
+    assert "<td>10</td>" in html  # the score, to twelve digits
+    assert f"<td>{'1 ' * 20}... (30 in all)</td>" in html
+    chain.add_factor([0], [-np.inf, -np.inf])
+    assert "<td>score</td><td>not known</td>" in solve(chain)._repr_html_()
+    assert "<td>variables</td><td>30</td>" in chain._repr_html_()
+    assert "<td>table entries</td>" in chain.describe()._repr_html_()
+
+
 def test_infeasible_results_come_back(tmp_path) -> None:
     hard = FactorGraph([2])
     hard.add_factor([0], [-np.inf, -np.inf])
