@@ -1,5 +1,5 @@
-/* base/cutoff.c - see base/cutoff.h. Keys are counted in bins; those of the bin with the cutoff are counted again, until
- * they are all the same. No branch depends on the numbers, where Hoare's selection guesses wrong at every other one. */
+/* base/cutoff.c - see base/cutoff.h. Keys are counted in bins, those of the bin with the cutoff again, until they are
+ * all the same. No branch depends on the numbers, where Hoare's selection guesses wrong at every other one. */
 #include "base/cutoff.h"
 
 enum { BINS = 256 };

@@ -9,7 +9,7 @@ enum { ROW = 127, QUERY = 63, LANES = 4 /* sums side by side: one would wait for
 /* Single precision is rounded to nearest: a little more than the number is never less than it. */
 static float upper(double x) { return (float)(x * (1 + 0x1p-20) + FLT_MIN); }
 
-/* To the nearest whole number, for small ones; nearbyint is a call where the processor's own rounding may be missing. */
+/* To the nearest whole number, for small ones; nearbyint is a call where the processor may have no rounding. */
 static double nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
 static int64_t blocks_of(int64_t rows) { return (rows + FGI_BYTE_BLOCK - 1) / FGI_BYTE_BLOCK; }
