@@ -55,6 +55,13 @@ def check_whole(name: str, value: Any) -> None:
         raise SettingsError(f"{name} must be a whole number, not {value!r}")
 
 
+def check_count(name: str, value: Any) -> None:
+    """SettingsError unless it is a whole number that the core can hold."""
+    check_whole(name, value)
+    if not -(2**31) <= value < 2**31:
+        raise SettingsError(f"{name} must be below 2^31, not {value!r}")
+
+
 def check_settings(gap: Any, seed: Any, threads: Any, max_iterations: Any, cutoff: Any) -> None:
     """Types of what every method takes; ranges are the core's to judge."""
     check_number("gap", gap)

@@ -12,7 +12,6 @@ BackendIndex   the same questions put to hnswlib, faiss, or an object of your ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -21,11 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.search import EXACT, SCAN, Floats, Lists, Messages, SearchCounts, SearchHandle
 from fginfer.errors import ModelError, SettingsError
-from fginfer.options import check_whole
+from fginfer.options import check_count, check_number, check_whole
 from fginfer.search_backends import BACKENDS, Backend
+from fginfer.search_questions import as_labels, as_lists, as_messages, as_rows, check_seed, check_threads, check_way
 
 SearchAnswers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
-Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
 
 
 class Found(NamedTuple):
@@ -37,85 +36,6 @@ class Found(NamedTuple):
     labels: NDArray[np.int32]
     values: NDArray[np.float64]
     proven: Any
-
-
-def as_rows(rows: ArrayLike, columns: int | None = None, what: str = "rows") -> Floats:
-    """A table of finite single-precision numbers; ModelError if it is not one."""
-    try:
-        if (given := np.asarray(rows)).dtype.kind == "c":
-            raise TypeError
-        with np.errstate(over="ignore"):  # told below
-            table = given.astype(np.float32, copy=False)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be a table of numbers") from None
-    if table.ndim != 2:
-        raise ModelError(f"{what} must have two dimensions, not {table.ndim}")
-    if columns is not None and table.shape[1] != columns:
-        raise ModelError(f"{what} must have {columns} columns, as the index, not {table.shape[1]}")
-    if not np.isfinite(table).all():
-        raise ModelError(f"{what} hold NaN or infinite entries (or entries too large for single precision)")
-    return table if table.strides[1:] == (4,) or table.shape[1] == 1 else np.ascontiguousarray(table)
-
-
-def as_labels(labels: ArrayLike, n: int) -> NDArray[np.int32]:
-    given = np.atleast_1d(np.asarray(labels))
-    if given.size == 0:
-        return np.zeros(0, np.int32)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ModelError("labels must be a flat list of integers")
-    if given.min() < 0 or given.max() >= n:
-        raise ModelError(f"labels must lie in 0 .. {n - 1}")
-    return np.ascontiguousarray(given, np.int32)
-
-
-def _lists(excluded: Any, n: int, n_labels: int) -> Lists | None:
-    """Exclusions as flat lists: one list for all queries, or one (or None) for each."""
-    if excluded is None:
-        return None
-    if isinstance(excluded, (set, frozenset)):
-        excluded = sorted(excluded)
-    if not hasattr(excluded, "__getitem__"):
-        raise ModelError(f"excluded must be a list of labels, or a list of such lists, not {excluded!r}")
-    each = len(excluded) > 0 and (excluded[0] is None or np.ndim(excluded[0]) > 0)
-    given = list(excluded) if each else [excluded] * n
-    if len(given) != n:
-        raise ModelError(f"{n} lists of exclusions are needed, one per query, not {len(given)}")
-    parts = [np.unique(as_labels([] if e is None else e, n_labels)) for e in given]
-    begin = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
-    return begin, np.concatenate([*parts, np.zeros(0, np.int32)]).astype(np.int32)
-
-
-def _message(message: Message, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    if message is None:
-        return np.zeros(0, np.int32), np.zeros(0)
-    try:
-        given, numbers = (list(message), list(message.values())) if isinstance(message, Mapping) else message
-        values = np.atleast_1d(np.asarray(numbers, np.float64))
-    except (TypeError, ValueError):
-        raise ModelError("a message must be {label: number} or (labels, numbers)") from None
-    labels = as_labels(given, n_labels)
-    if len(labels) != len(values):
-        raise ModelError("a message needs as many values as labels")
-    order = np.argsort(labels, kind="stable")
-    labels, values = labels[order], values[order]
-    if (labels[1:] == labels[:-1]).any() or not np.isfinite(values).all():
-        raise ModelError("a message must give each label one finite value")
-    return labels, values
-
-
-def _messages(messages: Any, n: int, n_labels: int) -> Messages | None:
-    """Messages as flat lists: one for all queries, or one (or None) for each."""
-    if messages is None:
-        return None
-    if not hasattr(messages, "__len__"):
-        raise ModelError(f"messages must be a message, or a list of one for each query, not {messages!r}")
-    given = [messages] * n if isinstance(messages, (Mapping, tuple)) else list(messages)
-    if len(given) != n:
-        raise ModelError(f"{n} messages are needed, one per query, not {len(given)}")
-    parts = [_message(m, n_labels) for m in given]
-    begin = np.concatenate([[0], np.cumsum([len(p[0]) for p in parts])]).astype(np.int64)
-    labels = np.concatenate([*(p[0] for p in parts), np.zeros(0, np.int32)]).astype(np.int32)
-    return begin, labels, np.concatenate([*(p[1] for p in parts), np.zeros(0)])
 
 
 class _Index:
@@ -149,10 +69,9 @@ class _Index:
         check_whole("k", k)
         if not 1 <= k <= self.shape[0]:
             raise ModelError(f"{k} labels are wanted of {self.shape[0]} rows")
-        if probes is not None and not (isinstance(probes, (int, np.integer)) and probes >= 1):
-            raise SettingsError(f"probes must be None (exact) or a positive whole number, not {probes!r}")
-        given = _messages(messages, len(queries), self.shape[0])
-        banned = _lists(excluded, len(queries), self.shape[0])
+        check_way(probes, candidates)
+        given = as_messages(messages, len(queries), self.shape[0])
+        banned = as_lists(excluded, len(queries), self.shape[0])
         labels, values, proven = self._search(queries, int(k), probes, given, banned, candidates)
         return Found(labels[0], values[0], bool(proven[0])) if flat else Found(labels, values, proven.astype(bool))
 
@@ -183,7 +102,7 @@ class _Index:
         self, labels: ArrayLike, columns: ArrayLike, values: ArrayLike
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         which, where = as_labels(labels, self.shape[0]), as_labels(columns, self.shape[1])
-        new = np.ascontiguousarray(np.atleast_1d(np.asarray(values, np.float32)))
+        new = as_rows(np.atleast_2d(values), what="values").ravel()
         if not len(which) == len(where) == len(new):
             raise ModelError("labels, columns and values must have the same length")
         return which, where, new
@@ -219,11 +138,10 @@ class SearchIndex(_Index):
         if not table.size:
             raise ModelError("an index needs at least one row and one column")
         self.shape = (int(table.shape[0]), int(table.shape[1]))
-        whole = {"clusters": clusters, "rounds": rounds, "n_jobs": n_jobs, "seed": seed, "parts": parts}
-        for name, value in whole.items():
-            check_whole(name, value)
-        if seed < 0:
-            raise SettingsError(f"seed must not be negative, but it is {seed}")
+        for name, value in {"clusters": clusters, "rounds": rounds, "parts": parts}.items():
+            check_count(name, value)
+        check_seed(seed)
+        check_threads(n_jobs)
         self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed, parts)
 
     def _search(
@@ -237,10 +155,6 @@ class SearchIndex(_Index):
     ) -> SearchAnswers:
         if candidates is None:
             return self.handle.run(x, k, EXACT if probes is None else int(probes), messages, excluded)
-        if probes is not None:
-            raise SettingsError("a search visits clusters (probes) or ranks all rows (candidates), not both")
-        if not (isinstance(candidates, (int, np.integer)) and candidates >= 1):
-            raise SettingsError(f"candidates must be None or a positive number of rows, not {candidates!r}")
         return self.handle.run(x, k, EXACT, messages, excluded, min(int(candidates), self.shape[0]))
 
     def _exact(self, x: Floats, k: int) -> NDArray[np.int32]:
@@ -249,8 +163,9 @@ class SearchIndex(_Index):
     def scan(self, x: ArrayLike, k: int = 1, *, messages: Any = None, excluded: Any = None) -> Found:
         """As :meth:`search`, by a dense scan: the reference."""
         queries = as_rows(np.atleast_2d(np.asarray(x)), self.shape[1], "queries")
-        given = _messages(messages, len(queries), self.shape[0])
-        banned = _lists(excluded, len(queries), self.shape[0])
+        given = as_messages(messages, len(queries), self.shape[0])
+        banned = as_lists(excluded, len(queries), self.shape[0])
+        check_count("k", k)
         labels, values, proven = self.handle.run(queries, k, SCAN, given, banned)
         if np.ndim(x) == 1:
             return Found(labels[0], values[0], bool(proven[0]))
@@ -259,10 +174,12 @@ class SearchIndex(_Index):
     def tune(self, x: ArrayLike, k: int = 1, *, recall: float = 0.95, by: str = "probes") -> int:
         """The fewest probes (a power of two, or all clusters) that reach this recall on these queries; or, by
         "candidates", the fewest of those (k, or half as many again, and so on)."""
+        check_number("recall", recall)
         if not 0 < recall <= 1:
             raise SettingsError(f"recall must lie in (0, 1], not {recall!r}")
         if by not in ("probes", "candidates"):
             raise SettingsError(f"by must be 'probes' or 'candidates', not {by!r}")
+        self.search(x, k)  # whether these are queries for k labels
         tried, most = (1, self.clusters) if by == "probes" else (int(k), self.shape[0])
         while tried < most and self.recall(x, k, **{by: tried}) < recall:
             tried = 2 * tried if by == "probes" else tried + tried // 2 + 1
@@ -279,7 +196,7 @@ class SearchIndex(_Index):
 
     def refresh(self, labels: ArrayLike, table: Floats) -> None:
         """Reads the listed rows again from the whole table that the index was made from (float32)."""
-        if table.dtype != np.float32 or table.shape != self.shape:
+        if not isinstance(table, np.ndarray) or table.dtype != np.float32 or table.shape != self.shape:
             raise ModelError(f"the table must be float32 of shape {self.shape}")
         self.handle.refresh(as_labels(labels, self.shape[0]), table)
 
@@ -329,8 +246,10 @@ class BackendIndex(_Index):
         if not self._rows.size:
             raise ModelError("an index needs at least one row and one column")
         self.shape = (int(self._rows.shape[0]), int(self._rows.shape[1]))
-        if isinstance(backend, str) and backend not in BACKENDS:
+        if backend not in BACKENDS if isinstance(backend, str) else not callable(backend):
             raise SettingsError(f"backend must be one of {', '.join(BACKENDS)}, or a function, not {backend!r}")
+        check_seed(seed)
+        check_threads(n_jobs)
         make = BACKENDS[backend] if isinstance(backend, str) else backend
         try:
             self.backend: Backend = make(self._rows, n_jobs, seed)

@@ -41,7 +41,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     ),
     "formats": ("formats", {"tools", "core", "results", "model"}),
     "oracles": (
-        "oracles sources search search_backends reference marginals forest_marginals",
+        "oracles sources search search_backends search_questions reference marginals forest_marginals",
         {"tools", "core", "model"},
     ),
     "solving": (

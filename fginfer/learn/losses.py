@@ -31,8 +31,9 @@ from fginfer.core.losses import CLAIMS, LOSSES, METHODS, RESTS, LossBatch, LossH
 from fginfer.core.losses import loss_of_scores as core_loss_of_scores
 from fginfer.core.search import MOST_PARTS, Floats
 from fginfer.errors import DataError, SettingsError
-from fginfer.options import check_whole
-from fginfer.search import SearchIndex, as_labels, as_rows
+from fginfer.options import check_count, check_number
+from fginfer.search import SearchIndex
+from fginfer.search_questions import as_labels, as_rows, check_seed, check_threads, check_way
 
 
 class LossKind(NamedTuple):
@@ -85,17 +86,17 @@ def loss_of_scores(
     >>> round(value, 4), gradient.round(3).tolist()
     (0.0625, [0.0, -0.25, 0.25])
     """
-    z = np.ascontiguousarray(scores, np.float64)
-    if z.ndim != 1 or not np.isfinite(z).all():
-        raise DataError("scores must be a flat array of finite numbers")
+    z = _numbers("scores", scores, 1)
     which = as_labels(positives, len(z))
     order = np.argsort(which, kind="stable")
     which = np.ascontiguousarray(which[order])
     if not 0 < len(which) < len(z) or (which[1:] == which[:-1]).any():
         raise DataError("positives must be distinct labels, some but not all")
-    given = None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[order])
-    if given is not None and (given.shape != which.shape or not (given >= 0).all()):
-        raise DataError("weights must be non-negative, one for each positive")
+    given = None if weights is None else _numbers("weights", weights, 1)
+    if given is not None:
+        if given.shape != which.shape or not (given >= 0).all():
+            raise DataError("weights must be non-negative, one for each positive")
+        given = np.ascontiguousarray(given[order])
     settings = loss_settings(loss=_loss_kind(loss), mu=_positive("mu", mu))
     return core_loss_of_scores(settings, z, which, given)
 
@@ -105,8 +106,8 @@ def decomposed_loss(
 ) -> tuple[float, NDArray[np.float64]]:
     """(1/B) sum_j L(B (z_j + lambda_j)) and its mean gradient, for blocks of complete scores z_j, (B, labels), and
     messages lambda_j that add up to 0: an upper bound on L(sum_j z_j), equal to it at lambda_j = sum z / B - z_j."""
-    z, moved = np.asarray(blocks, np.float64), np.asarray(messages, np.float64)
-    if z.ndim != 2 or z.shape != moved.shape:
+    z, moved = _numbers("blocks", blocks, 2), _numbers("messages", messages, 2)
+    if not len(z) or z.shape != moved.shape:
         raise DataError("blocks and messages must be tables of the same shape, one row per block")
     if np.abs(moved.sum(0)).max(initial=0.0) > 1e-9 * (1.0 + np.abs(moved).max(initial=0.0)):
         raise DataError("the messages of a label must add up to 0")
@@ -173,10 +174,14 @@ class EmbeddingLoss:
         _choice("method", method, METHODS)
         _choice("rest", rest, RESTS)
         _choice("finish", finish, ("union", "blocks"))
-        whole = {"queries": queries, "probes": probes, "candidates": candidates, "clusters": clusters, "keep": keep}
-        for name, value in (*whole.items(), ("blocks", blocks), ("rounds", rounds), ("n_jobs", n_jobs), ("seed", seed)):
+        whole = {"queries": queries, "clusters": clusters, "keep": keep}
+        for name, value in (*whole.items(), ("blocks", blocks), ("rounds", rounds)):
             if value is not None or name not in whole:  # None is a default
-                check_whole(name, value)
+                check_count(name, value)
+        check_seed(seed)
+        check_threads(n_jobs)
+        if threshold is not None:
+            check_number("threshold", threshold)
         self.rows, self.loss, self.method = rows, loss, method
         self._kind, self._way = KINDS[loss], WAYS[method]
         self.queries = min(max(100, len(rows) // 100), len(rows)) if queries is None else queries
@@ -191,10 +196,7 @@ class EmbeddingLoss:
         self._cuts = block_cuts(width, blocks) if self._way.by_blocks else [0, width]
         if threshold is None:
             threshold = 1e-4 if self._kind.core == LOSSES["cross-entropy"] else 0.0
-        if probes is not None and probes < 1:
-            raise SettingsError(f"probes must be None (exact) or positive, not {probes!r}")
-        if candidates is not None and (candidates < 1 or probes is not None):
-            raise SettingsError(f"candidates must be None or positive, and probes None then, not {candidates!r}")
+        check_way(probes, candidates)
         by_codes = candidates is not None
         together = by_codes and self._way.by_blocks and finish == "union" and blocks <= MOST_PARTS
         settings = loss_settings(
@@ -239,7 +241,8 @@ class EmbeddingLoss:
         """The scores of all labels, where those of the last batch were."""
         if self._scores is None or len(self._scores) < len(x):
             self._scores = np.empty((len(x), len(self._table)), np.float32)
-        return np.matmul(x, self._table.T, out=self._scores[: len(x)])
+        with np.errstate(over="ignore", invalid="ignore"):  # the core tells
+            return np.matmul(x, self._table.T, out=self._scores[: len(x)])
 
     def _row_moments(self) -> tuple[Floats, Floats] | None:
         """Sums of the rows and of their products, made anew when a tenth of the rows has changed."""
@@ -279,6 +282,9 @@ class EmbeddingLoss:
         indexes follow. The labels that changed, and, when asked, the gradients with respect to x."""
         if self._batch is None or self._x is None:
             raise SettingsError("there is nothing evaluated yet")
+        check_number("size", size)
+        if not np.isfinite(size):
+            raise SettingsError(f"size must be finite, not {size!r}")
         if self._kind.proxies:
             return self._step_proxies(size, x_gradient)
         out = np.empty(self._x.shape, np.float32) if x_gradient else None
@@ -314,23 +320,34 @@ def flat_positives(
     positives: Sequence[Any], n: int, n_labels: int, weights: Sequence[Any] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]:
     """Lists of labels (and weights) as offsets and flat arrays, ascending for each sample."""
-    if len(positives) != n:
-        raise DataError(f"{n} samples, but {len(positives)} lists of labels")
+    if not hasattr(positives, "__len__") or len(positives) != n:
+        many = len(positives) if hasattr(positives, "__len__") else "no"
+        raise DataError(f"{n} samples, but {many} lists of labels")
     parts = [as_labels(p, n_labels) for p in positives]
     if weights is None:
         parts = [np.unique(p) for p in parts]
         flat_weights = None
     else:
         orders = [np.argsort(p, kind="stable") for p in parts]
-        given = [np.atleast_1d(np.asarray(q, np.float64)) for q in weights]
+        given = [_numbers("weights", np.atleast_1d(np.asarray(q)), 1) for q in weights]
         if [len(q) for q in given] != [len(p) for p in parts]:
             raise DataError("one weight is needed for each positive label")
         parts = [p[o] for p, o in zip(parts, orders, strict=True)]
         flat_weights = np.concatenate([np.zeros(0), *(q[o] for q, o in zip(given, orders, strict=True))])
-        if not (flat_weights >= 0).all() or not np.isfinite(flat_weights).all():
-            raise DataError("weights must be finite and not negative")
+        if not (flat_weights >= 0).all():
+            raise DataError("weights must not be negative")
     begin = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
     return begin, np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32), flat_weights
+
+
+def _numbers(name: str, values: ArrayLike, dimensions: int) -> NDArray[np.float64]:
+    try:
+        given = np.ascontiguousarray(values, np.float64)
+    except (TypeError, ValueError):
+        given = np.full((), np.nan)
+    if given.ndim != dimensions or not np.isfinite(given).all():
+        raise DataError(f"{name} must be a {'flat array' if dimensions == 1 else 'table'} of finite numbers")
+    return given
 
 
 def _loss_kind(loss: str) -> int:
@@ -344,6 +361,7 @@ def _choice(name: str, value: Any, known: Any) -> None:
 
 
 def _positive(name: str, value: float) -> float:
-    if not (isinstance(value, (int, float, np.number)) and 0 < value < np.inf):
+    check_number(name, value, "a positive number")
+    if not 0 < value < np.inf:
         raise SettingsError(f"{name} must be a positive number, not {value!r}")
     return float(value)

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError, SettingsError
-from fginfer.search import SearchIndex, as_rows
+from fginfer.search import SearchIndex
+from fginfer.search_questions import as_rows
 
 
 class TopLabels:

@@ -476,3 +476,42 @@ def test_parts_must_fit() -> None:
             SearchIndex(rows, parts=bad)
     with pytest.raises(SettingsError):
         SearchIndex(rows, parts=1.5)  # type: ignore[arg-type]
+
+
+ROWS = np.random.default_rng(2).standard_normal((20, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"clusters": 2**40}, {"clusters": 1.5}, {"rounds": -1}, {"rounds": 2**40}, {"n_jobs": 0}, {"n_jobs": 10**6},
+     {"n_jobs": "a"}, {"seed": 2**70}, {"seed": "a"}, {"parts": 2**40}],
+)  # fmt: skip
+def test_settings_that_no_index_has(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError):
+        SearchIndex(ROWS, **wrong)
+
+
+def test_questions_that_make_no_sense() -> None:
+    index = SearchIndex(ROWS)
+    for way in ({"probes": 2**40}, {"probes": True}, {"candidates": 1.5}, {"probes": 1, "candidates": 1}):
+        with pytest.raises(SettingsError):
+            index.search(ROWS[0], **way)
+    for k in ("a", 1.5, None, 2**40):
+        with pytest.raises(SettingsError):
+            index.scan(ROWS[0], k)
+    for x, k, recall in ((ROWS, "a", 0.9), (ROWS, 1, "a"), (ROWS, 1, 2.0)):
+        with pytest.raises(SettingsError):
+            index.tune(x, k, recall=recall)
+    with pytest.raises(ModelError):
+        index.tune(ROWS, 99)
+    for values in (["a"], [np.nan], [1e300], [1.0, 2.0]):
+        with pytest.raises(ModelError):
+            index.set_entries([0], [0], values)
+    with pytest.raises(ModelError, match="float32"):
+        index.refresh([0], ROWS.tolist())
+    with pytest.raises(ModelError, match="numbers"):
+        SearchIndex(np.zeros((3, 2), "M8[s]"))
+    for backend in (None, 3, "annoy"):
+        with pytest.raises(SettingsError, match="backend"):
+            BackendIndex(ROWS, backend)
+    assert (index.rows() == ROWS).all()

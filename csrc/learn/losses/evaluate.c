@@ -70,13 +70,13 @@ static int descending(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* A side of the projection: values that may be positive in it, descending; `n_more` further ones equal `more`. */
+/* A side of the projection, all of it less its largest value: values that may be positive in it, descending; `n_more`
+ * further ones equal `more`. */
 typedef struct side {
     double *v;
     int64_t n;
     double more;
     int64_t n_more;
-    double top;
 } side;
 
 /* Leaves out what cannot be positive. The sums are at most 1, so the threshold is at least the t at which they are 1,
@@ -84,25 +84,22 @@ typedef struct side {
  * little changes (Michelot, "A finite algorithm for finding the projection of a point onto the canonical simplex of
  * R^n", 1986). Sorting 10^5 values at the start of training took ten times as long as computing them. */
 static void side_filter(side *s) {
-    s->top = s->n_more ? s->more : -INFINITY;
-    for (int64_t k = 0; k < s->n; k++)
-        if (s->v[k] > s->top) s->top = s->v[k];
-    double least = s->top - 1;
+    const double room = 1e-12; /* rounding must not drop what is positive by a hair */
+    double least = -1;
     for (int round = 0; round < 64; round++) {
         const int64_t before = s->n;
         double sum = 0;
         int64_t kept = 0;
         for (int64_t k = 0; k < s->n; k++) {
             if (!(s->v[k] > least)) continue;
-            sum += s->v[k] - s->top; /* small numbers: few digits are lost */
+            sum += s->v[k];
             s->v[kept++] = s->v[k];
         }
         s->n = kept;
         if (!(s->more > least)) s->n_more = 0;
         if (round > 0 && kept > before - before / 8 - 1) break;
         const double n = (double)(kept + s->n_more);
-        const double next = s->top + (sum + (double)s->n_more * (s->more - s->top) - 1) / n;
-        const double room = 1e-12 * (1 + fabs(s->top)); /* rounding must not drop what is positive by a hair */
+        const double next = (sum + (s->n_more ? (double)s->n_more * s->more : 0) - 1) / n;
         if (!(n > 0) || !(next - room > least)) break;
         least = next - room;
     }
@@ -138,19 +135,20 @@ static double simplex_threshold(const side *s) {
     return (sum - 1) / count;
 }
 
-/* t with sum over u of (u - t)_+ = sum over v of (v + t)_+, between `low` and `high`: the difference falls in t and is
- * linear between breakpoints, which halving the interval soon leaves behind; then it is solved there. */
-static double balance(const side *u, const side *v, double low, double high) {
+/* t with sum over u of (u - t)_+ = sum over v of (v + apart + t)_+, between `low` and `high`: the difference falls in t
+ * and is linear between breakpoints, which halving the interval soon leaves behind; then it is solved there. */
+static double balance(const side *u, const side *v, double apart, double low, double high) {
     for (int step = 0; step < 200 && high - low > 0; step++) {
-        const double t = 0.5 * (low + high), excess = above(u, t) - above(v, -t);
+        const double t = 0.5 * (low + high), excess = above(u, t) - above(v, -apart - t);
         if (t <= low || t >= high) break;
         if (excess > 0) low = t;
         else high = t;
-        const double at_low = above(u, low) - above(v, -low), at_high = above(u, high) - above(v, -high);
+        const double at_low = above(u, low) - above(v, -apart - low);
+        const double at_high = above(u, high) - above(v, -apart - high);
         if (at_low == at_high) break;
         const double cut = low + (high - low) * at_low / (at_low - at_high);
-        const double there = above(u, cut) - above(v, -cut);
-        if (fabs(there) <= 1e-15) return cut;
+        const double there = above(u, cut) - above(v, -apart - cut);
+        if (fabs(there) <= 1e-15 * apart) return cut;
         if (there > 0 && cut > low) low = cut;
         else if (there < 0 && cut < high) high = cut;
     }
@@ -158,41 +156,53 @@ static double balance(const side *u, const side *v, double low, double high) {
 }
 
 /* Negatives against positives: u = (z + 1)/mu and v = -z/mu are projected onto { alpha, beta >= 0, the sums equal and
- * at most 1 }; the gradient is alpha on the negatives and -beta on the positives. */
+ * at most 1 }; the gradient is alpha on the negatives and -beta on the positives.
+ *
+ * Both sides are taken less their largest values, which are those of the best negative and the worst positive: then no
+ * score is too large, and no mu too small, for what matters, differences up to mu. The largest values add up to
+ * margin / mu, the distance of the sides, and the loss is sum of alpha * margin + mu * (<alpha, u> + <beta, v> -
+ * (|alpha|^2 + |beta|^2) / 2). */
 static double margin(fgi_scored *s, double mu) {
-    side u = {.v = s->work, .n = s->n - s->n_positives, .more = (s->rest + 1) / mu, .n_more = s->n_rest};
-    side v = {.v = s->work + s->capacity, .n = s->n_positives};
-    for (int64_t k = 0; k < u.n; k++) u.v[k] = (s->z[s->n_positives + k] + 1) / mu;
-    for (int64_t k = 0; k < v.n; k++) v.v[k] = -s->z[k] / mu;
+    double best = s->n_rest ? s->rest : -INFINITY, worst = INFINITY;
     memset(s->g, 0, (size_t)s->n * sizeof *s->g);
-    if (u.n + u.n_more == 0 || v.n == 0) return 0;
+    if (s->n - s->n_positives + s->n_rest == 0 || s->n_positives == 0) return 0;
+    for (int64_t k = 0; k < s->n_positives; k++) worst = fgi_smaller(worst, s->z[k]);
+    for (int64_t k = s->n_positives; k < s->n; k++) best = fgi_larger(best, s->z[k]);
+    const double over = best - worst + 1;
+    if (!(over > 0)) return 0;
+    side u = {.v = s->work, .n = s->n - s->n_positives, .more = (s->rest - best) / mu, .n_more = s->n_rest};
+    side v = {.v = s->work + s->capacity, .n = s->n_positives};
+    for (int64_t k = 0; k < u.n; k++) u.v[k] = (s->z[s->n_positives + k] - best) / mu;
+    for (int64_t k = 0; k < v.n; k++) v.v[k] = (worst - s->z[k]) / mu;
     side_filter(&u);
     side_filter(&v);
-    if (u.top + v.top <= 0) return 0;
     double t = simplex_threshold(&u), r = simplex_threshold(&v);
-    if (!(t > -r)) { /* less than 1 on each side */
-        t = balance(&u, &v, t, -r);
-        r = -t;
+    if (!(over / mu + t + r > 0)) {     /* less than 1 on each side */
+        const double apart = over / mu; /* the best negative has -t, the worst positive apart + t: neither is below 0 */
+        t = balance(&u, &v, apart, fgi_larger(t, -apart), fgi_smaller(-apart - r, 0));
+        r = -apart - t;
     }
-    double value = 0;
+    double mass = 0, inner = 0;
     for (int64_t k = 0; k < s->n_positives; k++) {
-        const double beta = -s->z[k] / mu - r;
+        const double at = (worst - s->z[k]) / mu, beta = at - r;
         if (!(beta > 0)) continue;
         s->g[k] = -beta;
-        value += -beta * s->z[k] - 0.5 * mu * beta * beta;
+        inner += beta * (at - 0.5 * beta);
     }
     for (int64_t k = s->n_positives; k < s->n; k++) {
-        const double alpha = (s->z[k] + 1) / mu - t;
+        const double at = (s->z[k] - best) / mu, alpha = at - t;
         if (!(alpha > 0)) continue;
         s->g[k] = alpha;
-        value += alpha * (s->z[k] + 1) - 0.5 * mu * alpha * alpha;
+        mass += alpha;
+        inner += alpha * (at - 0.5 * alpha);
     }
-    const double rest = (s->rest + 1) / mu - t;
+    const double at = (s->rest - best) / mu, rest = at - t;
     if (s->n_rest && rest > 0) {
-        value += (double)s->n_rest * (rest * (s->rest + 1) - 0.5 * mu * rest * rest);
+        mass += (double)s->n_rest * rest;
+        inner += (double)s->n_rest * rest * (at - 0.5 * rest);
         s->rest_g = rest;
     }
-    return value;
+    return mass * over + mu * inner;
 }
 
 double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *s) {

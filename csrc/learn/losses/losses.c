@@ -362,6 +362,7 @@ static void work(void *context, int64_t begin, int64_t end, int worker) {
         else if (l->s.method == FGI_LOSS_SAMPLED) a = sampled(l, r->b, i, w);
         else if (l->s.method == FGI_LOSS_SEARCH) a = searched(l, r->b, i, w);
         else a = fgi_loss_decomposed(l, r->b, i, w);
+        for (int64_t k = 0; k < w->scored.n; k++) w->overflow |= !isfinite(w->scored.z[k]);
         r->values[i] = a.value;
         r->claims[i] = a.claim;
         l->rest[i] = w->scored.rest_g;
@@ -490,15 +491,17 @@ fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, in
     if (rc) return rc;
     for (int32_t t = 0; t < l->threads; t++) {
         l->scratch[t].n = l->scratch[t].touched = 0;
-        l->scratch[t].failed = 0;
+        l->scratch[t].failed = l->scratch[t].overflow = 0;
     }
     fgi_pool_run(l->pool, b->n, 1, work, &r);
-    int ok = 1;
+    int ok = 1, overflow = 0;
     for (int32_t t = 0; t < l->threads; t++) {
         ok = ok && !l->scratch[t].failed;
+        overflow |= l->scratch[t].overflow;
         l->touched += l->scratch[t].touched;
     }
     if (!ok || !collect(l, b->n)) return fgi_no_memory(err);
+    if (overflow) return fgi_fail(err, FGI_BAD_MODEL, -1, "rows or x are too large: a score is no finite number");
     return FGI_OK;
 }
 

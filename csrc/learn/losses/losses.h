@@ -45,7 +45,8 @@ typedef struct fgi_loss_scratch {
     float *values;
     int64_t n, capacity;
     int64_t touched;
-    int failed;
+    int failed;   /* out of memory */
+    int overflow; /* a score is not a finite number */
 } fgi_loss_scratch;
 
 struct fgi_losses {

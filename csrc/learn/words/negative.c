@@ -40,9 +40,10 @@ void fgi_words_negative(const fgi_words *w, int64_t begin, int64_t end, uint64_t
     for (int64_t t = begin; t < end; t++) {
         const double left = 1 - (double)t / (double)w->n;
         const float step = (float)(w->step * (left > 1e-4 ? left : 1e-4));
-        for (int64_t s = t - w->window; s <= t + w->window; s++)
-            if (s >= 0 && s < w->n && s != t && w->sentence[s] == w->sentence[t])
-                pair(w, w->words[t], w->words[s], step, &rng);
+        int64_t s = t;
+        while (s > 0 && t - s < w->window && w->sentence[s - 1] == w->sentence[t]) s--;
+        for (; s < w->n && s - t <= w->window && w->sentence[s] == w->sentence[t]; s++)
+            if (s != t) pair(w, w->words[t], w->words[s], step, &rng);
     }
     *random = rng.state;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -45,22 +46,38 @@ def check_settings(estimator: Any) -> None:
 def check_common_settings(estimator: Any) -> None:
     """The parameters that all trained models have."""
     e = estimator
-    for name, whole, least in (
-        ("C", False, None), ("tol", False, 0), ("max_iter", True, 1), ("batch_size", True, 1), ("eval_every", True, 0),
-        ("checkpoint_interval", False, 0),
-    ):  # fmt: skip
-        value = getattr(e, name)
+    check_ranges(e, (("C", False, None), ("tol", False, 0), ("batch_size", True, 1)))
+    for name in ("fit_intercept", "pairwise"):
+        check_flag(e, name)
+    check_run_settings(e)
+    if e.solver_options is not None and not isinstance(e.solver_options, dict):
+        raise SettingsError(f"solver_options must be a dict, not {e.solver_options!r}")
+
+
+def check_ranges(estimator: Any, rules: Iterable[tuple[str, bool, float | None]]) -> None:
+    """Numbers among the parameters: (name, whether it is whole, the least it may be; None: it must be positive)."""
+    for name, whole, least in rules:
+        value = getattr(estimator, name)
         if not is_number(value, whole) or not -np.inf < value < np.inf:
             raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
         if value <= 0 if least is None else value < least:
             raise SettingsError(f"{name} must be {'positive' if least is None else f'at least {least}'}, not {value!r}")
+
+
+def check_flag(estimator: Any, name: str) -> None:
+    if not isinstance(getattr(estimator, name), (bool, np.bool_)):
+        raise SettingsError(f"{name} must be True or False, not {getattr(estimator, name)!r}")
+
+
+def check_run_settings(estimator: Any) -> None:
+    """Limits, threads, log and files of a training run: what every estimator has."""
+    e = estimator
+    check_ranges(e, (("max_iter", True, 1), ("eval_every", True, 0), ("checkpoint_interval", False, 0)))
+    check_flag(e, "warm_start")
     if e.time_limit is not None and not (is_number(e.time_limit) and e.time_limit > 0):
         raise SettingsError(f"time_limit must be None or a positive number of seconds, not {e.time_limit!r}")
     if e.n_jobs is not None and not (is_number(e.n_jobs, whole=True) and e.n_jobs != 0):
         raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {e.n_jobs!r}")
-    for name in ("fit_intercept", "pairwise", "warm_start"):
-        if not isinstance(getattr(e, name), (bool, np.bool_)):
-            raise SettingsError(f"{name} must be True or False, not {getattr(e, name)!r}")
     if not isinstance(e.verbose, (Integral, np.bool_)):
         raise SettingsError(f"verbose must be 0, 1 or 2, not {e.verbose!r}")
     if e.callback is not None and not callable(e.callback):
@@ -72,8 +89,6 @@ def check_common_settings(estimator: Any) -> None:
         folder = os.path.isdir(path.parent) and os.access(path.parent, os.W_OK)
         if os.path.isdir(path) or not folder or len(os.fsencode(path.name)) > LONGEST_NAME or "\0" in str(path):
             raise SettingsError(f"checkpoint: {path} is not a file that can be written")
-    if e.solver_options is not None and not isinstance(e.solver_options, dict):
-        raise SettingsError(f"solver_options must be a dict, not {e.solver_options!r}")
 
 
 def check_fitted_shapes(estimator: Any, width: int) -> None:

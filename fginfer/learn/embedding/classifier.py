@@ -19,7 +19,7 @@ from fginfer.core.door import VERSION, cpu_path
 from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
 from fginfer.errors import DataError, FormatError, SettingsError
-from fginfer.learn.data.inputs import is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import check_flag, check_ranges, check_run_settings, is_number, seed_of, threads_of
 from fginfer.learn.data.labels import encode_labels, encode_sets, label_array, label_sets, labels_are_listed
 from fginfer.learn.embedding.sgd import EmbeddingSgd, Samples, SgdSettings, last_layer_input
 from fginfer.learn.files import storage
@@ -27,7 +27,9 @@ from fginfer.learn.losses import NAMES
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint, Limits, drive, shown
 from fginfer.log import logger, thousands
+from fginfer.options import check_whole
 from fginfer.search import SearchIndex
+from fginfer.search_questions import check_way
 
 _SAVED = ("n_features_in", "label_lists", "threshold", "status", "n_iter", "objective")
 MANY = 2000  # labels from which prediction asks an index
@@ -161,24 +163,19 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, known in (("task", ("multiclass", "multilabel")), ("loss", NAMES), ("method", tuple(METHODS))):
             if getattr(self, name) not in known:
                 raise SettingsError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
-        for name, whole, least in (
-            ("mu", False, None), ("eta0", False, None), ("batch_size", True, 1), ("max_iter", True, 1),
-            ("blocks", True, 1), ("rounds", True, 1), ("sampled_epochs", False, 0), ("alpha", False, 0),
-            ("eval_every", True, 0), ("checkpoint_interval", False, 0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            good = is_number(value, whole) and -np.inf < value < np.inf
-            if not good or (value <= 0 if least is None else value < least):
-                least_text = "positive" if least is None else f"at least {least}"
-                raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, {least_text}, not {value!r}")
+        rules = (
+            ("mu", False, None), ("eta0", False, None), ("batch_size", True, 1), ("blocks", True, 1),
+            ("rounds", True, 1), ("sampled_epochs", False, 0), ("alpha", False, 0),
+        )  # fmt: skip
+        check_ranges(self, rules)
+        check_flag(self, "fit_intercept")
+        check_run_settings(self)
         for name in ("queries", "probes", "candidates", "hidden"):
             value = getattr(self, name)
             if value is not None and not (is_number(value, whole=True) and value >= 1):
                 raise SettingsError(f"{name} must be None or a positive whole number, not {value!r}")
         if self.keep is not None and not (is_number(self.keep, whole=True) and self.keep >= 0):
             raise SettingsError(f"keep must be None or a whole number, not {self.keep!r}")
-        if self.time_limit is not None and not (is_number(self.time_limit) and self.time_limit > 0):
-            raise SettingsError(f"time_limit must be None or a positive number of seconds, not {self.time_limit!r}")
 
     def _sgd(self, seed: int, n_labels: int) -> SgdSettings:
         queries = None if self.queries is None else int(self.queries)
@@ -234,7 +231,8 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X, labels = X[use], labels[np.repeat((sizes > 0) & (sizes < len(self.classes_)), sizes)]
             begin = np.concatenate([[0], np.cumsum(sizes[use])]).astype(np.int64)
         if len(self.classes_) < 2:
-            raise DataError(f"y has one class only: {self.classes_[0]!r}; a classifier needs at least 2 classes")
+            only = self.classes_.tolist()[0]
+            raise DataError(f"y has one class only: {only!r}; a classifier needs at least 2 classes")
         if len(begin) < 2:
             raise DataError("every example has all labels: there is nothing to learn")
         return Samples(X, begin, labels.astype(np.int32), len(self.classes_))
@@ -281,8 +279,10 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """(labels, scores) of the k best labels of each row, best first. With thousands of labels a search index finds
         them: exactly, or, with `probes`, among the rows of so many clusters, or, with `candidates`, by codes."""
         x = self.embed(X)
+        check_whole("k", k)
         if not 1 <= k <= len(self.classes_):
             raise SettingsError(f"k must lie in 1 .. {len(self.classes_)}, not {k!r}")
+        check_way(probes, candidates)
         if len(self.classes_) < MANY or self.loss == "nca":
             scores = self._scores(x).astype(np.float64)
             order = np.argsort(-scores, axis=1, kind="stable")[:, :k]

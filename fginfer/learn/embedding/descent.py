@@ -24,7 +24,7 @@ from fginfer.learn.embedding.text import Text, meetings
 from fginfer.learn.learner import fits, fits_rows
 from fginfer.learn.losses import EmbeddingLoss
 from fginfer.learn.run.interrupts import look
-from fginfer.learn.run.loop import TOO_LARGE, Measured
+from fginfer.learn.run.loop import Measured
 
 CHUNK = 256  # input words at a time
 SLICE = 2000  # words of the text between two looks at the clock, in the first pass
@@ -37,6 +37,7 @@ class SkipGramDescent:
     name = "gd"
     feasible = True
     measuring = 1.0
+    too_large = "the weights are no longer finite numbers: step0 or eta is too large"
 
     def __init__(
         self, text: Text, size: int, window: int, negatives: int, step0: float, step: float, seed: int,
@@ -155,7 +156,7 @@ class SkipGramDescent:
         if self._loss is not None:
             self._loss.refresh()
         if not (np.isfinite(self.output).all() and np.isfinite(self.input).all()):
-            raise SolverError(TOO_LARGE.replace("the features, the loss or C are", "eta is"))
+            raise SolverError(self.too_large)
         return True
 
     # ---- what the loop asks for

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.search import Floats
-from fginfer.errors import DataError, SolverError
+from fginfer.errors import DataError, ModelError, SolverError
 from fginfer.learn.learner import fits, fits_rows
 from fginfer.learn.losses import KINDS, WAYS, EmbeddingLoss
 from fginfer.learn.run.interrupts import look
-from fginfer.learn.run.loop import TOO_LARGE, Measured
+from fginfer.learn.run.loop import Measured
 
 MEASURED = 1000  # samples that the objective is measured on, at most
 
@@ -58,6 +58,7 @@ class EmbeddingSgd:
 
     name = "sgd"
     feasible = True
+    too_large = "the weights are no longer finite numbers: the features, eta0 or alpha are too large"
 
     def __init__(self, data: Samples, settings: SgdSettings) -> None:
         self.data, self.s = data, settings
@@ -127,7 +128,10 @@ class EmbeddingSgd:
         if self._order is None:
             self._order = np.random.default_rng([self.s.seed, self.epoch]).permutation(n)
         while self.at < n:
-            self._batch(self._order[self.at : self.at + size])
+            try:
+                self._batch(self._order[self.at : self.at + size])
+            except ModelError:  # scores and the rows of an index must be finite
+                raise SolverError(self.too_large) from None
             self.at = min(n, self.at + size)
             if clock.now() >= deadline:
                 break
@@ -135,7 +139,7 @@ class EmbeddingSgd:
             return False
         self.epoch, self.at, self._order = self.epoch + 1, 0, None
         if not np.isfinite(self.rows).all():
-            raise SolverError(TOO_LARGE.replace("the loss or C", "or eta0"))
+            raise SolverError(self.too_large)
         return True
 
     def wants_certificate(self, tol: float) -> bool:

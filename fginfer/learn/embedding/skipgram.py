@@ -18,12 +18,13 @@ from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
 from fginfer.core.words import LONGEST
 from fginfer.errors import DataError, FormatError, MissingFileError, SettingsError, UnwritableError
-from fginfer.learn.data.inputs import is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import check_ranges, check_run_settings, is_number, seed_of, threads_of
 from fginfer.learn.embedding.descent import SkipGramDescent
-from fginfer.learn.embedding.text import read_text
+from fginfer.learn.embedding.text import read_text, sentences_of, words_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint, Limits, drive, shown
 from fginfer.log import logger, thousands
+from fginfer.options import check_count, check_whole
 from fginfer.replacing import replacing
 
 
@@ -108,8 +109,6 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """X: sentences, as strings (split at white space) or lists of words."""
         begin = clock.now()
         self._check_settings()
-        if isinstance(X, (str, bytes)):
-            raise DataError("X must be a list of sentences, not one string")
         seed = seed_of(self.random_state)
         text = read_text(X, self.min_count, self.subsample, seed)
         k = len(text.vocabulary)
@@ -143,18 +142,17 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_settings(self) -> None:
-        if self.method not in METHODS:
+        if self.method not in tuple(METHODS):
             raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
-        for name, whole, least in (
+        rules = (
             ("size", True, 1), ("window", True, 1), ("min_count", True, 1), ("subsample", False, 0),
             ("blocks", True, 1), ("rounds", True, 1), ("negatives", True, 1), ("step0", False, None),
-            ("eta", False, None), ("max_iter", True, 1), ("eval_every", True, 0), ("checkpoint_interval", False, 0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            good = is_number(value, whole) and -np.inf < value < np.inf
-            if not good or (value <= 0 if least is None else value < least):
-                bound = "positive" if least is None else f"at least {least}"
-                raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, {bound}, not {value!r}")
+            ("eta", False, None),
+        )  # fmt: skip
+        check_ranges(self, rules)
+        for name in ("window", "negatives"):
+            check_count(name, getattr(self, name))
+        check_run_settings(self)
         if self.size > LONGEST:
             raise SettingsError(f"size must be at most {LONGEST}, not {self.size}")
         if self.method == "decomposed" and self.blocks > self.size:
@@ -163,8 +161,8 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if value is not None and not (is_number(value, whole=True) and value >= 1):
                 raise SettingsError(f"{name} must be None or a positive whole number, not {value!r}")
-        if self.time_limit is not None and not (is_number(self.time_limit) and self.time_limit > 0):
-            raise SettingsError(f"time_limit must be None or a positive number of seconds, not {self.time_limit!r}")
+        if self.keep is not None and not (is_number(self.keep, whole=True) and self.keep >= 0):
+            raise SettingsError(f"keep must be None or a whole number, not {self.keep!r}")
 
     def _keep(self, vocabulary: list[str], embedding: Floats, output: Floats | None) -> None:
         self.vocabulary_, self.embedding_, self.output_ = vocabulary, embedding, output
@@ -185,9 +183,8 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Sentences as the means of their words' embeddings (zeros where none is known)."""
         check_is_fitted(self, "embedding_")
         rows = []
-        for sentence in X:
-            listed = sentence.split() if isinstance(sentence, str) else sentence
-            known = [self._number[w] for w in listed if w in self._number]
+        for i, sentence in enumerate(sentences_of(X)):
+            known = [self._number[w] for w in words_of(sentence, f"sentence {i}") if w in self._number]
             rows.append(self.embedding_[known].mean(0) if known else np.zeros(self.embedding_.shape[1], np.float32))
         return np.array(rows, np.float32).reshape(len(rows), self.embedding_.shape[1])
 
@@ -196,7 +193,13 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "embedding_")
         if isinstance(word, str) and word not in self._number:
             raise DataError(f"the word {word!r} is not in the vocabulary")
-        vector = self[word] if isinstance(word, str) else np.asarray(word, np.float32)
+        check_whole("n", n)
+        if n < 0:
+            raise SettingsError(f"n must not be negative, but it is {n}")
+        try:
+            vector = self[word] if isinstance(word, str) else np.asarray(word, np.float32)
+        except (TypeError, ValueError):
+            raise DataError(f"neither a word nor a vector: {word!r}") from None
         if vector.shape != self.embedding_.shape[1:]:
             raise DataError(f"a vector must have {self.embedding_.shape[1]} numbers")
         if not np.isfinite(vector).all():
@@ -238,7 +241,7 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n, d = int(head[0]), int(head[1])
                 for number, line in enumerate(file, 2):
                     word, *numbers = line.rstrip("\n").rstrip(" ").split(" ")
-                    if len(numbers) != d or not word:
+                    if len(numbers) != d or not word or "_" in line[len(word) :]:  # 1_0 is a number to Python
                         raise FormatError(f"expected a word and {d} numbers", str(path), number)
                     words.append(word)
                     rows.append(np.array(numbers, np.float32))

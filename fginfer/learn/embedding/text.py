@@ -24,15 +24,26 @@ class Text:
     sentences: NDArray[np.int32]
 
 
+def sentences_of(text: Any) -> Iterable[Any]:
+    if isinstance(text, (str, bytes)) or not isinstance(text, Iterable):
+        raise DataError(f"X must be a list of sentences, not {'one string' if isinstance(text, str) else repr(text)}")
+    return text
+
+
+def words_of(sentence: Any, name: str) -> list[str]:
+    """A string is split at white space; else it must be a list of words."""
+    if isinstance(sentence, str):
+        return sentence.split()
+    listed: list[Any] = list(sentence) if isinstance(sentence, Iterable) else [None]
+    if not all(isinstance(w, str) for w in listed):
+        raise DataError(f"{name} is neither a string nor a list of words")
+    return listed
+
+
 def read_text(sentences: Iterable[Any], min_count: int, subsample: float, seed: int) -> Text:
     """Sentences are strings (split at white space) or lists of words. Rare words are left out, frequent ones dropped
     with probability max(0, 1 - sqrt(subsample / frequency)); windows then reach over the gaps, as in word2vec."""
-    split: list[list[str]] = []
-    for i, sentence in enumerate(sentences):
-        listed = sentence.split() if isinstance(sentence, str) else list(sentence)
-        if not all(isinstance(w, str) for w in listed):
-            raise DataError(f"sentence {i} is neither a string nor a list of words")
-        split.append(listed)
+    split = [words_of(sentence, f"sentence {i}") for i, sentence in enumerate(sentences_of(sentences))]
     found = Counter(w for listed in split for w in listed)
     kept = sorted((w for w, n in found.items() if n >= min_count), key=lambda w: (-found[w], w))
     if len(kept) < 2:
@@ -57,8 +68,9 @@ def read_text(sentences: Iterable[Any], min_count: int, subsample: float, seed: 
 def meetings(text: Text, window: int) -> sp.csr_matrix:
     """How often word y stands at most `window` words from word x, (words, words)."""
     k = len(text.vocabulary)
+    longest = int(np.bincount(text.sentences).max(initial=0))
     total = sp.csr_matrix((k, k), dtype=np.float64)
-    for gap in range(1, window + 1):
+    for gap in range(1, min(window + 1, longest)):
         a, b = text.words[:-gap], text.words[gap:]
         same = text.sentences[:-gap] == text.sentences[gap:]
         ones = np.ones(int(same.sum()))

@@ -294,7 +294,7 @@ class _Run:
         self._measuring = clock.now() - now if self.solver.measuring else 0.0
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
-            raise SolverError(TOO_LARGE)
+            raise SolverError(getattr(self.solver, "too_large", TOO_LARGE))
         if measured.primal is not None and measured.dual is not None and measured.sampled == 1:
             excess = measured.dual - measured.primal
             if not excess <= 1e-6 * abs(measured.primal):  # only rounding does that: nothing is claimed
