@@ -66,14 +66,43 @@ static void subtract(fgi_costs *c, const cells *x, int32_t k, const int64_t *tak
             for (int64_t s = begin + q * step; take[q] && s < begin + (q + 1) * step; s++) c->cells[s] -= take[q];
 }
 
+/* Does the state that cost nothing with this label when that was last looked at still do so? */
+static int still_supported(const fgi_costs *c, int32_t slot, uint32_t use, int32_t a, int64_t grain) {
+    const int32_t f = c->slot_factor[slot], first = c->slot_begin[f], end = c->slot_begin[f + 1];
+    uint32_t left = (uint32_t)c->support[c->slot_shift[slot] + a];
+    int64_t cost = c->table[first][left];
+    for (int32_t s = first; s < end; s++) {
+        const uint32_t stride = (uint32_t)c->slot_stride[s];
+        const int32_t label = (int32_t)(left / stride), i = c->slot_var[s];
+        left -= (uint32_t)label * stride;
+        if (s == slot ? label != a : !fgi_costs_alive(c, i, label)) return 0;
+        cost -= c->shift[c->slot_shift[s] + label];
+        if (use >> (s - first) & 1) cost += c->unary[c->begin[i] + label];
+    }
+    return cost < grain;
+}
+
 int64_t fgi_cells_least(fgi_costs *c, int32_t slot, uint32_t use, int32_t a) {
     const int32_t f = c->slot_factor[slot];
     cells x;
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX, at = 0;
+    if (still_supported(c, slot, use, a, c->grain)) return 0;
     if (!fill(c, f, use, slot - c->slot_begin[f], a, &x)) return 0;
     for (int64_t s = 0; s < x.count; s++)
-        if (c->cells[s] < least) least = c->cells[s];
+        if (c->cells[s] < least) {
+            least = c->cells[s];
+            at = s;
+        }
+    c->support[c->slot_shift[slot] + a] = (int32_t)c->states[at];
     return least < c->grain ? 0 : least;
+}
+
+/* All labels of the slot's variable have supports that nothing has happened to. */
+static int all_supported(const fgi_costs *c, int32_t slot, uint32_t use) {
+    const int32_t i = c->slot_var[slot];
+    for (int64_t q = 0; q < c->size[i]; q++)
+        if (!still_supported(c, slot, use, c->domain[c->begin[i] + q], c->grain)) return 0;
+    return 1;
 }
 
 /* The unaries that a pull has used but does not need: the cells keep what the factor must have. */
@@ -96,10 +125,13 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
     int64_t *least = c->pulled, *slack = c->total;
     cells x;
     use &= ~((uint32_t)1 << k);
+    int any = 0, gone = 0, free_others = 0;
+    for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++)
+        free_others += s != slot && c->size[c->slot_var[s]] > 1;
+    c->work += 4 * c->size[i];
+    if (free_others && all_supported(c, slot, use)) return;
     if (!fill(c, f, use, -1, 0, &x)) return;
     marginals(c, &x, k, least);
-    int any = 0, gone = 0, free_others = 0;
-    for (int32_t m = 0; m < x.arity; m++) free_others += m != k && c->size[c->slot_var[x.first + m]] > 1;
     const int64_t grain = free_others ? c->grain : 1;
     for (int64_t q = c->size[i] - 1; q >= 0; q--) {
         const int32_t a = domain[q];
@@ -109,7 +141,7 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
         } else if (c->shift[c->slot_shift[slot] + a] + least[q] > limit) return;
         any |= least[q] >= grain;
     }
-    if (!any && !free_others && !gone) fgi_costs_spend(c, f);
+    if (!any && !free_others && !gone) fgi_costs_spend(c, f, FGI_SPENT);
     if (c->conflict || !any) return;
     if (gone) { /* the cells again, without the labels that went */
         if (!fill(c, f, use, -1, 0, &x)) return;
@@ -128,5 +160,23 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
     }
     for (int64_t q = 0; q < c->size[i]; q++)
         if (least[q] > 0) fgi_costs_project(c, slot, domain[q], least[q]);
-    if (free_others == 0) fgi_costs_spend(c, f);
+    if (free_others == 0) fgi_costs_spend(c, f, FGI_SPENT);
+}
+
+int fgi_cells_move(fgi_costs *c, int32_t f, int32_t k, int32_t later, int32_t pair) {
+    cells x;
+    if (!fill(c, f, 0, -1, 0, &x)) return 0;
+    const int32_t i = c->slot_var[x.first + k], j = c->slot_var[x.first + later];
+    const int32_t *di = c->domain + c->begin[i], *dj = c->domain + c->begin[j];
+    const int turned = c->slot_var[c->slot_begin[pair]] != i;
+    for (int64_t p = 0; p < c->size[i]; p++)
+        for (int64_t q = 0; q < c->size[j]; q++) {
+            const int64_t cost = c->cells[p * c->size[j] + q];
+            if (turned) fgi_costs_add(c, pair, dj[q], di[p], cost);
+            else fgi_costs_add(c, pair, di[p], dj[q], cost);
+        }
+    c->work += 2 * x.count;
+    fgi_costs_spend(c, f, FGI_MOVED);
+    fgi_costs_load(c, pair, (int64_t)c->weight[f]);
+    return 1;
 }

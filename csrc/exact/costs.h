@@ -18,6 +18,9 @@
 enum { FGI_COSTS_GRAIN_BITS = 12 };
 enum { FGI_COSTS_ARITY = 16, FGI_COSTS_CELLS = 4096 /* live states: a factor with more waits until it has fewer */ };
 
+/* What has become of a factor: all of it is in unaries, no choice being left in it, or it is in a pairwise factor. */
+enum { FGI_SPENT = 1, FGI_MOVED = 2 };
+
 typedef struct fgi_costs_change {
     int64_t *where, before;
 } fgi_costs_change;
@@ -40,16 +43,22 @@ typedef struct fgi_costs {
     int32_t *zero;   /* per variable: the label that last had everything for nothing (a hint) */
     int32_t *slot_begin;
     int32_t *slot_var, *slot_factor;
+    int32_t *slot_other;  /* the other slot of a pairwise factor, -1 for others */
     int64_t *slot_shift;  /* offsets into shift and support */
     int64_t *slot_stride; /* of the table */
     int64_t *shift;
     int32_t *support; /* per label of a slot: the state (pairwise: the other's label) that last cost nothing (a hint) */
     int64_t **table;  /* per slot, the slot's variable being the rows: pairwise factors have two; others share one */
     int64_t *storage;
-    int64_t *spent;           /* per factor: 1 when all of it has gone into unaries, no choice being left in it */
+    int64_t *spent;           /* per factor: not 0 (FGI_SPENT, FGI_MOVED) when nothing is left in it */
     double *weight;           /* per factor: how often it ended a branch */
+    int64_t *load;            /* per factor: the weights of those that are in it now */
     int32_t *adj_begin, *adj; /* slots of a variable */
+    int64_t *meet_begin;      /* per factor of the model: offset into `meet`, if there are factors of three variables */
+    int32_t *meet;            /* per two of its variables (fgi_costs_pair_at): the pairwise factor on them, -1: none */
+    int32_t *met;             /* scratch: pairwise factors that costs have come to */
     int64_t lower, upper;     /* labelings that cost `upper` or more are not wanted */
+    int64_t range;            /* no labeling that is not forbidden costs more */
     int64_t pruned_at;        /* upper - lower when labels were last compared with it */
     int64_t grain;            /* costs below it are not worth a step of propagation, unless no choice is left in them */
     /* What a cost means: the score is at most origin - quantum * cost, rounding apart. */
@@ -67,6 +76,7 @@ typedef struct fgi_costs {
     fgi_costs_queue bare;                  /* variables that may have no label for nothing */
     fgi_costs_queue dearer, directed;      /* variables with a label that was for nothing: neighbours to look at */
     fgi_costs_queue existential;           /* variables to look at with all their factors */
+    fgi_costs_queue decided;               /* variables with one label left: factors may be pairwise now */
     int64_t *cells, *states;               /* scratch: live states of a factor */
     int64_t *pulled, *used, *total, *sums; /* scratch: by label */
     uint32_t *stamp, stamps;               /* per variable: its unary is spoken for */
@@ -93,7 +103,10 @@ void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a);
 void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost);
 /* The other way. The unary must have it. */
 void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost);
-void fgi_costs_spend(fgi_costs *c, int32_t f); /* nothing is left in the factor */
+void fgi_costs_spend(fgi_costs *c, int32_t f, int how); /* nothing is left in the factor */
+void fgi_costs_load(fgi_costs *c, int32_t f, int64_t weight);
+/* Label a of a pairwise factor's first variable and label b of its second cost more together. */
+void fgi_costs_add(fgi_costs *c, int32_t f, int32_t a, int32_t b, int64_t cost);
 /* What all labels of a variable cost goes into `lower`; labels that cost too much go. */
 void fgi_costs_settle(fgi_costs *c, int32_t i);
 /* Another `upper`. */
@@ -117,6 +130,23 @@ int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n);
 void fgi_costs_pull(fgi_costs *c, int32_t slot, int full);
 /* Is there a label of i that costs nothing with all its factors and their variables' unaries? If not, `lower` rises. */
 void fgi_costs_exist(fgi_costs *c, int32_t i);
+
+/* ---- factors that have become pairwise (meet.c) ---------------------------------------------------------------- */
+
+/* Where in `meet` the k-th variable of a factor and a later one are. Their pairwise factor is one of the model's, or one
+ * that was added, spent from the start, because several factors have both variables (costs_pairs.h). Costs of different
+ * factors are stronger in one table: x or y, and x or not y, is x. */
+static inline int32_t fgi_costs_pair_at(int32_t k, int32_t later) { return later * (later - 1) / 2 + k; }
+/* j has one label left: factors with two variables that have more go into the pairwise factors on these. */
+void fgi_costs_meet(fgi_costs *c, int32_t j);
+/* The factors that are in a pairwise one now have ended a branch, too. */
+void fgi_costs_blame_met(fgi_costs *c, int32_t pair);
+
+/* ---- symmetry (symmetry.c) -------------------------------------------------------------------------------------- */
+
+/* Where labels can be renamed and nothing changes, as in colouring and maximum cuts: of labelings that are renamings of
+ * each other one stays. Before anything has moved. */
+void fgi_costs_break_symmetry(fgi_costs *c);
 
 /* ---- dual ascent (sweeps.c) ------------------------------------------------------------------------------------ */
 

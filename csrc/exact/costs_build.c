@@ -6,6 +6,7 @@
  * one on the scores. */
 #include <string.h>
 #include "exact/costs.h"
+#include "exact/costs_pairs.h"
 #include "model/step.h"
 
 static const double SHARE = 0.25;        /* of the tolerance, for what steps may be off by */
@@ -137,9 +138,10 @@ static int64_t cost_of(const fgi_costs *c, double best, double score, double wei
 void fgi_costs_free(fgi_costs *c) {
     if (!c) return;
     void *const owned[] = {c->begin, c->unary, c->domain, c->place, c->size, c->most, c->zero, c->slot_begin,
-        c->slot_var, c->slot_factor, c->slot_shift, c->slot_stride, c->shift, c->support, c->table, c->storage,
-        c->spent, c->weight, c->adj_begin, c->adj, c->trail, c->unsupported.words, c->bare.words, c->dearer.words,
-        c->directed.words, c->existential.words, c->cells, c->states, c->pulled, c->used, c->total, c->sums, c->stamp};
+        c->slot_var, c->slot_factor, c->slot_other, c->slot_shift, c->slot_stride, c->shift, c->support, c->table,
+        c->storage, c->spent, c->weight, c->load, c->adj_begin, c->adj, c->meet_begin, c->meet, c->met, c->trail,
+        c->unsupported.words, c->bare.words, c->dearer.words, c->directed.words, c->existential.words, c->decided.words,
+        c->cells, c->states, c->pulled, c->used, c->total, c->sums, c->stamp};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     free(c);
 }
@@ -150,35 +152,6 @@ static void *take(fgi_costs *c, int64_t n, size_t size) {
     if (!memory) c->failure = FGI_NO_MEMORY;
     c->bytes += n * (int64_t)size;
     return memory;
-}
-
-/* Pairwise factors of the same two variables become one. */
-typedef struct same_pair {
-    int64_t key; /* of the variables; others have one of their own */
-    int32_t factor;
-} same_pair;
-
-static int by_key(const void *a, const void *b) {
-    const same_pair *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return x->factor < y->factor ? -1 : x->factor > y->factor;
-}
-
-/* first[f]: the first factor of the same two variables. 0: no memory. */
-static int find_first(const fgi_structure *s, int32_t *first) {
-    same_pair *pairs = fgi_alloc(s->n_factors, sizeof *pairs);
-    if (!pairs) return 0;
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const int32_t *v = fgi_factor_vars(s, f), arity = fgi_factor_arity(s, f);
-        const int64_t low = v[0] < v[1] ? v[0] : v[1], high = v[0] < v[1] ? v[1] : v[0];
-        pairs[f] = (same_pair){arity == 2 ? low * s->n_vars + high : -1 - f, (int32_t)f};
-    }
-    qsort(pairs, (size_t)s->n_factors, sizeof *pairs, by_key);
-    for (int64_t k = 0; k < s->n_factors; k++)
-        first[pairs[k].factor] =
-            k > 0 && pairs[k].key == pairs[k - 1].key ? first[pairs[k - 1].factor] : pairs[k].factor;
-    free(pairs);
-    return 1;
 }
 
 int fgi_costs_fit(const fgi_model *m, int64_t max_entries) {
@@ -194,19 +167,24 @@ int fgi_costs_fit(const fgi_model *m, int64_t max_entries) {
     return 1;
 }
 
-static void measure(const fgi_model *m, const int32_t *first, fgi_costs *c, int64_t *entries, int64_t *labels) {
-    *entries = *labels = 0;
+/* Pairwise factors of the same two variables become one. */
+static void measure(const fgi_model *m, const fgi_costs_pairs *pairs, fgi_costs *c, int64_t *entries, int64_t *labels) {
+    *entries = pairs->entries;
+    *labels = 0;
     for (int64_t f = 0; f < m->s->n_factors; f++) {
-        if (first[f] != f) continue;
+        if (pairs->first[f] != f) continue;
         const fgi_view v = fgi_factor_view(m, f);
         *entries += (v.arity == 2 ? 2 : 1) * fgi_view_states(m, &v);
         for (int32_t k = 0; k < v.arity; k++) *labels += m->s->cards[v.vars[k]];
         c->n_factors++;
         c->n_slots += v.arity;
     }
+    for (int32_t k = 0; k < 2 * pairs->n_added; k++) *labels += m->s->cards[pairs->added[k]];
+    c->n_factors += pairs->n_added;
+    c->n_slots += 2 * pairs->n_added;
 }
 
-static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int64_t slot_labels) {
+static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int64_t slot_labels, int64_t n_meet) {
     const int64_t n = s->n_vars, labels = s->unary_begin[n], words = n / 64 + 1,
                   most = s->max_card > 0 ? s->max_card : 1;
     c->begin = take(c, n + 1, sizeof *c->begin);
@@ -219,6 +197,7 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
     c->slot_begin = take(c, c->n_factors + 1, sizeof *c->slot_begin);
     c->slot_var = take(c, c->n_slots, sizeof *c->slot_var);
     c->slot_factor = take(c, c->n_slots, sizeof *c->slot_factor);
+    c->slot_other = take(c, c->n_slots, sizeof *c->slot_other);
     c->slot_shift = take(c, c->n_slots, sizeof *c->slot_shift);
     c->slot_stride = take(c, c->n_slots, sizeof *c->slot_stride);
     c->shift = take(c, slot_labels, sizeof *c->shift);
@@ -227,13 +206,20 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
     c->storage = take(c, entries, sizeof *c->storage);
     c->spent = take(c, c->n_factors, sizeof *c->spent);
     c->weight = take(c, c->n_factors, sizeof *c->weight);
+    c->load = take(c, c->n_factors, sizeof *c->load);
     c->adj_begin = take(c, n + 1, sizeof *c->adj_begin);
     c->adj = take(c, c->n_slots, sizeof *c->adj);
-    fgi_costs_queue *const queues[] = {&c->unsupported, &c->bare, &c->dearer, &c->directed, &c->existential};
+    fgi_costs_queue *const queues[] = {
+        &c->unsupported, &c->bare, &c->dearer, &c->directed, &c->existential, &c->decided};
     for (size_t k = 0; k < sizeof queues / sizeof queues[0]; k++) queues[k]->words = take(c, words, sizeof(uint64_t));
     if (s->max_arity > 2) {
         c->cells = take(c, FGI_COSTS_CELLS, sizeof *c->cells);
         c->states = take(c, FGI_COSTS_CELLS, sizeof *c->states);
+    }
+    if (n_meet > 0) {
+        c->meet_begin = take(c, c->n_factors, sizeof *c->meet_begin);
+        c->meet = take(c, n_meet, sizeof *c->meet);
+        c->met = take(c, c->n_factors, sizeof *c->met);
     }
     c->pulled = take(c, most, sizeof *c->pulled);
     c->used = take(c, most, sizeof *c->used);
@@ -292,53 +278,86 @@ static void add_table(const fgi_costs *c, const fgi_model *m, int64_t f, int32_t
         }
 }
 
-/* The slots of the factor f of the model; returns how many costs its tables have. */
-static int64_t add_slots(fgi_costs *c, const fgi_model *m, int64_t f, int32_t number, int64_t *to, int64_t *shift_at) {
-    const fgi_view v = fgi_factor_view(m, f);
-    const int64_t states = fgi_view_states(m, &v);
+/* The slots of a factor; returns how many costs its tables have. */
+static int64_t add_slots(
+    fgi_costs *c, const int32_t *vars, int32_t arity, int32_t number, int64_t *to, int64_t *shift_at) {
     const int32_t slot = c->slot_begin[number];
-    int64_t stride = states;
-    for (int32_t k = 0; k < v.arity; k++) {
-        stride /= m->s->cards[v.vars[k]];
-        c->slot_var[slot + k] = v.vars[k];
+    int64_t states = 1;
+    for (int32_t k = arity - 1; k >= 0; k--) {
+        c->slot_stride[slot + k] = states;
+        states *= c->card[vars[k]];
+    }
+    for (int32_t k = 0; k < arity; k++) {
+        c->slot_var[slot + k] = vars[k];
         c->slot_factor[slot + k] = number;
-        c->slot_stride[slot + k] = stride;
+        c->slot_other[slot + k] = arity == 2 ? slot + 1 - k : -1;
         c->slot_shift[slot + k] = *shift_at;
-        c->table[slot + k] = v.arity == 2 && k == 1 ? to + states : to;
-        *shift_at += m->s->cards[v.vars[k]];
+        c->table[slot + k] = arity == 2 && k == 1 ? to + states : to;
+        *shift_at += c->card[vars[k]];
     }
     c->weight[number] = 1;
-    c->slot_begin[number + 1] = slot + v.arity;
-    return v.arity == 2 ? 2 * states : states;
+    c->slot_begin[number + 1] = slot + arity;
+    return arity == 2 ? 2 * states : states;
 }
 
-/* first[f] becomes the number of the factor in the network. */
-static void set_tables(fgi_costs *c, const fgi_model *m, int32_t *first) {
+/* `first` becomes the numbers of factors in the network. */
+static void set_tables(fgi_costs *c, const fgi_model *m, const fgi_costs_pairs *pairs) {
+    const fgi_structure *s = m->s;
+    int32_t *first = pairs->first, number = 0;
     int64_t shift_at = 0, at = 0;
-    int32_t number = 0;
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
+    for (int64_t f = 0; f < s->n_factors; f++) {
         if (first[f] == f) {
-            at += add_slots(c, m, f, number, c->storage + at, &shift_at);
+            const int32_t arity = fgi_factor_arity(s, f);
+            at += add_slots(c, fgi_factor_vars(s, f), arity, number, c->storage + at, &shift_at);
+            if (c->meet) c->meet_begin[number] = pairs->begin[f];
             first[f] = number++;
         } else first[f] = first[first[f]];
         add_table(c, m, f, c->slot_begin[first[f]]);
     }
+    for (int64_t k = 0; k < pairs->n_meet; k++) {
+        const int32_t pair = pairs->meet[k];
+        c->meet[k] = pair == FGI_NO_PAIR ? pair
+            : pair < s->n_factors        ? first[pair]
+                                         : number + (pair - (int32_t)s->n_factors);
+    }
+    for (int32_t k = 0; k < pairs->n_added; k++, number++) {
+        at += add_slots(c, pairs->added + 2 * k, 2, number, c->storage + at, &shift_at);
+        c->spent[number] = FGI_SPENT;
+    }
+}
+
+static int64_t dearest(const int64_t *costs, int64_t n) {
+    int64_t most = 0;
+    for (int64_t k = 0; k < n; k++)
+        if (costs[k] < FGI_COST_LARGEST && costs[k] > most) most = costs[k];
+    return most;
+}
+
+static void set_range(fgi_costs *c) {
+    for (int32_t i = 0; i < c->n && c->range < FGI_COST_LARGEST; i++)
+        c->range += dearest(c->unary + c->begin[i], c->card[i]);
+    for (int32_t f = 0; f < c->n_factors && c->range < FGI_COST_LARGEST; f++) {
+        const int32_t s = c->slot_begin[f];
+        c->range += dearest(c->table[s], c->card[c->slot_var[s]] * c->slot_stride[s]);
+    }
+    if (c->range > FGI_COST_LARGEST) c->range = FGI_COST_LARGEST;
 }
 
 fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_costs **out) {
     int64_t entries, labels;
+    fgi_costs_pairs pairs;
     fgi_costs *c = fgi_calloc(1, sizeof *c);
-    int32_t *first = fgi_alloc(m->s->n_factors, sizeof *first);
-    fgi_rc rc = c && first && find_first(m->s, first) ? FGI_OK : FGI_NO_MEMORY;
-    if (!rc) {
-        measure(m, first, c, &entries, &labels);
-        c->n = (int32_t)m->s->n_vars;
-        c->card = m->s->cards;
-        allocate(c, m->s, entries, labels);
-        rc = c->failure;
+    if (!c || !fgi_costs_pairs_find(m->s, &pairs)) {
+        free(c);
+        return FGI_NO_MEMORY;
     }
-    if (rc) {
-        free(first);
+    measure(m, &pairs, c, &entries, &labels);
+    c->n = (int32_t)m->s->n_vars;
+    c->card = m->s->cards;
+    allocate(c, m->s, entries, labels, pairs.n_meet);
+    if (c->failure) {
+        const fgi_rc rc = c->failure;
+        fgi_costs_pairs_free(&pairs);
         fgi_costs_free(c);
         return rc;
     }
@@ -349,16 +368,19 @@ fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_c
     c->culprit = -1;
     if (!c->infeasible) {
         set_unaries(c, m);
-        set_tables(c, m, first);
+        set_tables(c, m, &pairs);
         link_slots(c);
+        set_range(c);
+        fgi_costs_break_symmetry(c);
         for (int32_t i = 0; i < c->n; i++) {
             fgi_costs_settle(c, i);
             fgi_costs_push(&c->unsupported, i);
             fgi_costs_push(&c->dearer, i);
             fgi_costs_push(&c->directed, i);
+            if (c->meet && c->size[i] == 1) fgi_costs_push(&c->decided, i);
         }
     }
-    free(first);
+    fgi_costs_pairs_free(&pairs);
     *out = c;
     return FGI_OK;
 }

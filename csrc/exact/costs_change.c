@@ -27,6 +27,7 @@ static void clear_all(fgi_costs *c) {
     clear(&c->existential, c->n);
     clear(&c->dearer, c->n);
     clear(&c->bare, c->n);
+    clear(&c->decided, c->n);
 }
 
 void fgi_costs_undo(fgi_costs *c, int64_t mark) {
@@ -39,19 +40,39 @@ void fgi_costs_undo(fgi_costs *c, int64_t mark) {
     c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
 }
 
+static int32_t lowest_bit(uint64_t word) {
+#if defined(__GNUC__)
+    return __builtin_ctzll(word);
+#else
+    int32_t bit = 0;
+    while (!(word >> bit & 1)) bit++;
+    return bit;
+#endif
+}
+
+static int32_t highest_bit(uint64_t word) {
+#if defined(__GNUC__)
+    return 63 - __builtin_clzll(word);
+#else
+    int32_t bit = 63;
+    while (!(word >> bit & 1)) bit--;
+    return bit;
+#endif
+}
+
 int32_t fgi_costs_pop_first(fgi_costs_queue *q) {
-    int32_t w = 0, bit = 0;
+    int32_t w = 0;
     while (!q->words[w]) w++;
-    while (!(q->words[w] >> bit & 1)) bit++;
+    const int32_t bit = lowest_bit(q->words[w]);
     q->words[w] &= q->words[w] - 1;
     q->count--;
     return 64 * w + bit;
 }
 
 int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n) {
-    int32_t w = n / 64, bit = 63;
+    int32_t w = n / 64;
     while (!q->words[w]) w--;
-    while (!(q->words[w] >> bit & 1)) bit--;
+    const int32_t bit = highest_bit(q->words[w]);
     q->words[w] &= ~((uint64_t)1 << bit);
     q->count--;
     return 64 * w + bit;
@@ -68,6 +89,7 @@ void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a) {
     c->place[first + a] = last;
     set(c, &c->size[i], last);
     if (last == 0) c->conflict = 1;
+    if (last == 1 && c->meet) fgi_costs_push(&c->decided, i);
     fgi_costs_push(&c->unsupported, i);
     if (c->unary[first + a] < c->grain) {
         fgi_costs_push(&c->bare, i);
@@ -99,7 +121,22 @@ void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
     set(c, shift, *shift - cost);
 }
 
-void fgi_costs_spend(fgi_costs *c, int32_t f) { set(c, &c->spent[f], 1); }
+void fgi_costs_spend(fgi_costs *c, int32_t f, int how) { set(c, &c->spent[f], how); }
+
+void fgi_costs_load(fgi_costs *c, int32_t f, int64_t weight) { set(c, &c->load[f], c->load[f] + weight); }
+
+void fgi_costs_add(fgi_costs *c, int32_t f, int32_t a, int32_t b, int64_t cost) {
+    const int32_t s = c->slot_begin[f];
+    int64_t *there = &c->table[s][a * c->slot_stride[s] + b];
+    int64_t *back = &c->table[s + 1][(int64_t)b * c->card[c->slot_var[s]] + a];
+    const int64_t already = *there - c->shift[c->slot_shift[s] + a] - c->shift[c->slot_shift[s + 1] + b];
+    const int64_t room = c->upper - c->lower;
+    if (c->spent[f]) set(c, &c->spent[f], 0);
+    if (cost == 0 || already >= room) return;
+    const int64_t total = cost >= room - already ? FGI_COST_FORBIDDEN : *there + cost;
+    set(c, there, total);
+    set(c, back, total);
+}
 
 void fgi_costs_settle(fgi_costs *c, int32_t i) {
     const int64_t first = c->begin[i];

@@ -78,7 +78,8 @@ static int32_t choose_variable(edac *e) {
         if (c->size[i] < 2) continue;
         double weight = 0;
         for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++)
-            if (!c->spent[c->slot_factor[c->adj[k]]]) weight += c->weight[c->slot_factor[c->adj[k]]];
+            if (!c->spent[c->slot_factor[c->adj[k]]])
+                weight += c->weight[c->slot_factor[c->adj[k]]] + (double)c->load[c->slot_factor[c->adj[k]]];
         c->work += c->adj_begin[i + 1] - c->adj_begin[i] + 1;
         const double value = weight > 0 ? (double)c->size[i] / weight : 1e30 * (double)c->size[i];
         if (value < best_value || (value == best_value && c->most[i] > best_most)) {
@@ -178,6 +179,7 @@ static void blame(edac *e) {
     if (e->depth > 0) e->last_conflict = e->path[e->depth - 1].var;
     if (c->culprit < 0) return;
     c->weight[c->culprit] += 1;
+    if (c->load[c->culprit] > 0) fgi_costs_blame_met(c, c->culprit);
 }
 
 /* One labeling is left. */

@@ -19,6 +19,11 @@ static void spread(fgi_costs *c) {
         for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
             const int32_t f = c->slot_factor[c->adj[k]];
             if (c->spent[f]) continue;
+            if (c->slot_other[c->adj[k]] >= 0) {
+                const int32_t j = c->slot_var[c->slot_other[c->adj[k]]];
+                if (j > i) fgi_costs_push(&c->existential, j);
+                continue;
+            }
             for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++)
                 if (c->slot_var[s] > i) fgi_costs_push(&c->existential, c->slot_var[s]);
         }
@@ -60,10 +65,12 @@ static void support_neighbours(fgi_costs *c, int32_t j) {
 int fgi_costs_propagate(fgi_costs *c, int64_t work_limit) {
     while (!c->conflict && !c->failure) {
         if (c->work > work_limit) return 0;
-        c->grain = ((c->upper - c->lower) >> FGI_COSTS_GRAIN_BITS) + 1;
+        c->grain = (((c->upper < c->range ? c->upper : c->range) - c->lower) >> FGI_COSTS_GRAIN_BITS) + 1;
+        if (c->grain < 1) c->grain = 1;
         if (c->lower >= c->upper) c->conflict = 1;
         else if (c->bare.count) fgi_costs_settle(c, fgi_costs_pop_first(&c->bare));
         else if (c->upper - c->lower < c->pruned_at) prune(c);
+        else if (c->decided.count) fgi_costs_meet(c, fgi_costs_pop_first(&c->decided));
         else if (c->dearer.count) spread(c);
         else if (c->existential.count) {
             const int32_t i = fgi_costs_pop_first(&c->existential);

@@ -25,8 +25,7 @@ typedef struct pair {
 } pair;
 
 static pair pair_of(fgi_costs *c, int32_t slot, int used) {
-    const int32_t f = c->slot_factor[slot], first = c->slot_begin[f], other = slot == first ? first + 1 : first;
-    const int32_t i = c->slot_var[slot], j = c->slot_var[other];
+    const int32_t other = c->slot_other[slot], i = c->slot_var[slot], j = c->slot_var[other];
     return (pair){slot, other, i, j, c->table[slot], c->shift + c->slot_shift[slot], c->shift + c->slot_shift[other],
         c->unary + c->begin[j], c->card[j], c->support + c->slot_shift[slot], used, 0, c->size[j] > 1 ? c->grain : 1};
 }
@@ -109,7 +108,7 @@ static void pull_pair(fgi_costs *c, int32_t slot, int used) {
         for (int64_t q = 0; q < c->size[p.i]; q++)
             if (c->pulled[di[q]] > 0) fgi_costs_project(c, slot, di[q], c->pulled[di[q]]);
     }
-    if (c->size[p.j] == 1 && !left) fgi_costs_spend(c, c->slot_factor[slot]);
+    if (c->size[p.j] == 1 && !left) fgi_costs_spend(c, c->slot_factor[slot], FGI_SPENT);
     else if (moved) pull_pair(c, p.other, 0); /* what the factor does not need goes back */
 }
 
@@ -119,14 +118,30 @@ void fgi_costs_pull(fgi_costs *c, int32_t slot, int full) {
     const int32_t f = c->slot_factor[slot];
     if (c->spent[f]) return;
     c->culprit = f;
-    if (c->slot_begin[f + 1] - c->slot_begin[f] == 2) pull_pair(c, slot, full);
+    if (c->slot_other[slot] >= 0) pull_pair(c, slot, full);
     else fgi_cells_pull(c, slot, full ? ~(uint32_t)0 : 0);
+}
+
+/* Does the state that cost nothing when that was last looked at still do so? */
+static int still_supported(const fgi_costs *c, int32_t slot, int32_t a, int used) {
+    const int32_t other = c->slot_other[slot], j = c->slot_var[other];
+    const int32_t b = c->support[c->slot_shift[slot] + a];
+    if (!fgi_costs_alive(c, j, b)) return 0;
+    const int64_t cost = c->table[slot][(int64_t)a * c->card[j] + b] - c->shift[c->slot_shift[slot] + a] -
+        c->shift[c->slot_shift[other] + b];
+    return cost + (used ? c->unary[c->begin[j] + b] : 0) < (c->size[j] > 1 ? c->grain : 1);
 }
 
 /* Which of the factor's variables have unaries that no other factor has used in this look at i, as bits: now taken. */
 static uint32_t take_unaries(fgi_costs *c, int32_t slot) {
     const int32_t f = c->slot_factor[slot];
     uint32_t free_ones = 0;
+    if (c->slot_other[slot] >= 0) {
+        const int32_t j = c->slot_var[c->slot_other[slot]];
+        free_ones = c->stamp[j] != c->stamps;
+        c->stamp[j] = c->stamps;
+        return free_ones;
+    }
     for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++) {
         const int32_t j = c->slot_var[s];
         if (s == slot || c->stamp[j] == c->stamps) continue;
@@ -136,7 +151,7 @@ static uint32_t take_unaries(fgi_costs *c, int32_t slot) {
     return free_ones;
 }
 
-static int is_pair(const fgi_costs *c, int32_t f) { return c->slot_begin[f + 1] - c->slot_begin[f] == 2; }
+static int is_pair(const fgi_costs *c, int32_t slot) { return c->slot_other[slot] >= 0; }
 
 static int costs_nothing(fgi_costs *c, int32_t i, int32_t a) {
     if (!fgi_costs_alive(c, i, a) || c->unary[c->begin[i] + a] >= c->grain) return 0;
@@ -146,7 +161,8 @@ static int costs_nothing(fgi_costs *c, int32_t i, int32_t a) {
         if (c->spent[f]) continue;
         const uint32_t use = take_unaries(c, slot);
         c->work += VISIT;
-        if (is_pair(c, f)) {
+        if (is_pair(c, slot)) {
+            if (still_supported(c, slot, a, use != 0)) continue;
             pair p = pair_of(c, slot, use != 0);
             if (pair_least(c, &p, a) > 0) return 0;
         } else if (fgi_cells_least(c, slot, use, a) > 0) return 0;
@@ -164,11 +180,11 @@ static void add_up(fgi_costs *c, int32_t i, int64_t *total) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot];
         if (c->spent[f]) continue;
         const uint32_t use = take_unaries(c, slot);
-        pair p = is_pair(c, f) ? pair_of(c, slot, use != 0) : (pair){0};
+        pair p = is_pair(c, slot) ? pair_of(c, slot, use != 0) : (pair){0};
         for (int64_t q = 0; q < c->size[i]; q++) {
             const int32_t a = domain[q];
             if (total[a] >= room) continue;
-            const int64_t cost = is_pair(c, f) ? pair_least(c, &p, a) : fgi_cells_least(c, slot, use, a);
+            const int64_t cost = is_pair(c, slot) ? pair_least(c, &p, a) : fgi_cells_least(c, slot, use, a);
             total[a] = cost < room ? total[a] + cost : room;
         }
         c->work += c->size[i] + VISIT;
@@ -197,7 +213,7 @@ void fgi_costs_exist(fgi_costs *c, int32_t i) {
         c->stamps = stamp;
         const uint32_t use = take_unaries(c, slot);
         c->culprit = f;
-        if (is_pair(c, f)) pull_pair(c, slot, use != 0);
+        if (is_pair(c, slot)) pull_pair(c, slot, use != 0);
         else fgi_cells_pull(c, slot, use);
     }
     if (!c->conflict) fgi_costs_settle(c, i);

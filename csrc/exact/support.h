@@ -9,4 +9,8 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use);
 /* The least cost of label a of the slot's variable in the factor, with those unaries. 0 where that takes too long. */
 int64_t fgi_cells_least(fgi_costs *c, int32_t slot, uint32_t use, int32_t a);
 
+/* The costs of a factor whose variables other than its k-th and a later one have one label each go to the pairwise
+ * factor on these two. Returns 0 where that takes too long. */
+int fgi_cells_move(fgi_costs *c, int32_t f, int32_t k, int32_t later, int32_t pair);
+
 #endif

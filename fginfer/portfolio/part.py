@@ -48,6 +48,9 @@ TREE_ROUND, TREE_STATES = 4, 5e6  # when edac joins, which keeps whole-number co
 SOON_ROUND = 3  # when it does if there is no labeling yet
 TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which it has to be ahead of the other proof by this part of the gap: ...
 TREE_SHARES = 0.25, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
+TREE_LEVEL = 1.0  # its share if neither is ahead: its bound may rise only near the end
+STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so long, and so many times what it took to ...
+# ... find the best, leaves its time to such a tree
 TRIAL_SHARE, TRIAL_STATES = 0.5, 1e5  # of edac beside branch and bound, when both try a small model first
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
@@ -133,6 +136,7 @@ class PartState:
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
         self._huge = False  # sweeps take long, and are what gets on
         self._helped = False  # slabs or gdmm have been asked to join
+        self._improved_at = 0.0  # work of the search when a better labeling was last found by anybody
 
     @property
     def running(self) -> bool:
@@ -217,8 +221,16 @@ class PartState:
         if tree.bound <= self.bound and proof - tree.bound > lead:
             return ahead
         if tree.work >= TREE_TRIAL:
-            return behind
-        return trial if self.labels is not None else 1.0
+            return TREE_LEVEL if tree.bound <= self.bound else behind
+        others_get_on = any(self._gets_on(m) for m in self.members if isinstance(m, Proof | CliqueProof))
+        return trial if self.labels is not None and others_get_on else TREE_LEVEL
+
+    def _is_stale(self, search: Search) -> bool:
+        """Has it found nothing for long, while a tree gets on that would show that there is nothing?"""
+        since = search.work - self._improved_at
+        return since > max(STALE_WORK, STALE_TIMES * self._improved_at) and any(
+            isinstance(m, QuickTree) and m.share >= TREE_LEVEL for m in self.members
+        )
 
     def _is_far(self, proof: Proof | CliqueProof) -> bool:
         """Is the relaxation loose, so that the proof has a long way to go?"""
@@ -273,7 +285,10 @@ class PartState:
 
     def _collect(self) -> None:
         """The end of a round: takes the members' labelings and bounds."""
+        before = self.score
         self.labels, self.score, self.bound = self.best()
+        if self.score > before:
+            self._improved_at = max((m.work for m in self.members if isinstance(m, Search)), default=0.0)
         last = next((m for m in self._counted() if m.decides), None)
         if last is not None:
             self.status = "converged" if last.complete else last.status
@@ -330,7 +345,7 @@ class PartState:
                 near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(
                     self.unit, abs(self.score)
                 )
-                member.share = NEAR_SHARE if near or self._huge else 1.0
+                member.share = NEAR_SHARE if near or self._huge or self._is_stale(member) else 1.0
         if not self.members and self.running:
             self.status = "converged"
 

@@ -16,6 +16,7 @@ static int64_t cost_of(const fgi_costs *c, const int32_t *labels) {
         cost += term;
     }
     for (int32_t f = 0; f < c->n_factors; f++) {
+        if (c->spent[f] == FGI_MOVED) continue;
         int64_t state = 0, moved = 0;
         for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++) {
             state += c->slot_stride[s] * labels[c->slot_var[s]];

@@ -46,6 +46,59 @@ def frequencies(seed: int, links: int = 8, labels: int = 14, hard: bool = True, 
     return graph
 
 
+def clauses(rng: np.random.Generator, hard: bool) -> FactorGraph:
+    """Clauses of two to four variables, so that most pairs of variables are in several of them."""
+    graph = FactorGraph([2] * 8)
+    for _ in range(40):
+        arity = int(rng.integers(2, 5))
+        costs = np.zeros((2,) * arity)
+        costs[tuple(rng.integers(0, 2, arity))] = -np.inf if hard and rng.random() < 0.3 else -rng.integers(1, 9)
+        graph.add_factor(rng.permutation(8)[:arity].tolist(), costs)
+    return graph
+
+
+def colouring(rng: np.random.Generator, labels: int) -> FactorGraph:
+    """Labels that can be renamed: pairs and triples count how many they have that differ."""
+    graph = FactorGraph([labels] * 6)
+    at = np.indices((labels,) * 3)
+    distinct = 1 + (at[1] != at[0]) + ((at[2] != at[0]) & (at[2] != at[1]))
+    for _ in range(7):
+        differ, same = rng.integers(-9, 9, 2)
+        graph.add_factor(rng.permutation(6)[:2].tolist(), np.where(np.eye(labels) > 0, float(same), float(differ)))
+        graph.add_factor(rng.permutation(6)[:3].tolist(), rng.integers(-9, 9, 4).astype(float)[distinct])
+    return graph
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_factors_that_become_pairwise_meet(seed: int) -> None:
+    graph = clauses(np.random.default_rng(seed), seed % 2 == 1)
+    best, result = brute_force(graph), solve(graph, method="edac", gap=0.0)
+    assert result.status == ("infeasible" if best == -np.inf else "optimal")
+    assert result.score == (None if best == -np.inf else best)
+
+
+@pytest.mark.parametrize("labels", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(10))
+def test_labels_that_can_be_renamed(labels: int, seed: int) -> None:
+    graph = colouring(np.random.default_rng(seed), labels)
+    result = solve(graph, method="edac", gap=0.0)
+    assert (result.status, result.score) == ("optimal", brute_force(graph))
+
+
+def test_one_colouring_of_its_renamings_is_looked_at() -> None:
+    """Six variables that must all differ with five labels: 5! branches fewer than one by one."""
+    graph = FactorGraph([5] * 6)
+    for i in range(6):
+        for j in range(i):
+            graph.add_factor([i, j], np.where(np.eye(5) > 0, -1.0, 0.0))
+    with Solver(graph, method="edac", gap=0.0) as solver:
+        while solver.run(1.0) == "running":
+            pass
+        result = solver.result()
+    assert (result.status, result.score) == ("optimal", -1.0)
+    assert result.iterations < 60
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=200, deadline=None)
 def test_equals_brute_force(seed: int) -> None:
