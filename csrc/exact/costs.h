@@ -133,8 +133,8 @@ void fgi_costs_exist(fgi_costs *c, int32_t i);
 
 /* ---- factors that have become pairwise (meet.c) ---------------------------------------------------------------- */
 
-/* Where in `meet` the k-th variable of a factor and a later one are. Their pairwise factor is one of the model's, or one
- * that was added, spent from the start, because several factors have both variables (costs_pairs.h). Costs of different
+/* Where in `meet` the k-th variable of a factor and a later one are. Their pairwise factor is one of the model's, or
+ * was added, spent from the start, because several factors have both variables (costs_pairs.h). Costs of different
  * factors are stronger in one table: x or y, and x or not y, is x. */
 static inline int32_t fgi_costs_pair_at(int32_t k, int32_t later) { return later * (later - 1) / 2 + k; }
 /* j has one label left: factors with two variables that have more go into the pairwise factors on these. */
