@@ -7,6 +7,7 @@ Cases, each made at random with a fixed seed and scaled by --factor:
   grid      2000 x 2000, 8 labels, Potts                    random    1 M binary variables, 3 M edges
   labels    100 variables of 20000 labels, one dense table  pairs     10 M binary factors, all pairs of 4473 variables
   complete  300 variables of 50 labels, all pairs           pigeons   11 pigeons, 10 holes: infeasible
+  dense     3000 variables of 24 labels, 60 neighbours
 
 Every run is a process of its own. Memory is what solving adds to the process after the model is built. --at adds the
 gap at these moments of the run.
@@ -77,6 +78,14 @@ def complete(rng: np.random.Generator, factor: float) -> FactorGraph:
     return FactorGraph.from_arrays(np.full(n, count), rng.normal(size=(n, count)), edges, tables=tables)
 
 
+def dense(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n, count = int(3000 * factor), 24
+    edges = np.unique(np.sort(rng.integers(0, n, (30 * n, 2)), axis=1), axis=0).astype(np.int32)
+    edges = edges[edges[:, 0] < edges[:, 1]]
+    tables = rng.normal(size=(len(edges), count, count))
+    return FactorGraph.from_arrays(np.full(n, count), rng.normal(size=(n, count)), edges, tables=tables)
+
+
 def pigeons(rng: np.random.Generator, factor: float) -> FactorGraph:
     n = max(4, int(11 * factor))
     edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
@@ -84,7 +93,9 @@ def pigeons(rng: np.random.Generator, factor: float) -> FactorGraph:
     return FactorGraph.from_arrays(np.full(n, n - 1), unary, edges, tables=[Potts(-np.inf, 0.0)])
 
 
-CASES = dict(grid=grid, random=random_graph, labels=labels, pairs=pairs, complete=complete, pigeons=pigeons)
+CASES = dict(
+    grid=grid, random=random_graph, labels=labels, pairs=pairs, complete=complete, dense=dense, pigeons=pigeons
+)
 
 
 def resident_mb() -> float:

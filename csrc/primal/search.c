@@ -21,6 +21,7 @@ enum {
     LEAST_BITS = 6, /* clique tables of 2^6, 2^10, 2^14, 2^18 */
     MORE_BITS = 4,
     FIRST_SWEEPS = 64, /* of an annealing; later ones are longer */
+    SHORT_EPOCH = 16,  /* work per operation of that one: four times what it takes */
     LEAST_TABU = 32,   /* variables of a tabu search: 32, 128, 512, 2048; the last on dense models: all */
     STALE = 2,         /* steps per variable without a gain end a tabu search */
     DENSE_STALE = 8,
@@ -44,8 +45,11 @@ static double patience(const fgi_primal *s) {
     return taken / 3 > least ? taken / 3 : least;
 }
 
-/* However much it gains: several labelings put together gain more than one of them can in the same time. */
+/* However much it gains: several labelings put together gain more than one of them can in the same time. On dense
+ * models annealing for longer soon gains more than what follows a short one, or comes before the first. */
 static double most_work(const fgi_primal *s) {
+    if (s->dense && (s->kind == FGI_PRIMAL_ANNEALED || s->kind == FGI_PRIMAL_FIRST))
+        return fgi_larger(s->annealed, s->short_epoch);
     const fgi_structure *st = s->model->s;
     const double size = (double)(st->unary_begin[st->n_vars] + st->adj_begin[st->n_vars]);
     const double least = EPOCH_WORK * size, share = fgi_primal_work(s) / 16;
@@ -70,12 +74,15 @@ int fgi_primal_better(
 
 /* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except
  * at the end of a slice or an epoch. What is reported when does not steer the search. In the middle of a move it is
- * what the move began with. */
+ * what the move began with, or the best that tabu search, which may take long, has come to. */
 static void report(fgi_solver *solver, fgi_primal *s, int now) {
     if (!s->unreported) return;
     const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
     if (!now && fgi_primal_work(s) - s->reported < pass) return;
-    if (s->stage > FGI_PRIMAL_CHOOSE) {
+    if (s->stage == FGI_PRIMAL_TABU) {
+        fgi_tabu_best_labels(s->tabu, s->before);
+        if (s->best_violations == 0) fgi_solver_consider(solver, s->before);
+    } else if (s->stage > FGI_PRIMAL_CHOOSE && s->now.style_arm != FGI_STYLE_TABU) {
         fgi_local_mark_labels(s->local, s->before);
         if (fgi_local_mark_violations(s->local) == 0) fgi_solver_consider(solver, s->before);
     } else if (fgi_local_violations(s->local) == 0) {
@@ -85,13 +92,22 @@ static void report(fgi_solver *solver, fgi_primal *s, int now) {
     s->reported = fgi_primal_work(s);
 }
 
-static void note_best(fgi_primal *s) {
-    const int64_t violations = fgi_local_violations(s->local);
-    const double score = fgi_local_score(s->local);
+static void note(fgi_primal *s, int64_t violations, double score) {
     if (!fgi_primal_better(s, violations, score, s->best_violations, s->best_score)) return;
     s->best_violations = violations;
     s->best_score = score;
     s->unreported = 1;
+}
+
+static void note_best(fgi_primal *s) { note(s, fgi_local_violations(s->local), fgi_local_score(s->local)); }
+
+static void run_tabu(fgi_solver *solver, fgi_primal *s) {
+    double score;
+    if (fgi_primal_work(s) - s->now.begun > most_work(s)) fgi_tabu_stop(s->tabu);
+    if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_PRIMAL_FOLLOW;
+    const int64_t violations = fgi_tabu_best(s->tabu, &score);
+    note(s, violations, score);
+    report(solver, s, 0);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
@@ -124,6 +140,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->changes = all_changes(m->s);
     s->dense = s->changes > DENSE_CHANGES * (double)m->s->unary_begin[n];
     s->annealing = (int64_t)(FIRST_SWEEPS * ((double)(m->s->unary_begin[n] + 4 * n) + 0.1 * s->changes));
+    s->short_epoch = SHORT_EPOCH * (double)s->annealing;
     s->start = fgi_take_zero(&s->arena, n, int32_t);
     s->before = fgi_take(&s->arena, n, int32_t);
     s->focus = fgi_take(&s->arena, n, int32_t);
@@ -397,8 +414,7 @@ static void end_epoch(fgi_solver *solver, fgi_primal *s) {
     report(solver, s, 1);
     fgi_elites_add(&s->elites, fgi_local_labels(s->local), fgi_local_violations(s->local), fgi_local_score(s->local));
     if (s->kind != FGI_PRIMAL_FIRST && s->n_fresh == 0) {
-        int won = fgi_primal_better(s, s->best_violations, s->best_score, s->kind_violations, s->kind_score);
-        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, won, fgi_primal_work(s) - s->kind_begun);
+        fgi_bandit_learn(&s->kinds, (int32_t)s->kind, fgi_primal_has_gained(s), fgi_primal_work(s) - s->kind_begun);
         s->kind_work[s->kind] += fgi_primal_work(s) - s->kind_begun;
     }
     s->stage = FGI_PRIMAL_EPOCH;
@@ -488,6 +504,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
         fgi_local_push_all(s->local);
         s->last_gain = fgi_primal_work(s);
+        s->annealed = s->last_gain - s->epoch_begun;
         if (s->dense) s->epoch_begun = s->last_gain;
         s->stage = FGI_PRIMAL_ASCENT;
         break;
@@ -502,9 +519,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
             end_epoch(solver, s);
         else rc = choose(s);
         break;
-    case FGI_PRIMAL_TABU:
-        if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_PRIMAL_FOLLOW;
-        break;
+    case FGI_PRIMAL_TABU: run_tabu(solver, s); break;
     case FGI_PRIMAL_PROPOSE:
         if (propose(s, CHUNK)) start_block(s);
         break;

@@ -61,7 +61,11 @@ void fgi_tabu_free(fgi_tabu *t);
 /* Ends after `patience` changes without a new best labeling, which is then the present one again. */
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience);
 int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
+void fgi_tabu_stop(fgi_tabu *t); /* the next run goes back to the best labeling, and ends */
 int64_t fgi_tabu_operations(const fgi_tabu *t);
+/* Of the run under way: violations and score of its best labeling so far, and the labels. */
+int64_t fgi_tabu_best(const fgi_tabu *t, double *score);
+void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels);
 
 /* Simulated annealing of the whole labeling (primal/anneal.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_anneal fgi_anneal;
@@ -141,9 +145,11 @@ typedef struct fgi_primal {
     fgi_treeblock *block;
     fgi_tabu *tabu;
     fgi_anneal *anneal;
-    int64_t annealing; /* operations of the next one */
-    int dense;         /* variables have many neighbours: blocks of small width are a small part of them */
-    double changes;    /* operations of changing every label once */
+    int64_t annealing;  /* operations of one: the last, or the first to be */
+    double annealed;    /* work of the last */
+    double short_epoch; /* work that an epoch may take on dense models before one, and after a short one */
+    int dense;          /* variables have many neighbours: blocks of small width are a small part of them */
+    double changes;     /* operations of changing every label once */
     fgi_rng rng;
     fgi_primal_stage stage;
     fgi_move now;
@@ -195,6 +201,7 @@ int fgi_primal_better(
 
 /* primal/epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
 void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best);
+int fgi_primal_has_gained(const fgi_primal *s);                   /* since its kind was chosen */
 int fgi_primal_components(fgi_primal *s, int64_t max_operations); /* 1 when done with one parent */
 int fgi_primal_next_parent(fgi_primal *s);                        /* 0 when there is none left */
 /* Stage JOIN: a piece of one move on the joined model; 1: it has ended, and its labeling is the present one. */

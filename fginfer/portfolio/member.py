@@ -138,18 +138,6 @@ class Clauses(Member):
     name = "clauses"
 
 
-class Sweeps(Member):
-    """TRW-S: the relaxation where one pass over the tables takes little time."""
-
-    name = "trws"
-
-
-class Greedy(Member):
-    """gdmm: the relaxation where a pass takes long, and another one where the proof does not get on."""
-
-    name = "gdmm"
-
-
 class Slabs(Member):
     """Tighter bounds on sparse parts with a loose relaxation."""
 
@@ -162,17 +150,43 @@ class Search(Member):
     name = "search"
 
 
-class Tree(Member):
-    """A search tree that ends with a proof. It is not told bounds: its own shows whether it gets on."""
+class Relaxation(Member):
+    """A bound that falls with the work, for as long as the relaxation gets on."""
 
     _moved_at, _moved_bound = 0.0, inf  # work and bound when it last got on
 
     def idle_work(self, score: float) -> float:
-        """Done since the bound moved by a part of the gap to the best score; none while still at the root."""
-        info = self.engine.info
-        if info.oracle_calls <= 1 or self._moved_bound - info.bound > MOVED * (info.bound - score):
-            self._moved_at, self._moved_bound = self.work, float(info.bound)
+        """Done since the bound moved by a part of the gap to the best score."""
+        bound = float(self.engine.info.bound)
+        if self._begins or self._moved_bound - bound > MOVED * (bound - score):
+            self._moved_at, self._moved_bound = self.work, bound
         return self.work - self._moved_at
+
+    @property
+    def _begins(self) -> bool:
+        """Too early to judge it by its bound."""
+        return False
+
+
+class Sweeps(Relaxation):
+    """TRW-S: the relaxation where one pass over the tables takes little time."""
+
+    name = "trws"
+
+
+class Greedy(Relaxation):
+    """gdmm: the relaxation where a pass takes long, and another one where the proof does not get on."""
+
+    name = "gdmm"
+
+
+class Tree(Relaxation):
+    """A search tree that ends with a proof. It is not told bounds: its own shows whether it gets on."""
+
+    @property
+    def _begins(self) -> bool:
+        """It is still at the root."""
+        return bool(self.engine.info.oracle_calls <= 1)
 
     @property
     def complete(self) -> bool:

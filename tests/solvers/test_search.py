@@ -241,3 +241,15 @@ def test_it_pauses_by_work_in_the_middle_of_moves() -> None:
         assert np.array_equal(whole.labels(), sliced.labels())
         moves.append(whole.iterations)
     assert any(a == b for a, b in pairwise(moves))  # in the middle of one
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dense_models_are_ahead_of_ascent_with_restarts(seed: int) -> None:
+    """Annealing and tabu search over all variables: what moves of exact blocks cannot do there."""
+    rng, n, card = np.random.default_rng(seed), 150, 6
+    edges = np.unique(np.sort(rng.integers(0, n, (6000, 2)), axis=1), axis=0).astype(np.int32)
+    edges = edges[edges[:, 0] < edges[:, 1]]
+    tables = rng.normal(size=(len(edges), card, card))
+    graph = FactorGraph.from_arrays(np.full(n, card), rng.normal(size=(n, card)), edges, tables=tables)
+    ascents = Run(graph, seed, method=lib.FGI_ICM).step(200)
+    assert Run(graph, seed).step(12).info.score > ascents.info.score
