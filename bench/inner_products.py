@@ -1,6 +1,7 @@
 """Maximum inner-product search and the losses that stand on it: indexes, decomposition, classifiers, words.
 
     python bench/inner_products.py --part index [--k 100000] [--d 32 128] [--rows clustered isotropic trained] [--peers]
+    python bench/inner_products.py --part table [--k 10000 100000 1000000] [--d 16 32 64 128 256] [--rows ...] [--peers]
     python bench/inner_products.py --part topk [--k 100000] [--d 32 128] [--rows clustered trained]
     python bench/inner_products.py --part loss [--k 20000] [--data FOLDER]
     python bench/inner_products.py --part multiclass [--k 100000] [--samples 100000] [--epochs 1] [--seconds 60]
@@ -24,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import inner_products_learning as learning
-from inner_products_index import bench_index, bench_topk
+from inner_products_index import bench_index, bench_table, bench_topk
 
 
 def plot(path: str) -> None:
@@ -65,8 +66,9 @@ def plot(path: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = {
-        "index": bench_index, "topk": bench_topk, "loss": learning.bench_loss, "multiclass": learning.bench_multiclass,
-        "pinyin": learning.bench_pinyin, "multilabel": learning.bench_multilabel, "words": learning.bench_words,
+        "index": bench_index, "table": bench_table, "topk": bench_topk, "loss": learning.bench_loss,
+        "multiclass": learning.bench_multiclass, "pinyin": learning.bench_pinyin,
+        "multilabel": learning.bench_multilabel, "words": learning.bench_words,
     }  # fmt: skip
     parser.add_argument("--part", choices=parts, required=True)
     parser.add_argument("--k", type=int, nargs="+", default=[20_000], help="rows, labels")

@@ -50,9 +50,9 @@ def recall(found: np.ndarray, truth: np.ndarray) -> float:
     return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)]))
 
 
-def rows_of(kind: str, k: int, d: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """(rows, queries): near the rows and at random; for trained rows test images."""
-    rng, n = np.random.default_rng(0), 256
+def rows_of(kind: str, k: int, d: int, n: int = 256) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """(rows, n queries): near the rows and at random; for trained rows test images."""
+    rng = np.random.default_rng(0)
     if kind == "trained":
         data = faces(k, d, 20, some=2 * k)
         model = EmbeddingClassifier(method="search", probes=2, eta0=4.0, max_iter=1, fit_intercept=False)
@@ -135,6 +135,67 @@ def peers(rows: np.ndarray, queries: dict[str, np.ndarray], m: int, ef_construct
                     )
                     if got >= 0.95:
                         break
+
+
+# ---- every size in one table
+
+
+def bench_table(args: argparse.Namespace) -> None:
+    """A line for rows and queries: times faster than the scan, exactly and at a recall of .95 of the best ten. Above
+    10^5 rows there are no clusters (they take minutes to build), only bytes and codes."""
+    print(
+        "table: times faster than a dense scan by BLAS, one thread; approximate: at the recall behind it, tuned for .95"
+    )
+    print(
+        "rows, queries | scan, ms, top 1, top 10 | exact, top 1, top 10 | clusters, candidates, peers, top 10 | built s"
+    )
+    for k in args.k:
+        for d in args.d:
+            for kind in args.rows:
+                rows, queries = rows_of(kind, k, d, 128)
+                built, index = cpu(lambda rows=rows: SearchIndex(rows, clusters=0 if len(rows) <= 10**5 else 1))
+                cpu(lambda index=index, queries=queries: [index.search(x, 1, candidates=1) for x in queries.values()])
+                others = table_peers(rows, args) if args.peers else {}
+                for which, x in queries.items():
+                    print(f"{kind} {k} x {d}, {which} | {table_line(index, rows, x, others)} | {built:.1f}", flush=True)
+
+
+def table_peers(rows: np.ndarray, args: argparse.Namespace) -> dict[str, BackendIndex]:
+    """Those that are built in seconds: of 10^6 rows only with 32 columns or fewer."""
+    graph = partial(HnswBackend, M=args.graph[0], ef_construction=args.graph[1])
+    given = {"hnswlib": graph, "faiss": "faiss"} if rows.size <= 32 * 10**6 else {}
+    out = {}
+    for name, backend in given.items():
+        try:
+            out[name] = BackendIndex(rows, backend)
+        except SettingsError as error:
+            print(f"  {error}")
+    return out
+
+
+def table_line(index: SearchIndex, rows: np.ndarray, x: np.ndarray, others: dict[str, BackendIndex]) -> str:
+    scans = [quickest(lambda k=k: dense_scan(x, rows, k)) for k in (1, 10)]
+    exact = [quickest(lambda k=k: index.search(x, k)) for k in (1, 10)]
+    for (_, found), (_, truth) in zip(exact, scans, strict=True):
+        assert recall(found.labels, truth) > 0.995, "exact search and BLAS differ by more than rounding"
+    scan, truth, half = scans[1][0], scans[1][1], len(x) // 2  # tuned on the first half, measured on the other
+    found = {}
+    for by, name in (("probes", "clusters"), ("candidates", "candidates")):
+        if by == "probes" and index.clusters == 1:
+            continue
+        many = index.tune(x[:half], 10, by=by)
+        spent, some = quickest(lambda by=by, many=many: index.search(x[half:], 10, **{by: many}))
+        found[name] = (scan / (2 * spent), recall(some.labels, truth[half:]))
+    for name, peer in others.items():
+        for probes in (16, 32, 64, 128, 256, 512, 1024):
+            spent, some = quickest(lambda peer=peer, probes=probes: peer.backend.query(x[half:], 10, probes))
+            found[name] = (scan / (2 * spent), recall(some, truth[half:]))
+            if found[name][1] >= 0.95:
+                break
+    near = ", ".join(f"{name} {faster:.1f} at {share:.3f}" for name, (faster, share) in found.items())
+    times = [1e3 * spent / len(x) for spent, _ in scans]
+    gains = [s / e for (s, _), (e, _) in zip(scans, exact, strict=True)]
+    return f"{times[0]:.2f} {times[1]:.2f} | {gains[0]:.1f} {gains[1]:.1f} | {near}"
 
 
 # ---- the best labels of extreme models with dense weights
