@@ -34,8 +34,7 @@ struct fgi_products {
 
 static const fgi_source_ops products_ops;
 
-/* ---- life ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static fgi_rc create(
     int32_t n_labels, int64_t n_features, const double *dense, storage s, fgi_products **out, fgi_error *err) {
@@ -103,8 +102,7 @@ const fgi_source *fgi_products_source(const fgi_products *p) { return &p->base; 
 int64_t fgi_products_nonzeros(const fgi_products *p) { return p->nonzeros; }
 int64_t fgi_products_memory(const fgi_products *p) { return p->bytes; }
 
-/* ---- sparse weights
- * -------------------------------------------------------------------------------------------------- */
+/* ---- sparse weights ---------------------------------------------------------------------------------------------- */
 
 static int64_t lower_bound(const int32_t *labels, int64_t n, int32_t label) {
     int64_t low = 0, high = n;
@@ -230,8 +228,7 @@ fgi_rc fgi_products_scale(fgi_products *p, double factor, fgi_error *err) {
     return FGI_OK;
 }
 
-/* ---- scores
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- scores ------------------------------------------------------------------------------------------------------ */
 
 static const fgi_products *products_of(const fgi_oracle_query *q) { return (const fgi_products *)q->source; }
 static int32_t feature_at(const fgi_features *x, int64_t j) { return x->index ? x->index[j] : (int32_t)j; }
@@ -360,8 +357,7 @@ static int reserve_seen(fgi_oracle_scratch *w, int64_t n) {
     return w->seen_capacity > 0;
 }
 
-/* ---- answers
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static void offer(const fgi_oracle_scratch *w, fgi_best *best, int32_t y, double score) {
     if (!fgi_is_banned(w, y)) fgi_best_offer(best, y, score);

@@ -1,6 +1,7 @@
 /* learn/losses/losses.h - what the losses' files share; see fginfer_losses.h. */
 #ifndef FGI_LOSSES_H
 #define FGI_LOSSES_H
+#include <string.h>
 #include "base/array.h"
 #include "base/kernels.h"
 #include "base/pool.h"
@@ -75,17 +76,30 @@ struct fgi_losses {
     float *sample_rows;
     int64_t sample_capacity, sample_floats;
     /* steps */
-    uint32_t *mark;
+    uint32_t *mark; /* per label: the last epoch in which it was met */
     uint32_t epoch;
     int64_t label_capacity;
     int64_t touched;
 };
+
+/* A new epoch: no label is marked. */
+static inline void fgi_loss_unmark(fgi_losses *l) {
+    if (++l->epoch == 0) {
+        memset(l->mark, 0, (size_t)l->label_capacity * sizeof *l->mark);
+        l->epoch = 1;
+    }
+}
 
 /* One sample by one of the methods: w->scored is left with scores and gradient; the value and its claim. */
 typedef struct fgi_loss_answer {
     double value;
     int32_t claim;
 } fgi_loss_answer;
+/* w->scored begins with the positives; then one of the methods. */
+void fgi_loss_positives(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
+fgi_loss_answer fgi_loss_exact(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
+fgi_loss_answer fgi_loss_sampled(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
+fgi_loss_answer fgi_loss_searched(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
 /* The score that stands for all labels not in w->scored; `last`: the lowest found. */
 void fgi_scored_rest(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, double last, fgi_loss_scratch *w);
 fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w);
