@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -122,7 +123,7 @@ class BinaryFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def inverse_transform(self, Z: Any) -> Reals:
         """Rows from features: Z @ components_."""
         check_is_fitted(self, "components_")
-        Z = np.asarray(Z, np.float64)
+        Z = np.asarray(Z.toarray() if sp.issparse(Z) else Z, np.float64)
         if Z.ndim != 2 or Z.shape[1] != len(self.components_):
             raise DataError(f"expected rows of {len(self.components_)} features, not the shape {Z.shape}")
         if not np.isfinite(Z).all():

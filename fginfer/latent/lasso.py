@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
@@ -18,7 +19,7 @@ from fginfer.latent.alternating import BinaryFeatures, assign, least_squares, re
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
-from fginfer.latent.settings import check_choice, check_flag, check_number, check_size
+from fginfer.latent.settings import check_choice, check_flag, check_moderate, check_number, check_size
 from fginfer.latent.starts import ica_columns
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 
@@ -165,8 +166,8 @@ class LatentFeatureLasso(BinaryFeatures):
         rank: Any = self.rank
         if not (is_number(k, whole=True) and k >= 1) and k not in ("lam", "held-out"):
             raise SettingsError(f"n_components must be a positive whole number, 'lam' or 'held-out', not {k!r}")
-        for name in ("tau", "penalty", "min_share"):
-            check_number(self, name)
+        check_moderate(self, "tau", "penalty")
+        check_number(self, "min_share")
         check_number(self, "lam", none=True)
         check_number(self, "time_limit", none=True)
         check_number(self, "tol", least=0)
@@ -208,7 +209,7 @@ class LatentFeatureLasso(BinaryFeatures):
         if isinstance(self.start, str):
             found = ica_columns(reduce_rank(X, self.rank), int(wanted), settings.seed, settings.late)
             return np.ascontiguousarray(found.T)
-        Z = np.asarray(self.start)
+        Z = np.asarray(self.start.toarray() if sp.issparse(self.start) else self.start)
         if Z.ndim != 2 or len(Z) != len(X) or Z.dtype.kind not in "buif" or not np.isin(Z, (0, 1)).all():
             raise DataError(f"start must be {len(X)} rows of zeros and ones, not an array of the shape {Z.shape}")
         return np.ascontiguousarray(Z.T, np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -21,7 +22,15 @@ from fginfer.latent.exchange import improve
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import MixtureLoss
 from fginfer.latent.mixture_starts import round_components, span_starts
-from fginfer.latent.settings import check_choice, check_flag, check_number, check_size
+from fginfer.latent.settings import (
+    LARGEST,
+    SMALLEST,
+    check_choice,
+    check_flag,
+    check_moderate,
+    check_number,
+    check_size,
+)
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 from fginfer.learn.kernel import factorise
 
@@ -52,7 +61,9 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_components : K, or "held-out": the K up to `max_components` under which held-out samples are most likely, given
         Gaussian noise (the smallest one within .01 nats a sample).
     kernel : "linear"; "poly", (gamma x.x' + coef0)^degree; "rbf", exp(-gamma |x - x'|^2); or a function of two arrays
-        that gives a symmetric positive semidefinite matrix.
+        that gives a symmetric positive semidefinite matrix. gamma=None is one over the number of inputs, which means a
+        length in the unit of X: give gamma, or standardise X. Where K components can pass through all samples (a narrow
+        "rbf") nothing tells which belong together, and a warning says so.
     fit_intercept : add a constant input, as large as the others (their root mean square; kernels: the mean of the
         diagonal joins the kernel), so that nothing depends on the unit of the inputs. Columns of their own units count
         as they are, as in every ridge regression: standardise them.
@@ -160,7 +171,18 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.trace_, self.status_ = best.trace, best.status
         self.gap_, self.n_iter_ = best.trace[-1].gap, max(1, len(best.trace) - 1)
         self._keep(best.weights)
+        self._tell_of_interpolation(features, y)
         return self
+
+    def _tell_of_interpolation(self, features: Reals, y: Reals) -> None:
+        parameters = self.n_components_ * features.shape[1]
+        if self.n_components_ > 1 and y.any() and parameters >= len(y) and self.error_ < 1e-4 * np.sqrt((y * y).mean()):
+            warnings.warn(
+                f"{self.n_components_} components with {features.shape[1]} parameters each pass through all {len(y)} "
+                "samples: which samples belong together is not determined, and rounding decides it (a unit of X may "
+                "change it); use fewer components, fewer inputs, a smoother kernel or a larger ridge",
+                stacklevel=4,
+            )
 
     def _check_settings(self) -> None:
         k: Any = self.n_components
@@ -170,8 +192,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingsError(f"a generalised mixture has at most {MOST_PATTERNS} components, not {k}")
         if not callable(self.kernel):
             check_choice(self, "kernel", KERNELS)
-        for name in ("tau", "ridge"):
-            check_number(self, name)
+        check_moderate(self, "tau", "ridge")
         for name in ("lam", "gamma", "time_limit"):
             check_number(self, name, none=True)
         check_number(self, "coef0", least=0)
@@ -180,8 +201,10 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("degree", "n_atoms", "n_starts", "n_init", "max_components"):
             check_number(self, name, whole=True, least=1)
         penalties = self._penalties()
-        if not penalties or not all(is_number(value) and 0 < value < np.inf for value in penalties):
-            raise SettingsError(f"penalty must be a positive number or a tuple of them, not {self.penalty!r}")
+        if not penalties or not all(is_number(value) and SMALLEST < value < LARGEST for value in penalties):
+            raise SettingsError(
+                f"penalty must be a number between {SMALLEST} and {LARGEST} or a tuple of them, not {self.penalty!r}"
+            )
         check_choice(self, "refine", ("soft", "hard"))
         check_choice(self, "inner", ("newton", "proximal"))
         check_flag(self, "generalized")
@@ -279,7 +302,10 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             gram = gram + self.constant_
         if not np.allclose(gram, gram.T, rtol=0, atol=1e-8 * np.abs(gram).max()):
             raise DataError("the kernel is not symmetric: kernel(a, b) and kernel(b, a).T differ")
+        check_size("the kernel", gram)
         factor, order = factorise(gram)
+        if factor.shape[1] == 0:
+            raise DataError("the kernel is 0 for all samples")
         chosen = order[: factor.shape[1]]
         self.basis_, self._triangle = X[chosen], factor[chosen]
         return factor

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.inputs import is_number
 
+SMALLEST, LARGEST = 1e-60, 1e60  # fourth powers are numbers, neither infinite nor 0
+
 
 def check_number(
     estimator: Any, name: str, *, whole: bool = False, least: float | None = None, none: bool = False
@@ -25,15 +27,23 @@ def check_number(
         raise SettingsError(f"{name} must be {'positive' if least is None else f'at least {least}'}, not {value!r}")
 
 
+def check_moderate(estimator: Any, *names: str) -> None:
+    """Positive numbers that may be squared and multiplied with each other."""
+    for name in names:
+        check_number(estimator, name)
+        if not SMALLEST < getattr(estimator, name) < LARGEST:
+            raise SettingsError(f"{name} must be between {SMALLEST} and {LARGEST}, not {getattr(estimator, name)!r}")
+
+
 def check_flag(estimator: Any, name: str) -> None:
     if not isinstance(getattr(estimator, name), (bool, np.bool_)):
         raise SettingsError(f"{name} must be True or False, not {getattr(estimator, name)!r}")
 
 
 def check_size(name: str, values: NDArray[np.float64]) -> None:
-    """Fourth powers of the entries must be numbers, neither infinite nor 0."""
+    """The largest entry must be neither too large nor too small to be computed with."""
     largest = float(np.abs(values).max(initial=0.0))
-    if largest != 0 and not 1e-60 < largest < 1e60:
+    if largest != 0 and not SMALLEST < largest < LARGEST:
         raise DataError(f"the largest entry of {name} is {largest:.1e}: multiply {name} so that it comes near 1")
 
 

@@ -29,7 +29,7 @@ from fginfer.core import clock
 from fginfer.core.optimise import METHODS, Optimiser, minimise
 from fginfer.errors import SettingsError
 from fginfer.trim.adam import adam
-from fginfer.trim.network import Network, check_count, check_samples
+from fginfer.trim.network import Network, check_count, check_samples, is_real
 
 logger = logging.getLogger("fginfer")
 TUNING_RATE = 3e-4  # of Adam, falling to zero; 1e-3 fits letters too closely
@@ -338,19 +338,22 @@ def _check(
 ) -> list[str]:  # fmt: skip
     if (eps is None) == (lam is None) and not (eps is None and target is not None):
         raise SettingsError("give one of eps (loss to lose) and lam, or target (weights to keep), which may have one")
-    given = {"eps": eps, "lam": lam, "target": target, "tol": tol, "max_iter": max_iter, "sweeps": sweeps}
-    for name, value in {**given, "growth": growth, "time_limit": time_limit}.items():
-        real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if value is not None and not (real and 0 < value < np.inf):
+    check_count("max_iter", max_iter, 1)
+    check_count("sweeps", sweeps, 1)
+    optional = {"eps": eps, "lam": lam, "target": target, "time_limit": time_limit}
+    given = {name: value for name, value in optional.items() if value is not None}
+    for name, value in {**given, "tol": tol, "growth": growth}.items():
+        if not (is_real(value) and 0 < value < np.inf):
             raise SettingsError(f"{name} must be a positive number, not {value!r}")
     if target is not None and target > 1 and target != int(target):
         raise SettingsError(f"target must be a share below 1 or a whole number of weights, not {target!r}")
-    if sweeps < 1 or not growth > 1:
-        raise SettingsError("sweeps must be at least 1, and growth above 1")
+    if not growth > 1:
+        raise SettingsError(f"growth must be above 1, not {growth!r}")
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     known = model.names()
-    names = known if layers is None else [layers] if isinstance(layers, str) else [str(name) for name in layers]
+    listed = known if layers is None else layers if isinstance(layers, (list, tuple)) else [layers]
+    names = [str(name) for name in listed]
     for name in names:
         if name not in known:
             raise SettingsError(f"there is no layer {name!r}; layers are {', '.join(known)}")

@@ -101,8 +101,7 @@ class Network:
 
     def scores(self, X: Any, start: int = 0) -> Reals:
         """The last layer's outputs; `start`: X is the input of this layer."""
-        out = _finite(X, self.dtype)
-        out = out.reshape(len(out), -1)
+        out = flat_rows(_finite(X, self.dtype))
         wanted = self.stages[start - 1].outputs if start else self.n_inputs
         if out.shape[1] != wanted:
             raise DataError(f"X must be rows of {wanted} inputs, not of {out.shape[1]}")
@@ -115,7 +114,7 @@ class Network:
     def step(self, j: int, inputs: Reals) -> Reals:
         """The outputs of layer j, before ReLU, a row each sample."""
         out = self.stages[j].unfold(inputs) @ self.weights[j] + self.biases[j]
-        return out.reshape(len(inputs), -1)
+        return out.reshape(len(inputs), self.stages[j].outputs)
 
     def step_back(self, j: int, back: Reals) -> Reals:
         """Derivatives by the inputs of layer j, from those by its outputs."""
@@ -125,10 +124,12 @@ class Network:
         return np.asarray(self.scores(X).argmax(1), np.int64)
 
     def accuracy(self, X: Any, y: Any) -> float:
-        return float((self.predict(X) == np.asarray(y)).mean())
+        X, y = check_samples(X, y, self)
+        return float((self.predict(X) == y).mean())
 
     def loss_value(self, X: Any, y: Any) -> float:
-        return self.loss_and_slope(self.scores(X), np.asarray(y, np.int64))[0]
+        X, y = check_samples(X, y, self)
+        return self.loss_and_slope(self.scores(X), y)[0]
 
     def loss_and_slope(self, scores: Reals, y: Ints) -> tuple[float, Reals]:
         """The loss, in double precision, and its derivatives by the scores."""
@@ -167,6 +168,11 @@ class Network:
         X, y = check_samples(X, y, self)
         X = X.astype(self.dtype, copy=False)
         self._check_training(epochs, batch, rate, l1, masks)
+        if callback is not None and not callable(callback):
+            raise SettingsError(f"callback must be a function of the number of the epoch, not {callback!r}")
+        for name, flag in (("decay", decay), ("proximal", proximal)):
+            if not isinstance(flag, (bool, np.bool_)):
+                raise SettingsError(f"{name} must be True or False, not {flag!r}")
 
         def gradients(rows: NDArray[np.intp]) -> list[Reals]:
             _, by_weight, by_bias = self.gradients(X[rows], y[rows])
@@ -183,9 +189,10 @@ class Network:
     def _check_training(self, epochs: Any, batch: Any, rate: Any, l1: Any, masks: Any) -> None:
         check_count("epochs", epochs)
         check_count("batch", batch, 1)
-        if not 0 < rate < np.inf or not 0 <= l1 < np.inf:
+        if not (is_real(rate) and is_real(l1) and 0 < rate < np.inf and 0 <= l1 < np.inf):
             raise SettingsError(f"rate must be positive and l1 not negative, not {rate!r} and {l1!r}")
-        if masks is not None and [np.shape(m) for m in masks] != [w.shape for w in self.weights]:
+        listed = isinstance(masks, (list, tuple))
+        if masks is not None and not (listed and [np.shape(m) for m in masks] == [w.shape for w in self.weights]):
             raise SettingsError("masks must be one array for each layer, of the shape of its weights")
 
     def layer(self, j: int, X: Reals, y: Ints) -> DenseLayer:
@@ -252,15 +259,21 @@ class DenseLayer:
         return count
 
 
+def is_real(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex, np.complexfloating))
+
+
 def check_count(name: str, value: Any, least: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 1 << 63:
+        raise SettingsError(f"{name} must be a whole number of at least {least} and below 2^63, not {value!r}")
 
 
 def _finite(X: Any, dtype: Any) -> Reals:
     """Samples as an array of finite numbers."""
     if hasattr(X, "toarray"):
         raise DataError("X is a sparse matrix, but a network takes dense samples: give X.toarray()")
+    if np.iscomplexobj(X):
+        raise DataError("X must be real numbers, not complex ones")
     try:
         out: Reals = np.asarray(X, dtype)
     except (TypeError, ValueError) as error:
@@ -268,6 +281,13 @@ def _finite(X: Any, dtype: Any) -> Reals:
     if not np.isfinite(out).all():
         raise DataError("X has entries that are NaN or infinite")
     return out
+
+
+def flat_rows(X: Reals) -> Reals:
+    """One row each sample, however its numbers are arranged."""
+    if X.ndim < 2:
+        raise DataError(f"X must be samples, a row each, not of the shape {X.shape}")
+    return X.reshape(len(X), int(np.prod(X.shape[1:])))
 
 
 def check_samples(X: Any, y: Any, network: Network) -> tuple[Reals, Ints]:
@@ -278,4 +298,4 @@ def check_samples(X: Any, y: Any, network: Network) -> tuple[Reals, Ints]:
     labels = network.stages[-1].outputs
     if y.shape != (len(X),) or y.dtype.kind not in "biu" or y.min() < 0 or y.max() >= labels:
         raise DataError(f"y must be {len(X)} labels, whole numbers from 0 to {labels - 1}")
-    return X.reshape(len(X), -1), y.astype(np.int64)
+    return flat_rows(X), y.astype(np.int64)

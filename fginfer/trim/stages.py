@@ -62,6 +62,8 @@ class Stage:
 
 def stages_of(sizes: Sequence[Any]) -> tuple[int, list[Stage]]:
     """(number of inputs, a stage a layer) of a network's sizes."""
+    if not isinstance(sizes, (list, tuple)):
+        raise SettingsError(f"sizes must be a list: inputs, layers ..., labels, not {sizes!r}")
     error = SettingsError(
         "sizes must be inputs (a number, or height, width, channels), layers (numbers of outputs, or Convolution) and "
         f"labels, all positive, not {list(sizes)}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
@@ -333,7 +335,7 @@ def test_callbacks_end_a_run_and_points_are_given():
         {"n_components": 0}, {"n_components": 1.5}, {"n_components": "many"}, {"n_components": 1000}, {"tau": 0},
         {"tau": -1.0}, {"lam": 0.0}, {"penalty": 0}, {"size_power": 2}, {"rank": 0}, {"inner": "magic"}, {"tol": -1},
         {"start": "luck"}, {"n_starts": 0}, {"max_iter": 0}, {"time_limit": 0}, {"n_jobs": 0}, {"callback": 3},
-        {"tau": np.nan}, {"refine": "no"},
+        {"tau": np.nan}, {"refine": "no"}, {"tau": 1e-300}, {"tau": 1e300}, {"penalty": 1e-200},
     ],
 )  # fmt: skip
 def test_bad_settings_of_features(options):
@@ -347,7 +349,7 @@ def test_bad_settings_of_features(options):
         {"n_components": 0}, {"n_components": 1000}, {"tau": 0}, {"lam": -1}, {"penalty": ()}, {"penalty": (0.1, 0)},
         {"kernel": "wave"}, {"degree": 0}, {"refine": "gently"}, {"ridge": 0}, {"n_atoms": 0}, {"inner": 3},
         {"n_components": 13, "generalized": True}, {"gamma": -1}, {"n_jobs": 0}, {"callback": 1}, {"generalized": 1},
-        {"fit_intercept": "yes"},
+        {"fit_intercept": "yes"}, {"tau": 1e-300}, {"tau": 1e300}, {"penalty": 1e-200}, {"ridge": 1e300},
     ],
 )  # fmt: skip
 def test_bad_settings_of_mixtures(options):
@@ -362,6 +364,10 @@ def test_bad_data():
         MixedRegression(2).fit(np.eye(4), np.ones(3))
     with pytest.raises(FginferError):
         MixedRegression(2, kernel=lambda a, b: np.full((len(a), len(b)), np.nan)).fit(np.eye(4), np.ones(4))
+    with pytest.raises(DataError, match="0 for all samples"):
+        MixedRegression(2, kernel=lambda a, b: np.zeros((len(a), len(b)))).fit(np.eye(4), np.ones(4))
+    with pytest.raises(DataError, match="entry of the kernel is"):
+        MixedRegression(2, kernel="poly").fit(1e40 * np.eye(4), np.ones(4))
     with pytest.raises(DataError, match="symmetric"):
         MixedRegression(2, kernel=lambda a, b: a[:, :1] + 0 * b[:, :1].T).fit(np.eye(4), np.ones(4))
 
@@ -417,6 +423,43 @@ def test_the_smallest_problems():
     assert np.allclose(MixedRegression(1).fit(X[:, :2], X[:, 3]).coef_[0], exact, atol=1e-6)
     constant = np.column_stack([X[:, :2], np.ones((30, 2))])
     assert np.isfinite(MixedRegression(2, fit_intercept=True).fit(constant, X[:, 3]).predict(constant)).all()
+
+
+def test_mixtures_of_all_forms_of_input():
+    X, y, _ = regressions(6, 60, 4, 2, False)
+    X, y = np.round(4 * X), np.round(4 * y)
+    plain = MixedRegression(2, n_atoms=4, random_state=0).fit(X, y)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    for inputs, outputs in ((frame, pd.Series(y)), (X.astype(np.int32), y.astype(np.int8)), (fixed, y.tolist())):
+        other = MixedRegression(2, n_atoms=4, random_state=0).fit(inputs, outputs)
+        assert (other.coef_ == plain.coef_).all()
+        assert (other.predict_best(inputs, outputs) == plain.predict_best(X, y)).all()
+    with pytest.raises(ValueError, match="feature names"):
+        MixedRegression(2, n_atoms=4).fit(frame, y).predict(frame[["b", "a", "d", "c"]])
+    with pytest.raises(TypeError, match="toarray"):
+        MixedRegression(2).fit(sp.csr_matrix(X), y)
+
+
+def test_features_of_frames_and_sparse_columns():
+    truth, X = features(3, 40, 8, 2)
+    frame = pd.DataFrame(X).rename(columns="pixel{}".format)
+    model = LatentFeatureLasso(2, start=sp.csr_matrix(truth)).fit(frame)
+    assert model.feature_names_in_.tolist() == [f"pixel{k}" for k in range(8)]
+    Z = model.transform(frame)
+    assert (model.inverse_transform(sp.csr_matrix(Z)) == model.inverse_transform(Z)).all()
+
+
+def test_samples_that_say_nothing_about_what_belongs_together():
+    """Rounding decides there, and with it the unit of the inputs."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    with pytest.warns(UserWarning, match="pass through all 30 samples"):
+        MixedRegression(2, kernel="rbf", gamma=100.0, n_atoms=2, exchanges=2).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MixedRegression(2, n_atoms=2, exchanges=2).fit(X, y)
 
 
 def test_without_noise_held_out_rows_choose_no_more_features_than_there_are():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -246,6 +249,9 @@ def test_time_limit_and_biases():
         {"eps": 1, "method": "sgd"}, {"eps": 1, "sweeps": 0}, {"eps": 1, "growth": 1.0}, {"eps": 1, "loss": abs},
         {"eps": 1, "time_limit": -1}, {"eps": 1, "time_limit": np.nan}, {"eps": 1, "growth": "fast"}, {"eps": "some"},
         {"eps": 1, "epochs": -1}, {"eps": 1, "epochs": 1.5}, {"eps": 1, "tune": True}, {"eps": 1, "tune": None},
+        {"eps": 1, "layers": 7}, {"eps": 1, "layers": 1.5}, {"eps": 1, "max_iter": 1.5}, {"eps": 1, "sweeps": 1.5},
+        {"eps": 1, "seed": 2**70}, {"eps": 1, "tol": None}, {"eps": 1, "growth": None}, {"eps": 1j},
+        {"eps": 1, "layers": "0.bias"}, {"lam": 0.1, "eps": 1, "target": 0.5},
         {"target": 1.5}, {"eps": 1, "seed": -1}, {"eps": 1, "seed": "a"}, {"eps": True},
     ],
 )  # fmt: skip
@@ -259,7 +265,8 @@ def test_bad_settings(options):
     "options",
     [
         {"epochs": -1}, {"epochs": 1.5}, {"batch": 0}, {"rate": 0}, {"rate": np.nan}, {"l1": -1.0}, {"masks": [True]},
-        {"masks": [np.ones((2, 2), bool)] * 3},
+        {"masks": [np.ones((2, 2), bool)] * 3}, {"masks": 5}, {"rate": "a"}, {"rate": None}, {"l1": "a"},
+        {"callback": 3}, {"decay": "no"}, {"proximal": 1},
     ],
 )  # fmt: skip
 def test_bad_training(options):
@@ -281,6 +288,18 @@ def test_bad_data():
         trim(object(), X, y, eps=0.1)
     with pytest.raises(DataError, match="toarray"):
         trim(net, sp.csr_matrix(X), y, eps=0.1)
+    with pytest.raises(DataError, match="complex"):
+        trim(net, X + 1j, y, eps=0.1)
+    for bad_y in (y[:5], y + 10):
+        for use in (net.accuracy, net.loss_value):
+            with pytest.raises(DataError, match="labels"):
+                use(X, bad_y)
+    assert net.predict(X[:0]).shape == (0,)
+    with pytest.raises(DataError, match="a row each"):
+        net.predict(3.0)
+    for sizes in (None, 5):
+        with pytest.raises(SettingsError, match="list"):
+            Network(sizes)
     with pytest.raises(DataError, match="numbers"):
         net.predict([["a"] * 8])
     with pytest.raises(DataError, match="NaN"):
@@ -296,6 +315,23 @@ def test_bad_data():
         Network([3])
     with pytest.raises(SettingsError):
         Network([3, 2], loss="hinge")
+
+
+@pytest.mark.parametrize(
+    "form", [np.asfortranarray, lambda X: X.astype(object), pd.DataFrame, lambda X: X.tolist(), np.broadcast_to]
+)
+def test_forms_of_input_are_the_same_data(form):
+    net, X, y = trained()
+    plain = trim(net, X, y, eps=0.05, max_iter=3, epochs=1).report
+    given = form(X, X.shape) if form is np.broadcast_to else form(X)  # the last is an array that cannot be written
+    assert trim(net, given, pd.Series(y), eps=0.05, max_iter=3, epochs=1).report.loss_after == plain.loss_after
+
+
+def test_networks_and_reports_pickle():
+    net, X, y = trained()
+    small = pickle.loads(pickle.dumps(trim(net, X, y, eps=0.05, max_iter=3)))
+    assert (pickle.loads(pickle.dumps(net)).scores(X) == net.scores(X)).all()
+    assert sum(small.network.nonzeros) == small.report.nonzeros
 
 
 @pytest.mark.parametrize("begin", [{}, {"lam": 2e-3}, {"eps": 0.5}])
