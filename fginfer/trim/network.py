@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -260,7 +261,7 @@ class DenseLayer:
 
 
 def is_real(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex, np.complexfloating))
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_count(name: str, value: Any, least: int = 0) -> None:
