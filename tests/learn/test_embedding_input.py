@@ -80,6 +80,13 @@ def test_steps_that_are_too_large_say_so() -> None:
                 model.fit(X, Y)
 
 
+def test_one_sample_a_label_is_nothing_to_warn_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = EmbeddingClassifier(max_iter=30, eta0=0.5, random_state=0).fit(X, np.arange(40))
+    assert model.score(X, np.arange(40)) > 0.5
+
+
 def test_questions_to_a_classifier() -> None:
     model = EmbeddingClassifier(max_iter=1).fit(X, Y)
     for k in (0, 5, 1.5, "2", None, True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -215,7 +216,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n = X.shape[0]
         self.label_lists_ = self.task == "multilabel" and labels_are_listed(y)
         if self.task == "multiclass":
-            check_classification_targets(y)
+            with warnings.catch_warnings():  # one sample a label is nothing odd here
+                warnings.filterwarnings("ignore", "The number of unique classes")
+                check_classification_targets(y)
             flat = label_array(y, "y")
             self.classes_ = np.unique(flat)
             labels, begin = encode_labels(flat, self.classes_), np.arange(n + 1, dtype=np.int64)
