@@ -21,8 +21,7 @@
 #define FGINFER_ORACLE_H
 #include "fginfer.h"
 
-/* ---- questions and answers ----------------------------------------------------------------------------------------
- */
+/* ---- questions and answers ------------------------------------------------------------------------------------ */
 
 /* A sparse message: n labels, strictly ascending, with finite values; a label that is not listed has message 0. */
 typedef struct fgi_message {
@@ -97,8 +96,7 @@ void fgi_oracle_get_work(const fgi_oracle *o, fgi_oracle_work *work);
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err);
 void fgi_model_source_free(fgi_source *s);
 
-/* ---- a pairwise table that changes ---------------------------------------------------------------------------------
- */
+/* ---- a pairwise table that changes ----------------------------------------------------------------------------- */
 
 /*
  * It starts at `values` (NULL: zeros). path: FGI_BY_SEARCH keeps sorted access (its non-zero entries only, point
@@ -142,8 +140,7 @@ int fgi_ranking_take(fgi_ranking *r, int32_t item);           /* takes it off (i
 fgi_rc fgi_ranking_set(fgi_ranking *r, int32_t item, double value, fgi_error *err); /* also puts it back */
 double fgi_ranking_get(const fgi_ranking *r, int32_t item);                         /* in range, or else */
 
-/* ---- labels scored by inner products -------------------------------------------------------------------------------
- */
+/* ---- labels scored by inner products ----------------------------------------------------------------------------- */
 
 typedef enum fgi_products_layout {
     FGI_ROWS_BY_LABEL = 0,  /* weights[label * n_features + feature] */

@@ -172,8 +172,7 @@ fgi_rc fgi_oracle_answer(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_a
     return rc;
 }
 
-/* ---- from outside: checked, and by several threads ----------------------------------------------------------------
- */
+/* ---- from outside: checked, and by several threads --------------------------------------------------------------- */
 
 struct fgi_oracle {
     int32_t threads;

@@ -1,12 +1,16 @@
 /* oracle/pairwise.c - the sublinear oracle of a pairwise factor: four regions, sorted access, bounds.
  *
- * A state (a, b) lies in one of four regions (docs/mathematics.md, section 2), by whether a has a message
- * delta_1(a) and b a message delta_2(b): both      pairs of messages, pruned by  (rowmax(a) - delta_1(a)) - min delta_2
- * and its mirror image only a    the sorted row a, past columns with messages; skipped when  rowmax(a) - delta_1(a)  is
- * too small only b    the sorted column b, likewise neither   rows (or columns) by descending maximum, each walked past
- * columns (rows) with messages Rounding is monotone, so a bound computed with the same operations in the same order as
- * the value is never below it: no slack is needed, and a dense scan gives the same bits. What is left are ties: an
- * equal value must still be looked at if its flat index may be lower. */
+ * A state (a, b) lies in one of four regions (docs/mathematics.md, section 3), by whether a has a message
+ * delta_1(a) and b a message delta_2(b):
+ *
+ *     both     pairs of messages, pruned by (rowmax(a) - delta_1(a)) - min delta_2, and its mirror image
+ *     only a   the sorted row a, past columns with messages; skipped where rowmax(a) - delta_1(a) is too small
+ *     only b   the sorted column b, likewise
+ *     neither  rows (or columns) by descending maximum, each walked past columns (rows) with messages
+ *
+ * Rounding is monotone, so a bound computed with the same operations in the same order as the value is never below it:
+ * no slack is needed, and a dense scan gives the same bits. What is left are ties: an equal value must still be looked
+ * at if its flat index may be lower. */
 #include "oracle/internal.h"
 
 /* Columns that can still win beside a row, from which on its sorted list is walked first; and entries that such a walk

@@ -155,11 +155,13 @@ static int grow_row(fgi_products *p, weight_row *r) {
 }
 
 /* The stored weight becomes `value`, or grows by it. */
-static int put(fgi_products *p, int32_t label, int32_t feature, double value, int add) {
+static fgi_rc put(fgi_products *p, int32_t label, int32_t feature, double value, int add, fgi_error *err) {
     weight_row *r = &p->rows[feature];
     const int64_t at = lower_bound(r->labels, r->n, label);
     const int there = at < r->n && r->labels[at] == label;
     if (there && add) value += r->values[at];
+    if (!isfinite(value))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the sum at label %d and feature %d is not finite", label, feature);
     if (there && value != 0.0) {
         r->values[at] = value;
     } else if (there) {
@@ -168,7 +170,7 @@ static int put(fgi_products *p, int32_t label, int32_t feature, double value, in
         r->n--;
         p->nonzeros--;
     } else if (value != 0.0) {
-        if (!grow_row(p, r)) return 0;
+        if (!grow_row(p, r)) return fgi_no_memory(err);
         memmove(r->labels + at + 1, r->labels + at, (size_t)(r->n - at) * sizeof *r->labels);
         memmove(r->values + at + 1, r->values + at, (size_t)(r->n - at) * sizeof *r->values);
         r->labels[at] = label;
@@ -176,7 +178,36 @@ static int put(fgi_products *p, int32_t label, int32_t feature, double value, in
         r->n++;
         p->nonzeros++;
     }
-    return 1;
+    return FGI_OK;
+}
+
+/* Between these, products of the scale and a weight that is stored do not leave the normal numbers. */
+static const double LEAST_SCALE = 0x1p-200;
+static int is_safe(double scale) { return scale >= LEAST_SCALE && scale <= 1 / LEAST_SCALE; }
+
+/* Stores sparse weights as they are: the scale is 1 again. A search index, whose rows are in the old unit, goes. */
+static void restore_scale(fgi_products *p) {
+    fgi_products_attach(p, NULL);
+    for (int64_t f = 0; f < p->n_features; f++) {
+        weight_row *r = &p->rows[f];
+        int32_t n = 0;
+        for (int32_t k = 0; k < r->n; k++) {
+            const double value = p->scale * r->values[k];
+            if (value == 0.0) continue;
+            r->labels[n] = r->labels[k];
+            r->values[n++] = value;
+        }
+        p->nonzeros -= r->n - n;
+        r->n = n;
+    }
+    p->scale = 1.0;
+}
+
+/* A weight as it is stored. */
+static double in_scale(fgi_products *p, double value) {
+    if (p->scale == 1.0 || value == 0.0 || isnormal(value / p->scale)) return value / p->scale;
+    restore_scale(p);
+    return value;
 }
 
 static fgi_rc update(fgi_products *p, int64_t n, const int32_t *labels, const int32_t *features, const double *values,
@@ -189,9 +220,10 @@ static fgi_rc update(fgi_products *p, int64_t n, const int32_t *labels, const in
                 err, FGI_BAD_ARGUMENT, k, "there is no weight of label %d and feature %d", labels[k], features[k]);
         if (!isfinite(values[k])) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "value %lld is not finite", (long long)k);
     }
-    for (int64_t k = 0; k < n; k++)
-        if (!put(p, labels[k], features[k], p->scale == 1.0 ? values[k] : values[k] / p->scale, add))
-            return fgi_no_memory(err);
+    for (int64_t k = 0; k < n; k++) {
+        const fgi_rc rc = put(p, labels[k], features[k], in_scale(p, values[k]), add, err);
+        if (rc) return rc;
+    }
     if (p->index && p->index->ops->follow) return p->index->ops->follow(p->index, p, n, labels, features, err);
     return FGI_OK;
 }
@@ -206,25 +238,21 @@ fgi_rc fgi_products_add(
     return update(p, n, labels, features, values, 1, err);
 }
 
+static double largest_weight(const fgi_products *p) {
+    double largest = 0;
+    for (int64_t f = 0; f < p->n_features; f++)
+        for (int32_t k = 0; k < p->rows[f].n; k++) largest = fgi_larger(largest, fabs(p->rows[f].values[k]));
+    return p->scale * largest;
+}
+
 fgi_rc fgi_products_scale(fgi_products *p, double factor, fgi_error *err) {
-    static const double least = 0x1p-200;
     if (!(factor >= 0) || factor == INFINITY)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "weights are scaled by a finite number that is not negative");
+    if (p->storage == SPARSE && factor > 1 && largest_weight(p) * factor == INFINITY)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "scaled by %g, the largest weight is not a number", factor);
+    if (p->storage == SPARSE && !is_safe(p->scale * factor)) restore_scale(p);
     p->scale *= factor;
-    if (p->storage != SPARSE || (p->scale >= least && p->scale <= 1 / least)) return FGI_OK;
-    for (int64_t f = 0; f < p->n_features; f++) { /* far from underflow and overflow */
-        weight_row *r = &p->rows[f];
-        int32_t n = 0;
-        for (int32_t k = 0; k < r->n; k++) {
-            const double value = p->scale * r->values[k];
-            if (value == 0.0) continue;
-            r->labels[n] = r->labels[k];
-            r->values[n++] = value;
-        }
-        p->nonzeros -= r->n - n;
-        r->n = n;
-    }
-    p->scale = 1.0;
+    if (p->storage == SPARSE && !is_safe(p->scale)) restore_scale(p);
     return FGI_OK;
 }
 

@@ -160,8 +160,7 @@ fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
     return wants_order(m->s, table) ? order_of(m, table, rc) : NULL;
 }
 
-/* ---- all factors of a model ----------------------------------------------------------------------------------------
- */
+/* ---- all factors of a model -------------------------------------------------------------------------------------- */
 
 typedef struct model_source {
     fgi_source base;

@@ -250,6 +250,8 @@ static fgi_rc update(fgi_updatable *u, int64_t n, const int32_t *rows, const int
     }
     for (int64_t k = 0; k < n; k++) {
         double value = values[k] + (add ? fgi_updatable_get(u, rows[k], cols[k]) : 0.0);
+        if (!(value < INFINITY))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "the sum at (%d, %d) is not a number", rows[k], cols[k]);
         if (u->scale != 1.0 && !(value / u->scale < INFINITY)) restore_scale(u);
         if (u->scale != 1.0) value /= u->scale;
         if (!put(u, rows[k], cols[k], value)) return fgi_no_memory(err);

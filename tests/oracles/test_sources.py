@@ -298,3 +298,44 @@ GRAPH.add_factor([0, 1], np.eye(3))
 def test_input_of_the_wrong_kind_gets_our_errors(ask: Callable[[], object], says: str) -> None:
     with pytest.raises(ModelError, match=says):
         ask()
+
+
+def test_scaled_weights_never_leave_the_numbers() -> None:
+    products = InnerProducts.sparse(3, 4)
+    products.set([0, 1], [0, 0], [1e-5, -1.0])
+    products.scale(1e-50)
+    products.add([1], [1], [1e280])  # 1e330 in units of the scale
+    assert products.argmax([1.0, 1.0, 0.0, 0.0]) == ((1,), 1e280)
+    assert products[0, 0] == pytest.approx(1e-55, rel=1e-12)
+    products.scale(1e20)
+    products.set([2], [2], [1e-300])  # next to nothing in these units
+    assert products[2, 2] == pytest.approx(1e-300, rel=1e-12)
+    with pytest.raises(ModelError, match="not a number"):
+        products.scale(1e10)
+    assert products[1, 1] == pytest.approx(1e300, rel=1e-12)
+    products.set([0], [3], [1.7e308])
+    with pytest.raises(ModelError, match="not finite"):
+        products.add([0], [3], [1.7e308])
+
+
+def test_scales_far_from_one_leave_indexed_answers_exact() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(300, 8))
+    products = InnerProducts.sparse(300, 8, sparse.csr_array(weights))
+    products.index()
+    for factor in (2.0**150, 2.0**100, 2.0**-120, 2.0**-160):
+        products.scale(factor)
+        weights = weights * factor
+        x = rng.normal(size=8)
+        label = int(np.argmax(weights @ x))
+        assert int(products.ask(x[None], path="search").states[0]) == label
+        products.set([label], [0], [0.0])
+        weights[label, 0] = 0.0
+
+
+def test_sums_that_are_no_numbers_are_refused() -> None:
+    table = UpdatableTable((2, 2), path="search")
+    table.set([0], [1], [1.7e308])
+    with pytest.raises(ModelError, match="not a number"):
+        table.add([0], [1], [1.7e308])
+    assert table.argmax() == ((0, 1), 1.7e308)
