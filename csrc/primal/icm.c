@@ -17,6 +17,7 @@ typedef struct icm {
 } icm;
 
 enum { STALE_ASCENTS = 1000 };         /* in a row without a better labeling: there is little more to gain */
+enum { RELABELLED = 20 };              /* of so many variables one is, where an ascent starts anew */
 enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
 
 static void start(fgi_solver *solver, icm *s) {
@@ -24,18 +25,10 @@ static void start(fgi_solver *solver, icm *s) {
     const int64_t n = m->s->n_vars;
     int first = solver->info.score == -INFINITY && solver->info.iterations == 0;
     const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_local_labels(s->local);
-    if (!first) memcpy(s->start, from, (size_t)n * sizeof *s->start);
-    for (int64_t i = 0; i < n; i++) {
-        if (first) {
-            const double *u = fgi_unary(m, i);
-            int32_t best = 0;
-            for (int32_t a = 1; a < m->s->cards[i]; a++)
-                if (u[a] > u[best]) best = a;
-            s->start[i] = best;
-        } else if (fgi_rng_below(&s->rng, 20) == 0) {
-            s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
-        }
-    }
+    if (first) fgi_model_unary_labels(m, s->start);
+    else memcpy(s->start, from, (size_t)n * sizeof *s->start);
+    for (int64_t i = 0; !first && i < n; i++)
+        if (fgi_rng_below(&s->rng, RELABELLED) == 0) s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
     if (first) fgi_solver_consider(solver, s->start); /* something to show at once, on the largest models too */
     fgi_local_assign(s->local, s->start);
     s->started = 1;
