@@ -53,12 +53,14 @@ def build(folder: Path, ego: str, sub: str) -> fginfer.FactorGraph:
 def report(name: str, graph: fginfer.FactorGraph, r: fginfer.Result, cpu: float, memory: float) -> None:
     score = -np.inf if r.score is None else r.score
     best = next((p.seconds for p in r.trace if p.score is not None and p.score >= score - 1e-9), np.nan)
-    s, calls = r.statistics, max(1.0, r.statistics["oracle_calls"])
+    s, calls = r.statistics, r.statistics["oracle_calls"]
     times = ", ".join(f"{k[8:]} {v:.3f}" for k, v in s.items() if k.startswith("seconds_"))
     print(f"{name}: {graph.n_variables} variables, {graph.max_labels} labels")
     print(f"  {r.status}: score {r.score}, bound {r.bound}, {r.iterations} iterations")
     print(f"  best labeling after {best:.3f} s, end after {r.seconds:.3f} s ({cpu:.3f} s of CPU)")
-    print(f"  {s['entries_touched'] / calls:.1f} entries touched per oracle call ({calls:.0f} calls)")
+    by_calls = s["entries_touched"] - s["sweep_entries"]
+    print(f"  {by_calls / max(calls, 1):.1f} entries touched per oracle call ({calls:.0f} calls)", end="")
+    print(f", {s['sweep_entries']:.3g} by {s['sweeps']:.0f} sweeps")
     print(f"  seconds: {times}; peak memory {memory:.0f} MB (the process, Python included)")
 
 
