@@ -47,7 +47,7 @@ static int64_t first_node(const fgi_structure *st, int64_t block) {
 }
 
 /* Some blocks more, by all threads; s->node is the next. Returns 1 when all are done, 0 when the time is over. */
-static int do_blocks(const fgi_model *m, trws *s, fgi_body *body, void (*then)(context *, int64_t, int64_t)) {
+static int do_blocks(const fgi_model *m, trws *s, fgi_body body, void (*then)(context *, int64_t, int64_t)) {
     fgi_pool *pool = s->team ? s->team->pool : NULL;
     const int64_t n = n_blocks(m->s), some = BLOCKS_A_THREAD * (int64_t)fgi_pool_threads(pool);
     context c = {m, s};
