@@ -120,9 +120,9 @@ static double part_of(const fold *f, int64_t block) {
     return f->part(f->context, begin, begin + f->block < f->n ? begin + f->block : f->n);
 }
 
-static void make_parts(void *of, int64_t begin, int64_t end, int worker) {
+static void make_parts(void *of, int64_t begin, int64_t end, int id) {
     const fold *f = of;
-    (void)worker;
+    (void)id;
     for (int64_t k = begin; k < end; k++) f->parts[k] = part_of(f, k);
 }
 

@@ -164,7 +164,8 @@ static void add_up_four(const context *c, int64_t block) {
     enum { FOUR = 4 };
     const fgi_trws_team *t = c->s->team;
     const double *decoded = t->decoded + block * FGI_TRWS_BLOCK, *record = t->record + 2 * block * FGI_TRWS_BLOCK;
-    fgi_progress sums[FOUR] = {{{0}}};
+    fgi_progress sums[FOUR];
+    memset(sums, 0, sizeof sums);
     for (int64_t i = 0; c->s->stage == FORWARD && i < FGI_TRWS_BLOCK; i++)
         for (int k = 0; k < FOUR; k++) fgi_sum_add(&sums[k].decoded, decoded[k * FGI_TRWS_BLOCK + i]);
     for (int64_t i = FGI_TRWS_BLOCK - 1; c->s->stage == BACKWARD && i >= 0; i--)
