@@ -52,7 +52,8 @@ int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2")))
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* a copy for every K takes a minute to compile */
+/* With sanitizers a copy for every K takes a minute to compile; to gcov every branch of every copy would be one. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(FGI_ONE_COPY)
 #define INLINE_AVX2 AVX2 static
 #else
 #define INLINE_AVX2 static inline __attribute__((always_inline, target("avx2")))

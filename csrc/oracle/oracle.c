@@ -44,9 +44,16 @@ int fgi_oracle_reserve_cards(fgi_oracle_scratch *w, int32_t arity) {
     return fgi_grow(&w->cards, &w->cards_capacity, arity, sizeof *w->cards);
 }
 
+/* Room for what is excluded and for the answers found on the way. */
+static int reserve_banned(fgi_oracle_scratch *w, int64_t n) {
+    return n <= w->banned_capacity || fgi_grow(&w->banned, &w->banned_capacity, n, sizeof *w->banned);
+}
+
+/* A query that excludes one state, as learners ask them, then needs no more room: it cannot fail. */
 fgi_oracle_scratch *fgi_oracle_scratch_create(int32_t max_card, int32_t max_arity) {
     fgi_oracle_scratch *w = fgi_calloc(1, sizeof *w);
-    if (w && fgi_oracle_reserve(w, max_card < 1 ? 1 : max_card, max_arity < 2 ? 2 : max_arity)) return w;
+    const int32_t card = max_card < 1 ? 1 : max_card, arity = max_arity < 2 ? 2 : max_arity;
+    if (w && reserve_banned(w, 1) && fgi_oracle_reserve(w, card, arity)) return w;
     fgi_oracle_scratch_free(w);
     return NULL;
 }
@@ -127,11 +134,6 @@ void fgi_best_insert(fgi_best *best, int64_t state, double value) {
         best->items[k] = *above;
     }
     best->items[k] = (fgi_argmax){state, value};
-}
-
-/* Room for what is excluded and for the answers found on the way. */
-static int reserve_banned(fgi_oracle_scratch *w, int64_t n) {
-    return n <= w->banned_capacity || fgi_grow(&w->banned, &w->banned_capacity, n, sizeof *w->banned);
 }
 
 static void ban(fgi_oracle_scratch *w, int64_t state) {

@@ -24,6 +24,8 @@ from fginfer.learn import EmbeddingClassifier, KernelStructuredSVM, SkipGram, St
 from fginfer.learn.crf import ChainCRF, read_crfsuite, write_crfsuite
 from fginfer.learn.data.features import WindowFeatures
 from fginfer.learn.files.describe import describe
+from fginfer.learn.files.load import load_file_model
+from fginfer.learn.files.trained import FileModel
 from fginfer.learn.files.treebank import ParseModel
 
 RNG = np.random.default_rng(0)
@@ -258,6 +260,18 @@ def test_weights_of_labels_that_are_not_there(tmp_path: Path) -> None:
         _ = ExtremeClassifier.load(path).coef_
     with pytest.raises(ModelError, match="damaged weights: there is one of a label that does not exist"):
         ExtremeClassifier.load(path).predict(DENSE)
+
+
+def test_models_of_files_do_not_ask_for_billions_of_templates(tmp_path: Path) -> None:
+    words, path = Path(__file__).parent.parent / "corpus" / "words.conll", tmp_path / "tagger.npz"
+    model = FileModel.train(words, affixes=2, max_iter=2)
+    model.save(path)
+    assert load_file_model(path).predict(words)[1][0].tolist() == model.predict(words)[1][0].tolist()
+    with np.load(path) as found:
+        extra = json.loads(found["header"].tobytes())["file_model"]
+    rewritten(path, header={"file_model": extra | {"features": extra["features"] | {"affixes": 2**31}}})
+    with pytest.raises(FormatError, match="affixes must be at most 100, not 2147483648"):
+        load_file_model(path)
 
 
 def test_heads_are_short_numbers(tmp_path: Path) -> None:

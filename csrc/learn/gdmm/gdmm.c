@@ -278,6 +278,8 @@ fgi_rc fgi_learn_gdmm_pass(
             if (examples[k] < 0 || examples[k] >= known)
                 return fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no example %d", (int)examples[k]);
         fgi_rc rc = g->away ? fgi_away_visit(g, examples[*next], deadline) : visit_batch(g, examples + *next, n);
+        for (int k = 0; k < g->n_workers && !rc; k++)
+            if (g->workers[k].starved) rc = FGI_NO_MEMORY;
         if (rc)
             return fgi_fail(err, rc, *next,
                 rc == FGI_NO_MEMORY ? "out of memory"

@@ -53,6 +53,7 @@ typedef struct fgi_learn_gdmm_worker {
     fgi_oracle_scratch *oracle;
     int32_t *label; /* K: messages of one token */
     double *value;
+    int starved; /* an oracle found no room: what the block has done since is not to be trusted */
 } fgi_learn_gdmm_worker;
 
 struct fgi_learn_gdmm {

@@ -69,7 +69,10 @@ static int32_t best_label(const fgi_learn_gdmm *g, int64_t token, int32_t part, 
         .path = FGI_BY_SCAN, /* the gradients themselves are wanted, too */
         .x = &x};
     fgi_argmax best;
-    if (fgi_oracle_answer(&q, w->oracle, &best)) return -1; /* a scan into s allocates nothing */
+    if (fgi_oracle_answer(&q, w->oracle, &best)) {
+        w->starved = 1;
+        return -1;
+    }
     s[z] = score_one(g, token, (int32_t)z, fgi_support_find(t, (int32_t)z));
     return (int32_t)best.state;
 }

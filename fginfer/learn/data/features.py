@@ -46,6 +46,9 @@ def default_templates(columns: int) -> tuple[str, ...]:
     return tuple(out + [f"{c}[{o}]|{c}[{o + 1}]" for c in range(columns) for o in (-1, 0)])
 
 
+MOST_AFFIXES = 100  # letters at the beginning and the end of words
+
+
 class WindowFeatures:
     """Turns sentences (lists of tokens, each a list of columns) into one CSR matrix of binary features.
 
@@ -56,6 +59,8 @@ class WindowFeatures:
     def __init__(self, templates: Sequence[str], min_count: int = 1, affixes: int = 0) -> None:
         if not templates or min_count < 1 or affixes < 0:
             raise SettingsError("there must be a template, min_count must be at least 1, affixes must not be negative")
+        if affixes > MOST_AFFIXES:  # two templates each: a model file could ask for billions
+            raise SettingsError(f"affixes must be at most {MOST_AFFIXES}, not {affixes}")
         self.templates = tuple(templates)
         self.min_count, self.affixes = min_count, affixes
         self._parsed = [parse_template(t) for t in templates]
