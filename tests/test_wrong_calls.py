@@ -73,7 +73,7 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "a plot of a graph": (lambda g, d: plots.plot_trace(g), "give a Result, or several by name"),
     "a plot of a list": (lambda g, d: plots.plot_gap([solve(g)]), "{'trws': result, ...}, not list"),
     "a table of one size": (lambda g, d: UpdatableTable(3), r"\(rows, columns\), not 3"),
-    "a loss by name": (lambda g, d: StructuredSVM(loss="hamming").fit([[[0.0]]], [[0]]), r"matrix cost\[truth\]"),
+    "a loss by name": (lambda g, d: StructuredSVM(loss="hamming").fit([[[0.0]]], [[0]]), r"loss matrix, cost\[truth\]"),
     "a method with a typo": (lambda g, d: expand_methods("auto,trw"), "did you mean trws"),
     "methods without commas": (lambda g, d: expand_methods("auto trws"), "put commas between them"),
 }

@@ -183,7 +183,7 @@ def check_cost(cost: Any, n: int, model: str, classes: NDArray[Any] | None = Non
         given = _called(cost, classes, model) if callable(cost) and classes is not None else cost
         matrix = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"a loss is a matrix cost[truth][answer] or a function that gives one ({error})") from None
+        raise DataError(f"loss is a loss matrix, cost[truth][answer], or a function that gives one ({error})") from None
     if model == "multilabel":
         if matrix.shape not in ((2,), (n, 2)):
             raise DataError(f"the loss of label sets has the shape (2,) or ({n}, 2), this has {matrix.shape}")
