@@ -93,7 +93,7 @@ def test_wrong_calls_say_what_to_do(name: str, tmp_path: Path) -> None:
         ("evaluate train.txt tagger.npz", "the model comes first, then the data: tagger.npz train.txt"),
         ("predict tagger.npz train.txt --top-k 3", "--top-k belongs to models of very many labels"),
         ("compare .", "is a folder: name the models in it, as in *.uai"),
-        ("info train.txt", "or name one with format= (--format)"),
+        ("info train.txt", "or name a format (format=, --format)"),
     ],
 )
 def test_wrong_commands_say_what_to_do(command: str, says: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -75,7 +75,7 @@ def _format_of(path: Path, name: str | None) -> Format:
         raise FormatError("is a folder, not a file", str(path))
     every = " ".join(e for known in FORMATS.values() for e in known.extensions)
     raise FormatError(
-        f"unknown extension {extension!r}; known are {every}, or name one with format= (--format)", str(path)
+        f"unknown extension {extension!r}; known are {every}, or name a format (format=, --format)", str(path)
     )
 
 
