@@ -70,7 +70,7 @@ LASSO = {"penalty": 0.2, "n_atoms": 8}
 def run(name: str, X: Any, y: Any, k: int, generalized: bool, seed: int) -> Any:
     """The weights that a method finds."""
     if name == "lasso":
-        model = MixedRegression(k, generalized=generalized, n_span=20, exchanges=40, random_state=seed, **LASSO)
+        model = MixedRegression(k, generalized=generalized, n_span=20, exchanges=200, random_state=seed, **LASSO)
         return model.fit(X, y).coef_
     if name == "published":
         model = MixedRegression(k, generalized=generalized, n_span=0, exchanges=0, n_atoms=15, random_state=seed)
@@ -81,7 +81,7 @@ def run(name: str, X: Any, y: Any, k: int, generalized: bool, seed: int) -> Any:
     if name == "exchange":
         rng = np.random.default_rng(seed)
         brief = Mixture(X, y, k, generalized, 1e-7, np.float32)
-        found, _ = improve(brief, rng.standard_normal((28, k, X.shape[1])), rng, 40, 1e-9, lambda: False)
+        found, _ = improve(brief, rng.standard_normal((28, k, X.shape[1])), rng, 200, 1e-9, lambda: False)
         return Mixture(X, y, k, generalized).run(found[None], True).best()[0]
     own, soft = name == "em-own", name != "alt"
     return restarts(

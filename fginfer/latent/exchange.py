@@ -22,7 +22,7 @@ from fginfer.latent.em import Mixture
 Reals = NDArray[np.float64]
 POPULATION = 8
 TRIALS = 6  # of each member, a round
-PATIENCE = 15  # rounds without a better solution
+PATIENCE = 15  # rounds without a better solution; then another population, from random starts
 CROSSINGS = 6  # more trials, where there are
 FEW_INPUTS = 16
 PUSHES = (0.1, 0.2, 0.4)  # of the weights' root mean square
@@ -38,19 +38,30 @@ def improve(
     The cost of the best, `likelihood_costs`, never rises. `enough`: see Mixture.run; `late`: whether time is over.
     """
     steps, tol = BRIEF[mixture.generalized]
-    fits = mixture.run(W, True, 2 * steps, own=True, tol=tol, enough=enough, batch=12)
-    members, costs = _distinct(fits.weights, fits.costs)
+
+    def settled(starts: Reals, steps: int) -> tuple[Reals, Reals]:
+        fits = mixture.run(starts, True, steps, own=True, tol=tol, enough=enough, batch=12)
+        return fits.weights, fits.costs
+
+    members, costs = _distinct(*settled(W, 2 * steps))
+    best, least = members[0], float(costs[0])
     quiet = 0
     exact = enough * mixture.unit * len(mixture.y)
     for _ in range(rounds if mixture.k > 1 else 0):
-        if costs[0] <= exact or quiet >= PATIENCE or late():
+        if least <= exact or late():
             break
-        trials = np.concatenate([_trials(mixture, member, rng) for member in members])
-        fits = mixture.run(trials, True, steps, own=True, tol=tol, enough=enough, batch=12)
-        before = costs[0]
-        members, costs = _distinct(np.concatenate([members, fits.weights]), np.concatenate([costs, fits.costs]))
-        quiet = quiet + 1 if costs[0] > before * (1 - 1e-6) else 0
-    return members[0], float(costs[0])
+        if quiet < PATIENCE:
+            trials, found = settled(np.concatenate([_trials(mixture, member, rng) for member in members]), steps)
+            before = costs[0]
+            members, costs = _distinct(np.concatenate([members, trials]), np.concatenate([costs, found]))
+            quiet = quiet + 1 if costs[0] > before * (1 - 1e-6) else 0
+        else:  # they are alike by now, and others may lie elsewhere
+            size = float(np.sqrt((best * best).mean())) or 1.0
+            members, costs = _distinct(*settled(size * rng.standard_normal(W.shape), 2 * steps))
+            quiet = 0
+        if costs[0] < least:
+            best, least = members[0], float(costs[0])
+    return best, least
 
 
 def _distinct(W: Reals, costs: Reals) -> tuple[Reals, Reals]:

@@ -9,7 +9,8 @@
 #include "check.h"
 #include "fginfer.h"
 
-static int64_t scarce_asked, scarce_at; /* allocations so far, and the one that fails; 0: none */
+static _Atomic int64_t scarce_asked; /* allocations so far, of all threads */
+static int64_t scarce_at;            /* the one that fails; 0: none */
 static int scarce_for_good;
 
 void *__real_malloc(size_t n);
@@ -20,8 +21,8 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 
 static int scarce_refuses(void) {
-    scarce_asked++;
-    return scarce_at && (scarce_asked == scarce_at || (scarce_for_good && scarce_asked > scarce_at));
+    const int64_t mine = ++scarce_asked;
+    return scarce_at && (mine == scarce_at || (scarce_for_good && mine > scarce_at));
 }
 void *__wrap_malloc(size_t n) { return scarce_refuses() ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return scarce_refuses() ? NULL : __real_calloc(n, size); }
@@ -35,7 +36,8 @@ typedef fgi_rc scarce_job(void *given);
  * failing, too. Either the job does without, or it says FGI_NO_MEMORY; the sanitizers say whether anything was lost.
  */
 static void scarce_try(const char *name, scarce_job *job, void *given, int64_t most) {
-    scarce_at = scarce_asked = 0;
+    scarce_at = 0;
+    scarce_asked = 0;
     CHECK_SAYING(job(given) == FGI_OK, "%s fails with memory enough\n", name);
     const int64_t all = scarce_asked, step = all / most + 1;
     int refusals = 0;

@@ -71,11 +71,13 @@ def test_infeasible_is_one_and_null(tmp_path, capsys):
     assert [data[k] for k in ("score", "energy", "bound", "gap", "labels")] == [None] * 5
 
 
-def test_nothing_found_in_no_time(tmp_path, capsys):
+def test_a_limit_of_no_time_leaves_a_labeling_and_a_bound(tmp_path, capsys):
     grid(tmp_path / "g.uai")
     code, out, _ = run(capsys, "solve", tmp_path / "g.uai", "--time-limit", 0, "--json", "--method", "icm")
     data = strict_json(out)
-    assert (code, data["status"], data["score"], data["gap"]) == (2, "time_limit", None, None)
+    assert (code, data["status"], data["iterations"]) == (2, "time_limit", 0)
+    assert data["score"] <= data["bound"]
+    assert data["gap"] >= 0
 
 
 def test_evidence_is_about_the_original_variables(tmp_path, capsys):

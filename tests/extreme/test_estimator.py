@@ -194,7 +194,7 @@ def test_damaged_model_files(tmp_path):
         with suppress(FginferError):
             labels, _ = ExtremeClassifier.load(path).predict_topk(X)
             assert labels.shape == (60, 5)
-    with pytest.raises(FormatError, match="No such file"):
+    with pytest.raises(FormatError, match="there is no such file"):
         ExtremeClassifier.load(tmp_path / "missing")
 
 

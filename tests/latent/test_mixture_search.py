@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from fginfer import blas
-from fginfer.latent import MixedRegression
+from fginfer.latent import MixedRegression, exchange
 from fginfer.latent.em import Mixture, likelihood_costs, restarts
 from fginfer.latent.exchange import POPULATION, _crossing, _distinct, improve
 from fginfer.latent.mixture_starts import span_starts
@@ -40,6 +40,19 @@ def test_exchanges_lead_out_of_local_optima_and_never_raise_the_error(generalize
     assert errors == sorted(errors, reverse=True)
     assert errors[0] > 1.0  # a local optimum
     assert errors[-1] <= 1e-12 * (y @ y)
+
+
+def test_a_population_that_is_stuck_makes_way_for_another(monkeypatch):
+    X, y, _ = regressions(5, 200, 4, 2, False)
+    mixture = Mixture(X, y, 2, False)
+    monkeypatch.setattr(exchange, "_trials", lambda mixture, member, rng: member[None])
+
+    def cost(rounds):
+        alike = np.ones((12, 2, 4))  # EM cannot tell the components apart
+        return improve(mixture, alike, np.random.default_rng(0), rounds, 1e-20, lambda: False)[1]
+
+    assert cost(exchange.PATIENCE) == cost(0) > 0.01 * (y @ y)
+    assert cost(exchange.PATIENCE + 1) <= 1e-12 * (y @ y)
 
 
 def test_curves_that_cross_are_told_from_curves_that_touch():

@@ -39,7 +39,8 @@ DAMAGED = {
     "empty": (b"", "no sentences"),
     "blank": (b"\n \n", "no sentences"),
     "comments": (b"# a\n# b\n", "no sentences"),
-    "binary": (b"a b\n\xff\xfe\x00\n", "UTF-8"),
+    "binary": (b"a b\n\xff\xfe\x00\n", "line 2: a byte is zero"),
+    "another coding": (b"a b\n\xff\xfe\n", "UTF-8"),
 }
 
 
