@@ -146,7 +146,7 @@ void fgi_costs_blame_met(fgi_costs *c, int32_t pair);
 
 /* Where labels can be renamed and nothing changes, as in colouring and maximum cuts: of labelings that are renamings of
  * each other one stays. Before anything has moved. */
-void fgi_costs_break_symmetry(fgi_costs *c);
+void fgi_costs_break_symmetry(fgi_costs *c, const fgi_model *m);
 
 /* ---- dual ascent (sweeps.c) ------------------------------------------------------------------------------------ */
 

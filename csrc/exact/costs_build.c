@@ -371,7 +371,7 @@ fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_c
         set_tables(c, m, &pairs);
         link_slots(c);
         set_range(c);
-        fgi_costs_break_symmetry(c);
+        fgi_costs_break_symmetry(c, m);
         for (int32_t i = 0; i < c->n; i++) {
             fgi_costs_settle(c, i);
             fgi_costs_push(&c->unsupported, i);

@@ -95,7 +95,8 @@ fgi_rc fgi_model_score_by(
     *score = fgi_sum_value(&all.sum);
     const double n = (double)(s->n_vars + s->n_factors + 1);
     if (*score > -INFINITY && n * all.lost > 0.25 * fabs(*score)) *score = exact_score(m, labels);
-    *above = all.lost == 0 ? *score : nextafter(*score, INFINITY);
+    /* 0 is either exact or was summed exactly; the number after it would not be the same in another unit. */
+    *above = all.lost == 0 || *score == 0 ? *score : nextafter(*score, INFINITY);
     return FGI_OK;
 }
 

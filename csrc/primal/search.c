@@ -75,10 +75,11 @@ int fgi_primal_better(
 /* Scoring a labeling from the tables costs a pass over the model: not more often than moves have cost as much, except
  * at the end of a slice or an epoch. What is reported when does not steer the search. In the middle of a move it is
  * what the move began with, or the best that tabu search, which may take long, has come to. */
-static void report(fgi_solver *solver, fgi_primal *s, int now) {
-    if (!s->unreported) return;
-    const double pass = 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
-    if (!now && fgi_primal_work(s) - s->reported < pass) return;
+static double pass_work(const fgi_solver *solver) {
+    return 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
+}
+
+static void show(fgi_solver *solver, fgi_primal *s) {
     if (s->stage == FGI_PRIMAL_TABU) {
         fgi_tabu_best_labels(s->tabu, s->before);
         if (s->best_violations == 0) fgi_solver_consider(solver, s->before);
@@ -89,6 +90,11 @@ static void report(fgi_solver *solver, fgi_primal *s, int now) {
         fgi_solver_consider(solver, fgi_local_labels(s->local));
     }
     s->unreported = 0;
+}
+
+static void report(fgi_solver *solver, fgi_primal *s, int now) {
+    if (!s->unreported || (!now && fgi_primal_work(s) - s->reported < pass_work(solver))) return;
+    show(solver, s);
     s->reported = fgi_primal_work(s);
 }
 
@@ -101,13 +107,19 @@ static void note(fgi_primal *s, int64_t violations, double score) {
 
 static void note_best(fgi_primal *s) { note(s, fgi_local_violations(s->local), fgi_local_score(s->local)); }
 
+/* A long run is shown while it goes on, by its own work alone: slices must not decide when a proof is complete. */
 static void run_tabu(fgi_solver *solver, fgi_primal *s) {
     double score;
     if (fgi_primal_work(s) - s->now.begun > most_work(s)) fgi_tabu_stop(s->tabu);
-    if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) s->stage = FGI_PRIMAL_FOLLOW;
+    if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) {
+        s->stage = FGI_PRIMAL_FOLLOW;
+        return;
+    }
     const int64_t violations = fgi_tabu_best(s->tabu, &score);
     note(s, violations, score);
-    report(solver, s, 0);
+    if (!s->unreported || fgi_primal_work(s) - s->now.shown < pass_work(solver)) return;
+    show(solver, s);
+    s->now.shown = fgi_primal_work(s);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
@@ -311,7 +323,7 @@ static fgi_rc start_tabu(fgi_primal *s) {
 static fgi_rc choose(fgi_primal *s) {
     const int64_t n = s->model->s->n_vars;
     fgi_move *v = &s->now;
-    v->begun = fgi_primal_work(s);
+    v->begun = v->shown = fgi_primal_work(s);
     fgi_local_mark(s->local);
     const int blocks_due = s->warm_up > 0 ||
         s->style_work[FGI_STYLE_TABU] > (s->dense ? MOST_DENSE_TABU : MOST_TABU) * s->style_work[FGI_STYLE_BLOCK];

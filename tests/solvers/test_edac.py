@@ -226,3 +226,16 @@ def test_models_that_are_too_large_are_refused_at_once() -> None:
     with pytest.raises(SolverError, match="too large for edac"):
         solve(graph, "edac")
     assert solve(graph, time_limit=20).score == 1.0
+
+
+def test_scores_that_look_alike_beside_a_penalty_are_not_renamings() -> None:
+    """In whole-number costs the penalty leaves nothing of the other scores: both labels cost the same there."""
+    graph = FactorGraph([2, 2])
+    graph.set_unary(0, [-0.04, 1.68])
+    graph.add_factor([0, 1], [[0.0, -2.5e20], [-2.5e20, 0.0]])
+    graph.add_factor([0, 1], [[0.99, -0.33], [-0.27, 1.43]])
+    result = solve(graph, "edac", gap=0.0)
+    assert result.status == "optimal"
+    assert result.labels is not None
+    assert result.labels.tolist() == [1, 1]
+    assert result.score == pytest.approx(3.11)
