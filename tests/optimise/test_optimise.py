@@ -47,7 +47,7 @@ def test_methods_meet_one_optimum(seed, l1, l2):
     start = p.violation(np.zeros(p.d), l1, l2)
     values = []
     for method in METHODS:
-        w, info = minimise(p.value, p.gradient, p.d, l1, l2=l2, method=method, tol=1e-7, samples=40, max_iter=5000)
+        w, info = minimise(p.value, p.gradient, p.d, l1, l2=l2, method=method, tol=1e-7, samples=40, max_iter=50_000)
         assert info.status == "converged"
         assert p.violation(w, l1, l2) <= 1.0001e-7 * start
         assert info.nonzeros == np.count_nonzero(w)
