@@ -5,8 +5,9 @@
 
 Prints a JSON line for every false status, score, bound, gap or trace, for every answer that depends on threads, slices
 or the unit of the scores, and for every exception; then counts. Exit code 1 if there was any. Models have arities up to
-5, dense, shared, weighted, transposed and implicit tables, ties, hard constraints, penalties up to 1e40 times the rest,
-cutoffs, and magnitudes from 1e-300 to 1e300. See differential_models.py for how they are made.
+6, up to 30 labels, dense, shared, weighted, transposed, implicit and repeated tables, ties, hard constraints, penalties
+up to 1e40 times the rest, cutoffs, starts, and magnitudes from 1e-300 to 1e300; auto is led to all of its members. See
+differential_models.py for how they are made.
 """
 
 from __future__ import annotations
@@ -27,11 +28,22 @@ import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
 
 import fginfer.portfolio.auto as auto
+import fginfer.portfolio.part as part
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together")  # what gdmm does not take
-LONG_WAY = ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES")  # of auto: with zeros, small models are presolved and divided
+# Of auto: what small models do not come to by themselves. The first: presolve and parts.
+_LONG: dict[Any, dict[str, float]] = {auto: {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}}
+_ROUNDS = {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4, "PATIENCE": 0, "LITTLE_PATIENCE": 0}
+PATHS: dict[str, dict[Any, dict[str, float]]] = {
+    "plain": {},
+    "long": _LONG,
+    "members": _LONG | {part: _ROUNDS | {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e3}},
+    "huge": _LONG | {part: {"MANY_FACTORS": 0, "LATE_SEARCH": 1}},
+    "dense": _LONG | {part: {"FEW_FACTORS": -1, "PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2}},
+    "binary": _LONG | {part: {"MANY_BINARY": 0, "BINARY_DEGREE": 0, "FEW_FACTORS": -1}},
+}
 
 
 @dataclass
@@ -54,11 +66,12 @@ class Answers:
 
 def run(graph: FactorGraph, how: dict[str, Any]) -> Result:
     """One solve, in slices of the kind asked for."""
-    settings = {k: v for k, v in how.items() if k not in ("slices", "long_way", "k")}
-    before = {name: getattr(auto, name) for name in LONG_WAY}
+    settings = {k: v for k, v in how.items() if k not in ("slices", "path", "k")}
+    changed = [(m, name, x) for m, names in PATHS[how.get("path", "plain")].items() for name, x in names.items()]
+    before = [(m, name, getattr(m, name)) for m, name, _ in changed]
     try:
-        for name in LONG_WAY if how.get("long_way") else ():
-            setattr(auto, name, 0)
+        for module, name, value in changed:
+            setattr(module, name, value)
         with Solver(graph, **settings) as solver:
             end = time.monotonic() + SECONDS
             if how["slices"] == "iterations":
@@ -72,8 +85,8 @@ def run(graph: FactorGraph, how: dict[str, Any]) -> Result:
             solver.run(max(0.0, end - time.monotonic()))
             return solver.result()
     finally:
-        for name, value in before.items():
-            setattr(auto, name, value)
+        for module, name, value in before:
+            setattr(module, name, value)
 
 
 def check(answers: Answers, truth: Truth, graph: FactorGraph, how: dict[str, Any], r: Result) -> None:
@@ -142,8 +155,18 @@ def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[s
     how: dict[str, Any] = {"method": method, "seed": int(rng.integers(1000)), "slices": "none", "threads": 1}
     how["gap"] = float(rng.choice([0.0, 1e-6, 1e-6, 0.01]))
     how["max_iterations"] = int(rng.choice([2, 10, 40])) if method != "auto" else int(rng.choice([1, 4]))
-    if truth.optimum is not None and rng.random() < 0.15:
+    if truth.optimum is not None and rng.random() < 0.2:
         how["cutoff"] = truth.near_optimum(rng)
+    if rng.random() < 0.2:
+        how["warm_start"] = truth.random_labels(rng)
+    if method in ("bnb", "edac", "slabs") and rng.random() < 0.3:
+        del how["max_iterations"]
+    if method in ("gdmm", "ad3") and rng.random() < 0.3:
+        how["rho"] = float(truth.unit * 10 ** rng.uniform(-3, 3))
+    if method == "gdmm" and rng.random() < 0.3:
+        how["eta"] = float(rng.choice([0.1, 1.0, 1.9]))
+    if method == "bp" and rng.random() < 0.5:
+        how["damping"] = float(rng.choice([0.0, 0.3, 0.99]))
     if method == "trws" and rng.random() < 0.4:
         how["precision"] = int(rng.choice([1, 2]))
     if method == "gdmm" and rng.random() < 0.5:
@@ -153,10 +176,11 @@ def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[s
         how["sweep"], how["search"] = (str(rng.choice(["auto", "on", "off", "off"])) for _ in range(2))
     if method == "auto":
         how["presolve"] = bool(rng.random() < 0.8)
-        how["long_way"] = bool(rng.random() < 0.6)
+        how["path"] = str(rng.choice(list(PATHS)))
+        how["max_iterations"] = int(rng.choice([1, 4, 12]))
     out = [how]
     if rng.random() < 0.3:
-        out.append(how | {"threads": int(rng.choice([2, 3]))})
+        out.append(how | {"threads": int(rng.choice([2, 3, 4]))})
     if rng.random() < 0.3:
         out.append(how | {"slices": str(rng.choice(["iterations", "short"]))})
     return out
@@ -182,8 +206,8 @@ def solve_case(seed: int, regime: str | None, methods: tuple[str, ...], verbose:
             first = answer(answers, truth, graph, how, first, verbose)
         if moved is not None and first is not None:
             how = hows[0] | {"k": shift}
-            if "cutoff" in how:
-                how["cutoff"] = ldexp(how["cutoff"], shift)
+            for name in {"cutoff", "rho"} & set(how):
+                how[name] = ldexp(how[name], shift)
             answer(answers, Truth(scaled(case, shift)), moved, how, first, verbose)
     return answers
 

@@ -52,7 +52,8 @@ REGIMES: dict[str, Any] = {
 }
 AS_DRAWN = ("subnormal", "wild", "largest")  # not multiplied by anything
 WEIGHTS = {"wild": [1e-300, 1e-10, 1e10, 2.5, -1.0], "largest": [1e-300, 1e-200, 1e-10, 0.1, -0.1, 0.25]}
-SHAPES = ("small", "binary", "grid", "chain", "tree", "star", "dense", "wide")
+TINY_WEIGHTS = [2.0**-40, -(2.0**-40), 1e-30, -1e-7]
+SHAPES = ("small", "binary", "grid", "chain", "tree", "star", "dense", "wide", "labels")
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,10 @@ class _Maker:
             self.size = float(10.0 ** rng.uniform(-300, 300 - self.digits - 3))
         self.hard = float(rng.choice([0, 0, 0, 0.1, 0.3, 0.6]))
         self.shape = str(rng.choice(SHAPES))
+        self.signed_zeros = bool(rng.random() < 0.2)
+        self.weights = WEIGHTS.get(self.regime, [2.5, -1.0, 0.1, 0.0, -0.3, 0.5])
+        if self.regime not in WEIGHTS and rng.random() < 0.1:
+            self.weights = TINY_WEIGHTS
         self.cards = self._cards()
 
     def _cards(self) -> list[int]:
@@ -151,6 +156,8 @@ class _Maker:
             cards = [2] * 9
         elif self.shape == "wide":
             cards = rng.integers(1, 17, int(rng.integers(1, 4))).tolist()
+        elif self.shape == "labels":
+            cards = rng.permutation([int(rng.integers(9, 31)), int(rng.integers(5, 31)), 2, 1]).tolist()
         else:
             cards = rng.integers(1, 5, int(rng.integers(0, 7))).tolist()
         while np.prod(np.array(cards, float)) > MOST_LABELINGS:
@@ -159,7 +166,10 @@ class _Maker:
 
     def draw(self, shape: tuple[int, ...], hard: bool = True) -> Scores:
         v = np.asarray(REGIMES[self.regime](self.rng, shape, self.digits), float) * self.size
-        v += 0.0  # no negative zeros
+        if self.signed_zeros:
+            v = np.where((v == 0) & (self.rng.random(shape) < 0.5), -0.0, v)
+        else:
+            v += 0.0
         if hard and self.hard:
             v = np.where(self.rng.random(shape) < self.hard, -inf, v)
         return v
@@ -175,16 +185,18 @@ class _Maker:
             return [(0, i) for i in range(1, n)]
         if self.shape == "tree":
             return [(int(rng.integers(0, i)), i) for i in range(1, n) if rng.random() < 0.8]
-        arities = [2, 2, 2, 3] if self.shape == "binary" else [1, 2, 2, 2, 3, 4, 5]
+        arities = [2, 2, 2, 3] if self.shape == "binary" else [1, 2, 2, 2, 3, 4, 5, 6]
         count = int(rng.integers(0, 2 * n + 2)) if n else 0
-        return [tuple(rng.permutation(n)[: min(n, int(rng.choice(arities)))].tolist()) for _ in range(count)]
+        drawn = [tuple(rng.permutation(n)[: min(n, int(rng.choice(arities)))].tolist()) for _ in range(count)]
+        if drawn and rng.random() < 0.25:  # several factors over the same variables, in any order
+            drawn += [tuple(rng.permutation(s).tolist()) for s in drawn[: int(rng.integers(1, 4))]]
+        return drawn
 
     def factor(self, scope: tuple[int, ...], shared: dict[Any, Scores]) -> Factor | None:
         rng = self.rng
         if len(scope) == 2 and rng.random() < 0.5:
             scope = scope[::-1]
-        weights = WEIGHTS.get(self.regime, [2.5, -1.0, 0.1, 0.0, -0.3, 0.5])
-        weight = float(rng.choice(weights)) if rng.random() < (0.8 if self.regime == "largest" else 0.3) else 1.0
+        weight = float(rng.choice(self.weights)) if rng.random() < (0.8 if self.regime == "largest" else 0.3) else 1.0
         transposed = len(scope) == 2 and bool(rng.random() < 0.3)
         shape = tuple(self.cards[v] for v in scope)
         kind, number = str(rng.choice(["dense", "shared", "implicit"])), -1
@@ -193,7 +205,7 @@ class _Maker:
             table, full = self.implicit(shape)
         else:
             stored = shape[::-1] if transposed else shape
-            table = self.draw(stored)
+            table = self.table(stored)
             if kind == "shared" and len(scope) > 1:
                 table = shared.setdefault(stored, table)
                 number = list(shared).index(stored)
@@ -205,6 +217,13 @@ class _Maker:
         if np.isinf(scores[np.isfinite(full)]).any():
             return None
         return Factor(scope, table, weight, transposed, number, scores)
+
+    def table(self, shape: tuple[int, ...]) -> Scores:
+        """Now and then one that says nothing, or forbids everything."""
+        odd = self.rng.random()
+        if odd < 0.05:
+            return np.full(shape, self.draw((1,), hard=False)[0])
+        return np.full(shape, -inf) if odd < 0.055 else self.draw(shape)
 
     def implicit(self, shape: tuple[int, ...]) -> tuple[Any, Scores]:
         rng = self.rng
@@ -304,7 +323,15 @@ class Truth:
         chosen = scores[-1] if rng.random() < 0.5 else scores[int(rng.integers(len(scores)))]
         x = float(self.value(chosen))
         near = [x, x - abs(x) * 2.0**-50, x - abs(x) / 8, x + abs(x) / 8]
+        if rng.random() < 0.3:  # anywhere: penalties may be far below it
+            near = [0.0, self.unit, -self.unit, -3 * self.unit, float(self.value(scores[0]))]
         return float(rng.choice([c for c in near if isfinite(c)]))
+
+    def random_labels(self, rng: np.random.Generator) -> list[int]:
+        """A start: the best labeling, or any."""
+        best = np.argwhere(self.allowed & (self.total == self.optimum)) if rng.random() < 0.3 else np.empty((0, 0))
+        chosen = best[0] if len(best) else [int(rng.integers(k)) for k in self.total.shape]
+        return [int(a) for a in chosen]
 
     def text(self, score: int | None) -> str | None:
         return None if score is None else repr(float(self.value(score)))

@@ -2,6 +2,7 @@
 #include "solver.h"
 #include "base/array.h"
 #include "model/marginal.h"
+#include <float.h>
 #include <string.h>
 
 fgi_settings fgi_settings_default(void) {
@@ -89,7 +90,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     rc = fgi_model_normalised_by(m, s->pool, &s->model, &s->exponent, err);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.rho = ldexp(settings->rho, -s->exponent);
-    s->settings.cutoff = ldexp(settings->cutoff, -s->exponent);
+    s->settings.cutoff = fgi_smaller(ldexp(settings->cutoff, -s->exponent), DBL_MAX); /* never INFINITY: a number */
     s->info.unit = s->model ? fgi_model_unit_by(s->model, s->pool) : 0;
     s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(m);

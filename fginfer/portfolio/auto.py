@@ -31,6 +31,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from math import fsum, inf, ldexp, nextafter
+from sys import float_info
 from typing import TypeVar, cast
 
 import numpy as np
@@ -65,6 +66,14 @@ QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least 
 QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
 
 
+def _times_power(number: float, exponent: int) -> float:
+    """number * 2^exponent; where that is too large to be said, the largest number, or -inf."""
+    try:
+        return ldexp(number, exponent)
+    except OverflowError:
+        return float_info.max if number > 0 else -inf
+
+
 class AutoEngine:
     """The portfolio behind method="auto". Options: presolve (True), memory (bytes that elimination may use)."""
 
@@ -86,12 +95,13 @@ class AutoEngine:
     def _begin(self, graph: FactorGraph, start: float) -> None:
         self._given = graph.snapshot()
         self._model, self._exponent = self._given.normalised()  # all work is done in its unit
-        cutoff = ldexp(self.settings.cutoff, -self._exponent)
+        cutoff = _times_power(self.settings.cutoff, -self._exponent)
         self._known = Incumbent(self._model, start if start >= 0 else clock.now(), cutoff)
         self.settings = replace(self.settings, start_time=self._known.start)
         self._own = replace(self.settings, cutoff=cutoff)  # for members, who stamp events by the same clock
         self._error = 0.0  # how far scores of the reduced model can be from those of the whole
         self._constant = 0.0
+        self._least = -inf  # labelings that are no better may be missing in the parts
         self._unexpanded = -inf  # score of a labeling that the parts have, and nobody has put together
         self._cancelled = np.zeros(1, np.int32)  # 1: what is under way on other threads is not needed any more
         self._iterations = 0
@@ -203,7 +213,10 @@ class AutoEngine:
         try:
             # What costs more than that leaves room for cannot be part of a better labeling.
             least = max(self._known.score, self._known.cutoff)
-            return presolve(self._model, cancelled=self._cancelled, least=least)
+            presolved = presolve(self._model, cancelled=self._cancelled, least=least)
+            if presolved.statistics.penalties:
+                self._least = least
+            return presolved
         except MemoryError as error:
             log.warning("no presolve: %s", error)
             return None
@@ -222,7 +235,7 @@ class AutoEngine:
         if presolved is not None:
             log.info("%s", presolved.log_line())
             if presolved.infeasible:
-                self._finish_infeasible(self._known.cutoff)
+                self._finish_infeasible(self._least)
                 return
             model, self._error = presolved.model, presolved.statistics.error
         parts = yield from self.aside(lambda: split(model))
@@ -308,7 +321,8 @@ class AutoEngine:
         """After a round: from the parts to the whole."""
         lost = next((p for p in self._parts if p.status == "infeasible"), None)
         if lost is not None:
-            self._finish_infeasible(lost.bound + self._error if len(self._parts) == 1 else -inf)
+            bound = lost.bound + self._error if len(self._parts) == 1 else -inf
+            self._finish_infeasible(max(bound, self._least))
             return
         self._gather(self._known, fully=False)
         if all(not p.running for p in self._parts):
@@ -325,7 +339,7 @@ class AutoEngine:
         found = [p.best() for p in self._parts]
         labels = [x for x, _, _ in found if x is not None]
         score = self._constant + sum(score for _, score, _ in found)
-        bound = self._whole_bound([bound for _, _, bound in found])
+        bound = max(self._whole_bound([bound for _, _, bound in found]), self._least)
         if len(labels) == len(found) and score > known.score:
             whole = len(self._parts) == 1 and self._parts[0].model is self._model  # then its score is that of the model
             if fully or whole or self._may_settle(score, bound):
@@ -351,7 +365,9 @@ class AutoEngine:
     def _whole_bound(self, bounds: list[float]) -> float:
         """From bounds of the parts: rounded up, inf while one is missing."""
         terms = [self._constant, *bounds]
-        return inf if max(terms) == inf else fsum(terms) + self._error + 2.0**-52 * fsum(map(abs, terms))
+        if max(terms) == inf or min(terms) == -inf:
+            return inf if max(terms) == inf else -inf
+        return fsum(terms) + self._error + 2.0**-52 * fsum(map(abs, terms))
 
     def _settle(self) -> None:
         """Is what is known good enough?"""
@@ -399,7 +415,7 @@ class AutoEngine:
         if self._status == "running" and self._divided:
             found = [p.best(labels=False) for p in self._parts]
             score = max(score, self._constant + sum(x for _, x, _ in found))
-            bound = max(score, min(bound, self._whole_bound([x for _, _, x in found])))
+            bound = max(score, min(bound, max(self._least, self._whole_bound([x for _, _, x in found]))))
         score = self._scaled(score) if score > self._known.cutoff else -inf
         unit = self._scaled(self._known.unit)
         bound = self._scaled_bound(bound)

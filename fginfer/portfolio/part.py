@@ -302,7 +302,7 @@ class PartState:
             self._improved_at = max((m.work for m in self.members if isinstance(m, Search)), default=0.0)
         last = next((m for m in self._counted() if m.decides), None)
         if last is not None:
-            self.status = "converged" if last.complete else last.status
+            self.status = "converged" if last.complete and last.status != "infeasible" else last.status
 
     def _take(self, labels: NDArray[np.int32], score: float) -> None:
         if score > self.score:
