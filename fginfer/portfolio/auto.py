@@ -7,15 +7,16 @@ The policy, from first to last (all of it is in this file):
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
 2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Penalties far above all
    other costs are taken for constraints that the same search may meet. Then short runs of branch and bound and, on
-   small models, of edac on the model as it is; other easy models end here.
+   small models, of edac on the model as it is, edac first where there are few labelings; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
    gdmm, since one pass over their tables would cost more than its whole run.
 5. A small part that is cheap to eliminate gets nothing but elimination. A part in which labels exclude each other in
-   cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof, and
-   elimination as another member where its treewidth allows it. A part whose proof does not get on leaves it little
-   work, and gets another relaxation: slabs where the gap is large and the part sparse enough, else gdmm.
+   cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof (one with
+   few labelings at once), and elimination as another member where its treewidth allows it. A part whose proof does not
+   get on leaves it little work, and gets another relaxation: slabs where the gap is large and the part sparse enough,
+   else gdmm.
 6. Members work in rounds. A round gives every member of every part the same amount of work, counted in table entries;
    then the best labeling and the best bound of a part are handed to its members. Rounds grow from a fraction of a
    millisecond to some tens of them. With several threads the members of a round run at the same time: what they do does
@@ -46,6 +47,8 @@ from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.opening import (
+    CLAUSES_FIRST,
+    CLAUSES_WORK,
     SWEEPS_PASS,
     Opening,
     feasible_labeling,
@@ -152,7 +155,8 @@ class AutoEngine:
     def _feasible_labeling(self) -> Iterator[None]:
         """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""
         if self._known.labels is None and not self._size.is_huge:
-            yield from self._open_with(feasible_labeling)
+            work = CLAUSES_FIRST if self._size.few_labelings else CLAUSES_WORK
+            yield from self._open_with(partial(feasible_labeling, first=work))
 
     def _quick_sweeps(self) -> Iterator[None]:
         size = self._size

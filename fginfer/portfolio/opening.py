@@ -14,6 +14,7 @@ from fginfer.portfolio.member import Ascent, Clauses, Member, Proof, Sweeps
 
 TINY_ITERATIONS = 40  # of branch and bound on models so small that nothing need be known about them
 CLAUSES_WORK = 3e7  # literals: below half a second
+CLAUSES_FIRST = 5e6  # where edac is likely to say as soon whether there is a labeling
 PENALTY_WORK = 1e7  # the same where hard constraints are met, and penalties that stand for others are paid
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
@@ -46,7 +47,7 @@ def first_labeling(
 
 
 def feasible_labeling(
-    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
+    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float], first: float = CLAUSES_WORK
 ) -> Generator[None, None, float | None]:
     """A labeling that meets all hard constraints, by learning from conflicts. Where there is one already: one that does
     not pay the largest penalties either, if costs are of such different sizes."""
@@ -56,7 +57,7 @@ def feasible_labeling(
         return None
     if known.labels is not None:
         search.engine.offer(known.labels)
-    search.owe(CLAUSES_WORK if known.labels is None else PENALTY_WORK)
+    search.owe(first if known.labels is None else PENALTY_WORK)
     while search.busy:
         search.work_off(deadline())
         if search.busy:

@@ -53,6 +53,8 @@ TREE_LEVEL = 1.0  # its share if neither is ahead: its bound may rise only near 
 STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so long, and so many times what it took to ...
 # ... find the best, leaves its time to such a tree
 TRIAL_SHARE, TRIAL_STATES = 0.5, 1e5  # of edac beside branch and bound, when both try a small model first
+FEW_BITS = 300.0  # of a labeling: such a model is tried by edac first, ...
+FEW_TRIAL, FEW_BEHIND = 4.0, 0.5  # ... with this share of the first round, and this one while its bound is behind
 LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
 FEW_LABELS = 8  # ... there are so few labels that they are quick
 DENSE_DEGREE = 50  # factors a variable: TRW-S sends so many messages by halves, thirds, ... that its bound stays behind
@@ -91,6 +93,8 @@ class Size:
         self.is_sparse = factors < len(cards)  # as forests are, on which TRW-S ends after a sweep or two
         self._dense = factors > DENSE_DEGREE * len(cards) and self._most_labels > FEW_LABELS
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
+        bits = float(np.log2(np.maximum(cards, 1)).sum())
+        self.few_labelings = bits <= FEW_BITS and model.states <= TRIAL_STATES  # a tree may have seen all of them soon
 
     @property
     def is_small(self) -> bool:
@@ -135,6 +139,7 @@ class PartState:
         self._memory = memory
         self._elimination: Elimination | None = None  # once an order has been looked for
         self._round = 0
+        self._few_labelings = False
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
         self._huge = False  # sweeps take long, and are what gets on
         self._helped = False  # slabs or gdmm have been asked to join
@@ -151,6 +156,7 @@ class PartState:
         if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
             return
         size = Size(self.model)
+        self._few_labelings = size.few_labelings
         if size.is_huge:  # one member, with all threads and most of the memory
             self.join(size.relaxation, threads=self.settings.threads)
             self._search_is_due = size.search_is_due
@@ -212,19 +218,24 @@ class PartState:
 
     def _share_of_proof(self, proof: Proof) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
+        if self._trees_decide:
+            return NEAR_SHARE
         if self._has(Slabs):  # it is they that move the bound now
             return SMALL_SHARE
         return 1.0 if self._gets_on(proof) else SMALL_SHARE
 
     @property
     def _tree_is_due(self) -> bool:
-        """The proof takes its time, or nobody has found a labeling."""
+        """The proof takes its time, or nobody has found a labeling; at once, where a tree may be over soon."""
         due = self._round == TREE_ROUND or (self._round == SOON_ROUND and self.labels is None)
+        due |= self._round == 1 and self._few_labelings
         return due and self.model.states <= TREE_STATES and self._has(Proof) and not self._has(QuickTree)
 
     def _share_of_tree(self, tree: QuickTree) -> float:
         """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
         trial, ahead, behind = TREE_SHARES
+        if self._few_labelings:
+            trial, behind = TREE_LEVEL, FEW_BEHIND
         proof = min(
             (m.bound for m in self.members if isinstance(m, Proof)), default=inf
         )  # others are told the best bound
@@ -235,6 +246,11 @@ class PartState:
             return TREE_LEVEL if tree.bound <= self.bound else behind
         others_get_on = any(self._gets_on(m) for m in self.members if isinstance(m, Proof | CliqueProof))
         return trial if self.labels is not None and others_get_on else TREE_LEVEL
+
+    @property
+    def _trees_decide(self) -> bool:
+        """Whether there is any labeling is for edac and the clauses to find out."""
+        return self._few_labelings and self.labels is None
 
     def _is_stale(self, search: Search) -> bool:
         """Has it found nothing for long, while a tree gets on that would show that there is nothing?"""
@@ -257,7 +273,8 @@ class PartState:
         if self._round == CLIQUE_ROUND and self._has(Proof) and self.model.states <= TREE_STATES:
             yield from engine.aside(self._consider_cliques)
         if self._tree_is_due:
-            self.join(QuickTree, TREE_SHARES[0] if self.labels is not None else 1.0)
+            soon = self.labels is None or self._few_labelings
+            self.join(QuickTree, TREE_LEVEL if soon else TREE_SHARES[0])
             self._share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)
@@ -338,7 +355,7 @@ class PartState:
                 continue
             if isinstance(member, Proof):
                 member.share = self._share_of_proof(member)
-                if member.share < 1.0 and not self._helped:
+                if member.share < 1.0 and not self._helped and not self._trees_decide:
                     self._helped = True
                     if self._is_far(member):
                         self.join(Slabs, SLABS_SHARE)
@@ -358,7 +375,8 @@ class PartState:
                 near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(
                     self.unit, abs(self.score)
                 )
-                member.share = NEAR_SHARE if near or self._huge or self._is_stale(member) else 1.0
+                less = near or self._huge or self._trees_decide or self._is_stale(member)
+                member.share = NEAR_SHARE if less else 1.0
         if not self.members and self.running:
             self.status = "converged"
 
@@ -367,11 +385,17 @@ class Trial(PartState):
     """A whole model under two proofs, before anything has been found out about it. Nobody joins them."""
 
     def prepare(self) -> None:
+        self._few_labelings = Size(self.model).few_labelings
         if self.model.states <= TRIAL_STATES:
-            self.join(QuickTree, TRIAL_SHARE)
-        self.join(Proof)
+            self.join(QuickTree, FEW_TRIAL if self._few_labelings else TRIAL_SHARE)
+        if not self._few_labelings:
+            self.join(Proof)
 
     def begin_round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
+        self._round += 1
+        if self._round == 2 and self._few_labelings:  # making it takes as long as many easy models
+            self.join(Proof)
+            self._share_labels()
         for member in self.members:
             member.owe(work_of_round(1) if work is None else work)
         yield from ()
@@ -379,4 +403,7 @@ class Trial(PartState):
     def end_round(self) -> None:
         self._collect()
         self.members = [m for m in self.members if m.running]
+        if self._few_labelings:
+            for member in self.members:
+                member.share = TREE_LEVEL
         self._share_labels()
