@@ -70,8 +70,16 @@ def lines(name: str, d: Description) -> list[str]:
         f"  components       {d.components}{', no cycles' if d.forest else ''}",
         f"  hard constraints {d.constraints} factors, {d.forbidden_labels} labels",
         f"  binary           {yes[d.binary]}" + (f"; submodular: {yes[d.submodular]}" if d.binary else ""),
-        f"  memory           {d.memory / 2**20:.3g} MB",
+        f"  memory           {memory_text(d.memory)}",
     ]
+
+
+def memory_text(n: int) -> str:
+    """Bytes as people write them: 812 B, 1.3 MB."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n} B"
 
 
 def learned_lines(name: str, d: dict[str, Any]) -> list[str]:

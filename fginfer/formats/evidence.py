@@ -17,6 +17,7 @@ from fginfer.graph import FactorGraph
 from fginfer.result import Result
 
 _MOST = 1_000_000  # tokens of a file besides those that the model accounts for
+_LARGEST = 2**31 - 1  # variables and labels of any model are below it
 
 
 def _check_graph(graph: FactorGraph, call: str) -> None:
@@ -24,15 +25,16 @@ def _check_graph(graph: FactorGraph, call: str) -> None:
         raise ModelError(f"{call} takes the name of a file, then the FactorGraph it is for, not {type(graph).__name__}")
 
 
-def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, int]:
-    """Observed variables and their labels, checked against the graph.
+def read_evidence(path: str | PathLike[str], graph: FactorGraph | None = None) -> dict[int, int]:
+    """Observed variables and their labels, checked against the graph they are for, if it is given.
 
     Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the
     same). The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
     """
-    _check_graph(graph, "read_evidence")
+    if graph is not None:
+        _check_graph(graph, "read_evidence")
     tokens = Tokens(Path(path))
-    n = tokens.count(_MOST + 4 * graph.n_variables)
+    n = tokens.count(_MOST + (4 * graph.n_variables if graph is not None else 0))
     if n % 2 == 0:
         samples = tokens.integer("the number of pairs")  # of an empty file: says that it ends here
         if samples != 1:
@@ -40,8 +42,9 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph) -> dict[int, in
     pairs = tokens.integer("the number of observed variables")
     evidence: dict[int, int] = {}
     for _ in range(pairs):
-        variable = tokens.integer("an observed variable", 0, graph.n_variables - 1)
-        label = tokens.integer(f"the label of variable {variable}", 0, int(graph.cards[variable]) - 1)
+        variable = tokens.integer("an observed variable", 0, _LARGEST if graph is None else graph.n_variables - 1)
+        labels = _LARGEST if graph is None else int(graph.cards[variable])
+        label = tokens.integer(f"the label of variable {variable}", 0, labels - 1)
         if evidence.setdefault(variable, label) != label:
             tokens.fail(f"variable {variable} is observed twice, with labels {evidence[variable]} and {label}")
     tokens.end(f"{pairs} observed variables")

@@ -54,7 +54,8 @@ class StructuredSVM(TopWeights, StructuredEstimator):
     oracle : an object with ``answer(learner, weights, example, loss)`` instead of the built-in decoders.
     eval_every : measure objective and gap every so many passes (0: only when it may be done, and at the end).
     callback : called with a LearnPoint after every pass; a true return value ends training.
-    verbose : 1 shows the log, 2 a line for every pass. ``logging.basicConfig(level="INFO")`` shows it, too.
+    verbose : 1 shows what is measured, 2 also the passes between, at most two lines a second.
+        ``logging.basicConfig(level="INFO")`` shows it, too.
     checkpoint : a file written every `checkpoint_interval` seconds and at the end; an existing one is continued.
     warm_start : a second `fit` on the same data and settings goes on where the first ended; with another C it begins
         with the answers and duals (bcfw, dcd) or weights (perceptron, mira) found so far, see :func:`path`.

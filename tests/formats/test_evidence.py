@@ -100,3 +100,12 @@ def test_solution_round_trip(tmp_path: Path, graph: FactorGraph) -> None:
     assert read_solution(tmp_path / "m.MPE", graph).tolist() == [0, 2, 1]
     with pytest.raises(ModelError):
         write_solution([0.5], tmp_path / "m.MPE")
+
+
+def test_evidence_is_read_without_a_graph_too(tmp_path):
+    (tmp_path / "e.evid").write_text("2 7 1 900 0\n")
+    assert read_evidence(tmp_path / "e.evid") == {7: 1, 900: 0}
+    for text in ("2 7 1\n", "1 -1 0\n", "1 0 2147483647\n", "2 7 1 7 0\n"):
+        (tmp_path / "e.evid").write_text(text)
+        with pytest.raises(FormatError):
+            read_evidence(tmp_path / "e.evid")

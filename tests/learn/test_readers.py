@@ -95,7 +95,7 @@ def test_svmlight_files(tmp_path):
 
 @pytest.mark.parametrize(
     ("field", "message"),
-    [("0:1", "below"), ("2:x", "index:value"), ("2:nan", "finite"), ("2:inf", "finite"), ("1:1 2:1 1:2", "twice"),
+    [("0:1", "zero-based"), ("2:x", "index:value"), ("2:nan", "finite"), ("2:inf", "finite"), ("1:1 2:1 1:2", "twice"),
      ("qid:3", "index:value"), ("1:2:3", "index:value"), ("1", "index:value"), ("-1:1", "index:value"),
      ("1_0:1", "index:value"), ("1:1_0", "index:value"), ("99999999999999999999999:1", "too large"), ("²:1", "index")],
 )  # fmt: skip

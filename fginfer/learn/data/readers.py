@@ -171,8 +171,10 @@ def _svmlight_pair(field: str, zero_based: bool, path: str, line: int) -> tuple[
         index, value = int(name) - (not zero_based), float(text)
     except ValueError:
         raise FormatError("expected index:value", path, line, field) from None
-    if index < 0 or not np.isfinite(value):
-        raise FormatError("index below the first one, or value not finite", path, line, field)
+    if index < 0:
+        raise FormatError("indices begin at 1, unless --zero-based (zero_based=True) says 0", path, line, field)
+    if not np.isfinite(value):
+        raise FormatError("the value is not finite", path, line, field)
     if index >= 2**31 - 1:  # the core counts features with 32 bits
         raise FormatError("the index is too large", path, line, field)
     return index, value

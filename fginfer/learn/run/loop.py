@@ -15,6 +15,7 @@ from fginfer.core import clock
 from fginfer.core.door import VERSION, cpu_path
 from fginfer.errors import DataError, FormatError, SolverError
 from fginfer.learn.run.interrupts import Interrupts, OutOfTime
+from fginfer.learn.run.log import TrainingLog
 from fginfer.log import logger, seconds_text, thousands
 
 TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
@@ -192,6 +193,7 @@ class _Run:
         self.done, self.begin, self._first = done, begin, done
         self.deadline = inf if limits.time_limit is None else begin + limits.time_limit
         self.trace: list[LearnPoint] = []
+        self._log = TrainingLog()
         self._fresh = False  # whether the last point tells of the present weights
         self._measuring: float | None = None  # seconds the last measurement took
         self._measured = 0.0  # seconds of all
@@ -308,12 +310,10 @@ class _Run:
             self.done.passes, self.done.seconds, m.primal, m.dual, m.gap, m.infeasibility, calls, touched,
             m.sampled, getattr(self.solver, "products", 0),
         )  # fmt: skip
-        if not self.trace:
-            logger.info(_COLUMNS)
-        elif self.trace[-1][:2] == point[:2]:
+        if self.trace and self.trace[-1][:2] == point[:2]:
             self.trace.pop()  # the same point, now measured
         self.trace.append(point)
-        _log(point)
+        self._log(point, self._fresh)
         return m
 
     def save(self) -> None:
@@ -328,10 +328,6 @@ class _Run:
 
 # ---- the log
 
-_COLUMNS = (
-    f"{'pass':>6}{'primal':>15}{'dual':>15}{'gap':>10}{'infeas':>10}{'oracle calls':>14}{'touched':>12}{'time':>10}"
-)
-
 
 def log_start(name: str, learner: Any, seed: int) -> None:
     """Two lines about a run that begins."""
@@ -340,18 +336,6 @@ def log_start(name: str, learner: Any, seed: int) -> None:
     sizes = [(data.n_examples, "examples"), (int(data.token_begin[-1]), "tokens"), (data.n_labels, "labels")]
     sizes += [(data.rows.shape[1], "features"), (learner.dimension, "weights")]
     logger.info(", ".join(f"{thousands(n)} {what}" for n, what in sizes if n))
-
-
-def _log(point: LearnPoint) -> None:
-    def number(x: float | None, form: str) -> str:
-        return "-" if x is None else format(x, form)
-
-    primal = ("~" if point.sampled < 1 else "") + number(point.primal, ".6g")
-    logger.info(
-        f"{point.passes:>6}{primal:>15}{number(point.dual, '.6g'):>15}"
-        f"{number(point.gap, '.1e'):>10}{number(point.infeasibility, '.1e'):>10}{point.oracle_calls:>14}"
-        f"{point.entries_touched:>12}{point.seconds:>9.2f}s"
-    )
 
 
 @contextmanager
