@@ -13,6 +13,7 @@ os.environ["MPLBACKEND"] = "Agg"
 from docutils import nodes
 
 import fginfer
+from fginfer.cli import make_parser
 
 
 def list_benchmarks() -> None:
@@ -29,7 +30,16 @@ def list_benchmarks() -> None:
     (here / "how" / "benchmarks_list.md").write_text("\n".join(rows))
 
 
+def list_commands() -> None:
+    """For the reference: what `fginfer COMMAND --help` prints, a section a command."""
+    os.environ["COLUMNS"] = "100"
+    commands = next(a for a in make_parser()._actions if isinstance(a.choices, dict)).choices
+    sections = [f"## fginfer {name}\n\n```\n{parser.format_help()}```\n" for name, parser in commands.items()]
+    (Path(__file__).parent / "reference" / "commands_list.md").write_text("\n".join(sections))
+
+
 list_benchmarks()
+list_commands()
 
 project = "fginfer"
 author = "The fginfer authors"
@@ -46,7 +56,13 @@ extensions = [
 ]
 highlight_language = "none"  # of boxes that do not say theirs: commands, mostly
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["gallery/README.rst", "sg_execution_times.rst", "how/benchmarks_list.md", "how/measured.md"]
+exclude_patterns = [
+    "gallery/README.rst",
+    "sg_execution_times.rst",
+    "how/benchmarks_list.md",
+    "how/measured.md",
+    "reference/commands_list.md",
+]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict
 
@@ -25,6 +26,10 @@ class Options(TypedDict, total=False):
     algorithm: int  # the old name of formulation
 
 
+_SETTINGS = (  # of every method
+    "time_limit", "gap", "seed", "threads", "max_iterations", "cutoff", "evidence", "verbose", "warm_start", "callback",
+    "trace", "dual", "method",
+)  # fmt: skip
 # What others call the settings that every method has.
 _ELSEWHERE = {
     "timeout": "time_limit", "time": "time_limit", "limit": "time_limit", "tol": "gap", "random_state": "seed",
@@ -37,9 +42,10 @@ _ELSEWHERE = {
 
 def unknown_option(name: str, method: str, known: Iterable[str]) -> SettingsError:
     """The error for an option that a method does not have; names what may have been meant."""
-    names = ", ".join(known)
-    there = f"there are {names}" if names else "it has none"
-    meant = f"; did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else ""
+    options = list(known)
+    there = f"there are {', '.join(options)}" if options else "it has none"
+    close = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name.lower(), [*_SETTINGS, *options], 1)
+    meant = f"; did you mean {close[0]}?" if close else ""
     return SettingsError(f"unknown option {name!r} for method {method}; {there}{meant}")
 
 

@@ -117,7 +117,7 @@ class RelaxedMarginals(Sequence[NDArray[np.float64]]):
         return f"<Marginals of {len(self)} variables>"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """A labeling with its certificate. Scores are maximised; bound >= optimum >= score, rounding included.
 
@@ -146,12 +146,23 @@ class Result:
     threads: int
     seed: int
     trace: Sequence[TracePoint] = ()
-    marginals: Sequence[NDArray[np.float64]] | None = field(default=None, repr=False)
-    messages: NDArray[np.float64] | None = field(default=None, repr=False)
-    statistics: dict[str, float] = field(default_factory=dict, repr=False)
+    marginals: Sequence[NDArray[np.float64]] | None = None
+    messages: NDArray[np.float64] | None = None
+    statistics: dict[str, float] = field(default_factory=dict)
     unit: float = 0.0
     found_by: str | None = None
     access: str | None = None
+
+    def __repr__(self) -> str:
+        """One line, whatever the size of the model."""
+        facts = [
+            f"{name} {value!r}" for name, value in (("score", self.score), ("bound", self.bound)) if value is not None
+        ]
+        facts += [f"gap {self.gap:.1e}"] if self.gap is not None else []
+        if self.labels is not None:
+            few = " ".join(map(str, self.labels[:8].tolist()))
+            facts.append(f"labels [{few}{' ...' if len(self.labels) > 8 else ''}]")
+        return f"<Result: {self.method}, {', '.join([self.status, *facts])}, {self.seconds:.3g} s>"
 
     @property
     def energy(self) -> float | None:

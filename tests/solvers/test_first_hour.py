@@ -190,3 +190,16 @@ def test_the_package_shows_its_public_names() -> None:
     assert set(dir(fginfer)) == {*fginfer.__all__, "__version__"}
     for name in fginfer.__all__:
         assert hasattr(fginfer, name)
+
+
+def test_a_result_prints_one_line(graph: FactorGraph) -> None:
+    result = solve(graph, evidence={0: 1})
+    text = repr(result)
+    assert text.startswith(f"<Result: auto, optimal, score {result.score!r}, bound {result.bound!r}, gap ")
+    assert f"labels [1 {result.labels[1]} " in text
+    assert "\n" not in text
+    big = solve(FactorGraph.from_arrays(np.full(5000, 2), np.random.default_rng(0).normal(size=(5000, 2))))
+    assert len(repr(big)) < 200
+    none = FactorGraph([2])
+    none.add_factor([0], [-np.inf, -np.inf])
+    assert repr(solve(none)).startswith("<Result: auto, infeasible, bound -inf, ")

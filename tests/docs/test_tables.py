@@ -1,0 +1,97 @@
+"""What the tables of the manual list is what the program has: options, statistics, fields of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fginfer
+from fginfer import FactorGraph, SettingsError
+from fginfer.cli import main
+
+START = Path(__file__).parents[2] / "docs" / "start"
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Cells of the first table after the heading, without its own heading."""
+    text = (START / page).read_text()
+    lines = text[text.index(heading) :].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("|---"))
+    table = [line for line in lines[first + 1 :]]
+    end = next(i for i, line in enumerate([*table, ""]) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[:end]]
+
+
+def names(cell: str) -> list[str]:
+    return re.findall(r"`(\w+)`", cell)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    fginfer.write(FactorGraph.grid((4, 4), rng.normal(size=(4, 4, 3)), rng.normal(size=(3, 3))), tmp_path / "g.uai")
+    return tmp_path / "g.uai"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *args: object) -> Any:
+    main([str(a) for a in args])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("method", fginfer.available_methods())
+def test_every_option_of_every_method_is_in_the_table_and_no_other(method: str) -> None:
+    table = rows("options.md", "Options of single methods")
+    listed = {option for methods, option_cell, *_ in table if method in names(methods) for option in names(option_cell)}
+    with pytest.raises(SettingsError) as error:
+        fginfer.solve(FactorGraph([2]), method, **{"no-such-option": 1})  # type: ignore[misc]
+    said = re.search(r"there are ([\w, ]+)", str(error.value))
+    assert listed == (set(said[1].split(", ")) - {"algorithm"} if said else set())
+
+
+def test_every_setting_of_solve_is_in_the_table() -> None:
+    listed = {name for cell, *_ in rows("options.md", "Settings of every method") for name in names(cell)}
+    assert listed == set(signature(fginfer.solve).parameters) - {"graph", "method", "options"}
+
+
+def test_every_entry_of_the_statistics_is_in_the_table(model: Path) -> None:
+    listed = [name for cell, *_ in rows("results.md", "## Statistics") for name in names(cell)]
+    assert sorted(listed) == sorted(fginfer.solve(model, "gdmm", max_iterations=5).statistics)
+    assert fginfer.solve(model).statistics == {}
+
+
+def test_every_field_of_a_result_is_in_the_table() -> None:
+    listed = {name for cell, *_ in rows("results.md", "# Reading a result") for name in names(cell)}
+    assert listed <= set(dir(fginfer.solve(FactorGraph([2]))))
+
+
+def test_fields_of_json_have_the_types_that_the_table_says(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    kinds = {"text": str, "number": (int, float), "whole": int, "list": list, "object": dict}
+    for method in ("auto", "gdmm", "icm"):
+        data = printed(
+            capsys, "solve", model, "--json", "--trace", "--quiet", "--method", method, "--max-iterations", 3
+        )
+        for cell, kind, _ in rows("command_line.md", "## JSON of `solve`"):
+            for name in names(cell):
+                value = data.pop(name)
+                assert isinstance(value, kinds[kind.split()[0]]) or (value is None and "null" in kind), (name, value)
+        assert data == {}
+
+
+def test_fields_of_json_of_the_other_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
+    listed = {command.strip("`"): names(fields) for command, fields in rows("command_line.md", "## JSON of the other")}
+    main(["solve", str(model), "--quiet", "--out", str(tmp_path / "g.MPE")])
+    (tmp_path / "train.txt").write_text("a x\nb y\n\nb y\na x\n\n")
+    capsys.readouterr()
+    assert list(printed(capsys, "check", model, tmp_path / "g.MPE", "--json")) == listed["check"]
+    assert list(printed(capsys, "info", model, "--json")) == listed["info"]
+    assert list(printed(capsys, "compare", model, "--methods", "icm", "--json")) == listed["compare"]
+    trained = printed(capsys, "train", tmp_path / "train.txt", "-o", tmp_path / "t.npz", "--json", "--trace", "--quiet")
+    assert list(trained) == listed["train"]
+    measures = printed(capsys, "evaluate", tmp_path / "t.npz", tmp_path / "train.txt", "--json")
+    assert set(measures) <= set(listed["evaluate"])
