@@ -38,30 +38,18 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
     for (int32_t k = 0; k < v.arity; k++) {
         const gdmm_slot *s = &g->slots[fgi_factor_begin(st, f) + k];
         w->messages[k] = (fgi_message){s->n, s->labels, s->mu};
-        w->state[k] = st->cards[v.vars[k]];
     }
     fgi_argmax found;
-    const int by_products = g->dense && v.arity == 2;
-    if (by_products) {
-        gdmm_dense_argmax(g, w, &v, &found);
-    } else {
-        const fgi_table_source table = {{&fgi_table_ops}, v, w->state, g->order[v.table]};
-        const fgi_oracle_query query = {
-            .source = &table.base, .messages = w->messages, .hint = gdmm_strongest(g, &v, &g->active[f])};
-        const fgi_rc rc = fgi_oracle_answer(&query, w->oracle, &found);
-        if (rc) {
-            w->rc = rc;
-            return INFINITY;
-        }
+    const fgi_rc rc = gdmm_ask(g, w, &v, &g->active[f], &found);
+    if (rc) {
+        w->rc = rc;
+        return INFINITY;
     }
     if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) return -INFINITY;
-    /* A state whose value is v has a score of at most |v| and its multipliers: its error is no more than this one. A
-     * product chooses the row by sums in another order: there the errors of that row and of the best one come on top.
-     */
-    const int64_t terms = v.arity + 1;
+    /* A state whose value is v has a score of at most |v| and its multipliers: its error is no more than this one. */
     double magnitude = fabs(found.value);
     for (int32_t k = 0; k < v.arity; k++) magnitude += 2 * largest_multiplier(&g->slots[fgi_factor_begin(st, f) + k]);
-    return found.value + rounding(by_products ? 3 * terms : terms) * magnitude;
+    return found.value + rounding(v.arity + 1) * magnitude;
 }
 
 /* Every label with the error of its own sum; the label it is attained at is where a warm start begins. */

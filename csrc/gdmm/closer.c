@@ -4,7 +4,7 @@
  * a label that is not among the best of hat_i: the maximum of hat_i is exact all the same, no factor ends above 0, and
  * D has become as small as by an exact visit. The slack of a label, max hat_i - hat_i(a), is only handed out in other
  * parts: some of it stays with the factors whose message is too large, the rest is shared as ever. So messages are
- * made of bounds, from the rows of the table with the largest messages (model/sliced.h), and exact where hat_i is
+ * made of bounds, from the rows of the table with the largest messages (oracle/sliced.h), and exact where hat_i is
  * within a margin of its maximum. Where that would be too many labels, the bounds are made of more rows. What is read
  * is a matter of the numbers alone, so that every run reads the same. */
 #include <string.h>
@@ -25,23 +25,16 @@ enum {
     NARROWER = 8 /* and halved for the next visit where close looks cost less than this part of the rows */
 };
 
-/* What a factor knows about its other variable: -mu. */
-static void load_messages(const gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
-    const double *other = gdmm_sweep_other(s, v, l);
-    const int32_t n = l->position ? v->rows : v->cols;
-    for (int32_t a = 0; a < n; a++) d->h[a] = -other[a];
+static fgi_loose_marginals open(
+    const gdmm *g, const gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
+    return fgi_loose_open(v, g->tables[v->table].slices, l->position, gdmm_sweep_other(s, v, l), d->worker->oracle);
 }
-
-/* The side of the table, as it is stored, that belongs to the other variable. */
-static int other_side(const fgi_view *v, const fgi_link *l) { return (1 - l->position) ^ v->transposed; }
 
 static int64_t bound_marginal(const gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const int64_t slot = gdmm_sweep_slot(g, l);
-    int64_t touched = 0;
-    load_messages(s, d, v, l);
-    s->cap[slot] = fgi_sliced_bounds(g->tables[v->table].slices, g->kernels, v->weight, other_side(v, l), d->h,
-        s->rows[slot], s->mu + l->mu, d->worker->sliced, &touched);
-    return touched;
+    fgi_loose_marginals m = open(g, s, d, v, l);
+    s->cap[slot] = fgi_loose_bounds(&m, s->rows[slot], s->mu + l->mu);
+    return m.touched;
 }
 
 int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
@@ -51,6 +44,21 @@ int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view
     return touched;
 }
 
+/* The message of a link with a cap, at the n labels picked. */
+static void look_at_link(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l, double cap, int32_t n) {
+    const fgi_view v = fgi_factor_view(g->model, l->factor);
+    fgi_loose_marginals m = {.view = &v, .slices = g->tables[v.table].slices, .variable = l->position};
+    double *out = s->mu + l->mu;
+    for (int32_t k = 0; k < n; k++) {
+        const int32_t a = d->pick[k];
+        if (!fgi_loose_is_open(&m, cap, a, out[a])) continue;
+        if (!m.touched) m = open(g, s, d, &v, l);
+        out[a] = fgi_loose_exact(&m, a);
+    }
+    gdmm_table_note(g, &v, m.touched, 0);
+    d->entries += m.touched;
+}
+
 /* The messages of the factors of i, and hat, exact at the n labels picked. */
 static void look_closely(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t n) {
     const fgi_structure *st = g->model->s;
@@ -58,21 +66,8 @@ static void look_closely(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
         const fgi_link *l = &s->links[e];
         const double cap = s->cap[gdmm_sweep_slot(g, l)];
-        double *out = s->mu + l->mu;
-        if (cap > -INFINITY) {
-            const fgi_view v = fgi_factor_view(g->model, l->factor);
-            const int side = other_side(&v, l);
-            const fgi_sliced *slices = g->tables[v.table].slices;
-            int64_t touched = 0;
-            for (int32_t k = 0; k < n; k++) {
-                const int32_t a = d->pick[k];
-                if (!fgi_sliced_is_open(slices, v.weight, side, cap, a, out[a])) continue;
-                if (!touched) load_messages(s, d, &v, l);
-                out[a] = fgi_sliced_value(slices, g->kernels, v.weight, side, d->h, a, &touched);
-            }
-            gdmm_table_note(g, &v, touched, 0);
-            d->entries += touched;
-        }
+        const double *out = s->mu + l->mu;
+        if (cap > -INFINITY) look_at_link(g, s, d, l, cap, n);
         for (int32_t k = 0; k < n; k++) d->hat[d->pick[k]] += out[d->pick[k]];
     }
 }
@@ -89,7 +84,7 @@ static void look_at(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t n, 
 /* About `most` labels, those with the largest hat. */
 static void look_at_best(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t most, double margin, double *bar) {
     double below;
-    const int32_t n = fgi_sliced_largest(d->hat, g->model->s->cards[i], most, d->pick, &below, d->worker->sliced);
+    const int32_t n = fgi_sliced_largest(d->hat, g->model->s->cards[i], most, d->pick, &below);
     look_at(g, s, d, i, n, margin, bar);
 }
 

@@ -6,7 +6,6 @@
  * delta_if = mu_if + rho (M_if y_f - x_i). The active sets are tiny, so (3.28) is solved to the end on them instead of
  * by one projected step (3.29). Binary pairwise factors have a closed form and need neither oracle nor active set. */
 #include <string.h>
-#include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
 static const int32_t MAX_STEPS = 100; /* of fgi_simplex_ascend; one that is cut short goes on in the next pass */
@@ -140,65 +139,9 @@ static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     return 1;
 }
 
-/* The best column of a row. */
-static void best_in_row(const fgi_view *v, int32_t row, const double *delta, const double *other, fgi_argmax *out) {
-    double best = -INFINITY;
-    int32_t column = 0;
-    for (int32_t b = 0; b < v->cols; b++) {
-        double value = fgi_view_at2(v, row, b) - delta[row] - other[b];
-        if (value > best) {
-            best = value;
-            column = b;
-        }
-    }
-    *out = best == -INFINITY ? (fgi_argmax){-1, best} : (fgi_argmax){(int64_t)row * v->cols + column, best};
-}
-
-/* The row with the largest value - delta. */
-static int32_t best_row(const double *value, const double *delta, int32_t rows) {
-    int32_t row = 0;
-    for (int32_t a = 1; a < rows; a++)
-        if (value[a] - delta[a] > value[row] - delta[row]) row = a;
-    return row;
-}
-
-/* With a sliced table a product gives bounds, and rows are looked at in their order until the best of them is exact.
- * Returns the row; -1: too many of them, a product with the whole table costs less. w->candidate has -delta of the
- * columns. */
-static int32_t search_rows(const gdmm *g, gdmm_worker *w, const fgi_view *v, const double *delta) {
-    enum { FEW = 8 }; /* rows of so many may be looked at */
-    const fgi_sliced *slices = g->tables[v->table].slices;
-    const int side = 1 ^ v->transposed;
-    const double cap = fgi_sliced_bounds(
-        slices, g->kernels, v->weight, side, w->candidate, GDMM_FIRST_ROWS, w->value, w->sliced, &w->scanned);
-    for (int32_t looks = 0; FEW * looks <= v->rows; looks++) {
-        const int32_t row = best_row(w->value, delta, v->rows);
-        if (!fgi_sliced_is_open(slices, v->weight, side, cap, row, w->value[row])) return row;
-        const double exact = fgi_sliced_value(slices, g->kernels, v->weight, side, w->candidate, row, &w->scanned);
-        if (exact == w->value[row]) return row;
-        w->value[row] = exact;
-    }
-    return -1;
-}
-
-/* The oracle where all labels of both variables have messages: a max-plus product gives the best entry of every row,
- * and the best row is then read for its column. */
-void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out) {
-    const double *delta = w->messages[0].values, *other = w->messages[1].values;
-    int32_t row = -1;
-    for (int32_t b = 0; b < v->cols; b++) w->candidate[b] = -other[b];
-    if (g->tables[v->table].sliced && v->weight > 0) row = search_rows(g, w, v, delta);
-    if (row < 0) {
-        w->scanned += gdmm_maxplus(g, w, v, 1, w->candidate, w->value);
-        w->scans++;
-        row = best_row(w->value, delta, v->rows);
-    }
-    best_in_row(v, row, delta, other, out);
-    w->scanned += v->cols;
-    w->calls++;
-}
-
-int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
+/* The active state with the largest share, as a flat index: a hint that sharpens the oracle's first bounds. -1: none.
+ */
+static int64_t strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
     if (a->n == 0) return -1;
     int32_t best = 0;
     int64_t state = 0;
@@ -209,14 +152,10 @@ int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a) {
     return state;
 }
 
-static fgi_rc find_state(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_active *a, fgi_argmax *out) {
-    if (g->dense && v->arity == 2) {
-        gdmm_dense_argmax(g, w, v, out);
-        return FGI_OK;
-    }
-    for (int32_t k = 0; k < v->arity; k++) w->state[k] = g->model->s->cards[v->vars[k]];
-    const fgi_table_source table = {{&fgi_table_ops}, *v, w->state, g->order[v->table]};
-    const fgi_oracle_query query = {.source = &table.base, .messages = w->messages, .hint = gdmm_strongest(g, v, a)};
+fgi_rc gdmm_ask(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_active *a, fgi_argmax *out) {
+    const fgi_table_source table = gdmm_source(g, v, w->cards);
+    const fgi_oracle_query query = {
+        .source = &table.base, .messages = w->messages, .hint = g->dense ? -1 : strongest(g, v, a)};
     return fgi_oracle_answer(&query, w->oracle, out);
 }
 
@@ -227,7 +166,7 @@ static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
     gdmm_active *a = &g->active[f];
     collect_messages(g, w, first, v.arity);
     fgi_argmax found;
-    fgi_rc rc = find_state(g, w, &v, a, &found);
+    fgi_rc rc = gdmm_ask(g, w, &v, a, &found);
     if (rc) return rc;
     if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) {
         w->infeasible = 1;

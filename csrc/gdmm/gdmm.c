@@ -138,9 +138,9 @@ static void collect_statistics(gdmm *g) {
     for (int64_t f = 0; f < g->model->s->n_factors; f++) active += g->is_pair[f] ? 4 : g->active[f].n;
     for (int k = 0; k < g->n_workers; k++) {
         const fgi_oracle_work work = fgi_oracle_scratch_work(g->workers[k].oracle);
-        calls += work.calls + g->workers[k].calls;
-        touched += work.touched + g->workers[k].scanned;
-        scans += work.scans + g->workers[k].scans;
+        calls += work.calls;
+        touched += work.touched;
+        scans += work.scans;
         closed += g->workers[k].closed_forms;
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;

@@ -9,7 +9,6 @@
 #include "primal/labeling.h"
 #include "oracle/oracle.h"
 #include "base/simplex.h"
-#include "model/sliced.h"
 #include "solver.h"
 
 /* The multiplier of a label that cannot be used: no factor state with it can win, and no inf - inf can arise. */
@@ -55,22 +54,19 @@ typedef struct gdmm_table {
 
 typedef struct gdmm_worker {
     fgi_oracle_scratch *oracle;
-    fgi_sliced_scratch *sliced;
     fgi_message *messages; /* max_arity */
     double *delta;         /* max_arity * max_card */
-    int32_t *state;        /* max_arity labels */
+    int32_t *cards;        /* max_arity: label counts of a factor's variables */
     double *gain;
     int64_t gain_capacity;
-    double *sum;       /* 2 * max_card + 1, by label */
+    double *sum;       /* max_card, by label */
     double *size;      /* max_card, by label: magnitudes of what went into a sum */
     double *value;     /* max_card, by label */
     double *candidate; /* max_card, by position in touched */
     int32_t *touched;
-    uint8_t *mark;          /* all zero between variables */
-    int64_t calls, scanned; /* of the oracle with messages on all labels */
-    int64_t scans;          /* of its calls: those that read the table whole */
-    int64_t closed_forms;   /* binary factors updated without an oracle */
-    int64_t forbidden;      /* labels, found by the set-up */
+    uint8_t *mark;        /* all zero between variables */
+    int64_t closed_forms; /* binary factors updated without an oracle */
+    int64_t forbidden;    /* labels, found by the set-up */
     fgi_rc rc;
     int infeasible;
     char rest[64]; /* a cache line between what two threads count */
@@ -185,7 +181,8 @@ fgi_rc gdmm_choose_access(gdmm *g);
 void gdmm_tables_free(gdmm *g);
 void gdmm_tables_reset(gdmm *g);
 int gdmm_tables_step(gdmm *g, int64_t entries);
-int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from, const double *h, double *out);
+/* The factor as the oracle's source; cards: room for max_arity numbers, which it points to. */
+fgi_table_source gdmm_source(const gdmm *g, const fgi_view *v, int32_t *cards);
 void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched, int32_t products);
 
 /* gdmm/propagate.c: one bounded piece of label removal; 1: complete, 0: more to do, -1: no feasible labeling exists. */
@@ -205,11 +202,8 @@ fgi_rc gdmm_update(fgi_solver *solver);
 void gdmm_restart(gdmm *g); /* back to the preparation, with the multipliers as they are */
 
 /* The two passes: bodies for fgi_pool_run, context is the gdmm. */
-/* The active state with the largest share, as a flat index: the oracle's hint, which sharpens its first bounds. -1:
- * none. */
-int64_t gdmm_strongest(const gdmm *g, const fgi_view *v, const gdmm_active *a);
-/* The dense oracle, where every label of both variables has a message. */
-void gdmm_dense_argmax(const gdmm *g, gdmm_worker *w, const fgi_view *v, fgi_argmax *out);
+/* The oracle's answer about a factor whose messages are in w->messages. */
+fgi_rc gdmm_ask(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_active *a, fgi_argmax *out);
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker);
 void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker);
 

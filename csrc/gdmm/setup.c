@@ -100,22 +100,20 @@ static int variable_is_dense(const gdmm *g, int64_t i) { return g->dense || g->m
 static int worker_create(gdmm_worker *w, const fgi_structure *st, fgi_arena *arena) {
     int32_t card = st->max_card > 0 ? st->max_card : 1, arity = st->max_arity > 0 ? st->max_arity : 1;
     w->oracle = fgi_oracle_scratch_create(card, arity);
-    w->sliced = fgi_sliced_scratch_create(card);
     w->messages = fgi_take(arena, arity, fgi_message);
     w->delta = fgi_take(arena, (int64_t)card * arity, double);
-    w->state = fgi_take(arena, arity, int32_t);
-    w->sum = fgi_take(arena, 2 * (int64_t)card + 1, double);
+    w->cards = fgi_take(arena, arity, int32_t);
+    w->sum = fgi_take(arena, card, double);
     w->size = fgi_take(arena, card, double);
     w->value = fgi_take(arena, card, double);
     w->candidate = fgi_take(arena, card, double);
     w->touched = fgi_take(arena, card, int32_t);
     w->mark = fgi_take_zero(arena, card, uint8_t);
-    return w->oracle && w->sliced && !arena->failed;
+    return w->oracle && !arena->failed;
 }
 
 static void worker_free(gdmm_worker *w) {
     fgi_oracle_scratch_free(w->oracle);
-    fgi_sliced_scratch_free(w->sliced);
     free(w->gain);
 }
 

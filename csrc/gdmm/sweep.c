@@ -22,16 +22,14 @@ void gdmm_sweep_free(gdmm_sweep *s) {
 
 void gdmm_hand_take(const gdmm *g, gdmm_hand *d, gdmm_worker *worker, fgi_arena *arena) {
     const fgi_structure *st = g->model->s;
-    const int64_t n_side = st->max_arity > 2 ? (int64_t)st->max_arity * st->max_card : 0;
     d->worker = worker;
     d->hat = fgi_take(arena, st->max_card, double);
     d->given = fgi_take(arena, st->max_card, double);
-    d->h = fgi_take(arena, st->max_card, double);
-    d->minus = fgi_take(arena, n_side, double);
-    d->g = fgi_take(arena, st->max_arity, const double *);
-    d->scratch = fgi_take(arena, fgi_marginal_scratch(g->model), double);
+    d->delta = fgi_take(arena, st->max_arity, const double *);
+    d->cards = fgi_take(arena, st->max_arity, int32_t);
     d->pick = fgi_take(arena, (int64_t)st->max_card + 1, int32_t);
     d->entries = 0;
+    if (!fgi_oracle_reserve_sums(worker->oracle, fgi_marginal_scratch(g->model))) arena->failed = 1;
 }
 
 gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
@@ -161,25 +159,18 @@ static void binary_marginal(const gdmm_pair *t, const double *other, int32_t pos
 }
 
 static int64_t pair_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
-    const double *other = gdmm_sweep_other(s, v, l);
-    const int32_t n = l->position ? v->rows : v->cols;
     if (g->tables[v->table].sliced && v->weight > 0) return gdmm_loose_marginal(g, s, d, v, l);
-    for (int32_t a = 0; a < n; a++) d->h[a] = -other[a];
-    return gdmm_maxplus(g, d->worker, v, 1 - l->position, d->h, s->mu + l->mu);
+    return fgi_pair_marginals(v, l->position, gdmm_sweep_other(s, v, l), d->worker->oracle, s->mu + l->mu);
 }
 
 static int64_t general_marginal(const gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const double *mu = s->mu + s->mu_begin[l->factor];
-    double *to = d->minus;
     for (int32_t q = 0; q < v->arity; q++) {
-        const int32_t n = g->model->s->cards[v->vars[q]];
-        for (int32_t a = 0; q != l->position && a < n; a++) to[a] = -mu[a];
-        d->g[q] = to;
-        to += n;
-        mu += n;
+        d->delta[q] = mu;
+        d->cards[q] = g->model->s->cards[v->vars[q]];
+        mu += d->cards[q];
     }
-    fgi_max_marginal(g->kernels, g->model, v, l->position, d->g, s->mu + l->mu, d->scratch);
-    return fgi_view_states(g->model, v);
+    return fgi_factor_marginals(v, d->cards, l->position, d->delta, d->worker->oracle, s->mu + l->mu);
 }
 
 /* Collects a message. Returns the entries read. */

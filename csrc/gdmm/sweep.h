@@ -3,17 +3,18 @@
 #ifndef FGI_GDMM_SWEEP_H
 #define FGI_GDMM_SWEEP_H
 #include "gdmm/gdmm.h"
+#include "oracle/marginals.h"
 #include "model/reweight.h"
 
 /* What a thread has of its own. */
 typedef struct gdmm_hand {
     gdmm_worker *worker;
-    double *hat, *given, *h;
-    double *minus, *scratch; /* for factors of more than two variables: negated messages, and their maxima */
-    const double **g;
-    int32_t *pick;   /* labels to look at closely */
-    int64_t entries; /* read, since they were last counted */
-    char rest[64];   /* a cache line between what two threads write */
+    double *hat, *given;
+    const double **delta; /* of a factor of more than two variables: the messages, */
+    int32_t *cards;       /* and how many labels they are for */
+    int32_t *pick;        /* labels to look at closely */
+    int64_t entries;      /* read, since they were last counted */
+    char rest[64];        /* a cache line between what two threads write */
 } gdmm_hand;
 
 typedef struct gdmm_team gdmm_team;
@@ -44,7 +45,7 @@ struct gdmm_sweep {
     double *largest; /* of it: blocks of slots */
     gdmm_hand hand;
     gdmm_team *team; /* NULL: one thread */
-    double *cap;     /* per slot: where mu is w max(a) + cap it may be too large (model/sliced.h); -INFINITY: exact */
+    double *cap;     /* per slot: where mu is w max(a) + cap it may be too large (oracle/sliced.h); -INFINITY: exact */
     int32_t *rows;   /* per slot: how many rows its bounds are made of */
     int32_t *labels; /* decoded in the forward sweep */
     fgi_arena arena;

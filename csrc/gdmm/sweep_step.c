@@ -5,7 +5,6 @@
  * labels. Each number is made of the same terms in the same order as by one thread, and maxima do not depend on the
  * order. Thread 0 keeps the books: bound, labels, clock. */
 #include "gdmm/team.h"
-#include "model/marginal.h"
 
 enum {
     LEAST_WORK = 1 << 13,   /* entries a variable, on average: meetings of threads take as long as a tenth of that */
@@ -64,20 +63,31 @@ static int is_parted(const walker *k, const fgi_link *l, int64_t degree) {
     return entries >= LARGE || (entries >= RATHER_LARGE && degree < FEW * k->team->threads);
 }
 
+/* Rows first .. last of a table as it is stored: a table, too. */
+static fgi_view part_of(const fgi_view *v, int32_t first, int32_t last) {
+    fgi_view part = *v;
+    part.values += (int64_t)first * (v->transposed ? v->rows : v->cols);
+    *(v->transposed ? &part.cols : &part.rows) = last - first;
+    return part;
+}
+
+static void ask_part(walker *k, const fgi_link *l, const fgi_view *part, const double *other, double *out) {
+    k->d->entries += fgi_pair_marginals(part, l->position, other, k->d->worker->oracle, out);
+}
+
 /* One message, by rows of its table as it is stored: of the other variable's (then each thread has a maximum over its
  * rows, and they are put together), or of this one's. */
 static void collect_parted(walker *k, const fgi_link *l) {
     const gdmm *g = k->g;
     const fgi_view v = fgi_factor_view(g->model, l->factor);
-    const int from = 1 - l->position, by_rows = from == v.transposed, threads = k->team->threads;
-    const int32_t n_from = from ? v.cols : v.rows, n_to = from ? v.rows : v.cols, rows = by_rows ? n_from : n_to;
+    const int rows_are_others = l->position != v.transposed, threads = k->team->threads;
+    const int32_t rows = v.transposed ? v.cols : v.rows, n_to = l->position ? v.cols : v.rows;
     const int32_t first = cut(k, rows, k->me), last = cut(k, rows, k->me + 1);
-    const double *values = v.values + (int64_t)first * (by_rows ? n_to : n_from);
+    const fgi_view part = part_of(&v, first, last);
     const double *other = gdmm_sweep_other(k->s, &v, l);
-    double *own = k->d->given, *out = k->s->mu + l->mu, *h = k->d->h;
-    for (int32_t a = 0; a < n_from; a++) h[a] = -other[a];
-    if (by_rows) {
-        if (first < last) g->kernels->maxplus_rows(values, last - first, n_to, v.weight, h + first, own);
+    double *own = k->d->given, *out = k->s->mu + l->mu;
+    if (rows_are_others) {
+        if (first < last) ask_part(k, l, &part, other + first, own);
         else
             for (int32_t b = 0; b < n_to; b++) own[b] = -INFINITY;
         meet(k);
@@ -87,12 +97,9 @@ static void collect_parted(walker *k, const fgi_link *l) {
             out[b] = top;
         }
     } else if (first < last) {
-        g->kernels->maxplus_cols(values, last - first, n_from, v.weight, h, out + first);
+        ask_part(k, l, &part, other, out + first);
     }
-    if (k->me == 0) {
-        k->s->cap[gdmm_sweep_slot(g, l)] = -INFINITY;
-        k->d->entries += (int64_t)n_from * n_to;
-    }
+    if (k->me == 0) k->s->cap[gdmm_sweep_slot(g, l)] = -INFINITY;
     look_at_the_clock(k);
     meet(k);
     k->edge++;

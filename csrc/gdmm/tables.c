@@ -4,8 +4,8 @@
  *     messages on all labels, sliced   sweeps and iterations that read little of a table (gdmm/closer.c)
  *     messages on all labels, whole    the same by plain passes over the table
  *
- * Sliced or whole is a matter of each table: first by what it is expected to cost, then by what has been read. */
-#include "model/marginal.h"
+ * Sliced or whole is a matter of each table: first by what it is expected to cost, then by what has been read. All
+ * three are ways of the one oracle: what is decided here goes into its source (gdmm_source). */
 #include "gdmm/gdmm.h"
 
 /* Costs in entries of a table read whole (0.3 ns in cache, 0.4 not), measured on tables of 100 to 4000 labels that are
@@ -128,10 +128,15 @@ int gdmm_tables_step(gdmm *g, int64_t entries) {
     return 1;
 }
 
-/* out[y] = max over x of  theta_f(x, y) + h[x]. Returns the entries read: all of them. */
-int64_t gdmm_maxplus(const gdmm *g, gdmm_worker *w, const fgi_view *v, int from, const double *h, double *out) {
-    fgi_view_maxplus(g->kernels, v, from, h, out, w->sum);
-    return v->kind == FGI_DENSE ? (int64_t)v->rows * v->cols : (int64_t)v->rows + v->cols;
+fgi_table_source gdmm_source(const gdmm *g, const fgi_view *v, int32_t *cards) {
+    const gdmm_table *table = &g->tables[v->table];
+    for (int32_t k = 0; v->arity != 2 && k < v->arity; k++) cards[k] = g->model->s->cards[v->vars[k]];
+    return (fgi_table_source){.base = {&fgi_table_ops},
+        .view = *v,
+        .cards = cards,
+        .order = g->order[v->table],
+        .slices = table->sliced && v->weight > 0 ? table->slices : NULL,
+        .most = &g->model->t->facts[v->table].max};
 }
 
 /* Products that a sweep has made read so many entries: where slices do not save at least half of them, the table is

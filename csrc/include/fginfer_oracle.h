@@ -80,6 +80,17 @@ void fgi_oracle_free(fgi_oracle *o);
  * meanwhile. The index of an error is that of the query. */
 fgi_rc fgi_oracle_ask(fgi_oracle *o, const fgi_oracle_query *queries, int64_t n, fgi_argmax *answers, fgi_error *err);
 
+/* Max-marginals, the other question about a factor: what every label of variables[k] of query k has at best,
+ *
+ *     out[a] = max over the states y with y_k = a of   theta(y) - sum over q != k of delta_q(y_q),
+ *
+ * -INFINITY where all of these are forbidden; one query's labels after the other's. The message of that variable,
+ * excluded states, hints and n_best are not looked at. Sums are added up in an order of their own: equal to values of
+ * fgi_oracle_ask up to rounding. For factors of models and updatable tables; FGI_UNSUPPORTED for sources of one
+ * variable, whose scores are theirs already. */
+fgi_rc fgi_oracle_ask_marginals(
+    fgi_oracle *o, const fgi_oracle_query *queries, const int32_t *variables, int64_t n, double *out, fgi_error *err);
+
 typedef struct fgi_oracle_work {
     int64_t calls;    /* questions answered */
     int64_t scans;    /* of these, by looking at every state */
@@ -89,8 +100,7 @@ typedef struct fgi_oracle_work {
 } fgi_oracle_work;
 void fgi_oracle_get_work(const fgi_oracle *o, fgi_oracle_work *work);
 
-/* ---- the factors of a model
- * ------------------------------------------------------------------------------------------ */
+/* ---- the factors of a model -------------------------------------------------------------------------------------- */
 
 /* Live: answers follow fgi_model_set_table. The model must outlive the source. */
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err);
@@ -123,8 +133,7 @@ double fgi_updatable_get(const fgi_updatable *u, int32_t row, int32_t col); /* i
 int64_t fgi_updatable_entries(const fgi_updatable *u, int64_t capacity, int32_t *rows, int32_t *cols, double *values);
 int64_t fgi_updatable_memory(const fgi_updatable *u);
 
-/* ---- a vector in descending order that changes
- * ----------------------------------------------------------------------- */
+/* ---- a vector in descending order that changes ------------------------------------------------------------------- */
 
 /*
  * The oracle of a unary factor, and the joint oracle over many binary factors with values t_f. Made in one linear pass

@@ -16,7 +16,7 @@ typedef struct search {
 } search;
 
 static const fgi_message *message_of(const search *s, int32_t k) { return &s->q->messages[k]; }
-static double *dense_of(const search *s, int32_t k) { return s->w->dense + (int64_t)k * s->w->max_card; }
+static const double *dense_of(const search *s, int32_t k) { return s->w->by_label[k]; }
 static int has_message(const search *s, int32_t k, int32_t label) {
     return s->w->mark[(int64_t)k * s->w->max_card + label] == s->w->epoch;
 }
@@ -138,7 +138,7 @@ fgi_rc fgi_general_argmax(
     const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
     search s = {.t = t, .q = q, .w = w, .least = w->bound, .best = {-1, -INFINITY}};
     fgi_oracle_epoch(w);
-    fgi_oracle_spread(q, t->view.arity, w);
+    fgi_oracle_spread(q, t->view.arity, t->cards, w);
     for (int32_t k = 0; k < t->view.arity; k++) {
         const fgi_message *m = message_of(&s, k);
         uint32_t *marks = w->mark + (int64_t)k * w->max_card;

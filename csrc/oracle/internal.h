@@ -2,15 +2,20 @@
 #ifndef FGI_ORACLE_IMPL_H
 #define FGI_ORACLE_IMPL_H
 #include <string.h>
+#include "oracle/marginals.h"
 #include "oracle/oracle.h"
 
 struct fgi_oracle_scratch {
     int32_t max_card, max_arity;
-    double *dense;  /* max_arity blocks of max_card: messages spread out; all zero between calls */
-    uint32_t *mark; /* max_arity blocks of max_card: equal to epoch where the label has a message */
-    double *marked; /* and there, the message */
+    double *dense;           /* max_arity blocks of max_card: messages spread out; all zero between calls */
+    const double **by_label; /* max_arity: the messages, one for each label, while they are spread */
+    uint32_t *mark;          /* max_arity blocks of max_card: equal to epoch where the label has a message */
+    double *marked;          /* and there, the message */
     uint32_t epoch;
-    double *bound;           /* max_arity blocks of max_card: bounds of the messages' slices */
+    double *bound;           /* max_arity blocks of max_card: bounds of the messages' slices; messages negated */
+    double *implicit;        /* 2 * max_card + 1: for products with implicit tables */
+    const double **plus;     /* max_arity: negated messages */
+    int32_t *position;       /* max_arity: 0, 1, ... */
     fgi_ranked *kept[2];     /* max_card: messages that survive a bound */
     int32_t *labels;         /* 2 blocks of max_card */
     fgi_ranked *frontier[3]; /* see fgi_frontier_push */
@@ -19,6 +24,8 @@ struct fgi_oracle_scratch {
     int64_t n_banned, banned_capacity;
     int32_t *cards; /* of the factor at hand */
     int64_t cards_capacity;
+    double *sums; /* for max-marginals of more than two variables */
+    int64_t sums_capacity;
     double *scores; /* of all labels of an inner-product source */
     int64_t scores_capacity;
     int32_t *found; /* labels an inner-product source has looked at, or a search index proposes */
@@ -39,6 +46,11 @@ static inline int fgi_is_banned(const fgi_oracle_scratch *w, int64_t state) {
         else high = mid;
     }
     return low < w->n_banned && w->banned[low] == state;
+}
+
+/* Where oracle/marginals.c puts the messages of variable k with the other sign. */
+static inline double *fgi_oracle_negated(const fgi_oracle_scratch *w, int32_t k) {
+    return w->bound + (int64_t)k * w->max_card;
 }
 
 /* Room for so many labels and variables; 0: out of memory. */
@@ -66,8 +78,9 @@ static inline void fgi_oracle_epoch(fgi_oracle_scratch *w) {
     }
 }
 
-/* Writes the messages into w->dense, and zeros over them again. */
-void fgi_oracle_spread(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w);
+/* The messages by label, in w->by_label: those that list all labels where they are, others in w->dense, which gather
+ * clears again. */
+void fgi_oracle_spread(const fgi_oracle_query *q, int32_t arity, const int32_t *cards, fgi_oracle_scratch *w);
 void fgi_oracle_gather(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w);
 
 /* A lazy walk in descending order over heaps and tournament trees: nodes whose parents have been visited wait here.
@@ -111,17 +124,12 @@ typedef struct fgi_access {
     fgi_order *order;
 } fgi_access;
 
-/* ---- dense pairwise tables by reading all of them ---------------------------------------------------------------- */
+/* ---- pairwise tables by rows, see oracle/scan.c; the messages are in w->by_label (fgi_oracle_spread) ------------- */
 
-typedef struct fgi_dense_pair {
-    const double *values; /* row-major, or column-major if transposed */
-    int32_t rows, cols;
-    int transposed;
-    double weight; /* > 0 */
-} fgi_dense_pair;
-
-/* The messages are in w->dense (fgi_oracle_spread). */
-void fgi_scan_pair(const fgi_dense_pair *t, const fgi_oracle_scratch *w, fgi_best *best);
+/* All rows. */
+void fgi_scan_pair(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best);
+/* The rows that a sliced table does not rule out; FGI_UNSUPPORTED: too many, a scan costs less. */
+fgi_rc fgi_search_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best);
 
 /* The four regions, see oracle/pairwise.c. */
 fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *q, fgi_argmax *out);

@@ -8,14 +8,19 @@
 
 static void free_room(fgi_oracle_scratch *w) {
     free(w->dense);
+    free(w->by_label);
     free(w->mark);
     free(w->marked);
     free(w->bound);
+    free(w->implicit);
+    free(w->plus);
+    free(w->position);
     free(w->labels);
     for (int k = 0; k < 2; k++) free(w->kept[k]);
-    w->dense = w->marked = w->bound = NULL;
+    w->dense = w->marked = w->bound = w->implicit = NULL;
+    w->by_label = w->plus = NULL;
     w->mark = NULL;
-    w->labels = NULL;
+    w->labels = w->position = NULL;
     w->kept[0] = w->kept[1] = NULL;
     w->max_card = w->max_arity = 0;
 }
@@ -26,12 +31,18 @@ int fgi_oracle_reserve(fgi_oracle_scratch *w, int32_t max_card, int32_t max_arit
     if (max_arity < w->max_arity) max_arity = w->max_arity;
     free_room(w);
     w->dense = fgi_calloc((int64_t)max_card * max_arity, sizeof(double));
+    w->by_label = fgi_calloc(max_arity, sizeof *w->by_label);
     w->mark = fgi_calloc((int64_t)max_card * max_arity, sizeof *w->mark);
     w->marked = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
     w->bound = fgi_alloc((int64_t)max_card * max_arity, sizeof(double));
+    w->implicit = fgi_alloc(2 * (int64_t)max_card + 1, sizeof(double));
+    w->plus = fgi_calloc(max_arity, sizeof *w->plus);
+    w->position = fgi_alloc(max_arity, sizeof(int32_t));
     w->labels = fgi_alloc((int64_t)max_card * 2, sizeof(int32_t));
     for (int k = 0; k < 2; k++) w->kept[k] = fgi_alloc(max_card, sizeof(fgi_ranked));
-    if (w->dense && w->mark && w->marked && w->bound && w->labels && w->kept[0] && w->kept[1]) {
+    if (w->dense && w->by_label && w->mark && w->marked && w->bound && w->implicit && w->plus && w->position &&
+        w->labels && w->kept[0] && w->kept[1]) {
+        for (int32_t k = 0; k < max_arity; k++) w->position[k] = k;
         w->max_card = max_card;
         w->max_arity = max_arity;
         return 1;
@@ -64,6 +75,7 @@ void fgi_oracle_scratch_free(fgi_oracle_scratch *w) {
     for (int k = 0; k < 3; k++) free(w->frontier[k]);
     free(w->banned);
     free(w->cards);
+    free(w->sums);
     free(w->scores);
     free(w->found);
     free(w->seen);
@@ -76,16 +88,22 @@ fgi_oracle_work fgi_oracle_scratch_work(const fgi_oracle_scratch *w) {
     return work;
 }
 
-void fgi_oracle_spread(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w) {
-    for (int32_t k = 0; q->messages && k < arity; k++)
-        for (int32_t l = 0; l < q->messages[k].n; l++)
-            w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = q->messages[k].values[l];
+/* Labels ascend, so a message of as many numbers as there are labels is there by label. */
+void fgi_oracle_spread(const fgi_oracle_query *q, int32_t arity, const int32_t *cards, fgi_oracle_scratch *w) {
+    for (int32_t k = 0; k < arity; k++) {
+        double *dense = w->dense + (int64_t)k * w->max_card;
+        const int is_there = q->messages && q->messages[k].n == cards[k];
+        w->by_label[k] = is_there ? q->messages[k].values : dense;
+        for (int32_t l = 0; q->messages && !is_there && l < q->messages[k].n; l++)
+            dense[q->messages[k].labels[l]] = q->messages[k].values[l];
+    }
 }
 
 void fgi_oracle_gather(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scratch *w) {
-    for (int32_t k = 0; q->messages && k < arity; k++)
-        for (int32_t l = 0; l < q->messages[k].n; l++)
-            w->dense[(int64_t)k * w->max_card + q->messages[k].labels[l]] = 0.0;
+    for (int32_t k = 0; q->messages && k < arity; k++) {
+        double *dense = w->dense + (int64_t)k * w->max_card;
+        for (int32_t l = 0; w->by_label[k] == dense && l < q->messages[k].n; l++) dense[q->messages[k].labels[l]] = 0.0;
+    }
 }
 
 double fgi_message_at(const fgi_message *m, int32_t label) {
@@ -257,7 +275,9 @@ typedef struct batch {
     const fgi_oracle_query *queries;
     const int64_t *begin; /* of a query's answers; NULL: one each */
     fgi_argmax *answers;
-    fgi_rc *rc; /* one per worker */
+    const int32_t *variables; /* max-marginals: of which, */
+    double *marginals;        /* and they themselves */
+    fgi_rc *rc;               /* one per worker */
 } batch;
 
 static void answer_range(void *context, int64_t begin, int64_t end, int worker) {
@@ -268,6 +288,19 @@ static void answer_range(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
+/* All queries, by all threads: how many a piece, so that threads neither wait for each other nor ask too often. */
+static fgi_rc run_batch(batch *b, int64_t n, fgi_body body) {
+    const fgi_oracle *o = b->o;
+    fgi_rc rc = FGI_OK;
+    b->rc = fgi_calloc(o->threads, sizeof *b->rc);
+    if (!b->rc) return FGI_NO_MEMORY;
+    fgi_pool_run(o->pool, n, n < 64 * (int64_t)o->threads ? 1 : 16, body, b);
+    for (int32_t k = 0; k < o->threads; k++)
+        if (b->rc[k]) rc = b->rc[k];
+    free(b->rc);
+    return rc;
+}
+
 fgi_rc fgi_oracle_ask(fgi_oracle *o, const fgi_oracle_query *queries, int64_t n, fgi_argmax *answers, fgi_error *err) {
     fgi_rc rc = FGI_OK;
     int64_t total = 0, *begin = NULL;
@@ -276,20 +309,46 @@ fgi_rc fgi_oracle_ask(fgi_oracle *o, const fgi_oracle_query *queries, int64_t n,
         total += queries[k].n_best > 1 ? queries[k].n_best : 1;
     }
     if (rc || n == 0) return rc;
-    fgi_rc *workers = fgi_calloc(o->threads, sizeof *workers);
-    if (total > n) begin = fgi_alloc(n, sizeof *begin);
-    if (!workers || (total > n && !begin)) rc = FGI_NO_MEMORY;
+    if (total > n && !(begin = fgi_alloc(n, sizeof *begin))) rc = FGI_NO_MEMORY;
     for (int64_t k = 0, at = 0; begin && k < n; k++) {
         begin[k] = at;
         at += queries[k].n_best > 1 ? queries[k].n_best : 1;
     }
-    if (!rc) {
-        batch b = {o, queries, begin, answers, workers};
-        fgi_pool_run(o->pool, n, n < 64 * (int64_t)o->threads ? 1 : 16, answer_range, &b);
-        for (int32_t k = 0; k < o->threads; k++)
-            if (workers[k]) rc = workers[k];
-    }
+    batch b = {.o = o, .queries = queries, .begin = begin, .answers = answers};
+    if (!rc) rc = run_batch(&b, n, answer_range);
     free(begin);
-    free(workers);
     return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
+}
+
+/* ---- max-marginals --------------------------------------------------------------------------------------------- */
+
+static void marginals_range(void *context, int64_t begin, int64_t end, int worker) {
+    const batch *b = context;
+    for (int64_t k = begin; k < end; k++) {
+        fgi_oracle_scratch *w = b->o->scratch[worker];
+        const fgi_oracle_query *q = &b->queries[k];
+        const fgi_rc rc = q->source->ops->marginals(q, b->variables[k], w, b->marginals + b->begin[k]);
+        w->work.calls++;
+        w->work.scans++;
+        if (rc) b->rc[worker] = rc;
+    }
+}
+
+fgi_rc fgi_oracle_ask_marginals(
+    fgi_oracle *o, const fgi_oracle_query *queries, const int32_t *variables, int64_t n, double *out, fgi_error *err) {
+    int64_t *begin = fgi_alloc(n, sizeof *begin), at = 0;
+    fgi_rc rc = begin ? FGI_OK : fgi_no_memory(err);
+    for (int64_t k = 0; !rc && k < n; k++) {
+        const fgi_source_ops *ops = queries[k].source->ops;
+        begin[k] = at;
+        if ((rc = check_query(&queries[k], k, err))) break;
+        if (!ops->marginals) rc = fgi_fail(err, FGI_UNSUPPORTED, k, "this source has one variable only");
+        else if (variables[k] < 0 || variables[k] >= ops->arity(&queries[k]))
+            rc = fgi_fail(err, FGI_BAD_ARGUMENT, k, "there is no variable %d in this factor", variables[k]);
+        else at += ops->card(&queries[k], variables[k]);
+    }
+    batch b = {.o = o, .queries = queries, .begin = begin, .variables = variables, .marginals = out};
+    if (!rc && run_batch(&b, n, marginals_range)) rc = fgi_no_memory(err);
+    free(begin);
+    return rc;
 }

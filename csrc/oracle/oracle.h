@@ -3,13 +3,15 @@
  *     argmax over y of  theta_f(y) - sum_k delta_k(y_k)
  *
  * What is promised, the query and the answers are in fginfer_oracle.h; this is the interface for solvers: the same
- * query, answered on the caller's thread and without checks. Clients: gdmm (MAP), its certificate, and the learning
- * solvers, whose tables change between calls and whose messages carry the opposite sign. */
+ * query, answered on the caller's thread and without checks. Clients: gdmm (MAP), its certificate, Algorithm 9, and the
+ * learning solvers, whose tables change between calls and whose messages carry the opposite sign. Max-marginals, which
+ * gdmm's sweeps ask for: oracle/marginals.h. */
 #ifndef FGI_ORACLE_H
 #define FGI_ORACLE_H
 #include "fginfer_oracle.h"
 #include "model/model.h"
 #include "model/sorted.h"
+#include "oracle/sliced.h"
 #include "oracle/source.h"
 
 /* Working memory of one thread, and its counters. It grows with what it is asked. */
@@ -21,12 +23,14 @@ fgi_oracle_work fgi_oracle_scratch_work(const fgi_oracle_scratch *w);
 fgi_rc fgi_oracle_answer(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out);
 
 /* One factor's view of one static table as a source, for solvers that have the view at hand: fill it, ask, forget it.
- * `order` may be NULL: then a dense table is scanned. */
+ * `order` and `slices` may be NULL: without either a dense table is scanned. Slices are for messages on all labels. */
 typedef struct fgi_table_source {
     fgi_source base; /* {&fgi_table_ops} */
     fgi_view view;
     const int32_t *cards; /* label counts of the factor's variables, in order; NULL is fine for pairwise factors */
     fgi_order *order;
+    const fgi_sliced *slices;
+    const double *most; /* the largest score, weight left out; NULL: not known */
 } fgi_table_source;
 
 extern const fgi_source_ops fgi_table_ops;

@@ -1,58 +1,99 @@
-/* oracle/scan.c - the best entries of a dense pairwise table by looking at all of them, at the speed of memory.
+/* oracle/scan.c - the best states of a pairwise table row by row.
  *
- * The max-plus kernel gives for every row the largest w t(a, b) - delta_2(b). It adds up in another order than the
- * contract says, so it rules rows out, with a margin for rounding, and the rows that are left are read once more as the
- * contract wants it: most often that is one. */
+ * The max-marginals of the first variable (oracle/marginals.h) say what is best in every row. They are added up in
+ * another order than the contract says, so they rule rows out, with a margin for rounding, and the rows that are left
+ * are read once more as the contract wants it: most often that is one. From a table that is read whole they come at the
+ * speed of memory, from a sliced one as bounds that read little of it, from an implicit one in linear time. */
 #include <float.h>
-#include "base/kernels.h"
 #include "oracle/internal.h"
+#include "base/kernels.h"
+#include "base/util.h"
 
 /* Tables with fewer entries are read directly. With 26 labels the kernel takes a third of the time of plain loops. */
 enum { KERNEL_FROM = 64 };
 
-/* Largest |message|; w->dense has the messages. */
-static double largest(const double *message, int32_t n) {
-    double most = 0.0;
-    for (int32_t b = 0; b < n; b++)
-        if (fabs(message[b]) > most) most = fabs(message[b]);
-    return most;
+static double least_wanted(const fgi_best *best) {
+    return best->n == best->capacity ? best->items[best->n - 1].value : -INFINITY;
 }
 
-static void read_row(const fgi_dense_pair *t, const fgi_oracle_scratch *w, int32_t a, fgi_best *best) {
-    const double *second = w->dense + w->max_card, first = w->dense[a];
-    const int64_t step = t->transposed ? t->rows : 1;
-    const double *row = t->values + (t->transposed ? a : (int64_t)a * t->cols);
-    for (int32_t b = 0; b < t->cols; b++) {
-        const double value = (t->weight * row[b * step] - first) - second[b];
-        const double least = best->n == best->capacity ? best->items[best->n - 1].value : -INFINITY;
-        if (value >= least && value > -INFINITY && !fgi_is_banned(w, (int64_t)a * t->cols + b))
-            fgi_best_offer(best, (int64_t)a * t->cols + b, value);
+static void read_row(const fgi_view *v, const fgi_oracle_scratch *w, int32_t a, fgi_best *best) {
+    const double *second = w->by_label[1], first = w->by_label[0][a];
+    const int64_t step = v->transposed ? v->rows : 1;
+    const double *row = v->kind == FGI_DENSE ? v->values + (v->transposed ? a : (int64_t)a * v->cols) : NULL;
+    double least = least_wanted(best);
+    for (int32_t b = 0; b < v->cols; b++) {
+        const double theta = row ? v->weight * row[b * step] : fgi_view_at2(v, a, b);
+        const double value = (theta - first) - second[b];
+        if (!(value >= least) || value == -INFINITY || fgi_is_banned(w, (int64_t)a * v->cols + b)) continue;
+        fgi_best_offer(best, (int64_t)a * v->cols + b, value);
+        least = least_wanted(best);
     }
 }
 
-void fgi_scan_pair(const fgi_dense_pair *t, const fgi_oracle_scratch *w, fgi_best *best) {
-    const int64_t entries = (int64_t)t->rows * t->cols;
-    if (entries < KERNEL_FROM) {
-        for (int32_t a = 0; a < t->rows; a++) read_row(t, w, a, best);
+/* The row that promises most. */
+static int32_t best_row(const double *row_max, const double *first, int32_t rows) {
+    int32_t top = 0;
+    for (int32_t a = 1; a < rows; a++)
+        if (row_max[a] - first[a] > row_max[top] - first[top]) top = a;
+    return top;
+}
+
+/* row_max: max-marginals of the first variable, or bounds on them; minus: the messages of the second, negated.
+ *
+ * Either order has three roundings, each of a number that is no larger than the sum of the magnitudes of value, score
+ * and messages of a state that matters. Its second message is no larger than what the score leaves it: labels that a
+ * caller rules out by messages beyond all scores do not count. */
+static void read_rows(const fgi_table_source *t, const fgi_oracle_scratch *w, const double *row_max,
+    const double *minus, fgi_best *best) {
+    const double unit = 8 * DBL_EPSILON, *first = w->by_label[0];
+    const fgi_view *v = &t->view;
+    const int32_t top = best_row(row_max, first, v->rows);
+    double size = fgi_larger(fgi_kernels_get()->max(minus, v->cols), 0);
+    if (t->most) size += fabs(v->weight * *t->most);
+    else
+        for (int32_t b = 0; b < v->cols; b++) size = fgi_larger(size, -minus[b]);
+    read_row(v, w, top, best);
+    double least = least_wanted(best);
+    for (int32_t a = 0; a < v->rows; a++) {
+        const double value = row_max[a] - first[a];
+        if (value + unit * (fabs(value) + 5 * fabs(first[a]) + 2 * size + 3 * fabs(least)) < least) continue;
+        if (a == top || row_max[a] == -INFINITY) continue;
+        read_row(v, w, a, best);
+        least = least_wanted(best);
+    }
+}
+
+/* The block of the first variable's messages is free: they are not asked for. */
+static double *room_for_rows(fgi_oracle_scratch *w) { return w->bound; }
+
+void fgi_scan_pair(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best) {
+    const fgi_view *v = &t->view;
+    if ((int64_t)v->rows * v->cols < KERNEL_FROM) {
+        for (int32_t a = 0; a < v->rows; a++) read_row(v, w, a, best);
+        w->touched += (int64_t)v->rows * v->cols;
         return;
     }
-    const double *second = w->dense + w->max_card;
-    double *minus = w->bound, *row_max = w->bound + w->max_card;
-    for (int32_t b = 0; b < t->cols; b++) minus[b] = -second[b];
-    if (t->transposed) fgi_kernels_get()->maxplus_rows(t->values, t->cols, t->rows, t->weight, minus, row_max);
-    else fgi_kernels_get()->maxplus_cols(t->values, t->rows, t->cols, t->weight, minus, row_max);
-    int32_t top = 0;
-    for (int32_t a = 0; a < t->rows; a++)
-        if (row_max[a] - w->dense[a] > row_max[top] - w->dense[top]) top = a;
-    read_row(t, w, top, best);
-    const double spread = largest(second, t->cols);
-    for (int32_t a = 0; a < t->rows; a++) {
-        if (a == top || row_max[a] == -INFINITY) continue;
-        if (best->n == best->capacity) { /* three roundings in either order, each of a number of this size at most */
-            const double least = best->items[best->n - 1].value, first = fabs(w->dense[a]);
-            const double size = fabs(row_max[a]) + fabs(least) + 2 * first + 2 * spread;
-            if (row_max[a] - w->dense[a] + 8 * DBL_EPSILON * size < least) continue;
-        }
-        read_row(t, w, a, best);
+    w->touched += fgi_pair_marginals(v, 0, w->by_label[1], w, room_for_rows(w));
+    read_rows(t, w, room_for_rows(w), fgi_oracle_negated(w, 1), best);
+}
+
+/* Bounds first; then the rows in their order, until the best of them is exact. */
+fgi_rc fgi_search_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best) {
+    enum { ROWS = 32, FEW = 8 }; /* of the table that bounds are made of, as in gdmm/gdmm.h; of so many one is read */
+    const int32_t rows = t->view.rows;
+    double *row_max = room_for_rows(w);
+    fgi_loose_marginals m = fgi_loose_open(&t->view, t->slices, 0, w->by_label[1], w);
+    const double cap = fgi_loose_bounds(&m, ROWS, row_max);
+    int32_t looks = 0;
+    for (; FEW * looks <= rows; looks++) {
+        const int32_t a = best_row(row_max, w->by_label[0], rows);
+        if (!fgi_loose_is_open(&m, cap, a, row_max[a])) break;
+        const double exact = fgi_loose_exact(&m, a);
+        if (exact == row_max[a]) break;
+        row_max[a] = exact;
     }
+    const int is_found = FEW * looks <= rows;
+    if (is_found) read_rows(t, w, row_max, fgi_oracle_negated(w, 1), best);
+    w->touched += m.touched + t->view.cols;
+    return is_found ? FGI_OK : FGI_UNSUPPORTED;
 }

@@ -25,6 +25,8 @@ typedef struct fgi_source_ops {
     /* The n best by looking at every state; banned ones left out. */
     fgi_rc (*scan)(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best);
     int (*prefers_scan)(const fgi_oracle_query *q); /* FGI_BY_SIZE: which is faster; the rule was measured */
+    /* Max-marginals of one variable, as fgi_oracle_ask_marginals says; NULL: the source has but one. */
+    fgi_rc (*marginals)(const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out);
 } fgi_source_ops;
 
 struct fgi_source {

@@ -31,11 +31,24 @@ static int reserve(const fgi_table_source *t, fgi_oracle_scratch *w) {
     return fgi_oracle_reserve(w, card, t->view.arity);
 }
 
+static int lists_all_labels(const fgi_table_source *t, const fgi_oracle_query *q) {
+    return q->messages && q->messages[0].n == t->view.rows && q->messages[1].n == t->view.cols;
+}
+
+/* Bounds go by messages on all labels. */
+static fgi_rc search_slices(
+    const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
+    if (best->capacity > 1 || !(t->view.weight > 0) || !lists_all_labels(t, q)) return FGI_UNSUPPORTED;
+    fgi_oracle_spread(q, 2, (const int32_t[]){t->view.rows, t->view.cols}, w);
+    return fgi_search_slices(t, w, best); /* nothing to gather */
+}
+
 static fgi_rc search_table(
     const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     fgi_argmax found;
     fgi_rc rc = FGI_UNSUPPORTED;
     if (!reserve(t, w)) return FGI_NO_MEMORY;
+    if (t->slices) return search_slices(t, q, w, best);
     if (t->view.kind != FGI_DENSE) rc = fgi_implicit_argmax(t, q, w, &found);
     else if (t->order && t->view.arity == 2) rc = fgi_pairwise_argmax(t, q, w, &found);
     else if (t->order && t->view.arity > 2 && q->messages) rc = fgi_general_argmax(t, q, w, &found);
@@ -48,24 +61,23 @@ static double least_wanted(const fgi_best *best) {
     return best->n == best->capacity ? best->items[best->n - 1].value : -INFINITY;
 }
 
-/* Any arity, any kind. */
+/* Any number of variables. */
 static void scan_general(const fgi_table_source *t, const fgi_oracle_scratch *w, fgi_best *best) {
     const fgi_view *v = &t->view;
     const int32_t arity = v->arity, last = table_card(t, arity - 1);
     const int64_t n = states_of(t);
-    const double *dense = w->dense + (int64_t)(arity - 1) * w->max_card;
+    const double *inner = w->by_label[arity - 1];
     double *outer = w->bound, least = -INFINITY; /* outer: the messages of the labels before the last one */
     for (int64_t state = 0; state < n; state += last) {
         int64_t rest = state / last;
         for (int32_t k = arity - 2; k >= 0; k--) {
-            outer[k] = w->dense[(int64_t)k * w->max_card + rest % table_card(t, k)];
+            outer[k] = w->by_label[k][rest % table_card(t, k)];
             rest /= table_card(t, k);
         }
         for (int32_t b = 0; b < last; b++) {
-            double value =
-                v->kind == FGI_DENSE ? v->weight * v->values[state + b] : fgi_view_at2(v, (int32_t)(state / last), b);
+            double value = v->weight * v->values[state + b];
             for (int32_t k = 0; k < arity - 1; k++) value -= outer[k];
-            value -= dense[b];
+            value -= inner[b];
             if (value > least && !fgi_is_banned(w, state + b)) {
                 fgi_best_insert(best, state + b, value);
                 least = least_wanted(best);
@@ -76,13 +88,27 @@ static void scan_general(const fgi_table_source *t, const fgi_oracle_scratch *w,
 
 static fgi_rc scan_table(const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     if (!reserve(t, w)) return FGI_NO_MEMORY;
-    w->touched += states_of(t);
-    fgi_oracle_spread(q, t->view.arity, w);
-    const fgi_view *v = &t->view;
-    const fgi_dense_pair pair = {v->values, v->rows, v->cols, v->transposed, v->weight};
-    if (v->arity == 2 && v->kind == FGI_DENSE) fgi_scan_pair(&pair, w, best);
-    else scan_general(t, w, best);
+    if (t->view.arity == 2) {
+        fgi_oracle_spread(q, 2, (const int32_t[]){t->view.rows, t->view.cols}, w);
+        fgi_scan_pair(t, w, best);
+    } else {
+        fgi_oracle_spread(q, t->view.arity, t->cards, w);
+        scan_general(t, w, best);
+        w->touched += states_of(t);
+    }
     fgi_oracle_gather(q, t->view.arity, w);
+    return FGI_OK;
+}
+
+static fgi_rc table_marginals(
+    const fgi_table_source *t, const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out) {
+    const fgi_view *v = &t->view;
+    const int32_t pair[2] = {v->rows, v->cols}, *cards = v->arity == 2 ? pair : t->cards;
+    if (!reserve(t, w)) return FGI_NO_MEMORY;
+    if (v->arity != 2 && !fgi_oracle_reserve_sums(w, 2 * states_of(t) + 2)) return FGI_NO_MEMORY;
+    fgi_oracle_spread(q, v->arity, cards, w);
+    w->touched += fgi_factor_marginals(v, cards, variable, w->by_label, w, out);
+    fgi_oracle_gather(q, v->arity, w);
     return FGI_OK;
 }
 
@@ -94,15 +120,23 @@ static fgi_rc view_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_
 static fgi_rc view_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     return scan_table(table_of(q), q, w, best);
 }
-static int view_prefers_scan(const fgi_oracle_query *q) {
-    return table_of(q)->view.kind == FGI_DENSE && !table_of(q)->order;
+/* Implicit tables: a search costs as much as there are messages, a scan as there are labels. */
+static int prefers_scan(const fgi_table_source *t, const fgi_oracle_query *q) {
+    return t->view.kind == FGI_DENSE ? !t->order && !t->slices : lists_all_labels(t, q);
+}
+
+static int view_prefers_scan(const fgi_oracle_query *q) { return prefers_scan(table_of(q), q); }
+
+static fgi_rc view_marginals(const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out) {
+    return table_marginals(table_of(q), q, variable, w, out);
 }
 
 const fgi_source_ops fgi_table_ops = {.arity = view_arity,
     .card = view_card,
     .search = view_search,
     .scan = view_scan,
-    .prefers_scan = view_prefers_scan};
+    .prefers_scan = view_prefers_scan,
+    .marginals = view_marginals};
 
 /* ---- the order of a model's table ------------------------------------------------------------------------------ */
 
@@ -183,7 +217,8 @@ static int32_t factor_card(const fgi_oracle_query *q, int32_t k) {
 static fgi_rc open_factor(const fgi_oracle_query *q, fgi_oracle_scratch *w, int sorted, fgi_table_source *t) {
     const fgi_model *m = model_of(q);
     fgi_rc rc = FGI_OK;
-    *t = (fgi_table_source){{&fgi_table_ops}, fgi_factor_view(m, q->factor), NULL, NULL};
+    *t = (fgi_table_source){.base = {&fgi_table_ops}, .view = fgi_factor_view(m, q->factor)};
+    t->most = &m->t->facts[t->view.table].max;
     if (!fgi_oracle_reserve_cards(w, t->view.arity)) return FGI_NO_MEMORY;
     for (int32_t k = 0; k < t->view.arity; k++) w->cards[k] = m->s->cards[t->view.vars[k]];
     t->cards = w->cards;
@@ -206,14 +241,22 @@ static fgi_rc model_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_b
 static int model_prefers_scan(const fgi_oracle_query *q) {
     const fgi_structure *s = model_of(q)->s;
     const int32_t table = s->factor_table[q->factor];
-    return s->table_kind[table] == FGI_DENSE && !wants_order(s, table);
+    const fgi_table_source t = {.view = fgi_factor_view(model_of(q), q->factor)};
+    return t.view.kind == FGI_DENSE ? !wants_order(s, table) : prefers_scan(&t, q);
+}
+
+static fgi_rc model_marginals(const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out) {
+    fgi_table_source t;
+    fgi_rc rc = open_factor(q, w, 0, &t);
+    return rc ? rc : table_marginals(&t, q, variable, w, out);
 }
 
 static const fgi_source_ops model_ops = {.arity = factor_arity,
     .card = factor_card,
     .search = model_search,
     .scan = model_scan,
-    .prefers_scan = model_prefers_scan};
+    .prefers_scan = model_prefers_scan,
+    .marginals = model_marginals};
 
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err) {
     model_source *s = fgi_alloc(1, sizeof *s);

@@ -513,20 +513,65 @@ static fgi_rc updatable_search(const fgi_oracle_query *q, fgi_oracle_scratch *w,
     return rc;
 }
 
+/* A table without sorted access, as others are. */
+static fgi_table_source array_of(const fgi_updatable *u) {
+    return (fgi_table_source){.base = {&fgi_table_ops},
+        .view = {
+            .kind = FGI_DENSE, .arity = 2, .values = u->dense, .weight = u->scale, .rows = u->n[0], .cols = u->n[1]}};
+}
+
 static fgi_rc updatable_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     const fgi_updatable *u = table_of(q);
     if (!updatable_reserve(u, w)) return FGI_NO_MEMORY;
-    fgi_oracle_spread(q, 2, w);
-    const fgi_dense_pair pair = {u->dense, u->n[0], u->n[1], 0, u->scale};
-    if (u->dense) fgi_scan_pair(&pair, w, best);
+    fgi_oracle_spread(q, 2, u->n, w);
+    if (u->dense) {
+        const fgi_table_source table = array_of(u);
+        fgi_scan_pair(&table, w, best);
+    } else {
+        w->touched += (int64_t)u->n[0] * u->n[1];
+    }
     for (int32_t a = 0; !u->dense && a < u->n[0]; a++)
         for (int32_t b = 0; b < u->n[1]; b++) {
             const int64_t state = (int64_t)a * u->n[1] + b;
             if (!fgi_is_banned(w, state))
-                fgi_best_offer(best, state, (fgi_updatable_get(u, a, b) - w->dense[a]) - w->dense[w->max_card + b]);
+                fgi_best_offer(best, state, (fgi_updatable_get(u, a, b) - w->by_label[0][a]) - w->by_label[1][b]);
         }
     fgi_oracle_gather(q, 2, w);
-    w->touched += (int64_t)u->n[0] * u->n[1];
+    return FGI_OK;
+}
+
+/* What the labels have by the zeros of a sorted table: the best message with an entry that is not stored. */
+static void zero_marginals(const fgi_updatable *u, int32_t side, const double *other, double *out) {
+    const int32_t n = u->n[1 - side];
+    int32_t top = 0;
+    for (int32_t b = 1; b < n; b++)
+        if (other[b] < other[top]) top = b;
+    for (int32_t a = 0; a < u->n[side]; a++) {
+        const int is_stored = (side ? find(u, top, a) : find(u, a, top)) != NULL;
+        out[a] = is_stored ? -INFINITY : 0.0 - other[top];
+        for (int32_t b = 0; is_stored && b < n; b++)
+            if (0.0 - other[b] > out[a] && !(side ? find(u, b, a) : find(u, a, b))) out[a] = 0.0 - other[b];
+    }
+}
+
+static fgi_rc updatable_marginals(const fgi_oracle_query *q, int32_t side, fgi_oracle_scratch *w, double *out) {
+    const fgi_updatable *u = table_of(q);
+    if (!updatable_reserve(u, w)) return FGI_NO_MEMORY;
+    fgi_oracle_spread(q, 2, u->n, w);
+    const double *other = w->by_label[1 - side];
+    if (u->dense) {
+        const fgi_table_source table = array_of(u);
+        w->touched += fgi_pair_marginals(&table.view, side, other, w, out);
+    } else {
+        zero_marginals(u, side, other, out);
+        for (int64_t k = 0; k < u->n_entries; k++) {
+            const entry *e = &u->entries[k];
+            double *best = &out[e->label[side]];
+            *best = fgi_larger(*best, u->scale * e->value - other[e->label[1 - side]]);
+        }
+        w->touched += u->n_entries + u->n[side];
+    }
+    fgi_oracle_gather(q, 2, w);
     return FGI_OK;
 }
 
@@ -537,6 +582,7 @@ static const fgi_source_ops updatable_ops = {.arity = updatable_arity,
     .card = updatable_card,
     .search = updatable_search,
     .scan = updatable_scan,
-    .prefers_scan = updatable_prefers_scan};
+    .prefers_scan = updatable_prefers_scan,
+    .marginals = updatable_marginals};
 
 const fgi_source *fgi_updatable_source(const fgi_updatable *u) { return &u->base; }

@@ -58,6 +58,15 @@ class Team:
             )
         check(rc, error, bad_argument=ModelError)
 
+    def ask_marginals(self, queries: NDArray[Any], variables: NDArray[np.int32], out: NDArray[np.float64]) -> None:
+        error = new_error()
+        given = ffi.cast("const fgi_oracle_query *", address(queries))
+        with self._lock:
+            rc = lib.fgi_oracle_ask_marginals(
+                self._handle, given, pointer(variables), len(queries), pointer(out), error
+            )
+        check(rc, error, bad_argument=ModelError)
+
     def work(self) -> dict[str, int]:
         """calls, scans, touched, products, unproven."""
         out = ffi.new("fgi_oracle_work *")

@@ -153,6 +153,12 @@ class Questions:
                 raise ModelError(f"{field}: {len(self.queries)} numbers are needed, not of shape {numbers.shape}")
             self.queries[field] = numbers
 
+    def marginals(self, team: Team, variable: int, labels: int) -> NDArray[np.float64]:
+        """The max-marginals of one variable, which has so many labels, one question's after the other's."""
+        out = np.empty(len(self.queries) * labels)
+        team.ask_marginals(self.queries, np.full(len(self.queries), variable, np.int32), out)
+        return out
+
     def ask(self, team: Team) -> Answers:
         out = np.zeros(len(self.queries) * self.n_best, ANSWER)
         team.ask(self.queries, out)

@@ -61,6 +61,13 @@ def _one(batch: Questions, team: Team, shape: Sequence[int]) -> list[Argmax]:
     return [unpacked(int(state), float(value), shape) for state, value in found]
 
 
+def _of(variable: int, shape: Sequence[int]) -> tuple[int, int]:
+    """A variable of a factor, and how many labels it has."""
+    if not 0 <= variable < len(shape):
+        raise ModelError(f"there is no variable {variable} in a factor of {len(shape)}")
+    return variable, shape[variable]
+
+
 class GraphOracle(Source):
     """The oracles of the factors of a graph, in the order of `graph.factors()`. Live: answers are about the numbers the
     graph has when it is asked.
@@ -124,6 +131,27 @@ class GraphOracle(Source):
         batch.set("hint", flat_state(hint, shape))
         batch.set("factor", factor)
         return _one(batch, self._team, shape)
+
+    def max_marginals(
+        self, factor: int, variable: int, messages: Sequence[Message] | None = None
+    ) -> NDArray[np.float64]:
+        """What every label of a factor's variable (0, 1, ...: its place in the factor) has at best: the largest score
+        of the states with this label, less the messages of the *other* variables; -inf where all are forbidden. Added
+        up in an order of its own: equal to values of `best` up to rounding.
+
+        >>> graph = FactorGraph([2, 3])
+        >>> graph.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+        >>> GraphOracle(graph).max_marginals(0, 0, [None, {2: 1.5}]).tolist()
+        [1.0, 0.5]
+        """
+        shape = self._shape_of(factor)
+        if not shape:
+            raise ModelError(f"there is no factor {factor}; there are {len(self._shapes)}")
+        source = ModelSource(self._graph.snapshot().handle)
+        batch = Questions(source.source, 1)
+        batch.messages(messages, len(shape))
+        batch.set("factor", factor)
+        return batch.marginals(self._team, *_of(variable, shape))
 
     def ask(
         self,
@@ -235,6 +263,12 @@ class UpdatableTable(Source):
         batch.excluded(flat_states(excluded, self.shape))
         batch.set("hint", flat_state(hint, self.shape))
         return _one(batch, self._team, self.shape)
+
+    def max_marginals(self, variable: int, messages: Sequence[Message] | None = None) -> NDArray[np.float64]:
+        """What every row (variable 0) or column (1) has at best, less the messages of the other side."""
+        batch = Questions(self._table.source, 1)
+        batch.messages(messages, 2)
+        return batch.marginals(self._team, *_of(variable, self.shape))
 
     def ask(
         self,

@@ -208,6 +208,65 @@ static int test_updatable(fgi_rng *rng) {
     return 0;
 }
 
+/* ---- messages on all labels: slices or not, the same state and the same bits ------------------------------------ */
+
+static int test_slices(fgi_rng *rng, int kind) {
+    enum { SIDE = 300 };
+    static double table[SIDE * SIDE], values[2][SIDE];
+    static int32_t labels[SIDE];
+    int64_t searched = 0;
+    for (int32_t a = 0; a < SIDE; a++) labels[a] = a;
+    fgi_oracle_scratch *w = fgi_oracle_scratch_create(SIDE, 2);
+    REQUIRE(w);
+    for (int round = 0; round < 60; round++) {
+        const int32_t rows = 9 + (int32_t)fgi_rng_below(rng, SIDE - 9),
+                      cols = 9 + (int32_t)fgi_rng_below(rng, SIDE - 9);
+        const int transposed = (int)fgi_rng_below(rng, 2);
+        double most = -INFINITY;
+        for (int32_t k = 0; k < rows * cols; k++) {
+            table[k] = draw(rng, kind);
+            most = fgi_larger(most, table[k]);
+        }
+        fgi_sliced *slices = fgi_sliced_create(table, transposed ? cols : rows, transposed ? rows : cols);
+        REQUIRE(slices);
+        while (!fgi_sliced_step(slices, 10000)) {}
+        for (int k = 0; k < 2; k++)
+            for (int32_t a = 0; a < SIDE; a++) {
+                values[k][a] = draw(rng, kind % 2) * (double)(1 + fgi_rng_below(rng, 3));
+                if (fgi_rng_below(rng, 5) == 0) values[k][a] = 0x1p600; /* ruled out, as by gdmm */
+            }
+        const fgi_message messages[2] = {{rows, labels, values[0]}, {cols, labels, values[1]}};
+        fgi_table_source t = {.base = {&fgi_table_ops},
+            .view = {.kind = FGI_DENSE,
+                .arity = 2,
+                .values = table,
+                .weight = 0.5 + fgi_rng_unit(rng),
+                .rows = rows,
+                .cols = cols,
+                .transposed = transposed}};
+        const fgi_oracle_query q = {.source = &t.base, .messages = messages, .hint = -1};
+        fgi_argmax expected = {-1, -INFINITY}, found;
+        for (int32_t a = 0; a < rows; a++)
+            for (int32_t b = 0; b < cols; b++) {
+                const double value = (fgi_view_at2(&t.view, a, b) - values[0][a]) - values[1][b];
+                if (value > expected.value) expected = (fgi_argmax){(int64_t)a * cols + b, value};
+            }
+        for (int way = 0; way < 4; way++) {
+            t.most = way & 1 ? &most : NULL;
+            t.slices = way & 2 ? slices : NULL;
+            const int64_t scans = fgi_oracle_scratch_work(w).scans;
+            REQUIRE(fgi_oracle_answer(&q, w, &found) == FGI_OK);
+            REQUIRE(found.state == expected.state && found.value == expected.value);
+            searched += fgi_oracle_scratch_work(w).scans == scans;
+            REQUIRE(t.slices || fgi_oracle_scratch_work(w).scans == scans + 1);
+        }
+        fgi_sliced_free(slices);
+    }
+    REQUIRE(searched > 0);
+    fgi_oracle_scratch_free(w);
+    return 0;
+}
+
 static int test_ranking(fgi_rng *rng) {
     enum { N = 40 };
     double values[N], value;
@@ -239,6 +298,7 @@ static int test_ranking(fgi_rng *rng) {
 int main(void) {
     fgi_rng rng = {7};
     for (int kind = 0; kind < 4; kind++) REQUIRE(test_static(&rng, kind) == 0);
+    for (int kind = 0; kind < 4; kind++) REQUIRE(test_slices(&rng, kind) == 0);
     REQUIRE(test_parts(&rng) == 0);
     REQUIRE(test_updatable(&rng) == 0);
     REQUIRE(test_ranking(&rng) == 0);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "check.h"
 #include "base/util.h"
-#include "model/sliced.h"
+#include "oracle/sliced.h"
 
 enum { MAX_SIDE = 300 };
 
@@ -32,13 +32,13 @@ static void draw_messages(fgi_rng *rng, double spread, double *h) {
 /* Returns the share of results that bounds from `most` rows leave open. */
 static double test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, double spread, int32_t most) {
     static double t[MAX_SIDE * MAX_SIDE], h[MAX_SIDE], expected[MAX_SIDE], out[MAX_SIDE];
+    static int32_t rows_at[MAX_SIDE + 1];
     const fgi_kernels *kernels[2] = {&fgi_kernels_scalar, fgi_kernels_best()};
     int64_t open = 0, all = 0;
     for (int32_t a = 0; a < rows; a++)
         for (int32_t b = 0; b < cols; b++) t[(int64_t)a * cols + b] = draw(rng, kind, a, b);
     fgi_sliced *sliced = fgi_sliced_create(t, rows, cols);
-    fgi_sliced_scratch *scratch = fgi_sliced_scratch_create(MAX_SIDE);
-    CHECK(sliced && scratch);
+    CHECK(sliced);
     while (!fgi_sliced_step(sliced, 1 + fgi_rng_below(rng, 5000))) {}
     for (int side = 0; side < 2; side++)
         for (int which = 0; which < 2; which++) {
@@ -49,7 +49,7 @@ static double test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, d
             draw_messages(rng, spread, h);
             if (side == 0) k->maxplus_rows(t, rows, cols, w, h, expected);
             else k->maxplus_cols(t, rows, cols, w, h, expected);
-            const double cap = fgi_sliced_bounds(sliced, k, w, side, h, most, out, scratch, &touched);
+            const double cap = fgi_sliced_bounds(sliced, k, w, side, h, most, out, rows_at, &touched);
             CHECK(touched <= (int64_t)n_from * n_to + n_from + n_to);
             for (int32_t y = 0; y < n_to; y++) {
                 const int is_open = fgi_sliced_is_open(sliced, w, side, cap, y, out[y]);
@@ -68,7 +68,6 @@ static double test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, d
                 CHECK(slice[y] == (side ? t[(int64_t)y * cols + x] : t[(int64_t)x * cols + y]));
         }
     fgi_sliced_free(sliced);
-    fgi_sliced_scratch_free(scratch);
     return (double)open / (double)all;
 }
 
@@ -77,12 +76,10 @@ static void test_largest(fgi_rng *rng) {
     double values[MAX_SIDE], below;
     int32_t at[MAX_SIDE + 1];
     uint8_t taken[MAX_SIDE];
-    fgi_sliced_scratch *scratch = fgi_sliced_scratch_create(MAX_SIDE);
-    CHECK(scratch);
     for (int trial = 0; trial < 2000; trial++) {
         const int32_t n = 1 + (int32_t)fgi_rng_below(rng, MAX_SIDE), most = 1 + (int32_t)fgi_rng_below(rng, MAX_SIDE);
         for (int32_t k = 0; k < n; k++) values[k] = fgi_rng_below(rng, 9) ? (double)fgi_rng_below(rng, 40) : -INFINITY;
-        const int32_t have = fgi_sliced_largest(values, n, most, at, &below, scratch);
+        const int32_t have = fgi_sliced_largest(values, n, most, at, &below);
         memset(taken, 0, sizeof taken);
         CHECK(have <= n && (most > 16 || have <= most));
         for (int32_t k = 0; k < have; k++) {
@@ -91,7 +88,6 @@ static void test_largest(fgi_rng *rng) {
         }
         for (int32_t k = 0; k < n; k++) CHECK(taken[k] || values[k] <= below);
     }
-    fgi_sliced_scratch_free(scratch);
 }
 
 int main(void) {
@@ -106,6 +102,5 @@ int main(void) {
     CHECK(test_table(&rng, RANDOM, MAX_SIDE, MAX_SIDE, 20, 16) > 0.5);   /* they do not */
     test_largest(&rng);
     fgi_sliced_free(NULL);
-    fgi_sliced_scratch_free(NULL);
     return failed();
 }

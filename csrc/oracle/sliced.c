@@ -1,5 +1,5 @@
-/* model/sliced.c - see model/sliced.h. */
-#include "model/sliced.h"
+/* oracle/sliced.c - see oracle/sliced.h. */
+#include "oracle/sliced.h"
 #include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -22,11 +22,6 @@ struct fgi_sliced {
 };
 
 enum { ABSENT, COMING, THERE };
-
-struct fgi_sliced_scratch {
-    int32_t *rows;
-    double largest[FEW];
-};
 
 int64_t fgi_sliced_memory(int32_t rows, int32_t cols) {
     return 8 * ((int64_t)rows * cols + (int64_t)rows + cols) + cols;
@@ -56,23 +51,6 @@ void fgi_sliced_free(fgi_sliced *s) {
     free(s->transposed);
     free((void *)s->state);
     free(s->max[0]);
-    free(s);
-}
-
-fgi_sliced_scratch *fgi_sliced_scratch_create(int32_t max_card) {
-    fgi_sliced_scratch *s = fgi_calloc(1, sizeof *s);
-    if (!s) return NULL;
-    s->rows = fgi_alloc((int64_t)max_card + 1, sizeof(int32_t));
-    if (!s->rows) {
-        fgi_sliced_scratch_free(s);
-        return NULL;
-    }
-    return s;
-}
-
-void fgi_sliced_scratch_free(fgi_sliced_scratch *s) {
-    if (!s) return;
-    free(s->rows);
     free(s);
 }
 
@@ -171,11 +149,11 @@ int32_t fgi_sliced_above(const double *values, int32_t n, double bar, int32_t *a
     return have;
 }
 
-int32_t fgi_sliced_largest(
-    const double *values, int32_t n, int32_t most, int32_t *at, double *below, fgi_sliced_scratch *scratch) {
+int32_t fgi_sliced_largest(const double *values, int32_t n, int32_t most, int32_t *at, double *below) {
     if (most <= FEW) {
-        const int32_t have = insert_largest(values, n, most, at, scratch->largest);
-        *below = have == most ? scratch->largest[most - 1] : -INFINITY;
+        double largest[FEW];
+        const int32_t have = insert_largest(values, n, most, at, largest);
+        *below = have == most ? largest[most - 1] : -INFINITY;
         return have;
     }
     *below = most < n ? guess_bar(values, n, most) : -INFINITY;
@@ -192,7 +170,7 @@ static int is_constant(const double *h, int32_t n) {
 
 /* Rounding is monotone: what is not above the computed bound is not above it as computed, either. */
 double fgi_sliced_bounds(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, int32_t most,
-    double *out, fgi_sliced_scratch *scratch, int64_t *touched) {
+    double *out, int32_t *rows, int64_t *touched) {
     const int32_t n_from = s->n[side], n_to = s->n[1 - side];
     const double *max = s->max[1 - side];
     double cap;
@@ -201,10 +179,10 @@ double fgi_sliced_bounds(const fgi_sliced *s, const fgi_kernels *k, double w, in
         for (int32_t y = 0; y < n_to; y++) out[y] = (w * max[y] + h[0]) + 0;
         return -INFINITY;
     }
-    const int32_t n = fgi_sliced_largest(h, n_from, most, scratch->rows, &cap, scratch);
+    const int32_t n = fgi_sliced_largest(h, n_from, most, rows, &cap);
     for (int32_t y = 0; y < n_to; y++) out[y] = -INFINITY;
-    for (int32_t j = 0; j < n && side == 1; j++) copy_column(s, scratch->rows[j]);
-    k->maxplus_some(s->by[side], n_to, scratch->rows, n, w, h, out);
+    for (int32_t j = 0; j < n && side == 1; j++) copy_column(s, rows[j]);
+    k->maxplus_some(s->by[side], n_to, rows, n, w, h, out);
     *touched += (int64_t)n * n_to;
     if (n == n_from) cap = -INFINITY;
     for (int32_t y = 0; y < n_to; y++) {

@@ -1,0 +1,62 @@
+/* oracle/marginals.c - see oracle/marginals.h. */
+#include "oracle/internal.h"
+#include "base/array.h"
+#include "model/marginal.h"
+
+/* Messages count for what they take off; products add. */
+static void negate(const double *delta, int32_t n, double *out) {
+    for (int32_t a = 0; a < n; a++) out[a] = -delta[a];
+}
+
+int64_t fgi_pair_marginals(
+    const fgi_view *v, int32_t variable, const double *delta, fgi_oracle_scratch *w, double *out) {
+    const int32_t other = 1 - variable;
+    double *minus = fgi_oracle_negated(w, other);
+    negate(delta, other ? v->cols : v->rows, minus);
+    fgi_view_maxplus(fgi_kernels_get(), v, other, minus, out, w->implicit);
+    return v->kind == FGI_DENSE ? (int64_t)v->rows * v->cols : (int64_t)v->rows + v->cols;
+}
+
+int64_t fgi_factor_marginals(const fgi_view *v, const int32_t *cards, int32_t variable, const double *const *delta,
+    fgi_oracle_scratch *w, double *out) {
+    int64_t states = 1;
+    if (v->arity == 2) return fgi_pair_marginals(v, variable, delta[1 - variable], w, out);
+    for (int32_t q = 0; q < v->arity; q++) {
+        double *minus = fgi_oracle_negated(w, q);
+        if (q != variable) negate(delta[q], cards[q], minus);
+        w->plus[q] = minus;
+        states *= cards[q];
+    }
+    fgi_table_marginal(
+        fgi_kernels_get(), v->values, v->weight, v->arity, w->position, cards, variable, w->plus, out, w->sums);
+    return states;
+}
+
+int fgi_oracle_reserve_sums(fgi_oracle_scratch *w, int64_t n) {
+    return n >= 0 && (n <= w->sums_capacity || fgi_grow(&w->sums, &w->sums_capacity, n, sizeof *w->sums));
+}
+
+/* ---- sliced tables ----------------------------------------------------------------------------------------------- */
+
+fgi_loose_marginals fgi_loose_open(
+    const fgi_view *v, const fgi_sliced *slices, int32_t variable, const double *delta, fgi_oracle_scratch *w) {
+    negate(delta, variable ? v->rows : v->cols, fgi_oracle_negated(w, 1 - variable));
+    return (fgi_loose_marginals){.view = v, .slices = slices, .variable = variable, .scratch = w};
+}
+
+/* The side of the table, as it is stored, that the messages belong to. */
+static int message_side(const fgi_loose_marginals *m) { return (1 - m->variable) ^ m->view->transposed; }
+
+double fgi_loose_bounds(fgi_loose_marginals *m, int32_t rows, double *out) {
+    return fgi_sliced_bounds(m->slices, fgi_kernels_get(), m->view->weight, message_side(m),
+        fgi_oracle_negated(m->scratch, 1 - m->variable), rows, out, m->scratch->labels, &m->touched);
+}
+
+int fgi_loose_is_open(const fgi_loose_marginals *m, double cap, int32_t label, double bound) {
+    return fgi_sliced_is_open(m->slices, m->view->weight, message_side(m), cap, label, bound);
+}
+
+double fgi_loose_exact(fgi_loose_marginals *m, int32_t label) {
+    return fgi_sliced_value(m->slices, fgi_kernels_get(), m->view->weight, message_side(m),
+        fgi_oracle_negated(m->scratch, 1 - m->variable), label, &m->touched);
+}
