@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from fginfer import __version__
 from fginfer.commands.common import add_model, conditioned, json_text, load, model_json, option
+from fginfer.commands.stops import Stops, stop_signals
 from fginfer.core import clock
 from fginfer.errors import FginferError, FormatError, SettingsError
 from fginfer.formats import read_solution, write_solution
@@ -78,40 +77,26 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_writable(args.out)  # better now than after an hour
     unwritten: FormatError | None = None
-    with Terminal() as terminal:
-        logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
-        method = args.method or default_method()
-        logger.info(start_line(__version__, method, args.threads, args.seed))
-        graph, evidence = load(args)
-        sizes = model_json(graph)
-        logger.info(model_line(Path(args.model).name, *sizes.values()))
-        start = clock.now()
-        with _stops_are_interrupts():
-            result = _solve(args, method, graph, evidence, start, None if args.quiet else terminal)
-        if args.out is not None and result.labels is not None:
-            try:
-                write_solution(result.labels, args.out)
-            except FormatError as error:
-                unwritten = error
-    if unwritten is not None:
-        print(f"fginfer: {unwritten}; all labels follow", file=sys.stderr)
-    shown = _show(args, result, sizes, unwritten is not None)
+    with ExitStack() as until_shown:
+        with Terminal() as terminal:
+            logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
+            method = args.method or default_method()
+            logger.info(start_line(__version__, method, args.threads, args.seed))
+            graph, evidence = load(args)
+            sizes = model_json(graph)
+            logger.info(model_line(Path(args.model).name, *sizes.values()))
+            start = clock.now()
+            stops = until_shown.enter_context(stop_signals())
+            result = _solve(args, method, graph, evidence, start, None if args.quiet else terminal, stops)
+            if args.out is not None and result.labels is not None:
+                try:
+                    write_solution(result.labels, args.out)
+                except FormatError as error:
+                    unwritten = error
+        if unwritten is not None:
+            print(f"fginfer: {unwritten}; all labels follow", file=sys.stderr)
+        shown = _show(args, result, sizes, unwritten is not None)
     return EXIT.get(result.status, STOPPED) if shown and unwritten is None else FAILED
-
-
-@contextmanager
-def _stops_are_interrupts() -> Iterator[None]:
-    """What a batch system or a closing terminal sends is a Ctrl-C, unless it is to be ignored (nohup)."""
-    names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    old = {name: signal.getsignal(name) for name in names}
-    try:
-        for name in names:
-            if old[name] is not signal.SIG_IGN:
-                signal.signal(name, signal.default_int_handler)
-        yield
-    finally:
-        for name in names:
-            signal.signal(name, old[name])
 
 
 def _show(args: argparse.Namespace, result: Result, sizes: dict[str, int], all_labels: bool) -> bool:
@@ -134,6 +119,7 @@ def _solve(
     evidence: dict[int, int] | None,
     start: float,
     terminal: Terminal | None,
+    stops: Stops,
 ) -> Result:
     """Solves with a log; Ctrl-C gives what was found until then."""
     options: dict[str, Any] = dict(option(text) for text in args.option)
@@ -167,11 +153,13 @@ def _solve(
             solver.offer(labels if given is None else given.reduce(labels))
         left = None if args.time_limit is None else args.time_limit - (clock.now() - start)
         solver.run(left if left is None or args.time_limit < 0 else max(0.0, left), callback=look)
+        stops.answering = True
     except KeyboardInterrupt:
         interrupted = True
     except Exception as error:
         if solver is None or solver.status != "failed":
             raise
+        stops.answering = True
         text = str(error) if isinstance(error, FginferError | MemoryError) else traceback.format_exc().rstrip()
         logger.error(f"{method} failed; this is what it had found until then\n{text}")
     if solver is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 from cli_support import grid, run, strict_json
 
+import fginfer.commands.solve as commands
+from fginfer.commands.stops import stop_signals
 from fginfer.engine import NativeEngine
+from fginfer.solver import Solver
 
 linux = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 
@@ -129,6 +133,37 @@ def test_only_a_proof_is_one(tmp_path: Path, capsys: Any) -> None:
     path.write_text("MARKOV\n2\n2 2\n2\n2 0 1\n2 0 1\n4 1 0 0 1\n4 0 1 1 0\n")
     code, out, _ = run(capsys, "solve", path, "--json")
     assert (code, strict_json(out)["status"]) == (1, "infeasible")
+
+
+@pytest.mark.parametrize("when", ["Solver.result", "write_solution", "summary"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_answer_is_written(
+    model: Path, when: str, number: int, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"fginfer.commands.solve.{when}"
+    wrapped = Solver.result if when == "Solver.result" else getattr(commands, when)
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        os.kill(os.getpid(), number)
+        return wrapped(*args, **kwargs)
+
+    monkeypatch.setattr(name, interrupted)
+    before = signal.getsignal(number)
+    code, out, err = run(capsys, "solve", model, "--out", f"{model}.MPE", "--quiet")
+    assert (code, err) == (0, "")
+    assert "status  optimal" in out
+    assert Path(f"{model}.MPE").read_text().startswith("MPE\n36 ")
+    assert signal.getsignal(number) is before
+
+
+def test_the_third_signal_ends_everything() -> None:
+    with stop_signals() as stops:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert stops.answering
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.mark.parametrize("name", ["fginfer", "my_program.py"])

@@ -1,0 +1,44 @@
+"""Signals that ask a command to stop, and what they may not take away: an answer that was found."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Stops:
+    """The first signal is a KeyboardInterrupt. From then on, and once `answering` is set, there is an answer to be
+    written: one more is only noted, as of somebody who presses Ctrl-C twice; the one after that ends everything."""
+
+    def __init__(self) -> None:
+        self.answering = False
+        self._noted = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.answering and not self._noted:
+            self._noted = True
+            return
+        self.answering = True
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def stop_signals() -> Iterator[Stops]:
+    """What a batch system or a closing terminal sends is a Ctrl-C, unless it is to be ignored (nohup)."""
+    stops, old = Stops(), {}
+    if threading.current_thread() is threading.main_thread():  # others get no signals
+        numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+        handlers = {number: signal.getsignal(number) for number in numbers}
+        old = {number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)}
+    try:
+        for number in old:
+            signal.signal(number, stops)
+        yield stops
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
