@@ -35,14 +35,15 @@ SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow,
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together")  # what gdmm does not take
 # Of auto: what small models do not come to by themselves. The first: presolve and parts.
 _LONG: dict[Any, dict[str, float]] = {auto: {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}}
-_ROUNDS = {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4, "PATIENCE": 0, "LITTLE_PATIENCE": 0}
+_SHORT = {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
+_JOIN = {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e3, "PATIENCE": 0, "LITTLE_PATIENCE": 0}
 PATHS: dict[str, dict[Any, dict[str, float]]] = {
     "plain": {},
     "long": _LONG,
-    "members": _LONG | {part: _ROUNDS | {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e3}},
-    "huge": _LONG | {part: {"MANY_FACTORS": 0, "LATE_SEARCH": 1}},
-    "dense": _LONG | {part: {"FEW_FACTORS": -1, "PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2}},
-    "binary": _LONG | {part: {"MANY_BINARY": 0, "BINARY_DEGREE": 0, "FEW_FACTORS": -1}},
+    "members": _LONG | {part: _SHORT | _JOIN},
+    "huge": _LONG | {part: _SHORT | {"MANY_FACTORS": 0, "LATE_SEARCH": 1}},
+    "dense": _LONG | {part: _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2}},
+    "binary": _LONG | {part: _SHORT | {"MANY_BINARY": 0, "BINARY_DEGREE": 0}},
 }
 
 

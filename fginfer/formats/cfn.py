@@ -91,9 +91,14 @@ class _Reader:
             self.assembly.add(variables, stored[name])
             most += largest[name]
         graph = self.assembly.graph()
-        if most >= self.bound:  # else no total gets there
-            graph.cutoff = 0.0 - self.bound
+        if most >= self.bound - 1e-9 * abs(self.bound):  # else no total gets there
+            graph.cutoff = 0.0 - self.below_bound(max(map(abs, (most, paid, *least.values(), *largest.values()))))
         return graph
+
+    def below_bound(self, most: float) -> float:
+        """The bound, or, where sums of decimals that are equal to it may be rounded to less, half a digit below it."""
+        step = _last_digit([*self.tables.values(), np.array([self.bound])])
+        return self.bound - 0.5 * step if 1e-15 * most * len(self.factors) < 0.25 * step else self.bound
 
     def problem(self) -> None:
         scan = self.scan
@@ -249,6 +254,14 @@ def _finite(costs: NDArray[np.float64], best: Callable[[NDArray[np.float64]], An
     return float(best(finite)) if finite.size else 0.0
 
 
+def _last_digit(several: list[NDArray[np.float64]]) -> float:
+    """Of decimal costs, to nine places; 0 where their sums are exact, or where they have more places."""
+    for scale in (2.0**20, *(10.0**places for places in range(1, 10))):
+        if all((np.rint(c * scale) / scale == c)[np.isfinite(c)].all() for c in several):
+            return 0.0 if scale == 2.0**20 else 1.0 / scale
+    return 0.0
+
+
 def read_cfn(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a .cfn file."""
     try:
@@ -283,6 +296,8 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
     bound = str(top) + zeros
     if 0.0 - graph.cutoff < top:
         bound = _text(0.0 - graph.cutoff)
+        missing = decimals - len(bound.partition(".")[2])
+        bound += ("" if "." in bound or missing <= 0 else ".") + "0" * missing
         top = max(0, math.ceil(0.0 - graph.cutoff))
     forbidden = str(top + paid) + zeros  # the negative costs of all other functions do not pay for it
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", split_compression(path)[0].stem)

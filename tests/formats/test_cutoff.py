@@ -64,6 +64,28 @@ def test_a_total_at_the_bound_is_infeasible(tmp_path: Path, method: str, bound: 
     assert result.bound >= -5
 
 
+@pytest.mark.parametrize("method", ["auto", "edac", "trws"])
+def test_a_decimal_total_at_the_bound_is_infeasible(tmp_path: Path, method: str) -> None:
+    """The doubles next to 0.1 and 0.7 add up to less than the one next to 0.8, and are rounded to that, or less."""
+    below = network("<0.8", "{scope: [x], costs: [0.1, 0.3]}", "{scope: [y], costs: [0.7, 0.9]}")
+    assert solve(fginfer.read(save(tmp_path, "m.cfn", below)), method).status == "infeasible"
+    above = network(">-0.8", "{scope: [x], costs: [-0.1, -0.3]}", "{scope: [y], costs: [-0.7, -0.9]}")
+    assert solve(fginfer.read(save(tmp_path, "m.cfn", above)), method).status == "infeasible"
+    fine = network("<0.9", "{scope: [x], costs: [0.1, 0.3]}", "{scope: [y], costs: [0.7, 0.9]}")
+    result = solve(fginfer.read(save(tmp_path, "m.cfn", fine)), method)
+    assert result.is_optimal
+    assert result.energy == pytest.approx(0.8)
+
+
+def test_a_written_bound_has_the_decimals_of_the_costs(tmp_path: Path) -> None:
+    """toulbar2 works with as many decimals as the bound has."""
+    graph = FactorGraph([2, 2])
+    graph.add_factor([0, 1], [[-0.25, -1.125], [0.0, -7.0]])
+    graph.cutoff = -5.0
+    fginfer.write(graph, tmp_path / "m.cfn")
+    assert '"mustbe": "<5.000"' in (tmp_path / "m.cfn").read_text()
+
+
 def test_a_bound_that_no_total_reaches_is_no_cutoff(tmp_path: Path) -> None:
     text = "p 2 2 2 6\n2 2\n1 0 0 1\n0 2\n1 1 0 1\n0 3\n"
     assert fginfer.read(save(tmp_path, "m.wcsp", text)).cutoff == -math.inf
