@@ -8,6 +8,7 @@ Cases, each made at random with a fixed seed and scaled by --factor:
   labels    100 variables of 20000 labels, one dense table  pairs     10 M binary factors, all pairs of 4473 variables
   complete  300 variables of 50 labels, all pairs           pigeons   11 pigeons, 10 holes: infeasible
   dense     3000 variables of 24 labels, 60 neighbours
+  stereo    300 x 400, 16 labels, truncated differences     denoise   180 x 120, 256 labels, truncated squares
 
 Every run is a process of its own. Memory is what solving adds to the process after the model is built. --at adds the
 gap at these moments of the run.
@@ -86,6 +87,38 @@ def dense(rng: np.random.Generator, factor: float) -> FactorGraph:
     return FactorGraph.from_arrays(np.full(n, count), rng.normal(size=(n, count)), edges, tables=tables)
 
 
+def steps(rng: np.random.Generator, shape: tuple[int, int], labels: int) -> np.ndarray:
+    """A picture of boxes, some with a slope, in values below `labels`."""
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    picture = np.zeros(shape)
+    for _ in range(40):
+        top, left = rng.integers(0, shape[0]), rng.integers(0, shape[1])
+        inside = (abs(y - top) < rng.integers(5, 60)) & (abs(x - left) < rng.integers(5, 60))
+        slope = rng.normal(0, labels / 400)
+        picture[inside] = rng.uniform(0, labels) + slope * (x - left)[inside]
+    return np.clip(picture, 0, labels - 1)
+
+
+def stereo(rng: np.random.Generator, factor: float) -> FactorGraph:
+    """Differences of noisy rows of two pictures; a dense table, as files have it, and weights by contrast."""
+    height, width, count = int(300 * factor), int(400 * factor), 16
+    shift = steps(rng, (height, width), count).round().astype(int)
+    right = rng.integers(0, 256, (height, width + count)).astype(float)
+    left = np.take_along_axis(right, np.arange(width) + shift, 1)
+    costs = [abs(left + rng.normal(0, 25, left.shape) - right[:, d : d + width]) for d in range(count)]
+    unary = -np.minimum(np.round(np.stack(costs, -1)), 60)
+    apart = np.minimum(abs(np.subtract.outer(np.arange(count), np.arange(count))), 2)
+    return FactorGraph.grid((height, width), unary, -20.0 * apart)
+
+
+def denoise(rng: np.random.Generator, factor: float) -> FactorGraph:
+    height, width, count = int(180 * factor), int(120 * factor), 256
+    noisy = steps(rng, (height, width), count) + rng.normal(0, 25, (height, width))
+    unary = -((noisy[..., None] - np.arange(count)) ** 2).round()
+    apart = np.subtract.outer(np.arange(count), np.arange(count)) ** 2.0
+    return FactorGraph.grid((height, width), unary, -25.0 * np.minimum(apart, 200))
+
+
 def pigeons(rng: np.random.Generator, factor: float) -> FactorGraph:
     n = max(4, int(11 * factor))
     edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
@@ -94,7 +127,15 @@ def pigeons(rng: np.random.Generator, factor: float) -> FactorGraph:
 
 
 CASES = dict(
-    grid=grid, random=random_graph, labels=labels, pairs=pairs, complete=complete, dense=dense, pigeons=pigeons
+    grid=grid,
+    random=random_graph,
+    labels=labels,
+    pairs=pairs,
+    complete=complete,
+    dense=dense,
+    stereo=stereo,
+    denoise=denoise,
+    pigeons=pigeons,
 )
 
 

@@ -5,6 +5,7 @@
 #include "base/kernels_codes.h"
 #include "base/kernels_dots.h"
 #include <math.h>
+#include <string.h>
 #include <stdatomic.h>
 
 /* ---- portable versions -------------------------------------------------------------------------------------- */
@@ -45,6 +46,17 @@ static void maxplus_some(
     }
 }
 
+static void maxplus_band(const double *band, int64_t n_band, double floor, const double *h, double *out, int64_t n) {
+    for (int64_t b = 0; b < n; b++) {
+        double best = floor;
+        for (int64_t d = 0; d < n_band; d++) {
+            const double x = h[b - d] > h[b + d] ? h[b - d] : h[b + d];
+            best = band[d] + x > best ? band[d] + x : best;
+        }
+        out[b] = best + 0;
+    }
+}
+
 static double max_of(const double *x, int64_t n) {
     double best = -INFINITY;
     for (int64_t k = 0; k < n; k++) best = best > x[k] ? best : x[k];
@@ -80,6 +92,7 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .maxplus_rows = maxplus_rows,
     .maxplus_cols = maxplus_cols,
     .maxplus_some = maxplus_some,
+    .maxplus_band = maxplus_band,
     .maxplus_rows_f32 = maxplus_rows_f32,
     .maxplus_cols_f32 = maxplus_cols_f32,
     .max = max_of,
@@ -123,6 +136,10 @@ int64_t fgi_argmax_of(const double *x, int64_t n) {
 
 /* ---- implicit tables ---------------------------------------------------------------------------------------- */
 
+/* Distances up to which a band is quicker than an envelope. Measured on 16 to 1024 labels: 0.2 ns a label and distance;
+ * 3.7 ns a label for cones, 13 for parabolas. A table that is read whole takes 0.15 to 0.35 ns an entry. */
+enum { MOST_OF_CONES = 16, MOST_OF_PARABOLAS = 60 };
+
 /* Four maxima side by side: one would wait for itself. */
 static double best_of(const double *h, int64_t n) {
     double best[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -153,6 +170,35 @@ static void potts(double same, double different, const double *h, int64_t n_from
         if (b < n_from && h[b] + same > v) v = h[b] + same;
         out[b] = v;
     }
+}
+
+/* Where the weighted scores of the distances below `reach` go: behind h and what is put around it. */
+static double *band_in(double *scratch, int64_t reach, int64_t n_from, int64_t n_to) {
+    return scratch + 2 * (reach - 1) + (n_from > n_to ? n_from : n_to);
+}
+
+/* With h between enough labels that nothing comes from, no label is a special case. */
+static void apply_band(const fgi_kernels *k, int64_t reach, double far, const double *h, int64_t n_from, double *out,
+    int64_t n_to, double *scratch) {
+    double *band = band_in(scratch, reach, n_from, n_to), *padded = scratch + (reach - 1);
+    for (int64_t d = 1; d < reach; d++) padded[-d] = -INFINITY;
+    memcpy(padded, h, (size_t)n_from * sizeof *h);
+    for (double *x = padded + n_from; x < band; x++) *x = -INFINITY;
+    k->maxplus_band(band, reach, far + k->max(h, n_from), padded, out, n_to);
+}
+
+void fgi_maxplus_near(const fgi_kernels *k, const double *near, int64_t reach, double far, double w, const double *h,
+    int64_t n_from, double *out, int64_t n_to, double *scratch) {
+    double *band = band_in(scratch, reach, n_from, n_to);
+    for (int64_t d = 0; d < reach; d++) band[d] = w * near[d];
+    apply_band(k, reach, w * far, h, n_from, out, n_to, scratch);
+}
+
+/* How many distances have scores of their own: those below the truncation; 0: a band of so many does not pay. */
+static int64_t reach_of(int32_t kind, double p1, int64_t n_from, int64_t n_to) {
+    const double reach = ceil(kind == FGI_ABSDIFF ? p1 : sqrt(p1));
+    const double most = kind == FGI_ABSDIFF ? MOST_OF_CONES : MOST_OF_PARABOLAS;
+    return reach <= most && fgi_band_pays((int64_t)reach, n_from, n_to) ? (int64_t)reach : 0;
 }
 
 static double difference(int32_t kind, double slope, int64_t a, int64_t b) {
@@ -227,6 +273,13 @@ void fgi_maxplus_implicit(int32_t kind, double p0, double p1, double w, const do
     const double slope = -(w * p0), best = best_of(h, n_from);
     if (p0 == 0) {
         for (int64_t b = 0; b < n_to; b++) out[b] = best;
+        return;
+    }
+    const int64_t reach = reach_of(kind, p1, n_from, n_to);
+    if (reach) {
+        double *band = band_in(scratch, reach, n_from, n_to);
+        for (int64_t d = 0; d < reach; d++) band[d] = w * (-p0 * (double)(kind == FGI_ABSDIFF ? d : d * d) + 0.0);
+        apply_band(fgi_kernels_get(), reach, w * (-p0 * p1 + 0.0), h, n_from, out, n_to, scratch);
         return;
     }
     if (kind == FGI_ABSDIFF) cones(slope, h, n_from, out, n_to);

@@ -24,6 +24,10 @@ typedef struct fgi_kernels {
     /* Of the n rows listed only, and no less than out[] has already: out[c] = max(out[c], w * t[r][c] + h[r]). */
     void (*maxplus_some)(
         const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out);
+    /* A table whose entry at (a, b) is band[|a - b|] below a distance of n_band, and no more from there on:
+     *     out[b] = max( floor, max over d < n_band of band[d] + max(h[b - d], h[b + d]) ),      b < n.
+     * h can be read from -(n_band - 1) to n + n_band - 2. */
+    void (*maxplus_band)(const double *band, int64_t n_band, double floor, const double *h, double *out, int64_t n);
     void (*maxplus_rows_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     void (*maxplus_cols_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     double (*max)(const double *x, int64_t n);                     /* -INFINITY for n == 0 */
@@ -56,6 +60,16 @@ void fgi_kernels_force(const fgi_kernels *k);
 
 /* Lowest index of the largest value; 0 if all are -INFINITY. */
 int64_t fgi_argmax_of(const double *x, int64_t n);
+
+/* The product with a table that depends on the distance of two labels alone, w * near[d] for d < reach, and w * far, no
+ * more than any of those, from there on: out[b] = max over a < n_from of that + h[a], b < n_to. The bits are those of a
+ * table that is written out. scratch holds 2 * n_from + 1 doubles, which is enough for where fgi_band_pays. */
+void fgi_maxplus_near(const fgi_kernels *k, const double *near, int64_t reach, double far, double w, const double *h,
+    int64_t n_from, double *out, int64_t n_to, double *scratch);
+/* Is that quicker than other ways, for these numbers of labels? */
+static inline int fgi_band_pays(int64_t reach, int64_t n_from, int64_t n_to) {
+    return 3 * reach + (n_from > n_to ? n_from : n_to) <= 2 * n_from;
+}
 
 /* The same product for the implicit tables, in O(rows + cols): out[b] = max over a < n_from of w * table(a, b) + h[a],
  * b < n_to. All implicit tables are symmetric, so this serves both directions. scratch holds 2 * n_from + 1 doubles. */

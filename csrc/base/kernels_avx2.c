@@ -195,6 +195,33 @@ INLINE_AVX2 void some_rows(
     }
 }
 
+/* `n` registers of out[] from b on. A sum is monotonous: that of the larger of two is the larger of their sums. */
+INLINE_AVX2 void band_at(
+    const double *band, int64_t n_band, double floor, const double *h, double *out, int64_t b, int n) {
+    v4d best[4];
+    for (int k = 0; k < n; k++) best[k] = SPREAD_d(floor);
+    for (int64_t d = 0; d < n_band; d++) {
+        const v4d score = SPREAD_d(band[d]);
+        for (int k = 0; k < n; k++) {
+            const v4d x = MAX_d(LOAD_d(h + b + 4 * k - d), LOAD_d(h + b + 4 * k + d));
+            best[k] = MAX_d(best[k], ADD_d(score, x));
+        }
+    }
+    for (int k = 0; k < n; k++) STORE_d(out + b + 4 * k, ADD_d(best[k], SPREAD_d(0)));
+}
+
+AVX2 static void maxplus_band(
+    const double *band, int64_t n_band, double floor, const double *h, double *out, int64_t n) {
+    if (n < 4) {
+        fgi_kernels_scalar.maxplus_band(band, n_band, floor, h, out, n);
+        return;
+    }
+    int64_t b = 0;
+    for (; b + 16 <= n; b += 16) band_at(band, n_band, floor, h, out, b, 4);
+    for (; b + 4 <= n; b += 4) band_at(band, n_band, floor, h, out, b, 1);
+    if (b < n) band_at(band, n_band, floor, h, out, n - 4, 1);
+}
+
 AVX2 static void maxplus_some(
     const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out) {
     if (cols < 4) fgi_kernels_scalar.maxplus_some(t, cols, rows, n, w, h, out);
@@ -267,6 +294,7 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .maxplus_rows = rows_d,
     .maxplus_cols = cols_d,
     .maxplus_some = maxplus_some,
+    .maxplus_band = maxplus_band,
     .maxplus_rows_f32 = rows_f,
     .maxplus_cols_f32 = cols_f,
     .max = max_of,

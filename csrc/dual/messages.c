@@ -113,7 +113,7 @@ double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v,
 }
 
 int64_t fgi_dual_entries(const fgi_model *m, const fgi_view *v) {
-    return v->kind == FGI_DENSE ? fgi_view_states(m, v) : (int64_t)v->rows + v->cols;
+    return fgi_view_work(m, v);
 }
 
 void fgi_dual_infeasible(fgi_solver *solver) {

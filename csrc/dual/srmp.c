@@ -222,7 +222,7 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
             double top = collect(m, s, l, &v, n);
             if (top == -INFINITY || !l->has_earlier) fgi_progress_take(&s->progress, top);
             if (top == -INFINITY) return 1;
-            const int64_t entries = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : v.rows + v.cols;
+            const int64_t entries = fgi_view_work(m, &v);
             info->oracle_calls++;
             info->entries_touched += entries;
             if (fgi_meter_spend(&s->meter, LINK_WORK + entries)) return 0;

@@ -30,6 +30,7 @@
  * Several threads share a sweep, see dual/trws_threads.c: same results. */
 #include <string.h>
 #include "dual/progress.h"
+#include "model/marginal.h"
 #include "primal/first.h"
 #include "solver.h"
 #include "dual/trws.h"
@@ -79,10 +80,18 @@ static int set_units(const fgi_model *m, trws *s) {
     return isfinite(s->weight_unit) && isfinite(s->score_unit) && s->score_unit > 0 && sum < ldexp(s->score_unit, SAFE);
 }
 
+/* Entries that products read one by one. */
+static int64_t read_whole(const fgi_model *m) {
+    int64_t n = m->s->values_begin[m->s->n_tables];
+    for (int64_t t = 0; m->t->any_reach && t < m->s->n_tables; t++)
+        if (m->t->facts[t].reach) n -= m->s->values_begin[t + 1] - m->s->values_begin[t];
+    return n;
+}
+
 /* Single precision is used if asked for, or if it pays. */
 static int wants_single(const fgi_model *m, trws *s, int32_t precision) {
     const fgi_structure *st = m->s;
-    if (precision == 1 || (precision == 0 && st->values_begin[st->n_tables] < SINGLE_ENTRIES)) return 0;
+    if (precision == 1 || (precision == 0 && read_whole(m) < SINGLE_ENTRIES)) return 0;
     return st->values_begin[st->n_tables] > 0 && set_units(m, s);
 }
 
@@ -159,13 +168,13 @@ static void product_band(const double *band, double w, const double *h, int32_t 
 /* M(b) = max_a [ theta(a,b) + h(a) ] from one end of the edge to the other. */
 static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out) {
     const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
-    if (e->form != FGI_TRWS_DENSE && from <= FGI_FEW && to <= FGI_FEW) {
+    if (!fgi_trws_is_table(e->form) && from <= FGI_FEW && to <= FGI_FEW) {
         product_band(e->values, fgi_factor_weight(m->s, e->factor), h, from, out, to);
         return;
     }
     if (e->form != FGI_TRWS_DENSE) {
-        fgi_view v = fgi_factor_view(m, e->factor);
-        fgi_maxplus_implicit(v.kind, v.p0, v.p1, v.weight, h, from, out, to, s->scratch);
+        const fgi_view v = fgi_factor_view(m, e->factor);
+        fgi_view_maxplus(s->k, &v, v.vars[0] == (to_hi ? e->hi : e->lo), h, out, s->scratch);
         return;
     }
     fgi_trws_product_part(m, s, e, to_hi, h, out, 0, e->lo_rows == to_hi ? from : to);
@@ -229,7 +238,7 @@ static void add_slice(const fgi_model *m, const edge *e, int32_t label, double *
         const double *t = e->values + (e->lo_rows ? 2 * (int64_t)label : label);
         x[0] += w * t[0];
         x[1] += w * t[e->lo_rows ? 1 : m->s->cards[e->lo]];
-    } else if (e->form != FGI_TRWS_DENSE) {
+    } else if (!fgi_trws_is_table(e->form)) {
         const fgi_view v = fgi_factor_view(m, e->factor);
         const int known = begin <= label && label < end;
         const double here = known ? x[label] : 0;
@@ -336,8 +345,7 @@ static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, 
     const double top = fgi_trws_send(m, s, e, forward, weight);
     s->tops += top;
     if (top == -INFINITY) fgi_progress_take(&s->progress, top);
-    const int64_t n_lo = m->s->cards[e->lo], n_hi = m->s->cards[e->hi];
-    s->meter.spent += e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi;
+    s->meter.spent += fgi_trws_edge_work(m, e);
     return top;
 }
 
@@ -498,9 +506,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     for (int64_t f = 0; f < st->n_factors; f++) {
         const int32_t *vars = fgi_factor_vars(st, f);
         n_messages += fgi_trws_message_size(st->cards[vars[0]], st->cards[vars[1]]);
-        int implicit = st->table_kind[st->factor_table[f]] != FGI_DENSE;
-        s->entries +=
-            implicit ? st->cards[vars[0]] + st->cards[vars[1]] : (int64_t)st->cards[vars[0]] * st->cards[vars[1]];
+        const fgi_view v = fgi_factor_view(solver->model, f);
+        s->entries += fgi_view_work(solver->model, &v);
     }
     s->edges = fgi_take(&s->arena, st->n_factors, edge);
     s->later_begin = fgi_take_zero(&s->arena, st->n_vars + 1, int64_t);

@@ -129,7 +129,7 @@ static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, 
     e->factor = factor;
     e->lo = vars[0] < vars[1] ? vars[0] : vars[1];
     e->hi = vars[0] < vars[1] ? vars[1] : vars[0];
-    e->form = FGI_TRWS_DENSE;
+    e->form = m->t->any_reach && m->t->facts[table].reach ? FGI_TRWS_NEAR : FGI_TRWS_DENSE;
     e->values = m->t->values + st->values_begin[table];
     if (st->table_kind[table] != FGI_DENSE) {
         e->values = fgi_trws_band(s, table);

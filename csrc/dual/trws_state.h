@@ -20,9 +20,13 @@ enum {
  * - a. */
 typedef enum fgi_trws_form {
     FGI_TRWS_DENSE,    /* values: the table */
+    FGI_TRWS_NEAR,     /* the same, and it has a reach (fgi_table_facts), so that products need a few of its entries */
     FGI_TRWS_IMPLICIT, /* values: the middle of the band */
     FGI_TRWS_POTTS     /* the same, and equal labels are at least as good as different ones: one maximum is enough */
 } fgi_trws_form;
+
+/* Values are those of the table itself. */
+static inline int fgi_trws_is_table(uint8_t form) { return form == FGI_TRWS_DENSE || form == FGI_TRWS_NEAR; }
 
 typedef struct fgi_trws_edge {
     const double *values; /* without the factor's weight */
@@ -33,6 +37,14 @@ typedef struct fgi_trws_edge {
     uint8_t lo_rows; /* stored rows are labels of lo */
     uint8_t to_hi;   /* where the message points now */
 } fgi_trws_edge;
+
+/* What a message costs, in entries; see fgi_view_work. */
+static inline int64_t fgi_trws_edge_work(const fgi_model *m, const fgi_trws_edge *e) {
+    const int64_t n_lo = m->s->cards[e->lo], n_hi = m->s->cards[e->hi];
+    if (e->form == FGI_TRWS_DENSE) return n_lo * n_hi;
+    const int64_t reach = e->form == FGI_TRWS_NEAR ? m->t->facts[m->s->factor_table[e->factor]].reach : 0;
+    return n_lo + n_hi + n_lo * reach / 2;
+}
 
 typedef enum fgi_trws_stage { COUNT, BUILD, LINK, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
 

@@ -163,7 +163,7 @@ static void send_some(walker *k, int32_t i, int64_t n_send, double weight) {
     for (; k->done + n < n_send && work < TOGETHER; n++) {
         const fgi_trws_edge *e = fgi_trws_outgoing(w, i, k->done + n);
         if (is_parted(k, e, n_send)) break;
-        work += fgi_trws_edge_entries(st, e);
+        work += fgi_trws_edge_entries(k->m, e);
     }
     const int64_t begin = work * k->me / k->team->threads, end = work * (k->me + 1) / k->team->threads;
     for (int64_t j = 0; j < n && before < end; j++) {
@@ -172,7 +172,7 @@ static void send_some(walker *k, int32_t i, int64_t n_send, double weight) {
             tops[j] = fgi_trws_send(k->m, w, e, w->stage == FORWARD, weight);
             if (tops[j] == -INFINITY) stop_after_next(k);
         }
-        before += fgi_trws_edge_entries(st, e);
+        before += fgi_trws_edge_entries(k->m, e);
     }
     look_at_the_clock(k, work);
     meet(k);

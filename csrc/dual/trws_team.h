@@ -42,7 +42,7 @@ struct fgi_trws_team {
     double *tops;         /* of the edges of a node */
 };
 
-int64_t fgi_trws_edge_entries(const fgi_structure *st, const fgi_trws_edge *e);
+int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e);
 /* Workers see the state as it is now. */
 void fgi_trws_brief(const fgi_model *m, const fgi_trws *s);
 /* The rest of a sweep by all threads, node by node. 1: complete, 0: the time is over, -1: nodes have too little work

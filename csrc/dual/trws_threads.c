@@ -62,25 +62,23 @@ void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
 
 /* ---- waves --------------------------------------------------------------------------------------------------- */
 
-int64_t fgi_trws_edge_entries(const fgi_structure *st, const fgi_trws_edge *e) {
-    const int64_t n_lo = st->cards[e->lo], n_hi = st->cards[e->hi];
-    return FGI_TRWS_EDGE_WORK + (e->form == FGI_TRWS_DENSE ? n_lo * n_hi : n_lo + n_hi);
+int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e) {
+    return FGI_TRWS_EDGE_WORK + fgi_trws_edge_work(m, e);
 }
 
 typedef fgi_trws_visits context;
 
 /* Of the model alone: edges may be under construction. */
 static double visit_work(const void *c, int64_t i) {
-    const fgi_structure *st = ((const context *)c)->m->s;
+    const fgi_model *m = ((const context *)c)->m;
+    const fgi_structure *st = m->s;
     const double degree = (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
     if (((const context *)c)->s->visit_few && st->cards[i] <= FGI_FEW)
         return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
     double work = (FGI_TRWS_EDGE_WORK + st->cards[i]) * (degree + 1);
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-        const double a = st->cards[vars[0]], b = st->cards[vars[1]];
-        const int dense = st->table_kind[st->factor_table[st->adj[k]]] == FGI_DENSE;
-        work += 0.5 * (FGI_TRWS_EDGE_WORK + (dense ? a * b : a + b)); /* half of them in either direction */
+        const fgi_view v = fgi_factor_view(m, st->adj[k]);
+        work += 0.5 * (double)(FGI_TRWS_EDGE_WORK + fgi_view_work(m, &v)); /* half of them in either direction */
     }
     return work;
 }

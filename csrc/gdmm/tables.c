@@ -63,7 +63,7 @@ fgi_rc gdmm_choose_access(gdmm *g) {
     for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
     for (int64_t f = 0; f < st->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
-        states += v.kind == FGI_DENSE ? (double)fgi_view_states(g->model, &v) : (double)v.rows + v.cols;
+        states += (double)fgi_view_work(g->model, &v);
         factors[v.table]++;
     }
     g->dense = wants_all_labels(g, states, slot_labels);
@@ -78,7 +78,7 @@ fgi_rc gdmm_choose_access(gdmm *g) {
         sorted |= sliced;
         if (!g->dense) work += 200;
         else if (sliced) work += 0.5 * SLICED_LABEL * ((double)v.rows + v.cols);
-        else work += v.kind == FGI_DENSE ? (double)fgi_view_states(g->model, &v) : (double)v.rows + v.cols;
+        else work += (double)fgi_view_work(g->model, &v);
     }
     free(factors);
     g->solver->info.access = sorted || settings->access == FGI_ACCESS_SORTED ? FGI_ACCESS_SORTED : FGI_ACCESS_DENSE;

@@ -33,6 +33,10 @@ void fgi_view_maxplus(
         fgi_maxplus_implicit(v->kind, v->p0, v->p1, v->weight, h, n_from, out, n_to, scratch);
         return;
     }
+    if (v->reach) {
+        fgi_maxplus_near(k, v->values, v->reach, v->values[v->cols - 1], v->weight, h, n_from, out, n_to, scratch);
+        return;
+    }
     /* Stored rows belong to the first variable, or to the second if transposed. */
     dense_pairwise(k, v->values, n_from, n_to, from == v->transposed, v->weight, h, out);
 }

@@ -1,5 +1,6 @@
 /* model/model.c - the immutable problem: variables, shared tables, factors, adjacency; and its versioned potentials. */
 #include "model/model.h"
+#include "base/kernels.h"
 #include "base/pool.h"
 #include <string.h>
 #include "model/sorted.h"
@@ -16,7 +17,7 @@ static fgi_rc check_scores(const double *v, int64_t n, const char *what, int64_t
 }
 
 static fgi_table_facts facts_of(const double *v, int64_t n) {
-    fgi_table_facts f = {-INFINITY, -INFINITY, INFINITY, 0};
+    fgi_table_facts f = {-INFINITY, -INFINITY, INFINITY, 0, 0};
     for (int64_t k = 0; k < n; k++) {
         if (v[k] == -INFINITY) {
             f.n_forbidden++;
@@ -276,6 +277,7 @@ static fgi_tables *tables_new(
     atomic_init(&t->refs, 1);
     t->values = values ? fgi_copy(values, s->values_begin[s->n_tables], sizeof(double)) : NULL;
     t->facts = facts ? fgi_copy(facts, s->n_tables, sizeof *facts) : fgi_alloc(s->n_tables, sizeof *facts);
+    t->any_reach = orders_of && orders_of->any_reach;
     t->order = fgi_calloc(s->n_tables, sizeof *t->order);
     if ((values && !t->values) || !t->facts || !t->order) {
         tables_release(t, s->n_tables);
@@ -288,6 +290,33 @@ static fgi_tables *tables_new(
     return t;
 }
 
+/* See fgi_table_facts. Most tables are found out at the second row. */
+static int32_t reach_of(const double *v, int64_t rows, int64_t cols) {
+    enum { SMALL = 64 }; /* entries, of which plain loops are quick */
+    if (rows != cols || rows * cols <= SMALL) return 0;
+    int64_t reach = cols - 1;
+    while (reach > 0 && v[reach - 1] == v[cols - 1]) reach--;
+    if (reach == 0) reach = 1;
+    if (!fgi_band_pays(reach, cols, cols)) return 0;
+    for (int64_t d = 0; d < reach; d++)
+        if (!(v[d] >= v[cols - 1])) return 0;
+    for (int64_t a = 1; a < rows; a++) {
+        const double *row = v + a * cols;
+        for (int64_t b = 0; b < a; b++)
+            if (row[b] != v[a - b]) return 0;
+        for (int64_t b = a; b < cols; b++)
+            if (row[b] != v[b - a]) return 0;
+    }
+    return (int32_t)reach;
+}
+
+static fgi_table_facts dense_facts(const fgi_structure *s, int64_t t, const double *v) {
+    fgi_table_facts facts = facts_of(v, s->values_begin[t + 1] - s->values_begin[t]);
+    const int32_t *dims = s->dims + s->dims_begin[t];
+    if (s->table_arity[t] == 2) facts.reach = reach_of(v, dims[0], dims[1]);
+    return facts;
+}
+
 static fgi_table_facts implicit_facts(const fgi_structure *s, int64_t t) {
     double p0 = s->params[2 * t], p1 = s->params[2 * t + 1];
     if (s->table_kind[t] == FGI_POTTS) {
@@ -297,7 +326,12 @@ static fgi_table_facts implicit_facts(const fgi_structure *s, int64_t t) {
     double far = s->max_card > 1 ? s->max_card - 1.0 : 0.0; /* the widest pair there can be */
     if (s->table_kind[t] == FGI_SQDIFF) far *= far;
     const double second = p0 > 0 && far > 0 ? fgi_implicit_at(s->table_kind[t], p0, p1, 1, 0) : -INFINITY;
-    return (fgi_table_facts){0.0, second, -p0 * (far < p1 ? far : p1), 0};
+    return (fgi_table_facts){0.0, second, -p0 * (far < p1 ? far : p1), 0, 0};
+}
+
+static void put_facts(fgi_tables *t, int64_t table, fgi_table_facts facts) {
+    t->facts[table] = facts;
+    t->any_reach |= facts.reach > 0;
 }
 
 /* Finite scores must stay finite when weighted: -DBL_MAX * 2 would silently forbid a state. */
@@ -324,9 +358,9 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
         goto fail;
     }
     for (int64_t t = 0; t < s->n_tables; t++)
-        m->t->facts[t] = s->table_kind[t] == FGI_DENSE
-            ? facts_of(spec->values + s->values_begin[t], s->values_begin[t + 1] - s->values_begin[t])
-            : implicit_facts(s, t);
+        put_facts(m->t, t,
+            s->table_kind[t] == FGI_DENSE ? dense_facts(s, t, spec->values + s->values_begin[t])
+                                          : implicit_facts(s, t));
     for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
         if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
             rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f,
@@ -470,7 +504,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     int64_t n = s->values_begin[table + 1] - s->values_begin[table];
     fgi_rc rc = check_scores(values, n, "table", table, err);
     if (rc) return rc;
-    fgi_table_facts facts = facts_of(values, n);
+    const fgi_table_facts facts = dense_facts(s, table, values);
     if (weight_overflows(s->max_weight, &facts))
         return fgi_fail(
             err, FGI_BAD_MODEL, table, "table %d: its scores overflow when weighted by up to %g", table, s->max_weight);
@@ -481,7 +515,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
         m->t = t;
     }
     const fgi_table_facts before = m->t->facts[table];
-    m->t->facts[table] = facts;
+    put_facts(m->t, table, facts);
     const double largest = s->max_weight * fgi_larger(fabs(facts.max), fabs(facts.min_finite));
     if (facts.max > -INFINITY && largest > FGI_MODEST && (rc = fgi_model_check_sums(m, err))) {
         m->t->facts[table] = before;
@@ -519,11 +553,11 @@ static double sum_over_factors(const fgi_model *m, int by_labels) {
     double sum = 0;
     for (int64_t f = 0; f < s->n_factors; f++) {
         const int32_t table = s->factor_table[f];
-        if (s->table_kind[table] == FGI_DENSE) {
+        if (s->table_kind[table] == FGI_DENSE && !(by_labels && m->t->any_reach)) {
             sum += (double)(s->values_begin[table + 1] - s->values_begin[table]);
         } else {
             const fgi_view v = fgi_factor_view(m, f);
-            sum += by_labels ? (double)v.rows + v.cols : (double)fgi_view_states(m, &v);
+            sum += (double)(by_labels ? fgi_view_work(m, &v) : fgi_view_states(m, &v));
         }
     }
     return sum;

@@ -12,6 +12,9 @@ typedef struct fgi_table_facts {
     double second;       /* the largest value below max; -INFINITY if there is none */
     double min_finite;   /* INFINITY if every state is forbidden */
     int64_t n_forbidden; /* entries that are -INFINITY */
+    /* Of a dense table: entries depend on the distance of two labels alone, and from this one on they are all the same,
+     * and no more than those before. 0: other tables, and those too small for it to matter. */
+    int32_t reach;
 } fgi_table_facts;
 
 /* Immutable, shared by all snapshots. */
@@ -51,6 +54,7 @@ typedef struct fgi_tables {
     atomic_int refs;
     double *values;
     fgi_table_facts *facts;             /* per table */
+    int any_reach;                      /* one of them, at least, has a reach */
     _Atomic(struct fgi_order *) *order; /* per table, lazily made by fgi_model_order; NULL array until first use */
 } fgi_tables;
 
@@ -98,6 +102,7 @@ typedef struct fgi_view {
     const double *values; /* dense only */
     double weight, p0, p1;
     int32_t rows, cols; /* label counts of the first and second variable (cols = 1 for arity 1) */
+    int32_t reach;      /* of the table's facts */
 } fgi_view;
 
 static inline int64_t fgi_factor_begin(const fgi_structure *s, int64_t f) {
@@ -128,6 +133,7 @@ static inline fgi_view fgi_factor_view(const fgi_model *m, int64_t f) {
     v.p1 = s->params ? s->params[2 * v.table + 1] : 0.0;
     v.rows = s->cards[v.vars[0]];
     v.cols = v.arity > 1 ? s->cards[v.vars[1]] : 1;
+    v.reach = m->t->any_reach ? m->t->facts[v.table].reach : 0;
     return v;
 }
 
@@ -159,6 +165,13 @@ static inline int64_t fgi_view_states(const fgi_model *m, const fgi_view *v) {
     int64_t n = 1;
     for (int32_t k = 0; k < v->arity; k++) n *= m->s->cards[v->vars[k]];
     return n;
+}
+
+/* What a max-plus product with a factor costs, in entries of a table that is read whole. Two of a band take as long as
+ * one of those. */
+static inline int64_t fgi_view_work(const fgi_model *m, const fgi_view *v) {
+    if (v->kind == FGI_DENSE && !v->reach) return fgi_view_states(m, v);
+    return (int64_t)v->rows + v->cols + (int64_t)v->rows * v->reach / 2;
 }
 
 #endif

@@ -91,6 +91,27 @@ static void test_implicit(fgi_rng *rng, int32_t kind, int64_t from, int64_t to) 
     }
 }
 
+/* A band gives the bits of the table that is written out, by both versions of the kernel. */
+static void test_band(fgi_rng *rng, int64_t from, int64_t to, int forbidden) {
+    static double t[MAX_SIDE * MAX_SIDE], h[MAX_SIDE], near[MAX_SIDE], a[MAX_SIDE], b[MAX_SIDE];
+    double scratch[2 * MAX_SIDE + 1];
+    const int64_t reach = 1 + fgi_rng_below(rng, (int32_t)(from / 3 + 1));
+    const double w = 0.5 + fgi_rng_unit(rng), far = draw(rng, forbidden);
+    if (!fgi_band_pays(reach, from, to)) return;
+    for (int64_t d = 0; d < reach; d++) near[d] = fmax(far, draw(rng, forbidden));
+    for (int64_t x = 0; x < from; x++) {
+        h[x] = draw(rng, forbidden);
+        for (int64_t y = 0; y < to; y++) t[x * to + y] = llabs(x - y) < reach ? near[llabs(x - y)] : far;
+    }
+    fgi_kernels_scalar.maxplus_rows(t, from, to, w, h, a);
+    fgi_maxplus_near(&fgi_kernels_scalar, near, reach, far, w, h, from, b, to, scratch);
+    CHECK_SAYING(!memcmp(a, b, (size_t)to * sizeof *a), "a band of %lld differs from its table at %lld x %lld\n",
+        (long long)reach, (long long)from, (long long)to);
+    fgi_maxplus_near(fgi_kernels_best(), near, reach, far, w, h, from, b, to, scratch);
+    CHECK_SAYING(
+        !memcmp(a, b, (size_t)to * sizeof *a), "maxplus_band differs at %lld x %lld\n", (long long)from, (long long)to);
+}
+
 int main(void) {
     fgi_rng rng = {1};
     for (int64_t rows = 1; rows <= 40; rows++)
@@ -100,5 +121,7 @@ int main(void) {
     for (int64_t n = 1; n <= 70; n++) test_vectors(&rng, n);
     for (int k = 0; k < 3000; k++)
         test_implicit(&rng, 1 + k % 3, 1 + fgi_rng_below(&rng, 30), 1 + fgi_rng_below(&rng, 30));
+    for (int k = 0; k < 5000; k++)
+        test_band(&rng, 1 + fgi_rng_below(&rng, MAX_SIDE), 1 + fgi_rng_below(&rng, MAX_SIDE), k % 3 ? 0 : 30);
     return failed();
 }
