@@ -58,7 +58,7 @@ static int32_t cut(const walker *k, int32_t n, int thread) {
 
 static int is_parted(const walker *k, const fgi_link *l, int64_t degree) {
     const fgi_view v = fgi_factor_view(k->g->model, l->factor);
-    if (v.arity != 2 || v.kind != FGI_DENSE || k->g->tables[v.table].sliced) return 0;
+    if (v.arity != 2 || v.kind != FGI_DENSE || v.reach || k->g->tables[v.table].sliced) return 0;
     const int64_t entries = (int64_t)v.rows * v.cols;
     return entries >= LARGE || (entries >= RATHER_LARGE && degree < FEW * k->team->threads);
 }

@@ -16,7 +16,7 @@ enum {
 int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
     const fgi_view v = fgi_factor_view(g->model, l->factor);
     if (v.arity == 2 && g->tables[v.table].sliced) return LINK_WORK + GDMM_FIRST_ROWS * ((int64_t)v.rows + v.cols);
-    return LINK_WORK + (v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : (int64_t)v.rows + v.cols);
+    return LINK_WORK + fgi_view_work(g->model, &v);
 }
 
 static int64_t n_blocks(const gdmm *g) { return (g->model->s->n_vars + GDMM_SWEEP_BLOCK - 1) / GDMM_SWEEP_BLOCK; }
@@ -32,7 +32,7 @@ int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
     t->seen = g;
     for (int64_t f = 0; f < st->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
-        t->entries += v.kind == FGI_DENSE ? fgi_view_states(g->model, &v) : (int64_t)v.rows + v.cols;
+        t->entries += fgi_view_work(g->model, &v);
     }
     t->hands = fgi_take_zero(&t->arena, t->threads, gdmm_hand);
     t->tops = fgi_take(&t->arena, st->n_vars, double);
@@ -60,7 +60,7 @@ static double visit_work(const void *of, int64_t i) {
     double work = VARIABLE_WORK;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const fgi_view v = fgi_factor_view(g->model, st->adj[k]);
-        const double states = v.kind == FGI_DENSE ? (double)fgi_view_states(g->model, &v) : (double)v.rows + v.cols;
+        const double states = (double)fgi_view_work(g->model, &v);
         work += LINK_WORK + 2 * st->cards[i] + 0.5 * (g->is_pair[st->adj[k]] ? 0 : states); /* half in each direction */
     }
     return work;

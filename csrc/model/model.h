@@ -167,11 +167,14 @@ static inline int64_t fgi_view_states(const fgi_model *m, const fgi_view *v) {
     return n;
 }
 
-/* What a max-plus product with a factor costs, in entries of a table that is read whole. Two of a band take as long as
- * one of those. */
-static inline int64_t fgi_view_work(const fgi_model *m, const fgi_view *v) {
-    if (v->kind == FGI_DENSE && !v->reach) return fgi_view_states(m, v);
+/* What a max-plus product with a pairwise factor costs, in entries of a table that is read whole: two of a band take as
+ * long as one of those. And of any factor. */
+static inline int64_t fgi_pair_work(const fgi_view *v) {
+    if (v->kind == FGI_DENSE && !v->reach) return (int64_t)v->rows * v->cols;
     return (int64_t)v->rows + v->cols + (int64_t)v->rows * v->reach / 2;
+}
+static inline int64_t fgi_view_work(const fgi_model *m, const fgi_view *v) {
+    return v->arity == 2 ? fgi_pair_work(v) : fgi_view_states(m, v);
 }
 
 #endif

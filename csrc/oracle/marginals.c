@@ -14,7 +14,7 @@ int64_t fgi_pair_marginals(
     double *minus = fgi_oracle_negated(w, other);
     negate(delta, other ? v->cols : v->rows, minus);
     fgi_view_maxplus(fgi_kernels_get(), v, other, minus, out, w->implicit);
-    return v->kind == FGI_DENSE ? (int64_t)v->rows * v->cols : (int64_t)v->rows + v->cols;
+    return fgi_pair_work(v);
 }
 
 int64_t fgi_factor_marginals(const fgi_view *v, const int32_t *cards, int32_t variable, const double *const *delta,

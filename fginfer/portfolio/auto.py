@@ -5,9 +5,10 @@ The policy, from first to last (all of it is in this file):
 1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
    Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
-2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Penalties far above all
-   other costs are taken for constraints that the same search may meet. Then short runs of branch and bound and, on
-   small models, of edac on the model as it is, edac first where there are few labelings; other easy models end here.
+2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Large models begin with them
+   instead of ascent, and go on from there unless presolve removes much. Penalties far above all other costs are taken
+   for constraints that the same search may meet. Then short runs of branch and bound and, on small models, of edac on
+   the model as it is, edac first where there are few labelings; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
@@ -46,13 +47,16 @@ from fginfer.engine import Settings
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.incumbent import Incumbent
+from fginfer.portfolio.member import Sweeps
 from fginfer.portfolio.opening import (
     CLAUSES_FIRST,
     CLAUSES_WORK,
+    LOOSE,
     SWEEPS_PASS,
     Opening,
     feasible_labeling,
     first_labeling,
+    first_sweeps,
     prove_at_once,
     sweep_while_near,
 )
@@ -64,6 +68,7 @@ T = TypeVar("T")
 
 SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so that nothing takes long
 TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
+REDUCED = 0.8  # of a large model's work: where presolve leaves more, its first sweeps are gone on with instead
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
@@ -117,6 +122,7 @@ class AutoEngine:
         self._size = Size(self._model)
         self._small = self._model.states < SMALL_STATES  # nothing on it takes long
         self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
+        self._sweeps: Sweeps | None = None  # of a large model, from step 2 on
         self._steps = self._policy()
 
     # -- the policy --------------------------------------------------------------------------------------------
@@ -150,7 +156,11 @@ class AutoEngine:
             if not self._size.begins_with_unaries:
                 self._known.improve(self._model.unary_labels())
         else:
-            yield from self._open_with(first_labeling, self._own)
+            sweeps_are_next = self._size.relaxation is Sweeps  # which find better labelings soon
+            if sweeps_are_next:
+                self._known.improve(self._model.unary_labels())
+            if not sweeps_are_next or self._known.labels is None:
+                yield from self._open_with(first_labeling, self._own)
 
     def _feasible_labeling(self) -> Iterator[None]:
         """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""
@@ -163,6 +173,13 @@ class AutoEngine:
         soon = size.is_small and size.pass_work <= SWEEPS_PASS
         if self._known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
             yield from self._open_with(sweep_while_near)
+        elif size.relaxation is Sweeps and not size.is_huge:
+            self._sweeps = Sweeps(self._model, self._own, threads=self.settings.threads)
+            bound = yield from first_sweeps(self._sweeps, self._known, lambda: self._deadline)
+            if bound is not None:
+                self._finish_infeasible(bound)
+            elif self._known.gap > LOOSE:
+                yield from self._open_with(first_labeling, self._own)
 
     def _avoid_penalties(self) -> Iterator[None]:
         """Large finite penalties are often constraints in disguise. What meets them all is hard to find by ascent."""
@@ -241,7 +258,10 @@ class AutoEngine:
             if presolved.infeasible:
                 self._finish_infeasible(self._least)
                 return
-            model, self._error = presolved.model, presolved.statistics.error
+            if self._sweeps is not None and presolved.model.pass_work > REDUCED * self._model.pass_work:
+                presolved = None  # what the first sweeps have done is worth more
+            else:
+                model, self._error = presolved.model, presolved.statistics.error
         parts = yield from self.aside(lambda: split(model))
         self._presolved, self._divided = presolved, True
         if len(parts) == 1:
@@ -252,6 +272,9 @@ class AutoEngine:
             # Gaps of parts could add up to more than the gap allowed, and what a part may cost depends on the others.
             exact = replace(self._own, gap=0.0, cutoff=-inf)
             self._parts = [PartState(c.model, c.variables, exact, self._memory) for c in parts]
+        if model is self._model and len(parts) == 1:
+            self._parts[0].begun = self._sweeps
+        self._sweeps = None  # elsewhere its messages are about another model
         for state in self._parts:
             yield from self.aside(state.prepare)
         labels = self._known.labels

@@ -18,6 +18,9 @@ CLAUSES_FIRST = 5e6  # where edac is likely to say as soon whether there is a la
 PENALTY_WORK = 1e7  # the same where hard constraints are met, and penalties that stand for others are paid
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
+FIRST_SWEEPS = 8  # of a large model, by which TRW-S has found what local search would take much longer for, ...
+LAST_SWEEPS, FALLS_TO = 64, 0.8  # ... and so many while another eight leave no more than this part of the gap
+LOOSE = 0.1  # gap after the first of them, at which ascent has better labelings, and search still better ones
 WORTH_THREADS = 2e5  # entries of a model: starting threads takes as long as some sweeps over fewer
 
 # Improves what is known, and yields when the deadline has passed. Returns a bound if no labeling is above the cutoff.
@@ -84,6 +87,23 @@ def sweep_while_near(
             break
     _take(sweeps, known)
     return sweeps.bound if engine.status == "infeasible" else None
+
+
+def first_sweeps(
+    sweeps: Sweeps, known: Incumbent, deadline: Callable[[], float]
+) -> Generator[None, None, float | None]:
+    """TRW-S on a large model, before anybody looks for what presolve could remove, and for as long as it closes the gap
+    quickly: until then nobody else gets on as well."""
+    before = inf
+    for end in range(FIRST_SWEEPS, LAST_SWEEPS + 1, FIRST_SWEEPS):
+        yield from _run(sweeps, end, known, deadline)
+        gap = sweeps.bound - sweeps.score
+        loose = gap > LOOSE * max(abs(sweeps.score), sweeps.engine.info.unit)
+        if sweeps.engine.status != "running" or loose or not gap <= FALLS_TO * before:
+            break
+        before = gap
+    _take(sweeps, known)
+    return sweeps.bound if sweeps.engine.status == "infeasible" else None
 
 
 def _run(member: Member, end: int, known: Incumbent, deadline: Callable[[], float]) -> Iterator[None]:

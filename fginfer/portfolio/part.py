@@ -28,6 +28,7 @@ from fginfer.portfolio.member import (
     Slabs,
     Sweeps,
 )
+from fginfer.portfolio.opening import FIRST_SWEEPS
 
 if TYPE_CHECKING:
     from fginfer.portfolio.auto import AutoEngine
@@ -82,6 +83,7 @@ class Size:
 
     def __init__(self, model: Model) -> None:
         self.pass_work = model.pass_work
+        self._states = model.states
         cards, factors = model.cards, model.n_factors
         self._most_labels = int(cards.max(initial=1))
         self._dense_binary = (
@@ -99,7 +101,7 @@ class Size:
     @property
     def is_small(self) -> bool:
         """A proof is worth a try before anything else."""
-        return not self.is_huge and not self._dense_binary and self.pass_work <= PASS_TOO_LONG
+        return not self.is_huge and not self._dense_binary and self._states <= PASS_TOO_LONG
 
     @property
     def relaxation(self) -> type[Member]:
@@ -136,6 +138,7 @@ class PartState:
         self.status = "running"
         self.unit = model.unit
         self.members: list[Member | EliminationMember] = []
+        self.begun: Member | None = None  # a relaxation of this part that is under way already
         self._memory = memory
         self._elimination: Elimination | None = None  # once an order has been looked for
         self._round = 0
@@ -164,8 +167,14 @@ class PartState:
                 self.join(Search, NEAR_SHARE)
             self._huge = True
             return
-        self.join(size.relaxation)
-        self.join(Search, NEAR_SHARE if size.touches_few else 1.0)
+        if self.begun is not None:
+            self.members.append(self.begun)
+        else:
+            self.join(size.relaxation)
+        if size.relaxation is Sweeps:
+            self._search_is_due = FIRST_SWEEPS
+        else:
+            self.join(Search, NEAR_SHARE if size.touches_few else 1.0)
 
     def join(self, kind: type[Member], share: float = 1.0, threads: int = 1) -> None:
         """A new member, unless the method cannot take the model."""
@@ -203,13 +212,22 @@ class PartState:
         """Has it moved its bound not long ago?"""
         return relaxation.idle_work(self.score) < (LITTLE_PATIENCE if self._is_far(relaxation) else PATIENCE)
 
+    @property
+    def _sweeps_get_on(self) -> bool:
+        """Does TRW-S on a large part still move the bound? Then its labelings get better, too."""
+        return any(not self._is_idle(m) for m in self.members if isinstance(m, Sweeps))
+
+    def _is_idle(self, relaxation: Sweeps | Greedy) -> bool:
+        """Has it hardly moved its bound in its last passes?"""
+        patience = max(LITTLE_PATIENCE, FEW_PASSES * self.model.pass_work)
+        return relaxation.idle_work(self.score) >= patience
+
     def _share_of_relaxation(self, relaxation: Sweeps | Greedy) -> float:
         """Little once it is as good as solved, and loose: the search needs the time. Complete 300 x 50, 10 s: 9621 to
         9675; four loose models of 5e7 entries: as good or better but for one by 1e-4."""
         if self.labels is None:
             return 1.0
-        patience = max(LITTLE_PATIENCE, FEW_PASSES * self.model.pass_work)
-        solved = relaxation.idle_work(self.score) >= patience and self._is_far(relaxation)
+        solved = self._is_idle(relaxation) and self._is_far(relaxation)
         return SMALL_SHARE if solved else 1.0
 
     def _share_of_cliques(self, proof: CliqueProof) -> float:
@@ -375,7 +393,7 @@ class PartState:
                 near = self.labels is not None and self.bound - self.score <= NEAR_PROOF * max(
                     self.unit, abs(self.score)
                 )
-                less = near or self._huge or self._trees_decide or self._is_stale(member)
+                less = near or self._huge or self._trees_decide or self._sweeps_get_on or self._is_stale(member)
                 member.share = NEAR_SHARE if less else 1.0
         if not self.members and self.running:
             self.status = "converged"
