@@ -167,7 +167,7 @@ static int pass(fgi_solver *solver, ad3 *s, fgi_rc *rc) {
             multiplier_step(s, m->s, f, &v);
         } else {
             take_factor(s, m, f, &v);
-            work = fgi_dual_entries(m, &v);
+            work = fgi_view_work(m, &v);
             solver->info.entries_touched += work;
         }
         if (*rc) return 1;

@@ -176,7 +176,7 @@ static void oracle_scores(
 
 fgi_rc ad3_factor_step(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
     double rho, ad3_point *point, int64_t *entries) {
-    const int64_t size = fgi_dual_entries(m, v);
+    const int64_t size = fgi_view_work(m, v);
     int64_t limit = 2; /* in theory finite; in floating point a cycle among equals is cut short */
     for (int32_t q = 0; q < v->arity; q++) limit += 4 * (int64_t)m->s->cards[v->vars[q]];
     for (int64_t round = 0; round < limit; round++) {

@@ -112,10 +112,6 @@ double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v,
     return value;
 }
 
-int64_t fgi_dual_entries(const fgi_model *m, const fgi_view *v) {
-    return fgi_view_work(m, v);
-}
-
 void fgi_dual_infeasible(fgi_solver *solver) {
     fgi_solver_bound(solver, -INFINITY);
     solver->info.status = FGI_INFEASIBLE;

@@ -43,8 +43,6 @@ double fgi_dual_multipliers(const fgi_dual_state *s, const fgi_model *m);
 /* The state of factor v with the largest theta_f(y) + sum_q g[q][y_q]; returns its value, -INFINITY if there is none.
  */
 double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v, int32_t *y);
-/* Table entries of a factor: what one pass over it costs. */
-int64_t fgi_dual_entries(const fgi_model *m, const fgi_view *v);
 /* Ends a solver whose model has been proven infeasible. */
 void fgi_dual_infeasible(fgi_solver *solver);
 

@@ -64,8 +64,8 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
         while (s->factor < m->s->n_factors) {
             fgi_view v = fgi_factor_view(m, s->factor);
             update_factor(d, m, s->factor++, &v);
-            solver->info.entries_touched += v.arity * fgi_dual_entries(m, &v);
-            if (fgi_dual_out_of_time(d, v.arity * fgi_dual_entries(m, &v))) return FGI_OK;
+            solver->info.entries_touched += v.arity * fgi_view_work(m, &v);
+            if (fgi_dual_out_of_time(d, v.arity * fgi_view_work(m, &v))) return FGI_OK;
         }
         s->factor = 0;
         solver->info.iterations++;

@@ -89,9 +89,9 @@ static int pass(fgi_solver *solver, psdd *s) {
             fgi_progress_take(&d->progress, value);
             if (value == -INFINITY) return 1;
             solver->info.oracle_calls++;
-            solver->info.entries_touched += fgi_dual_entries(m, &v);
+            solver->info.entries_touched += fgi_view_work(m, &v);
         }
-        if (fgi_dual_out_of_time(d, s->updating ? v.rows + v.cols : fgi_dual_entries(m, &v))) return 0;
+        if (fgi_dual_out_of_time(d, s->updating ? v.rows + v.cols : fgi_view_work(m, &v))) return 0;
     }
     s->factor = 0;
     return 1;
