@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Attacks every reader with damaged files: the C reader under ASan and UBSan (guided by coverage where clang has libFuzzer,
+# Attacks every reader with damaged files: the readers in C under ASan and UBSan (guided by coverage where clang has libFuzzer,
 # else by random damage), those in Python by mutation. Says how many inputs ran; exit code 1 if one of them did harm.
 #
 # usage: bench/fuzz.sh [C_INPUTS [PYTHON_INPUTS [SEED]]]     (default: a million, and 10000 of each Python reader)
@@ -34,8 +34,8 @@ guided() {
 export ASAN_OPTIONS=quarantine_size_mb=1:malloc_context_size=2
 
 if [ -n "$clang" ] && guided 2>"$build/log"; then
-    for file in "$here"/tests/corpus/*.{uai,LG}; do # the first byte says whether the numbers are logarithms
-        case $file in *.LG) first=1 ;; *) first=0 ;; esac
+    for file in "$here"/tests/corpus/*.{uai,LG,wcsp}; do # the first byte says which reader takes it, and how
+        case $file in *.LG) first=1 ;; *.wcsp) first=w ;; *) first=0 ;; esac
         { printf "$first"; cat "$file"; } >"$folder/corpus/$(basename "$file")"
     done
     "$build/fuzz" -runs="$c_inputs" -seed="$seed" -max_len=2000 -verbosity=0 -print_final_stats=1 "$folder/corpus" 2>&1 |

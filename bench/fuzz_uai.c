@@ -1,12 +1,12 @@
 /*
- * fuzz_uai.c - the UAI reader and writer under a fuzzer. Two ways, both by bench/fuzz.sh:
+ * fuzz_uai.c - the UAI reader and writer and the reader of .wcsp under a fuzzer. Two ways, both by bench/fuzz.sh:
  *   with clang's libFuzzer, guided by coverage from the files in tests/corpus (-DFUZZ_COVERAGE);
- *   else: fuzz_uai INPUTS [FIRST], random damage as in tests/c/fuzz_uai.h.
+ *   else: fuzz_uai INPUTS [FIRST], random damage as in tests/c/fuzz_uai.h and fuzz_wcsp.h, half of it each.
  * Compiled with FGI_SMALL_PIECES and in place of base/pool.c, so that small files are read as long ones are by two
  * threads, without threads: the parts of a text go to two helpers in turn, the last part first.
  */
 #include "base/pool.h"
-#include "fuzz_uai.h"
+#include "fuzz_wcsp.h"
 
 fgi_pool *fgi_pool_create(int threads) { return (void)threads, NULL; }
 int fgi_pool_threads(fgi_pool *pool) { return (void)pool, 2; }
@@ -17,7 +17,8 @@ void fgi_pool_run(fgi_pool *pool, int64_t n, int64_t block, fgi_body body, void 
 }
 
 #ifdef FUZZ_COVERAGE
-/* The first byte says whether the numbers are logarithms, and seeds the lengths of the pieces. */
+/* The first byte says whether it is a .wcsp file ('w'), else whether the numbers are logarithms, and seeds the lengths
+ * of the pieces. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static fuzz_text text;
     fgi_rng g = {size ? data[0] : 0};
@@ -28,6 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2 || size - 1 > FUZZ_CAPACITY) return 0;
     text.n = (int64_t)size - 1;
     memcpy(text.at, data + 1, size - 1);
+    if (data[0] == 'w') {
+        if (fuzz_wcsp_check(&text, &g)) abort();
+        return 0;
+    }
     fgi_rc rc = fuzz_read(&text, logs, text.n, &g, &a, &given_a, &whole);
     fgi_rc rc_cut = fuzz_read(&text, logs, fuzz_piece(&g), &g, &b, &given_b, &cut);
     if (rc != rc_cut || !fuzz_may_end(rc, logs)) abort();
@@ -42,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 int main(int argc, char **argv) {
     int64_t n = argc > 1 ? atoll(argv[1]) : 1000000;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int failures = fuzz_many(first, n);
+    int failures = fuzz_many(first, n - n / 2) + fuzz_wcsp_many(first, n / 2);
     printf("%lld inputs from %llu on: %d failures\n", (long long)n, (unsigned long long)first, failures);
     return failures != 0;
 }

@@ -82,6 +82,12 @@ class Budget:
         if not self._given and self._unlisted > max(UNLISTED, per_byte * self._size()):
             self._refuse(self._unlisted, what)
 
+    @property
+    def room(self) -> float:
+        """So many bytes can still be taken unlisted."""
+        left = self.most - self._taken
+        return left if self._given else min(left, max(UNLISTED, PER_BYTE * self._size()) - self._unlisted)
+
     def unpack(self, size: float) -> None:
         """`size` more bytes came out of a compressed file: they need not be kept, but looking at them takes time."""
         self._unpacked += size

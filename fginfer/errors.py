@@ -24,12 +24,12 @@ class SolverError(FginferError):
 
 
 class FormatError(FginferError):
-    """A file cannot be read or written. `path`, `line` (1-based, None if unknown) and `token` say where."""
+    """A file cannot be read or written: `message`. `path`, `line` (1-based, None if unknown) and `token` say where."""
 
     def __init__(
         self, message: str, path: str | None = None, line: int | None = None, token: str | None = None
     ) -> None:
-        self.path, self.line, self.token = path, line, token
+        self.message, self.path, self.line, self.token = message, path, line, token
         where = path or ""
         if line is not None:
             where += f", line {line}" if where else f"line {line}"

@@ -163,6 +163,22 @@ fgi_rc fgi_uai_writer_create(const fgi_model *m, int log_values, int bayes, fgi_
 fgi_rc fgi_uai_writer_next(fgi_uai_writer *w, char *text, int64_t capacity, int64_t *length, fgi_error *err);
 void fgi_uai_writer_free(fgi_uai_writer *w);
 
+/* ---- .wcsp files -------------------------------------------------------------------------------------------- */
+
+/*
+ * The same for toulbar2's .wcsp. `allowed`: bytes of tables that the file may ask for; where it asks for more, the call
+ * fails with the words for what it asked, and fgi_wcsp_refused is how much there would have been in all (0: nothing was
+ * refused). *cutoff: totals at or below it are infeasible; -INFINITY where none is.
+ */
+typedef struct fgi_wcsp fgi_wcsp;
+
+fgi_rc fgi_wcsp_create(int64_t most_variables, double allowed, fgi_wcsp **out, fgi_error *err);
+fgi_rc fgi_wcsp_feed(fgi_wcsp *r, const char *text, int64_t n, fgi_error *err);
+fgi_rc fgi_wcsp_finish(fgi_wcsp *r, fgi_model **out, int64_t *given_factors, double *cutoff, fgi_error *err);
+double fgi_wcsp_refused(const fgi_wcsp *r);
+int64_t fgi_wcsp_held(const fgi_wcsp *r);
+void fgi_wcsp_free(fgi_wcsp *r);
+
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
 
 typedef enum fgi_method {

@@ -50,19 +50,47 @@ static int same_table(
         !memcmp(entries, values, (size_t)n * sizeof *values);
 }
 
-int32_t fgi_distinct_store(fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n) {
+/* The slot of the table with these values, or the free one where it would be. */
+static int64_t find_slot(
+    const fgi_distinct *d, uint64_t hash, const double *values, int64_t n, const int32_t *dims, int64_t arity) {
+    int64_t at = (int64_t)(hash & (uint64_t)(d->n_slots - 1));
+    for (; d->slots[at] >= 0; at = (at + 1) & (d->n_slots - 1)) {
+        const int32_t t = d->slots[at];
+        if (hash_of(d, t) == hash && same_table(d, t, values, n, dims, arity)) break;
+    }
+    return at;
+}
+
+/* The table that equals the last n values when those are transposed; -1: none, -2: out of memory. */
+static int32_t find_turned(fgi_distinct *d, const int32_t *dims, int64_t n) {
+    if (!reserve(&d->values, n, sizeof(double))) return -2;
+    const double *values = (const double *)d->values.at + (d->values.n - n);
+    double *turned = (double *)d->values.at + d->values.n;
+    const int32_t other[2] = {dims[1], dims[0]};
+    for (int64_t a = 0; a < dims[0]; a++)
+        for (int64_t b = 0; b < dims[1]; b++) turned[b * dims[0] + a] = values[a * dims[1] + b];
+    return d->slots[find_slot(d, hash_table(turned, n, other, 2), turned, n, other, 2)];
+}
+
+int32_t fgi_distinct_store(
+    fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n, int *turned) {
     if (!reserve(&d->dims, arity, sizeof(int32_t))) return -1;
     if (2 * (d->arity.n + 1) > d->n_slots && !grow_slots(d)) return -1;
     int32_t *dims = (int32_t *)d->dims.at + d->dims.n;
     const double *values = (const double *)d->values.at + (d->values.n - n);
     for (int64_t k = 0; k < arity; k++) dims[k] = cards[vars[k]];
-    uint64_t hash = hash_table(values, n, dims, arity);
-    int64_t at = (int64_t)(hash & (uint64_t)(d->n_slots - 1));
-    for (; d->slots[at] >= 0; at = (at + 1) & (d->n_slots - 1)) {
-        int32_t t = d->slots[at];
-        if (hash_of(d, t) != hash || !same_table(d, t, values, n, dims, arity)) continue;
+    const uint64_t hash = hash_table(values, n, dims, arity);
+    const int64_t at = find_slot(d, hash, values, n, dims, arity);
+    int32_t known = d->slots[at];
+    if (turned) *turned = 0;
+    if (known < 0 && turned && arity == 2) {
+        known = find_turned(d, dims, n);
+        if (known == -2) return -1;
+        *turned = known >= 0;
+    }
+    if (known >= 0) {
         d->values.n -= n;
-        return t;
+        return known;
     }
     int32_t t = (int32_t)d->arity.n;
     if (!push_i64(&d->values_begin, d->values.n - n) || !push_i64(&d->dims_begin, d->dims.n)) return -1;

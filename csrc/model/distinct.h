@@ -44,9 +44,11 @@ typedef struct fgi_distinct {
 
 /*
  * The last n of `values`, a table over variables with cards[vars[k]] labels, become a new table, or are dropped in
- * favour of an equal one (equal bits, equal dimensions). Returns its number; -1: out of memory.
+ * favour of an equal one (equal bits, equal dimensions). Returns its number; -1: out of memory. With `turned` (NULL:
+ * not wanted) a pairwise table may also be dropped in favour of one that equals it transposed: *turned is then 1.
  */
-int32_t fgi_distinct_store(fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n);
+int32_t fgi_distinct_store(
+    fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n, int *turned);
 
 /* Gives back the memory that only storing needs, and what growing reserved in vain. */
 void fgi_distinct_shrink(fgi_distinct *d);

@@ -58,7 +58,8 @@ def check(rc: int, error: Any, path: str | None = None, bad_argument: type[Fginf
     if rc == lib.FGI_NO_MEMORY:
         raise MemoryError(message)
     if rc in (lib.FGI_BAD_FORMAT, lib.FGI_IO):
-        token = ffi.string(error.token).decode("utf-8", "replace")
+        text = ffi.string(error.token).decode("utf-8", "replace")
+        token = "".join(c if c.isprintable() else "?" for c in text)
         raise FormatError(message, path, int(error.line) or None, token or None)
     kinds: dict[int, type[FginferError]] = {
         lib.FGI_BAD_ARGUMENT: bad_argument,

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fginfer.budget import Budget
 from fginfer.errors import FormatError
@@ -18,8 +14,6 @@ from fginfer.formats.streams import open_checked
 
 _PIECE = 1 << 20
 _SPACES = (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")
-_SIGN = re.compile(rb"(?<=\d)(?=[+-]\d)")
-_LONGEST = 19  # characters of a whole number: a sign and 18 digits
 _LONGEST_WORD = 1 << 20  # bytes of a token: without a limit, a small compressed file could fill the memory with one
 
 
@@ -39,7 +33,7 @@ class _Piece(NamedTuple):
 
 
 class Tokens:
-    """The tokens of a text file, one by one or in blocks, with errors that name path, line and token."""
+    """The tokens of a text file, one by one, with errors that name path, line and token."""
 
     def __init__(self, path: Path, budget: Budget | None = None) -> None:
         self.path = path
@@ -49,9 +43,6 @@ class Tokens:
         self._used = 0  # tokens of this piece
         self._end = 1  # the last line, once it is known
         self._done = False  # the end of the file was asked for more
-        self._signs = False
-        self.infinity: int | None = None  # the number that `inf` stands for, if it may
-        self._block: list[tuple[bytes, int, int, int]] = []  # of the last block: text, its line, first and last token
 
     def _read(self) -> Iterator[_Piece]:
         line, rest, begun = 1, b"", False
@@ -66,11 +57,9 @@ class Tokens:
                     token = "".join(c if c.isprintable() else "?" for c in shown)
                     where = line + text.count(b"\n")
                     raise FormatError(f"a token of more than {_LONGEST_WORD} bytes", str(self.path), where, token)
-                text = self._separated(text)
                 yield _Piece(text, line, text.split())
                 line += text.count(b"\n")
         if rest:
-            rest = self._separated(rest)
             yield _Piece(rest, line, rest.split())
             line += rest.count(b"\n") + 1
         self._end = max(1, line - 1)
@@ -80,14 +69,6 @@ class Tokens:
         if self._done:
             raise FormatError(message, str(self.path), self._end, "end of file")
         self._raise(message, self._piece, self._used - 1)
-
-    def fail_back(self, k: int, message: str) -> NoReturn:
-        """Raises a FormatError at token k of the last block."""
-        for text, line, first, last in self._block:
-            if k < last - first:
-                self._raise(message, _Piece(text, line, text.split()), first + k)
-            k -= last - first
-        self.fail(message)
 
     def _raise(self, message: str, piece: _Piece, k: int) -> NoReturn:
         word = piece.words[k].decode("utf-8", "replace")
@@ -104,19 +85,6 @@ class Tokens:
                 return False
             self._piece, self._used = piece, 0
         return True
-
-    def split_signs(self) -> None:
-        """From here on `29-1` is two numbers, as it is for a program in C++ that reads them."""
-        self._signs = True
-        text, line, words = self._piece
-        if self._used == len(words):
-            return
-        start = next(m.start() for n, m in enumerate(re.finditer(rb"\S+", text)) if n == self._used)
-        text = text[:start] + self._separated(text[start:])
-        self._piece = _Piece(text, line, text.split())
-
-    def _separated(self, text: bytes) -> bytes:
-        return _SIGN.sub(b" ", text) if self._signs and (b"-" in text or b"+" in text) else text
 
     def count(self, most: int) -> int:
         """The number of tokens that are left, `most` at most. They are kept, so that a pipe will do."""
@@ -150,40 +118,12 @@ class Tokens:
     def integer(self, expected: str, low: int = 0, high: int | None = None) -> int:
         """The next token as a whole number within [low, high]."""
         word = self.next(expected)
-        value = self.infinity if word == "inf" else _integer(word)
+        value = _integer(word)
         if value is None:
             self.fail(f"expected {expected}, a whole number")
         if value < low or (high is not None and value > high):
             self.fail(f"expected {expected}, " + (f"at least {low}" if high is None else f"from {low} to {high}"))
         return value
-
-    def integers(self, n: int, expected: str) -> NDArray[np.int64]:
-        """The next n tokens as whole numbers. The array grows with the file, whatever n is."""
-        self._block = []
-        out = array("q")
-        while len(out) < n:
-            if not self._refill():
-                self.fail(f"the file ends where {expected} were expected")
-            first = self._used
-            self._used = min(len(self._piece.words), first + n - len(out))
-            words = self._piece.words[first : self._used]
-            if self._budget is not None and len(self._block) % 64 == 63:
-                self._budget.hold(8.0 * len(out) + len(self._block) * _PIECE, expected)  # text is kept for errors
-            self._block.append((self._piece.text, self._piece.line, first, self._used))
-            out.frombytes(self._numbers(words, len(out), expected).tobytes())
-        return np.frombuffer(out, np.int64) if out else np.zeros(0, np.int64)
-
-    def _numbers(self, words: list[bytes], before: int, expected: str) -> NDArray[np.int64]:
-        if self.infinity is not None and b"inf" in words:
-            words = [b"%d" % self.infinity if word == b"inf" else word for word in words]
-        try:
-            # All of them take the room of the longest: one long token must not blow up the others.
-            if max(map(len, words), default=0) <= _LONGEST:
-                return np.array(words, "S").astype(np.int64)
-        except (ValueError, OverflowError):
-            pass
-        bad = next((k for k, w in enumerate(words) if _integer(w.decode("latin-1")) is None or len(w) > _LONGEST), 0)
-        self.fail_back(before + bad, f"expected {expected}, whole numbers below 10^18")
 
     def end(self, after: str) -> None:
         """Checks that nothing is left."""

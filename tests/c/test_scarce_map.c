@@ -190,6 +190,25 @@ static fgi_rc run_file(void *given) {
     return rc;
 }
 
+/* A .wcsp file with all that it can hold. */
+static fgi_rc run_wcsp(void *given) {
+    static const char text[] = "m 3 3 7 100\n2 3 2\n0 7 0\n-1 1 0 2\n0 5\n2 inf\n1 1 0 -1\n2 0 1 3 2\n0 0 1\n1 2 100\n"
+                               "2 1 0 3 2\n0 0 1\n2 1 inf\n-2 2 0 -1 <= 0 1\n2 0 2 0 -2\n";
+    fgi_wcsp *r = NULL;
+    fgi_model *m = NULL;
+    fgi_error err;
+    int64_t factors;
+    double cutoff;
+    (void)given;
+    fgi_rc rc = fgi_wcsp_create(8, 1e6, &r, &err);
+    if (!rc) rc = fgi_wcsp_feed(r, text, (int64_t)sizeof text - 1, &err);
+    if (!rc) rc = fgi_wcsp_finish(r, &m, &factors, &cutoff, &err);
+    if (!rc) CHECK(factors == 7 && m->s->n_tables == 2 && fabs(best_of_all(m) + 13) < 1e-9);
+    fgi_model_free(m);
+    fgi_wcsp_free(r);
+    return rc;
+}
+
 static void try_methods(trial *t, int64_t most) {
     for (int32_t method = 0; method < 32; method++) {
         if (!fgi_method_name(method)) continue;
@@ -216,6 +235,7 @@ int main(void) {
         if (isfinite(t.optimum)) scarce_try("elimination", run_eliminate, &t, 400);
         scarce_try("parts", run_parts, &t, 400);
         scarce_try("a file", run_file, &t, 400);
+        scarce_try("a file", run_wcsp, &t, 400);
         try_methods(&t, 60);
         fgi_model_free(m);
     }

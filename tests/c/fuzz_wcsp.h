@@ -1,0 +1,125 @@
+/*
+ * fuzz_wcsp.h - random attacks on the reader of .wcsp, for test_wcsp.c (thousands) and bench/fuzz_uai.c (millions),
+ * with the damage of fuzz_uai.h: read whole and in random pieces, a file ends with the same error or the same model.
+ */
+#ifndef FUZZ_WCSP_H
+#define FUZZ_WCSP_H
+#include "fuzz_uai.h"
+
+static const double FUZZ_ALLOWED = 1e6; /* bytes of tables */
+
+/* A valid file: shared functions and their uses, formulas, tuples once and again, scopes of 0 to 3 variables. */
+static void fuzz_wcsp_seed(fgi_rng *g, fuzz_text *t) {
+    static const char *const formulas[] = {
+        ">= 1 2", "> 0 1", "<= -1 0", "< 0 1", "= 1 1", "disj 1 2 inf", "sdisj 1 1 2 2 3 4"};
+    int n_vars = 1 + (int)fgi_rng_below(g, 5), n = (int)fgi_rng_below(g, 6), cards[5], same = 1;
+    int shared[6], n_shared = 0; /* arities; with `same` all variables have equal label counts */
+    t->n = 0;
+    same = (int)fgi_rng_below(g, 2);
+    fuzz_put(t, "name ");
+    fuzz_number(t, n_vars);
+    fuzz_number(t, 4);
+    fuzz_number(t, n);
+    fuzz_number(t, (long long)(fgi_rng_below(g, 4) ? fgi_rng_below(g, 100) : 1000000));
+    fuzz_put(t, "\n");
+    for (int i = 0; i < n_vars; i++) fuzz_number(t, cards[i] = same && i ? cards[0] : 1 + (int)fgi_rng_below(g, 4));
+    for (int f = 0; f < n; f++) {
+        const int arity = (int)fgi_rng_below(g, n_vars < 3 ? n_vars + 1 : 4), first = (int)fgi_rng_below(g, n_vars);
+        const int define = arity > 0 && fgi_rng_below(g, 3) == 0;
+        fuzz_put(t, "\n");
+        fuzz_number(t, define ? -arity : arity);
+        for (int k = 0; k < arity; k++) fuzz_number(t, (first + k) % n_vars);
+        int known = 0;
+        for (int s = 1; s <= n_shared; s++)
+            if (shared[s - 1] == arity) known = s;
+        if (!define && same && known && fgi_rng_below(g, 2)) {
+            fuzz_number(t, 0);
+            fuzz_number(t, -known);
+            continue;
+        }
+        if (define) shared[n_shared++] = arity;
+        if (arity == 2 && fgi_rng_below(g, 4) == 0) {
+            fuzz_put(t, "-1 ");
+            fuzz_put(t, formulas[fgi_rng_below(g, 7)]);
+            continue;
+        }
+        fuzz_number(t, fgi_rng_below(g, 5));
+        const int tuples = arity ? (int)fgi_rng_below(g, 6) : 0;
+        fuzz_number(t, tuples);
+        for (int k = 0; k < tuples; k++) {
+            fuzz_put(t, fgi_rng_below(g, 4) ? "\n" : " ");
+            for (int j = 0; j < arity; j++) fuzz_number(t, fgi_rng_below(g, cards[(first + j) % n_vars]));
+            if (fgi_rng_below(g, 8)) fuzz_number(t, fgi_rng_below(g, 200));
+            else fuzz_put(t, "inf");
+        }
+    }
+}
+
+typedef struct fuzz_wcsp_end {
+    fgi_rc rc;
+    fgi_model *model;
+    int64_t given;
+    double cutoff, refused;
+    fgi_error err;
+} fuzz_wcsp_end;
+
+static fuzz_wcsp_end fuzz_wcsp_read(const fuzz_text *t, int64_t piece, fgi_rng *g) {
+    fuzz_wcsp_end e = {.given = -1};
+    fgi_wcsp *r = NULL;
+    e.rc = fgi_wcsp_create(32, FUZZ_ALLOWED, &r, &e.err);
+    for (int64_t at = 0; !e.rc && at < t->n;) {
+        int64_t n = piece >= t->n ? t->n : 1 + fgi_rng_below(g, piece);
+        if (n > t->n - at) n = t->n - at;
+        char *copy = fgi_alloc(n, 1);
+        if (!copy) break;
+        memcpy(copy, t->at + at, (size_t)n);
+        e.rc = fgi_wcsp_feed(r, copy, n, &e.err);
+        free(copy);
+        at += n;
+    }
+    if (!e.rc) e.rc = fgi_wcsp_finish(r, &e.model, &e.given, &e.cutoff, &e.err);
+    if (r) e.refused = fgi_wcsp_refused(r);
+    fgi_wcsp_free(r);
+    return e;
+}
+
+/* Returns NULL, or what went wrong. */
+static const char *fuzz_wcsp_check(const fuzz_text *t, fgi_rng *g) {
+    const char *wrong = NULL;
+    fuzz_wcsp_end a = fuzz_wcsp_read(t, t->n, g), b = fuzz_wcsp_read(t, fuzz_piece(g), g);
+    if (a.rc != b.rc) wrong = "reading in pieces ends differently";
+    else if (a.rc && a.rc != FGI_BAD_FORMAT) wrong = "an unexpected error code";
+    else if (a.rc && (!a.err.message[0] || strchr(a.err.message, '\n'))) wrong = "an error without a sentence";
+    else if (a.rc && (a.err.line < 1 || !a.err.token[0])) wrong = "an error without line or token";
+    else if (a.rc && (a.err.line != b.err.line || strcmp(a.err.message, b.err.message)))
+        wrong = "reading in pieces gives another error";
+    else if (a.rc && (strcmp(a.err.token, b.err.token) || a.refused != b.refused))
+        wrong = "reading in pieces gives an error elsewhere";
+    else if (!a.rc && (a.given != b.given || a.cutoff != b.cutoff || !fuzz_same(a.model, b.model)))
+        wrong = "reading in pieces gives another model";
+    else if (!a.rc && 8.0 * (double)a.model->s->values_begin[a.model->s->n_tables] > FUZZ_ALLOWED)
+        wrong = "more tables than allowed";
+    fgi_model_free(a.model);
+    fgi_model_free(b.model);
+    return wrong;
+}
+
+/* Inputs first .. first + n - 1; returns the number of failures, after printing them. */
+static int fuzz_wcsp_many(uint64_t first, int64_t n) {
+    static fuzz_text text;
+    int failures = 0;
+    for (int64_t k = 0; k < n && failures < 10; k++) {
+        fgi_rng g = {first + (uint64_t)k};
+        fuzz_wcsp_seed(&g, &text);
+        const int64_t damages = fgi_rng_below(&g, 4);
+        for (int64_t d = 0; d < damages; d++) fuzz_damage(&g, &text);
+        const char *wrong = fuzz_wcsp_check(&text, &g);
+        if (!wrong) continue;
+        failures++;
+        fprintf(stderr, ".wcsp input %llu: %s\n%.*s\n", (unsigned long long)(first + (uint64_t)k), wrong, (int)text.n,
+            text.at);
+    }
+    return failures;
+}
+
+#endif
