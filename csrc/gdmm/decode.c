@@ -1,11 +1,11 @@
 /* gdmm/decode.c - labelings. From the iterates: round, then climb (primal/labeling.h). Where that is not enough,
  * because the relaxation is not tight or hard constraints are in the way, a primal search (primal/search.c) works on
  * the side, fed with the roundings. Work is measured in operations, so that when and how long these run does not depend
- * on the clock. */
+ * on the clock. While iterations go on, both do so beside them (gdmm/beside.c). */
 #include <string.h>
 #include "gdmm/gdmm.h"
 
-static const int64_t PIECE = 200000; /* operations between two looks at the clock: a millisecond or so */
+static const double PIECE_RATE = 2e8; /* operations of an ascent in a second, or so: between two looks at the clock */
 /* Work of the search per work of the passes: a fourth of all, so that at worst the bound comes a third later. */
 static const double SEARCH_SHARE = 0.33;
 /* Iterations on large domains: those whose relaxation is tight mostly end before. On five small models 50 and 200, and
@@ -27,9 +27,27 @@ int gdmm_decode_due(gdmm *g) {
     return 1;
 }
 
+static void take_labels(gdmm *g, const int32_t *labels) {
+    memcpy(g->labels, labels, (size_t)g->model->s->n_vars * sizeof *g->labels);
+}
+
+void gdmm_begin_climb(gdmm *g) {
+    take_labels(g, g->rounded);
+    fgi_local_assign(g->local, g->labels);
+}
+
+int gdmm_climb(gdmm *g, double seconds) { return fgi_local_ascend(g->local, (int64_t)(PIECE_RATE * seconds)); }
+
+void gdmm_end_climb(gdmm *g) {
+    const int moved =
+        memcmp(fgi_local_labels(g->local), g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) != 0;
+    g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : moved ? FGI_FOUND_BY_LOCAL : FGI_FOUND_BY_ROUNDING;
+    if (fgi_local_violations(g->local) == 0) fgi_solver_consider(g->solver, fgi_local_labels(g->local));
+}
+
 int gdmm_decode_step(gdmm *g) {
     if (g->cursor == 0) {
-        memcpy(g->labels, g->offered ? g->solver->best : g->rounded, (size_t)g->model->s->n_vars * sizeof *g->labels);
+        take_labels(g, g->offered ? g->solver->best : g->rounded);
         g->offered = 0;
         const int first =
             g->sweep && gdmm_steps(g) == 0; /* better ones are near: climbing may cost more than a sweep */
@@ -41,11 +59,8 @@ int gdmm_decode_step(gdmm *g) {
         fgi_local_assign(g->local, g->labels);
         g->cursor = 1;
     }
-    if (!fgi_local_ascend(g->local, PIECE)) return 0;
-    const int moved =
-        memcmp(fgi_local_labels(g->local), g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) != 0;
-    g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : moved ? FGI_FOUND_BY_LOCAL : FGI_FOUND_BY_ROUNDING;
-    if (fgi_local_violations(g->local) == 0) fgi_solver_consider(g->solver, fgi_local_labels(g->local));
+    if (!gdmm_climb(g, 1e-3)) return 0;
+    gdmm_end_climb(g);
     return 1;
 }
 
@@ -63,8 +78,10 @@ int gdmm_search_due(const gdmm *g) {
         if (g->sweep && !g->swept) return 0;
         if (!g->sweep && gdmm_steps(g) < SEARCH_AFTER) return 0;
     }
-    return search_work(g) < SEARCH_SHARE * (double)g->work;
+    return search_work(g) < gdmm_search_share(g);
 }
+
+double gdmm_search_share(const gdmm *g) { return SEARCH_SHARE * (double)g->work; }
 
 static fgi_rc create_search(gdmm *g) {
     fgi_settings settings = g->solver->settings;
@@ -76,23 +93,34 @@ static fgi_rc create_search(gdmm *g) {
     return rc;
 }
 
-/* A piece of one move of the search; returns 1 when the move is complete. */
-int gdmm_search_step(gdmm *g) {
+/* From the best labeling known. */
+fgi_rc gdmm_begin_search(gdmm *g) {
+    const fgi_rc rc = g->search ? FGI_OK : create_search(g);
+    if (rc || !(g->solver->info.score > g->search->info.score)) return rc;
+    return fgi_solver_offer(g->search, g->solver->best, NULL);
+}
+
+void gdmm_end_search(gdmm *g) {
     fgi_solver *outer = g->solver;
-    fgi_rc rc = g->search ? FGI_OK : create_search(g);
-    if (!rc && g->cursor == 0 && outer->info.score > g->search->info.score)
-        rc = fgi_solver_offer(g->search, outer->best, NULL);
-    int64_t moves = rc ? 0 : g->search->info.iterations;
-    g->cursor = 1;
-    if (!rc) rc = fgi_solver_run(g->search, 0.001, 1, NULL);
-    if (rc) {
-        outer->failure = rc;
-        return 1;
-    }
     fgi_solver_bound(outer, g->search->info.bound);
-    if (g->search->info.iterations == moves && g->search->info.status == FGI_RUNNING) return 0;
     outer->finder = FGI_FOUND_BY_SEARCH;
     if (g->search->info.score > outer->info.score && fgi_solver_consider(outer, g->search->best))
         g->search_improved = search_work(g);
+}
+
+/* A piece of one move of the search; returns 1 when the move is complete. */
+int gdmm_search_step(gdmm *g) {
+    fgi_rc rc = g->cursor == 0 ? gdmm_begin_search(g) : FGI_OK;
+    const int64_t moves = rc ? 0 : g->search->info.iterations;
+    if (g->cursor == 0 && !rc) fgi_solver_pause_at(g->search, INT64_MAX);
+    g->cursor = 1;
+    if (!rc) rc = fgi_solver_run(g->search, 0.001, 1, NULL);
+    if (rc) {
+        g->solver->failure = rc;
+        return 1;
+    }
+    fgi_solver_bound(g->solver, g->search->info.bound);
+    if (g->search->info.iterations == moves && g->search->info.status == FGI_RUNNING) return 0;
+    gdmm_end_search(g);
     return 1;
 }

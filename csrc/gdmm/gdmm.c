@@ -2,6 +2,7 @@
  * 2018). One iteration is
  *
  *     1. every factor: the oracle's state joins A_f, y_f is optimised on A_f          gdmm/factor.c
+ *        (while labelings are looked for beside it                                    gdmm/beside.c)
  *     2. every variable: x_i by projection, then mu_if += rho (M_if y_f - x_i)        gdmm/variable.c
  *
  * and, now and then, the certificate D(mu) (gdmm/certificate.c) and a labeling (gdmm/decode.c). The penalty follows the
@@ -83,9 +84,8 @@ static void run_shifted(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 int gdmm_advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds) {
-    enum { LONGER = 8 }; /* for several threads: to wake them takes as long as a tenth of a piece of one */
     double start = fgi_clock();
-    if (g->solver->pool) piece *= LONGER;
+    if (g->solver->pool) piece *= GDMM_LONGER;
     int64_t left = n - g->cursor, take = left < piece ? left : piece;
     shifted context = {g, body, g->cursor};
     fgi_pool_run(g->solver->pool, take, block, run_shifted, &context);
@@ -161,8 +161,15 @@ static gdmm_stage next_stage(gdmm *g) {
         g->next_bound = t + BOUND_EVERY;
         return GDMM_BOUND;
     }
-    if (g->stage < GDMM_DECODE && (t == 0 || g->offered || g->converged || gdmm_decode_due(g))) return GDMM_DECODE;
-    if (gdmm_search_due(g)) return GDMM_SEARCH;
+    const int iterates = t > 0 && (!g->sweep || g->swept) && !g->converged; /* a factor pass comes next in any case */
+    if (g->stage < GDMM_DECODE && (t == 0 || g->offered || g->converged || gdmm_decode_due(g))) {
+        if (!iterates || g->offered || g->solver->settings.search == FGI_OFF) return GDMM_DECODE;
+        gdmm_climb_beside(g);
+    }
+    if (gdmm_search_due(g)) {
+        if (!iterates || g->solver->info.score == -INFINITY) return GDMM_SEARCH;
+        gdmm_search_beside(g);
+    }
     if (g->converged) g->solver->info.status = FGI_CONVERGED;
     if (t == 0 && !g->sweep && g->warm) g->solver->failure = gdmm_start_from_labels(g);
     return g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS;
@@ -253,8 +260,10 @@ static void step(gdmm *g) {
         if (done > 0) enter(g, after_sweep(g, bound));
         return;
     case GDMM_FACTORS:
-        if (gdmm_advance(g, st->n_factors, GDMM_BLOCK, g->piece, gdmm_factor_pass, &info->seconds_oracle))
+        if (gdmm_factors_step(g)) {
             g->stage = GDMM_VARIABLES;
+            gdmm_end_beside(g);
+        }
         for (int k = 0; k < g->n_workers; k++)
             if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
         return;

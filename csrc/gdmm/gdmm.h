@@ -1,6 +1,7 @@
 /* gdmm/gdmm.h - what the files of Algorithm 8 share. gdmm/gdmm.c drives; gdmm/factor.c and gdmm/variable.c are its two
  * passes; gdmm/certificate.c is the certificate; gdmm/setup.c prepares; gdmm/tables.c decides how tables are read;
- * gdmm/sweep.c and those that gdmm/sweep.h names ascend the dual; gdmm/decode.c finds labelings. */
+ * gdmm/sweep.c and those that gdmm/sweep.h names ascend the dual; gdmm/decode.c finds labelings, gdmm/beside.c while a
+ * factor pass goes on. */
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
 #include "base/arena.h"
@@ -22,6 +23,7 @@
 enum { GDMM_FIRST_ROWS = 32, GDMM_LEAST_ROWS = 8 };
 enum { GDMM_SLOTS = 4096 }; /* per block of a pass over slots */
 enum { GDMM_BLOCK = 16 };   /* indices per block of a parallel pass, and per partial sum of a reduction */
+enum { GDMM_LONGER = 8 };   /* pieces of several threads: to wake them takes as long as a tenth of a piece of one */
 
 /* The edge (i, f): multipliers mu_if, factor marginals m = M_if y_f and variable marginals x_i, on the labels where one
  * of them is not zero (ascending). A dense slot lists every label and never grows. */
@@ -71,6 +73,13 @@ typedef struct gdmm_worker {
     int infeasible;
     char rest[64]; /* a cache line between what two threads count */
 } gdmm_worker;
+
+/* Labelings that are looked for beside a factor pass. */
+typedef struct gdmm_beside {
+    int climbs, climbed;    /* an ascent from the rounding: under way; at its end */
+    int searches, searched; /* the search; so far as it was to go */
+    fgi_rc rc;
+} gdmm_beside;
 
 typedef struct gdmm_propagation gdmm_propagation;
 
@@ -134,6 +143,7 @@ typedef struct gdmm {
     fgi_local *local;
     fgi_solver *search;     /* made when it is first due */
     double search_improved; /* its work when it last improved the incumbent */
+    gdmm_beside beside;
     int64_t next_adapt, next_bound, next_decode;
     int64_t work;      /* operations of the passes so far, an estimate that is the same in every run */
     int64_t pass_work; /* of one iteration */
@@ -236,5 +246,19 @@ int gdmm_decode_due(gdmm *g);
 int gdmm_decode_step(gdmm *g); /* one bounded piece; returns 1 when the labeling is done */
 int gdmm_search_due(const gdmm *g);
 int gdmm_search_step(gdmm *g); /* a piece of one move; returns 1 when the move is complete */
+/* The parts of these: an ascent from the rounding (a piece of it returns 1 when it was the last), a search. */
+void gdmm_begin_climb(gdmm *g);
+int gdmm_climb(gdmm *g, double seconds);
+void gdmm_end_climb(gdmm *g);
+fgi_rc gdmm_begin_search(gdmm *g);
+double gdmm_search_share(const gdmm *g); /* of the work so far */
+void gdmm_end_search(gdmm *g);
+
+/* gdmm/beside.c: what is to go on beside the factor pass that comes next; a piece of that pass (1: it is complete, and
+ * so are they); what they have found. */
+void gdmm_climb_beside(gdmm *g);
+void gdmm_search_beside(gdmm *g);
+int gdmm_factors_step(gdmm *g);
+void gdmm_end_beside(gdmm *g);
 
 #endif

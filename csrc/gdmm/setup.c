@@ -335,6 +335,7 @@ void gdmm_restart(gdmm *g) {
     g->search = NULL;
     g->sweep = NULL;
     g->swept = g->converged = 0;
+    g->beside = (gdmm_beside){0};
     g->last_bound = g->sweep_bound = INFINITY;
     g->work = 0;
     g->search_improved = 0;

@@ -198,3 +198,25 @@ def test_false_switches_sweeps_off():
     g = fginfer.FactorGraph.grid((12, 12), rng.normal(size=(12, 12, 6)), rng.normal(size=(6, 6)))
     assert fginfer.solve(g, "gdmm", sweep=False, max_iterations=5).statistics["sweeps"] == 0
     assert fginfer.solve(g, "gdmm", sweep=True, max_iterations=5).statistics["sweeps"] > 0
+
+
+def test_labelings_beside_iterations_do_not_depend_on_threads_or_pauses():
+    """A loose relaxation: sweeps end, and the search and ascents go on beside the factor passes that follow."""
+    rng = np.random.default_rng(4)
+    graph = fginfer.FactorGraph([6] * 14)
+    for i in range(14):
+        graph.set_unary(i, rng.normal(size=6))
+        for j in range(i):
+            graph.add_factor([j, i], rng.normal(size=(6, 6)))
+    seen = []
+    for threads in (1, 2, 3):
+        for iterations in (1, 200):
+            with fginfer.Solver(graph, "gdmm", threads=threads, gap=0.0, max_iterations=200) as solver:
+                while solver.run(iterations=iterations) == "running":
+                    pass
+                r = solver.result()
+            counted = {k: v for k, v in r.statistics.items() if not k.startswith("seconds") and k != "memory"}
+            seen.append((r.score, r.bound, list(r.labels), r.found_by, r.iterations, counted))
+    assert seen[0][4] > 50  # iterations, after the sweeps
+    assert seen[0][5]["search_operations"] > 0
+    assert all(one == seen[0] for one in seen)
