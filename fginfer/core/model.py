@@ -119,23 +119,28 @@ class Model:
 
     # -- new numbers -------------------------------------------------------------------------------------------
 
+    def _changed(self) -> None:
+        for known in ("unit", "pass_work"):
+            self.__dict__.pop(known, None)
+
     def set_unary(self, variable: int, scores: NDArray[np.float64]) -> None:
         error = new_error()
-        self.__dict__.pop("unit", None)
+        self._changed()
         check(lib.fgi_model_set_unary(self.handle, variable, pointer(scores), error), error, bad_argument=ModelError)
 
     def set_all_unary(self, scores: NDArray[np.float64]) -> None:
         error = new_error()
-        self.__dict__.pop("unit", None)
+        self._changed()
         check(lib.fgi_model_set_all_unary(self.handle, pointer(scores), error), error, bad_argument=ModelError)
 
     def set_tables(self, tables: NDArray[np.int32], values: NDArray[np.float64]) -> None:
         """The values of these dense tables, one after the other: as many as they have entries."""
         error = new_error()
+        self._changed()
         code = lib.fgi_model_set_tables(self.handle, len(tables), pointer(tables), pointer(values), error)
         check(code, error, bad_argument=ModelError)
 
     def set_table(self, table: int, values: NDArray[np.float64]) -> None:
         error = new_error()
-        self.__dict__.pop("unit", None)
+        self._changed()
         check(lib.fgi_model_set_table(self.handle, table, pointer(values), error), error, bad_argument=ModelError)
