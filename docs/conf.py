@@ -32,7 +32,7 @@ def list_benchmarks() -> None:
 
 def list_commands() -> None:
     """For the reference: what `fginfer COMMAND --help` prints, a section a command."""
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "88"  # as wide as the box on the page
     commands = next(a for a in make_parser()._actions if isinstance(a.choices, dict)).choices
     sections = [f"## fginfer {name}\n\n```\n{parser.format_help()}```\n" for name, parser in commands.items()]
     (Path(__file__).parent / "reference" / "commands_list.md").write_text("\n".join(sections))

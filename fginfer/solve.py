@@ -52,7 +52,7 @@ def solve(
 
     graph           a FactorGraph, or the name of a model file
     method          a name of fginfer.available_methods(); None chooses
-    evidence        variables that are known, {variable: label} or a UAI evidence file; labels are of all variables
+    evidence        variables that are known, {variable: label} or a UAI evidence file; the result has their labels, too
     time_limit      seconds, set-up included; None: until done
     gap             stop when max(0, bound - score) / max(|score|, unit) is at most this; unit: see Result
     seed            the answer depends on it, never on threads

@@ -2,7 +2,7 @@
 Tagging words: a chain
 ======================
 
-A small grammar makes sentences; a chain of structural SVM learns to tag them from the words and their neighbours.
+A small grammar makes sentences; a structural SVM on chains learns to tag them from the words and their neighbours.
 """
 
 import matplotlib.pyplot as plt
@@ -38,7 +38,7 @@ for name, pairwise in {"words alone": False, "a chain": True}.items():
 
 # %%
 # What it learned about which tag follows which.
-learned = model.pairwise_coef_.reshape(4, 4) if hasattr(model, "pairwise_coef_") else model.weights_[-16:].reshape(4, 4)
+learned = model.pairwise_.reshape(4, 4)
 figure, axes = plt.subplots(1, 2, figsize=(7, 3))
 for axis, title, matrix in ((axes[0], "true transitions", follows), (axes[1], "learned weights", learned)):
     axis.imshow(matrix, cmap="viridis")

@@ -26,12 +26,11 @@ conditional([0, 1, 2], [[[1.0, 0.0], [0.1, 0.9]], [[0.2, 0.8], [0.01, 0.99]]])
 conditional([2, 3], [[0.95, 0.05], [0.4, 0.6]])
 
 # %%
-# Evidence makes a smaller graph; `expand` leads back.
+# Evidence is a dict from variables to the labels that were seen.
 explanations = {}
 for text, evidence in {"nothing": {}, "grass is wet": {2: 1}, "wet, no sprinkler": {2: 1, 1: 0}}.items():
-    given = graph.condition(evidence)
-    result = fginfer.solve(given.graph)
-    explanations[text] = given.expand(result.labels), np.exp(result.score)
+    result = fginfer.solve(graph, evidence=evidence)
+    explanations[text] = result.labels, np.exp(result.score)
     labels, probability = explanations[text]
     print(f"seen: {text:18}", dict(zip(names, labels.tolist(), strict=True)), f"p = {probability:.3f}")
 

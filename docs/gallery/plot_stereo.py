@@ -30,15 +30,7 @@ right = texture[:, :width] + 0.15 * rng.normal(size=(height, width))
 cost = np.full((height, width, disparities), 1.5)
 for d in range(disparities):
     cost[:, : width - d, d] = np.minimum(np.abs(left[:, : width - d] - right[:, d:]), 1.5)
-pixel = np.arange(height * width).reshape(height, width)
-across = np.stack([pixel[:, :-1], pixel[:, 1:]], -1).reshape(-1, 2)
-down = np.stack([pixel[:-1], pixel[1:]], -1).reshape(-1, 2)
-graph = FactorGraph.from_arrays(
-    np.full(pixel.size, disparities),
-    -cost.reshape(-1, disparities),
-    np.concatenate([across, down]),
-    tables=[AbsDiff(0.25, 2)],
-)
+graph = FactorGraph.grid((height, width), -cost, AbsDiff(0.25, 2))
 result = fginfer.solve(graph, time_limit=2)
 print(f"gap {result.gap:.1e}, {result.status}")
 

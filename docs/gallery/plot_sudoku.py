@@ -35,9 +35,8 @@ for a, b in itertools.combinations(range(81), 2):
     if a // 9 == b // 9 or a % 9 == b % 9 or block(a) == block(b):
         graph.add_factor([a, b], differ)
 known = {9 * r + c: int(x) - 1 for r, line in enumerate(puzzle) for c, x in enumerate(line) if x != "."}
-given = graph.condition(known)
-result = fginfer.solve(given.graph)
-answer = given.expand(result.labels).reshape(9, 9) + 1
+result = fginfer.solve(graph, evidence=known)
+answer = result.labels.reshape(9, 9) + 1
 print(result.status)
 
 # %%

@@ -89,7 +89,7 @@ class Reader:
         if len(first) == 3 and all(t.isdigit() for t in first):
             self.header = (int(first[0]), int(first[1]), int(first[2]))
             if max(self.header) >= 2**31 - 1:
-                raise FormatError("the header is out of range", str(path), 1, first[0].decode())
+                raise FormatError("the header is out of range", str(path), 1, max(first, key=len).decode())
 
     def _fail(self, message: str, line: int, token: bytes = b"") -> FormatError:
         return FormatError(message, str(self.path), line, token.decode("utf-8", "replace") or None)
