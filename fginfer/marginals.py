@@ -8,7 +8,7 @@ All in logs; -inf forbids.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf, prod
@@ -16,6 +16,7 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.condition import Conditioned
 from fginfer.errors import ModelError, SettingsError, SolverError
 from fginfer.forest_marginals import forest_marginals
 from fginfer.graph import FactorGraph
@@ -48,9 +49,12 @@ class _Bucket:
     message: Reals | None = None
 
 
-def marginals(graph: FactorGraph, memory: float = 1 << 30) -> Marginals:
+def marginals(graph: FactorGraph, memory: float = 1 << 30, *, evidence: Mapping[int, int] | None = None) -> Marginals:
     """log Z and the marginals of all variables; SolverError, before anything is summed, where tables of more than
     `memory` bytes would be needed, and ModelError where no labeling is allowed.
+
+    With evidence ({variable: label}) the marginals are those given what was seen, and Z sums over the labelings that
+    agree with it: log P(evidence) is this log_z minus the one without evidence.
 
     >>> from fginfer import FactorGraph, marginals
     >>> graph = FactorGraph([2, 2])
@@ -64,6 +68,8 @@ def marginals(graph: FactorGraph, memory: float = 1 << 30) -> Marginals:
     check_number("memory", memory, "a positive number of bytes")
     if memory <= 0:
         raise SettingsError(f"memory must be a positive number of bytes, not {memory!r}")
+    if evidence is not None:
+        return _given(graph.condition(evidence), graph.cards, memory)
     cards = graph.cards
     factors = [(tuple(range(i, i + 1)), graph.unary(i)) for i in range(graph.n_variables)]
     for factor in graph.factors():
@@ -86,6 +92,17 @@ def marginals(graph: FactorGraph, memory: float = 1 << 30) -> Marginals:
     if log_z == -inf:
         raise ModelError(NOTHING)
     return Marginals(log_z, _downward(buckets, cards))
+
+
+def _given(given: Conditioned, cards: NDArray[np.int32], memory: float) -> Marginals:
+    """Marginals of all variables from those that are free: the others have the label that was seen."""
+    rest = marginals(given.graph, memory)
+    variables = [np.zeros(card) for card in cards]
+    for variable, label in given.evidence.items():
+        variables[variable][label] = 1.0
+    for variable, p in zip(given.free.tolist(), rest.variables, strict=True):
+        variables[variable] = p
+    return Marginals(rest.log_z, variables)
 
 
 def _order(scopes: Sequence[tuple[int, ...]], cards: NDArray[np.int32], memory: float) -> list[int]:

@@ -98,3 +98,32 @@ def test_what_does_not_fit_is_refused_before_it_is_tried():
         marginals(graph, memory=1e6)
     with pytest.raises(SettingsError):
         marginals(graph, memory=0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), everything=st.booleans())
+def test_with_evidence_they_are_those_of_the_labelings_that_agree_with_it(seed, everything):
+    graph, rng = random_graph(seed, False), np.random.default_rng(seed)
+    seen = range(graph.n_variables) if everything else rng.permutation(graph.n_variables)[:2].tolist()
+    evidence = {v: int(rng.integers(graph.cards[v])) for v in seen}
+    answers = np.array(list(itertools.product(*(range(k) for k in graph.cards))))
+    answers = answers[(answers[:, list(evidence)] == list(evidence.values())).all(1)]
+    scores = np.array([graph.score(a) for a in answers])
+    log_z = np.logaddexp.reduce(scores)
+    found = marginals(graph, evidence=evidence)
+    assert found.log_z == pytest.approx(log_z, abs=1e-9)
+    assert found.log_z <= marginals(graph).log_z + 1e-9
+    for v, card in enumerate(graph.cards):
+        wanted = [np.exp(scores[answers[:, v] == label] - log_z).sum() for label in range(card)]
+        np.testing.assert_allclose(found.variables[v], wanted, atol=1e-9)
+
+
+def test_evidence_that_there_cannot_be():
+    graph = FactorGraph([2, 2])
+    graph.add_factor([0, 1], [[0.0, -np.inf], [0.0, 0.0]])
+    with pytest.raises(ModelError, match="no labeling"):
+        marginals(graph, evidence={0: 0, 1: 1})
+    for evidence in ({2: 0}, {0: 2}, [0]):
+        with pytest.raises(ModelError):
+            marginals(graph, evidence=evidence)
+    assert marginals(graph, evidence={}).log_z == marginals(graph).log_z
