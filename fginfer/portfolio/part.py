@@ -214,8 +214,8 @@ class PartState:
 
     @property
     def _sweeps_get_on(self) -> bool:
-        """Does TRW-S on a large part still move the bound? Then its labelings get better, too."""
-        return any(not self._is_idle(m) for m in self.members if isinstance(m, Sweeps))
+        """Does TRW-S on a large part still close a gap that is not large? Then its labelings get better, too."""
+        return any(not self._is_idle(m) and not self._is_far(m) for m in self.members if isinstance(m, Sweeps))
 
     def _is_idle(self, relaxation: Sweeps | Greedy) -> bool:
         """Has it hardly moved its bound in its last passes?"""
