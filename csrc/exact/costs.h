@@ -31,6 +31,16 @@ typedef struct fgi_costs_queue {
     int32_t count;
 } fgi_costs_queue;
 
+/* A variable that the search need not decide: drop.c. */
+typedef struct fgi_costs_drop {
+    int32_t var, n_factors;
+    int32_t factor[2];       /* that it had */
+    int32_t made;            /* the pairwise factor that stands for them, -1: none was made */
+    int64_t adj[2];          /* where that has taken the places of these in the lists of the neighbours, ... */
+    int32_t slot[2];         /* ... who were there */
+    int64_t *table, entries; /* memory for a factor that is made, which stays */
+} fgi_costs_drop;
+
 typedef struct fgi_costs {
     int32_t n, n_factors, n_slots; /* variables, factors, (factor, variable) pairs */
     const int32_t *card;
@@ -77,6 +87,14 @@ typedef struct fgi_costs {
     fgi_costs_queue dearer, directed;      /* variables with a label that was for nothing: neighbours to look at */
     fgi_costs_queue existential;           /* variables to look at with all their factors */
     fgi_costs_queue decided;               /* variables with one label left: factors may be pairwise now */
+    fgi_costs_queue loose;                 /* variables that have lost a factor */
+    int may_drop;                          /* these may be dropped */
+    fgi_costs_drop *drops;                 /* n of them */
+    uint8_t *dropped;                      /* per variable */
+    int64_t n_dropped;                     /* as the trail has it, and ... */
+    int64_t n_drops;                       /* ... as the network is */
+    int32_t n_made;                        /* how many factors may be made */
+    int64_t made_entries;                  /* of their tables */
     int64_t *cells, *states;               /* scratch: live states of a factor */
     int64_t *pulled, *used, *total, *sums; /* scratch: by label */
     uint32_t *stamp, stamps;               /* per variable: its unary is spoken for */
@@ -99,6 +117,9 @@ int64_t fgi_costs_least(const fgi_costs *c, double score);
 
 void fgi_costs_undo(fgi_costs *c, int64_t mark);
 void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a);
+void fgi_costs_raise(
+    fgi_costs *c, int32_t i, int32_t a, int64_t cost); /* a unary; the label goes if that is too much */
+void fgi_costs_count_drop(fgi_costs *c);
 /* `cost` is taken from the factor of the slot and added to the label's unary; the label goes if that is too much. */
 void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost);
 /* The other way. The unary must have it. */
@@ -141,6 +162,16 @@ static inline int32_t fgi_costs_pair_at(int32_t k, int32_t later) { return later
 void fgi_costs_meet(fgi_costs *c, int32_t j);
 /* The factors that are in a pairwise one now have ended a branch, too. */
 void fgi_costs_blame_met(fgi_costs *c, int32_t pair);
+
+/* ---- variables with few factors (drop.c) ------------------------------------------------------------------------ */
+
+/* If i has at most two factors left, each with one other variable that has a choice, what is best for i goes into a
+ * unary or a pairwise factor of these: i is not decided any more, but found when all others are. */
+void fgi_costs_consider_drop(fgi_costs *c, int32_t i);
+/* After going back along the trail. */
+void fgi_costs_undrop(fgi_costs *c);
+/* The labels of variables that were dropped, given all others. */
+void fgi_costs_find_dropped(fgi_costs *c, int32_t *labels);
 
 /* ---- symmetry (symmetry.c) -------------------------------------------------------------------------------------- */
 

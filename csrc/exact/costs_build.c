@@ -9,6 +9,7 @@
 #include "exact/costs_pairs.h"
 #include "model/step.h"
 
+enum { MOST_MADE_LABELS = 2000000 };     /* of factors that variables that are dropped may leave: 24 MB */
 static const double SHARE = 0.25;        /* of the tolerance, for what steps may be off by */
 static const double DOWN = 1 - 0x1p-50;  /* covers the roundings of a difference, a product and a quotient */
 static const double ABOVE = 1 + 0x1p-20; /* covers those of a sum of up to 2^32 errors */
@@ -124,6 +125,9 @@ static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double to
         c->quantum = steps.step;
         c->error += steps.error;
     } else c->quantum = range > 0 ? range * 0x1p-54 : 1;
+    /* Labelings that differ in dropped variables alone are told apart by rounded costs: these must say enough. */
+    const double rounding = c->in_steps ? 0 : c->quantum * (double)(s->n_vars + s->n_factors);
+    c->may_drop = c->in_steps || rounding + 2 * c->error <= SHARE * tolerance;
 }
 
 static int64_t cost_of(const fgi_costs *c, double best, double score, double weight) {
@@ -141,8 +145,10 @@ void fgi_costs_free(fgi_costs *c) {
         c->slot_var, c->slot_factor, c->slot_other, c->slot_shift, c->slot_stride, c->shift, c->support, c->table,
         c->storage, c->spent, c->weight, c->load, c->adj_begin, c->adj, c->meet_begin, c->meet, c->met, c->trail,
         c->unsupported.words, c->bare.words, c->dearer.words, c->directed.words, c->existential.words, c->decided.words,
-        c->cells, c->states, c->pulled, c->used, c->total, c->sums, c->stamp};
+        c->loose.words, c->dropped, c->cells, c->states, c->pulled, c->used, c->total, c->sums, c->stamp};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
+    for (int32_t k = 0; c->drops && k < c->n; k++) free(c->drops[k].table);
+    free(c->drops);
     free(c);
 }
 
@@ -184,9 +190,12 @@ static void measure(const fgi_model *m, const fgi_costs_pairs *pairs, fgi_costs 
     c->n_slots += 2 * pairs->n_added;
 }
 
-static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int64_t slot_labels, int64_t n_meet) {
+static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int64_t own_labels, int64_t n_meet) {
     const int64_t n = s->n_vars, labels = s->unary_begin[n], words = n / 64 + 1,
                   most = s->max_card > 0 ? s->max_card : 1;
+    c->n_made = 2 * n * most <= MOST_MADE_LABELS ? (int32_t)n : 0;
+    const int64_t slots = c->n_slots + 2 * c->n_made, factors = c->n_factors + c->n_made,
+                  slot_labels = own_labels + 2 * most * c->n_made;
     c->begin = take(c, n + 1, sizeof *c->begin);
     c->unary = take(c, labels, sizeof *c->unary);
     c->domain = take(c, labels, sizeof *c->domain);
@@ -194,23 +203,23 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
     c->size = take(c, n, sizeof *c->size);
     c->most = take(c, n, sizeof *c->most);
     c->zero = take(c, n, sizeof *c->zero);
-    c->slot_begin = take(c, c->n_factors + 1, sizeof *c->slot_begin);
-    c->slot_var = take(c, c->n_slots, sizeof *c->slot_var);
-    c->slot_factor = take(c, c->n_slots, sizeof *c->slot_factor);
-    c->slot_other = take(c, c->n_slots, sizeof *c->slot_other);
-    c->slot_shift = take(c, c->n_slots, sizeof *c->slot_shift);
-    c->slot_stride = take(c, c->n_slots, sizeof *c->slot_stride);
+    c->slot_begin = take(c, factors + 1, sizeof *c->slot_begin);
+    c->slot_var = take(c, slots, sizeof *c->slot_var);
+    c->slot_factor = take(c, slots, sizeof *c->slot_factor);
+    c->slot_other = take(c, slots, sizeof *c->slot_other);
+    c->slot_shift = take(c, slots, sizeof *c->slot_shift);
+    c->slot_stride = take(c, slots, sizeof *c->slot_stride);
     c->shift = take(c, slot_labels, sizeof *c->shift);
     c->support = take(c, slot_labels, sizeof *c->support);
-    c->table = take(c, c->n_slots + 1, sizeof *c->table);
+    c->table = take(c, slots + 1, sizeof *c->table);
     c->storage = take(c, entries, sizeof *c->storage);
-    c->spent = take(c, c->n_factors, sizeof *c->spent);
-    c->weight = take(c, c->n_factors, sizeof *c->weight);
-    c->load = take(c, c->n_factors, sizeof *c->load);
+    c->spent = take(c, factors, sizeof *c->spent);
+    c->weight = take(c, factors, sizeof *c->weight);
+    c->load = take(c, factors, sizeof *c->load);
     c->adj_begin = take(c, n + 1, sizeof *c->adj_begin);
     c->adj = take(c, c->n_slots, sizeof *c->adj);
     fgi_costs_queue *const queues[] = {
-        &c->unsupported, &c->bare, &c->dearer, &c->directed, &c->existential, &c->decided};
+        &c->unsupported, &c->bare, &c->dearer, &c->directed, &c->existential, &c->decided, &c->loose};
     for (size_t k = 0; k < sizeof queues / sizeof queues[0]; k++) queues[k]->words = take(c, words, sizeof(uint64_t));
     if (s->max_arity > 2) {
         c->cells = take(c, FGI_COSTS_CELLS, sizeof *c->cells);
@@ -226,6 +235,8 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
     c->total = take(c, most, sizeof *c->total);
     c->sums = take(c, most, sizeof *c->sums);
     c->stamp = take(c, n, sizeof *c->stamp);
+    c->dropped = take(c, n, sizeof *c->dropped);
+    c->drops = take(c, n, sizeof *c->drops);
 }
 
 static void link_slots(fgi_costs *c) {
@@ -324,6 +335,17 @@ static void set_tables(fgi_costs *c, const fgi_model *m, const fgi_costs_pairs *
         at += add_slots(c, pairs->added + 2 * k, 2, number, c->storage + at, &shift_at);
         c->spent[number] = FGI_SPENT;
     }
+    for (int32_t k = 0; k < c->n_made; k++, number++) { /* in factors yet to be made */
+        const int32_t slot = c->slot_begin[number];
+        c->slot_begin[number + 1] = slot + 2;
+        c->spent[number] = FGI_SPENT;
+        for (int32_t q = 0; q < 2; q++) {
+            c->slot_factor[slot + q] = number;
+            c->slot_other[slot + q] = slot + 1 - q;
+            c->slot_shift[slot + q] = shift_at;
+            shift_at += s->max_card;
+        }
+    }
 }
 
 static int64_t dearest(const int64_t *costs, int64_t n) {
@@ -378,6 +400,7 @@ fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_c
             fgi_costs_push(&c->dearer, i);
             fgi_costs_push(&c->directed, i);
             if (c->meet && c->size[i] == 1) fgi_costs_push(&c->decided, i);
+            fgi_costs_push(&c->loose, i);
         }
     }
     fgi_costs_pairs_free(&pairs);

@@ -28,6 +28,7 @@ static void clear_all(fgi_costs *c) {
     clear(&c->dearer, c->n);
     clear(&c->bare, c->n);
     clear(&c->decided, c->n);
+    clear(&c->loose, c->n);
 }
 
 void fgi_costs_undo(fgi_costs *c, int64_t mark) {
@@ -35,6 +36,7 @@ void fgi_costs_undo(fgi_costs *c, int64_t mark) {
         const fgi_costs_change *change = &c->trail[--c->n_trail];
         *change->where = change->before;
     }
+    fgi_costs_undrop(c);
     clear_all(c);
     c->conflict = 0;
     c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
@@ -97,8 +99,7 @@ void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a) {
     }
 }
 
-void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
-    const int32_t i = c->slot_var[slot];
+void fgi_costs_raise(fgi_costs *c, int32_t i, int32_t a, int64_t cost) {
     int64_t *unary = &c->unary[c->begin[i] + a];
     if (cost >= c->upper - c->lower - *unary) { /* does not overflow: a live label's unary is below upper */
         fgi_costs_remove(c, i, a);
@@ -109,10 +110,15 @@ void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
         fgi_costs_push(&c->dearer, i);
         fgi_costs_push(&c->directed, i);
     }
-    int64_t *shift = &c->shift[c->slot_shift[slot] + a];
-    set(c, shift, *shift + cost);
     set(c, unary, *unary + cost);
     if (*unary > c->most[i]) set(c, &c->most[i], *unary);
+}
+
+void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
+    const int32_t i = c->slot_var[slot];
+    int64_t *shift = &c->shift[c->slot_shift[slot] + a];
+    fgi_costs_raise(c, i, a, cost);
+    if (fgi_costs_alive(c, i, a)) set(c, shift, *shift + cost);
 }
 
 void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
@@ -121,7 +127,13 @@ void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
     set(c, shift, *shift - cost);
 }
 
-void fgi_costs_spend(fgi_costs *c, int32_t f, int how) { set(c, &c->spent[f], how); }
+void fgi_costs_spend(fgi_costs *c, int32_t f, int how) {
+    set(c, &c->spent[f], how);
+    for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1] && c->drops; s++)
+        if (c->size[c->slot_var[s]] > 1) fgi_costs_push(&c->loose, c->slot_var[s]);
+}
+
+void fgi_costs_count_drop(fgi_costs *c) { set(c, &c->n_dropped, c->n_dropped + 1); }
 
 void fgi_costs_load(fgi_costs *c, int32_t f, int64_t weight) { set(c, &c->load[f], c->load[f] + weight); }
 

@@ -48,7 +48,8 @@ typedef struct edac {
     int sweeping;     /* at the root, after the first propagation */
     int64_t reported; /* least cost and best score of the last report */
     double reported_best;
-    double left; /* no labeling visited is above this, or the incumbent */
+    double left;  /* no labeling visited is above this, or the incumbent */
+    int may_drop; /* variables, at the root before the first decision and in the tree: decisions are about others */
 } edac;
 
 /* ---- decisions ------------------------------------------------------------------------------------------------- */
@@ -67,15 +68,18 @@ static void apply(fgi_costs *c, const fgi_decision *d) {
     fgi_costs_push(&c->bare, d->var);
 }
 
+/* Is there something to decide? */
+static int has_choice(const fgi_costs *c, int32_t i) { return c->size[i] > 1 && !c->dropped[i]; }
+
 /* Few labels in factors that have ended many branches. */
 static int32_t choose_variable(edac *e) {
     fgi_costs *c = e->costs;
-    if (e->last_conflict >= 0 && c->size[e->last_conflict] > 1) return e->last_conflict;
+    if (e->last_conflict >= 0 && has_choice(c, e->last_conflict)) return e->last_conflict;
     int32_t best = -1;
     double best_value = INFINITY;
     int64_t best_most = -1;
     for (int32_t i = 0; i < c->n; i++) {
-        if (c->size[i] < 2) continue;
+        if (!has_choice(c, i)) continue;
         double weight = 0;
         for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++)
             if (!c->spent[c->slot_factor[c->adj[k]]])
@@ -146,6 +150,7 @@ static void leave_tree(edac *e) {
     e->depth = 0;
     e->floor = e->costs->lower;
     e->phase = AT_ROOT;
+    e->costs->may_drop = 0;
     if (e->nodes > 0 && e->replayed > e->nodes / REPLAYED_MOST && e->most_dead_ends < MOST_DEAD_ENDS)
         e->most_dead_ends *= 2;
     else if (e->replayed < e->nodes / REPLAYED_LEAST && e->most_dead_ends > 1) e->most_dead_ends /= 2;
@@ -182,11 +187,14 @@ static void blame(edac *e) {
     if (c->load[c->culprit] > 0) fgi_costs_blame_met(c, c->culprit);
 }
 
-/* One labeling is left. */
+/* One labeling is left, but for variables that were dropped: the best of these, none of which costs less than the bound
+ * of the node. */
 static void visit_labeling(fgi_solver *s) {
     edac *e = s->state;
     fgi_costs *c = e->costs;
     for (int32_t i = 0; i < c->n; i++) e->labels[i] = c->domain[c->begin[i]];
+    fgi_costs_find_dropped(c, e->labels);
+    if (c->n_drops) e->left = fgi_larger(e->left, fgi_costs_score(c, c->lower));
     double score, above;
     fgi_solver_consider(s, e->labels);
     if (!fgi_model_score_above(s->model, e->labels, &score, &above, NULL)) e->left = fgi_larger(e->left, above);
@@ -260,6 +268,7 @@ static fgi_rc after_propagation(fgi_solver *s) {
             return FGI_OK;
         }
         e->phase = IN_TREE;
+        c->may_drop = e->may_drop;
         if (e->nodes > 0) {
             descend(e);
             return FGI_OK;
@@ -272,7 +281,7 @@ static fgi_rc after_propagation(fgi_solver *s) {
         return backtrack(e);
     }
     int32_t free_ones = 0;
-    for (int32_t i = 0; i < c->n && !free_ones; i++) free_ones = c->size[i] > 1;
+    for (int32_t i = 0; i < c->n && !free_ones; i++) free_ones = has_choice(c, i);
     if (free_ones) return split(e);
     e->nodes++;
     visit_labeling(s);
@@ -289,6 +298,7 @@ static fgi_rc begin(fgi_solver *s) {
     fgi_rc rc = fgi_costs_create(s->model, best, 1e-12 * scale, &e->costs);
     if (rc) return rc;
     s->info.memory = e->costs->bytes;
+    e->may_drop = e->costs->may_drop;
     set_limit(s);
     if (e->costs->infeasible) e->phase = FINISHED;
     return FGI_OK;

@@ -77,6 +77,7 @@ int fgi_costs_propagate(fgi_costs *c, int64_t work_limit) {
             if (c->size[i] > 1) fgi_costs_exist(c, i);
         } else if (c->directed.count) direct(c, fgi_costs_pop_last(&c->directed, c->n));
         else if (c->unsupported.count) support_neighbours(c, fgi_costs_pop_first(&c->unsupported));
+        else if (c->loose.count && c->may_drop) fgi_costs_consider_drop(c, fgi_costs_pop_first(&c->loose));
         else return 1;
     }
     return 1;

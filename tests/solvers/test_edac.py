@@ -99,6 +99,49 @@ def test_one_colouring_of_its_renamings_is_looked_at() -> None:
     assert result.iterations < 60
 
 
+def sparse(seed: int, whole: bool) -> FactorGraph:
+    """A random tree of eight variables and a few factors more, some of three variables, some states forbidden."""
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph(rng.integers(2, 4, 8).tolist())
+
+    def scores(shape: tuple[int, ...]) -> Any:
+        values = -rng.integers(0, 30, shape).astype(float) if whole else rng.normal(size=shape)
+        return np.where(rng.random(shape) < 0.1, -np.inf, values)
+
+    cards = graph.cards.tolist()
+    for i in range(8):
+        graph.add_factor([i], scores((cards[i],)))
+    scopes = [[i, int(rng.integers(i))] for i in range(1, 8)]
+    scopes += [rng.permutation(8)[: int(rng.integers(2, 4))].tolist() for _ in range(int(rng.integers(0, 6)))]
+    for scope in scopes:
+        graph.add_factor(scope, scores(tuple(cards[i] for i in scope)))
+    return graph
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("seed", range(30))
+def test_variables_that_are_dropped_get_their_best_labels(seed: int, whole: bool) -> None:
+    graph = sparse(seed, whole)
+    best = brute_force(graph)
+    result = solve(graph, method="edac", gap=0.0)
+    if best == -np.inf:
+        assert result.status == "infeasible"
+    else:
+        assert result.is_optimal
+        assert result.score == pytest.approx(best, rel=1e-12, abs=1e-12)
+
+
+def test_a_cycle_is_not_searched() -> None:
+    rng = np.random.default_rng(5)
+    graph = FactorGraph([3] * 40)
+    for i in range(40):
+        graph.add_factor([i, (i + 1) % 40], -rng.integers(0, 100, (3, 3)).astype(float))
+    result = solve(graph, method="edac", gap=0.0)
+    assert result.is_optimal
+    assert result.iterations <= 5
+    assert result.score == solve(graph, method="bnb", gap=0.0).score
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=200, deadline=None)
 def test_equals_brute_force(seed: int) -> None:
