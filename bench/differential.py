@@ -163,7 +163,7 @@ def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[s
     if method in ("bnb", "edac", "slabs") and rng.random() < 0.3:
         del how["max_iterations"]
     if method in ("gdmm", "ad3") and rng.random() < 0.3:
-        how["rho"] = float(truth.unit * 10 ** rng.uniform(-3, 3))
+        how["rho"] = min(float(truth.unit * 10 ** rng.uniform(-3, 3)), 1e308)
     if method == "gdmm" and rng.random() < 0.3:
         how["eta"] = float(rng.choice([0.1, 1.0, 1.9]))
     if method == "bp" and rng.random() < 0.5:

@@ -40,15 +40,34 @@ def settings_of(rng: np.random.Generator, method: str | None = None) -> dict[str
         "method": method,
         "gap": float(rng.choice([0.0, 1e-6, 0.01])),
         "seed": int(rng.integers(100)),
-        "threads": int(rng.choice([1, 1, 2])),
+        "threads": int(rng.choice([1, 1, 2, 4])),
         "max_iterations": iterations,
     }
+
+
+def with_cutoff(rng: np.random.Generator, case: Case, how: dict[str, Any]) -> dict[str, Any]:
+    """Now and then a cutoff, near what the case has."""
+    truth = Truth(case)
+    return how | {"cutoff": truth.near_optimum(rng)} if truth.optimum is not None and rng.random() < 0.4 else how
 
 
 def with_unaries(case: Case, rng: np.random.Generator) -> Case:
     """The same model with other numbers for some variables, drawn as the first were."""
     unaries = {i: rng.permutation(u) for i, u in case.unaries.items()}
     return replace(case, unaries=unaries)
+
+
+def with_tables(case: Case, graph: Any, rng: np.random.Generator) -> tuple[Case, dict[int, Any]]:
+    """The same model with other numbers in tables that one factor has, and these tables by number. (Equal tables are
+    stored once, those of negative weights negated.)"""
+    factors, changed, stored = list(case.factors), {}, [f.table for f in graph.factors()]
+    for k, f in enumerate(factors):
+        alone = f.shared < 0 and f.weight > 0 and stored.count(stored[k]) == 1
+        if alone and isinstance(f.table, np.ndarray) and rng.random() < 0.5:
+            table = rng.permutation(f.table.ravel()).reshape(f.table.shape)
+            full = table.T if f.transposed else table
+            factors[k], changed[stored[k]] = replace(f, table=table, scores=f.weight * full + 0.0), table
+    return replace(case, factors=tuple(factors)), changed
 
 
 # -- ways: each solves and checks -----------------------------------------------------------------------------------
@@ -62,6 +81,10 @@ def update(rng: np.random.Generator, case: Case, answers: Answers) -> None:
             case = with_unaries(case, rng)
             for i, scores in case.unaries.items():
                 graph.set_unary(i, scores)
+            if rng.random() < 0.5:
+                case, tables = with_tables(case, graph, rng)
+                for number, table in tables.items():
+                    graph.set_table(number, table)
             solver.update()
             solver.run(SECONDS, int(rng.choice([1, 3, 100])))
             judge(answers, case, graph, how, solver.result())
@@ -72,6 +95,7 @@ def start(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     labels: Any = [int(rng.integers(k)) for k in case.cards]
     if rng.random() < 0.5:
         labels = fginfer.solve(graph, time_limit=SECONDS, **settings_of(rng, how["method"]) | {"max_iterations": 3})
+    how = with_cutoff(rng, case, how)
     judge(answers, case, graph, how, fginfer.solve(graph, warm_start=labels, time_limit=SECONDS, **how))
 
 
@@ -83,14 +107,18 @@ def evidence(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     for i, label in given.items():
         own = unaries.get(i, np.zeros(case.cards[i]))
         unaries[i] = np.where(np.arange(case.cards[i]) == label, own, -inf)
-    result = fginfer.solve(graph, evidence=given, time_limit=SECONDS, **how)
+    known = replace(case, unaries=unaries)
+    how = with_cutoff(rng, known, how)
+    start = [int(rng.integers(k)) for k in case.cards] if rng.random() < 0.3 else None
+    result = fginfer.solve(graph, evidence=given, warm_start=start, time_limit=SECONDS, **how)
     # The unit is that of the model without the known variables.
-    judge(answers, replace(case, unaries=unaries), graph, how, result, unit=result.unit)
+    judge(answers, known, graph, how | {"given": given}, result, unit=result.unit)
 
 
 def memory(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     graph, how = case.graph(), settings_of(rng, "auto")
     how["memory"] = float(rng.choice([0, 100, 1000]))
+    how = with_cutoff(rng, case, how)
     judge(answers, case, graph, how, fginfer.solve(graph, time_limit=SECONDS, **how))
 
 

@@ -49,15 +49,23 @@ class Conditioned:
         """A labeling of the old graph without the fixed variables (whose labels are ignored)."""
         return np.ascontiguousarray(np.asarray(labels)[self.free], np.int32)
 
-    def expand_result(self, result: Result) -> Result:
+    def expand_result(self, result: Result, cutoff: float | None = None) -> Result:
         """A result of the reduced graph with labels, score and bound of the old one; messages and marginals stay as
-        they are. Bounds are raised by what rounding may have taken: where that is much, *optimal* becomes *converged*.
+        they are. Bounds are raised by what rounding may have taken: where that is much, *optimal* becomes *converged*,
+        and so does *infeasible* where it is said of a cutoff.
         """
         labels = None if result.labels is None else self.expand(result.labels)
         score = None if labels is None else self._original.score(labels)
         if score == result.score and self._rounding == 0:
             return replace(result, labels=labels)
         bound, status = self._raised(result.bound), result.status
+        least = self.graph.cutoff if cutoff is None else max(cutoff, self.graph.cutoff)
+        if least > -inf and (status == "infeasible" or (score is not None and score <= least)):
+            labels = score = None
+            if bound is not None and bound - least <= proof_tolerance(least, result.unit):
+                status = "infeasible"
+            elif status in ("infeasible", "optimal", "gap_reached"):
+                status = "converged"
         if score is not None and bound is not None and status in ("optimal", "gap_reached"):
             off = bound - score if status == "optimal" else 2 * self._rounding
             status = "converged" if off > proof_tolerance(score, result.unit) else status

@@ -148,8 +148,13 @@ class NativeEngine:
         x = self.native.marginals()
         return None if x is None else RelaxedMarginals(x, self.native.model.cards)
 
-    def trace(self) -> Trace:
-        return Trace(self.native.events())
+    def trace(self, score: float = -inf, bound: float = inf) -> Trace:
+        """What was found, and when; with what a result says beyond that as its last point."""
+        events = self.native.events()
+        if score > self.info.score or bound < self.info.bound:
+            seconds = max(self.before + self.info.seconds, float(events["seconds"].max(initial=0.0)))
+            events = np.append(events, np.array([(seconds, score, bound, self.steps)], events.dtype))
+        return Trace(events)
 
     def _found_so_far(self) -> tuple[NDArray[np.int32] | None, float, float]:
         """Labels, score and bound. Where a limit was over before anything was found: labels by the unaries alone and
@@ -180,7 +185,7 @@ class NativeEngine:
             self.before + i.seconds_setup,
             settings.threads,
             settings.seed,
-            self.trace() if trace else (),
+            self.trace(score, bound) if trace else (),
             self.marginals() if dual else None,
             self.messages() if dual else None,
             self.native.statistics(),

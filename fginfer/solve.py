@@ -113,7 +113,7 @@ def solve(
         warm_start=_restricted(warm_start, given),
         **options,
     )
-    return result if given is None else given.expand_result(result)
+    return result if given is None else given.expand_result(result, cutoff)
 
 
 def _model(

@@ -170,7 +170,7 @@ def _solve(
     log.end(solver.progress(), result)
     if interrupted:
         logger.info("interrupted: this is the best labeling found until then")
-    return result if given is None else given.expand_result(result)
+    return result if given is None else given.expand_result(result, args.cutoff)
 
 
 def result_json(result: Result, sizes: dict[str, int], trace: bool) -> dict[str, Any]:

@@ -93,3 +93,21 @@ def test_what_rounding_takes_is_not_called_optimal():
     assert result.score == tenths.score([1, 0])
     assert result.trace[-1].score == result.score
     assert result.bound >= Fraction(0.2) + Fraction(0.7)
+
+
+def test_a_cutoff_is_about_scores_of_the_whole_graph() -> None:
+    """Folded scores are rounded: what is above the cutoff there may not be so in the old graph."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([3] * 5)
+        for i in range(5):
+            graph.add_factor([i], rng.normal(size=3))
+            for j in range(i):
+                graph.add_factor([i, j], rng.normal(size=(3, 3)))
+        given = {0: 1, 1: 2, 2: 0}
+        labels = [[1, 2, 0, a, b] for a in range(3) for b in range(3)]
+        best = max(map(graph.score, labels))
+        at_it = solve(graph, evidence=given, cutoff=best)
+        assert at_it.labels is None
+        below = solve(graph, evidence=given, cutoff=best - 1e-9)
+        assert (below.status, below.score) == ("optimal", best)

@@ -286,5 +286,6 @@ def test_every_method_has_a_labeling_and_a_bound_when_there_was_no_time(method: 
     assert result.bound is not None
     assert result.score == graph.score(result.labels)
     assert result.bound >= result.score
+    assert (result.trace[-1].score, result.trace[-1].bound) == (result.score, result.bound)
     cutoff = result.score + 1.0  # a labeling that is not wanted is none
     assert solve(graph, method, time_limit=0.0, cutoff=cutoff).labels is None
