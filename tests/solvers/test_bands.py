@@ -65,3 +65,15 @@ def test_other_tables_are_read_whole_after_an_update(spoilt: object) -> None:
     fresh = solve(image(table), method="trws", max_iterations=400)
     assert solver.result().bound == pytest.approx(fresh.bound, rel=1e-2)
     assert solver.result().bound >= solve(image(table), time_limit=20).score - 1e-9
+
+
+@pytest.mark.parametrize("method", ["trws", "gdmm"])
+def test_threads_share_bands_with_the_same_bits(method: str) -> None:
+    labels, rng = 300, np.random.default_rng(5)
+    chain = np.stack([np.arange(39), np.arange(1, 40)], 1)
+    graph = FactorGraph.from_arrays(
+        np.full(40, labels), rng.normal(size=(40, labels)), chain, tables=[expand(SqDiff(0.01, 200), labels, labels)]
+    )
+    one, two = (solve(graph, method=method, max_iterations=5, gap=0, threads=t) for t in (1, 2))
+    np.testing.assert_array_equal(one.labels, two.labels)
+    assert (one.score, one.bound, one.iterations) == (two.score, two.bound, two.iterations)
