@@ -90,8 +90,8 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     rc = fgi_model_normalised_by(m, s->pool, &s->model, &s->exponent, err);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.rho = ldexp(settings->rho, -s->exponent);
-    s->settings.cutoff = fgi_smaller(ldexp(settings->cutoff, -s->exponent), DBL_MAX); /* never INFINITY: a number */
-    s->info.unit = s->model ? fgi_model_unit_by(s->model, s->pool) : 0;
+    s->settings.cutoff = fgi_smaller(ldexp(settings->cutoff, -s->exponent), DBL_MAX);    /* never INFINITY: a number */
+    if (s->model) s->info.unit = fgi_model_unit_by(s->exponent ? s->model : m, s->pool); /* who remembers it */
     s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(m);
     s->info.primal_infeasibility = s->info.dual_infeasibility = INFINITY;
@@ -257,7 +257,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     fgi_model_free(s->given);
     s->given = given;
     s->model = fresh;
-    s->info.unit = fgi_model_unit_by(fresh, s->pool);
+    s->info.unit = fgi_model_unit_by(m, s->pool);
     s->start_time = fgi_clock();
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;

@@ -141,13 +141,19 @@ static void product_f32(const fgi_model *m, const trws *s, const edge *e, int by
 }
 
 /* The rows begin .. end of the table as it is stored: what they come to at all labels of the other end, or the results
- * for them. */
+ * for them. A table that is shared has rows of either end. */
 void fgi_trws_product_part(const fgi_model *m, const trws *s, const edge *e, int to_hi, const double *h, double *out,
     int32_t begin, int32_t end) {
     const int32_t from = m->s->cards[to_hi ? e->lo : e->hi], to = m->s->cards[to_hi ? e->hi : e->lo];
     const int by_rows = e->lo_rows == to_hi;
+    const fgi_trws_shared *shared = fgi_trws_shared_table(m, s, e);
     if (s->single) {
         product_f32(m, s, e, by_rows, from, to, h, out, begin, end);
+        return;
+    }
+    if (shared) {
+        *s->left_out += fgi_trws_product_shared(
+            s->k, shared, !by_rows, fgi_factor_weight(m->s, e->factor), h, out, begin, end, s->list_rows);
         return;
     }
     const double w = fgi_factor_weight(m->s, e->factor), *t = e->values + (int64_t)begin * (by_rows ? to : from);
@@ -177,7 +183,7 @@ static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi,
         fgi_view_maxplus(s->k, &v, v.vars[0] == (to_hi ? e->hi : e->lo), h, out, s->scratch);
         return;
     }
-    fgi_trws_product_part(m, s, e, to_hi, h, out, 0, e->lo_rows == to_hi ? from : to);
+    fgi_trws_product_part(m, s, e, to_hi, h, out, 0, fgi_trws_parts_source(m, s, e, to_hi) ? from : to);
 }
 
 #if defined(__GNUC__)
@@ -434,7 +440,8 @@ static void end_sweep(fgi_solver *solver, trws *s) {
         begin_sweep(solver, s, BACKWARD, s->rounded && !bound_is_due(info->iterations));
     } else {
         info->iterations++;
-        info->entries_touched += 2 * s->entries;
+        info->entries_touched += 2 * s->entries - *s->left_out;
+        *s->left_out = 0;
         if (!s->single) {
             if (s->rounded) s->progress.stall_begin = info->iterations; /* rounding is no sign of convergence */
             fgi_progress_report(solver, &s->progress);
@@ -456,6 +463,11 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
     }
     if (s->stage == BUILD || s->stage == LINK) {
         if (!fgi_trws_build_edges(m, s)) return FGI_OK;
+        s->stage = SHARE;
+        s->node = 0;
+    }
+    if (s->stage == SHARE) {
+        if (!fgi_trws_share_tables(m, s)) return FGI_OK;
         begin_iteration(solver, s);
     }
     do {
@@ -482,7 +494,12 @@ void fgi_trws_product(const fgi_model *m, const trws *s, const edge *e, int to_h
 void fgi_trws_set_up(const fgi_model *m, trws *s) {
     s->meter.deadline = INFINITY;
     if (s->stage == COUNT) fgi_trws_count_edges(m, s);
-    if (s->stage == BUILD || s->stage == LINK) fgi_trws_build_edges(m, s);
+    if (s->stage == BUILD || s->stage == LINK) {
+        fgi_trws_build_edges(m, s);
+        s->stage = SHARE;
+        s->node = 0;
+    }
+    if (s->stage == SHARE) fgi_trws_share_tables(m, s);
     if (s->stage == ROUND) round_tables(m, s);
     s->single = 0;
 }
@@ -518,6 +535,8 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->h = fgi_take(&s->arena, st->max_card, double);
     s->given = fgi_take(&s->arena, st->max_card, double);
     s->scratch = fgi_take(&s->arena, 2 * (int64_t)st->max_card + 1, double);
+    s->list_rows = fgi_take(&s->arena, (int64_t)st->max_card + 1, int32_t);
+    s->left_out = fgi_take_zero(&s->arena, 1, int64_t);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     s->few = fgi_take_zero(&s->arena, st->n_vars, uint8_t);
     fgi_trws_build_bands(st, s);
@@ -538,6 +557,7 @@ static void trws_destroy(fgi_solver *solver) {
     fgi_trws_team_free(s->team); /* first: one of its threads may be reading what follows */
     fgi_first_free(s->first);
     fgi_trws_end_building(s);
+    fgi_trws_shared_free(s);
     end_single(s);
     fgi_arena_free(&s->arena);
     free(s);

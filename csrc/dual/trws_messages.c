@@ -32,8 +32,10 @@ fgi_rc fgi_trws_messages(const fgi_solver *solver, double *mu) {
         return FGI_OK;
     }
     int64_t *begin = message_offsets(m);
-    trws exact = *s; /* the same state, with products in double precision */
+    trws exact = *s;      /* the same state, with products in double precision */
+    int64_t left_out = 0; /* a look at messages is no work of the solver */
     exact.single = 0;
+    exact.left_out = &left_out;
     double *h = fgi_alloc(st->max_card, sizeof *h);
     for (int64_t k = 0; begin && h && k < st->n_factors; k++) {
         const edge *e = &s->edges[k];
@@ -76,6 +78,7 @@ fgi_rc fgi_trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err)
         e->to_hi = 0;
     }
     free(begin);
+    *s->left_out = 0;
     fgi_trws_begin(solver, s);
     fgi_progress_restart(solver, &s->progress);
     return FGI_OK;

@@ -46,7 +46,7 @@ static inline int64_t fgi_trws_edge_work(const fgi_model *m, const fgi_trws_edge
     return n_lo + n_hi + n_lo * reach / 2;
 }
 
-typedef enum fgi_trws_stage { COUNT, BUILD, LINK, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
+typedef enum fgi_trws_stage { COUNT, BUILD, LINK, SHARE, ROUND, FORWARD, BACKWARD } fgi_trws_stage;
 
 /* What a sweep adds up is summed by blocks of nodes, so that several threads can do it in the order of one. */
 enum { FGI_TRWS_BLOCK = 1 << 12 };
@@ -57,6 +57,7 @@ typedef struct fgi_trws_sums {
 
 typedef struct fgi_trws fgi_trws;
 typedef struct fgi_trws_team fgi_trws_team;
+typedef struct fgi_trws_shared fgi_trws_shared;
 /* Visits nodes from s->node on for as long as s->few says so and the clock need not be looked at. Returns 0 if a
  * maximum was -INFINITY. */
 typedef int fgi_trws_few_visits(const fgi_model *m, fgi_trws *s);
@@ -73,11 +74,18 @@ struct fgi_trws {
     int32_t *edge_of;
     double *messages;
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
+    int32_t *list_rows;                /* max_card + 1: rows of a shared table that are read */
     int32_t *labels;
     struct fgi_first *first;
     double *bands;    /* of the implicit tables; NULL: there are none */
     int32_t *band_of; /* table: its band */
     int64_t n_bands;
+    /* dual/trws_shared.c: tables that many factors share (NULL: there are none); per table, its number there, from 1
+     * on. */
+    fgi_trws_shared **shared;
+    int32_t *shared_by;
+    int64_t n_shared;
+    int64_t *left_out;              /* entries of theirs that were not read, in the iteration under way */
     fgi_trws_few_visits *visit_few; /* NULL: this machine has no special case for few labels */
     uint8_t *few;   /* node: its number of labels if that is few and all its neighbours have as many, else 0 */
     int look_ahead; /* visit_few: more than a cache holds is read in an order that the hardware does not foresee */
@@ -158,6 +166,22 @@ void fgi_trws_end_building(fgi_trws *s);
 int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s);
 int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s);
 
+/* dual/trws_shared.c: stage SHARE, 0: the time is over. */
+int fgi_trws_share_tables(const fgi_model *m, fgi_trws *s);
+void fgi_trws_shared_free(fgi_trws *s);
+/* What is known of a table that is shared; NULL: nothing, it is read whole. */
+static inline const fgi_trws_shared *fgi_trws_shared_table(
+    const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e) {
+    if (!s->shared || s->single || e->form != FGI_TRWS_DENSE) return NULL;
+    const int32_t number = s->shared_by[m->s->factor_table[e->factor]];
+    return number ? s->shared[number - 1] : NULL;
+}
+/* The max-plus product from a side of the table (0: h is about its rows), by the part begin .. end of that side's
+ * labels: all parts together, each at least that of the others, are the product. `list` has room for a label more than
+ * there are. Returns how many entries of that part were not read. */
+int64_t fgi_trws_product_shared(const fgi_kernels *k, const fgi_trws_shared *t, int side, double w, const double *h,
+    double *out, int32_t begin, int32_t end, int32_t *list);
+
 /* dual/trws_messages.c: what the solver's table of functions wants. */
 int64_t fgi_trws_dual_size(const fgi_solver *solver);
 fgi_rc fgi_trws_messages(const fgi_solver *solver, double *mu);
@@ -172,14 +196,18 @@ void fgi_trws_begin(const fgi_solver *solver, fgi_trws *s);
 
 /* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And parts of it: hat (and,
  * decoding, given, which is returned at the best label) of the labels begin .. end of a node; an edge, whose maximum is
- * returned; of a product, what comes of the labels begin .. end at the end of the edge that has the rows of its dense
- * table. */
+ * returned; of a product, what comes of the labels begin .. end at the end of the edge that fgi_trws_parts_source says:
+ * 1, where it comes from (parts are to be joined by their maxima), 0, where it goes to. */
 int fgi_trws_visit(const fgi_model *m, fgi_trws *s, int32_t i);
 int32_t fgi_trws_add_up(
     const fgi_model *m, fgi_trws *s, int32_t i, int decoding, int32_t begin, int32_t end, double *liked);
 double fgi_trws_send(const fgi_model *m, fgi_trws *s, fgi_trws_edge *e, int to_hi, double weight);
 void fgi_trws_product_part(const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h,
     double *out, int32_t begin, int32_t end);
+
+static inline int fgi_trws_parts_source(const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi) {
+    return e->lo_rows == to_hi || fgi_trws_shared_table(m, s, e);
+}
 
 static inline fgi_trws_edge *fgi_trws_outgoing(const fgi_trws *s, int32_t i, int64_t k) {
     return &s->edges[s->stage == FORWARD ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];

@@ -126,7 +126,8 @@ static void keep_books(const walker *k, const double *tops, int64_t n) {
 /* One message, by rows of its table. */
 static void send_parted(walker *k, fgi_trws_edge *e, double weight) {
     fgi_trws *w = k->w;
-    const int to_hi = w->stage == FORWARD, by_rows = e->lo_rows == to_hi, threads = k->team->threads;
+    const int to_hi = w->stage == FORWARD, by_rows = fgi_trws_parts_source(k->m, w, e, to_hi),
+              threads = k->team->threads;
     const int32_t from = k->m->s->cards[to_hi ? e->lo : e->hi], to = k->m->s->cards[to_hi ? e->hi : e->lo],
                   rows = by_rows ? from : to, first = cut(k, rows, k->me), last = cut(k, rows, k->me + 1),
                   begin = cut(k, to, k->me), end = cut(k, to, k->me + 1);
@@ -240,6 +241,7 @@ int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *s) {
     for (int k = 0; k < t->threads; k++) atomic_store(&t->counters[k].done, 0);
     fgi_trws_brief(m, s);
     fgi_pool_run(t->pool, t->threads, 1, walk, &c);
+    fgi_trws_count_left_out(s);
     fgi_crowd_end(&t->crowd, c.crowded);
     if (s->node == m->s->n_vars || s->progress.bound.forbidden) return 1;
     return c.crowded ? -1 : 0;

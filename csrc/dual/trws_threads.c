@@ -12,7 +12,7 @@
 
 enum { LEAST_ENTRIES = 1 << 15 }; /* of a sweep: starting a thread takes as long as some sweeps over fewer */
 
-static int64_t scratch_size(const fgi_structure *st) { return 7 * (int64_t)st->max_card + 1; }
+static int64_t scratch_size(const fgi_structure *st) { return 8 * (int64_t)st->max_card + 3; }
 
 int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
     fgi_trws_team *t = fgi_calloc(1, sizeof *t);
@@ -56,8 +56,16 @@ void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
         w->scratch = own + 3 * n;
         w->h_f32 = (float *)(own + 5 * n + 1);
         w->out_f32 = (float *)(own + 6 * n + 1);
+        w->list_rows = (int32_t *)(own + 7 * n + 1);
+        w->left_out = (int64_t *)(own + 8 * n + 2);
+        *w->left_out = 0;
         w->progress.bound = w->progress.decoded = (fgi_sum){0};
     }
+}
+
+/* After their work. */
+void fgi_trws_count_left_out(const fgi_trws *s) {
+    for (int k = 0; k < s->team->threads; k++) *s->left_out += *s->team->workers[k].left_out;
 }
 
 /* ---- waves --------------------------------------------------------------------------------------------------- */
@@ -210,6 +218,7 @@ static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     s->list = NULL;
     s->record = s->decoded = NULL;
     int complete = fgi_waves_run(t->waves, t->pool, s->meter.deadline, visit_task, &c);
+    fgi_trws_count_left_out(s);
     for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;
     add_up(&c);

@@ -394,9 +394,13 @@ fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_m
 }
 
 fgi_model *fgi_model_snapshot(const fgi_model *m) {
-    fgi_model *c = fgi_alloc(1, sizeof *c);
+    fgi_model *c = fgi_calloc(1, sizeof *c);
     if (!c) return NULL;
-    *c = *m;
+    c->s = m->s;
+    c->u = m->u;
+    c->t = m->t;
+    atomic_init(&c->unit, atomic_load(&m->unit));
+    atomic_init(&c->largest, atomic_load(&m->largest));
     atomic_fetch_add(&c->s->refs, 1);
     atomic_fetch_add(&c->u->refs, 1);
     atomic_fetch_add(&c->t->refs, 1);
@@ -424,7 +428,9 @@ fgi_model *fgi_model_reweighted(const fgi_model *m, const double *weight, const 
         free(c);
         return NULL;
     }
-    *c = (fgi_model){s, u, m->t};
+    c->s = s;
+    c->u = u;
+    c->t = m->t;
     atomic_fetch_add(&c->t->refs, 1);
     return c;
 }
@@ -465,6 +471,12 @@ static int own_unaries(fgi_model *m) {
     return 1;
 }
 
+/* Before potentials change. */
+static void forget_magnitudes(fgi_model *m) {
+    atomic_store(&m->unit, 0);
+    atomic_store(&m->largest, 0);
+}
+
 /* The numbers are in order one by one. Where their sum could overflow, the old ones are put back. */
 static fgi_rc put_unaries(fgi_model *m, int64_t at, const double *scores, int64_t n, fgi_error *err) {
     double largest = 0;
@@ -475,6 +487,7 @@ static fgi_rc put_unaries(fgi_model *m, int64_t at, const double *scores, int64_
         free(before);
         return fgi_no_memory(err);
     }
+    forget_magnitudes(m);
     if (n > 0) memcpy(m->u->values + at, scores, (size_t)n * sizeof *scores);
     fgi_rc rc = before ? fgi_model_check_sums(m, err) : FGI_OK;
     if (rc) memcpy(m->u->values + at, before, (size_t)n * sizeof *scores);
@@ -521,6 +534,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
         m->t->facts[table] = before;
         return rc;
     }
+    forget_magnitudes(m);
     memcpy(m->t->values + s->values_begin[table], values, (size_t)n * sizeof *values);
     fgi_order_release(atomic_exchange(&m->t->order[table], NULL));
     return FGI_OK;

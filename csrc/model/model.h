@@ -62,6 +62,8 @@ struct fgi_model {
     fgi_structure *s;
     fgi_unaries *u;
     fgi_tables *t;
+    /* model/scale.c: found once, by passes over everything that every solver would make again; 0: not yet. */
+    _Atomic double unit, largest;
 };
 
 /* fgi_model_create without a copy of the tables: `values` is spec->values, comes from malloc, and is the model's on

@@ -39,10 +39,17 @@ static double unit_of_terms(const void *model, int64_t begin, int64_t end) {
     return unit;
 }
 
+/* Models are made in memory of our own: what is only remembered may be written to one that is const for its user. */
+static double remember(const _Atomic double *at, double value) {
+    atomic_store((_Atomic double *)at, value);
+    return value;
+}
+
 double fgi_model_unit_by(const fgi_model *m, fgi_pool *pool) {
-    const double unit =
-        fgi_pool_fold(pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, unit_of_terms, m, fgi_smaller, INFINITY);
-    return unit < INFINITY ? unit : 0;
+    double unit = atomic_load(&m->unit);
+    if (unit > 0) return unit;
+    unit = fgi_pool_fold(pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, unit_of_terms, m, fgi_smaller, INFINITY);
+    return unit < INFINITY ? remember(&m->unit, unit) : 0;
 }
 
 double fgi_model_unit(const fgi_model *m) { return fgi_model_unit_by(m, NULL); }
@@ -275,7 +282,8 @@ fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, 
 fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **out, int *exponent, fgi_error *err) {
     enum { LEAST = -1000, MOST = 1000 }; /* exponents of weights and scores */
     const fgi_structure *s = m->s;
-    const double largest = largest_of(m, pool);
+    double largest = atomic_load(&m->largest);
+    if (!(largest > 0)) largest = remember(&m->largest, largest_of(m, pool));
     *exponent = 0;
     if (largest == 0 || (largest >= LEAST_SCALE && largest <= LARGEST_SCALE)) return unchanged(m, out, err);
     extent e;

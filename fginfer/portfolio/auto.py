@@ -11,8 +11,8 @@ The policy, from first to last (all of it is in this file):
    the model as it is, edac first where there are few labelings; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
-   labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables or very many factors get
-   gdmm, since one pass over their tables would cost more than its whole run.
+   labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables get gdmm, since one pass
+   over them would cost more than its whole run.
 5. A small part that is cheap to eliminate gets nothing but elimination. A part in which labels exclude each other in
    cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof (one with
    few labelings at once), and elimination as another member where its treewidth allows it. A part whose proof does not

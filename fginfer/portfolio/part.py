@@ -56,8 +56,11 @@ STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so lon
 TRIAL_SHARE, TRIAL_STATES = 0.5, 1e5  # of edac beside branch and bound, when both try a small model first
 FEW_BITS = 300.0  # of a labeling: such a model is tried by edac first, ...
 FEW_TRIAL, FEW_BEHIND = 4.0, 0.5  # ... with this share of the first round, and this one while its bound is behind
-LONG_PASS = 1.5e8  # entries: beyond this, sweeps over tables are too slow, unless ...
-FEW_LABELS = 8  # ... there are so few labels that they are quick
+LONG_PASS = 1.5e8  # entries: beyond this a model is huge, and sweeps over its tables are too slow ...
+LARGE_TABLE, MANY_TABLES = 2.5e4, 50_000  # ... if they have so many entries, and are not as many as those of an image:
+# gdmm reads a few rows of each, and TRW-S no more where one table is shared (250,000 pixels of 256 labels, 12 s: gaps
+# of .23 and 3e-6; a million of 12: .09, and proven in 2 s)
+FEW_LABELS = 8  # so few that messages take no time
 DENSE_DEGREE = 50  # factors a variable: TRW-S sends so many messages by halves, thirds, ... that its bound stays behind
 PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alone
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
@@ -97,6 +100,9 @@ class Size:
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
         bits = float(np.log2(np.maximum(cards, 1)).sum())
         self.few_labelings = bits <= FEW_BITS and model.states <= TRIAL_STATES  # a tree may have seen all of them soon
+        self._large_tables = (
+            self.pass_work > LONG_PASS and self.pass_work > LARGE_TABLE * factors and factors <= MANY_TABLES
+        )
 
     @property
     def is_small(self) -> bool:
@@ -106,7 +112,7 @@ class Size:
     @property
     def relaxation(self) -> type[Member]:
         """gdmm where sweeps over all tables would take too long, branch and bound where they take little time."""
-        if self.touches_few or (self.pass_work > LONG_PASS and self._most_labels > FEW_LABELS):
+        if self.touches_few or self._large_tables:
             return Greedy
         if self.is_small:
             return Proof
@@ -286,7 +292,7 @@ class PartState:
     def begin_round(self, engine: AutoEngine, work: float | None = None) -> Iterator[None]:
         """Members that join in this round do, and all owe its work."""
         self._round += 1
-        if self._round == ELIMINATION_ROUND and not self._has(EliminationMember):
+        if self._round == ELIMINATION_ROUND and not (self._huge or self._has(EliminationMember)):
             yield from engine.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
         if self._round == CLIQUE_ROUND and self._has(Proof) and self.model.states <= TREE_STATES:
             yield from engine.aside(self._consider_cliques)
