@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/util.h"
 
 int fgi_resize(void *p, int64_t n, size_t size) {
     if (n < 0 || (uint64_t)n > (uint64_t)PTRDIFF_MAX / size) return 0;
@@ -21,4 +22,18 @@ int fgi_grow(void *p, int64_t *capacity, int64_t need, size_t size) {
     if (!fgi_resize(p, wanted, size)) return 0;
     *capacity = wanted;
     return 1;
+}
+
+int fgi_array_reserve(fgi_array *a, int64_t more, size_t size) {
+    if (a->capacity - a->n >= more) return 1;
+    const int64_t need = a->n + more, wish = a->capacity + a->capacity / 2 + 64, capacity = wish < need ? need : wish;
+    if (!fgi_resize(&a->at, capacity, size)) return 0;
+    fgi_prefer_large_pages(a->at, capacity * (int64_t)size);
+    a->capacity = capacity;
+    return 1;
+}
+
+void fgi_array_free(fgi_array *a) {
+    free(a->at);
+    *a = (fgi_array){0};
 }

@@ -1,4 +1,5 @@
-/* base/util.h - small things every file needs: checked allocation sizes, errors, random numbers, exact sums. */
+/* base/util.h - small things every file needs: checked allocation sizes, errors, arithmetic, random numbers, exact
+ * sums. */
 #ifndef FGI_UTIL_H
 #define FGI_UTIL_H
 #include <math.h>
@@ -35,6 +36,25 @@ static inline int fgi_mul(int64_t a, int64_t b, int64_t *product) {
 /* fmax and fmin without the call and the care for NaN. */
 static inline double fgi_larger(double a, double b) { return a > b ? a : b; }
 static inline double fgi_smaller(double a, double b) { return a < b ? a : b; }
+/* The largest of n numbers; -INFINITY: there is none, or all are. */
+static inline double fgi_max_of(const double *x, int64_t n) {
+    double best = -INFINITY;
+    for (int64_t k = 0; k < n; k++) best = fgi_larger(best, x[k]);
+    return best;
+}
+
+/* The soft threshold S_t(x): x moved towards 0 by t, and 0 where that would be beyond. */
+static inline double fgi_soft(double x, double t) { return x > t ? x - t : x < -t ? x + t : 0.0; }
+
+/* An inner product by four running sums: they fill the pipeline, and fix the order of the additions. */
+static inline double fgi_dot(const double *x, const double *y, int64_t n) {
+    double s[4] = {0, 0, 0, 0};
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+        for (int l = 0; l < 4; l++) s[l] += x[k + l] * y[k + l];
+    for (; k < n; k++) s[0] += x[k] * y[k];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
 
 /* splitmix64: tiny, seedable, the same everywhere. */
 typedef struct fgi_rng {

@@ -3,8 +3,8 @@
  * Messages are laid out as in fgi_solver_messages. `theta` is a copy of the unaries in which a label is set to
  * -INFINITY once it is known to belong to no feasible labeling; such a label takes no part in anything, and its
  * messages stay finite. */
-#ifndef FGI_DUAL_STATE_H
-#define FGI_DUAL_STATE_H
+#ifndef FGI_MESSAGES_H
+#define FGI_MESSAGES_H
 #include "base/arena.h"
 #include "base/meter.h"
 #include "dual/progress.h"

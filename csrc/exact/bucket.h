@@ -4,8 +4,8 @@
  * all its inputs, and of the output's variables the next one to go is. The output is walked in blocks: the `block`
  * fastest states of the output form an inner loop, the others an odometer. Inputs that do not depend on the odometer
  * are summed once per bucket. */
-#ifndef FGI_ELIMINATE_BUCKET_H
-#define FGI_ELIMINATE_BUCKET_H
+#ifndef FGI_BUCKET_H
+#define FGI_BUCKET_H
 #include "exact/eliminate.h"
 
 typedef struct fgi_input {

@@ -304,12 +304,6 @@ static fgi_rc run_leaf(fgi_eliminator *e, int32_t p, double *out) {
         &e->bucket, &v, second != v.transposed, u, e->card[p], e->card[bag_of(e, p)[0]], e->forbidden, out);
 }
 
-static double best_of(const double *v, int64_t n) {
-    double best = -INFINITY;
-    for (int64_t k = 0; k < n; k++) best = fgi_larger(best, v[k]);
-    return best;
-}
-
 static double magnitude(double best) { return best > -INFINITY ? fabs(best) : 0; }
 
 static double factor_magnitude(const fgi_eliminator *e, int32_t k) {
@@ -318,7 +312,7 @@ static double factor_magnitude(const fgi_eliminator *e, int32_t k) {
 }
 
 static double unary_magnitude(const fgi_eliminator *e, int32_t p) {
-    return magnitude(best_of(fgi_unary(e->m, e->var[p]), e->card[p]));
+    return magnitude(fgi_max_of(fgi_unary(e->m, e->var[p]), e->card[p]));
 }
 
 /* Rounding in bucket p, whose best sum is `top`: one addition for each of its inputs. Scores far below the best do not
@@ -345,7 +339,7 @@ static void normalise(fgi_eliminator *e, int32_t p) {
         count_rounding(e, p, e->total);
         return;
     }
-    const double top = best_of(msg->values, msg->size);
+    const double top = fgi_max_of(msg->values, msg->size);
     count_rounding(e, p, top);
     msg->normal = 1;
     if (top == -INFINITY || top == 0) return;

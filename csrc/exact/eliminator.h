@@ -1,6 +1,6 @@
 /* exact/eliminator.h - what exact/eliminator.c and exact/pose.c share: the problem at hand and where its run stands. */
-#ifndef FGI_EXACT_ENGINE_H
-#define FGI_EXACT_ENGINE_H
+#ifndef FGI_ELIMINATOR_H
+#define FGI_ELIMINATOR_H
 #include "exact/bucket.h"
 
 enum { SPARES = 4 }; /* freed tables that are kept: a bucket has few at a time */

@@ -3,8 +3,8 @@
  * A node owns dense copies of what is left of the model: live labels only, fixed variables folded away, the messages of
  * its parent folded into its tables (a reparametrisation). So a node costs what is left, and a child is cheaper than
  * its parent. */
-#ifndef FGI_BRANCH_PROBLEM_H
-#define FGI_BRANCH_PROBLEM_H
+#ifndef FGI_NODE_H
+#define FGI_NODE_H
 #include "base/arena.h"
 #include "base/util.h"
 #include "model/model.h"

@@ -60,16 +60,13 @@ static void link_slots(fgi_problem *p) {
 static void set_bound(fgi_problem *p, const fgi_sum *constant) {
     fgi_sum sum = *constant;
     for (int32_t i = 0; i < p->n; i++) {
-        double best = -INFINITY;
-        for (int64_t k = p->begin[i]; k < p->begin[i + 1]; k++) best = fgi_larger(best, p->unary[k]);
+        const double best = fgi_max_of(p->unary + p->begin[i], p->begin[i + 1] - p->begin[i]);
         fgi_sum_add(&sum, best);
         for (int64_t k = p->begin[i]; best > -INFINITY && k < p->begin[i + 1]; k++) p->unary[k] -= best;
     }
     for (int32_t f = 0; f < p->n_factors; f++) {
-        double best = -INFINITY;
-        for (int64_t k = 0; k < p->states[f]; k++) best = fgi_larger(best, p->table[f][k]);
-        p->factor_max[f] = best;
-        fgi_sum_add(&sum, best);
+        p->factor_max[f] = fgi_max_of(p->table[f], p->states[f]);
+        fgi_sum_add(&sum, p->factor_max[f]);
     }
     fgi_problem_set_bound(p, &sum);
 }

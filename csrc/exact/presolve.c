@@ -1,6 +1,7 @@
 /* exact/presolve.c - the driver and the public handle; see fginfer_exact.h and exact/presolve.h. */
 #include "exact/presolve.h"
 #include <string.h>
+#include "base/array.h"
 
 enum { LOOK_STEPS = 100000 }; /* between two looks at the clock: a fraction of a millisecond */
 
@@ -119,14 +120,7 @@ void fgi_presolve_free(fgi_presolve *p) {
 
 /* Index of an original label in a label map; maps ascend. -1: that label was removed. */
 static int32_t label_index(const int32_t *map, int32_t card, int32_t label) {
-    if (!map) return label;
-    int32_t low = 0, high = card - 1;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (map[middle] < label) low = middle + 1;
-        else high = middle;
-    }
-    return map[low] == label ? low : -1;
+    return map ? (int32_t)fgi_place_of(map, card, label) : label;
 }
 
 /* Adds the row of a frozen factor at the labels of its other variables to the scores of the variable's labels. */

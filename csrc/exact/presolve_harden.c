@@ -11,16 +11,10 @@
 
 static const double FAR = 1e3; /* times the room: from here on a penalty costs three digits or more */
 
-static double best_of(const double *v, int64_t n) {
-    double best = -INFINITY;
-    for (int64_t k = 0; k < n; k++) best = fgi_larger(best, v[k]);
-    return best;
-}
-
 /* The best score of a factor as it is in the original; what has been removed since is no harm. */
 static double factor_best(const ps_work *w, const ps_factor *f) {
     if (f->table >= 0) return f->weight * w->m->t->facts[f->table].max;
-    return best_of(f->values, ps_states(w, f));
+    return fgi_max_of(f->values, ps_states(w, f));
 }
 
 /* The most that any factor of a labeling worth having may lose; INFINITY where nothing is known. */
@@ -29,7 +23,7 @@ static double room_of(const ps_work *w) {
     double magnitude = fabs(w->options.least);
     for (int32_t i = 0; i < w->n_vars; i++) {
         if (w->vars[i].gone) continue;
-        const double best = best_of(w->vars[i].unary, w->vars[i].card);
+        const double best = fgi_max_of(w->vars[i].unary, w->vars[i].card);
         fgi_sum_add(&sum, best);
         magnitude += fabs(best);
     }
@@ -78,7 +72,7 @@ int64_t ps_harden(ps_work *w) {
     ps_spend(w, 2.0 * (double)w->n_factors);
     for (int32_t i = 0; i < w->n_vars && !w->infeasible; i++) {
         const ps_var *v = &w->vars[i];
-        const double best = best_of(v->unary, v->card);
+        const double best = fgi_max_of(v->unary, v->card);
         const int64_t before = count;
         for (int32_t a = 0; a < v->card; a++)
             if (v->unary[a] > -INFINITY && best - v->unary[a] > far) {

@@ -1,5 +1,6 @@
 /* gdmm/setup.c - memory and preparation of Algorithm 8: propagation of hard constraints, sorted unaries, slots. */
 #include <string.h>
+#include "base/array.h"
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
@@ -45,13 +46,7 @@ static int lists_all_labels(const gdmm_slot *s) { return s->capacity == 0 && s->
 
 int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label) {
     if (lists_all_labels(s)) return label;
-    int32_t low = 0, high = s->n;
-    while (low < high) {
-        int32_t mid = (low + high) / 2;
-        if (s->labels[mid] < label) low = mid + 1;
-        else high = mid;
-    }
-    return low < s->n && s->labels[low] == label ? low : -1;
+    return (int32_t)fgi_place_of(s->labels, s->n, label);
 }
 
 /* One block of memory: mu, m, x, labels. */

@@ -5,15 +5,16 @@
 #include "base/util.h"
 
 int fgi_collected_variable(fgi_collected *c, int32_t card) {
-    return push_i32(&c->cards, card) && push_i32(&c->stamp, -1) && push_i64(&c->unary_begin, -1);
+    return fgi_array_push_i32(&c->cards, card) && fgi_array_push_i32(&c->stamp, -1) &&
+        fgi_array_push_i64(&c->unary_begin, -1);
 }
 
 int fgi_collected_factor(fgi_collected *c, const int32_t *vars, int64_t arity, int32_t table, int transposed) {
     const int64_t more = c->scope_used + arity - c->scope.n;
-    if (more > 0 && !reserve(&c->scope, more, sizeof(int32_t))) return 0;
-    if (c->scope_begin.n == 0 && !push_i64(&c->scope_begin, 0)) return 0;
-    if (c->scope_begin.n == c->factor_table.n + 1 && !push_i64(&c->scope_begin, 0)) return 0;
-    if (!reserve(&c->transposed, 1, 1) || !push_i32(&c->factor_table, table)) return 0;
+    if (more > 0 && !fgi_array_reserve(&c->scope, more, sizeof(int32_t))) return 0;
+    if (c->scope_begin.n == 0 && !fgi_array_push_i64(&c->scope_begin, 0)) return 0;
+    if (c->scope_begin.n == c->factor_table.n + 1 && !fgi_array_push_i64(&c->scope_begin, 0)) return 0;
+    if (!fgi_array_reserve(&c->transposed, 1, 1) || !fgi_array_push_i32(&c->factor_table, table)) return 0;
     if (more > 0) c->scope.n += more;
     ((uint8_t *)c->transposed.at)[c->transposed.n++] = (uint8_t)transposed;
     c->any_transposed |= transposed;
@@ -38,7 +39,7 @@ int fgi_collected_unary(fgi_collected *c, int32_t var, const double *scores, int
         for (int64_t a = 0; a < n; a++) known[a] = add_scores(known[a], scores[a], fine);
         return 1;
     }
-    if (!reserve(&c->unary, n, sizeof(double))) return 0;
+    if (!fgi_array_reserve(&c->unary, n, sizeof(double))) return 0;
     *begin = c->unary.n;
     memcpy((double *)c->unary.at + c->unary.n, scores, (size_t)n * sizeof *scores);
     c->unary.n += n;
@@ -60,7 +61,7 @@ int64_t fgi_collected_held(const fgi_collected *c) {
 }
 
 void fgi_collected_clear(fgi_collected *c) {
-    pool *all[] = {
+    fgi_array *all[] = {
         &c->cards, &c->stamp, &c->factor_table, &c->transposed, &c->scope_begin, &c->scope, &c->unary, &c->unary_begin};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) free(all[k]->at);
     fgi_distinct_clear(&c->tables);
@@ -77,8 +78,8 @@ static int order_unaries(fgi_collected *c) {
         total += cards[i]; /* no overflow: below 2^31 variables of below 2^31 labels */
     }
     if (ready) return 1;
-    pool sorted = {0};
-    if (!reserve(&sorted, total, sizeof(double))) return 0;
+    fgi_array sorted = {0};
+    if (!fgi_array_reserve(&sorted, total, sizeof(double))) return 0;
     double *out = sorted.at;
     for (int64_t i = 0; i < c->cards.n; i++) {
         if (begin[i] >= 0) memcpy(out, (double *)c->unary.at + begin[i], (size_t)cards[i] * sizeof *out);

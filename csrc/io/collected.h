@@ -8,14 +8,14 @@
 #include "model/model.h"
 
 typedef struct fgi_collected {
-    pool cards;                    /* int32: label counts */
-    pool stamp;                    /* int32 per variable, for its reader: -1 until it is seen in a factor */
-    fgi_distinct tables;           /* the table being read is at the end of its values */
-    pool factor_table, transposed; /* int32, uint8 per factor of arity >= 2 */
+    fgi_array cards;                    /* int32: label counts */
+    fgi_array stamp;                    /* int32 per variable, for its reader: -1 until it is seen in a factor */
+    fgi_distinct tables;                /* the table being read is at the end of its values */
+    fgi_array factor_table, transposed; /* int32, uint8 per factor of arity >= 2 */
     int any_transposed;
-    pool scope_begin, scope; /* int64, int32: of the factors kept, and perhaps more behind them */
-    int64_t scope_used;      /* variables of the factors kept */
-    pool unary, unary_begin; /* double; int64 per variable, -1 where none was given */
+    fgi_array scope_begin, scope; /* int64, int32: of the factors kept, and perhaps more behind them */
+    int64_t scope_used;           /* variables of the factors kept */
+    fgi_array unary, unary_begin; /* double; int64 per variable, -1 where none was given */
     double constant;
     int has_constant;
 } fgi_collected;

@@ -68,7 +68,7 @@ static fgi_rc take_card(fgi_uai *r, const char *token, int64_t n, fgi_error *err
 }
 
 static fgi_rc end_of_scope(fgi_uai *r, fgi_error *err) {
-    if (!push_i64(&r->c.scope_begin, r->c.scope.n)) return out_of_memory(r, err);
+    if (!fgi_array_push_i64(&r->c.scope_begin, r->c.scope.n)) return out_of_memory(r, err);
     r->now = ARITY;
     if (++r->seen < r->n_given) return FGI_OK;
     r->now = TABLE_SIZE;
@@ -97,7 +97,7 @@ static fgi_rc take_variable(fgi_uai *r, const char *token, int64_t n, fgi_error 
     if (*stamp == (int32_t)r->seen)
         return fail_at(r, err, token, n, "factor %lld names variable %lld twice", ll(r->seen), ll(x));
     *stamp = (int32_t)r->seen;
-    if (!push_i32(&r->c.scope, (int32_t)x)) return out_of_memory(r, err);
+    if (!fgi_array_push_i32(&r->c.scope, (int32_t)x)) return out_of_memory(r, err);
     return --r->arity_left == 0 ? end_of_scope(r, err) : FGI_OK;
 }
 
@@ -194,7 +194,7 @@ static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     double score = 0;
     fgi_rc rc = slow_entry(r, token, n, &score, err);
     if (rc) return rc;
-    if (!reserve(&r->c.tables.values, 1, sizeof score)) return out_of_memory(r, err);
+    if (!fgi_array_reserve(&r->c.tables.values, 1, sizeof score)) return out_of_memory(r, err);
     ((double *)r->c.tables.values.at)[r->c.tables.values.n++] = score;
     return --r->entries_left == 0 ? end_of_table(r, token, token + n, err) : FGI_OK;
 }
@@ -208,7 +208,7 @@ static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_e
     const char *p = *from;
     int64_t n = (end - p) / 2 + 1; /* a token needs two bytes of text */
     if (n > r->entries_left) n = r->entries_left;
-    if (!reserve(&r->c.tables.values, n, sizeof(double))) return out_of_memory(r, err);
+    if (!fgi_array_reserve(&r->c.tables.values, n, sizeof(double))) return out_of_memory(r, err);
     double *out = (double *)r->c.tables.values.at + r->c.tables.values.n, *stop = out + n, *first = out;
     while (out < stop && end - p > FGI_NEAR_END) {
         if (*p == ' ') p++;
@@ -294,7 +294,7 @@ static const char *show(fgi_uai *r, tokens *t, int64_t k) {
 static fgi_rc take_scores(fgi_uai *r, tokens *t, fgi_error *err) {
     const int64_t left = t->part.n - t->next, n = left < r->entries_left ? left : r->entries_left;
     const double *score = t->part.score + t->next;
-    if (!reserve(&r->c.tables.values, n, sizeof(double))) {
+    if (!fgi_array_reserve(&r->c.tables.values, n, sizeof(double))) {
         show(r, t, t->next);
         return out_of_memory(r, err);
     }
@@ -355,7 +355,7 @@ fgi_rc fgi_uai_create(int log_values, int threads, fgi_uai **out, fgi_error *err
     r->words.line = 1;
     r->log_values = log_values;
     r->threads = threads;
-    if (!push_i64(&r->c.scope_begin, 0)) {
+    if (!fgi_array_push_i64(&r->c.scope_begin, 0)) {
         fgi_uai_free(r);
         return fgi_no_memory(err);
     }

@@ -54,14 +54,14 @@ struct fgi_wcsp {
     int64_t f;       /* the function being read */
     int64_t most;    /* no total is larger, but for what is forbidden; at most 2^62 */
     fgi_collected c; /* the table being read is at the end of its tables' values */
-    pool vars;       /* int32: of this function */
+    fgi_array vars;  /* int32: of this function */
     int32_t *dims;   /* their label counts, most_variables of them */
     int64_t arity_left, entries, default_cost, n_tuples, tuples_left;
     int is_shared, twice;
     int64_t at, column; /* in the table, and in the tuple being read */
     const fgi_formula *formula;
     double parameters[FGI_FORMULA_MOST];
-    pool shared, shared_dims, shared_values; /* shared, int32, double */
+    fgi_array shared, shared_dims, shared_values; /* shared, int32, double */
 };
 
 #define fail_at(r, ...) fgi_words_fail(&(r)->words, __VA_ARGS__)
@@ -128,7 +128,7 @@ static fgi_rc allow_table(fgi_wcsp *r, const char *word, int64_t n, fgi_error *e
     r->entries = 1;
     for (int64_t k = 0; k < r->vars.n; k++)
         if (!fgi_mul(r->entries, r->dims[k], &r->entries)) return out_of_memory(r, err);
-    return reserve(&r->c.tables.values, r->entries, sizeof(double)) ? FGI_OK : out_of_memory(r, err);
+    return fgi_array_reserve(&r->c.tables.values, r->entries, sizeof(double)) ? FGI_OK : out_of_memory(r, err);
 }
 
 /* ---- functions ---------------------------------------------------------------------------------------------- */
@@ -157,13 +157,13 @@ static int share(fgi_wcsp *r, shared s, const double *scores) {
     s.dims = r->shared_dims.n;
     s.values = r->shared_values.n;
     for (int64_t k = 0; k < s.arity; k++)
-        if (!push_i32(&r->shared_dims, r->dims[k])) return 0;
+        if (!fgi_array_push_i32(&r->shared_dims, r->dims[k])) return 0;
     if (s.arity < 2) {
-        if (!reserve(&r->shared_values, r->entries, sizeof(double))) return 0;
+        if (!fgi_array_reserve(&r->shared_values, r->entries, sizeof(double))) return 0;
         memcpy((double *)r->shared_values.at + s.values, scores, (size_t)r->entries * sizeof *scores);
         r->shared_values.n += r->entries;
     }
-    if (!reserve(&r->shared, 1, sizeof(shared))) return 0;
+    if (!fgi_array_reserve(&r->shared, 1, sizeof(shared))) return 0;
     ((shared *)r->shared.at)[r->shared.n++] = s;
     return 1;
 }
@@ -234,7 +234,7 @@ static fgi_rc take_variable(fgi_wcsp *r, const char *word, int64_t n, fgi_error 
     int32_t *stamp = (int32_t *)r->c.stamp.at + x;
     r->twice |= *stamp == (int32_t)r->f;
     *stamp = (int32_t)r->f;
-    if (!push_i32(&r->vars, (int32_t)x)) return out_of_memory(r, err);
+    if (!fgi_array_push_i32(&r->vars, (int32_t)x)) return out_of_memory(r, err);
     return --r->arity_left ? FGI_OK : end_of_scope(r, word, n, err);
 }
 
@@ -500,7 +500,7 @@ int64_t fgi_wcsp_held(const fgi_wcsp *r) {
 
 void fgi_wcsp_free(fgi_wcsp *r) {
     if (!r) return;
-    pool *all[] = {&r->vars, &r->shared, &r->shared_dims, &r->shared_values};
+    fgi_array *all[] = {&r->vars, &r->shared, &r->shared_dims, &r->shared_values};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) free(all[k]->at);
     fgi_collected_clear(&r->c);
     free(r->dims);

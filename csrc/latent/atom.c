@@ -46,16 +46,15 @@ fgi_rc fgi_atom_create(int64_t n, int64_t r, const int64_t *row_begin, const int
     a->r = r;
     a->threads = threads;
     a->deadline = INFINITY;
-    a->values = fgi_copy(values, entries, sizeof *values);
-    a->square = fgi_alloc(n, sizeof *a->square);
+    a->values = fgi_arena_copy(&a->arena, values, entries, sizeof *values);
+    a->square = fgi_take(&a->arena, n, double);
     if (row_begin) {
-        a->begin = fgi_copy(row_begin, n + 1, sizeof *row_begin);
-        a->cols = fgi_copy(cols, entries, sizeof *cols);
+        a->begin = fgi_arena_copy(&a->arena, row_begin, n + 1, sizeof *row_begin);
+        a->cols = fgi_arena_copy(&a->arena, cols, entries, sizeof *cols);
     }
-    if (scale) a->scale = fgi_copy(scale, n + 1, sizeof *scale);
+    if (scale) a->scale = fgi_arena_copy(&a->arena, scale, n + 1, sizeof *scale);
     a->pool = fgi_pool_create(threads);
-    if (!a->values || !a->square || (row_begin && (!a->begin || !a->cols)) || (scale && !a->scale) ||
-        (threads > 1 && !a->pool)) {
+    if (a->arena.failed || (threads > 1 && !a->pool)) {
         fgi_atom_free(a);
         return fgi_no_memory(err);
     }
@@ -72,15 +71,8 @@ void fgi_atom_until(fgi_atom *a, double deadline) { a->deadline = deadline; }
 void fgi_atom_free(fgi_atom *a) {
     if (!a) return;
     fgi_pool_free(a->pool);
-    free(a->begin);
-    free(a->cols);
-    free(a->values);
-    free(a->square);
-    free(a->scale);
-    free(a->ones);
-    free(a->vectors);
-    free(a->moment);
-    free(a->direction);
+    fgi_arena_free(&a->arena);
+    fgi_arena_free(&a->mixing);
     free(a);
 }
 

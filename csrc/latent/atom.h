@@ -1,6 +1,7 @@
 /* latent/atom.h - the matrix F by rows, and what the relaxation and the search share. */
 #ifndef FGI_ATOM_H
 #define FGI_ATOM_H
+#include "base/arena.h"
 #include "base/meter.h"
 #include "base/pool.h"
 #include "base/util.h"
@@ -16,8 +17,10 @@ struct fgi_atom {
     fgi_pool *pool;
     int threads;
     double deadline;
+    fgi_arena arena; /* the arrays above */
     /* The relaxation; vectors 0 .. n, where 0 belongs to the row 1'F. */
-    int64_t rank;
+    fgi_arena mixing;  /* the arrays below */
+    int64_t rank;      /* 0: it has not been started */
     double *ones;      /* 1'F */
     double *vectors;   /* (n + 1) x rank */
     double *moment;    /* r x rank: the sum over rows of row' * vector */
@@ -39,19 +42,14 @@ static inline fgi_row fgi_atom_row(const fgi_atom *a, int64_t i) {
     return (fgi_row){a->values + a->begin[i], a->cols + a->begin[i], a->begin[i + 1] - a->begin[i]};
 }
 
-/* Row times a vector. Four running sums: they fill the pipeline, and fix the order of the additions. */
+/* Row times a vector, added up as fgi_dot does. */
 static inline double fgi_row_dot(fgi_row f, const double *x) {
+    if (!f.cols) return fgi_dot(f.values, x, f.n);
     double s[4] = {0, 0, 0, 0};
     int64_t p = 0;
-    if (f.cols) {
-        for (; p + 4 <= f.n; p += 4)
-            for (int l = 0; l < 4; l++) s[l] += f.values[p + l] * x[f.cols[p + l]];
-        for (; p < f.n; p++) s[0] += f.values[p] * x[f.cols[p]];
-    } else {
-        for (; p + 4 <= f.n; p += 4)
-            for (int l = 0; l < 4; l++) s[l] += f.values[p + l] * x[p + l];
-        for (; p < f.n; p++) s[0] += f.values[p] * x[p];
-    }
+    for (; p + 4 <= f.n; p += 4)
+        for (int l = 0; l < 4; l++) s[l] += f.values[p + l] * x[f.cols[p + l]];
+    for (; p < f.n; p++) s[0] += f.values[p] * x[f.cols[p]];
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
@@ -62,10 +60,6 @@ static inline void fgi_row_add(fgi_row f, double c, double *x) {
     } else {
         for (int64_t p = 0; p < f.n; p++) x[p] += c * f.values[p];
     }
-}
-
-static inline double fgi_dot(const double *x, const double *y, int64_t n) {
-    return fgi_row_dot((fgi_row){x, NULL, n}, y);
 }
 
 /* F'z into sum (r entries); returns the number of ones. */

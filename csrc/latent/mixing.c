@@ -54,16 +54,13 @@ fgi_rc fgi_atom_mix_start(fgi_atom *a, int64_t rank, uint64_t seed, fgi_error *e
     if (rank == 0) rank = (int64_t)ceil(sqrt(2.0 * (double)a->n)) + 1;
     if (!fgi_mul(a->n + 1, rank, &vectors) || !fgi_mul(a->r, rank, &moment))
         return fgi_fail(err, FGI_NO_MEMORY, -1, "the relaxation is too large");
-    free(a->ones);
-    free(a->vectors);
-    free(a->moment);
-    free(a->direction);
-    a->ones = fgi_calloc(a->r, sizeof *a->ones);
-    a->vectors = fgi_alloc(vectors, sizeof *a->vectors);
-    a->moment = fgi_alloc(moment, sizeof *a->moment);
-    a->direction = fgi_alloc(rank, sizeof *a->direction);
+    fgi_arena_free(&a->mixing);
     a->rank = 0;
-    if (!a->ones || !a->vectors || !a->moment || !a->direction) return fgi_no_memory(err);
+    a->ones = fgi_take_zero(&a->mixing, a->r, double);
+    a->vectors = fgi_take(&a->mixing, vectors, double);
+    a->moment = fgi_take(&a->mixing, moment, double);
+    a->direction = fgi_take(&a->mixing, rank, double);
+    if (a->mixing.failed) return fgi_no_memory(err);
     a->rank = rank;
     for (int64_t i = 0; i < a->n; i++) fgi_row_add(fgi_atom_row(a, i), 1, a->ones);
     fgi_rng rng = fgi_rng_of(seed, 0);
@@ -85,9 +82,9 @@ static void improve(fgi_atom *a, int64_t i) {
     for (int64_t d = 0; d < a->rank; d++) to[d] -= own * v[d];
     if (normalise(to, a->rank) == 0) return; /* nothing pulls: any vector is best */
     for (int64_t d = 0; d < a->rank; d++) {
-        const double new = to[d];
-        to[d] = new - v[d];
-        v[d] = new;
+        const double next = to[d];
+        to[d] = next - v[d];
+        v[d] = next;
     }
     push(a, f, to);
 }
@@ -101,7 +98,7 @@ fgi_rc fgi_atom_mix_run(fgi_atom *a, int64_t sweeps, double *value, fgi_error *e
             improve(a, i);
             over = fgi_meter_spend(&meter, 2 * a->rank * mixed_row(a, i).n);
         }
-        recompute_moment(a); /* one pass in two more: updates must not add up their rounding errors */
+        recompute_moment(a); /* half as much work again: updates must not add up their rounding errors */
     }
     *value = fgi_dot(a->moment, a->moment, a->r * a->rank) / 4;
     return FGI_OK;

@@ -133,28 +133,6 @@ static void search_some(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static void free_scratch(scratch *s, int threads) {
-    for (int w = 0; s && w < threads; w++) {
-        free(s[w].sum);
-        free(s[w].until);
-        free(s[w].best);
-    }
-    free(s);
-}
-
-static scratch *new_scratch(const fgi_atom *a) {
-    scratch *s = fgi_calloc(a->threads, sizeof *s);
-    for (int w = 0; s && w < a->threads; w++) {
-        s[w].sum = fgi_alloc(a->r, sizeof *s[w].sum);
-        s[w].until = fgi_alloc(a->n, sizeof *s[w].until);
-        s[w].best = fgi_alloc(a->n, sizeof *s[w].best);
-        if (s[w].sum && s[w].until && s[w].best) continue;
-        free_scratch(s, a->threads);
-        return NULL;
-    }
-    return s;
-}
-
 fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t first, int64_t count, int64_t tabu_steps,
     int64_t candidates, uint64_t seed, double *values, fgi_error *err) {
     if (first < 0 || count < 0 || tabu_steps < 0 || candidates < 0)
@@ -162,9 +140,13 @@ fgi_rc fgi_atom_search(const fgi_atom *a, uint8_t *z, int64_t first, int64_t cou
     for (int64_t k = 0; k < count * a->n; k++)
         if (z[k] > 1)
             return fgi_fail(err, FGI_BAD_ARGUMENT, k / a->n, "start %lld is not 0 or 1", (long long)(k / a->n));
-    job t = {a, z, values, new_scratch(a), first, tabu_steps, candidates, seed};
-    if (!t.scratch) return fgi_no_memory(err);
-    fgi_pool_run(a->pool, count, 1, search_some, &t);
-    free_scratch(t.scratch, a->threads);
-    return FGI_OK;
+    fgi_arena arena = {0};
+    job t = {a, z, values, fgi_take(&arena, a->threads, scratch), first, tabu_steps, candidates, seed};
+    for (int w = 0; t.scratch && w < a->threads; w++)
+        t.scratch[w] =
+            (scratch){fgi_take(&arena, a->r, double), fgi_take(&arena, a->n, int64_t), fgi_take(&arena, a->n, uint8_t)};
+    const fgi_rc rc = arena.failed ? fgi_no_memory(err) : FGI_OK;
+    if (!rc) fgi_pool_run(a->pool, count, 1, search_some, &t);
+    fgi_arena_free(&arena);
+    return rc;
 }

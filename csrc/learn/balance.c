@@ -5,6 +5,7 @@
  * are relative to what they are residuals of, so that the rule has no scale (B. Wohlberg, ADMM Penalty Parameter
  * Selection by Residual Balancing, 2017). */
 #include "learn/learn.h"
+#include <string.h>
 
 /* Passes between two looks, and by how much rho changes. Neither matters much: on the four shapes of
  * bench/learning_any_c.py at C = 1, 10 and 100 EVERY = 2 and 10 take 1.01 and 0.99 times the passes to a gap of 1e-3
@@ -20,4 +21,15 @@ double fgi_residuals_balance(fgi_residuals *r) {
     *r = (fgi_residuals){0};
     if (!(apart > 0) || !(moved > 0)) return 1.0;
     return apart > RATIO * RATIO * moved ? FACTOR : moved > RATIO * RATIO * apart ? 1 / FACTOR : 1.0;
+}
+
+void fgi_penalty_export(double rho, const fgi_residuals *r, double C, double *state) {
+    const double now[FGI_PENALTY_SIZE] = {rho, r->apart, r->marginals, r->moved, r->messages, r->passes, C};
+    memcpy(state, now, sizeof now);
+}
+
+void fgi_penalty_import(const double *state, double *rho, fgi_residuals *r, double *C) {
+    *rho = state[0];
+    *r = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
+    *C = state[6];
 }

@@ -20,16 +20,6 @@ static fgi_rc check_csr(const int64_t *begin, int64_t rows, const int32_t *index
     return FGI_OK;
 }
 
-static int sorted_holds(const int32_t *list, int64_t n, int32_t x) {
-    int64_t lo = 0, hi = n;
-    while (lo < hi) {
-        int64_t mid = (lo + hi) / 2;
-        if (list[mid] < x) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < n && list[lo] == x;
-}
-
 static fgi_rc check_labels(const fgi_learn_data *d, int64_t tokens, fgi_error *err) {
     for (int64_t t = 0; t < tokens; t++) {
         if (d->truth[t] < 0 || d->truth[t] >= d->n_labels)
@@ -42,7 +32,7 @@ static fgi_rc check_labels(const fgi_learn_data *d, int64_t tokens, fgi_error *e
             if (d->choice[k] < 0 || d->choice[k] >= d->n_labels || (k > b && d->choice[k] <= d->choice[k - 1]))
                 return fgi_fail(
                     err, FGI_BAD_MODEL, t, "the candidates of token %lld are not ascending labels", (long long)t);
-        if (!sorted_holds(d->choice + b, e - b, d->truth[t]))
+        if (fgi_place_of(d->choice + b, e - b, d->truth[t]) < 0)
             return fgi_fail(
                 err, FGI_BAD_MODEL, t, "the true label of token %lld is not among its candidates", (long long)t);
     }
@@ -76,12 +66,10 @@ static fgi_rc check_sets(const fgi_learn_data *d, fgi_error *err) {
     return FGI_OK;
 }
 
-static fgi_rc check_edges(const fgi_learn_data *d, int64_t tokens, fgi_error *err) {
+static fgi_rc check_edges(const fgi_learn_data *d, fgi_error *err) {
     if (d->edges == FGI_EDGES_NONE || d->kind != FGI_LEARN_LABELS) return FGI_OK;
     if (d->n_edge_features < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "edges need at least one pairwise feature");
-    int64_t edges = tokens - d->n_examples;
-    if (d->edges == FGI_EDGES_LIST) {
-        edges = d->edge_begin[d->n_examples];
+    if (d->edges == FGI_EDGES_LIST)
         for (int64_t i = 0; i < d->n_examples; i++)
             for (int64_t e = d->edge_begin[i], n = d->token_begin[i + 1] - d->token_begin[i]; e < d->edge_begin[i + 1];
                  e++)
@@ -90,10 +78,9 @@ static fgi_rc check_edges(const fgi_learn_data *d, int64_t tokens, fgi_error *er
                     return fgi_fail(err, FGI_BAD_MODEL, i,
                         "example %lld has an edge (%d, %d), its tokens are 0 to %lld", (long long)i, (int)d->edge_u[e],
                         (int)d->edge_v[e], (long long)n - 1);
-    }
-    if (d->edge_row)
-        return check_csr(d->edge_row, edges, d->edge_feature, d->n_edge_features, d->edge_value, "edge features", err);
-    return FGI_OK;
+    if (!d->edge_row) return FGI_OK;
+    return check_csr(d->edge_row, fgi_learn_edge_begin(d, d->n_examples), d->edge_feature, d->n_edge_features,
+        d->edge_value, "edge features", err);
 }
 
 fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err) {
@@ -115,12 +102,13 @@ fgi_rc fgi_learn_check_data(const fgi_learn_data *d, fgi_error *err) {
     if (!rc && d->kind == FGI_LEARN_LABELS) rc = check_labels(d, tokens, err);
     if (!rc && d->kind == FGI_LEARN_CHOICES) rc = check_choices(d, tokens, err);
     if (!rc && d->kind == FGI_LEARN_SETS) rc = check_sets(d, err);
-    if (!rc) rc = check_edges(d, tokens, err);
+    if (!rc) rc = check_edges(d, err);
     return rc;
 }
 
 /* Elimination order of one example's edge list by repeated removal of leaves; returns 0 if the graph has a cycle.
- * degree, head and link are scratch: for each token the xor-free linked list of its edges. */
+ * degree, head and link are scratch: head[t] and then link[..] list the ends of edges at token t, where 2 e and 2 e + 1
+ * are the first and the second end of edge e, and -1 is the end of the list. */
 static int order_forest(const fgi_learn_data *d, int64_t i, fgi_forest_node *out, int32_t *degree, int32_t *head,
     int32_t *link, uint8_t *used) {
     int64_t n = d->token_begin[i + 1] - d->token_begin[i], b = d->edge_begin[i], m = d->edge_begin[i + 1] - b;
@@ -162,14 +150,15 @@ fgi_rc fgi_learn_build_forests(const fgi_learn_data *d, fgi_forest_node **out, i
         if (m > most_edges) most_edges = m;
         if (n > most_tokens) most_tokens = n;
     }
+    fgi_arena arena = {0};
+    int32_t *degree = fgi_take(&arena, most_tokens, int32_t), *head = fgi_take(&arena, most_tokens, int32_t);
+    int32_t *link = fgi_take(&arena, 2 * most_edges, int32_t);
+    uint8_t *used = fgi_take(&arena, most_edges, uint8_t);
     *out = fgi_calloc(tokens, sizeof **out);
-    int32_t *degree = fgi_alloc(most_tokens, sizeof *degree), *head = fgi_alloc(most_tokens, sizeof *head);
-    int32_t *link = fgi_alloc(2 * most_edges, sizeof *link);
-    uint8_t *used = fgi_alloc(most_edges, 1);
-    fgi_rc rc = *out && degree && head && link && used ? FGI_OK : FGI_NO_MEMORY;
+    const fgi_rc rc = *out && !arena.failed ? FGI_OK : FGI_NO_MEMORY;
     for (int64_t i = 0; !rc && i < d->n_examples && *are_forests; i++)
         *are_forests = order_forest(d, i, *out + d->token_begin[i], degree, head, link, used);
-    free(degree), free(head), free(link), free(used);
+    fgi_arena_free(&arena);
     return rc;
 }
 
@@ -193,6 +182,26 @@ static int measure(fgi_learner *L) {
     return 1;
 }
 
+static fgi_rc make_room(fgi_learner *L) {
+    const fgi_learn_data *d = &L->data;
+    const int64_t n = d->n_examples, k = d->n_labels ? d->n_labels : 1;
+    const int64_t size = d->sparse ? L->dimension - L->unary : L->dimension;
+    L->w = fgi_take_zero(&L->arena, size, double);
+    L->sum = fgi_take_zero(&L->arena, size, double);
+    L->dense = fgi_take_zero(&L->arena, d->sparse ? 1 : size, double); /* sparse: a hash table instead */
+    L->sets = fgi_take_zero(&L->arena, n, fgi_working_set);
+    L->gaps = fgi_take(&L->arena, n, double);
+    L->dual_loss = fgi_take_zero(&L->arena, n, double);
+    L->label_sum = fgi_take_zero(&L->arena, k, double);
+    L->label_list = fgi_take(&L->arena, 2 * k + 4, int32_t);
+    L->scratch = fgi_take_zero(&L->arena, L->threads, fgi_learn_scratch);
+    if (fgi_learn_prunes(d)) L->row_bound = fgi_take_zero(&L->arena, d->n_labels, double);
+    if (d->sparse) L->rows = fgi_rows_create(d->n_features, d->n_labels);
+    if (L->arena.failed || (d->sparse && !L->rows)) return FGI_NO_MEMORY;
+    for (int64_t i = 0; i < n; i++) L->gaps[i] = INFINITY;
+    return FGI_OK;
+}
+
 fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner **out, fgi_error *err) {
     *out = NULL;
     if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be at least 1");
@@ -203,34 +212,14 @@ fgi_rc fgi_learn_create(const fgi_learn_data *data, int32_t threads, fgi_learner
     L->data = *data;
     L->threads = threads;
     L->decodes = !(data->kind == FGI_LEARN_SETS && data->edges != FGI_EDGES_NONE);
-    rc = measure(L) ? FGI_OK : FGI_NO_MEMORY;
-    if (!rc) {
-        int64_t n = data->n_examples, k = data->n_labels ? data->n_labels : 1;
-        const int64_t size = data->sparse ? L->dimension - L->unary : L->dimension;
-        L->w = fgi_calloc(size, sizeof(double));
-        L->sum = fgi_calloc(size, sizeof(double));
-        L->dense = fgi_calloc(data->sparse ? 1 : size, sizeof(double)); /* sparse: a hash table instead */
-        if (data->sparse) L->rows = fgi_rows_create(data->n_features, data->n_labels);
-        L->sets = fgi_calloc(n, sizeof *L->sets);
-        L->gaps = fgi_calloc(n, sizeof(double));
-        L->dual_loss = fgi_calloc(n, sizeof(double));
-        L->label_sum = fgi_calloc(k, sizeof(double));
-        L->label_list = fgi_alloc(2 * k + 4, sizeof(int32_t));
-        L->scratch = fgi_calloc(threads, sizeof *L->scratch);
-        if (!L->w || !L->sum || !L->dense || (data->sparse && !L->rows) || !L->sets || !L->gaps || !L->dual_loss ||
-            !L->label_sum || !L->label_list || !L->scratch)
-            rc = FGI_NO_MEMORY;
-        for (int64_t i = 0; !rc && i < n; i++) L->gaps[i] = INFINITY;
-    }
+    rc = measure(L) ? make_room(L) : FGI_NO_MEMORY;
     if (!rc && data->kind == FGI_LEARN_LABELS && data->edges == FGI_EDGES_LIST)
         rc = fgi_learn_build_forests(data, &L->forest, &L->decodes);
-    if (!rc && fgi_learn_prunes(data) && !(L->row_bound = fgi_calloc(data->n_labels, sizeof(double))))
-        rc = FGI_NO_MEMORY;
     for (int k = 0; !rc && k < threads; k++) rc = fgi_learn_scratch_init(L, &L->scratch[k]);
     if (!rc && threads > 1 && !(L->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
     if (rc) {
         fgi_learn_free(L);
-        return fgi_fail(err, rc, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     L->state.gap_estimate = INFINITY;
     *out = L;
@@ -245,11 +234,11 @@ void fgi_learn_free(fgi_learner *L) {
         for (int32_t k = 0; k < L->sets[i].count; k++) free(L->sets[i].answers[k]);
         free(L->sets[i].answers);
     }
-    free(L->w), free(L->proximal.center), free(L->row_bound), free(L->sum), free(L->dense), free(L->sets),
-        free(L->gaps), free(L->dual_loss);
-    free(L->label_sum), free(L->label_list), free(L->scratch), free(L->forest);
-    fgi_rows_free(L->rows), free(L->slot), free(L->slot_of), free(L->place);
-    free(L->index), free(L->compact), free(L->batch_labels), free(L->batch_end), free(L->batch_value);
+    fgi_rows_free(L->rows);
+    void *grown[] = {L->forest, L->proximal.center, L->slot, L->slot_of, L->place, L->index, L->compact,
+        L->batch_labels, L->batch_end};
+    for (size_t k = 0; k < sizeof grown / sizeof *grown; k++) free(grown[k]);
+    fgi_arena_free(&L->arena);
     free(L);
 }
 

@@ -11,7 +11,7 @@ static double total_alpha(const fgi_working_set *set) {
     return sum;
 }
 
-/* Algorithm 1 for one answer; *violation is the gradient before the step. */
+/* Algorithm 1 for one answer: the exact step of its alpha. */
 static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i, fgi_answer *a) {
     fgi_learn_term term = {a->labels, a->length, 1.0};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);

@@ -5,42 +5,39 @@
 #include "learn/learn.h"
 #include "oracle/oracle.h"
 
-fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s) {
+fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
-    int64_t k = d->n_labels, cells = 0, scores = L->max_rows;
-    memset(s, 0, sizeof *s);
-    if (d->kind != FGI_LEARN_CHOICES && !fgi_mul(L->max_tokens, k, &scores)) return FGI_NO_MEMORY;
-    s->scores = fgi_alloc(scores, sizeof(double));
-    s->best = fgi_alloc(k + 1, sizeof(double));
-    if (!s->scores || !s->best) return FGI_NO_MEMORY;
-    if (fgi_learn_prunes(d) && !(s->rows = fgi_alloc(k, sizeof(int32_t)))) return FGI_NO_MEMORY;
-    if (d->kind == FGI_LEARN_LABELS && d->edges != FGI_EDGES_NONE && (d->edge_row || d->choice_begin)) {
-        if (!fgi_mul(k, k, &cells) || !(s->table = fgi_alloc(cells, sizeof(double)))) return FGI_NO_MEMORY;
+    fgi_arena *arena = &L->arena;
+    const int64_t k = d->n_labels;
+    const int labels = d->kind == FGI_LEARN_LABELS, choices = d->kind == FGI_LEARN_CHOICES;
+    const int edges = labels && d->edges != FGI_EDGES_NONE;
+    int64_t cells, scores = L->max_rows;
+    if (!choices && !fgi_mul(L->max_tokens, k, &scores)) return FGI_NO_MEMORY;
+    s->scores = fgi_take(arena, scores, double);
+    s->best = fgi_take(arena, k + 1, double);
+    if (fgi_learn_prunes(d)) s->rows = fgi_take(arena, k, int32_t);
+    if (edges && (d->edge_row || d->choice_begin)) {
+        if (!fgi_mul(k, k, &cells)) return FGI_NO_MEMORY;
+        s->table = fgi_take(arena, cells, double);
     }
-    if (d->kind == FGI_LEARN_SETS && !(s->on = fgi_alloc(2 * k, 1))) return FGI_NO_MEMORY;
-    if (d->kind == FGI_LEARN_CHOICES && d->projective) {
-        int64_t n = L->max_tokens + 1;
+    if (d->kind == FGI_LEARN_SETS) s->on = fgi_take(arena, 2 * k, uint8_t);
+    if (choices && d->projective) {
+        const int64_t n = L->max_tokens + 1;
         if (!fgi_mul(n, 4 * n, &cells)) return FGI_NO_MEMORY;
-        s->span = fgi_alloc(cells, sizeof(double));
-        s->span_back = fgi_alloc(cells, sizeof(int32_t));
-        if (!s->span || !s->span_back) return FGI_NO_MEMORY;
+        s->span = fgi_take(arena, cells, double);
+        s->span_back = fgi_take(arena, cells, int32_t);
     }
-    if (d->kind == FGI_LEARN_LABELS && d->edges == FGI_EDGES_NONE && !d->choice_begin &&
-        !(s->oracle = fgi_oracle_scratch_create((int32_t)k, 1)))
-        return FGI_NO_MEMORY;
+    if (arena->failed) return FGI_NO_MEMORY;
+    const int asks = labels && !edges && !d->choice_begin; /* token by token */
+    if (asks && !(s->oracle = fgi_oracle_scratch_create((int32_t)k, 1))) return FGI_NO_MEMORY;
     /* Alternatives have features of their own and share their weights: one label each. */
-    const int32_t layout = d->kind == FGI_LEARN_CHOICES ? FGI_ROWS_BY_LABEL : FGI_ROWS_BY_FEATURE;
-    return fgi_products_create_dense(
-        d->kind == FGI_LEARN_CHOICES ? 1 : (int32_t)k, d->n_features, NULL, layout, &s->products, NULL);
+    return fgi_products_create_dense(choices ? 1 : (int32_t)k, d->n_features, NULL,
+        choices ? FGI_ROWS_BY_LABEL : FGI_ROWS_BY_FEATURE, &s->products, NULL);
 }
 
 void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
-    int64_t touched = s->touched;
     fgi_oracle_scratch_free(s->oracle);
     fgi_products_free(s->products);
-    free(s->scores), free(s->best), free(s->rows), free(s->table), free(s->span), free(s->span_back), free(s->on);
-    memset(s, 0, sizeof *s);
-    s->touched = touched;
 }
 
 /* ---- scores --------------------------------------------------------------------------------------------------- */
@@ -248,53 +245,52 @@ fgi_rc fgi_learn_decode(fgi_learner *L, const fgi_learn_vector *w, double loss_f
     return rc;
 }
 
+/* <w, phi(truth)> from the scores of its labels, and the pairs among them. */
+static double score_true_set(const fgi_learner *L, const double *pairs, int32_t i, const double *scores) {
+    const fgi_learn_data *d = &L->data;
+    double sum = 0;
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
+        sum += scores[d->truth[a]];
+        for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++)
+            sum += pairs[(int64_t)d->truth[a] * d->n_labels + d->truth[b]];
+    }
+    return sum;
+}
+
+/* The same from the scores of its tokens, and its edges. */
+static double score_true_tokens(const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *s) {
+    const fgi_learn_data *d = &L->data;
+    const int64_t begin = d->token_begin[i];
+    const double *row = s->scores;
+    double sum = 0;
+    for (int64_t t = begin; t < d->token_begin[i + 1]; t++) {
+        const int32_t *list = NULL, z = d->truth[t];
+        const int labels = d->kind == FGI_LEARN_LABELS;
+        const int32_t n = labels ? fgi_learn_allowed(L, t, &list) : 0;
+        sum += row[list ? fgi_place_of(list, n, z) : z];
+        row += labels ? d->n_labels : d->choice_begin[t + 1] - d->choice_begin[t];
+    }
+    int64_t first, u, v;
+    for (int64_t e = 0, edges = fgi_learn_count_edges(d, i, &first); e < edges; e++) {
+        fgi_learn_ends(d, first, e, &u, &v);
+        const int64_t state = (int64_t)d->truth[begin + u] * d->n_labels + d->truth[begin + v];
+        sum += fgi_learn_edge_table(L, pairs, first + e, s)[state];
+    }
+    return sum;
+}
+
 fgi_rc fgi_learn_score(fgi_learner *L, const fgi_learn_vector *w, int32_t example, const int32_t *answer,
     int32_t length, double *score, double *loss, fgi_error *err) {
-    const fgi_learn_data *d = &L->data;
     fgi_rc rc = fgi_learn_check_answer(L, example, answer, length, err);
     if (rc) return rc;
     *loss = fgi_learn_loss(L, example, answer, length);
     fgi_learn_term term = {answer, length, 1.0};
-    if ((rc = fgi_learn_psi(L, example, &term, 1))) return fgi_fail(err, rc, -1, "out of memory");
+    if ((rc = fgi_learn_psi(L, example, &term, 1))) return fgi_no_memory(err);
     const double against = fgi_learn_dot(L, w); /* <w, phi(truth) - phi(answer)> */
     fgi_learn_scratch *s = &L->scratch[0];
     fgi_learn_fill_scores(L, w, 0.0, example, s);
-    double truth = 0;
-    const double *row = s->scores;
-    if (d->kind == FGI_LEARN_SETS) {
-        const int32_t *on = d->truth + d->truth_begin[example];
-        int64_t n = d->truth_begin[example + 1] - d->truth_begin[example];
-        for (int64_t a = 0; a < n; a++) {
-            truth += row[on[a]];
-            for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < n; b++)
-                truth += w->pairs[(int64_t)on[a] * d->n_labels + on[b]];
-        }
-    } else {
-        int64_t first = d->token_begin[example];
-        for (int64_t t = 0; t < length; t++) {
-            const int32_t *list = NULL;
-            int32_t n = d->kind == FGI_LEARN_LABELS ? fgi_learn_allowed(L, first + t, &list) : 0,
-                    at = d->truth[first + t];
-            if (list)
-                for (at = 0; list[at] != d->truth[first + t];) at++;
-            truth += row[at];
-            row +=
-                d->kind == FGI_LEARN_LABELS ? d->n_labels : d->choice_begin[first + t + 1] - d->choice_begin[first + t];
-            (void)n;
-        }
-        int64_t edges = d->edges == FGI_EDGES_NONE || d->kind != FGI_LEARN_LABELS ? 0
-            : d->edges == FGI_EDGES_CHAIN                                         ? length - 1
-                                          : d->edge_begin[example + 1] - d->edge_begin[example];
-        int64_t base = d->edges == FGI_EDGES_CHAIN ? first - example
-            : d->edges == FGI_EDGES_LIST           ? d->edge_begin[example]
-                                                   : 0;
-        for (int64_t e = 0; e < edges; e++) {
-            int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e],
-                    v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
-            truth += fgi_learn_edge_table(
-                L, w->pairs, base + e, s)[(int64_t)d->truth[first + u] * d->n_labels + d->truth[first + v]];
-        }
-    }
+    const double truth = L->data.kind == FGI_LEARN_SETS ? score_true_set(L, w->pairs, example, s->scores)
+                                                        : score_true_tokens(L, w->pairs, example, s);
     *score = truth - against;
     return FGI_OK;
 }
@@ -307,7 +303,7 @@ fgi_rc fgi_learn_hinges(fgi_learner *L, const fgi_learn_vector *w, const int32_t
         if (rc) return rc;
         hinge[k] = 0;
         if (fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
-        if ((rc = fgi_learn_psi(L, examples[k], &term, 1))) return fgi_fail(err, rc, -1, "out of memory");
+        if ((rc = fgi_learn_psi(L, examples[k], &term, 1))) return fgi_no_memory(err);
         hinge[k] = fgi_learn_loss(L, examples[k], term.labels, term.length) - fgi_learn_dot(L, w);
     }
     return FGI_OK;
@@ -323,7 +319,7 @@ fgi_rc fgi_learn_add_psi(fgi_learner *L, const int32_t *examples, int64_t m, con
         at = answer_end[k];
         fgi_sum_add(&total, weight * fgi_learn_loss(L, examples[k], term.labels, term.length));
         if (!plane || fgi_learn_is_truth(L, examples[k], term.labels, term.length)) continue;
-        if ((rc = fgi_learn_psi(L, examples[k], &term, 1))) return fgi_fail(err, rc, -1, "out of memory");
+        if ((rc = fgi_learn_psi(L, examples[k], &term, 1))) return fgi_no_memory(err);
         for (int64_t j = 0; j < L->n_index; j++) plane[L->index[j]] += L->compact[j];
     }
     *loss += fgi_sum_value(&total);

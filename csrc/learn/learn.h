@@ -1,11 +1,12 @@
 /* learn/learn.h - inside of the learning core: one learner, its scratch memory, working sets and joint features. */
 #ifndef FGI_LEARN_H
 #define FGI_LEARN_H
+#include "base/arena.h"
 #include "base/array.h"
-#include "fginfer_learn.h"
 #include "base/meter.h"
 #include "base/pool.h"
 #include "base/util.h"
+#include "fginfer_learn.h"
 #include "learn/rows.h"
 #include "oracle/forest.h"
 
@@ -48,6 +49,7 @@ typedef struct fgi_proximal {
 
 struct fgi_learner {
     fgi_learn_data data;
+    fgi_arena arena;              /* what has its size from the beginning */
     int64_t dimension, unary;     /* weights in all; weights before the pairwise tables */
     int64_t max_tokens, max_rows; /* of one example */
     int decodes;
@@ -81,12 +83,35 @@ struct fgi_learner {
     /* answers of one batch */
     int32_t *batch_labels;
     int64_t *batch_end;
-    double *batch_value;
     int64_t batch_room, batch_count;
 };
 
 static inline int64_t fgi_learn_tokens(const fgi_learner *L, int32_t i) {
     return L->data.token_begin[i + 1] - L->data.token_begin[i];
+}
+
+/* Edges of tokens, one list over all examples. Those of example i begin at edge_begin(i) and end at edge_begin(i + 1);
+ * sets have pairs of labels, but no such edges. */
+static inline int64_t fgi_learn_edge_begin(const fgi_learn_data *d, int64_t i) {
+    if (d->edges == FGI_EDGES_NONE || d->kind != FGI_LEARN_LABELS) return 0;
+    return d->edges == FGI_EDGES_CHAIN ? d->token_begin[i] - i : d->edge_begin[i];
+}
+/* How many the example has, and the first of them. */
+static inline int64_t fgi_learn_count_edges(const fgi_learn_data *d, int64_t i, int64_t *first) {
+    *first = fgi_learn_edge_begin(d, i);
+    return fgi_learn_edge_begin(d, i + 1) - *first;
+}
+/* The tokens, counted within the example, that its e-th edge joins. */
+static inline void fgi_learn_ends(const fgi_learn_data *d, int64_t first, int64_t e, int64_t *u, int64_t *v) {
+    *u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[first + e];
+    *v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[first + e];
+}
+
+/* |x|^2 of entries begin .. end of sparse rows; value NULL: all are 1. */
+static inline double fgi_learn_square(const double *value, int64_t begin, int64_t end) {
+    double sum = 0;
+    for (int64_t j = begin; j < end; j++) sum += value ? value[j] * value[j] : 1.0;
+    return sum;
 }
 
 /* Loss of label l of the set of example i: of leaving it out though true, and of having it though false. */
@@ -142,6 +167,9 @@ typedef struct fgi_residuals {
 
 /* learn/balance.c: after a pass, the factor by which rho should change. */
 double fgi_residuals_balance(fgi_residuals *r);
+/* The state of a penalty for checkpoints, FGI_PENALTY_SIZE numbers; C is that of the blocks. */
+void fgi_penalty_export(double rho, const fgi_residuals *r, double C, double *state);
+void fgi_penalty_import(const double *state, double *rho, fgi_residuals *r, double *C);
 
 /* learn/psi.c: joint features. A weighted sum of psi_i over answers becomes the sparse vector L->index, L->compact,
  * n_index. */
@@ -190,7 +218,7 @@ void fgi_learn_fill_scores(
 double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
 double fgi_learn_decode_set(
     const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
-fgi_rc fgi_learn_scratch_init(const fgi_learner *L, fgi_learn_scratch *s);
+fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *s);
 void fgi_learn_scratch_clear(fgi_learn_scratch *s);
 /* Labels allowed at global token t: count, and the list (NULL: 0 .. count-1). */
 static inline int32_t fgi_learn_allowed(const fgi_learner *L, int64_t t, const int32_t **list) {

@@ -60,8 +60,7 @@ fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t
         const fgi_learn_vector w = fgi_learn_own(L);
         rc = fgi_learn_decode_batch(L, &w, loss_factor(L, s), now, n, L->batch_labels, L->batch_end, NULL, err);
         for (int64_t k = 0, at = 0; !rc && k < n; at = L->batch_end[k++])
-            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at))))
-                fgi_fail(err, rc, -1, "out of memory");
+            if ((rc = update(L, s, now[k], L->batch_labels + at, (int32_t)(L->batch_end[k] - at)))) fgi_no_memory(err);
         *next += n;
         if (fgi_clock() >= deadline) break;
     }
@@ -77,7 +76,7 @@ fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const 
         int32_t i = examples[*next];
         if (i < 0 || i >= L->data.n_examples)
             return fgi_fail(err, FGI_BAD_ARGUMENT, *next, "there is no example %d", (int)i);
-        if ((rc = update(L, s, i, NULL, 0))) return fgi_fail(err, rc, -1, "out of memory");
+        if ((rc = update(L, s, i, NULL, 0))) return fgi_no_memory(err);
         ++*next;
         if (fgi_meter_spend(&meter, 1)) break;
     }
@@ -90,5 +89,5 @@ fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t exam
     if (!rc) rc = fgi_learn_check_answer(L, example, answer, length, err);
     if (rc) return rc;
     rc = update(L, s, example, answer, length);
-    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
+    return rc ? fgi_no_memory(err) : FGI_OK;
 }

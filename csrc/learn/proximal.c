@@ -20,20 +20,15 @@ static const double GROWTH = 0.2; /* of the distance from the center in a pass; 
 /* C' |x|^2, at which a handful of passes solves a subproblem; chosen, not measured: settings.block_C replaces it. */
 static const double EASY = 6.0;
 
-static double squared(const double *value, int64_t begin, int64_t end) {
-    double sum = 0;
-    for (int64_t j = begin; j < end; j++) sum += value ? value[j] * value[j] : 1.0;
-    return sum;
-}
-
 /* Mean |phi|^2 of a token, or of an edge if that is larger. */
 static double mean_norm(const fgi_learner *L) {
     const fgi_learn_data *d = &L->data;
     const int64_t tokens = d->token_begin[d->n_examples];
-    double mean = squared(d->value, 0, d->row_begin[tokens]) / (double)tokens;
-    const int64_t edges = d->edges == FGI_EDGES_LIST ? d->edge_begin[d->n_examples] : tokens - d->n_examples;
-    if (d->kind != FGI_LEARN_LABELS || d->edges == FGI_EDGES_NONE || edges <= 0) return mean;
-    return fgi_larger(mean, d->edge_row ? squared(d->edge_value, 0, d->edge_row[edges]) / (double)edges : 1.0);
+    double mean = fgi_learn_square(d->value, 0, d->row_begin[tokens]) / (double)tokens;
+    const int64_t edges = fgi_learn_edge_begin(d, d->n_examples);
+    if (edges == 0) return mean;
+    const double all = d->edge_row ? fgi_learn_square(d->edge_value, 0, d->edge_row[edges]) : (double)edges;
+    return fgi_larger(mean, all / (double)edges);
 }
 
 fgi_rc fgi_proximal_start(fgi_learner *L, double C, double wanted, double *block_C) {

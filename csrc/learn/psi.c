@@ -127,13 +127,10 @@ static int psi_labels(fgi_learner *L, int32_t i, const fgi_learn_term *terms, in
         }
         if (n && !spread_row(L, first + t, n)) return 0;
     }
-    if (d->edges == FGI_EDGES_NONE) return 1;
-    int64_t edges = d->edges == FGI_EDGES_CHAIN ? tokens - 1 : d->edge_begin[i + 1] - d->edge_begin[i];
-    int64_t base = d->edges == FGI_EDGES_CHAIN ? first - i : d->edge_begin[i];
-    for (int64_t e = 0; e < edges; e++) {
-        int64_t u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[base + e],
-                v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[base + e];
-        int64_t right = truth[u] * k + truth[v];
+    int64_t base, u, v;
+    for (int64_t e = 0, edges = fgi_learn_count_edges(d, i, &base); e < edges; e++) {
+        fgi_learn_ends(d, base, e, &u, &v);
+        const int64_t right = truth[u] * k + truth[v];
         double moved = 0;
         for (int32_t c = 0; c < n_terms; c++) {
             int64_t state = terms[c].labels[u] * k + terms[c].labels[v];
@@ -250,14 +247,9 @@ double fgi_learn_dot(const fgi_learner *L, const fgi_learn_vector *w) {
         else if (at >= L->unary) x = w->pairs[at - L->unary];
         else {
             const int32_t label = (int32_t)(at % labels);
-            int64_t low = w->begin[at / labels], high = w->end[at / labels];
-            const int64_t end = high;
-            while (low < high) {
-                const int64_t middle = low + (high - low) / 2;
-                if (w->label[middle] < label) low = middle + 1;
-                else high = middle;
-            }
-            if (low < end && w->label[low] == label) x = w->value[low];
+            const int64_t end = w->end[at / labels];
+            const int64_t place = fgi_lower_bound(w->label, w->begin[at / labels], end, label);
+            if (place < end && w->label[place] == label) x = w->value[place];
         }
         dot += x * L->compact[k];
     }

@@ -61,13 +61,7 @@ static void give_back(fgi_rows *r, int64_t at, int size) {
 
 /* Position of the first label that is not smaller. */
 static int64_t position(const fgi_rows *r, int64_t row, int32_t label) {
-    int64_t low = r->begin[row], high = r->end[row];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (r->label[middle] < label) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return fgi_lower_bound(r->label, r->begin[row], r->end[row], label);
 }
 
 int64_t fgi_rows_find(const fgi_rows *r, int64_t row, int32_t label) {

@@ -37,7 +37,7 @@ static edge_view view_edge(
     const fgi_learner *L, const double *pairs, int32_t i, fgi_forest_node node, fgi_learn_scratch *s) {
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i];
-    int64_t edge = d->edges == FGI_EDGES_CHAIN ? first - i + node.edge : d->edge_begin[i] + node.edge;
+    const int64_t edge = fgi_learn_edge_begin(d, i) + node.edge;
     edge_view v = {fgi_learn_edge_table(L, pairs, edge, s), d->n_labels, 1, NULL, NULL, 0, 0};
     if (node.transposed) v.row = 1, v.column = d->n_labels;
     v.n_from = fgi_learn_allowed(L, first + node.token, &v.from);

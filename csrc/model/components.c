@@ -1,16 +1,8 @@
-/* model/components.c - sizes of a model, its connected components, and the sub-model of one of them. */
+/* model/components.c - the connected components of a model, and the model of one of them. */
 #include <string.h>
 #include "fginfer_exact.h"
 #include "model/draft.h"
 #include "base/util.h"
-
-int64_t fgi_model_variables(const fgi_model *m) { return m->s->n_vars; }
-int64_t fgi_model_factors(const fgi_model *m) { return m->s->n_factors; }
-int64_t fgi_model_entries(const fgi_model *m) { return m->s->values_begin[m->s->n_tables]; }
-
-void fgi_model_cards(const fgi_model *m, int32_t *cards) {
-    if (m->s->n_vars > 0) memcpy(cards, m->s->cards, (size_t)m->s->n_vars * sizeof(int32_t));
-}
 
 static int32_t find(int32_t *parent, int32_t i) {
     while (parent[i] != i) i = parent[i] = parent[parent[i]];
@@ -30,8 +22,8 @@ int64_t fgi_components(const fgi_model *m, int32_t *component) {
         }
     }
     int64_t n = 0;
-    for (int64_t i = 0; i < s->n_vars;
-         i++) { /* a root comes before its members; finished entries are stored as -1 - number */
+    /* A root comes before its members; finished entries are stored as -1 - number. */
+    for (int64_t i = 0; i < s->n_vars; i++) {
         int32_t j = (int32_t)i;
         while (component[j] >= 0 && component[j] != j) j = component[j];
         int32_t number = component[j] < 0 ? component[j] : (int32_t)(-1 - n++);

@@ -63,7 +63,7 @@ static int64_t find_slot(
 
 /* The table that equals the last n values when those are transposed; -1: none, -2: out of memory. */
 static int32_t find_turned(fgi_distinct *d, const int32_t *dims, int64_t n) {
-    if (!reserve(&d->values, n, sizeof(double))) return -2;
+    if (!fgi_array_reserve(&d->values, n, sizeof(double))) return -2;
     const double *values = (const double *)d->values.at + (d->values.n - n);
     double *turned = (double *)d->values.at + d->values.n;
     const int32_t other[2] = {dims[1], dims[0]};
@@ -74,7 +74,7 @@ static int32_t find_turned(fgi_distinct *d, const int32_t *dims, int64_t n) {
 
 int32_t fgi_distinct_store(
     fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n, int *turned) {
-    if (!reserve(&d->dims, arity, sizeof(int32_t))) return -1;
+    if (!fgi_array_reserve(&d->dims, arity, sizeof(int32_t))) return -1;
     if (2 * (d->arity.n + 1) > d->n_slots && !grow_slots(d)) return -1;
     int32_t *dims = (int32_t *)d->dims.at + d->dims.n;
     const double *values = (const double *)d->values.at + (d->values.n - n);
@@ -93,22 +93,18 @@ int32_t fgi_distinct_store(
         return known;
     }
     int32_t t = (int32_t)d->arity.n;
-    if (!push_i64(&d->values_begin, d->values.n - n) || !push_i64(&d->dims_begin, d->dims.n)) return -1;
-    if (!push_i64(&d->hash, (int64_t)hash) || !push_i32(&d->arity, (int32_t)arity)) return -1;
+    if (!fgi_array_push_i64(&d->values_begin, d->values.n - n) || !fgi_array_push_i64(&d->dims_begin, d->dims.n))
+        return -1;
+    if (!fgi_array_push_i64(&d->hash, (int64_t)hash) || !fgi_array_push_i32(&d->arity, (int32_t)arity)) return -1;
     d->dims.n += arity;
     d->slots[at] = t;
     return t;
 }
 
-static void release(pool *p) {
-    free(p->at);
-    *p = (pool){0};
-}
-
 void fgi_distinct_shrink(fgi_distinct *d) {
-    release(&d->values_begin);
-    release(&d->dims_begin);
-    release(&d->hash);
+    fgi_array_free(&d->values_begin);
+    fgi_array_free(&d->dims_begin);
+    fgi_array_free(&d->hash);
     free(d->slots);
     d->slots = NULL;
     d->n_slots = 0;
@@ -117,7 +113,7 @@ void fgi_distinct_shrink(fgi_distinct *d) {
 
 void fgi_distinct_clear(fgi_distinct *d) {
     fgi_distinct_shrink(d);
-    release(&d->arity);
-    release(&d->dims);
-    release(&d->values);
+    fgi_array_free(&d->arity);
+    fgi_array_free(&d->dims);
+    fgi_array_free(&d->values);
 }

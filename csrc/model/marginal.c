@@ -131,9 +131,7 @@ int64_t fgi_marginal_scratch(const fgi_model *m) {
 static inline double best_of_term(const fgi_model *m, int64_t k) {
     const fgi_structure *s = m->s;
     if (k >= s->n_vars) return fgi_factor_weight(s, k - s->n_vars) * m->t->facts[s->factor_table[k - s->n_vars]].max;
-    double best = -INFINITY;
-    for (int32_t a = 0; a < s->cards[k]; a++) best = fgi_larger(best, fgi_unary(m, k)[a]);
-    return best;
+    return fgi_max_of(fgi_unary(m, k), s->cards[k]);
 }
 
 static double magnitude_of_terms(const void *model, int64_t begin, int64_t end) {
@@ -180,8 +178,7 @@ double fgi_mean_range(const fgi_model *m) {
     double sum = 0;
     for (int64_t f = 0; f < m->s->n_factors; f++) {
         const fgi_table_facts *t = &m->t->facts[m->s->factor_table[f]];
-        const double w =
-            fgi_factor_weight(m->s, f); /* weighted first: the difference of unweighted scores may overflow */
+        const double w = fgi_factor_weight(m->s, f); /* first: the difference of unweighted scores may overflow */
         if (t->max > -INFINITY) sum += w * t->max - w * t->min_finite;
     }
     if (sum > 0) return sum / (double)m->s->n_factors;

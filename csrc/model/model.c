@@ -1,10 +1,9 @@
 /* model/model.c - the immutable problem: variables, shared tables, factors, adjacency; and its versioned potentials. */
 #include "model/model.h"
-#include "base/kernels.h"
-#include "base/pool.h"
 #include <string.h>
-#include "model/sorted.h"
+#include "base/kernels.h"
 #include "base/util.h"
+#include "model/sorted.h"
 
 /* ---- checks ------------------------------------------------------------------------------------------------- */
 
@@ -109,28 +108,15 @@ static fgi_rc check_factor(const fgi_model_spec *spec, const fgi_structure *s, i
 
 static void structure_release(fgi_structure *s) {
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
-    free(s->cards);
-    free(s->unary_begin);
-    free(s->table_kind);
-    free(s->table_arity);
-    free(s->dims_begin);
-    free(s->dims);
-    free(s->params);
-    free(s->values_begin);
-    free(s->factor_table);
-    free(s->factor_weight);
-    free(s->factor_transposed);
-    free(s->var_begin);
-    free(s->vars);
-    free(s->adj_begin);
-    free(s->adj);
+    fgi_arena_free(&s->arena);
     free(s);
 }
 
+/* The factors of every variable, ascending. */
 static int build_adjacency(fgi_structure *s, int64_t n_slots) {
-    s->adj_begin = fgi_calloc(s->n_vars + 1, sizeof(int64_t));
-    s->adj = fgi_alloc(n_slots, sizeof(int32_t));
-    if (!s->adj_begin || !s->adj) return 0;
+    s->adj_begin = fgi_take_zero(&s->arena, s->n_vars + 1, int64_t);
+    s->adj = fgi_take(&s->arena, n_slots, int32_t);
+    if (s->arena.failed) return 0;
     for (int64_t k = 0; k < n_slots; k++) s->adj_begin[s->vars[k] + 1]++;
     for (int64_t i = 0; i < s->n_vars; i++) s->adj_begin[i + 1] += s->adj_begin[i];
     for (int64_t f = 0; f < s->n_factors; f++) {
@@ -154,22 +140,25 @@ static fgi_rc check_sizes(const fgi_model_spec *spec, fgi_error *err) {
     return FGI_OK;
 }
 
+/* A copy of what is given; NULL if nothing is. */
+static void *copy_given(fgi_structure *s, const void *given, int64_t n, size_t size) {
+    return given ? fgi_arena_copy(&s->arena, given, n, size) : NULL;
+}
+
 /* The arrays whose length the sizes give; 0: out of memory. */
 static int copy_arrays(const fgi_model_spec *spec, fgi_structure *s) {
-    s->cards = fgi_copy(spec->cards, s->n_vars, sizeof(int32_t));
-    s->unary_begin = fgi_calloc(s->n_vars + 1, sizeof(int64_t));
-    s->table_kind = fgi_calloc(s->n_tables, sizeof(int32_t));
-    s->table_arity = fgi_calloc(s->n_tables, sizeof(int32_t));
-    s->dims_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
-    s->values_begin = fgi_calloc(s->n_tables + 1, sizeof(int64_t));
-    s->factor_table = fgi_copy(spec->factor_table, s->n_factors, sizeof(int32_t));
-    if (spec->params) s->params = fgi_copy(spec->params, 2 * s->n_tables, sizeof(double));
-    if (spec->factor_weight) s->factor_weight = fgi_copy(spec->factor_weight, s->n_factors, sizeof(double));
-    if (spec->factor_transposed) s->factor_transposed = fgi_copy(spec->factor_transposed, s->n_factors, 1);
-    if (spec->var_begin) s->var_begin = fgi_copy(spec->var_begin, s->n_factors + 1, sizeof(int64_t));
-    return s->cards && s->unary_begin && s->table_kind && s->table_arity && s->dims_begin && s->values_begin &&
-        s->factor_table && !spec->params == !s->params && !spec->factor_weight == !s->factor_weight &&
-        !spec->factor_transposed == !s->factor_transposed && !spec->var_begin == !s->var_begin;
+    s->cards = fgi_arena_copy(&s->arena, spec->cards, s->n_vars, sizeof(int32_t));
+    s->unary_begin = fgi_take_zero(&s->arena, s->n_vars + 1, int64_t);
+    s->table_kind = fgi_take_zero(&s->arena, s->n_tables, int32_t);
+    s->table_arity = fgi_take_zero(&s->arena, s->n_tables, int32_t);
+    s->dims_begin = fgi_take_zero(&s->arena, s->n_tables + 1, int64_t);
+    s->values_begin = fgi_take_zero(&s->arena, s->n_tables + 1, int64_t);
+    s->factor_table = fgi_arena_copy(&s->arena, spec->factor_table, s->n_factors, sizeof(int32_t));
+    s->params = copy_given(s, spec->params, 2 * s->n_tables, sizeof(double));
+    s->factor_weight = copy_given(s, spec->factor_weight, s->n_factors, sizeof(double));
+    s->factor_transposed = copy_given(s, spec->factor_transposed, s->n_factors, 1);
+    s->var_begin = copy_given(s, spec->var_begin, s->n_factors + 1, sizeof(int64_t));
+    return !s->arena.failed;
 }
 
 static fgi_rc place_variables(fgi_structure *s, fgi_error *err) {
@@ -196,7 +185,8 @@ static fgi_rc place_tables(const fgi_model_spec *spec, fgi_structure *s, fgi_err
     if (values_at != spec->n_values)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "the tables need %lld values, %lld are given", (long long)values_at,
             (long long)spec->n_values);
-    return (s->dims = fgi_copy(spec->dims, dims_at, sizeof(int32_t))) ? FGI_OK : fgi_no_memory(err);
+    s->dims = fgi_arena_copy(&s->arena, spec->dims, dims_at, sizeof(int32_t));
+    return s->arena.failed ? fgi_no_memory(err) : FGI_OK;
 }
 
 static fgi_rc place_factors(const fgi_model_spec *spec, fgi_structure *s, fgi_error *err) {
@@ -211,8 +201,8 @@ static fgi_rc place_factors(const fgi_model_spec *spec, fgi_structure *s, fgi_er
         if (fgi_factor_weight(s, f) > s->max_weight) s->max_weight = fgi_factor_weight(s, f);
     }
     const int64_t n_slots = fgi_factor_begin(s, s->n_factors);
-    s->vars = fgi_copy(spec->vars, n_slots, sizeof(int32_t));
-    return s->vars && build_adjacency(s, n_slots) ? FGI_OK : fgi_no_memory(err);
+    s->vars = fgi_arena_copy(&s->arena, spec->vars, n_slots, sizeof(int32_t));
+    return !s->arena.failed && build_adjacency(s, n_slots) ? FGI_OK : fgi_no_memory(err);
 }
 
 static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, fgi_error *err) {
@@ -233,10 +223,6 @@ static fgi_rc build_structure(const fgi_model_spec *spec, fgi_structure **out, f
         structure_release(s);
         return rc;
     }
-    s->bytes = (int64_t)sizeof *s + s->n_vars * 24 + s->n_tables * 24 + s->dims_begin[s->n_tables] * 4 +
-        (s->params ? 16 * s->n_tables : 0) +
-        s->n_factors * (4 + (s->factor_weight ? 8 : 0) + (s->factor_transposed ? 1 : 0) + (s->var_begin ? 8 : 0)) +
-        fgi_factor_begin(s, s->n_factors) * 8;
     *out = s;
     return FGI_OK;
 }
@@ -548,62 +534,3 @@ fgi_rc fgi_model_set_tables(fgi_model *m, int64_t n, const int32_t *tables, cons
     }
     return FGI_OK;
 }
-
-/* ---- sizes ----------------------------------------------------------------------------------------------------- */
-
-int64_t fgi_model_memory(const fgi_model *m) {
-    const fgi_structure *s = m->s;
-    int64_t bytes = s->bytes + 8 * s->unary_begin[s->n_vars] + 8 * s->values_begin[s->n_tables] +
-        s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]);
-    for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_order_memory(atomic_load(&m->t->order[t]));
-    return bytes;
-}
-
-double fgi_model_constant(const fgi_model *m) { return m->s->constant; }
-
-/* Of a dense table all factors have the same states; the labels of implicit ones are those of the factor. */
-static double sum_over_factors(const fgi_model *m, int by_labels) {
-    const fgi_structure *s = m->s;
-    double sum = 0;
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const int32_t table = s->factor_table[f];
-        if (s->table_kind[table] == FGI_DENSE && !(by_labels && m->t->any_reach)) {
-            sum += (double)(s->values_begin[table + 1] - s->values_begin[table]);
-        } else {
-            const fgi_view v = fgi_factor_view(m, f);
-            sum += (double)(by_labels ? fgi_view_work(m, &v) : fgi_view_states(m, &v));
-        }
-    }
-    return sum;
-}
-
-double fgi_model_states(const fgi_model *m) { return sum_over_factors(m, 0); }
-
-double fgi_model_pass_work(const fgi_model *m) { return sum_over_factors(m, 1); }
-
-typedef struct labels_job {
-    const fgi_model *m;
-    int32_t *labels;
-} labels_job;
-
-static void unary_labels(void *of, int64_t begin, int64_t end, int worker) {
-    const labels_job *j = of;
-    (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        const double *u = fgi_unary(j->m, i);
-        int32_t best = 0;
-        double top = u[0];
-        for (int32_t a = 1; a < j->m->s->cards[i]; a++) { /* branches on the data would be mispredicted */
-            best = u[a] > top ? a : best;
-            top = fgi_larger(top, u[a]);
-        }
-        j->labels[i] = best;
-    }
-}
-
-void fgi_model_unary_labels_by(const fgi_model *m, fgi_pool *pool, int32_t *labels) {
-    labels_job j = {m, labels};
-    fgi_pool_run(pool, m->s->n_vars, FGI_TERMS, unary_labels, &j);
-}
-
-void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) { fgi_model_unary_labels_by(m, NULL, labels); }

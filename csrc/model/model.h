@@ -4,6 +4,7 @@
 #define FGI_MODEL_H
 #include <math.h>
 #include <stdatomic.h>
+#include "base/arena.h"
 #include "fginfer.h"
 
 /* What one linear pass over a table tells: computed at creation and by set_table. */
@@ -40,7 +41,7 @@ typedef struct fgi_structure {
     int32_t *vars;
     int64_t *adj_begin; /* n_vars + 1 offsets into adj */
     int32_t *adj;       /* factors of a variable, ascending */
-    int64_t bytes;
+    fgi_arena arena;    /* all of these arrays */
 } fgi_structure;
 
 typedef struct fgi_unaries {
@@ -70,15 +71,18 @@ struct fgi_model {
  * success. */
 fgi_rc fgi_model_create_owning(const fgi_model_spec *spec, double *values, fgi_model **out, fgi_error *err);
 
+struct fgi_pool;
+
+/* Terms of a model are its variables, then its factors. Threads share them in blocks of so many: below a tenth of a
+ * millisecond each. */
+enum { FGI_TERMS = 1 << 13 };
+
 /* fgi_model_score, and a number that is no smaller than the exact score: the same, unless that was rounded. */
 fgi_rc fgi_model_score_above(const fgi_model *m, const int32_t *labels, double *score, double *above, fgi_error *err);
-fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err); /* are they in range? */
 /* The same by the threads of a pool. */
-struct fgi_pool;
-/* Terms of a model, its variables and then its factors, are gone through in blocks of these. */
-enum { FGI_TERMS = 1 << 13 }; /* below a tenth of a millisecond */
 fgi_rc fgi_model_score_by(
     const fgi_model *m, struct fgi_pool *pool, const int32_t *labels, double *score, double *above, fgi_error *err);
+fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err); /* are they in range? */
 
 /* ---- magnitudes (model/scale.c) ------------------------------------------------------------------------------- */
 

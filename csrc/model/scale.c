@@ -4,6 +4,9 @@
 #include "base/util.h"
 #include "model/model.h"
 
+/* Scores within these are as good as any: nothing overflows when they are squared. */
+static const double LEAST_SCALE = 0x1p-128, LARGEST_SCALE = 0x1p128;
+
 /* ---- the unit ----------------------------------------------------------------------------------------------- */
 
 /* Has the factor two states? Implicit tables fit any label counts, one among them. */
@@ -54,9 +57,6 @@ double fgi_model_unit_by(const fgi_model *m, fgi_pool *pool) {
 
 double fgi_model_unit(const fgi_model *m) { return fgi_model_unit_by(m, NULL); }
 
-/* Scores within these are as good as any: nothing overflows when they are squared. */
-static const double LEAST_SCALE = 0x1p-128, LARGEST_SCALE = 0x1p128;
-
 /* ---- sums --------------------------------------------------------------------------------------------------- */
 
 static double unary_magnitude(const fgi_model *m, int64_t i) {
@@ -90,7 +90,7 @@ static double largest_term(const void *model, int64_t begin, int64_t end) {
     return largest;
 }
 
-/* A quick look: is every magnitude within the window? Then there is nothing to do, as for nearly all models. */
+/* The largest magnitude: within the two scales above, as in nearly all models, there is nothing to do. */
 static double largest_of(const fgi_model *m, fgi_pool *pool) {
     return fgi_pool_fold(
         pool, m->s->n_vars + m->s->n_factors, FGI_TERMS, largest_term, m, fgi_larger, constant_magnitude(m));
@@ -249,11 +249,9 @@ fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
 
 /* ---- another unit ------------------------------------------------------------------------------------------- */
 
-static fgi_rc no_memory(fgi_error *err) { return fgi_no_memory(err); }
-
 static fgi_rc unchanged(const fgi_model *m, fgi_model **out, fgi_error *err) {
     *out = fgi_model_snapshot(m);
-    return *out ? FGI_OK : no_memory(err);
+    return *out ? FGI_OK : fgi_no_memory(err);
 }
 
 /* All scores times 2^-shift. */
@@ -298,21 +296,5 @@ fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **o
     if (abs(e.high - shift) >= abs(e.high)) return unchanged(m, out, err); /* no help */
     *out = shifted(m, shift);
     *exponent = shift;
-    return *out ? FGI_OK : no_memory(err);
-}
-
-/* ---- signs -------------------------------------------------------------------------------------------------- */
-
-double fgi_model_attraction(const fgi_model *m) {
-    enum { LOOKED_AT = 100000 }; /* factors, evenly spread: the share is right to a third of a percent */
-    const fgi_structure *st = m->s;
-    const int64_t step = st->n_factors / LOOKED_AT + 1;
-    int64_t attracting = 0, n = 0;
-    for (int64_t f = 0; f < st->n_factors; f += step, n++) {
-        const fgi_view v = fgi_factor_view(m, f);
-        if (v.arity != 2 || v.rows != 2 || v.cols != 2) continue;
-        const double same = fgi_view_at2(&v, 1, 1) + fgi_view_at2(&v, 0, 0);
-        attracting += same > fgi_view_at2(&v, 0, 1) + fgi_view_at2(&v, 1, 0);
-    }
-    return n ? (double)attracting / (double)n : 0;
+    return *out ? FGI_OK : fgi_no_memory(err);
 }

@@ -8,8 +8,8 @@
  *
  * An order holds indices and maxima only. It is shared by all factors with the table and by all versions of the
  * potentials in which the table is unchanged; reading and lazy building are safe from any number of threads. */
-#ifndef FGI_ORDER_H
-#define FGI_ORDER_H
+#ifndef FGI_SORTED_H
+#define FGI_SORTED_H
 #include <stdatomic.h>
 #include "fginfer.h"
 

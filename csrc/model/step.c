@@ -26,14 +26,8 @@ static void divide(divisor *d, double cost) {
     d->step = b < LEAST_STEP * d->largest ? -1 : b;
 }
 
-static double maximum(const double *v, int64_t n) {
-    double best = -INFINITY;
-    for (int64_t k = 0; k < n; k++) best = fgi_larger(best, v[k]);
-    return best;
-}
-
 static int divide_all(divisor *d, const double *v, int64_t n, double weight) {
-    const double best = maximum(v, n);
+    const double best = fgi_max_of(v, n);
     for (int64_t k = 0; k < n && d->step >= 0; k++)
         if (v[k] > -INFINITY) divide(d, weight * (best - v[k]));
     return d->step >= 0;
@@ -53,7 +47,7 @@ static double off_step(double step, double best, double score, double weight) {
 
 /* The largest distance of a cost from a whole number of steps. */
 static double deviation(double step, const double *v, int64_t n, double weight) {
-    const double best = maximum(v, n);
+    const double best = fgi_max_of(v, n);
     double most = 0;
     for (int64_t k = 0; k < n; k++)
         if (v[k] > -INFINITY) most = fgi_larger(most, off_step(step, best, v[k], weight));
@@ -87,7 +81,7 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
     double error = 0, magnitude = fabs(s->constant);
     int exact = fgi_sum_exactly(&origin, s->constant);
     for (int64_t i = 0; i < s->n_vars; i++) {
-        const double most = maximum(fgi_unary(m, i), s->cards[i]);
+        const double most = fgi_max_of(fgi_unary(m, i), s->cards[i]);
         exact &= fgi_sum_exactly(&origin, most);
         magnitude += fabs(most);
         error += deviation(step, fgi_unary(m, i), s->cards[i], 1);
@@ -95,7 +89,7 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
     for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(m, f);
         const double *values = values_of(m, &v, scratch, &n);
-        const double most = maximum(values, n), product = v.weight * most;
+        const double most = fgi_max_of(values, n), product = v.weight * most;
         exact &= fgi_sum_exactly(&origin, product) & (fma(v.weight, most, -product) == 0);
         magnitude += fabs(product);
         error += deviation(step, values, n, v.weight);

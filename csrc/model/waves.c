@@ -1,6 +1,7 @@
 /* model/waves.c - see model/waves.h. */
 #include "model/waves.h"
 #include <string.h>
+#include "base/arena.h"
 #include "base/barrier.h"
 #include "base/util.h"
 
@@ -28,12 +29,13 @@ struct fgi_waves {
     int32_t *needs[2]; /* backward, forward; per task and thread: so many of that thread's tasks must be done before */
     fgi_counter *counters; /* how many of its tasks a thread has done */
     fgi_crowd crowd;
+    fgi_arena arena;
 };
 
 /* ---- units: what is not taken apart -------------------------------------------------------------------------- */
 
 /* Tasks under construction. Units are runs of consecutive variables, numbered in their order. */
-typedef struct draft {
+typedef struct plan {
     const fgi_structure *st;
     double *visit; /* work, per variable */
     int64_t n;
@@ -45,10 +47,11 @@ typedef struct draft {
     int32_t *sorted;  /* units by level; those of one level in their order */
     int32_t *task_of; /* unit */
     const atomic_int *stop;
-} draft;
+    fgi_arena arena;
+} plan;
 
 /* Has the caller changed its mind? Asked now and then, for the loops over all variables. */
-static int stopped(const draft *d, int64_t i) {
+static int stopped(const plan *d, int64_t i) {
     enum { NOW_AND_THEN = 1 << 14 };
     return i % NOW_AND_THEN == 0 && d->stop && atomic_load_explicit(d->stop, memory_order_relaxed);
 }
@@ -73,7 +76,7 @@ static int are_neighbours(const fgi_structure *st, int64_t i, int64_t j) {
     return 0;
 }
 
-static void single_units(draft *d) {
+static void single_units(plan *d) {
     d->n = d->st->n_vars;
     for (int64_t i = 0; i < d->n; i++) {
         d->unit[i] = (int32_t)i;
@@ -82,7 +85,7 @@ static void single_units(draft *d) {
 }
 
 /* Variables begin .. end, each a neighbour of the next (a row of a grid), in equal parts, as many for every thread. */
-static void cut_row(draft *d, int64_t begin, int64_t end, double row_work, double size, int threads) {
+static void cut_row(plan *d, int64_t begin, int64_t end, double row_work, double size, int threads) {
     double parts = threads * fgi_larger(1, rint(row_work / (threads * size)));
     if (row_work < parts * RUN_WORK[0]) parts = fgi_larger(1, floor(row_work / RUN_WORK[0]));
     double before = 0;
@@ -99,7 +102,7 @@ static void cut_row(draft *d, int64_t begin, int64_t end, double row_work, doubl
     }
 }
 
-static void cut_rows(draft *d, int threads) {
+static void cut_rows(plan *d, int threads) {
     const fgi_structure *st = d->st;
     double all = 0, row_work = 0;
     int64_t begin = 0;
@@ -117,7 +120,7 @@ static void cut_rows(draft *d, int threads) {
 }
 
 /* The last level among the units before that variable i has a factor with; -1: there are none. */
-static int32_t level_before(const draft *d, int64_t i) {
+static int32_t level_before(const plan *d, int64_t i) {
     const fgi_structure *st = d->st;
     const int32_t unit = d->unit[i];
     int32_t last = -1;
@@ -132,7 +135,7 @@ static int32_t level_before(const draft *d, int64_t i) {
     return last;
 }
 
-static void find_levels(draft *d) {
+static void find_levels(plan *d) {
     d->n_levels = 0;
     for (int64_t k = 0; k < d->n; k++) d->level[k] = 0;
     for (int64_t i = 0; i < d->st->n_vars && !stopped(d, i); i++) {
@@ -158,7 +161,7 @@ static void new_task(fgi_waves *w, int64_t begin, int owner) {
 }
 
 /* A level is cut into shares such that all threads have had as much work by its end. */
-static void share_out(draft *d, fgi_waves *w) {
+static void share_out(plan *d, fgi_waves *w) {
     double total = 0, place_work = 0;
     double *had = d->visit; /* no longer needed */
     int64_t place = 0;
@@ -191,7 +194,7 @@ static void share_out(draft *d, fgi_waves *w) {
 }
 
 /* Runs lie where their variables do. */
-static void place_runs(const draft *d, fgi_waves *w) {
+static void place_runs(const plan *d, fgi_waves *w) {
     for (int64_t i = 0; i < d->st->n_vars; i++) {
         task *t = &w->tasks[d->task_of[d->unit[i]]];
         if (i == 0 || d->unit[i - 1] != d->unit[i]) t->begin = i;
@@ -213,7 +216,7 @@ static void depend(fgi_waves *w, int32_t a, int32_t b) {
 }
 
 /* Factor by factor, as they lie in memory. */
-static void find_needs(const draft *d, fgi_waves *w) {
+static void find_needs(const plan *d, fgi_waves *w) {
     const fgi_structure *st = d->st;
     for (int64_t f = 0; f < st->n_factors && !stopped(d, f); f++) {
         const int32_t *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
@@ -226,7 +229,7 @@ static void find_needs(const draft *d, fgi_waves *w) {
 }
 
 /* The time that a forward sweep would take. `ends` has room for every task. */
-static double estimate(const draft *d, const fgi_waves *w, double *work, double *ends) {
+static double estimate(const plan *d, const fgi_waves *w, double *work, double *ends) {
     double last = 0;
     memset(work, 0, (size_t)w->n_tasks * sizeof *work);
     for (int64_t k = 0; k < d->n; k++) work[d->task_of[k]] += d->work[k];
@@ -245,41 +248,40 @@ static double estimate(const draft *d, const fgi_waves *w, double *work, double 
 /* ---- creation ------------------------------------------------------------------------------------------------ */
 
 /* NULL without memory. *gain: how many times quicker than one thread it seems. */
-static fgi_waves *make(draft *d, int threads, int runs, double *gain) {
+static fgi_waves *make(plan *d, int threads, int runs, double *gain) {
     fgi_waves *w = fgi_calloc(1, sizeof *w);
     if (!w) return NULL;
-    double all = 0, *work = NULL, *ends = NULL;
+    double all = 0;
     for (int64_t k = 0; k < d->n; k++) all += runs ? d->work[k] : d->work[k] / OUT_OF_ORDER;
     w->n_vars = d->st->n_vars;
     w->threads = threads;
-    w->tasks = fgi_alloc(d->n, sizeof *w->tasks);
-    w->begin = fgi_calloc(threads + 1, sizeof *w->begin);
-    w->mine = fgi_alloc(d->n, sizeof *w->mine);
-    w->counters = fgi_calloc(threads, sizeof *w->counters);
-    if (!runs) w->list = fgi_alloc(d->n, sizeof *w->list);
-    int ok = w->tasks && w->begin && w->mine && w->counters && (runs || w->list);
+    w->tasks = fgi_take(&w->arena, d->n, task);
+    w->begin = fgi_take_zero(&w->arena, threads + 1, int64_t);
+    w->mine = fgi_take(&w->arena, d->n, int32_t);
+    w->counters = fgi_take_zero(&w->arena, threads, fgi_counter);
+    if (!runs) w->list = fgi_take(&w->arena, d->n, int32_t);
+    fgi_arena scratch = {0};
+    double *work = fgi_take(&scratch, d->n, double), *ends = fgi_take(&scratch, d->n, double);
+    int ok = !w->arena.failed && !scratch.failed;
     if (ok) {
         share_out(d, w);
         if (runs) place_runs(d, w);
         for (int forward = 0; forward < 2; forward++)
-            w->needs[forward] = fgi_calloc(w->n_tasks * threads, sizeof *w->needs[forward]);
-        work = fgi_alloc(w->n_tasks, sizeof *work);
-        ends = fgi_alloc(w->n_tasks, sizeof *ends);
-        ok = w->needs[0] && w->needs[1] && work && ends;
+            w->needs[forward] = fgi_take_zero(&w->arena, w->n_tasks * threads, int32_t);
+        ok = !w->arena.failed;
     }
     if (ok) {
         find_needs(d, w);
         *gain = all / estimate(d, w, work, ends);
     }
-    free(work);
-    free(ends);
+    fgi_arena_free(&scratch);
     if (ok) return w;
     fgi_waves_free(w);
     return NULL;
 }
 
 /* Keeps the better of two ways. */
-static int try_units(draft *d, int threads, int runs, double *best, fgi_waves **out) {
+static int try_units(plan *d, int threads, int runs, double *best, fgi_waves **out) {
     double gain = 0;
     if (runs) cut_rows(d, threads);
     else single_units(d);
@@ -308,26 +310,20 @@ int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work,
     double best = LEAST_GAIN;
     *out = NULL;
     if (n < 2 || threads < 2 || threads > n) return 1;
-    draft d = {.st = st, .stop = stop};
-    d.visit = fgi_alloc(n, sizeof *d.visit);
-    d.unit = fgi_alloc(n, sizeof *d.unit);
-    d.level = fgi_alloc(n, sizeof *d.level);
-    d.work = fgi_alloc(n, sizeof *d.work);
-    d.first = fgi_alloc(n + 1, sizeof *d.first);
-    d.sorted = fgi_alloc(n, sizeof *d.sorted);
-    d.task_of = fgi_alloc(n, sizeof *d.task_of);
-    int ok = d.visit && d.unit && d.level && d.work && d.first && d.sorted && d.task_of;
+    plan d = {.st = st, .stop = stop};
+    d.visit = fgi_take(&d.arena, n, double);
+    d.unit = fgi_take(&d.arena, n, int32_t);
+    d.level = fgi_take(&d.arena, n, int32_t);
+    d.work = fgi_take(&d.arena, n, double);
+    d.first = fgi_take(&d.arena, n + 1, int64_t);
+    d.sorted = fgi_take(&d.arena, n, int32_t);
+    d.task_of = fgi_take(&d.arena, n, int32_t);
+    int ok = !d.arena.failed;
     for (int runs = 1; runs >= 0 && ok && best < ENOUGH * threads; runs--) {
         for (int64_t i = 0; i < n && !stopped(&d, i); i++) d.visit[i] = work(context, i);
         ok = !stopped(&d, 0) && try_units(&d, threads, runs, &best, out);
     }
-    free(d.visit);
-    free(d.unit);
-    free(d.level);
-    free(d.work);
-    free(d.first);
-    free(d.sorted);
-    free(d.task_of);
+    fgi_arena_free(&d.arena);
     if (ok) return 1;
     fgi_waves_free(*out);
     *out = NULL;
@@ -336,13 +332,7 @@ int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work,
 
 void fgi_waves_free(fgi_waves *w) {
     if (!w) return;
-    free(w->tasks);
-    free(w->list);
-    free(w->begin);
-    free(w->mine);
-    free(w->needs[0]);
-    free(w->needs[1]);
-    free(w->counters);
+    fgi_arena_free(&w->arena);
     free(w);
 }
 

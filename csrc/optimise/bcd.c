@@ -9,10 +9,7 @@
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, BLOCK_GRADIENT, AGAIN_GRADIENT, TRIAL_VALUE, BACK_VALUE };
 
 #define MOST_BLOCKS 32 /* that the coordinates are cut into */
-#define SIGMA 1e-4     /* both as in optimise/proxqn.c */
-#define BETA 0.5
 #define ENOUGH 0.1     /* a block is left when its violation has fallen to this share */
-#define ROUNDING 4e-16 /* as in optimise/proxqn.c */
 
 typedef struct bcd {
     int64_t blocks, width;               /* the last block may be shorter */
@@ -22,6 +19,7 @@ typedef struct bcd {
     double curvature[MOST_BLOCKS];       /* 0: nothing known yet */
     double entered;                      /* violation of the block when its turn came */
     double decrease, step;
+    fgi_arena arena;
 } bcd;
 
 static bcd *of(const fgi_optimiser *o) { return o->method; }
@@ -33,13 +31,13 @@ static int64_t size_of(const fgi_optimiser *o) {
     return rest < p->width ? rest : p->width;
 }
 
-static void want_all(fgi_optimiser *o) { fgi_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
+static void want_all(fgi_optimiser *o) { fgi_optimise_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
 
 static void want_block(fgi_optimiser *o, int64_t phase) {
     bcd *p = of(o);
     const int64_t n = size_of(o);
     for (int64_t k = 0; k < n; k++) p->set[k] = begin_of(p) + k;
-    fgi_want_gradient(o, phase, p->set, n, p->next);
+    fgi_optimise_want_gradient(o, phase, p->set, n, p->next);
 }
 
 static void enter_block(fgi_optimiser *o, int64_t block) {
@@ -86,7 +84,7 @@ static void begin_step(fgi_optimiser *o) {
         return;
     }
     move(o, 1.0);
-    fgi_want_value(o, TRIAL_VALUE);
+    fgi_optimise_want_value(o, TRIAL_VALUE);
 }
 
 /* From what the last step met: the curvature along it. */
@@ -130,35 +128,31 @@ static fgi_rc after_block(fgi_optimiser *o) {
 
 static void after_trial(fgi_optimiser *o, double loss) {
     bcd *p = of(o);
-    const double f = fgi_objective(o, loss), f0 = o->info.objective;
-    if (f <= f0 + p->step * SIGMA * p->decrease + ROUNDING * fabs(f0)) {
+    const double f = fgi_optimise_objective(o, loss);
+    if (fgi_optimise_descends(o, f, p->step * p->decrease)) {
         const double *w = o->w + begin_of(p);
         const int64_t n = size_of(o);
         for (int64_t k = 0; k < n; k++) o->info.nonzeros += (w[k] != 0.0) - (p->base[k] != 0.0);
-        o->info.objective = f;
-        o->info.loss = loss;
-        o->info.step = p->step;
-        o->info.full = 0;
-        o->info.iterations++;
+        fgi_optimise_accept(o, f, loss, p->step);
         p->inner++;
         p->moved++;
         want_block(o, AGAIN_GRADIENT);
-    } else if (p->step > 1e-12) {
-        move(o, BETA * p->step);
-        fgi_want_value(o, TRIAL_VALUE);
+    } else if (p->step > FGI_SEARCH_LEAST) {
+        move(o, FGI_SEARCH_FACTOR * p->step);
+        fgi_optimise_want_value(o, TRIAL_VALUE);
     } else {
         move(o, 0.0);
         p->curvature[p->block] = 0;
-        fgi_want_value(o, BACK_VALUE);
+        fgi_optimise_want_value(o, BACK_VALUE);
     }
 }
 
 static fgi_rc after_all(fgi_optimiser *o) {
     bcd *p = of(o);
     const int first = o->info.epochs == 0;
-    if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
-    if (o->info.violation <= o->s.tol * o->info.first_violation) fgi_finish(o, FGI_OPTIMAL);
-    else if (!first && !p->moved) fgi_finish(o, FGI_CONVERGED);
+    if (!fgi_optimise_look_at_all(o)) return FGI_BAD_MODEL;
+    if (o->info.violation <= o->s.tol * o->info.first_violation) fgi_optimise_finish(o, FGI_OPTIMAL);
+    else if (!first && !p->moved) fgi_optimise_finish(o, FGI_CONVERGED);
     else {
         p->moved = 0;
         enter_block(o, 0);
@@ -169,7 +163,7 @@ static fgi_rc after_all(fgi_optimiser *o) {
 static fgi_rc answer(fgi_optimiser *o, double value) {
     switch (o->phase) {
     case FIRST_VALUE:
-        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
+        if (!fgi_optimise_begin(o, value)) return FGI_BAD_MODEL;
         of(o)->moved = 1; /* a run that goes on from a saved end has a sweep before it */
         want_all(o);
         return FGI_OK;
@@ -187,13 +181,11 @@ static fgi_rc create(fgi_optimiser *o) {
     if (!p) return FGI_NO_MEMORY;
     p->width = (o->d + MOST_BLOCKS - 1) / MOST_BLOCKS;
     p->blocks = (o->d + p->width - 1) / p->width;
-    p->set = fgi_calloc(p->width, sizeof *p->set);
-    p->base = fgi_calloc(p->width, sizeof(double));
-    p->g = fgi_calloc(p->width, sizeof(double));
-    p->next = fgi_calloc(p->width, sizeof(double));
-    p->direction = fgi_calloc(p->width, sizeof(double));
-    fgi_want_value(o, FIRST_VALUE);
-    return p->set && p->base && p->g && p->next && p->direction ? FGI_OK : FGI_NO_MEMORY;
+    p->set = fgi_take_zero(&p->arena, p->width, int64_t);
+    double **parts[] = {&p->base, &p->g, &p->next, &p->direction};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) *parts[k] = fgi_take_zero(&p->arena, p->width, double);
+    fgi_optimise_want_value(o, FIRST_VALUE);
+    return p->arena.failed ? FGI_NO_MEMORY : FGI_OK;
 }
 
 static void settled(const fgi_optimiser *o, double *w) {
@@ -216,13 +208,13 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     if (o->phase < FIRST_VALUE || o->phase > BACK_VALUE) v->failed = 1;
     else if (o->phase == ALL_GRADIENT) want_all(o);
     else if (o->phase == BLOCK_GRADIENT || o->phase == AGAIN_GRADIENT) want_block(o, o->phase);
-    else fgi_want_value(o, o->phase);
+    else fgi_optimise_want_value(o, o->phase);
     return FGI_OK;
 }
 
 static void release(fgi_optimiser *o) {
-    bcd *p = of(o);
-    free(p->set), free(p->base), free(p->g), free(p->next), free(p->direction), free(p);
+    fgi_arena_free(&of(o)->arena);
+    free(o->method);
 }
 
 const fgi_optimise_ops fgi_bcd_ops = {create, answer, settled, walk, release};

@@ -167,8 +167,7 @@ void fgi_compact_push(fgi_compact *c, const double *direction, double step, cons
         fgi_sum_add(&sy, s * y[j]), fgi_sum_add(&ss, s * s * c->h[j]), fgi_sum_add(&yy, y[j] * y[j] / c->h[j]);
     }
     const double curvature = fgi_sum_value(&sy), square = fgi_sum_value(&ss);
-    /* relative to both lengths: what rounding alone could have made is no curvature */
-    if (!(curvature > 1e-12 * sqrt(square * fgi_sum_value(&yy))) || !(square > 0)) return;
+    if (!(curvature > FGI_LEAST_CURVATURE * sqrt(square * fgi_sum_value(&yy))) || !(square > 0)) return;
     if (c->pairs == m) { /* the oldest pair goes */
         c->pairs--;
         for (int64_t j = 0; j < c->n; j++)

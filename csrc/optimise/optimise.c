@@ -2,22 +2,22 @@
 #include "optimise/optimise.h"
 #include <string.h>
 
-void fgi_want_value(fgi_optimiser *o, int64_t phase) {
+void fgi_optimise_want_value(fgi_optimiser *o, int64_t phase) {
     o->phase = phase;
     o->request = (fgi_request){FGI_ASK_VALUE, o->d, NULL, o->w, NULL};
 }
 
-void fgi_want_gradient(fgi_optimiser *o, int64_t phase, const int64_t *set, int64_t n, double *into) {
+void fgi_optimise_want_gradient(fgi_optimiser *o, int64_t phase, const int64_t *set, int64_t n, double *into) {
     o->phase = phase;
     o->request = (fgi_request){FGI_ASK_GRADIENT, n, set, o->w, into};
 }
 
-void fgi_finish(fgi_optimiser *o, fgi_status status) {
+void fgi_optimise_finish(fgi_optimiser *o, fgi_status status) {
     o->info.status = status;
     o->request = (fgi_request){FGI_ASK_NOTHING, 0, NULL, o->w, NULL};
 }
 
-double fgi_objective(const fgi_optimiser *o, double loss) {
+double fgi_optimise_objective(const fgi_optimiser *o, double loss) {
     fgi_sum first = {0}, second = {0};
     for (int64_t j = 0; j < o->d; j++)
         if (o->w[j] != 0.0) {
@@ -28,15 +28,15 @@ double fgi_objective(const fgi_optimiser *o, double loss) {
     return isnan(f) ? INFINITY : f;
 }
 
-int fgi_begin(fgi_optimiser *o, double loss) {
+int fgi_optimise_begin(fgi_optimiser *o, double loss) {
     o->info.loss = loss;
-    o->info.objective = fgi_objective(o, loss);
+    o->info.objective = fgi_optimise_objective(o, loss);
     o->info.nonzeros = 0;
     for (int64_t j = 0; j < o->d; j++) o->info.nonzeros += o->w[j] != 0.0;
     return isfinite(o->info.objective);
 }
 
-int fgi_look_at_all(fgi_optimiser *o) {
+int fgi_optimise_look_at_all(fgi_optimiser *o) {
     double most = 0;
     int finite = 1;
     for (int64_t j = 0; j < o->d; j++) {
@@ -86,7 +86,7 @@ fgi_rc fgi_optimiser_create(
     if (!rc) rc = o->ops->create(o);
     if (rc) {
         fgi_optimiser_free(o);
-        return fgi_fail(err, rc, -1, "out of memory");
+        return fgi_no_memory(err);
     }
     *out = o;
     return FGI_OK;
@@ -106,9 +106,8 @@ fgi_rc fgi_optimiser_answer(fgi_optimiser *o, double value, fgi_error *err) {
     else if (o->request.ask == FGI_ASK_GRADIENT) o->info.gradients++, o->info.coordinates += o->request.n;
     const fgi_rc rc = o->ops->answer(o, value);
     if (!rc) return rc;
-    fgi_finish(o, FGI_CONVERGED);
-    return rc == FGI_NO_MEMORY ? fgi_fail(err, rc, -1, "out of memory")
-                               : fgi_fail(err, rc, -1, "the loss or its gradient is not finite");
+    fgi_optimise_finish(o, FGI_CONVERGED);
+    return rc == FGI_NO_MEMORY ? fgi_no_memory(err) : fgi_fail(err, rc, -1, "the loss or its gradient is not finite");
 }
 
 void fgi_optimiser_get_info(const fgi_optimiser *o, fgi_optimise_info *info) { *info = o->info; }
@@ -168,8 +167,8 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     if (rc || v->failed || v->mode != FGI_RECORD_READ || ask != FGI_ASK_NOTHING) return rc;
     if (status == FGI_OPTIMAL && o->info.violation > o->s.tol * o->info.first_violation) {
         o->info.status = FGI_RUNNING; /* it was done, for a larger tol */
-        fgi_want_value(o, FGI_FIRST_PHASE);
-    } else fgi_finish(o, (fgi_status)status);
+        fgi_optimise_want_value(o, FGI_FIRST_PHASE);
+    } else fgi_optimise_finish(o, (fgi_status)status);
     return rc;
 }
 
@@ -190,7 +189,7 @@ fgi_rc fgi_optimiser_import(
     fgi_optimiser *o, const double *reals, int64_t n_reals, const int64_t *ints, int64_t n_ints, fgi_error *err) {
     fgi_record v = {FGI_RECORD_READ, (double *)reals, (int64_t *)ints, 0, 0, n_reals, n_ints, 0};
     const fgi_rc rc = walk(o, &v);
-    if (rc) return fgi_fail(err, rc, -1, "out of memory");
+    if (rc) return fgi_no_memory(err);
     if (v.failed || v.at_real != n_reals || v.at_int != n_ints)
         return fgi_fail(err, FGI_BAD_MODEL, -1, "the saved state does not fit this optimiser");
     return FGI_OK;

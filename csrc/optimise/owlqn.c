@@ -5,28 +5,16 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, FIRST_GRADIENT, TRIAL_VALUE, TRIAL_GRADIENT };
 
-#define SIGMA 1e-4 /* both as in optimise/proxqn.c */
-#define BETA 0.5
-#define ROUNDING 4e-16 /* as in optimise/proxqn.c */
-
 typedef struct owlqn {
     int64_t pairs;                /* the newest is last */
     double **s, **y, *rho;        /* memory vectors of d */
     double *base, *g, *direction; /* w and smooth gradient before the step; d */
     double *alpha;
     double step;
+    fgi_arena arena;
 } owlqn;
 
 static owlqn *of(const fgi_optimiser *o) { return o->method; }
-
-static double dot(const double *a, const double *b, int64_t n) {
-    double four[4] = {0, 0, 0, 0};
-    int64_t k = 0;
-    for (; k + 4 <= n; k += 4)
-        for (int l = 0; l < 4; l++) four[l] += a[k + l] * b[k + l];
-    for (; k < n; k++) four[0] += a[k] * b[k];
-    return (four[0] + four[1]) + (four[2] + four[3]);
-}
 
 static void add(double *a, double x, const double *b, int64_t n) {
     for (int64_t k = 0; k < n; k++) a[k] += x * b[k];
@@ -39,15 +27,15 @@ static void find_direction(fgi_optimiser *o) {
     double *z = q->direction;
     for (int64_t j = 0; j < d; j++) z[j] = -fgi_subgradient(q->base[j], q->g[j], o->s.l1);
     for (int64_t k = q->pairs - 1; k >= 0; k--) {
-        q->alpha[k] = q->rho[k] * dot(q->s[k], z, d);
+        q->alpha[k] = q->rho[k] * fgi_dot(q->s[k], z, d);
         add(z, -q->alpha[k], q->y[k], d);
     }
     if (q->pairs) {
         const int64_t last = q->pairs - 1;
-        const double scale = 1.0 / (q->rho[last] * dot(q->y[last], q->y[last], d));
+        const double scale = 1.0 / (q->rho[last] * fgi_dot(q->y[last], q->y[last], d));
         for (int64_t j = 0; j < d; j++) z[j] *= scale;
     }
-    for (int64_t k = 0; k < q->pairs; k++) add(z, q->alpha[k] - q->rho[k] * dot(q->y[k], z, d), q->s[k], d);
+    for (int64_t k = 0; k < q->pairs; k++) add(z, q->alpha[k] - q->rho[k] * fgi_dot(q->y[k], z, d), q->s[k], d);
     for (int64_t j = 0; o->s.l1 > 0 && j < d; j++)
         if (z[j] * fgi_subgradient(q->base[j], q->g[j], o->s.l1) >= 0) z[j] = 0;
 }
@@ -69,11 +57,11 @@ static void begin_step(fgi_optimiser *o) {
     find_direction(o);
     double first = 1.0;
     if (!q->pairs) { /* a first step of length 1, about */
-        const double square = dot(q->direction, q->direction, o->d);
+        const double square = fgi_dot(q->direction, q->direction, o->d);
         first = square > 1 ? 1.0 / sqrt(square) : 1.0;
     }
     move(o, first);
-    fgi_want_value(o, TRIAL_VALUE);
+    fgi_optimise_want_value(o, TRIAL_VALUE);
 }
 
 static void keep_pair(fgi_optimiser *o) {
@@ -92,16 +80,17 @@ static void keep_pair(fgi_optimiser *o) {
         s[j] = o->w[j] - q->base[j];
         y[j] = o->whole[j] - q->g[j];
     }
-    const double curvature = dot(s, y, d);
-    if (curvature > 1e-12 * sqrt(dot(s, s, d) * dot(y, y, d))) q->rho[q->pairs++] = 1.0 / curvature;
+    const double curvature = fgi_dot(s, y, d);
+    if (curvature > FGI_LEAST_CURVATURE * sqrt(fgi_dot(s, s, d) * fgi_dot(y, y, d)))
+        q->rho[q->pairs++] = 1.0 / curvature;
 }
 
 static fgi_rc after_gradient(fgi_optimiser *o) {
     owlqn *q = of(o);
-    if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
+    if (!fgi_optimise_look_at_all(o)) return FGI_BAD_MODEL;
     if (o->phase == TRIAL_GRADIENT) keep_pair(o);
     memcpy(q->g, o->whole, (size_t)o->d * sizeof(double));
-    if (o->info.violation <= o->s.tol * o->info.first_violation) fgi_finish(o, FGI_OPTIMAL);
+    if (o->info.violation <= o->s.tol * o->info.first_violation) fgi_optimise_finish(o, FGI_OPTIMAL);
     else begin_step(o);
     return FGI_OK;
 }
@@ -114,33 +103,29 @@ static void after_trial(fgi_optimiser *o, double loss) {
         count += o->w[j] != 0.0;
         if (o->w[j] != q->base[j]) promised += fgi_subgradient(q->base[j], q->g[j], o->s.l1) * (o->w[j] - q->base[j]);
     }
-    const double f = fgi_objective(o, loss), f0 = o->info.objective;
-    if (f <= f0 + SIGMA * promised + ROUNDING * fabs(f0) && promised < 0) {
-        o->info.objective = f;
-        o->info.loss = loss;
-        o->info.step = q->step;
-        o->info.full = 0;
+    const double f = fgi_optimise_objective(o, loss);
+    if (promised < 0 && fgi_optimise_descends(o, f, promised)) {
+        fgi_optimise_accept(o, f, loss, q->step);
         o->info.nonzeros = count;
-        o->info.iterations++;
-        fgi_want_gradient(o, TRIAL_GRADIENT, NULL, o->d, o->whole);
-    } else if (q->step > 1e-12) {
-        move(o, BETA * q->step);
-        fgi_want_value(o, TRIAL_VALUE);
+        fgi_optimise_want_gradient(o, TRIAL_GRADIENT, NULL, o->d, o->whole);
+    } else if (q->step > FGI_SEARCH_LEAST) {
+        move(o, FGI_SEARCH_FACTOR * q->step);
+        fgi_optimise_want_value(o, TRIAL_VALUE);
     } else {
         memcpy(o->w, q->base, (size_t)o->d * sizeof(double));
         if (q->pairs) {
             q->pairs = 0;
             begin_step(o);
-        } else fgi_finish(o, FGI_CONVERGED);
+        } else fgi_optimise_finish(o, FGI_CONVERGED);
     }
 }
 
 static fgi_rc answer(fgi_optimiser *o, double value) {
     switch (o->phase) {
     case FIRST_VALUE:
-        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
+        if (!fgi_optimise_begin(o, value)) return FGI_BAD_MODEL;
         o->info.working_set = o->d;
-        fgi_want_gradient(o, FIRST_GRADIENT, NULL, o->d, o->whole);
+        fgi_optimise_want_gradient(o, FIRST_GRADIENT, NULL, o->d, o->whole);
         return FGI_OK;
     case TRIAL_VALUE: after_trial(o, value); return FGI_OK;
     default: return after_gradient(o);
@@ -151,18 +136,19 @@ static fgi_rc create(fgi_optimiser *o) {
     owlqn *q = o->method = fgi_calloc(1, sizeof *q);
     if (!q) return FGI_NO_MEMORY;
     const int64_t m = o->s.memory;
-    q->s = fgi_calloc(m, sizeof *q->s);
-    q->y = fgi_calloc(m, sizeof *q->y);
-    q->rho = fgi_calloc(m, sizeof(double));
-    q->alpha = fgi_calloc(m, sizeof(double));
-    q->base = fgi_calloc(o->d, sizeof(double));
-    q->g = fgi_calloc(o->d, sizeof(double));
-    q->direction = fgi_calloc(o->d, sizeof(double));
-    int ok = q->s && q->y && q->rho && q->alpha && q->base && q->g && q->direction;
-    for (int64_t k = 0; ok && k < m; k++)
-        ok = (q->s[k] = fgi_calloc(o->d, sizeof(double))) && (q->y[k] = fgi_calloc(o->d, sizeof(double)));
-    fgi_want_value(o, FIRST_VALUE);
-    return ok ? FGI_OK : FGI_NO_MEMORY;
+    q->s = fgi_take(&q->arena, m, double *);
+    q->y = fgi_take(&q->arena, m, double *);
+    q->rho = fgi_take_zero(&q->arena, m, double);
+    q->alpha = fgi_take_zero(&q->arena, m, double);
+    q->base = fgi_take_zero(&q->arena, o->d, double);
+    q->g = fgi_take_zero(&q->arena, o->d, double);
+    q->direction = fgi_take_zero(&q->arena, o->d, double);
+    for (int64_t k = 0; !q->arena.failed && k < m; k++) {
+        q->s[k] = fgi_take_zero(&q->arena, o->d, double);
+        q->y[k] = fgi_take_zero(&q->arena, o->d, double);
+    }
+    fgi_optimise_want_value(o, FIRST_VALUE);
+    return q->arena.failed ? FGI_NO_MEMORY : FGI_OK;
 }
 
 static void settled(const fgi_optimiser *o, double *w) {
@@ -183,18 +169,14 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     }
     if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     if (o->phase < FIRST_VALUE || o->phase > TRIAL_GRADIENT) v->failed = 1;
-    else if (o->phase == FIRST_VALUE || o->phase == TRIAL_VALUE) fgi_want_value(o, o->phase);
-    else fgi_want_gradient(o, o->phase, NULL, o->d, o->whole);
+    else if (o->phase == FIRST_VALUE || o->phase == TRIAL_VALUE) fgi_optimise_want_value(o, o->phase);
+    else fgi_optimise_want_gradient(o, o->phase, NULL, o->d, o->whole);
     return FGI_OK;
 }
 
 static void release(fgi_optimiser *o) {
-    owlqn *q = of(o);
-    for (int64_t k = 0; k < o->s.memory; k++) {
-        if (q->s) free(q->s[k]);
-        if (q->y) free(q->y[k]);
-    }
-    free(q->s), free(q->y), free(q->rho), free(q->alpha), free(q->base), free(q->g), free(q->direction), free(q);
+    fgi_arena_free(&of(o)->arena);
+    free(o->method);
 }
 
 const fgi_optimise_ops fgi_owlqn_ops = {create, answer, settled, walk, release};

@@ -10,6 +10,7 @@ typedef struct proxgrad {
     double *x, *v, *g; /* the last iterate; the point ahead; the gradient there */
     double L, t;       /* curvature; the momentum's sequence */
     double ahead;      /* smooth part of f at v */
+    fgi_arena arena;
 } proxgrad;
 
 static proxgrad *of(const fgi_optimiser *o) { return o->method; }
@@ -24,7 +25,7 @@ static double smooth_penalty(const fgi_optimiser *o) {
 static void step(fgi_optimiser *o) {
     proxgrad *p = of(o);
     for (int64_t j = 0; j < o->d; j++) o->w[j] = fgi_soft(p->v[j] - p->g[j] / p->L, o->s.l1 / p->L);
-    fgi_want_value(o, STEP_VALUE);
+    fgi_optimise_want_value(o, STEP_VALUE);
 }
 
 static void restart(fgi_optimiser *o) {
@@ -32,7 +33,7 @@ static void restart(fgi_optimiser *o) {
     p->t = 1;
     memcpy(p->v, p->x, (size_t)o->d * sizeof(double));
     memcpy(o->w, p->x, (size_t)o->d * sizeof(double));
-    fgi_want_value(o, AHEAD_VALUE);
+    fgi_optimise_want_value(o, AHEAD_VALUE);
 }
 
 /* From an accepted step w: the next point ahead. */
@@ -49,7 +50,7 @@ static void go_ahead(fgi_optimiser *o) {
     }
     p->t = t;
     p->L *= 0.9;
-    fgi_want_value(o, AHEAD_VALUE);
+    fgi_optimise_want_value(o, AHEAD_VALUE);
 }
 
 static void after_step(fgi_optimiser *o, double loss) {
@@ -64,17 +65,17 @@ static void after_step(fgi_optimiser *o, double loss) {
         mapping = fgi_larger(mapping, fabs(z));
     }
     const double smooth = loss + smooth_penalty(o), bound = p->ahead + linear + 0.5 * p->L * square;
-    if (!(smooth <= bound + 4e-16 * fabs(p->ahead))) {
+    if (!(smooth <= bound + FGI_SEARCH_ROUNDING * fabs(p->ahead))) {
         if (p->L > 1e300) {
             memcpy(o->w, p->x, (size_t)o->d * sizeof(double));
-            fgi_finish(o, FGI_CONVERGED);
+            fgi_optimise_finish(o, FGI_CONVERGED);
             return;
         }
         p->L *= 2;
         step(o);
         return;
     }
-    const double f = fgi_objective(o, loss);
+    const double f = fgi_optimise_objective(o, loss);
     if (f > o->info.objective && p->t > 1) {
         restart(o);
         return;
@@ -90,43 +91,47 @@ static void after_step(fgi_optimiser *o, double loss) {
     }
     /* the prox mapping bounds the subgradient up to the change of the gradient: look closely when it is small */
     if (p->L * mapping <= 0.5 * o->s.tol * o->info.first_violation || still)
-        fgi_want_gradient(o, CHECK_GRADIENT, NULL, o->d, o->whole);
+        fgi_optimise_want_gradient(o, CHECK_GRADIENT, NULL, o->d, o->whole);
     else go_ahead(o);
+}
+
+/* The first L is the length of the subgradient: a first step of length 1, about. */
+static fgi_rc after_first(fgi_optimiser *o) {
+    proxgrad *p = of(o);
+    if (!fgi_optimise_look_at_all(o)) return FGI_BAD_MODEL;
+    if (o->info.violation <= o->s.tol * o->info.first_violation) {
+        fgi_optimise_finish(o, FGI_OPTIMAL);
+        return FGI_OK;
+    }
+    double square = 0;
+    for (int64_t j = 0; j < o->d; j++) {
+        const double z = fgi_subgradient(o->w[j], o->whole[j], o->s.l1);
+        square += z * z;
+    }
+    p->L = fgi_larger(sqrt(square), 1e-300);
+    memcpy(p->g, o->whole, (size_t)o->d * sizeof(double));
+    step(o);
+    return FGI_OK;
 }
 
 static fgi_rc answer(fgi_optimiser *o, double value) {
     proxgrad *p = of(o);
     switch (o->phase) {
     case FIRST_VALUE:
-        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
+        if (!fgi_optimise_begin(o, value)) return FGI_BAD_MODEL;
         o->info.working_set = o->d;
         p->ahead = value + smooth_penalty(o);
-        fgi_want_gradient(o, FIRST_GRADIENT, NULL, o->d, o->whole);
+        fgi_optimise_want_gradient(o, FIRST_GRADIENT, NULL, o->d, o->whole);
         return FGI_OK;
-    case FIRST_GRADIENT: {
-        if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
-        if (o->info.violation <= o->s.tol * o->info.first_violation) {
-            fgi_finish(o, FGI_OPTIMAL);
-            return FGI_OK;
-        }
-        double square = 0;
-        for (int64_t j = 0; j < o->d; j++) {
-            const double z = fgi_subgradient(o->w[j], o->whole[j], o->s.l1);
-            square += z * z;
-        }
-        p->L = fgi_larger(sqrt(square), 1e-300);
-        memcpy(p->g, o->whole, (size_t)o->d * sizeof(double));
-        step(o);
-        return FGI_OK;
-    }
+    case FIRST_GRADIENT: return after_first(o);
     case AHEAD_VALUE:
         if (!isfinite(value)) { /* the point ahead is out of bounds */
             if (p->t > 1) restart(o);
-            else fgi_finish(o, FGI_CONVERGED);
+            else fgi_optimise_finish(o, FGI_CONVERGED);
             return FGI_OK;
         }
         p->ahead = value + smooth_penalty(o);
-        fgi_want_gradient(o, AHEAD_GRADIENT, NULL, o->d, o->whole);
+        fgi_optimise_want_gradient(o, AHEAD_GRADIENT, NULL, o->d, o->whole);
         return FGI_OK;
     case AHEAD_GRADIENT:
         for (int64_t j = 0; j < o->d; j++) p->g[j] = o->whole[j] + o->s.l2 * o->w[j];
@@ -134,9 +139,9 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
         return FGI_OK;
     case STEP_VALUE: after_step(o, value); return FGI_OK;
     default:
-        if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
-        if (o->info.violation <= o->s.tol * o->info.first_violation) fgi_finish(o, FGI_OPTIMAL);
-        else if (memcmp(o->w, p->v, (size_t)o->d * sizeof(double)) == 0) fgi_finish(o, FGI_CONVERGED);
+        if (!fgi_optimise_look_at_all(o)) return FGI_BAD_MODEL;
+        if (o->info.violation <= o->s.tol * o->info.first_violation) fgi_optimise_finish(o, FGI_OPTIMAL);
+        else if (memcmp(o->w, p->v, (size_t)o->d * sizeof(double)) == 0) fgi_optimise_finish(o, FGI_CONVERGED);
         else go_ahead(o);
         return FGI_OK;
     }
@@ -145,12 +150,12 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
 static fgi_rc create(fgi_optimiser *o) {
     proxgrad *p = o->method = fgi_calloc(1, sizeof *p);
     if (!p) return FGI_NO_MEMORY;
-    p->x = fgi_copy(o->w, o->d, sizeof(double));
-    p->v = fgi_copy(o->w, o->d, sizeof(double));
-    p->g = fgi_calloc(o->d, sizeof(double));
+    p->x = fgi_arena_copy(&p->arena, o->w, o->d, sizeof(double));
+    p->v = fgi_arena_copy(&p->arena, o->w, o->d, sizeof(double));
+    p->g = fgi_take_zero(&p->arena, o->d, double);
     p->t = 1;
-    fgi_want_value(o, FIRST_VALUE);
-    return p->x && p->v && p->g ? FGI_OK : FGI_NO_MEMORY;
+    fgi_optimise_want_value(o, FIRST_VALUE);
+    return p->arena.failed ? FGI_NO_MEMORY : FGI_OK;
 }
 
 static void settled(const fgi_optimiser *o, double *w) {
@@ -167,14 +172,15 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
     fgi_record_reals(v, p->g, o->d);
     if (v->mode != FGI_RECORD_READ || v->failed) return FGI_OK;
     if (o->phase < FIRST_VALUE || o->phase > CHECK_GRADIENT) v->failed = 1;
-    else if (o->phase == FIRST_VALUE || o->phase == AHEAD_VALUE || o->phase == STEP_VALUE) fgi_want_value(o, o->phase);
-    else fgi_want_gradient(o, o->phase, NULL, o->d, o->whole);
+    else if (o->phase == FIRST_VALUE || o->phase == AHEAD_VALUE || o->phase == STEP_VALUE)
+        fgi_optimise_want_value(o, o->phase);
+    else fgi_optimise_want_gradient(o, o->phase, NULL, o->d, o->whole);
     return FGI_OK;
 }
 
 static void release(fgi_optimiser *o) {
-    proxgrad *p = of(o);
-    free(p->x), free(p->v), free(p->g), free(p);
+    fgi_arena_free(&of(o)->arena);
+    free(o->method);
 }
 
 const fgi_optimise_ops fgi_proxgrad_ops = {create, answer, settled, walk, release};

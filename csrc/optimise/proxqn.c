@@ -13,8 +13,6 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, BACK_VALUE, SET_CURVATURE };
 
-#define SIGMA 1e-4  /* Armijo: share of the predicted decrease that a step must bring */
-#define BETA 0.5    /* each shorter step, against the one before */
 #define COOLING 0.2 /* the violation that an epoch asks for, against the one it begins with */
 /* Coordinates that may join: so many of all, or so many for each that is not zero. Measured on a tenth of OCR, seconds
  * to 1e-4: all that pull 1.2, these .4; half or twice as many are as good. */
@@ -23,16 +21,13 @@ enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, B
 /* Bins of pulls: 8 while they halve, down to 2^-32 of the strongest. */
 #define BINS_A_HALF 8.0
 #define PULL_BINS 257
-/* What rounding can do to a difference of two objectives, relative to their size: without this allowance the last
- * steps, which lower the gradient but no longer the printed objective, would all be refused. */
-#define ROUNDING 4e-16
-
-#define FLOOR 1e-3
+#define FLOOR 1e-3   /* of the mean of second derivatives: those below count as that */
 #define CHEAP 300000 /* coordinate steps that take some ten milliseconds */
 
 typedef struct proxqn {
     int64_t n;    /* working set */
-    int64_t room; /* of the arrays over it */
+    int64_t room; /* of the arrays over it, ... */
+    fgi_arena arena;
     int64_t *set, *order, *kept;
     double *g, *next, *base, *direction; /* gradient; the new one; w before the step; d */
     double *diagonal;                    /* of B */
@@ -51,20 +46,18 @@ typedef struct proxqn {
 static proxqn *of(const fgi_optimiser *o) { return o->method; }
 
 static int make_room(proxqn *p, int64_t n) {
-    if (!p->set || n > p->room || n < p->room / 8) {
-        free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction),
-            free(p->diagonal);
-        p->set = fgi_alloc(n, sizeof(int64_t));
-        p->order = fgi_alloc(n, sizeof(int64_t));
-        p->kept = fgi_alloc(n, sizeof(int64_t));
-        p->g = fgi_alloc(n, sizeof(double));
-        p->next = fgi_alloc(n, sizeof(double));
-        p->base = fgi_alloc(n, sizeof(double));
-        p->direction = fgi_alloc(n, sizeof(double));
-        p->diagonal = fgi_alloc(n, sizeof(double));
-        p->room = n;
-    }
-    return p->set && p->order && p->kept && p->g && p->next && p->base && p->direction && p->diagonal;
+    if (p->set && n <= p->room && n >= p->room / 8) return 1;
+    fgi_arena_free(&p->arena);
+    p->set = fgi_take(&p->arena, n, int64_t);
+    p->order = fgi_take(&p->arena, n, int64_t);
+    p->kept = fgi_take(&p->arena, n, int64_t);
+    p->g = fgi_take(&p->arena, n, double);
+    p->next = fgi_take(&p->arena, n, double);
+    p->base = fgi_take(&p->arena, n, double);
+    p->direction = fgi_take(&p->arena, n, double);
+    p->diagonal = fgi_take(&p->arena, n, double);
+    p->room = n;
+    return !p->arena.failed;
 }
 
 /* ---- the working set ------------------------------------------------------------------------------------------ */
@@ -244,7 +237,7 @@ static void move(fgi_optimiser *o, double step) {
 
 /* The loss at w, which is zero outside the working set. */
 static void want_value(fgi_optimiser *o, int64_t phase) {
-    fgi_want_value(o, phase);
+    fgi_optimise_want_value(o, phase);
     if (phase == FIRST_VALUE) return;
     o->request.set = of(o)->set;
     o->request.n = of(o)->n;
@@ -254,16 +247,16 @@ static void want_value(fgi_optimiser *o, int64_t phase) {
 static void want_curvature(fgi_optimiser *o) {
     proxqn *p = of(o);
     for (int64_t k = 0; k < p->n; k++) p->next[k] = fgi_subgradient(o->w[p->set[k]], p->g[k], o->s.l1);
-    fgi_want_gradient(o, SET_CURVATURE, p->set, p->n, p->next);
+    fgi_optimise_want_gradient(o, SET_CURVATURE, p->set, p->n, p->next);
     o->request.ask = FGI_ASK_CURVATURE;
 }
 
-static void want_all(fgi_optimiser *o) { fgi_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
+static void want_all(fgi_optimiser *o) { fgi_optimise_want_gradient(o, ALL_GRADIENT, NULL, o->d, o->whole); }
 
 /* No step lowers the objective any more: the optimum if the violation says so, and else a matter of rounding. */
 static void end_here(fgi_optimiser *o) {
     const int met = o->info.full && o->info.violation <= o->s.tol * o->info.first_violation;
-    fgi_finish(o, met ? FGI_OPTIMAL : FGI_CONVERGED);
+    fgi_optimise_finish(o, met ? FGI_OPTIMAL : FGI_CONVERGED);
 }
 
 /* A direction and its first trial; without a descent direction, what is left to try. */
@@ -323,10 +316,10 @@ static int promises_little(const fgi_optimiser *o) {
 /* All coordinates have been looked at. */
 static fgi_rc after_all(fgi_optimiser *o) {
     proxqn *p = of(o);
-    if (!fgi_look_at_all(o)) return FGI_BAD_MODEL;
+    if (!fgi_optimise_look_at_all(o)) return FGI_BAD_MODEL;
     const double goal = o->s.tol * o->info.first_violation;
     if (o->info.violation <= goal && promises_little(o)) {
-        fgi_finish(o, FGI_OPTIMAL);
+        fgi_optimise_finish(o, FGI_OPTIMAL);
         return FGI_OK;
     }
     const fgi_rc rc = open_epoch(o);
@@ -379,25 +372,21 @@ static fgi_rc after_set(fgi_optimiser *o) {
     const double asked = o->info.full ? o->s.tol : fgi_larger(o->s.tol, p->asked);
     if (!o->info.full && has_cooled(p)) want_all(o);
     else if (violation > asked * o->info.first_violation || (asked <= o->s.tol && !promises_little(o))) begin_step(o);
-    else if (o->info.full) fgi_finish(o, FGI_OPTIMAL);
+    else if (o->info.full) fgi_optimise_finish(o, FGI_OPTIMAL);
     else want_all(o);
     return FGI_OK;
 }
 
 static void after_trial(fgi_optimiser *o, double loss) {
     proxqn *p = of(o);
-    const double f = loss + p->penalty, f0 = o->info.objective;
-    if (isfinite(f) && f <= f0 + p->step * SIGMA * p->decrease + ROUNDING * fabs(f0)) {
-        o->info.objective = f;
-        o->info.loss = loss;
-        o->info.step = p->step;
-        o->info.full = 0;
-        o->info.iterations++;
+    const double f = loss + p->penalty;
+    if (fgi_optimise_descends(o, f, p->step * p->decrease)) {
+        fgi_optimise_accept(o, f, loss, p->step);
         p->stalled = 0;
-        fgi_want_gradient(o, SET_GRADIENT, p->set, p->n, p->next);
-    } else if (p->step < 1e-12) give_up_search(o);
+        fgi_optimise_want_gradient(o, SET_GRADIENT, p->set, p->n, p->next);
+    } else if (p->step < FGI_SEARCH_LEAST) give_up_search(o);
     else {
-        move(o, BETA * p->step);
+        move(o, FGI_SEARCH_FACTOR * p->step);
         want_value(o, TRIAL_VALUE);
     }
 }
@@ -406,7 +395,7 @@ static fgi_rc answer(fgi_optimiser *o, double value) {
     proxqn *p = of(o);
     switch (o->phase) {
     case FIRST_VALUE:
-        if (!fgi_begin(o, value)) return FGI_BAD_MODEL;
+        if (!fgi_optimise_begin(o, value)) return FGI_BAD_MODEL;
         p->start = o->info.objective;
         want_all(o);
         return FGI_OK;
@@ -461,7 +450,7 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
         if (p->set[k] < 0 || p->set[k] >= o->d || (k && p->set[k] <= p->set[k - 1])) v->failed = 1;
     if (v->failed || o->phase < FIRST_VALUE || o->phase > SET_CURVATURE) v->failed = 1;
     else if (o->phase == ALL_GRADIENT) want_all(o);
-    else if (o->phase == SET_GRADIENT) fgi_want_gradient(o, SET_GRADIENT, p->set, n, p->next);
+    else if (o->phase == SET_GRADIENT) fgi_optimise_want_gradient(o, SET_GRADIENT, p->set, n, p->next);
     else if (o->phase == SET_CURVATURE) want_curvature(o);
     else want_value(o, o->phase);
     return FGI_OK;
@@ -469,8 +458,7 @@ static fgi_rc walk(fgi_optimiser *o, fgi_record *v) {
 
 static void release(fgi_optimiser *o) {
     proxqn *p = of(o);
-    free(p->set), free(p->order), free(p->kept), free(p->g), free(p->next), free(p->base), free(p->direction),
-        free(p->diagonal);
+    fgi_arena_free(&p->arena);
     free(p->hat);
     fgi_compact_free(&p->B);
     free(p);

@@ -19,13 +19,7 @@ typedef struct search {
 /* ---- labels with and without a message ------------------------------------------------------------------------ */
 
 static int32_t lower_bound(const fgi_message *m, int32_t label) {
-    int32_t low = 0, high = m->n;
-    while (low < high) {
-        int32_t mid = low + (high - low) / 2;
-        if (m->labels[mid] < label) low = mid + 1;
-        else high = mid;
-    }
-    return low;
+    return (int32_t)fgi_lower_bound(m->labels, 0, m->n, label);
 }
 
 /* The first label >= `label` without a message (the label count: none). labels[k] - k does not decrease, so the end of

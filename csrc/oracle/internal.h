@@ -1,7 +1,8 @@
 /* oracle/internal.h - what the oracle*.c files share and nobody else sees. */
-#ifndef FGI_ORACLE_IMPL_H
-#define FGI_ORACLE_IMPL_H
+#ifndef FGI_ORACLE_INTERNAL_H
+#define FGI_ORACLE_INTERNAL_H
 #include <string.h>
+#include "base/array.h"
 #include "oracle/marginals.h"
 #include "oracle/oracle.h"
 

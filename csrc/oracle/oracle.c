@@ -107,13 +107,8 @@ void fgi_oracle_gather(const fgi_oracle_query *q, int32_t arity, fgi_oracle_scra
 }
 
 double fgi_message_at(const fgi_message *m, int32_t label) {
-    int32_t low = 0, high = m->n;
-    while (low < high) {
-        int32_t mid = low + (high - low) / 2;
-        if (m->labels[mid] < label) low = mid + 1;
-        else high = mid;
-    }
-    return low < m->n && m->labels[low] == label ? m->values[low] : 0.0;
+    const int64_t at = fgi_place_of(m->labels, m->n, label);
+    return at >= 0 ? m->values[at] : 0.0;
 }
 
 /* ---- frontiers: heaps of nodes yet to be visited, for walks over heaps and trees ---------------------------- */

@@ -104,16 +104,6 @@ int64_t fgi_products_memory(const fgi_products *p) { return p->bytes; }
 
 /* ---- sparse weights ---------------------------------------------------------------------------------------------- */
 
-static int64_t lower_bound(const int32_t *labels, int64_t n, int32_t label) {
-    int64_t low = 0, high = n;
-    while (low < high) {
-        int64_t mid = low + (high - low) / 2;
-        if (labels[mid] < label) low = mid + 1;
-        else high = mid;
-    }
-    return low;
-}
-
 /* The weights of a feature, where they are stored as rows. */
 typedef struct row_view {
     int64_t n;
@@ -140,7 +130,7 @@ double fgi_products_get(const fgi_products *p, int32_t label, int32_t feature) {
     if (p->storage == BY_LABEL) return p->scale * p->dense[label * p->n_features + feature];
     if (p->storage == BY_FEATURE) return p->scale * p->dense[(int64_t)feature * p->n_labels + label];
     const row_view r = row_of(p, feature);
-    const int64_t at = lower_bound(r.labels, r.n, label);
+    const int64_t at = fgi_lower_bound(r.labels, 0, r.n, label);
     return at < r.n && r.labels[at] == label ? p->scale * r.values[at] : 0.0;
 }
 
@@ -157,7 +147,7 @@ static int grow_row(fgi_products *p, weight_row *r) {
 /* The stored weight becomes `value`, or grows by it. */
 static fgi_rc put(fgi_products *p, int32_t label, int32_t feature, double value, int add, fgi_error *err) {
     weight_row *r = &p->rows[feature];
-    const int64_t at = lower_bound(r->labels, r->n, label);
+    const int64_t at = fgi_lower_bound(r->labels, 0, r->n, label);
     const int there = at < r->n && r->labels[at] == label;
     if (there && add) value += r->values[at];
     if (!isfinite(value))
@@ -293,7 +283,8 @@ static void score_range(const fgi_products *p, const fgi_features *x, label_rang
             fgi_kernels_get()->axpy(s + r.begin, v, row.values + r.begin, r.end - r.begin);
             continue;
         }
-        for (int64_t k = r.begin ? lower_bound(row.labels, row.n, r.begin) : 0; k < row.n && row.labels[k] < r.end; k++)
+        for (int64_t k = r.begin ? fgi_lower_bound(row.labels, 0, row.n, r.begin) : 0;
+             k < row.n && row.labels[k] < r.end; k++)
             s[row.labels[k]] += v * row.values[k];
     }
     if (p->storage != BY_LABEL) return;
@@ -331,7 +322,7 @@ static void score_list(const fgi_products *p, const fgi_features *x, double *s) 
             continue;
         }
         int32_t c = 0; /* both ascend */
-        for (int64_t k = n ? lower_bound(row.labels, row.n, list[0]) : row.n; k < row.n && c < n; k++) {
+        for (int64_t k = n ? fgi_lower_bound(row.labels, 0, row.n, list[0]) : row.n; k < row.n && c < n; k++) {
             while (c < n && list[c] < row.labels[k]) c++;
             if (c < n && list[c] == row.labels[k]) s[c] += v * row.values[k];
         }
@@ -355,7 +346,7 @@ static double score_one(const fgi_products *p, const fgi_features *x, int32_t y)
         else if (p->storage == BY_FEATURE) s += value_at(p, x, j) * p->dense[(int64_t)f * p->n_labels + y];
         else {
             const row_view r = row_of(p, f);
-            const int64_t at = lower_bound(r.labels, r.n, y);
+            const int64_t at = fgi_lower_bound(r.labels, 0, r.n, y);
             if (at < r.n && r.labels[at] == y) s += value_at(p, x, j) * r.values[at];
         }
     }
@@ -445,7 +436,7 @@ static fgi_rc scan_mentioned(const fgi_oracle_query *q, fgi_oracle_scratch *w, l
     for (int64_t j = 0; j < x->n; j++) {
         const row_view row = row_of(p, feature_at(x, j));
         const double v = value_at(p, x, j);
-        int64_t k = r.begin ? lower_bound(row.labels, row.n, r.begin) : 0, first = k;
+        int64_t k = r.begin ? fgi_lower_bound(row.labels, 0, row.n, r.begin) : 0, first = k;
         for (; k < row.n && row.labels[k] < r.end; k++) {
             see(w, row.labels[k], x->constant, &n);
             w->scores[row.labels[k]] += v * row.values[k];

@@ -120,15 +120,7 @@ static const fgi_ranking *ranking_of(const fgi_oracle_query *q) { return (const 
 static int32_t ranking_arity(const fgi_oracle_query *q) { return q->factor == 0 && ranking_of(q)->n > 0; }
 static int32_t ranking_card(const fgi_oracle_query *q, int32_t k) { return k == 0 ? (int32_t)ranking_of(q)->n : 0; }
 
-static int is_listed(const fgi_message *m, int32_t item) {
-    int32_t low = 0, high = m->n;
-    while (low < high) {
-        int32_t mid = low + (high - low) / 2;
-        if (m->labels[mid] < item) low = mid + 1;
-        else high = mid;
-    }
-    return low < m->n && m->labels[low] == item;
-}
+static int is_listed(const fgi_message *m, int32_t item) { return fgi_place_of(m->labels, m->n, item) >= 0; }
 
 /* The best item without a message: past at most as many as there are messages and banned items. */
 static int walk(const fgi_ranking *r, const fgi_message *m, fgi_oracle_scratch *w, fgi_argmax *best) {

@@ -22,20 +22,10 @@ enum {
 
 /* ---- one candidate ---------------------------------------------------------------------------------------------- */
 
-static int listed(const int32_t *labels, int32_t n, int32_t label) {
-    int32_t low = 0, high = n;
-    while (low < high) {
-        const int32_t middle = low + (high - low) / 2;
-        if (labels[middle] < label) low = middle + 1;
-        else high = middle;
-    }
-    return low < n && labels[low] == label;
-}
-
 int fgi_search_excludes(const fgi_one_query *o, int32_t label) {
     if (!(o->sieve[label / 64 % FGI_SEARCH_SIEVE] >> label % 64 & 1)) return 0;
-    return (o->message->n && listed(o->message->labels, o->message->n, label)) ||
-        (o->n_excluded && listed(o->excluded, o->n_excluded, label));
+    return (o->message->n && fgi_place_of(o->message->labels, o->message->n, label) >= 0) ||
+        (o->n_excluded && fgi_place_of(o->excluded, o->n_excluded, label) >= 0);
 }
 
 void fgi_search_insert(const fgi_one_query *o, fgi_top *top, double value, int32_t label) {
@@ -45,7 +35,7 @@ void fgi_search_insert(const fgi_one_query *o, fgi_top *top, double value, int32
 void fgi_search_offer_messages(const fgi_search *s, const fgi_one_query *o, fgi_search_scratch *w, fgi_top *top) {
     for (int32_t k = 0; k < o->message->n; k++) {
         const int32_t label = o->message->labels[k];
-        if (o->n_excluded && listed(o->excluded, o->n_excluded, label)) continue;
+        if (o->n_excluded && fgi_place_of(o->excluded, o->n_excluded, label) >= 0) continue;
         float score;
         s->kernels->dots(fgi_search_at(s, label), 1, s->stride, s->d, o->x, &score);
         fgi_top_offer(top, (double)score - o->message->values[k], label);

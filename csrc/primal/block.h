@@ -4,8 +4,8 @@
  * the messages it receives) touch. Max-plus bucket elimination then costs the sum of the clique table sizes. With
  * separators of size one this is dynamic programming on a forest. Which sets are worth it is primal/thin.c's business.
  */
-#ifndef FGI_TREEBLOCK_H
-#define FGI_TREEBLOCK_H
+#ifndef FGI_BLOCK_H
+#define FGI_BLOCK_H
 #include "model/model.h"
 #include "base/util.h"
 

@@ -43,8 +43,7 @@ static int64_t number_labels(fgi_feasible *f) {
     for (int64_t i = 0; i < st->n_vars; i++) {
         const double *u = fgi_unary(f->m, i);
         int32_t *nth = f->nth + st->unary_begin[i];
-        double best = -INFINITY;
-        for (int32_t a = 0; a < st->cards[i]; a++) best = fgi_larger(best, u[a]);
+        const double best = fgi_max_of(u, st->cards[i]);
         f->live[i] = 0;
         for (int32_t a = 0; a < st->cards[i]; a++) nth[a] = is_forbidden(f, best, u[a]) ? -1 : f->live[i]++;
         f->first[i] = (int32_t)n;

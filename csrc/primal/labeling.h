@@ -10,8 +10,8 @@
  *
  * Clients: the decoders of gdmm and trws (assign, ascend, labels), primal/icm.c, primal/search.c. One thread per
  * object. */
-#ifndef FGI_LOCAL_H
-#define FGI_LOCAL_H
+#ifndef FGI_LABELING_H
+#define FGI_LABELING_H
 #include "base/arena.h"
 #include "base/util.h"
 #include "model/model.h"

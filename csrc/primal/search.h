@@ -1,7 +1,7 @@
 /* primal/search.h - the parts of the primal search (primal/search.c): the current labeling, regions, and the choice
  * among moves. */
-#ifndef FGI_PRIMAL_H
-#define FGI_PRIMAL_H
+#ifndef FGI_PRIMAL_SEARCH_H
+#define FGI_PRIMAL_SEARCH_H
 #include "primal/join.h"
 #include "primal/labeling.h"
 #include "primal/thin.h"

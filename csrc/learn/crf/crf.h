@@ -193,18 +193,6 @@ static inline int64_t crf_pair_size(const fgi_crf *c) { return c->dimension - c-
 static inline int64_t crf_truth_cell(const fgi_crf *c, int64_t token) { /* inside the token's cells */
     return c->truth_at ? c->truth_at[token] : c->n_inner + c->data.truth[token];
 }
-/* Edges of example i: their number, and the first one. Ends of edge e of it. */
-static inline int64_t crf_edges(const fgi_crf *c, int64_t i, int64_t *first) {
-    const fgi_learn_data *d = &c->data;
-    if (d->edges == FGI_EDGES_NONE) return *first = 0;
-    *first = d->edges == FGI_EDGES_CHAIN ? d->token_begin[i] - i : d->edge_begin[i];
-    return d->edges == FGI_EDGES_CHAIN ? d->token_begin[i + 1] - d->token_begin[i] - 1
-                                       : d->edge_begin[i + 1] - d->edge_begin[i];
-}
-static inline void crf_ends(const fgi_crf *c, int64_t first, int64_t e, int64_t *u, int64_t *v) {
-    *u = c->data.edges == FGI_EDGES_CHAIN ? e : c->data.edge_u[first + e];
-    *v = c->data.edges == FGI_EDGES_CHAIN ? e + 1 : c->data.edge_v[first + e];
-}
 
 /* learn/crf/layout.c */
 int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n);
@@ -273,8 +261,10 @@ void crf_fill_scores(crf_worker *k, const double *w, int64_t block, double *cell
 /* The score of a pair of labels on an edge. */
 double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a, int64_t b);
 
-/* The first of a feature's entries lo .. hi that is of this token or a later one. */
-int64_t crf_first_entry(const fgi_crf *c, int64_t lo, int64_t hi, int64_t token);
+/* The first of a feature's entries from .. to that is of this token or a later one. */
+static inline int64_t crf_first_entry(const fgi_crf *c, int64_t from, int64_t to, int64_t token) {
+    return fgi_lower_bound(c->column_token, from, to, token);
+}
 
 /* learn/crf/sums.c: one example's sums. cells and messages are its own. */
 void crf_load_tables(fgi_crf *c, const double *w);

@@ -88,9 +88,7 @@ static int turn_lists(fgi_crf *c) {
 
 /* ---- kinds ----------------------------------------------------------------------------------------------------- */
 
-static int64_t all_edges(const fgi_crf *c) {
-    return c->data.edges == FGI_EDGES_CHAIN ? c->tokens - c->data.n_examples : c->data.edge_begin[c->data.n_examples];
-}
+static int64_t all_edges(const fgi_crf *c) { return fgi_learn_edge_begin(&c->data, c->data.n_examples); }
 
 static int by_size(const void *x, const void *y) {
     const int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
@@ -99,13 +97,8 @@ static int by_size(const void *x, const void *y) {
 
 /* The kind of two lists, or -1. */
 static int64_t find_kind(const crf_kinds *k, int32_t first, int32_t second) {
-    int64_t lo = k->first[first], hi = k->first[first + 1];
-    while (lo < hi) {
-        const int64_t mid = (lo + hi) / 2;
-        if (k->second[mid] < second) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < k->first[first + 1] && k->second[lo] == second ? lo : -1;
+    const int64_t end = k->first[first + 1], at = fgi_lower_bound(k->second, k->first[first], end, second);
+    return at < end && k->second[at] == second ? at : -1;
 }
 
 /* Lists of both ends of all edges; kinds are what is different of them. */
@@ -119,8 +112,8 @@ static int find_kinds(fgi_crf *c) {
     int64_t *end = k->first + 1, from, u, v;
     for (int pass = 0; pass < 3; pass++) {
         for (int64_t i = 0; i < c->data.n_examples; i++)
-            for (int64_t e = 0, edges = crf_edges(c, i, &from); e < edges; e++) {
-                crf_ends(c, from, e, &u, &v);
+            for (int64_t e = 0, edges = fgi_learn_count_edges(&c->data, i, &from); e < edges; e++) {
+                fgi_learn_ends(&c->data, from, e, &u, &v);
                 const int32_t a = k->list[c->data.token_begin[i] + u], b = k->list[c->data.token_begin[i] + v];
                 if (pass == 0) end[a + 1]++;
                 else if (pass == 1) k->second[end[a]++] = b;

@@ -127,7 +127,7 @@ static crf_tables choose_tables(const fgi_crf *c) {
     if (d->edges == FGI_EDGES_NONE) return CRF_NO_EDGES;
     if (!d->edge_row) return CRF_ONE_TABLE;
     if (crf_pair_size(c) > TYPED_ROOM) return CRF_MADE_TABLES;
-    const int64_t edges = d->edges == FGI_EDGES_CHAIN ? c->tokens - d->n_examples : d->edge_begin[d->n_examples];
+    const int64_t edges = fgi_learn_edge_begin(d, d->n_examples);
     for (int64_t e = 0; e < edges; e++)
         if (d->edge_row[e + 1] - d->edge_row[e] != 1 || (d->edge_value && d->edge_value[d->edge_row[e]] != 1.0))
             return CRF_MADE_TABLES;

@@ -29,8 +29,8 @@ int crf_prune_create(fgi_crf *c, double mass) {
     if (!p->kept || !p->lost || !p->labels) return 0;
     for (int64_t i = 0; i < d->n_examples; i++) {
         int64_t first, u, v;
-        for (int64_t e = 0, edges = crf_edges(c, i, &first); e < edges; e++) {
-            crf_ends(c, first, e, &u, &v);
+        for (int64_t e = 0, edges = fgi_learn_count_edges(&c->data, i, &first); e < edges; e++) {
+            fgi_learn_ends(&c->data, first, e, &u, &v);
             p->degree[0][d->token_begin[i] + u]++;
             p->degree[1][d->token_begin[i] + v]++;
         }

@@ -76,15 +76,6 @@ static void by_rows(const fgi_crf *c, const double *w, int64_t first, int64_t la
     }
 }
 
-int64_t crf_first_entry(const fgi_crf *c, int64_t lo, int64_t hi, int64_t token) {
-    while (lo < hi) {
-        const int64_t mid = (lo + hi) / 2;
-        if (c->column_token[mid] < token) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
 static void by_features(const fgi_crf *c, const double *w, int64_t first, int64_t last, double *cells) {
     const crf_pattern *p = &c->support;
     const int64_t width = c->columns;

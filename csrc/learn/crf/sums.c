@@ -17,7 +17,7 @@ static const fgi_sum_table *table_of(void *context, int64_t edge) {
     const fgi_learn_data *d = &c->data;
     if (c->tables == CRF_ONE_TABLE) return &c->table[0];
     int64_t first;
-    crf_edges(c, k->example, &first);
+    fgi_learn_count_edges(&c->data, k->example, &first);
     if (c->tables == CRF_TYPED_TABLES) return &c->table[d->edge_feature[d->edge_row[first + edge]]];
     const int64_t square = (int64_t)d->n_labels * d->n_labels;
     memset(k->table_scores, 0, (size_t)square * sizeof(double));
@@ -31,7 +31,7 @@ static const fgi_sum_table *table_of(void *context, int64_t edge) {
 static fgi_sum_entries entries_of(void *context, int64_t edge) {
     const crf_worker *k = context;
     int64_t first;
-    crf_edges(k->crf, k->example, &first);
+    fgi_learn_count_edges(&k->crf->data, k->example, &first);
     return crf_kinds_entries(k->crf, first + edge);
 }
 
@@ -50,9 +50,10 @@ static fgi_sum_forest forest_of(crf_worker *k, int64_t i, const int32_t *labels)
 static void add_neighbours(const fgi_crf *c, const double *w, int64_t i, double *cells) {
     const fgi_learn_data *d = &c->data;
     int64_t first, u, v;
-    const int64_t edges = crf_edges(c, i, &first), token = d->token_begin[i], base = crf_cell(c, token);
+    const int64_t edges = fgi_learn_count_edges(&c->data, i, &first), token = d->token_begin[i],
+                  base = crf_cell(c, token);
     for (int64_t e = 0; e < edges; e++) {
-        crf_ends(c, first, e, &u, &v);
+        fgi_learn_ends(&c->data, first, e, &u, &v);
         for (int side = 0; side < 2; side++) {
             const int64_t t = token + (side ? v : u), other = d->truth[token + (side ? u : v)];
             const int64_t n = crf_cell(c, t + 1) - crf_cell(c, t);
@@ -73,9 +74,9 @@ static double truth_score(const fgi_crf *c, const double *w, int64_t i, const do
         fgi_sum_add(&total, cells[crf_cell(c, t) - base + crf_truth_cell(c, t)]);
     if (c->pseudo) return fgi_sum_value(&total);
     int64_t first, u, v;
-    const int64_t edges = crf_edges(c, i, &first);
+    const int64_t edges = fgi_learn_count_edges(&c->data, i, &first);
     for (int64_t e = 0; e < edges; e++) {
-        crf_ends(c, first, e, &u, &v);
+        fgi_learn_ends(&c->data, first, e, &u, &v);
         fgi_sum_add(&total, crf_pair_score(c, w, first + e, d->truth[token + u], d->truth[token + v]));
     }
     return fgi_sum_value(&total);
@@ -172,13 +173,13 @@ static void visit_edge(void *context, const fgi_sum_edge *e) {
     s->worker->touched += e->few ? e->entries.n : 2 * e->n_from * e->n_to;
     if (s->worker->pairs) { /* the marginals themselves */
         int64_t from;
-        crf_edges(c, s->worker->example, &from);
+        fgi_learn_count_edges(&c->data, s->worker->example, &from);
         add_pairs(s, e, s->worker->pairs + (from + e->edge) * square, 1.0, 0);
         return;
     }
     if (c->kinds.adding != CRF_BY_PAIRS) {
         int64_t from;
-        crf_edges(c, s->worker->example, &from);
+        fgi_learn_count_edges(&c->data, s->worker->example, &from);
         crf_kinds_add(c, e, from + e->edge, s->weight, s->scaled, s->direct);
         return;
     }
@@ -189,7 +190,7 @@ static void visit_edge(void *context, const fgi_sum_edge *e) {
         return;
     }
     int64_t first;
-    crf_edges(c, s->worker->example, &first);
+    fgi_learn_count_edges(&c->data, s->worker->example, &first);
     for (int64_t j = d->edge_row[first + e->edge]; j < d->edge_row[first + e->edge + 1]; j++)
         add_pairs(
             s, e, into + d->edge_feature[j] * square, s->weight * (d->edge_value ? d->edge_value[j] : 1.0), shared);
@@ -209,9 +210,10 @@ static void add_state(const fgi_crf *c, int64_t edge, int64_t a, int64_t b, doub
 static void neighbour_pairs(const fgi_crf *c, int64_t i, const double *cells, double *direct) {
     const fgi_learn_data *d = &c->data;
     int64_t first, u, v;
-    const int64_t edges = crf_edges(c, i, &first), token = d->token_begin[i], base = crf_cell(c, token);
+    const int64_t edges = fgi_learn_count_edges(&c->data, i, &first), token = d->token_begin[i],
+                  base = crf_cell(c, token);
     for (int64_t e = 0; e < edges; e++) {
-        crf_ends(c, first, e, &u, &v);
+        fgi_learn_ends(&c->data, first, e, &u, &v);
         for (int side = 0; side < 2; side++) {
             const int64_t t = token + (side ? v : u), other = d->truth[token + (side ? u : v)];
             for (int64_t a = 0; a < crf_cell(c, t + 1) - crf_cell(c, t); a++) {
@@ -256,8 +258,8 @@ void crf_example_down(crf_worker *k, int64_t i, double *cells, const int32_t *la
 void crf_example_truth(const fgi_crf *c, int64_t i, double x, double *table) {
     const fgi_learn_data *d = &c->data;
     int64_t first, u, v;
-    for (int64_t e = 0, edges = crf_edges(c, i, &first); e < edges; e++) {
-        crf_ends(c, first, e, &u, &v);
+    for (int64_t e = 0, edges = fgi_learn_count_edges(&c->data, i, &first); e < edges; e++) {
+        fgi_learn_ends(&c->data, first, e, &u, &v);
         add_state(c, first + e, d->truth[d->token_begin[i] + u], d->truth[d->token_begin[i] + v], x, table);
     }
 }

@@ -1,4 +1,5 @@
 /* learn/extreme/data.c - checks of compressed matrices, and their transposes in parts that fit into memory. */
+#include "base/array.h"
 #include "base/util.h"
 #include "fginfer_extreme.h"
 
@@ -26,23 +27,13 @@ fgi_rc fgi_extreme_check(
     return FGI_OK;
 }
 
-/* Where a line's part with index >= first begins. */
-static int64_t lower(const int32_t *index, int64_t from, int64_t to, int64_t first) {
-    while (from < to) {
-        const int64_t middle = from + (to - from) / 2;
-        if (index[middle] < first) from = middle + 1;
-        else to = middle;
-    }
-    return from;
-}
-
 fgi_rc fgi_extreme_transpose(int64_t n_lines, const int64_t *line_begin, const int32_t *index, const float *value,
     int64_t first, int64_t last, const int64_t *begin, int32_t *out_index, float *out_value, fgi_error *err) {
     int64_t *next = fgi_copy(begin + first, last - first, sizeof *next);
     if (!next) return fgi_no_memory(err);
     for (int64_t r = 0; r < n_lines; r++) {
         const int64_t end = line_begin[r + 1];
-        int64_t p = first > 0 ? lower(index, line_begin[r], end, first) : line_begin[r];
+        int64_t p = first > 0 ? fgi_lower_bound(index, line_begin[r], end, first) : line_begin[r];
         for (; p < end && index[p] < last; p++) {
             const int64_t place = next[index[p] - first]++ - begin[first];
             out_index[place] = (int32_t)r;

@@ -170,7 +170,7 @@ double pd_score(const fgi_pd *p, int64_t row, int32_t label) {
     const fgi_extreme_data *d = &p->data;
     double sum = 0.0;
     for (int64_t k = d->row_begin[row]; k < d->row_begin[row + 1]; k++)
-        sum += (double)d->row_value[k] * pd_soft(hash_row_get(&p->v[d->row_feature[k]], label), p->settings.lambda);
+        sum += (double)d->row_value[k] * fgi_soft(hash_row_get(&p->v[d->row_feature[k]], label), p->settings.lambda);
     return sum;
 }
 
@@ -183,9 +183,9 @@ static int add_to_v(fgi_pd *p, int64_t row, int32_t label, double change, int64_
     for (int64_t k = d->row_begin[row]; k < d->row_begin[row + 1]; k++) {
         double *v = hash_row_at(&p->v[d->row_feature[k]], label);
         if (!v) return 0;
-        const double old = pd_soft(*v, lambda);
+        const double old = fgi_soft(*v, lambda);
         *v += change * (double)d->row_value[k];
-        const double new = pd_soft(*v, lambda);
+        const double new = fgi_soft(*v, lambda);
         if (old == new) continue;
         p->change_label[*n_changes] = label;
         p->change_feature[*n_changes] = d->row_feature[k];

@@ -41,9 +41,6 @@ struct fgi_pd {
     double *change_value;
 };
 
-static inline double pd_soft(double v, double lambda) {
-    return v > lambda ? v - lambda : v < -lambda ? v + lambda : 0.0;
-}
 static inline int32_t pd_own(const fgi_pd *p, int64_t row) {
     return (int32_t)(p->data.label_begin[row + 1] - p->data.label_begin[row]);
 }

@@ -159,7 +159,7 @@ fgi_rc fgi_pd_import(fgi_pd *p, const int64_t *row_begin, const int32_t *labels,
             double *v = hash_row_at(&p->v[j], combined_label[k]);
             if (!v) return fgi_no_memory(err);
             *v = combined_value[k];
-            const double w = pd_soft(*v, p->settings.lambda);
+            const double w = fgi_soft(*v, p->settings.lambda);
             if (w != 0.0) rc = fgi_products_set(p->w, 1, &combined_label[k], &feature, &w, err);
         }
     }

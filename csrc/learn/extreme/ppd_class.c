@@ -29,7 +29,7 @@ typedef struct ppd_run {
     fgi_rng rng;
 } ppd_run;
 
-/* The soft threshold, without branches: which side v is on cannot be foreseen. */
+/* fgi_soft without branches: which side v is on cannot be foreseen. */
 static inline double soft(double v, double lambda) {
     const double low = v < lambda ? v : lambda;
     return v - (low > -lambda ? low : -lambda);

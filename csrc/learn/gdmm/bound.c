@@ -186,7 +186,8 @@ fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *exampl
     double deadline, double *loss, fgi_error *err) {
     const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
     fgi_rc rc = w && (*next == 0 || g->guest != w) ? invite(g, w) : FGI_OK;
-    if (!rc && w) exchange(g);
+    const int exchanged = !rc && w;
+    if (exchanged) exchange(g);
     while (!rc && *next < m) {
         const int32_t i = examples[*next];
         if (i < 0 || i >= g->L->data.n_examples) rc = FGI_BAD_ARGUMENT;
@@ -199,7 +200,7 @@ fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *exampl
         }
         if (fgi_clock() >= deadline) break;
     }
-    if (w && g->guest_tables && g->L->w == w) exchange(g);
+    if (exchanged) exchange(g);
     if (rc || *next >= m) fgi_learn_gdmm_drop_guest(g);
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
     g->unary_products = calls[4];

@@ -7,7 +7,6 @@
  * Hessian, so the step is exact; for an edge the subproblem is solved by pairwise steps with their own exact curvature.
  */
 #include "learn/gdmm/gdmm.h"
-#include <string.h>
 #include "base/simplex.h"
 
 /* ---- unigram block ----------------------------------------------------------------------------------------------- */
@@ -360,15 +359,13 @@ fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
 }
 
 void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state) {
-    const fgi_residuals *r = &g->residuals;
-    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes, g->C};
-    memcpy(state, now, sizeof now);
+    fgi_penalty_export(g->rho, &g->residuals, g->C, state);
 }
 
 void fgi_learn_gdmm_set_penalty(fgi_learn_gdmm *g, const double *state) {
-    g->rho = state[0];
-    g->residuals = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
-    if (!(state[6] > 0) || !g->L->proximal.center) return;
-    g->C = state[6];
+    double C;
+    fgi_penalty_import(state, &g->rho, &g->residuals, &C);
+    if (!(C > 0) || !g->L->proximal.center) return;
+    g->C = C;
     g->L->proximal.share = g->C / g->s.C;
 }

@@ -1,10 +1,14 @@
 /* learn/gdmm/gdmm.h - inside of gdmm for learning: supports of tokens, active states of edges, messages between them.
  *
  * Notation of Yen et al. 2016 with the signs of docs/mathematics.md, section 5. alpha is at most C at the truth, <= 0
- * elsewhere, and sums to 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps, for
- * every label that has ever mattered, row 0           alpha_j row 1 + 2k      M_jf alpha_f    of its k-th edge row 2 +
- * 2k lambda_jf of its k-th edge, scaled by 1/rho so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k),
- * zero for all other labels. */
+ * elsewhere, and sums to 0 in every block; an edge keeps beta = -alpha >= 0 of its wrong states. A token keeps rows of
+ * numbers, one for every label that has ever mattered, all of them zero for the other labels:
+ *
+ *     row 0         alpha_j
+ *     row 1 + 2k    M_jf alpha_f of its k-th edge f
+ *     row 2 + 2k    lambda_jf of its k-th edge f, scaled by 1/rho
+ *
+ * so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k). */
 #ifndef FGI_LEARN_GDMM_H
 #define FGI_LEARN_GDMM_H
 #include "learn/learn.h"
@@ -59,7 +63,8 @@ typedef struct fgi_learn_gdmm_worker {
 struct fgi_learn_gdmm {
     fgi_learner *L;
     fgi_learn_gdmm_settings s;
-    double C; /* of the blocks: s.C, or that of the proximal subproblems, which began with easy_C */
+    fgi_arena arena; /* what has its size from the beginning */
+    double C;        /* of the blocks: s.C, or that of the proximal subproblems, which began with easy_C */
     double easy_C;
     double rho;
     fgi_support *tokens;
@@ -99,13 +104,17 @@ static inline double fgi_support_message(const fgi_support *t, int32_t k, int32_
         t->value[(int64_t)(2 + 2 * k) * t->capacity + at];
 }
 
+static inline int64_t fgi_learn_gdmm_edge_begin(const fgi_learn_gdmm *g, int64_t i) {
+    return fgi_learn_edge_begin(&g->L->data, i);
+}
+
 /* learn/gdmm/support.c */
 int32_t fgi_support_find(const fgi_support *t, int32_t label);                /* position, or -1 */
 int32_t fgi_support_insert(fgi_learn_gdmm *g, fgi_support *t, int32_t label); /* position, or -1 out of memory */
+int fgi_support_reserve(fgi_learn_gdmm *g, fgi_support *t, int32_t n);
 int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n);
 int fgi_learn_gdmm_reserve(fgi_learn_gdmm *g, int32_t n); /* room in mass and gain */
-int64_t fgi_learn_gdmm_edge_begin(const fgi_learn_gdmm *g, int32_t i);
-fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g); /* sorted tables as the weights of the learner say */
+fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g);     /* sorted tables as the weights of the learner say */
 
 /* learn/gdmm/gdmm.c */
 void fgi_learn_gdmm_step_multipliers(fgi_learn_gdmm *g, int64_t token);

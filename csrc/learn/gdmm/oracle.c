@@ -173,11 +173,7 @@ double fgi_learn_gdmm_pair_gradient(const fgi_learn_gdmm *g, int32_t i, int64_t 
 
 double fgi_learn_gdmm_edge_norm(const fgi_learn_gdmm *g, int64_t edge) {
     const fgi_learn_data *d = &g->L->data;
-    if (!d->edge_row) return 1.0;
-    double sum = 0;
-    for (int64_t j = d->edge_row[edge]; j < d->edge_row[edge + 1]; j++)
-        sum += d->edge_value ? d->edge_value[j] * d->edge_value[j] : 1.0;
-    return sum;
+    return d->edge_row ? fgi_learn_square(d->edge_value, d->edge_row[edge], d->edge_row[edge + 1]) : 1.0;
 }
 
 fgi_rc fgi_learn_gdmm_add_weight(fgi_learn_gdmm *g, int64_t at, double x) {

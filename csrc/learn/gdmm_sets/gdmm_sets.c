@@ -11,8 +11,8 @@
  *   - pairs of listed labels: when v_lm > 0 and both are on in part, or when X_l + X_m > C;
  *   - the joint FMO: of all other pairs the one with the largest v_lm + min(0, s_l) + min(0, s_m),
  *     s = 0 for labels that are on in part (learn/gdmm_sets/joint.c).
- * Every block is one-dimensional
- * and piecewise quadratic, and solved exactly. */
+ *
+ * Every block is one-dimensional and piecewise quadratic, and solved exactly. */
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
@@ -53,8 +53,7 @@ static int has_pair(const set_example *x, int32_t l, int32_t m) {
     return 0;
 }
 
-/* ---- oracles
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- oracles ------------------------------------------------------------------------------------------------- */
 
 /* The question about example i: switching a label on costs its loss; the true labels get it back, and what missing them
  * would cost, through the message. */
@@ -186,8 +185,7 @@ static fgi_rc joint_oracle(fgi_learn_gdmm_sets *g, set_example *x) {
     return FGI_OK;
 }
 
-/* ---- blocks
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------------------------- */
 
 static fgi_rc update_pair(fgi_learn_gdmm_sets *g, set_pair *p) {
     const double Xl = g->X[p->l], Xm = g->X[p->m], C = g->C;
@@ -323,12 +321,10 @@ fgi_rc fgi_learn_gdmm_sets_end_pass(fgi_learn_gdmm_sets *g, fgi_error *err) {
 }
 
 void fgi_learn_gdmm_sets_get_penalty(const fgi_learn_gdmm_sets *g, double *state) {
-    const fgi_residuals *r = &g->residuals;
-    const double now[FGI_PENALTY_SIZE] = {g->rho, r->apart, r->marginals, r->moved, r->messages, r->passes, g->C};
-    memcpy(state, now, sizeof now);
+    fgi_penalty_export(g->rho, &g->residuals, g->C, state);
 }
 
 void fgi_learn_gdmm_sets_set_penalty(fgi_learn_gdmm_sets *g, const double *state) {
-    g->rho = state[0];
-    g->residuals = (fgi_residuals){state[1], state[2], state[3], state[4], state[5]};
+    double C; /* does not change within a run */
+    fgi_penalty_import(state, &g->rho, &g->residuals, &C);
 }

@@ -37,7 +37,8 @@ typedef struct sets_view {
 struct fgi_learn_gdmm_sets {
     fgi_learner *L;
     fgi_learn_gdmm_settings s;
-    double C; /* of the blocks: s.C, or that of the proximal subproblems */
+    fgi_arena arena; /* what has its size from the beginning */
+    double C;        /* of the blocks: s.C, or that of the proximal subproblems */
     double rho;
     int32_t greedy;
     set_example *examples;

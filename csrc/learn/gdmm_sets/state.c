@@ -2,21 +2,10 @@
 #include <string.h>
 #include "learn/gdmm_sets/gdmm_sets.h"
 
-/* ---- lists
- * ----------------------------------------------------------------------------------------------------------- */
-
-static int32_t find_label(const set_example *x, int32_t label) {
-    int32_t lo = 0, hi = x->n;
-    while (lo < hi) {
-        int32_t mid = (lo + hi) / 2;
-        if (x->label[mid] < label) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
+/* ---- lists --------------------------------------------------------------------------------------------- */
 
 int fgi_sets_insert(fgi_learn_gdmm_sets *g, set_example *x, int32_t label, double X) {
-    int32_t at = find_label(x, label);
+    const int32_t at = (int32_t)fgi_lower_bound(x->label, 0, x->n, label);
     if (at < x->n && x->label[at] == label) return 1;
     if (x->n == x->capacity) {
         int32_t capacity = x->capacity ? 2 * x->capacity : 8;
@@ -43,55 +32,58 @@ int fgi_sets_add_pair(fgi_learn_gdmm_sets *g, set_example *x, int32_t l, int32_t
     return 1;
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+static int take_room(fgi_learn_gdmm_sets *g) {
+    const int64_t n = g->L->data.n_labels, n_examples = g->n_examples;
+    fgi_arena *a = &g->arena;
+    g->examples = fgi_take_zero(a, n_examples, set_example);
+    g->norm = fgi_take(a, n_examples, double);
+    g->loss = fgi_take_zero(a, n_examples, double);
+    g->scores = fgi_take(a, n, double);
+    g->X = fgi_take_zero(a, n, double);
+    g->top = fgi_take_zero(a, n, double);
+    uint8_t **marks[] = {&g->listed, &g->truth, &g->partner, &g->alive};
+    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) *marks[k] = fgi_take_zero(a, n, uint8_t);
+    for (int side = 0; side < 2; side++) {
+        g->message_label[side] = fgi_take(a, n, int32_t);
+        g->message[side] = fgi_take(a, n, double);
+    }
+    g->without = fgi_take(a, n, int64_t);
+    g->found = fgi_take(a, g->greedy, fgi_argmax);
+    g->place = fgi_take(a, n, int32_t);
+    g->incident_begin = fgi_take(a, n + 1, int32_t);
+    if (g->L->data.cost) g->spurious = fgi_take(a, n, double);
+    return !a->failed;
+}
+
+/* The truth with all its pairs: there w = 0. */
+static int start_at_truth(fgi_learn_gdmm_sets *g, int32_t i) {
+    const fgi_learn_data *d = &g->L->data;
+    set_example *x = &g->examples[i];
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
+        if (!fgi_sets_insert(g, x, d->truth[a], g->C)) return 0;
+        for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++)
+            if (!fgi_sets_add_pair(g, x, d->truth[a], d->truth[b], g->C)) return 0;
+    }
+    return 1;
+}
 
 static fgi_rc fill(fgi_learn_gdmm_sets *g) {
     const fgi_learn_data *d = &g->L->data;
-    const int64_t n = d->n_labels;
+    const int32_t n = d->n_labels;
     g->n_examples = d->n_examples;
-    g->examples = fgi_calloc(d->n_examples, sizeof *g->examples);
-    g->norm = fgi_calloc(d->n_examples, sizeof(double));
-    g->loss = fgi_calloc(d->n_examples, sizeof(double));
-    g->scores = fgi_alloc(n, sizeof(double));
-    g->X = fgi_calloc(n, sizeof(double));
-    g->listed = fgi_calloc(n, 1);
-    g->truth = fgi_calloc(n, 1);
-    g->partner = fgi_calloc(n, 1);
-    g->alive = fgi_calloc(n, 1);
-    g->message_label[0] = fgi_alloc(n, sizeof(int32_t));
-    g->message_label[1] = fgi_alloc(n, sizeof(int32_t));
-    g->message[0] = fgi_alloc(n, sizeof(double));
-    g->message[1] = fgi_alloc(n, sizeof(double));
-    g->oracle = fgi_oracle_scratch_create((int32_t)n, 2);
-    g->without = fgi_alloc(n, sizeof *g->without);
-    g->found = fgi_alloc(g->greedy, sizeof *g->found);
-    if (d->cost && !(g->spurious = fgi_alloc(n, sizeof(double)))) return FGI_NO_MEMORY;
+    if (!take_room(g) || !(g->oracle = fgi_oracle_scratch_create(n, 2))) return FGI_NO_MEMORY;
     for (int64_t l = 0; d->cost && l < n; l++) g->spurious[l] = d->cost[2 * l + 1];
-    if (fgi_products_create_dense(d->n_labels, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL) !=
-        FGI_OK)
+    if (fgi_products_create_dense(n, d->n_features, g->L->w, FGI_ROWS_BY_FEATURE, &g->unigrams, NULL))
         return FGI_NO_MEMORY;
-    if (!g->examples || !g->norm || !g->loss || !g->scores || !g->X || !g->listed || !g->truth || !g->partner ||
-        !g->message_label[0] || !g->message_label[1] || !g->message[0] || !g->message[1] || !g->oracle || !g->without ||
-        !g->found || !g->alive)
-        return FGI_NO_MEMORY;
-    g->top = fgi_calloc(n, sizeof(double));
-    g->place = fgi_alloc(n, sizeof(int32_t));
-    g->incident_begin = fgi_alloc(n + 1, sizeof(int32_t));
-    if (!g->top || !g->place || !g->incident_begin) return FGI_NO_MEMORY;
     if (d->edges != FGI_EDGES_NONE && !g->s.brute_force && g->s.sorted) { /* at any size */
-        fgi_rc rc = fgi_updatable_create((int32_t)n, (int32_t)n, FGI_BY_SEARCH, NULL, &g->table, NULL);
+        fgi_rc rc = fgi_updatable_create(n, n, FGI_BY_SEARCH, NULL, &g->table, NULL);
         if (rc) return rc;
     }
-    for (int32_t i = 0; i < d->n_examples; i++) { /* start at the truth: w = 0 */
-        set_example *x = &g->examples[i];
-        for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
-            g->norm[i] += d->value ? d->value[j] * d->value[j] : 1.0;
-        for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) {
-            if (!fgi_sets_insert(g, x, d->truth[a], g->C)) return FGI_NO_MEMORY;
-            for (int64_t b = a + 1; d->edges != FGI_EDGES_NONE && b < d->truth_begin[i + 1]; b++)
-                if (!fgi_sets_add_pair(g, x, d->truth[a], d->truth[b], g->C)) return FGI_NO_MEMORY;
-        }
+    for (int32_t i = 0; i < d->n_examples; i++) {
+        g->norm[i] = fgi_learn_square(d->value, d->row_begin[i], d->row_begin[i + 1]);
+        if (!start_at_truth(g, i)) return FGI_NO_MEMORY;
     }
     return FGI_OK;
 }
@@ -129,11 +121,8 @@ void fgi_learn_gdmm_sets_free(fgi_learn_gdmm_sets *g) {
     fgi_updatable_free(g->table);
     fgi_oracle_scratch_free(g->oracle);
     fgi_products_free(g->unigrams);
-    free(g->spurious), free(g->without), free(g->found), free(g->top);
-    free(g->place), free(g->incident_begin), free(g->incident);
-    free(g->examples), free(g->norm), free(g->loss), free(g->scores), free(g->X), free(g->listed), free(g->truth),
-        free(g->partner);
-    free(g->message_label[0]), free(g->message_label[1]), free(g->message[0]), free(g->message[1]), free(g->alive);
+    free(g->incident);
+    fgi_arena_free(&g->arena);
     free(g);
 }
 
@@ -165,8 +154,7 @@ fgi_rc fgi_sets_fill_table(fgi_learn_gdmm_sets *g) {
     return FGI_OK;
 }
 
-/* ---- checkpoints
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- checkpoints --------------------------------------------------------------------------------------------- */
 
 void fgi_learn_gdmm_sets_export_size(const fgi_learn_gdmm_sets *g, int64_t *n_labels, int64_t *n_pairs) {
     *n_labels = *n_pairs = 0;

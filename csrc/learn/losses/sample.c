@@ -3,13 +3,8 @@
 #include "learn/losses/losses.h"
 
 static int is_positive(const fgi_loss_batch *b, int64_t i, int32_t label) {
-    int64_t low = b->positive_begin[i], high = b->positive_begin[i + 1];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (b->positives[middle] < label) low = middle + 1;
-        else high = middle;
-    }
-    return low < b->positive_begin[i + 1] && b->positives[low] == label;
+    const int64_t begin = b->positive_begin[i];
+    return fgi_place_of(b->positives + begin, b->positive_begin[i + 1] - begin, label) >= 0;
 }
 
 static double score_of(const fgi_losses *l, const fgi_loss_batch *b, int64_t i, int32_t label) {
