@@ -81,7 +81,7 @@ def fit_ppd(
                 logger.info(f"{solver.resumed} labels are there from before")
             limits = Limits(float(e.tol), 1, e.time_limit)
             try:
-                status, trace = drive(solver, limits, e.verbose, _callback(e, solver), begin=begin)  # type: ignore[arg-type]
+                status, trace = drive(solver, limits, e.verbose, _callback(e, solver), begin=begin)
             finally:
                 solver.close()
         columns = list(results)

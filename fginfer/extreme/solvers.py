@@ -14,7 +14,8 @@ from fginfer.errors import DataError, SolverError
 from fginfer.extreme.workshops import Workshop, chunks
 from fginfer.learn.learner import fits, permutation
 from fginfer.learn.run.interrupts import Interrupts, look
-from fginfer.learn.run.loop import LearnPoint, Measured
+from fginfer.learn.run.loop import LearnPoint
+from fginfer.learn.run.trainer import Measured, Trainer
 from fginfer.log import logger, thousands
 
 
@@ -50,11 +51,10 @@ class Sparsities:
         return [ExtremePoint(*p[:8], *self._seen[p.oracle_calls, p.entries_touched]) for p in trace]
 
 
-class Ppd:
+class Ppd(Trainer):
     """One pass over all labels that are wanted. Finished labels are kept in `results` (a Journal or Memory)."""
 
     name = "ppd-sparse"
-    measuring = 0.0
 
     def __init__(self, data: ExtremeData, workshop: Workshop, results: Any, labels: Any, limit: float = inf) -> None:
         assert data.positives is not None
@@ -129,7 +129,7 @@ class Ppd:
         return self.sparsities.note(int(self._sums[5]), int(self._sums[6]), float(k_a), float(k_w))
 
 
-class Pd:
+class Pd(Trainer):
     """Passes over the rows in an order of their own, as Algorithm 1 of the paper."""
 
     name = "pd-sparse"

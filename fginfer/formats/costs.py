@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 # what toulbar2 means by a domain size below 0
 NEGATIVE = "variable {} has a negative domain size: an interval without a list of its values, which is not supported"
-# type: number of parameters
+# kinds of functions, and the number of their parameters
 ARITHMETIC = {">=": 2, ">": 2, "<=": 2, "<": 2, "=": 2, "disj": 3, "sdisj": 6}
 
 

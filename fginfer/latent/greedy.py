@@ -16,7 +16,7 @@ from fginfer.core.latent import AtomProblem
 from fginfer.latent.atom import relax, relaxation_bound
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.losses import AtomLoss
-from fginfer.learn.run.loop import relative_gap
+from fginfer.learn.run.trainer import relative_gap
 
 # Dimensions of the relaxation's unit vectors. Any give a bound: that of 32 was at most 0.4 % above that of all on
 # random and real rows (1000 to 3000), and its cost grows with N, not N^1.5.

@@ -37,7 +37,8 @@ from fginfer.learn.max_marginals import max_marginals
 from fginfer.learn.oracle import Oracle, decode
 from fginfer.learn.row_weights import RowWeights, Weights, from_nonzeros, nonzeros, split, values_of
 from fginfer.learn.run.checkpoints import Checkpoints
-from fginfer.learn.run.loop import TOO_LARGE, LearnPoint, Limits, drive, log_start, shown
+from fginfer.learn.run.loop import LearnPoint, Limits, drive, log_start, shown
+from fginfer.learn.run.trainer import TOO_LARGE
 from fginfer.learn.solvers.caveats import tell
 from fginfer.learn.solvers.registry import choose_solver, make_oracle, make_solver, wants_rows
 

@@ -11,7 +11,8 @@ from fginfer.core.learn import Edges, Kind
 from fginfer.learn.data.examples import Encoded
 from fginfer.learn.learner import Learner
 from fginfer.learn.run.interrupts import OutOfTime
-from fginfer.learn.run.loop import Limits, Measured, drive, relative_gap
+from fginfer.learn.run.loop import Limits, drive
+from fginfer.learn.run.trainer import Measured, relative_gap
 from fginfer.learn.solvers.registry import make_solver
 
 

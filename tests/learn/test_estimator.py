@@ -15,7 +15,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from fginfer.errors import DataError, FginferError, FormatError, SettingsError
 from fginfer.learn import Choices, Example, KernelStructuredSVM, StructuredSVM
 from fginfer.learn.files import storage
-from fginfer.learn.run.loop import Limits, Measured, SoFar, drive
+from fginfer.learn.run.loop import Limits, SoFar, drive
+from fginfer.learn.run.trainer import Measured, Trainer
 
 BOTH = pytest.mark.parametrize("Estimator", [StructuredSVM, KernelStructuredSVM])
 
@@ -342,7 +343,7 @@ def test_limits_callbacks_and_trace(Estimator, caplog):
     assert len(caplog.records) == 7  # the run, its data, the columns, three passes, the end
 
 
-class Ticking:
+class Ticking(Trainer):
     """A solver, and the clock it runs by: a pass takes a second, and so does measuring."""
 
     measuring = 1.0

@@ -10,7 +10,7 @@ import pytest
 from fginfer.cli import main
 from fginfer.learn import ChainCRF, KernelStructuredSVM, StructuredSVM
 from fginfer.learn.files import storage
-from fginfer.learn.run.loop import Measured
+from fginfer.learn.run.trainer import Measured
 from fginfer.learn.solvers.bcfw import Bcfw
 
 

@@ -27,7 +27,8 @@ from fginfer.learn.inspection import TopWeights
 from fginfer.learn.learner import fields_of
 from fginfer.learn.row_weights import Weights, from_nonzeros
 from fginfer.learn.run.checkpoints import Checkpoints
-from fginfer.learn.run.loop import TOO_LARGE, LearnPoint
+from fginfer.learn.run.loop import LearnPoint
+from fginfer.learn.run.trainer import TOO_LARGE
 
 
 class CrfEstimator(TopWeights, StructuredEstimator):

@@ -98,27 +98,12 @@ class HierarchicalCRF(CrfEstimator):
         warm_start: bool = False,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
+        super().__init__(
+            l1, l2, solver, tol, max_iter, time_limit, n_jobs, random_state, verbose, fit_intercept, pairwise=False,
+            memory=memory, eval_every=eval_every, callback=callback, checkpoint=checkpoint,
+            checkpoint_interval=checkpoint_interval, warm_start=warm_start, solver_options=solver_options,
+        )  # fmt: skip
         self.taxonomy = taxonomy
-        self.l1 = l1
-        self.l2 = l2
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.fit_intercept = fit_intercept
-        self.memory = memory
-        self.eval_every = eval_every
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.checkpoint_interval = checkpoint_interval
-        self.warm_start = warm_start
-        self.solver_options = solver_options
-
-    pairwise = False
-    prune = 0.0
 
     def _known_classes(self) -> NDArray[Any] | None:
         """All leaves of the taxonomy are classes, those that y never has, too."""

@@ -15,7 +15,7 @@ from fginfer.core.crf import CrfLoss
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.crf.solver import CrfMeasured, CrfPoint
 from fginfer.learn.data.examples import Encoded, Reals
-from fginfer.learn.run.loop import Measured
+from fginfer.learn.run.trainer import Measured, Trainer
 
 
 @dataclass
@@ -25,7 +25,7 @@ class SgdOptions:
     rate: float = 0.1
 
 
-class SgdSolver:
+class SgdSolver(Trainer):
     """One step an example. It has no stopping rule: it runs as many passes as it may. The objective after each pass is
     measured, which is not counted as training."""
 

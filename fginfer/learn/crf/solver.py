@@ -15,7 +15,7 @@ from fginfer.core.crf import CrfLoss
 from fginfer.core.optimise import Optimiser
 from fginfer.errors import SettingsError
 from fginfer.learn.data.examples import Encoded, Reals
-from fginfer.learn.run.loop import Measured
+from fginfer.learn.run.trainer import Measured, Trainer
 
 SOLVERS = ("proxqn", "owlqn", "proxgrad", "bcd")
 
@@ -60,10 +60,8 @@ class CrfMeasured(Measured):
         return self.violation
 
 
-class CrfSolver:
+class CrfSolver(Trainer):
     """Minimises l1 |w|_1 + l2/2 |w|^2 - sum of log-likelihoods."""
-
-    measuring = 0.0
 
     def __init__(
         self, name: str, loss: CrfLoss, data: Encoded, l1: float, l2: float, tol: float, seed: int,

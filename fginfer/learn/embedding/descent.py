@@ -24,18 +24,17 @@ from fginfer.learn.embedding.text import Text, meetings
 from fginfer.learn.learner import fits, fits_rows
 from fginfer.learn.losses import EmbeddingLoss
 from fginfer.learn.run.interrupts import look
-from fginfer.learn.run.loop import Measured
+from fginfer.learn.run.trainer import Measured, Trainer
 
 CHUNK = 256  # input words at a time
 SLICE = 2000  # words of the text between two looks at the clock, in the first pass
 
 
-class SkipGramDescent:
+class SkipGramDescent(Trainer):
     """Pass 1 is negative sampling over the text; then every pass is one step of all input rows and one of all output
     rows."""
 
     name = "gd"
-    feasible = True
     measuring = 1.0
     too_large = "the weights are no longer finite numbers: step0 or eta is too large"
 

@@ -16,7 +16,7 @@ from fginfer.errors import DataError, ModelError, SolverError
 from fginfer.learn.learner import fits, fits_rows
 from fginfer.learn.losses import KINDS, WAYS, EmbeddingLoss
 from fginfer.learn.run.interrupts import look
-from fginfer.learn.run.loop import Measured
+from fginfer.learn.run.trainer import Measured, Trainer
 
 MEASURED = 1000  # samples that the objective is measured on, at most
 
@@ -53,11 +53,10 @@ class SgdSettings:
     loss: dict[str, Any]  # arguments of EmbeddingLoss
 
 
-class EmbeddingSgd:
+class EmbeddingSgd(Trainer):
     """A training run as the loop of fginfer.learn.run drives it."""
 
     name = "sgd"
-    feasible = True
     too_large = "the weights are no longer finite numbers: the features, eta0 or alpha are too large"
 
     def __init__(self, data: Samples, settings: SgdSettings) -> None:

@@ -44,7 +44,7 @@ class Checkpoints:
 
     def _move(self, arrays: dict[str, Any], C: float) -> None:
         """To another C, where the solver knows how."""
-        if getattr(self.solver, "movable", False):
+        if self.solver.movable:
             parts = {name.removeprefix("solver_"): np.array(array) for name, array in arrays.items()}
             self.solver.restore(self.solver.moved(parts, C))
 

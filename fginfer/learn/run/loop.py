@@ -1,4 +1,4 @@
-"""What every learning solver reports, and the loop that drives it: time limit, log, callback, Ctrl-C, checkpoints."""
+"""The loop that drives a learning solver: time limit, trace, log, callback, Ctrl-C, checkpoints."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from fginfer.core import clock
 from fginfer.core.door import VERSION, cpu_path
 from fginfer.errors import DataError, FormatError, SolverError
 from fginfer.learn.run.interrupts import Interrupts, OutOfTime
 from fginfer.learn.run.log import TrainingLog
+from fginfer.learn.run.trainer import Measured, Trainer
 from fginfer.log import logger, seconds_text, thousands
 
-TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
 MEASURING = 0.05  # share of a time limit that measuring may take
 MOST_PASSES = 2**53  # in files: as many as a JSON number keeps
 SLICE = 0.05  # seconds of work between two looks at Ctrl-C, limits and checkpoints
@@ -44,57 +44,6 @@ class LearnPoint(NamedTuple):
     entries_touched: int
     sampled: float = 1.0
     products: int = 0
-
-
-def relative_gap(primal: float, dual: float) -> float:
-    """(primal - dual) / |primal|, which does not depend on the scale of the loss; 0/0 is 0."""
-    excess = max(0.0, primal - dual)
-    return excess / abs(primal) if excess else 0.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """primal and dual values as far as they are known."""
-
-    primal: float | None = None
-    dual: float | None = None
-    infeasibility: float | None = 0.0
-    sampled: float = 1.0
-
-    @property
-    def gap(self) -> float | None:
-        if self.primal is None or self.dual is None or self.sampled < 1:
-            return None
-        return relative_gap(self.primal, self.dual)
-
-
-class Trainer(Protocol):
-    """One training run. It keeps its place: `advance` may be called again after it returned at a deadline."""
-
-    name: str
-    measuring: float  # passes over the data that `measure` is worth, about
-
-    def advance(self, deadline: float) -> bool:
-        """Works until the end of a pass (True) or until `deadline` on the clock of fgi_clock (False)."""
-        ...
-
-    def wants_certificate(self, tol: float) -> bool:
-        """Whether the solver thinks that it may be done, so that measuring is worth a pass of the oracle."""
-        ...
-
-    def measure(self, deadline: float = inf) -> Measured:
-        """Objective and bound at the weights it would give now; OutOfTime when the deadline comes first."""
-        ...
-
-    def counters(self) -> tuple[int, int]:
-        """(oracle calls, entries touched) so far, measuring not counted."""
-        ...
-
-    def export(self) -> dict[str, Any]:
-        """Arrays from which :meth:`restore` continues exactly."""
-        ...
-
-    def restore(self, saved: dict[str, Any]) -> None: ...
 
 
 @dataclass
@@ -152,7 +101,7 @@ def drive(
     """
     begin = (clock.now() if begin is None else begin) - progress.elapsed
     run = _Run(solver, limits, verbose, callback, save, progress, begin)
-    oracle: Any = getattr(solver, "oracle", None)
+    oracle = solver.oracle
     if hasattr(oracle, "deadline"):  # one that can stop by itself
         oracle.deadline = run.deadline
     with Interrupts() as interrupts:
@@ -171,8 +120,8 @@ def drive(
     count = "1 pass" if run.done.passes == 1 else f"{run.done.passes} passes"
     kept = ": what was learned until then is kept" if status == "interrupted" else ""
     logger.info(f"{status.replace('_', ' ')}{kept} · {count} · {seconds_text(run.done.seconds)}")
-    if hasattr(solver, "work"):
-        logger.info(solver.work())
+    if work := solver.work():
+        logger.info(work)
     return status, run.trace
 
 
@@ -197,13 +146,11 @@ class _Run:
         self._fresh = False  # whether the last point tells of the present weights
         self._measuring: float | None = None  # seconds the last measurement took
         self._measured = 0.0  # seconds of all
-        self._samples = bool(getattr(solver, "samples", False))  # whether it can measure in any time
 
     @property
     def unmeasured(self) -> Measured:
         """What is known without measuring: next to nothing, but the objective of solvers that carry it along."""
-        feasible = getattr(self.solver, "feasible", True)
-        return Measured(getattr(self.solver, "objective", None), infeasibility=0.0 if feasible else None)
+        return Measured(self.solver.objective, infeasibility=0.0 if self.solver.feasible else None)
 
     def loop(self, interrupts: Interrupts) -> str:
         last_save = time.monotonic()
@@ -248,7 +195,7 @@ class _Run:
         stop = self.callback is not None and self.callback(self.trace[-1])
         if self._reached(measured.gap):
             return "converged"
-        if getattr(self.solver, "stalled", False):
+        if self.solver.stalled:
             return "stalled"
         return "" if not stop else self._end("stopped") if self._cost() <= 0.1 * self.done.seconds else "stopped"
 
@@ -274,14 +221,14 @@ class _Run:
     def _reserve(self) -> float:
         """Time kept for the last measurement, if it is small against the whole."""
         limit, cost = self.limits.time_limit, 1.5 * self._cost()
-        if limit is not None and self._samples:
+        if limit is not None and self.solver.samples:
             return min(cost, MEASURING * limit)
         return cost if limit is not None and cost <= 0.4 * limit else 0.0
 
     def _measure(self, extra: float = 0.0) -> Measured:
         """What the solver measures, unless that would take longer than there is time."""
         now, deadline, limit = clock.now(), self.deadline + extra, self.limits.time_limit
-        if self._samples and limit is not None:  # a fixed share of the time, and of all time so far but at the end
+        if self.solver.samples and limit is not None:  # a fixed share of it and, but at the end, of the time so far
             deadline = min(deadline, now + MEASURING * limit)
             if not extra and self._measured + min(self._cost(), MEASURING * limit) > MEASURING * (now - self.begin):
                 return self.record(self.unmeasured)
@@ -296,7 +243,7 @@ class _Run:
         self._measuring = clock.now() - now if self.solver.measuring else 0.0
         self._fresh = True
         if measured.primal is not None and not isfinite(measured.primal):
-            raise SolverError(getattr(self.solver, "too_large", TOO_LARGE))
+            raise SolverError(self.solver.too_large)
         if measured.primal is not None and measured.dual is not None and measured.sampled == 1:
             excess = measured.dual - measured.primal
             if not excess <= 1e-6 * abs(measured.primal):  # only rounding does that: nothing is claimed
@@ -308,7 +255,7 @@ class _Run:
         self.done = replace(self.done, gap=m.gap)
         point = LearnPoint(
             self.done.passes, self.done.seconds, m.primal, m.dual, m.gap, m.infeasibility, calls, touched,
-            m.sampled, getattr(self.solver, "products", 0),
+            m.sampled, self.solver.products,
         )  # fmt: skip
         if self.trace and self.trace[-1][:2] == point[:2]:
             self.trace.pop()  # the same point, now measured

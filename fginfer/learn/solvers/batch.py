@@ -12,15 +12,13 @@ from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Reals
 from fginfer.learn.learner import Learner, fits
 from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode
-from fginfer.learn.run.loop import TOO_LARGE, Measured
+from fginfer.learn.run.trainer import TOO_LARGE, Measured, Trainer
 
 
-class _Batch:
+class _Batch(Trainer):
     """The shared part: one call of the oracle gives the plane (sum of psi, sum of losses) and the primal value at w."""
 
-    measuring = 0.0
     needs_best = True
-
     options_type: type | None = None  # a dataclass, where there are options
 
     def __init__(self, learner: Learner, oracle: Oracle | None, C: float) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from fginfer.core.learn import Update
-from fginfer.learn.data.examples import Ints
 from fginfer.learn.learner import Learner
 from fginfer.learn.oracle import Oracle, certifies
-from fginfer.learn.run.loop import Measured
-from fginfer.learn.solvers.block import BlockOptions, BlockSolver, finite
+from fginfer.learn.run.trainer import Measured
+from fginfer.learn.solvers.block import BlockOptions, BlockSolver, Stage, finite
 
 
 class Bcfw(BlockSolver):
@@ -26,14 +25,14 @@ class Bcfw(BlockSolver):
         super().__init__(name, learner, oracle, C, seed, options)
         self.measuring = 1.0 + options.averaging
 
-    def _plan(self) -> list[tuple[bool, Ints]]:
+    def _plan(self) -> list[Stage]:
         gaps, n = self.learner.gaps, self.learner.data.n_examples
         if self.options.gap_sampling and np.isfinite(gaps).all():
             weight = gaps + 1e-3 * gaps.mean() + 1e-300  # every example keeps a chance
-            order = self._rng.choice(n, n, p=weight / weight.sum()).astype(np.int32)
+            first = Stage(cached=False, order=self._rng.choice(n, n, p=weight / weight.sum()).astype(np.int32))
         else:
-            order = self._shuffled()
-        return [(False, order), *((True, self._shuffled()) for _ in range(self.options.cached_passes or 0))]
+            first = self._asking()
+        return [first, *(self._by_kept() for _ in range(self.options.cached_passes or 0))]
 
     def _again(self) -> bool:
         """Unless told otherwise: another pass over the kept answers while it raises the dual by half of what the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits, permutation
 from fginfer.learn.oracle import CHUNK, Oracle, decode, losses
 from fginfer.learn.row_weights import Weights, squared_norm
-from fginfer.learn.run.loop import TOO_LARGE, Measured
+from fginfer.learn.run.trainer import TOO_LARGE, Trainer
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,20 @@ class BlockOptions:
             raise SettingsError(f"threshold must be a number, 0 or more, not {self.threshold!r}")
 
 
-class BlockSolver:
-    """Passes over shuffled examples. A pass is a list of stages: ("oracle", order) or ("cached", order)."""
+class Stage(NamedTuple):
+    """A part of a pass: examples in their order, by new answers of the oracle or by those kept (cached)."""
+
+    cached: bool
+    order: Ints
+
+
+class BlockSolver(Trainer):
+    """Passes over shuffled examples; a pass is a list of stages."""
 
     update: Update  # what the core does with an answer
-    movable = True  # whether it can begin with what was learned at another C
-    measuring = 0.0  # what a measurement costs, in passes
+    movable = True
+    needs_best = True
     dual_C: float | None = None  # the C of the dual's sums, where it is not the solver's
-    needs_best = True  # whether the gap is only known if answers are best ones
-    lacks = ""  # what it has not, so that no gap can close
 
     def __init__(
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: BlockOptions
@@ -84,7 +89,7 @@ class BlockSolver:
             min(self._batch(), learner.data.n_examples), options.threshold, options.brute_force,
             options.step == "predefined",
         )  # fmt: skip
-        self._stages: list[tuple[bool, Ints]] = []
+        self._stages: list[Stage] = []
         self._place = 0
         self._pending: list[Ints] = []  # answers found for the batch at _place, and how many have been used
         self._used = 0
@@ -102,9 +107,9 @@ class BlockSolver:
         """Answers found at the same weights."""
         return self.options.batch_size
 
-    def _plan(self) -> list[tuple[bool, Ints]]:
+    def _plan(self) -> list[Stage]:
         """The stages of a pass."""
-        return [(False, self._shuffled())]
+        return [self._asking()]
 
     def _again(self) -> bool:
         """Whether another pass over the kept answers is worth it."""
@@ -124,12 +129,6 @@ class BlockSolver:
 
     def _loss_sum(self, losses: Reals) -> float:
         return float(np.sum(losses))
-
-    def wants_certificate(self, tol: float) -> bool:
-        return False
-
-    def measure(self, deadline: float = inf) -> Measured:
-        return Measured()
 
     def _scale(self, C: float) -> float:
         """By how much the weights grow when duals found at `C` stay what they are."""
@@ -156,6 +155,12 @@ class BlockSolver:
 
     # ---- the pass
 
+    def _asking(self) -> Stage:
+        return Stage(cached=False, order=self._shuffled())
+
+    def _by_kept(self) -> Stage:
+        return Stage(cached=True, order=self._shuffled())
+
     def _shuffled(self) -> Ints:
         return self._rng.permutation(self.learner.data.n_examples).astype(np.int32)
 
@@ -173,7 +178,7 @@ class BlockSolver:
                 return False
             self._stages, self._place = self._stages[1:], 0
             if self._again():
-                self._stages.append((True, self._shuffled()))
+                self._stages.append(self._by_kept())
             if clock.now() >= deadline and self._stages:
                 return False
         self.learner.refresh(self.C if self.dual_C is None else self.dual_C)
@@ -253,7 +258,7 @@ class BlockSolver:
         stages, sizes = saved["stages"], saved["pending_sizes"]
         orders = fits("orders", saved["orders"].ravel(), len(stages) * n).reshape(-1, n)
         self._stages = [
-            (bool(cached), permutation("orders", order, n).astype(np.int32))
+            Stage(bool(cached), permutation("orders", order, n).astype(np.int32))
             for cached, order in zip(stages, orders, strict=True)
         ]
         self._place, self._used = int(saved["place"]), int(saved["used"])

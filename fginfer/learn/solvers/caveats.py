@@ -16,19 +16,19 @@ def tell(solver: Any) -> None:
     if text:
         logger.warning(text)
         warn(text, UserWarning, stacklevel=5)
-    elif getattr(solver, "lacks", ""):
+    elif solver.lacks:
         logger.info(f"{solver.name} has {solver.lacks}: it ends with its passes or its time; bcfw has a gap to close")
 
 
 def cannot_converge(solver: Any) -> str:
     """Empty, or why no gap will close and which solver closes it."""
     name, learner = solver.name, solver.learner
-    if getattr(solver, "approximates", False):
+    if solver.approximates:
         return (
             f"{name} without multipliers minimises an approximation, whose gap does not close: it is for comparisons;"
             " gdmm, or bcfw on chains and trees, converges"
         )
-    if not getattr(solver, "needs_best", False):  # factorwise oracles, online updates; random fields sum
+    if not solver.needs_best:  # factorwise oracles, online updates; random fields sum
         return ""
     if certifies(learner, solver.oracle):
         return ""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fginfer.core.learn import Update
-from fginfer.learn.data.examples import Ints, Reals
+from fginfer.learn.data.examples import Reals
 from fginfer.learn.oracle import certifies
-from fginfer.learn.run.loop import Measured
-from fginfer.learn.solvers.block import BlockSolver, finite
+from fginfer.learn.run.trainer import Measured
+from fginfer.learn.solvers.block import BlockSolver, Stage, finite
 
 CACHED_PASSES = {"light": 0, "ssvm": 5, "cpd": 10}  # over the kept answers, unless told otherwise
 
@@ -30,11 +30,11 @@ class Dcd(BlockSolver):
         """cpd finds all answers at one w."""
         return self.learner.data.n_examples if self.options.variant == "cpd" else self.options.batch_size
 
-    def _plan(self) -> list[tuple[bool, Ints]]:
+    def _plan(self) -> list[Stage]:
         """ssvm re-optimises first (Algorithm 3), the others after the answers are found."""
         given, variant = self.options.cached_passes, self.options.variant
-        oracle = (False, self._shuffled())
-        cached = [(True, self._shuffled()) for _ in range(CACHED_PASSES[variant] if given is None else given)]
+        oracle = self._asking()
+        cached = [self._by_kept() for _ in range(CACHED_PASSES[variant] if given is None else given)]
         return [*cached, oracle] if variant == "ssvm" else [oracle, *cached]
 
     def _average(self, k: int) -> Any:

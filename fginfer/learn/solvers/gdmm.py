@@ -24,12 +24,13 @@ from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits, permutation
 from fginfer.learn.oracle import Oracle, losses
 from fginfer.learn.run.interrupts import OutOfTime, look
-from fginfer.learn.run.loop import SLICE, TOO_LARGE, Measured
+from fginfer.learn.run.loop import SLICE
+from fginfer.learn.run.trainer import TOO_LARGE, Measured, Trainer
 from fginfer.learn.solvers.gdmm_options import GdmmOptions
 from fginfer.log import thousands
 
 
-class _Gdmm:
+class _Gdmm(Trainer):
     """What the two kinds of data share: shuffled passes and measuring."""
 
     feasible = False
@@ -56,6 +57,8 @@ class _Gdmm:
             seed=seed, batch=options.batch_size, averaging=self._averaging, away=away,
             search=options.search == "index", probes=options.probes or 0,
         )  # fmt: skip
+        self.approximates = self._settings.eta == 0  # factors are never made to agree
+        self.measuring = (2.0 + self._exact()) * (1 + self._averaging)
         self._rng = np.random.default_rng(seed)
         self._order: Ints | None = None
         self._place = 0
@@ -65,11 +68,6 @@ class _Gdmm:
     def _eta(options: GdmmOptions) -> float:
         """The multipliers' step."""
         return options.step
-
-    @property
-    def approximates(self) -> bool:
-        """Whether factors are never made to agree."""
-        return self._settings.eta == 0
 
     def advance(self, deadline: float) -> bool:
         if self._order is None:
@@ -165,10 +163,6 @@ class _Gdmm:
         if data.choice_begin is not None or data.edges == Edges.NONE:
             return True
         return float(data.token_begin[-1]) * data.n_labels**2 <= 5e8
-
-    @property
-    def measuring(self) -> float:
-        return (2.0 + self._exact()) * (1 + self._averaging)
 
     def measure(self, deadline: float = inf) -> Measured:
         """Of the best weights and the best dual point seen so far, the present ones among them."""

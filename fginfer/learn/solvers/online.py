@@ -9,7 +9,7 @@ from scipy.special import digamma
 
 from fginfer.core.learn import Update
 from fginfer.learn.oracle import certifies
-from fginfer.learn.run.loop import Measured
+from fginfer.learn.run.trainer import Measured
 from fginfer.learn.solvers.block import BlockSolver, finite
 
 
