@@ -97,6 +97,8 @@ static fgi_rc binary_run(fgi_solver *solver, double deadline, int64_t iteration_
         if (!step(solver, b)) return FGI_NO_MEMORY;
     } while (!solver->failure && !fgi_solver_done(solver) && fgi_clock() < deadline &&
         ((b->stage >= BOUND && b->stage <= ASCEND) || solver->info.iterations + solver->info.sweeps < iteration_limit));
+    solver->info.oracle_calls = fgi_oracle_scratch_work(b->oracle).calls;
+    solver->info.local_operations = b->label_work;
     return FGI_OK;
 }
 

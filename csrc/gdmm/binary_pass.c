@@ -92,7 +92,7 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
     info->primal_infeasibility = b->primal;
     info->dual_infeasibility = b->dual;
     info->rho = b->rho;
-    info->oracle_calls += b->n_links;
+    info->closed_forms += b->n_links;
     info->entries_touched = b->n_links;
     b->pass_work += PASSES * b->n_links;
     info->active_per_factor = (double)b->n_links / (double)b->model->s->n_factors;

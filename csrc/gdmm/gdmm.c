@@ -145,9 +145,9 @@ static void collect_statistics(gdmm *g) {
     }
     info->active_per_factor = g->model->s->n_factors ? (double)active / (double)g->model->s->n_factors : 0;
     info->oracle_calls = calls;
-    info->entries_touched = touched + g->sweep_entries;
+    info->sweep_entries = g->sweep_entries + gdmm_tables_copied(g);
+    info->entries_touched = touched + info->sweep_entries;
     info->scans = scans;
-    info->sweep_entries = g->sweep_entries;
     info->closed_forms = closed;
     info->local_operations = g->local ? fgi_local_operations(g->local) : 0;
     info->search_operations = g->search ? g->search->info.entries_touched : 0;

@@ -190,6 +190,7 @@ int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label); /* -1: not listed */
 fgi_rc gdmm_choose_access(gdmm *g);
 void gdmm_tables_free(gdmm *g);
 void gdmm_tables_reset(gdmm *g);
+int64_t gdmm_tables_copied(const gdmm *g); /* entries of columns that sweeps have copied */
 int gdmm_tables_step(gdmm *g, int64_t entries);
 /* The factor as the oracle's source; cards: room for max_arity numbers, which it points to. */
 fgi_table_source gdmm_source(const gdmm *g, const fgi_view *v, int32_t *cards);

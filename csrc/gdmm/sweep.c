@@ -234,14 +234,18 @@ static void add_conditional(
     for (int32_t a = begin; a < end; a++) given[a] += v.weight * v.values[at + a * stride];
 }
 
-int32_t gdmm_visit_decode(
-    const gdmm *g, const gdmm_sweep *s, int32_t i, int32_t begin, int32_t end, double *restrict given) {
+int32_t gdmm_visit_decode(const gdmm *g, const gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t begin, int32_t end) {
     const fgi_structure *st = g->model->s;
     const double *theta = g->theta + st->unary_begin[i];
+    double *given = d->given;
     memcpy(given + begin, theta + begin, (size_t)(end - begin) * sizeof(double));
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        if (s->links[k].has_later) g->kernels->add(given + begin, s->mu + s->links[k].mu + begin, end - begin);
-        else add_conditional(g, s, st->adj[k], i, begin, end, given);
+        if (s->links[k].has_later) {
+            g->kernels->add(given + begin, s->mu + s->links[k].mu + begin, end - begin);
+        } else {
+            add_conditional(g, s, st->adj[k], i, begin, end, given);
+            d->entries += end - begin;
+        }
     }
     int32_t best = -1;
     for (int32_t a = begin; a < end; a++)
@@ -287,7 +291,7 @@ static double visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
     gdmm_settle(g, s, d, i);
     const int some_forbidden = gdmm_visit_forbid(g, d->hat, i, 0, card, &top);
     if (!gdmm_is_feasible(top)) return top;
-    if (s->decode) s->labels[i] = gdmm_visit_decode(g, s, i, 0, card, d->given);
+    if (s->decode) s->labels[i] = gdmm_visit_decode(g, s, d, i, 0, card);
     gdmm_visit_share(g, s, d->hat, top, some_forbidden, i, 0, card);
     return top;
 }

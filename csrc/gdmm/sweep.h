@@ -78,10 +78,9 @@ double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
 void gdmm_sweep_take(gdmm_sweep *s, double top); /* of the variable at s->node */
 void gdmm_sweep_join(gdmm_sweep *s);             /* a block is complete */
 /* Parts of a visit, for the labels begin .. end: what forbids labels and finds the largest hat, what decodes (the best
- * of them, or -1; given has their scores), what hands hat out to the factors. */
+ * of them, or -1; d->given has their scores), what hands hat out to the factors. */
 int gdmm_visit_forbid(gdmm *g, const double *hat, int32_t i, int32_t begin, int32_t end, double *top);
-int32_t gdmm_visit_decode(
-    const gdmm *g, const gdmm_sweep *s, int32_t i, int32_t begin, int32_t end, double *restrict given);
+int32_t gdmm_visit_decode(const gdmm *g, const gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t begin, int32_t end);
 void gdmm_visit_share(
     const gdmm *g, gdmm_sweep *s, double *hat, double top, int some_forbidden, int32_t i, int32_t begin, int32_t end);
 

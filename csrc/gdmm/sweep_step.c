@@ -165,7 +165,7 @@ static int visit(walker *k, int32_t i) {
     }
     part->label = -1;
     part->some_forbidden = gdmm_visit_forbid(g, hat, i, begin, end, &part->top);
-    if (s->decode && begin < end) part->label = gdmm_visit_decode(g, s, i, begin, end, k->d->given);
+    if (s->decode && begin < end) part->label = gdmm_visit_decode(g, s, k->d, i, begin, end);
     if (part->label >= 0) part->score = k->d->given[part->label];
     look_at_the_clock(k);
     meet(k);

@@ -93,6 +93,13 @@ void gdmm_tables_free(gdmm *g) {
     for (int64_t t = 0; g->tables && t < g->model->s->n_tables; t++) fgi_sliced_free(g->tables[t].slices);
 }
 
+int64_t gdmm_tables_copied(const gdmm *g) {
+    int64_t n = 0;
+    for (int64_t t = 0; g->has_slices && t < g->model->s->n_tables; t++)
+        if (g->tables[t].slices) n += fgi_sliced_copied(g->tables[t].slices);
+    return n;
+}
+
 /* Numbers have changed: what was made of the old ones goes. */
 void gdmm_tables_reset(gdmm *g) {
     for (int64_t t = 0; t < g->model->s->n_tables; t++) {

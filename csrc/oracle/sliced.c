@@ -84,6 +84,13 @@ static void copy_column(const fgi_sliced *s, int32_t x) {
     atomic_store_explicit(&s->state[x], THERE, memory_order_release);
 }
 
+int64_t fgi_sliced_copied(const fgi_sliced *s) {
+    int64_t n = 0;
+    for (int32_t x = 0; x < s->n[1]; x++)
+        n += atomic_load_explicit(&s->state[x], memory_order_relaxed) == THERE ? s->n[0] : 0;
+    return n;
+}
+
 const double *fgi_sliced_slice(const fgi_sliced *s, int side, int32_t x) {
     if (side == 1) copy_column(s, x);
     return s->by[side] + (int64_t)x * s->n[1 - side];

@@ -20,6 +20,7 @@ fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols);
 int fgi_sliced_step(fgi_sliced *s, int64_t entries);
 void fgi_sliced_free(fgi_sliced *s); /* NULL is fine */
 int64_t fgi_sliced_memory(int32_t rows, int32_t cols);
+int64_t fgi_sliced_copied(const fgi_sliced *s); /* entries of columns copied so far: not in `touched` below */
 
 /* Slice x of a side: entry y of it is t(x, y), or t(y, x). */
 const double *fgi_sliced_slice(const fgi_sliced *s, int side, int32_t x);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,43 @@ def test_implicit_and_shared_tables() -> None:
     graph.add_factor([0, 1, 2], np.zeros((4, 4, 4)))
     with pytest.raises(ValueError, match="pairwise"):
         ReferenceGdmm(graph)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_of_the_reference_is_that_of_the_core(seed: int) -> None:
+    """D(mu) at the multipliers of the reference, as the core's certificate has it: the first bound of a run that starts
+    from them, without sweeps, with sorted and with dense oracles."""
+    graph = model(seed, cycle=True)
+    method = ReferenceGdmm(graph, rho=0.7)
+    for iterations in (0, 1, 10):
+        for _ in range(iterations):
+            method.iterate()
+        mu = [np.array([f.mu[side].get(a, 0.0) for a in range(graph.cards[f.variables[side]])])
+              for f in method.factors for side in (0, 1)]  # fmt: skip
+        for access in ("sorted", "dense"):
+            with fginfer.Solver(graph, "gdmm", access=access, sweep="off", gap=0.0) as solver:
+                solver.warm_start(replace(solver.result(), messages=np.concatenate(mu)))
+                solver.run(iterations=1)
+                first = next(p.bound for p in solver.result().trace if p.bound is not None)
+            assert first == pytest.approx(method.bound(), abs=1e-9)
+
+
+def test_one_step_of_a_factor_and_a_variable_by_hand() -> None:
+    """Two variables, one factor, rho = 1: the numbers of the formulas, worked out."""
+    graph = fginfer.FactorGraph.from_arrays(
+        [2, 2], [[0.0, 0.5], [0.0, 0.0]], [[0, 1]], tables=[[[2.0, 0.0], [0.0, 1.0]]]
+    )
+    method = ReferenceGdmm(graph, rho=1.0)
+    assert method.x == [{1: 1.0}, {0: 1.0}]  # the best unaries
+    f = method.factors[0]
+    assert method.messages(f) == [{1: -1.0}, {0: -1.0}]  # delta = mu + rho (M y - x), nothing is active yet
+    method.factor_step(f)
+    assert f.y == {(0, 0): 1.0}  # theta - delta: 2 + 1 at (0, 0), 0 + 2 at (1, 0), 0 at (0, 1), 1 + 1 at (1, 1)
+    for i in (0, 1):
+        method.variable_step(i)
+    # [theta / rho + M y + mu / rho] / 1: (1, .5) for the first, (1, 0) for the second, projected onto the simplex.
+    assert method.x == [{0: 0.75, 1: 0.25}, {0: 1.0}]
+    assert method.bound() == pytest.approx(0.5 + 0.0 + 2.0)  # D(0)
+    method = ReferenceGdmm(graph, rho=1.0, eta=0.5)
+    method.iterate()
+    assert dict(method.factors[0].mu[0]) == {0: 0.125, 1: -0.125}  # eta (M y - x)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fginfer
+from fginfer.log import end_line
 
 
 def chain_of(k: int, n: int = 12, seed: int = 0) -> fginfer.FactorGraph:
@@ -220,3 +221,53 @@ def test_labelings_beside_iterations_do_not_depend_on_threads_or_pauses():
     assert seen[0][4] > 50  # iterations, after the sweeps
     assert seen[0][5]["search_operations"] > 0
     assert all(one == seen[0] for one in seen)
+
+
+def test_no_work_is_hidden():
+    """Every part of a run has its own counter, and the end of the log shows what is no oracle's."""
+    rng = np.random.default_rng(1)
+    graph = fginfer.FactorGraph([2] * 12 + [50] * 4)
+    for i in range(16):
+        graph.set_unary(i, rng.normal(size=graph.cards[i]))
+    for i in range(12):
+        for j in range(i):
+            graph.add_factor([j, i], rng.normal(size=(2, 2)))
+    for i in range(12, 16):
+        for j in range(12, i):
+            graph.add_factor([j, i], rng.normal(size=(50, 50)))
+    n_binary, n_large = 66, 6
+    for access in ("sorted", "dense"):
+        r = fginfer.solve(graph, "gdmm", access=access, sweep="off", gap=0.0, max_iterations=40)
+        s = r.statistics
+        assert s["closed_forms"] == 40 * n_binary
+        certificates = 1 + 40 // 8  # the first one, and one every eight iterations
+        assert s["oracle_calls"] == (40 + certificates) * n_large
+        assert (s["scans"] == s["oracle_calls"]) == (access == "dense")
+        assert s["sweep_entries"] == 0
+        assert s["local_operations"] > 0
+        if access == "dense":
+            assert s["entries_touched"] >= s["oracle_calls"] * 50 * 50
+    swept = fginfer.solve(graph, "gdmm", access="dense", gap=0.0, max_iterations=3, search="off")
+    reads = 2 * 4 * (n_binary + n_large * 625)  # three sweeps there and back: every factor is read once in each half
+    assert swept.statistics["sweep_entries"] >= 3 * reads
+    assert swept.statistics["oracle_calls"] == swept.statistics["closed_forms"] == 0
+    line = end_line(r)
+    assert "dense oracles" in line
+    assert f"labeling by {r.found_by}" in line
+    assert "closed-form updates" in line
+    assert "operations of local search" in line
+
+
+def test_the_binary_formulation_counts_what_it_does():
+    rng = np.random.default_rng(2)
+    graph = fginfer.FactorGraph([2] * 40)
+    for i in range(40):
+        graph.set_unary(i, [0.0, rng.normal(-1, 1)])
+        for j in range(i):
+            graph.add_factor([j, i], [[0.0, 0.0], [0.0, rng.normal(-0.3, 0.5)]])
+    r = fginfer.solve(graph, "gdmm", formulation="binary", sweep="off", gap=0.0, max_iterations=60)
+    s = r.statistics
+    assert 0 < s["entries_touched"] <= graph.n_factors  # factors that were made active
+    assert s["entries_touched"] <= s["closed_forms"] <= r.iterations * s["entries_touched"]
+    assert 0 < s["oracle_calls"] < s["closed_forms"]  # the joint oracle over factors that are not active yet
+    assert s["local_operations"] > 0
