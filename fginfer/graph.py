@@ -166,6 +166,7 @@ class FactorGraph:
 
     @property
     def n_variables(self) -> int:
+        """How many variables there are."""
         return len(self._cards)
 
     @property
@@ -175,6 +176,7 @@ class FactorGraph:
 
     @property
     def max_labels(self) -> int:
+        """Labels of the variable that has most."""
         return int(self._cards.max()) if len(self._cards) else 0
 
     @property

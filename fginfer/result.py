@@ -63,6 +63,7 @@ class Progress(NamedTuple):
 
     @property
     def gap(self) -> float | None:
+        """As of a Result: how far the score can be from the best, relative to it."""
         return relative_gap(self.score, self.bound, self.unit)
 
 

@@ -59,7 +59,7 @@ class StructuredSVM(TopWeights, StructuredEstimator):
     checkpoint : a file written every `checkpoint_interval` seconds and at the end; an existing one is continued.
     warm_start : a second `fit` on the same data and settings goes on where the first ended; with another C it begins
         with the answers and duals (bcfw, dcd) or weights (perceptron, mira) found so far, see :func:`path`.
-    solver_options : further settings of the solver, as a dict; see the options class of its module.
+    solver_options : further settings of the solver, as a dict; docs/start/learning_options.md lists them.
     class_weight : {class: weight} (1 for those left out), or "balanced": inversely proportional to how often a class
         is seen. Multiclass examples are weighed by it as by `sample_weight`; in chains and graphs it multiplies the
         loss of the tokens whose true label it is. gdmm is slow where weights differ by orders of magnitude: use bcfw.
@@ -199,6 +199,7 @@ class StructuredSVM(TopWeights, StructuredEstimator):
 
     @property
     def intercept_(self) -> Reals:
+        """One number a label; zeros without `fit_intercept`."""
         check_is_fitted(self, "weights_")
         unary = self._split(self.weights_, self._width())[0]
         last = unary[-1].toarray()[0] if sp.issparse(unary) else unary[-1].copy()

@@ -23,6 +23,7 @@ def chunks(tags: Sequence[str]) -> set[tuple[int, int, str]]:
 
 
 def chunk_f1(truth: Iterable[Sequence[str]], answer: Iterable[Sequence[str]]) -> float:
+    """F1 of whole chunks in the tags B-X, I-X, O: a chunk counts if its borders and its kind are right."""
     right = true = said = 0
     for z, y in zip(truth, answer, strict=True):
         a, b = chunks(z), chunks(y)

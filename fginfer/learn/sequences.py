@@ -39,10 +39,12 @@ class PerToken(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Fits the transformer on the tokens of all sequences."""
         self.transformer_ = clone(self.transformer).fit(_stacked(X))
         return self
 
     def transform(self, X: Any) -> Any:
+        """Each sequence, transformed."""
         check_is_fitted(self, "transformer_")
         sizes = np.cumsum([len(_table(x)) if not sp.issparse(x) else x.shape[0] for x in X])
         whole = self.transformer_.transform(_stacked(X))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from inspect import signature
+from inspect import getdoc, isclass, isfunction, ismodule, signature
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 
 import fginfer
+import fginfer.learn
+import fginfer.plots
 from fginfer import FactorGraph, SettingsError
 from fginfer.cli import main
+from fginfer.extreme.settings import PD_OPTIONS, PPD_OPTIONS
+from fginfer.learn.crf.sgd import SgdOptions
+from fginfer.learn.crf.solver import OptimiserOptions
+from fginfer.learn.solvers.batch import FrankWolfeOptions
+from fginfer.learn.solvers.block import BlockOptions
+from fginfer.learn.solvers.gdmm_options import GdmmOptions
 
 START = Path(__file__).parents[2] / "docs" / "start"
 
@@ -95,3 +103,41 @@ def test_fields_of_json_of_the_other_commands(capsys: pytest.CaptureFixture[str]
     assert list(trained) == listed["train"]
     measures = printed(capsys, "evaluate", tmp_path / "t.npz", tmp_path / "train.txt", "--json")
     assert set(measures) <= set(listed["evaluate"])
+
+
+def defaults(heading: str) -> dict[str, str]:
+    return {names(option)[0]: default for option, default, _ in rows("learning_options.md", heading)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "options"),
+    [
+        ("StructuredSVM: bcfw", BlockOptions()),
+        ("StructuredSVM: gdmm", GdmmOptions()),
+        ("StructuredSVM: fw", FrankWolfeOptions()),
+        ("proxqn, owlqn", OptimiserOptions()),
+        (": sgd", SgdOptions()),
+        (": ppd-sparse", PPD_OPTIONS),
+        (": pd-sparse", PD_OPTIONS),
+    ],
+)
+def test_every_option_of_the_learning_solvers_is_listed_with_its_default(heading: str, options: Any) -> None:
+    has = options if isinstance(options, dict) else vars(options)
+    listed = defaults(heading)
+    assert listed.keys() == has.keys()
+    for name, default in listed.items():
+        text = default.strip("`").strip('"')
+        assert text == str(has[name]) or float(text) == has[name], name
+
+
+def test_every_public_function_and_property_says_what_it_does() -> None:
+    silent = []
+    for package in (fginfer, fginfer.learn, fginfer.plots):
+        for name in package.__all__:
+            thing = getattr(package, name)
+            members = vars(thing).items() if isclass(thing) else ()
+            own = [k for k, v in members if k[0] != "_" and (isfunction(v) or isinstance(v, property))]
+            own = [k for k in own if not getdoc(getattr(thing, k))]  # what it inherits counts
+            silent += [f"{name}.{k}" for k in own if k not in ("answer", "export", "restore", "restore_center")]
+            silent += [name] if not ismodule(thing) and not thing.__doc__ else []
+    assert silent == []

@@ -24,6 +24,7 @@ class CrfPath:
 
     @property
     def nonzeros(self) -> list[int]:
+        """Weights that are not zero, a number for each penalty."""
         return [model.n_nonzero_ for model in self.models]
 
 

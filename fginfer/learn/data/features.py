@@ -118,6 +118,7 @@ class WindowFeatures:
     # ---- learning and applying
 
     def fit(self, sentences: Sequence[Sequence[Sequence[str]]]) -> WindowFeatures:
+        """Collects the features of the sentences that occur often enough."""
         columns, begin = self._columns(sentences), _begin(sentences)
         self.vocabularies = [np.unique(string_array(c, "tokens")) for c in columns]
         sizes = [len(v) + 2.0 for v in self.vocabularies]
@@ -173,6 +174,7 @@ class WindowFeatures:
 
     @property
     def n_features(self) -> int:
+        """Columns of what `transform` gives."""
         return sum(len(keys) for keys in self.keys)
 
 

@@ -32,6 +32,7 @@ class ArcFeatures:
         self.tags: dict[str, int] = {}
 
     def fit(self, sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> ArcFeatures:
+        """Counts words and tags of the sentences."""
         counts = Counter(word.lower() for words, _ in sentences for word in words)
         known = sorted(word for word, n in counts.items() if n >= self.min_count)
         self.words = {word: k + 3 for k, word in enumerate(known)}
@@ -39,6 +40,7 @@ class ArcFeatures:
         return self
 
     def transform(self, sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Choices]:
+        """The alternatives of every token: its possible heads."""
         if not self.tags:
             raise SettingsError("fit the features first")
         return [self._sentence(words, tags) for words, tags in sentences]
