@@ -107,7 +107,7 @@ def test_a_cutoff_is_about_scores_of_the_whole_graph() -> None:
         given = {0: 1, 1: 2, 2: 0}
         labels = [[1, 2, 0, a, b] for a in range(3) for b in range(3)]
         best = max(map(graph.score, labels))
-        at_it = solve(graph, evidence=given, cutoff=best)
+        at_it = solve(graph, "trws", evidence=given, cutoff=best, max_iterations=30)
         assert at_it.labels is None
         below = solve(graph, evidence=given, cutoff=best - 1e-9)
         assert (below.status, below.score) == ("optimal", best)
