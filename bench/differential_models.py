@@ -219,11 +219,16 @@ class _Maker:
         return Factor(scope, table, weight, transposed, number, scores)
 
     def table(self, shape: tuple[int, ...]) -> Scores:
-        """Now and then one that says nothing, or forbids everything."""
+        """Now and then one that says nothing, forbids everything, or has a short form."""
         odd = self.rng.random()
         if odd < 0.05:
             return np.full(shape, self.draw((1,), hard=False)[0])
-        return np.full(shape, -inf) if odd < 0.055 else self.draw(shape)
+        if odd < 0.055:
+            return np.full(shape, -inf)
+        band = (
+            odd < 0.2 and len(shape) == 2 and shape[0] == shape[1] > 8
+        )  # by the distance of labels alone, written out
+        return self.implicit(shape)[1] if band else self.draw(shape)
 
     def implicit(self, shape: tuple[int, ...]) -> tuple[Any, Scores]:
         rng = self.rng

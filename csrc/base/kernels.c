@@ -196,7 +196,8 @@ void fgi_maxplus_near(const fgi_kernels *k, const double *near, int64_t reach, d
 
 /* How many distances have scores of their own: those below the truncation; 0: a band of so many does not pay. */
 static int64_t reach_of(int32_t kind, double p1, int64_t n_from, int64_t n_to) {
-    const double reach = ceil(kind == FGI_ABSDIFF ? p1 : sqrt(p1));
+    double reach = ceil(kind == FGI_ABSDIFF ? p1 : sqrt(p1));
+    if (kind != FGI_ABSDIFF && reach * reach < p1) reach++; /* the root was rounded down to a whole number */
     const double most = kind == FGI_ABSDIFF ? MOST_OF_CONES : MOST_OF_PARABOLAS;
     return reach <= most && fgi_band_pays((int64_t)reach, n_from, n_to) ? (int64_t)reach : 0;
 }
