@@ -7,12 +7,15 @@ one of both solvers has something to do within ten seconds.
 from __future__ import annotations
 
 import numpy as np
+import unseen_more
 import unseen_networks
 import unseen_planning
 import unseen_random
 from differential_large_models import LargeCase
 
-FAMILIES = {f.__name__: f for part in (unseen_random, unseen_planning, unseen_networks) for f in part.FAMILIES}
+FAMILIES = {
+    f.__name__: f for part in (unseen_random, unseen_planning, unseen_networks, unseen_more) for f in part.FAMILIES
+}
 
 
 def unseen_case(name: str, seed: int) -> LargeCase:
