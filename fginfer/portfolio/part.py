@@ -55,7 +55,9 @@ STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so lon
 # ... find the best, leaves its time to such a tree
 TRIAL_SHARE, TRIAL_STATES = 0.5, 1e5  # of edac beside branch and bound, when both try a small model first
 FEW_BITS = 300.0  # of a labeling: such a model is tried by edac first, ...
-FEW_TRIAL, FEW_BEHIND = 4.0, 0.5  # ... with this share of the first round, and this one while its bound is behind
+FEW_TRIAL, FEW_AGAIN, FEW_BEHIND = 4.0, 2.0, 0.5  # ... with these shares then, and this one while its bound is behind
+FEWER_BITS, FEWER_TIMES = 100.0, 2.0  # with so few its shares are so many times as large
+FEW_CLIQUES = 3e7  # work by which a proof by cliques has to be ahead where there are few labelings
 LONG_PASS = 1.5e8  # entries: beyond this a model is huge, and sweeps over its tables are too slow ...
 LARGE_TABLE, MANY_TABLES = 2.5e4, 50_000  # ... if they have so many entries, and are not as many as those of an image:
 # gdmm reads a few rows of each, and TRW-S no more where one table is shared (250,000 pixels of 256 labels, 12 s: gaps
@@ -100,6 +102,7 @@ class Size:
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
         bits = float(np.log2(np.maximum(cards, 1)).sum())
         self.few_labelings = bits <= FEW_BITS and model.states <= TRIAL_STATES  # a tree may have seen all of them soon
+        self.tree_times = FEWER_TIMES if self.few_labelings and bits <= FEWER_BITS else 1.0
         self._large_tables = (
             self.pass_work > LONG_PASS and self.pass_work > LARGE_TABLE * factors and factors <= MANY_TABLES
         )
@@ -148,7 +151,7 @@ class PartState:
         self._memory = memory
         self._elimination: Elimination | None = None  # once an order has been looked for
         self._round = 0
-        self._few_labelings = False
+        self._few_labelings, self._tree_times = False, 1.0
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
         self._huge = False  # sweeps take long, and are what gets on
         self._helped = False  # slabs or gdmm have been asked to join
@@ -165,7 +168,7 @@ class PartState:
         if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
             return
         size = Size(self.model)
-        self._few_labelings = size.few_labelings
+        self._few_labelings, self._tree_times = size.few_labelings, size.tree_times
         if size.is_huge:  # one member, with all threads and most of the memory
             self.join(size.relaxation, threads=self.settings.threads)
             self._search_is_due = size.search_is_due
@@ -238,7 +241,8 @@ class PartState:
 
     def _share_of_cliques(self, proof: CliqueProof) -> float:
         """Little once its bound is behind that of the others."""
-        return 1.0 if proof.bound <= self.bound or proof.work < TREE_TRIAL else SMALL_SHARE
+        trial = FEW_CLIQUES if self._few_labelings else TREE_TRIAL
+        return 1.0 if proof.bound <= self.bound or proof.work < trial else SMALL_SHARE
 
     def _share_of_proof(self, proof: Proof) -> float:
         """All of it while the proof gets on, little once it has not moved the bound for long."""
@@ -259,7 +263,7 @@ class PartState:
         """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
         trial, ahead, behind = TREE_SHARES
         if self._few_labelings:
-            trial, behind = TREE_LEVEL, FEW_BEHIND
+            trial, ahead, behind = self._tree_times * TREE_LEVEL, self._tree_times * ahead, FEW_BEHIND
         proof = min(
             (m.bound for m in self.members if isinstance(m, Proof)), default=inf
         )  # others are told the best bound
@@ -298,7 +302,7 @@ class PartState:
             yield from engine.aside(self._consider_cliques)
         if self._tree_is_due:
             soon = self.labels is None or self._few_labelings
-            self.join(QuickTree, TREE_LEVEL if soon else TREE_SHARES[0])
+            self.join(QuickTree, self._tree_times * TREE_LEVEL if soon else TREE_SHARES[0])
             self._share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)
@@ -429,5 +433,5 @@ class Trial(PartState):
         self.members = [m for m in self.members if m.running]
         if self._few_labelings:
             for member in self.members:
-                member.share = TREE_LEVEL
+                member.share = FEW_AGAIN if isinstance(member, QuickTree) else TREE_LEVEL
         self._share_labels()
