@@ -117,7 +117,7 @@ def _table(table: Any, index: int) -> AnyTable:
 def _integers(given: ArrayLike, name: str) -> NDArray[Any]:
     array = np.asarray(given)
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ModelError(f"{name} must be integers, not {array.dtype}")
+        raise ModelError(f"{name} must be integers (the numbers of variables, tables ...), not {array.dtype}")
     return array
 
 

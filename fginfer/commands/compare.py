@@ -6,6 +6,7 @@ import argparse
 import csv
 import json
 import sys
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -69,23 +70,29 @@ def _row(run: Any) -> str:
     )
 
 
+def _files(name: str) -> list[str]:
+    """The file of that name, or those that match it: shells of Windows hand on *.uai as it is."""
+    if Path(name).is_dir():
+        raise SettingsError(f"{name} is a folder: name the models in it, as in {Path(name) / '*.uai'}")
+    found = [name] if Path(name).is_file() else sorted(glob(name))
+    if not found:
+        raise FileNotFoundError(2, "there is no such file", name)
+    return found
+
+
 def run(args: argparse.Namespace) -> int:
     from fginfer.compare import compare, expand_methods
 
     if args.time_limit <= 0 or args.repeat < 1:
         raise SettingsError("--time-limit must be > 0 and --repeat at least 1")
-    for file in args.files:
-        if Path(file).is_dir():
-            raise SettingsError(f"{file} is a folder: name the models in it, as in {Path(file) / '*.uai'}")
-        if not Path(file).is_file():
-            raise FileNotFoundError(2, "there is no such file", file)
+    files = [file for name in args.files for file in _files(name)]
     methods, missing = expand_methods(args.methods)
     for reason in missing.values():
         print(f"missing, not run: {reason}", file=sys.stderr)
     if not args.json:
         print(HEAD)
     data = compare(
-        args.files,
+        files,
         methods,
         time_limit=args.time_limit,
         repeat=args.repeat,
@@ -111,7 +118,7 @@ def _write(folder: Path, data: Any) -> None:
     from fginfer.compare.page import page
 
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "results.csv", "w", newline="") as stream:
+    with open(folder / "results.csv", "w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
         table.writerow(COLUMNS)
         table.writerows([getattr(r, name) for name in COLUMNS] for r in data.runs)

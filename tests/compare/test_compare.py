@@ -137,6 +137,16 @@ def test_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str], arguments
     assert word in capsys.readouterr().err
 
 
+def test_patterns_that_the_shell_has_left_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("b.uai", "a.uai", "c[1].uai"):
+        write(FactorGraph([2, 2]), tmp_path / name)
+    assert main(["compare", str(tmp_path / "?.uai"), str(tmp_path / "c[1].uai"), "--methods", "icm"]) == 0
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert rows == ["file", "a.uai", "b.uai", "c[1].uai"]
+    assert main(["compare", str(tmp_path / "*.wcsp"), "--methods", "icm"]) == 3
+    assert "there is no such file" in capsys.readouterr().err
+
+
 def test_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "no-such-file.uai"]) == 3
     assert "no-such-file.uai" in capsys.readouterr().err
