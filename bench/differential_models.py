@@ -157,7 +157,8 @@ class _Maker:
         elif self.shape == "wide":
             cards = rng.integers(1, 17, int(rng.integers(1, 4))).tolist()
         elif self.shape == "labels":
-            cards = rng.permutation([int(rng.integers(9, 31)), int(rng.integers(5, 31)), 2, 1]).tolist()
+            most = int(rng.integers(9, 27))
+            cards = rng.permutation([most, most if rng.random() < 0.4 else int(rng.integers(5, 31)), 2, 1]).tolist()
         else:
             cards = rng.integers(1, 5, int(rng.integers(0, 7))).tolist()
         while np.prod(np.array(cards, float)) > MOST_LABELINGS:
@@ -225,10 +226,8 @@ class _Maker:
             return np.full(shape, self.draw((1,), hard=False)[0])
         if odd < 0.055:
             return np.full(shape, -inf)
-        band = (
-            odd < 0.2 and len(shape) == 2 and shape[0] == shape[1] > 8
-        )  # by the distance of labels alone, written out
-        return self.implicit(shape)[1] if band else self.draw(shape)
+        by_distance = odd < 0.2 and len(shape) == 2 and shape[0] == shape[1] > 8
+        return self.implicit(shape)[1] if by_distance else self.draw(shape)
 
     def implicit(self, shape: tuple[int, ...]) -> tuple[Any, Scores]:
         rng = self.rng
@@ -241,9 +240,10 @@ class _Maker:
             return Potts(a, b), np.where(d == 0, a, b)
         weight = float(abs(self.draw((1,), hard=False)[0]))
         most = float(rng.choice([inf, 0.5, 1.0, 2.0, 3.5]))
-        if kind == 1:
-            return AbsDiff(weight, most), -weight * np.minimum(d, most) + 0.0
-        return SqDiff(weight, most), -weight * np.minimum(d * d, most) + 0.0
+        with np.errstate(over="ignore"):
+            if kind == 1:
+                return AbsDiff(weight, most), -weight * np.minimum(d, most) + 0.0
+            return SqDiff(weight, most), -weight * np.minimum(d * d, most) + 0.0
 
     def case(self) -> Case:
         rng = self.rng
