@@ -72,8 +72,9 @@ static int still_supported(const fgi_costs *c, int32_t slot, uint32_t use, int32
     uint32_t left = (uint32_t)c->support[c->slot_shift[slot] + a];
     int64_t cost = c->table[first][left];
     for (int32_t s = first; s < end; s++) {
-        const uint32_t stride = (uint32_t)c->slot_stride[s];
-        const int32_t label = (int32_t)(left / stride), i = c->slot_var[s];
+        const uint32_t stride = (uint32_t)c->slot_stride[s]; /* a division takes as long as the rest */
+        const int32_t label = (int32_t)(c->slot_log[s] >= 0 ? left >> c->slot_log[s] : left / stride);
+        const int32_t i = c->slot_var[s];
         left -= (uint32_t)label * stride;
         if (s == slot ? label != a : !fgi_costs_alive(c, i, label)) return 0;
         cost -= c->shift[c->slot_shift[s] + label];

@@ -56,6 +56,7 @@ typedef struct fgi_costs {
     int32_t *slot_other;  /* the other slot of a pairwise factor, -1 for others */
     int64_t *slot_shift;  /* offsets into shift and support */
     int64_t *slot_stride; /* of the table */
+    int8_t *slot_log;     /* its logarithm in factors of three and more variables, if it is a power of two; else -1 */
     int64_t *shift;
     int32_t *support; /* per label of a slot: the state (pairwise: the other's label) that last cost nothing (a hint) */
     int64_t **table;  /* per slot, the slot's variable being the rows: pairwise factors have two; others share one */

@@ -142,10 +142,11 @@ static int64_t cost_of(const fgi_costs *c, double best, double score, double wei
 void fgi_costs_free(fgi_costs *c) {
     if (!c) return;
     void *const owned[] = {c->begin, c->unary, c->domain, c->place, c->size, c->most, c->zero, c->slot_begin,
-        c->slot_var, c->slot_factor, c->slot_other, c->slot_shift, c->slot_stride, c->shift, c->support, c->table,
-        c->storage, c->spent, c->weight, c->load, c->adj_begin, c->adj, c->meet_begin, c->meet, c->met, c->trail,
-        c->unsupported.words, c->bare.words, c->dearer.words, c->directed.words, c->existential.words, c->decided.words,
-        c->loose.words, c->dropped, c->cells, c->states, c->pulled, c->used, c->total, c->sums, c->stamp};
+        c->slot_var, c->slot_factor, c->slot_other, c->slot_shift, c->slot_stride, c->slot_log, c->shift, c->support,
+        c->table, c->storage, c->spent, c->weight, c->load, c->adj_begin, c->adj, c->meet_begin, c->meet, c->met,
+        c->trail, c->unsupported.words, c->bare.words, c->dearer.words, c->directed.words, c->existential.words,
+        c->decided.words, c->loose.words, c->dropped, c->cells, c->states, c->pulled, c->used, c->total, c->sums,
+        c->stamp};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     for (int32_t k = 0; c->drops && k < c->n; k++) free(c->drops[k].table);
     free(c->drops);
@@ -209,6 +210,7 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
     c->slot_other = take(c, slots, sizeof *c->slot_other);
     c->slot_shift = take(c, slots, sizeof *c->slot_shift);
     c->slot_stride = take(c, slots, sizeof *c->slot_stride);
+    c->slot_log = take(c, slots, sizeof *c->slot_log);
     c->shift = take(c, slot_labels, sizeof *c->shift);
     c->support = take(c, slot_labels, sizeof *c->support);
     c->table = take(c, slots + 1, sizeof *c->table);
@@ -289,6 +291,12 @@ static void add_table(const fgi_costs *c, const fgi_model *m, int64_t f, int32_t
         }
 }
 
+static int8_t logarithm(int64_t states) {
+    int8_t log = 0;
+    while (states >> log > 1) log++;
+    return states == (int64_t)1 << log ? log : -1;
+}
+
 /* The slots of a factor; returns how many costs its tables have. */
 static int64_t add_slots(
     fgi_costs *c, const int32_t *vars, int32_t arity, int32_t number, int64_t *to, int64_t *shift_at) {
@@ -296,6 +304,7 @@ static int64_t add_slots(
     int64_t states = 1;
     for (int32_t k = arity - 1; k >= 0; k--) {
         c->slot_stride[slot + k] = states;
+        c->slot_log[slot + k] = logarithm(states);
         states *= c->card[vars[k]];
     }
     for (int32_t k = 0; k < arity; k++) {
