@@ -70,6 +70,7 @@ SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so t
 TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
 REDUCED = 0.8  # of a large model's work: where presolve leaves more, its first sweeps are gone on with instead
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
+WORTH_BESIDE = 1e6  # entries of a pass: presolve takes long enough to begin beside the sweeps, with what is known then
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
 
@@ -123,6 +124,8 @@ class AutoEngine:
         self._small = self._model.states < SMALL_STATES  # nothing on it takes long
         self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
         self._sweeps: Sweeps | None = None  # of a large model, from step 2 on
+        self._presolving: Task[Presolved | None] | None = None  # of step 3, beside step 2
+        self._allowed: float | None = None  # a score that presolve may take for granted, once that is fixed
         self._steps = self._policy()
 
     # -- the policy --------------------------------------------------------------------------------------------
@@ -172,10 +175,11 @@ class AutoEngine:
         size = self._size
         soon = size.is_small and size.pass_work <= SWEEPS_PASS
         if self._known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
+            self._presolve_beside()
             yield from self._open_with(sweep_while_near)
         elif size.relaxation is Sweeps and not size.is_huge:
             self._sweeps = Sweeps(self._model, self._own, threads=self.settings.threads)
-            bound = yield from first_sweeps(self._sweeps, self._known, lambda: self._deadline)
+            bound = yield from first_sweeps(self._sweeps, self._known, lambda: self._deadline, self._presolve_beside)
             if bound is not None:
                 self._finish_infeasible(bound)
             elif self._known.gap > LOOSE:
@@ -229,18 +233,26 @@ class AutoEngine:
             part.end_round()
         self._combine()
 
-    def _presolve_model(self) -> Presolved | None:
-        """None where memory is short: the model stays as it is."""
-        try:
-            # What costs more than that leaves room for cannot be part of a better labeling.
-            least = max(self._known.score, self._known.cutoff)
-            presolved = presolve(self._model, cancelled=self._cancelled, least=least)
-            if presolved.statistics.penalties:
-                self._least = least
-            return presolved
-        except MemoryError as error:
-            log.warning("no presolve: %s", error)
-            return None
+    def _presolve_beside(self) -> None:
+        """From here on presolve may go on at any time: it looks at what is known now, whenever it begins."""
+        if self._presolve and self._size.pass_work > WORTH_BESIDE:
+            self._allowed = max(self._known.score, self._known.cutoff)
+            if self.settings.threads > 1:
+                self._presolving = self._threads.submit(self._presolve_job(self._allowed))
+
+    def _presolve_job(self, least: float) -> Callable[[], Presolved | None]:
+        """About the model of now, which `update` may replace. None where memory is short: it stays as it is."""
+        model, cancelled = self._model, self._cancelled
+
+        def job() -> Presolved | None:
+            try:
+                # What costs more than `least` leaves room for cannot be part of a better labeling.
+                return presolve(model, cancelled=cancelled, least=least)
+            except MemoryError as error:
+                log.warning("no presolve: %s", error)
+                return None
+
+        return job
 
     def _reduce(self) -> Iterator[None]:
         model, presolved = self._model, None
@@ -252,9 +264,17 @@ class AutoEngine:
             self._setup_seconds = self._known.seconds()
             return
         if self._presolve:
-            presolved = yield from self.aside(self._presolve_model)
+            if self._allowed is None:
+                self._allowed = max(self._known.score, self._known.cutoff)
+            begun, self._presolving = self._presolving, None
+            if begun is None:
+                presolved = yield from self.aside(self._presolve_job(self._allowed))
+            else:
+                presolved = yield from self._wait_for(begun)
         if presolved is not None:
             log.info("%s", presolved.log_line())
+            if presolved.statistics.penalties and self._allowed is not None:
+                self._least = self._allowed
             if presolved.infeasible:
                 self._finish_infeasible(self._least)
                 return
@@ -340,6 +360,8 @@ class AutoEngine:
                 self._status = "converged"  # the policy has nothing more to try
             if clock.now() >= self._deadline:
                 break
+        if self._status != "running":
+            self._cancelled[0] = 1  # presolve may be under way, and nobody will ask for it
         return self._status
 
     # -- what is known -----------------------------------------------------------------------------------------

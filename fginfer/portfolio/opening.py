@@ -90,7 +90,7 @@ def sweep_while_near(
 
 
 def first_sweeps(
-    sweeps: Sweeps, known: Incumbent, deadline: Callable[[], float]
+    sweeps: Sweeps, known: Incumbent, deadline: Callable[[], float], after_first: Callable[[], None]
 ) -> Generator[None, None, float | None]:
     """TRW-S on a large model, before anybody looks for what presolve could remove, and for as long as it closes the gap
     quickly: until then nobody else gets on as well."""
@@ -99,6 +99,9 @@ def first_sweeps(
         yield from _run(sweeps, end, known, deadline)
         gap = sweeps.bound - sweeps.score
         loose = gap > LOOSE * max(abs(sweeps.score), sweeps.engine.info.unit)
+        if end == FIRST_SWEEPS and sweeps.engine.status == "running":
+            _take(sweeps, known)
+            after_first()
         if sweeps.engine.status != "running" or loose or not gap <= FALLS_TO * before:
             break
         before = gap
