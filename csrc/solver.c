@@ -109,12 +109,26 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     return FGI_OK;
 }
 
+/* Where scores are counted in steps, a bound less than a step above the incumbent is a proof. No step is larger than
+ * the unit, so nobody looks for one before. */
+static void close_last_step(fgi_solver *s) {
+    enum { MOST_LABELS = 20000000 }; /* of all variables: a look at more takes a tenth of a second */
+    const double left = s->info.bound - s->info.score;
+    if (!(left < s->info.unit) || left <= fgi_solver_tolerance(s)) return;
+    if (s->model->s->unary_begin[s->model->s->n_vars] > MOST_LABELS) return;
+    if (!s->has_lattice) s->lattice = fgi_lattice_find(s->model);
+    s->has_lattice = 1;
+    const double floor = fgi_larger(fgi_lattice_floor(&s->lattice, s->info.bound), s->info.score);
+    if (floor - s->info.score <= fgi_solver_tolerance(s)) fgi_solver_bound(s, floor);
+}
+
 int fgi_solver_done(fgi_solver *s) {
     fgi_info *i = &s->info;
     /* A gap that was small enough may have closed since: what was begun has been brought to an end. */
     if (i->status != FGI_RUNNING && i->status != FGI_GAP_REACHED) return 1;
     const double best = fgi_solver_best(s);
     const int wanted = i->score > s->settings.cutoff;
+    if (wanted) close_last_step(s);
     if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
     else if (best > -INFINITY && i->bound - best <= fgi_solver_tolerance(s))
         i->status = wanted ? FGI_OPTIMAL : FGI_INFEASIBLE;
@@ -258,6 +272,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     s->given = given;
     s->model = fresh;
     s->info.unit = fgi_model_unit_by(m, s->pool);
+    s->has_lattice = 0;
     s->start_time = fgi_clock();
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;

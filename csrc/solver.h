@@ -5,6 +5,7 @@
 #ifndef FGI_SOLVER_H
 #define FGI_SOLVER_H
 #include "model/model.h"
+#include "model/step.h"
 #include "base/pool.h"
 #include "base/util.h"
 
@@ -40,10 +41,12 @@ struct fgi_solver {
     double start_time;
     fgi_event *trace;
     int64_t n_trace, trace_capacity;
-    fgi_pool *pool;   /* NULL with one thread */
-    int32_t finder;   /* fgi_finder of the labelings considered now */
-    int64_t pause_at; /* entries touched: see fgi_solver_pause_at */
-    fgi_rc failure;   /* an allocation failed while recording; run reports it */
+    fgi_pool *pool;      /* NULL with one thread */
+    fgi_lattice lattice; /* scores that can occur, ... */
+    int has_lattice;     /* ... once they have been looked for */
+    int32_t finder;      /* fgi_finder of the labelings considered now */
+    int64_t pause_at;    /* entries touched: see fgi_solver_pause_at */
+    fgi_rc failure;      /* an allocation failed while recording; run reports it */
     void *state;
 };
 

@@ -63,17 +63,54 @@ static const double *values_of(const fgi_model *m, const fgi_view *v, double *sc
     return scratch;
 }
 
-static fgi_lattice find(const fgi_model *m, double *scratch) {
+/* What is known of a dense table, which many factors may share. */
+typedef struct table_steps {
+    divisor costs; /* without weights */
+    int is_known;
+    double weight, deviation; /* of the factor seen last; weight 0: none yet */
+} table_steps;
+
+static int divide_factor(divisor *d, const fgi_model *m, const fgi_view *v, table_steps *tables, double *scratch) {
+    int64_t n;
+    const double *values = values_of(m, v, scratch, &n);
+    if (v->kind != FGI_DENSE) return divide_all(d, values, n, v->weight);
+    table_steps *t = &tables[v->table];
+    if (!t->is_known) divide_all(&t->costs, values, n, 1);
+    t->is_known = 1;
+    if (t->costs.step < 0) return 0;
+    d->largest = fgi_larger(d->largest, v->weight * t->costs.largest);
+    divide(d, v->weight * t->costs.step);
+    return d->step >= 0;
+}
+
+static double factor_deviation(
+    double step, const fgi_model *m, const fgi_view *v, table_steps *tables, double *scratch) {
+    int64_t n;
+    const double *values = values_of(m, v, scratch, &n);
+    if (v->kind != FGI_DENSE) return deviation(step, values, n, v->weight);
+    table_steps *t = &tables[v->table];
+    if (t->weight != v->weight) t->deviation = deviation(step, values, n, v->weight);
+    t->weight = v->weight;
+    return t->deviation;
+}
+
+/* The largest score without its weight. Implicit tables fit any label counts, of which a factor may have one. */
+static double factor_most(const fgi_model *m, const fgi_view *v, double *scratch) {
+    if (v->kind == FGI_DENSE) return m->t->facts[v->table].max;
+    int64_t n;
+    const double *values = values_of(m, v, scratch, &n);
+    return fgi_max_of(values, n);
+}
+
+static fgi_lattice find(const fgi_model *m, table_steps *tables, double *scratch) {
     const fgi_structure *s = m->s;
     const fgi_lattice none = {0, 0, 0};
     divisor d = {0, 0};
-    int64_t n;
     for (int64_t i = 0; i < s->n_vars; i++)
         if (!divide_all(&d, fgi_unary(m, i), s->cards[i], 1)) return none;
     for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(m, f);
-        const double *values = values_of(m, &v, scratch, &n);
-        if (!divide_all(&d, values, n, v.weight)) return none;
+        if (!divide_factor(&d, m, &v, tables, scratch)) return none;
     }
     if (d.step == 0) return none;                             /* all constant */
     const double step = d.largest / rint(d.largest / d.step); /* as exact as the largest cost */
@@ -88,11 +125,10 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
     }
     for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(m, f);
-        const double *values = values_of(m, &v, scratch, &n);
-        const double most = fgi_max_of(values, n), product = v.weight * most;
+        const double most = factor_most(m, &v, scratch), product = v.weight * most;
         exact &= fgi_sum_exactly(&origin, product) & (fma(v.weight, most, -product) == 0);
         magnitude += fabs(product);
-        error += deviation(step, values, n, v.weight);
+        error += factor_deviation(step, m, &v, tables, scratch);
     }
     const double value = fgi_sum_value(&origin);
     if (!exact) /* the origin is rounded, too */
@@ -102,8 +138,10 @@ static fgi_lattice find(const fgi_model *m, double *scratch) {
 
 fgi_lattice fgi_lattice_find(const fgi_model *m) {
     double *scratch = fgi_alloc(m->s->max_card, sizeof(double));
-    const fgi_lattice found = scratch ? find(m, scratch) : (fgi_lattice){0, 0, 0}; /* no memory: no help */
+    table_steps *tables = fgi_calloc(m->s->n_tables, sizeof *tables);
+    const fgi_lattice found = scratch && tables ? find(m, tables, scratch) : (fgi_lattice){0, 0, 0}; /* else no help */
     free(scratch);
+    free(tables);
     return found;
 }
 

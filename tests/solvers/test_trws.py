@@ -268,3 +268,20 @@ def test_huge_scores_stay_in_double() -> None:
     solver = Solver(model.arrays().build(), "trws", precision=2).run(iterations=200)
     assert np.isfinite(solver.info.bound)
     assert solver.info.bound >= model.best()
+
+
+def test_bounds_less_than_a_step_away_are_proofs_where_scores_are_whole() -> None:
+    closed = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        tables = [((i, j), rng.integers(-9, 10, (3, 3)).astype(float)) for j in range(5) for i in range(j)]
+        model = Dense([3] * 5, [rng.integers(-9, 10, 3).astype(float) for _ in range(5)], tables)
+        solver = Solver(model.arrays().build(), "trws").run(iterations=60)
+        best, said = model.best(), solver.info.status == lib.FGI_OPTIMAL
+        assert solver.info.bound >= best
+        assert not said or solver.info.score == best
+        relaxed = model.dual(solver.messages())
+        if best + 0.01 < relaxed < best + 0.99 and solver.info.score == best:
+            assert said
+            closed += 1
+    assert closed >= 5  # of which the messages alone prove nothing
