@@ -291,3 +291,28 @@ def test_a_recipe_that_names_something_else_is_seen():
         "Write `csrc/oracle/nowhere.c` with `fgi_nothing`; a `Source` whose questions are a `Batch`; see `fgi_source`."
     )
     assert missing_from_the_repository(given) == {"csrc/oracle/nowhere.c", "fgi_nothing", "Batch"}
+
+
+# "Kolmogorov 2006", "(Chang and Yih 2013)", "Huang et al., 2017"
+_AUTHOR = r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?|O'Donoghue|de Givry"
+_CITATION = re.compile(rf"({_AUTHOR})(?:(?:(?:,| and|, and) (?:{_AUTHOR}))*|,? et al\.),?\s+\(?((?:19|20)\d\d)\b")
+
+
+def without_reference(text: str, references: list[str]) -> set[str]:
+    """Citations (first author and year) in comments that no line of the references has."""
+    flat = re.sub(r"\s*\n\s*[*#]?\s*", " ", text)
+    cited = {(m.group(1), m.group(2)) for m in _CITATION.finditer(flat)}
+    return {f"{a} {year}" for a, year in cited if not any(a in r.split("*")[0] and year in r for r in references)}
+
+
+def test_every_citation_has_its_reference():
+    page = (ROOT / "docs" / "mathematics.md").read_text().partition("## References")[2]
+    references = [line for line in page.splitlines() if line.startswith("- ")]
+    files = [*CSRC.rglob("*.[ch]"), *PACKAGE.rglob("*.py")]
+    assert {c for p in files for c in without_reference(p.read_text(), references)} == set()
+
+
+def test_a_citation_without_reference_is_seen():
+    references = ["- V. Kolmogorov. *A title.* PAMI 2006.", "- M.-W. Chang, W.-t. Yih. *Another.* TACL 2013."]
+    text = "/* (Kolmogorov 2006), as Chang and\n * Yih 2013 and Nobody et al. 2020 */"
+    assert without_reference(text, references) == {"Nobody 2020"}

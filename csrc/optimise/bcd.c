@@ -8,8 +8,11 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, BLOCK_GRADIENT, AGAIN_GRADIENT, TRIAL_VALUE, BACK_VALUE };
 
-#define MOST_BLOCKS 32 /* that the coordinates are cut into */
-#define ENOUGH 0.1     /* a block is left when its violation has fallen to this share */
+/* Blocks that the coordinates are cut into, and the share of its violation at which a block is left. A baseline, to be
+ * compared by gradients: on the nine chains of optimise/proxqn.c 16, 32, 64 blocks read 85, 75, 65 gradients' worth of
+ * coordinates to 1e-3 (and take 1507, 2308, 3948 values); ENOUGH .05, .1, .2 77, 75, 74. */
+#define MOST_BLOCKS 32
+#define ENOUGH 0.1
 
 typedef struct bcd {
     int64_t blocks, width;               /* the last block may be shorter */

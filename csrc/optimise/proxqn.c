@@ -13,16 +13,24 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, BACK_VALUE, SET_CURVATURE };
 
-#define COOLING 0.2 /* the violation that an epoch asks for, against the one it begins with */
+/* The violation that an epoch asks for, against the one it begins with. Values and gradients to 1e-4 of nine small
+ * chains (80 sequences of 10 tokens, 400 words, 6 labels, l1 .3 to 3, geometric mean): 122, 115, 110 with .1, .2, .4,
+ * for 26, 27, 31 gradients on all coordinates. */
+#define COOLING 0.2
 /* Coordinates that may join: so many of all, or so many for each that is not zero. Measured on a tenth of OCR, seconds
- * to 1e-4: all that pull 1.2, these .4; half or twice as many are as good. */
+ * to 1e-4: all that pull 1.2, these .4; half or twice as many are as good. On the nine chains above GROWTH 1, 2, 4 take
+ * 120, 115, 110 values and gradients; 100 join at least, so that FIRST_SHARE does not matter there. */
 #define FIRST_SHARE (1.0 / 256)
 #define GROWTH 2.0
 /* Bins of pulls: 8 while they halve, down to 2^-32 of the strongest. */
 #define BINS_A_HALF 8.0
 #define PULL_BINS 257
-#define FLOOR 1e-3   /* of the mean of second derivatives: those below count as that */
-#define CHEAP 300000 /* coordinate steps that take some ten milliseconds */
+/* Of the mean of second derivatives: those below count as that. It holds where a feature has next to no curvature; on
+ * the nine chains .0005 to .01 make the same steps. */
+#define FLOOR 1e-3
+/* Coordinate steps that take some ten milliseconds: half or twice as many make the same steps on the nine chains, none
+ * (a model solved roughly) take 137 values and gradients in place of 115. */
+#define CHEAP 300000
 
 typedef struct proxqn {
     int64_t n;    /* working set */

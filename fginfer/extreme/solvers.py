@@ -20,7 +20,7 @@ from fginfer.log import logger, thousands
 
 
 class ExtremePoint(NamedTuple):
-    """A LearnPoint and the sparsity at that moment (Table 2.3 of the thesis on sublinear methods by I. Yen, 2018).
+    """A LearnPoint and the sparsity at that moment (Yan 2018, Table 2.3).
 
     k_A: non-zero dual variables per row; k_W: non-zero weights per feature.
     """

@@ -80,20 +80,31 @@ def find_atom(
     seed: int = 0,
     threads: int = 1,
 ) -> Atom:
-    """max over z in {0,1}^N of |F'z|^2 = z'Cz with C = FF', which is never formed. F is N x r, dense or sparse.
+    """max over z in {0,1}^N of |F'z|^2 = z'Cz with C = FF', which is never formed.
 
-    method       "relax": the papers' way, a semidefinite relaxation by coordinate ascent on unit vectors, random
-                 hyperplanes, then flips. "search": flips and tabu search from random starts. "both": the two starts
-                 together, tabu from the best of them. "engine": then the MAP engine of this package, whose bound may
-                 prove the atom best (N <= 300)
-    n_roundings  hyperplanes. n_starts: random starts. tabu_steps: None is 2 N for "search", "both" and "engine"
-    mixing_rank  dimensions of the unit vectors; 0 is ceil(sqrt(2 N)) + 1, from where on local optima are global, or
-                 from 330,000 rows on what fits into 2 GB; bounds hold with any
-    tol          the relaxation ends when a sweep gains less than this, relatively
-    bound        False leaves out the upper bound (and, with "search", the relaxation behind it)
-    time_limit   of the engine, in seconds
-    seed, threads  the answer depends on the seed, never on the number of threads
+    Parameters
+    ----------
+    factor : F, N x r, dense or sparse.
+    method : "relax", the papers' way: a semidefinite relaxation by coordinate ascent on unit vectors, random
+        hyperplanes, then flips. "search": flips and tabu search from random starts. "both": the two starts together,
+        tabu from the best of them. "engine": then the MAP engine of this package, whose bound may prove the atom best
+        (N <= 300).
+    n_roundings : hyperplanes.
+    n_starts : random starts.
+    tabu_steps : None is 2 N for "search", "both" and "engine".
+    mixing_rank : dimensions of the unit vectors; 0 is ceil(sqrt(2 N)) + 1, from where on local optima are global, or
+        from 330,000 rows on what fits into 2 GB. Bounds hold with any.
+    tol : the relaxation ends when a sweep gains less than this, relatively.
+    bound : False leaves out the upper bound (and, with "search", the relaxation behind it).
+    time_limit : of the engine, in seconds.
+    seed, threads : the answer depends on the seed, never on the number of threads.
 
+    Returns
+    -------
+    Atom : the vector, its value, and the bound.
+
+    Examples
+    --------
     >>> F = np.array([[1.0, 0.0], [0.5, -1.0], [-2.0, 0.5], [0.3, 0.2]])
     >>> atom = find_atom(F)
     >>> atom.z.tolist(), round(atom.value, 6), round(atom.ratio, 3)

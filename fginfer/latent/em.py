@@ -167,6 +167,24 @@ class Mixture:
         return np.asarray(chosen[:, None, :] == np.arange(len(self.patterns))[:, None], self.X.dtype)
 
 
+def normalised(mixture: Mixture) -> tuple[Mixture, float]:
+    """The same problem with inputs and outputs of size 1, in single precision where the inputs allow it, and the unit
+    of its weights. Normal equations square the condition number, and single precision has seven digits."""
+    X, y = mixture.X, mixture.y
+    inputs, outputs = (max(float(np.sqrt((v * v).mean())), 1e-150) if v.any() else 1.0 for v in (X, y))
+    lengths = np.linalg.norm(X, axis=0)
+    used = X[:, lengths > 0] / lengths[lengths > 0]
+    triangle = np.linalg.qr(used, mode="r") if len(X) > used.shape[1] else used  # of the same singular values
+    values = np.linalg.svd(triangle, compute_uv=False) if lengths.any() else np.ones(1)
+    single = (
+        len(values) <= len(X) and lengths.all() and lengths.max() < 100 * lengths.min() and values[0] < 100 * values[-1]
+    )
+    ridge = max(1e-7, mixture.relative_ridge) if single else mixture.relative_ridge
+    kind = np.float32 if single else np.float64
+    made = Mixture(X / inputs, y / outputs, mixture.k, mixture.generalized, ridge, kind, mixture.late)
+    return made, outputs / inputs
+
+
 def likelihood_costs(errors: Reals, unit: float) -> Reals:
     """(starts,) from (starts, patterns, N) squared errors: N times the variance of noise under which patterns that no
     sample takes for each other would be as likely, so a squared error, where there is little noise.

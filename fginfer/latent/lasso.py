@@ -19,7 +19,7 @@ from fginfer.latent.alternating import BinaryFeatures, assign, least_squares, re
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
-from fginfer.latent.settings import check_choice, check_flag, check_moderate, check_number, check_size
+from fginfer.latent.settings import check_choice, check_flag, check_moderate, check_number, check_run, check_size
 from fginfer.latent.starts import ica_columns
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
 
@@ -42,8 +42,7 @@ class _Fit(NamedTuple):
 class LatentFeatureLasso(BinaryFeatures):
     """X = Z W + noise with Z of zeros and ones: which features does each row have, and what are they?
 
-    Minimises, over nonnegative coefficients c of *all* 2^N binary columns z (Yen, Lee, Lin, Huang, Ravikumar, Dhillon,
-    "Latent Feature Lasso", 2017),
+    Minimises, over nonnegative coefficients c of *all* 2^N binary columns z (Yen et al., "Latent Feature Lasso", 2017),
 
         min over W of |X - Z W|^2 / 2N + tau/2 sum_k |W_k|^2 / c_k   +   lam sum_k (|z_k|_1 / N)^size_power c_k
 
@@ -184,10 +183,7 @@ class LatentFeatureLasso(BinaryFeatures):
             raise SettingsError(
                 f"start must be None, 'ica' (with n_components a number or 'held-out') or columns, not {self.start!r}"
             )
-        if self.n_jobs is not None and not (is_number(self.n_jobs, whole=True) and self.n_jobs != 0):
-            raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {self.n_jobs!r}")
-        if self.callback is not None and not callable(self.callback):
-            raise SettingsError(f"callback must be a function of a LassoPoint, not {self.callback!r}")
+        check_run(self)
         return GreedySettings(
             lam=self.lam,
             penalty=self.penalty,

@@ -1,8 +1,8 @@
 """f(c) of the two models: rows that are sums of features, and outputs that are sums of regressions.
 
 With z_k the atoms and A the residual at the best weights, df/dc_k = -|F'z_k|^2 / (2 N^2 tau), where F = A for features
-and F = diag(residual) X for regressions; so the steepest atom is the best z for F (Yen, Lee, Lin, Huang, Ravikumar,
-Dhillon: "Latent Feature Lasso", 2017; Yen, Lee, Zhong, Huang, Ravikumar, Dhillon: "MixLasso", 2018).
+and F = diag(residual) X for regressions; so the steepest atom is the best z for F (Yen et al., "Latent Feature Lasso",
+2017; Yen et al., "MixLasso", 2018).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fginfer.blas import on_one_blas_thread
 from fginfer.core import clock
 from fginfer.errors import DataError, SettingsError
-from fginfer.latent.em import Mixture, all_patterns, held_out_likelihood
+from fginfer.latent.em import Mixture, all_patterns, held_out_likelihood, normalised
 from fginfer.latent.exchange import improve
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import MixtureLoss
@@ -29,6 +29,7 @@ from fginfer.latent.settings import (
     check_flag,
     check_moderate,
     check_number,
+    check_run,
     check_size,
 )
 from fginfer.learn.data.inputs import is_number, seed_of, threads_of
@@ -209,10 +210,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_choice(self, "inner", ("newton", "proximal"))
         check_flag(self, "generalized")
         check_flag(self, "fit_intercept")
-        if self.n_jobs is not None and not (is_number(self.n_jobs, whole=True) and self.n_jobs != 0):
-            raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {self.n_jobs!r}")
-        if self.callback is not None and not callable(self.callback):
-            raise SettingsError(f"callback must be a function of a LassoPoint, not {self.callback!r}")
+        check_run(self)
 
     def _penalties(self) -> tuple[Any, ...]:
         return tuple(self.penalty) if isinstance(self.penalty, (tuple, list)) else (self.penalty,)
@@ -246,7 +244,7 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _search_once(self, mixture: Mixture, settings: GreedySettings, exchanges: int) -> _Best:
         rng = np.random.default_rng([settings.seed, mixture.k])
-        brief, unit = _brief(mixture)
+        brief, unit = normalised(mixture)
         starts: list[Reals] = []
         run: GreedyRun | None = None
         for penalty in self._penalties() if self.lam is None else (1.0,):
@@ -375,24 +373,6 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """What the components that explain each (x, y) best give there."""
         out: Reals = (self.assign(X, y) * self.predict_components(X)).sum(1)
         return out
-
-
-def _brief(mixture: Mixture) -> tuple[Mixture, float]:
-    """The same problem with inputs and outputs of size 1, in single precision where the inputs allow it, and the unit
-    of its weights. Normal equations square the condition number, and single precision has seven digits."""
-    X, y = mixture.X, mixture.y
-    inputs, outputs = (max(float(np.sqrt((v * v).mean())), 1e-150) if v.any() else 1.0 for v in (X, y))
-    lengths = np.linalg.norm(X, axis=0)
-    used = X[:, lengths > 0] / lengths[lengths > 0]
-    triangle = np.linalg.qr(used, mode="r") if len(X) > used.shape[1] else used  # of the same singular values
-    values = np.linalg.svd(triangle, compute_uv=False) if lengths.any() else np.ones(1)
-    single = (
-        len(values) <= len(X) and lengths.all() and lengths.max() < 100 * lengths.min() and values[0] < 100 * values[-1]
-    )
-    ridge = max(1e-7, mixture.relative_ridge) if single else mixture.relative_ridge
-    kind = np.float32 if single else np.float64
-    made = Mixture(X / inputs, y / outputs, mixture.k, mixture.generalized, ridge, kind, mixture.late)
-    return made, outputs / inputs
 
 
 @dataclass

@@ -35,6 +35,15 @@ def check_moderate(estimator: Any, *names: str) -> None:
             raise SettingsError(f"{name} must be between {SMALLEST} and {LARGEST}, not {getattr(estimator, name)!r}")
 
 
+def check_run(estimator: Any) -> None:
+    """What has nothing to do with the model: threads and callback."""
+    jobs, callback = estimator.n_jobs, estimator.callback
+    if jobs is not None and not (is_number(jobs, whole=True) and jobs != 0):
+        raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {jobs!r}")
+    if callback is not None and not callable(callback):
+        raise SettingsError(f"callback must be a function of a LassoPoint, not {callback!r}")
+
+
 def check_flag(estimator: Any, name: str) -> None:
     if not isinstance(getattr(estimator, name), (bool, np.bool_)):
         raise SettingsError(f"{name} must be True or False, not {getattr(estimator, name)!r}")

@@ -7,8 +7,7 @@
 
 from all scores ("exact"), from the positives and a uniform sample of the rest ("sampled"), from the labels that a
 search for large inner products finds ("search"), or from searches in blocks of the coordinates, joined by messages
-("decomposed"). After Ian En-Hsu Yen, Sublinear methods for large-scale learning and inference (2018), section 3.3,
-whose Algorithms 10 and 11 are the last two.
+("decomposed"). After Yan 2018, section 3.3, whose Algorithms 10 and 11 are the last two.
 
 >>> rows = np.eye(4, dtype=np.float32)
 >>> loss = EmbeddingLoss(rows, "margin", "search", queries=2)

@@ -181,7 +181,7 @@ static void forget_scores(ppd_run *r) {
     w->all_rows = 0;
 }
 
-/* <w, x_i> of all rows that share a feature with w (equation 2.35 of the thesis). */
+/* <w, x_i> of all rows that share a feature with w (Yan 2018, equation 2.35). */
 static void exact_scores(ppd_run *r) {
     const ppd_work *w = r->w;
     forget_scores(r);
@@ -379,7 +379,7 @@ static int search(ppd_run *r, int exact, double l1) {
     const double precision = r->p->settings->sparsify;
     r->out->info.searches++;
     if (!exact && precision > 0.0) {
-        const double rounds = ceil(2.0 * l1 * l1 / (precision * precision)); /* Theorem 5 of the thesis */
+        const double rounds = ceil(2.0 * l1 * l1 / (precision * precision)); /* Yan 2018, Theorem 5 */
         if (rounds < 0.5 * (double)r->w->n_features) { /* drawing pays when it leaves out at least half */
             sample_scores(r, l1, (int64_t)rounds);
             return 0;

@@ -1,16 +1,16 @@
 /* learn/gdmm/polish.c - a tighter bound on the relaxed loss of one example.
  *
  * The messages of the iterate are right for the weights when it has converged; before, and for other weights, sweeps
- * of block-coordinate descent over the edges lower the bound (the edge updates of A. Globerson, T. Jaakkola, Fixing
- * Max-Product: Convergent Message Passing Algorithms for MAP LP-Relaxations, 2007). An edge takes back its messages,
- * and gives each of its tokens half of their max-marginals; then its own maximum is 0, so that after a sweep the bound
- * is the sum of the tokens' maxima. This works on a copy, with all labels: training never sees it. */
+ * of block-coordinate descent over the edges lower the bound (the edge updates of Globerson, Jaakkola 2007). An edge
+ * takes back its messages, and gives each of its tokens half of their max-marginals; then its own maximum is 0, so that
+ * after a sweep the bound is the sum of the tokens' maxima. This works on a copy, with all labels: training never sees
+ * it. */
 #include <string.h>
 #include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 
-/* Sweeps at most, as for label sets; labels beyond which a sweep over K x K tables costs more than it tells. Both
- * chosen, not measured: any number of sweeps gives a bound. */
+/* Sweeps at most, as for label sets: any number gives a bound. Labels beyond which a sweep over K x K tables costs more
+ * than it tells: chosen, not measured. */
 enum { SWEEPS = 30, MOST_LABELS = 512 };
 
 /* theta: scores of all tokens (rows of K), messages taken off; mine: 2 x K per edge, what it has been given. */

@@ -12,8 +12,11 @@
 #include "learn/gdmm_sets/gdmm_sets.h"
 
 enum {
-    SWEEPS = 30, /* over the labels that are left, at most: they end when nothing moves. Chosen, not measured */
-    ROUNDS = 4   /* of ruling labels out: each needs those before, and rules out fewer. Chosen, not measured */
+    /* Over the labels that are left, at most: they end when nothing moves. A bound is a bound after any of them; on
+     * twelve small problems (60 examples, 8 labels, C = .1 to 10) passes to a gap of 1e-3 are 144, 143, 143 with 15,
+     * 30, 60 (geometric mean). */
+    SWEEPS = 30,
+    ROUNDS = 4 /* of ruling labels out: each needs those before, and rules out fewer. 2, 4, 8: the same 143 passes */
 };
 
 static double positive(double x) { return x > 0 ? x : 0; }

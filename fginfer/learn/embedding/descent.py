@@ -2,10 +2,9 @@
 
     sum over x of q_x sum over y of q(y | x) (log sum over y' of exp <u_x, v_y'> - <u_x, v_y>)
 
-(3.45 of Ian En-Hsu Yen, Sublinear methods for large-scale learning and inference, 2018.) Given the output rows v the
-input rows are problems of their own: each takes a step along its own gradient, whatever its frequency. The output rows
-take steps scaled by their own frequencies. Both are divided by the mean squared length of the other side's rows, which
-is what the curvature grows with."""
+(Yan 2018, 3.45). Given the output rows v, the input rows are problems of their own: each takes a step along its own
+gradient, whatever its frequency. The output rows take steps scaled by their own frequencies. Both are divided by the
+mean squared length of the other side's rows, which is what the curvature grows with."""
 
 from __future__ import annotations
 
