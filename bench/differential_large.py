@@ -1,12 +1,14 @@
 """Is anything false said on models too large for brute force? 20 to 200 variables, against toulbar2.
 
-    python bench/differential_large.py --models 1000 [--first SEED] [--kind packing] [--seconds 0.5]
+    python bench/differential_large.py --models 1000 [--first SEED] [--kind packing] [--seconds 0.5] [--again]
 
 Needs pytoulbar2. Costs are whole numbers there, so its labelings and its optimum are exact: no bound of ours may lie
 below the score of its labeling, nothing below that may be called optimal, no labeling may be called infeasible that it
 has found, and where it has proven an optimum no labeling of ours may cost less. Every method gets every model, with a
 limit of time or iterations, so that it is stopped anywhere. Prints a JSON line for everything false, then counts, and
-how often each of both sides had a proof. Exit code 1 if there was anything false.
+how often each of both sides had a proof. With --again every method also works for a few iterations, once more with
+several threads, in slices, and on all scores times a power of two, which must give the same answer. Exit code 1 if
+there was anything false.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import Any
 
 import numpy as np
 import pytoulbar2
+from differential import key
 from differential_large_models import FORBIDDEN, KINDS, LargeCase, large_case
 from numpy.typing import NDArray
 
-from fginfer import FactorGraph, FginferError, Result, Solver
+from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 
 METHODS = ("auto", "bnb", "edac", "slabs", "gdmm", "trws")
 REFUSALS = ("finite pairwise factors only", "too dense", "too large")  # what gdmm, slabs, edac do not take
@@ -75,6 +78,26 @@ def run(graph: FactorGraph, how: dict[str, Any], seconds: float, iterations: int
         return solver.result()
 
 
+def differences(case: LargeCase, seed: int, method: str) -> list[str]:
+    """On what the answer after a few iterations depends, in words."""
+    rng = np.random.default_rng([seed, available_methods().index(method), 1])
+    k, threads = int(rng.choice([-900, 900, -300, 77])), int(rng.choice([2, 3, 4]))
+    how: dict[str, Any] = {"method": method, "seed": int(rng.integers(99)), "gap": float(rng.choice([0.0, 1e-6, 0.01]))}
+    how["max_iterations"] = int(rng.choice([1, 3] if method == "auto" else [2, 8]))
+
+    def answer(exponent: int, threads: int, slices: int) -> tuple[Any, ...] | None:
+        with Solver(case.graph(exponent), threads=threads, **how) as solver:
+            for _ in range(slices):
+                solver.run(1e-3)
+            solver.run(15.0)
+            result = solver.result()
+        return None if result.status == "time_limit" else key(result, exponent)
+
+    first = answer(0, 1, 0)
+    others = {"threads": answer(0, threads, 0), "slices": answer(0, 1, 40), f"the unit, 2^{k}": answer(k, 1, 0)}
+    return [f"{how}: depends on {name}" for name, x in others.items() if None not in (first, x) and x != first]
+
+
 def falsehoods(case: LargeCase, graph: FactorGraph, known: Known, r: Result) -> list[str]:
     """Everything false that a result says, in words."""
     said = []
@@ -106,6 +129,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=sorted(KINDS))
     parser.add_argument("--method", action="append", help="only these methods")
     parser.add_argument("--seconds", type=float, default=0.5, help="the longest limit of one solve")
+    parser.add_argument("--again", action="store_true", help="threads, slices and units, too")
     parser.add_argument("--peer-seconds", type=int, default=3, help="the limit of toulbar2")
     args = parser.parse_args()
     counts, proofs, below, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
@@ -118,6 +142,14 @@ def main() -> int:
             print(json.dumps({"kind": case.kind, "model": seed, "error": traceback.format_exc()[-900:]}), flush=True)
             continue
         proofs["toulbar2"] += known.proven
+        for method in available_methods() if args.again else ():
+            try:
+                found = differences(case, seed, method)
+            except FginferError as error:
+                found = [] if any(reason in str(error) for reason in REFUSALS) else [str(error)]
+            for words in found:
+                wrong["depends on what it must not"] += 1
+                print(json.dumps({"false": words, "model": seed, "kind": case.kind}), flush=True)
         for method in args.method or METHODS:
             rng = np.random.default_rng([seed, METHODS.index(method)])
             how, seconds, iterations = settings(rng, method, args.seconds)

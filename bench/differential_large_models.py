@@ -33,17 +33,19 @@ class LargeCase:
     def add(self, scope: Any, costs: Any) -> None:
         self.factors.append((tuple(int(v) for v in scope), np.asarray(costs, np.int64)))
 
-    def graph(self) -> FactorGraph:
+    def graph(self, exponent: int = 0) -> FactorGraph:
+        """Scores are minus the costs, times the step, times 2^exponent."""
         graph = FactorGraph(self.cards)
         unaries: dict[int, list[Costs]] = {}
         for scope, costs in self.factors:
             if len(scope) == 1:
                 unaries.setdefault(scope[0], []).append(costs)
             else:
-                graph.add_factor(list(scope), self.scores(costs))
+                graph.add_factor(list(scope), np.ldexp(self.scores(costs), exponent))
         for i, several in unaries.items():  # several are one: what adding them rounds is no business of solvers
             banned = np.any([costs == FORBIDDEN for costs in several], axis=0)
-            graph.add_factor([i], self.scores(np.where(banned, FORBIDDEN, np.sum(several, axis=0))))
+            scores = self.scores(np.where(banned, FORBIDDEN, np.sum(several, axis=0)))
+            graph.add_factor([i], np.ldexp(scores, exponent))
         return graph
 
     def scores(self, costs: Costs) -> NDArray[np.float64]:
