@@ -8,13 +8,9 @@
 #include "gdmm/binary.h"
 
 enum {
-    PASSES = 3,      /* over the links, in an iteration */
-    ADAPT_EVERY = 5, /* iterations: as in gdmm/gdmm.c */
-    SMALL = 256      /* links of a task of a thread */
+    PASSES = 3, /* over the links, in an iteration */
+    SMALL = 256 /* links of a task of a thread */
 };
-/* Over-relaxation, between 1 and 2; 1.5 to 1.8 is what is usual for alternating directions. Iterations to a gap of 1e-4
- * with 1.25, 1.5, 1.75: 112, 104, 112 (500 variables, 1 % positive pairs of bench/binary.py). Both residuals. */
-static const double RELAXATION = 1.5, CONVERGED = 1e-6;
 
 static void factor_pass(void *context, int64_t begin, int64_t end, int worker) {
     binary *b = context;
@@ -32,8 +28,8 @@ static void factor_pass(void *context, int64_t begin, int64_t end, int worker) {
 static void gather_link(binary *b, int64_t k) {
     const double inverse = 1 / b->rho;
     binary_link *l = &b->links[k];
-    l->copy[0] = RELAXATION * l->copy[0] + (1 - RELAXATION) * b->x[l->i];
-    l->copy[1] = RELAXATION * l->copy[1] + (1 - RELAXATION) * b->x[l->j];
+    l->copy[0] = GDMM_RELAXATION * l->copy[0] + (1 - GDMM_RELAXATION) * b->x[l->i];
+    l->copy[1] = GDMM_RELAXATION * l->copy[1] + (1 - GDMM_RELAXATION) * b->x[l->j];
     b->sum[l->i] += l->copy[0] + l->lambda[0] * inverse;
     b->sum[l->j] += l->copy[1] + l->lambda[1] * inverse;
 }
@@ -97,9 +93,8 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
     b->pass_work += PASSES * b->n_links;
     info->active_per_factor = (double)b->n_links / (double)b->model->s->n_factors;
     if (info->iterations >= b->next_adapt) {
-        b->next_adapt = info->iterations + ADAPT_EVERY + info->iterations / 20;
-        if (b->primal > 50 * b->dual && b->dual > 0) b->rho *= 1.5;
-        else if (2 * b->dual > b->primal) b->rho /= 1.5;
+        b->next_adapt = info->iterations + GDMM_ADAPT_EVERY + info->iterations / 20;
+        b->rho = gdmm_balanced(b->rho, b->primal, b->dual);
     }
 }
 
@@ -115,10 +110,11 @@ int binary_certify(fgi_solver *solver, binary *b) {
     b->next_bound = t + (t < 1 ? 1 : t < BINARY_BOUND_EVERY ? t : BINARY_BOUND_EVERY);
     /* u and charge are sums over all factors of a variable, and charges are taken back one by one: 3 x degree. */
     double bound = fgi_safe_bound(b->model, fgi_sum_value(&b->sum_of_bound), 3 * (b->magnitude + b->size_of_bound));
-    int stalled = b->last_bound - bound < 1e-7 * fgi_larger(fabs(bound), solver->info.unit);
+    const int stalled = gdmm_stands_still(b->last_bound, bound, solver->info.unit);
     b->last_bound = bound;
     fgi_solver_bound(solver, bound);
-    b->settled = stalled && b->primal < CONVERGED && b->dual < CONVERGED && b->activated == 0 ? b->settled + 1 : 0;
+    b->settled =
+        stalled && b->primal < GDMM_CONVERGED && b->dual < GDMM_CONVERGED && b->activated == 0 ? b->settled + 1 : 0;
     if (b->settled > 0 && b->on_from > BINARY_ON) { /* what was left out may matter now */
         b->on_from = BINARY_ON;
         b->settled = 0;

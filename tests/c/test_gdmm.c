@@ -156,6 +156,7 @@ static void test_small(uint64_t seed) {
 }
 
 static void test_threads(uint64_t seed) {
+    enum { LONG = 140 }; /* iterations: by then sweeps are over, and searches go on beside factor passes */
     static random_model r;
     fgi_rng rng = {seed};
     generate(&r, &rng, MAX_VARS, 6, 3, MAX_FACTORS, 0.05);
@@ -165,8 +166,8 @@ static void test_threads(uint64_t seed) {
         return;
     }
     for (int32_t formulation = 0; formulation <= FGI_FORMULATION_TABLES; formulation++) {
-        outcome one = solve(m, 1, formulation, -1, 30, NULL), two = solve(m, 2, formulation, -1, 30, NULL);
-        outcome four = solve(m, 4, formulation, 0.0001, 30, NULL);
+        outcome one = solve(m, 1, formulation, -1, LONG, NULL), two = solve(m, 2, formulation, -1, LONG, NULL);
+        outcome four = solve(m, 4, formulation, 0.0001, LONG, NULL);
         expect(same(&one, &two) && same(&one, &four), "threads change the result", seed);
     }
     fgi_model_free(m);
