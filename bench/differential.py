@@ -40,8 +40,9 @@ _JOIN = {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e
 PATHS: dict[str, dict[Any, dict[str, float]]] = {
     "plain": {},
     "long": _LONG,
-    "members": _LONG | {part: _SHORT | _JOIN},
+    "members": {auto: _LONG[auto] | {"WORTH_BESIDE": 0}, part: _SHORT | _JOIN},
     "huge": _LONG | {part: _SHORT | {"MANY_FACTORS": 0, "LATE_SEARCH": 1}},
+    "sweeps": {auto: _LONG[auto] | {"WORTH_BESIDE": 0}, part: _SHORT | {"PASS_TOO_LONG": 0}},
     "dense": _LONG | {part: _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2}},
     "binary": _LONG | {part: _SHORT | {"MANY_BINARY": 0, "BINARY_DEGREE": 0}},
 }

@@ -45,6 +45,10 @@ REGIMES: dict[str, Any] = {
     "one penalty": _one_penalty,
     "whole penalties": lambda rng, size, digits: np.round(_one_penalty(rng, size, digits)),
     "near ties": lambda rng, size, digits: 1 + rng.integers(0, 3, size=size) * 2.0**-45,
+    "almost steps": lambda rng, size, digits: (
+        rng.integers(-6, 7, size=size) / 10.0 + rng.choice([0.0, 1e-11, -1e-12, 1e-13, -1e-14], size=size)
+    ),
+    "far steps": lambda rng, size, digits: rng.integers(-3, 4, size=size) * 0.3 + np.round(10.0 ** min(digits, 15.0)),
     "subnormal": lambda rng, size, digits: rng.integers(-20, 20, size=size) * 5e-324,
     # Beyond what is promised to be solved: answers need only be true, or refused.
     "wild": lambda rng, size, digits: rng.normal(size=size) * 10.0 ** rng.uniform(-300, 300, size=size),
