@@ -34,8 +34,8 @@ guided() {
 export ASAN_OPTIONS=quarantine_size_mb=1:malloc_context_size=2
 
 if [ -n "$clang" ] && guided 2>"$build/log"; then
-    for file in "$here"/tests/corpus/*.{uai,LG,wcsp}; do # the first byte says which reader takes it, and how
-        case $file in *.LG) first=1 ;; *.wcsp) first=w ;; *) first=0 ;; esac
+    for file in "$here"/tests/corpus/*.{uai,LG,wcsp,cfn}; do # the first byte says which reader takes it, and how
+        case $file in *.LG) first=1 ;; *.wcsp) first=w ;; *.cfn) first=c ;; *) first=0 ;; esac
         { printf "$first"; cat "$file"; } >"$folder/corpus/$(basename "$file")"
     done
     "$build/fuzz" -runs="$c_inputs" -seed="$seed" -max_len=2000 -verbosity=0 -print_final_stats=1 "$folder/corpus" 2>&1 |

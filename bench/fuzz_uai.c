@@ -1,12 +1,12 @@
 /*
- * fuzz_uai.c - the UAI reader and writer and the reader of .wcsp under a fuzzer. Two ways, both by bench/fuzz.sh:
+ * fuzz_uai.c - the UAI reader and writer and the readers of .wcsp and .cfn under a fuzzer. Two ways, both by bench/fuzz.sh:
  *   with clang's libFuzzer, guided by coverage from the files in tests/corpus (-DFUZZ_COVERAGE);
- *   else: fuzz_uai INPUTS [FIRST], random damage as in tests/c/fuzz_uai.h and fuzz_wcsp.h, half of it each.
+ *   else: fuzz_uai INPUTS [FIRST], random damage as in tests/c/fuzz_uai.h and fuzz_costs.h, a third of it each.
  * Compiled with FGI_SMALL_PIECES and in place of base/pool.c, so that small files are read as long ones are by two
  * threads, without threads: the parts of a text go to two helpers in turn, the last part first.
  */
 #include "base/pool.h"
-#include "fuzz_wcsp.h"
+#include "fuzz_costs.h"
 
 fgi_pool *fgi_pool_create(int threads) { return (void)threads, NULL; }
 int fgi_pool_threads(fgi_pool *pool) { return (void)pool, 2; }
@@ -17,7 +17,7 @@ void fgi_pool_run(fgi_pool *pool, int64_t n, int64_t block, fgi_body body, void 
 }
 
 #ifdef FUZZ_COVERAGE
-/* The first byte says whether it is a .wcsp file ('w'), else whether the numbers are logarithms, and seeds the lengths
+/* The first byte says whether it is a .wcsp or .cfn file ('w', 'c'), else whether the numbers are logarithms, and seeds the lengths
  * of the pieces. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static fuzz_text text;
@@ -29,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2 || size - 1 > FUZZ_CAPACITY) return 0;
     text.n = (int64_t)size - 1;
     memcpy(text.at, data + 1, size - 1);
-    if (data[0] == 'w') {
-        if (fuzz_wcsp_check(&text, &g)) abort();
+    if (data[0] == 'w' || data[0] == 'c') {
+        if (fuzz_costs_check(&text, data[0] == 'c', &g)) abort();
         return 0;
     }
     fgi_rc rc = fuzz_read(&text, logs, text.n, &g, &a, &given_a, &whole);
@@ -47,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 int main(int argc, char **argv) {
     int64_t n = argc > 1 ? atoll(argv[1]) : 1000000;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int failures = fuzz_many(first, n - n / 2) + fuzz_wcsp_many(first, n / 2);
+    int failures =
+        fuzz_many(first, n - 2 * (n / 3)) + fuzz_costs_many(0, first, n / 3) + fuzz_costs_many(1, first, n / 3);
     printf("%lld inputs from %llu on: %d failures\n", (long long)n, (unsigned long long)first, failures);
     return failures != 0;
 }

@@ -179,6 +179,21 @@ double fgi_wcsp_refused(const fgi_wcsp *r);
 int64_t fgi_wcsp_held(const fgi_wcsp *r);
 void fgi_wcsp_free(fgi_wcsp *r);
 
+/* ---- .cfn files --------------------------------------------------------------------------------------------- */
+
+/*
+ * The same for toulbar2's .cfn. `most`: bytes of one table whose entries are listed; `*listed`: that was refused. Where
+ * the negative costs of other functions may pay for a cost above the bound, it does not forbid.
+ */
+typedef struct fgi_cfn fgi_cfn;
+
+fgi_rc fgi_cfn_create(int64_t most_variables, double allowed, double most, fgi_cfn **out, fgi_error *err);
+fgi_rc fgi_cfn_feed(fgi_cfn *r, const char *text, int64_t n, fgi_error *err);
+fgi_rc fgi_cfn_finish(fgi_cfn *r, fgi_model **out, int64_t *given_factors, double *cutoff, fgi_error *err);
+double fgi_cfn_refused(const fgi_cfn *r, int *listed);
+int64_t fgi_cfn_held(const fgi_cfn *r);
+void fgi_cfn_free(fgi_cfn *r);
+
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
 
 typedef enum fgi_method {

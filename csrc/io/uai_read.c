@@ -136,7 +136,7 @@ static fgi_rc end_of_table(fgi_uai *r, const char *token, const char *end, fgi_e
     } else if (arity == 1) {
         if (!fgi_collected_unary(&r->c, vars[0], given, &fine)) return out_of_memory(r, err);
     } else {
-        int32_t t = fgi_distinct_store(&r->c.tables, r->c.cards.at, vars, arity, r->entries, NULL);
+        int32_t t = fgi_distinct_store_of(&r->c.tables, r->c.cards.at, vars, arity, r->entries, NULL);
         if (t < 0 || !fgi_collected_factor(&r->c, vars, arity, t, 0)) return out_of_memory(r, err);
     }
     if (arity < 2) r->c.tables.values.n -= r->entries;

@@ -185,7 +185,7 @@ static fgi_rc end_of_table(fgi_wcsp *r, fgi_error *err) {
     if (s.arity < 2) {
         r->c.tables.values.n -= r->entries; /* which stay where they are until they are copied */
     } else {
-        s.table = fgi_distinct_store(&r->c.tables, r->c.cards.at, r->vars.at, s.arity, r->entries, &s.transposed);
+        s.table = fgi_distinct_store(&r->c.tables, r->dims, s.arity, r->entries, &s.transposed);
         if (s.table < 0) return out_of_memory(r, err);
     }
     if (!add_factor(r, &s, scores) || (r->is_shared && !share(r, s, scores))) return out_of_memory(r, err);
@@ -193,20 +193,13 @@ static fgi_rc end_of_table(fgi_wcsp *r, fgi_error *err) {
     return FGI_OK;
 }
 
-static void list_labels(char *text, size_t room, const int32_t *dims, int64_t n) {
-    size_t at = (size_t)snprintf(text, room, "(");
-    for (int64_t k = 0; k < n && at + 20 < room; k++)
-        at += (size_t)snprintf(text + at, room - at, k ? ", %d" : "%d", (int)dims[k]);
-    snprintf(text + at, room - at, n == 1 ? ",)" : ")");
-}
-
 static fgi_rc use_shared(fgi_wcsp *r, int64_t number, const char *word, int64_t n, fgi_error *err) {
     const shared *s = (const shared *)r->shared.at + (number - 1);
     const int32_t *dims = (const int32_t *)r->shared_dims.at + s->dims;
     if (s->arity != r->vars.n || (s->arity && memcmp(dims, r->dims, (size_t)s->arity * sizeof *dims))) {
         char mine[80], known[80];
-        list_labels(mine, sizeof mine, r->dims, r->vars.n);
-        list_labels(known, sizeof known, dims, s->arity);
+        fgi_words_list(mine, sizeof mine, r->dims, r->vars.n);
+        fgi_words_list(known, sizeof known, dims, s->arity);
         return fail_at(r, err, word, n, "cost function %lld has label counts %s, the shared function %lld has %s",
             ll(r->f), mine, ll(number), known);
     }

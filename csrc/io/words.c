@@ -101,3 +101,10 @@ fgi_rc fgi_words_feed(fgi_words *w, const char *text, int64_t n, fgi_error *err)
 }
 
 fgi_rc fgi_words_finish(fgi_words *w, fgi_error *err) { return w->failed ? failed_before(err) : take_tail(w, err); }
+
+void fgi_words_list(char *text, size_t room, const int32_t *dims, int64_t n) {
+    size_t at = (size_t)snprintf(text, room, "(");
+    for (int64_t k = 0; k < n && at + 20 < room; k++)
+        at += (size_t)snprintf(text + at, room - at, k ? ", %d" : "%d", (int)dims[k]);
+    snprintf(text + at, room - at, n == 1 ? ",)" : ")");
+}

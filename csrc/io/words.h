@@ -54,4 +54,7 @@ fgi_rc fgi_words_take(fgi_words *w, const char *word, int64_t n, fgi_error *err)
 /* Whether it is the word given in capitals, in capitals or not. */
 int fgi_words_same(const char *word, int64_t n, const char *capitals);
 
+/* Label counts as text, (2, 3), as many as there is room for. */
+void fgi_words_list(char *text, size_t room, const int32_t *dims, int64_t n);
+
 #endif

@@ -63,22 +63,22 @@ static int64_t find_slot(
 
 /* The table that equals the last n values when those are transposed; -1: none, -2: out of memory. */
 static int32_t find_turned(fgi_distinct *d, const int32_t *dims, int64_t n) {
-    if (!fgi_array_reserve(&d->values, n, sizeof(double))) return -2;
+    d->turned.n = 0;
+    if (!fgi_array_reserve(&d->turned, n, sizeof(double))) return -2;
     const double *values = (const double *)d->values.at + (d->values.n - n);
-    double *turned = (double *)d->values.at + d->values.n;
+    double *turned = d->turned.at;
     const int32_t other[2] = {dims[1], dims[0]};
     for (int64_t a = 0; a < dims[0]; a++)
         for (int64_t b = 0; b < dims[1]; b++) turned[b * dims[0] + a] = values[a * dims[1] + b];
     return d->slots[find_slot(d, hash_table(turned, n, other, 2), turned, n, other, 2)];
 }
 
-int32_t fgi_distinct_store(
-    fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n, int *turned) {
+int32_t fgi_distinct_store(fgi_distinct *d, const int32_t *sizes, int64_t arity, int64_t n, int *turned) {
     if (!fgi_array_reserve(&d->dims, arity, sizeof(int32_t))) return -1;
     if (2 * (d->arity.n + 1) > d->n_slots && !grow_slots(d)) return -1;
     int32_t *dims = (int32_t *)d->dims.at + d->dims.n;
     const double *values = (const double *)d->values.at + (d->values.n - n);
-    for (int64_t k = 0; k < arity; k++) dims[k] = cards[vars[k]];
+    memcpy(dims, sizes, (size_t)arity * sizeof *dims);
     const uint64_t hash = hash_table(values, n, dims, arity);
     const int64_t at = find_slot(d, hash, values, n, dims, arity);
     int32_t known = d->slots[at];
@@ -101,10 +101,20 @@ int32_t fgi_distinct_store(
     return t;
 }
 
+int32_t fgi_distinct_store_of(
+    fgi_distinct *d, const int32_t *cards, const int32_t *vars, int64_t arity, int64_t n, int *turned) {
+    d->sizes.n = 0;
+    for (int64_t k = 0; k < arity; k++)
+        if (!fgi_array_push_i32(&d->sizes, cards[vars[k]])) return -1;
+    return fgi_distinct_store(d, d->sizes.at, arity, n, turned);
+}
+
 void fgi_distinct_shrink(fgi_distinct *d) {
     fgi_array_free(&d->values_begin);
     fgi_array_free(&d->dims_begin);
     fgi_array_free(&d->hash);
+    fgi_array_free(&d->turned);
+    fgi_array_free(&d->sizes);
     free(d->slots);
     d->slots = NULL;
     d->n_slots = 0;

@@ -60,7 +60,7 @@ def check(rc: int, error: Any, path: str | None = None, bad_argument: type[Fginf
     if rc in (lib.FGI_BAD_FORMAT, lib.FGI_IO):
         text = ffi.string(error.token).decode("utf-8", "replace")
         token = "".join(c if c.isprintable() else "?" for c in text)
-        raise FormatError(message, path, int(error.line) or None, token or None)
+        raise FormatError(message, path, int(error.line) or None, token if token or error.line else None)
     kinds: dict[int, type[FginferError]] = {
         lib.FGI_BAD_ARGUMENT: bad_argument,
         lib.FGI_BAD_MODEL: ModelError,

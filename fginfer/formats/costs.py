@@ -1,33 +1,45 @@
-"""What the two formats of toulbar2 share: costs with an upper bound, and cost functions given by a formula."""
+"""What the two formats of toulbar2 share: costs with an upper bound on the total, which becomes the graph's cutoff."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
 
-# what toulbar2 means by a domain size below 0
-NEGATIVE = "variable {} has a negative domain size: an interval without a list of its values, which is not supported"
-# kinds of functions, and the number of their parameters
-ARITHMETIC = {">=": 2, ">": 2, "<=": 2, "<": 2, "=": 2, "disj": 3, "sdisj": 6}
+from fginfer.budget import Budget
+from fginfer.core.costs import CfnReader, WcspReader
+from fginfer.errors import FormatError, ModelError
+from fginfer.formats.streams import open_binary, pieces, split_compression
+from fginfer.graph import FactorGraph
+
+_PIECE = 1 << 20
 
 
-def arithmetic(kind: str, parameters: list[float], shape: tuple[int, int], top: float) -> NDArray[np.float64]:
-    """The costs of a binary arithmetic function over labels x and y; `top` forbids."""
-    x, y = np.arange(shape[0], dtype=float)[:, None], np.arange(shape[1], dtype=float)[None, :]
-    if kind == "disj":
-        cx, cy, weight = parameters
-        return np.where((x >= y + cy) | (y >= x + cx), 0.0, weight)
-    if kind == "sdisj":
-        cx, cy, x_max, y_max, wx, wy = parameters
-        inside = (x < x_max) & (y < y_max)
-        fine = (x <= x_max) & (y <= y_max) & (~inside | (x >= y + cy) | (y >= x + cx))
-        return np.where(fine, np.where(x == x_max, wx, 0.0) + np.where(y == y_max, wy, 0.0), top)
-    constant, delta = parameters
-    violation = {
-        ">=": y + constant - x,
-        ">": y + 1 + constant - x,
-        "<=": x - constant - y,
-        "<": x - constant + 1 - y,
-        "=": np.abs(y + constant - x),
-    }[kind]
-    return np.where(violation <= delta, np.maximum(violation, 0.0), top)
+def _fail_at(error: FormatError, message: str) -> NoReturn:
+    raise FormatError(message, error.path, error.line, error.token) from None
+
+
+def read_costs(path: Path, budget: Budget, make: Callable[[], WcspReader | CfnReader]) -> FactorGraph:
+    """The graph of a file that is pushed through a reader of the core, within the budget."""
+    unpacks = budget.threads > 1 and split_compression(path)[1] != ""
+    with open_binary(path, budget) as stream:
+        reader = make()
+        try:
+            for piece, n in pieces(stream, _PIECE, ahead=unpacks):
+                reader.feed(piece, n)
+                budget.hold(reader.held, "the model")
+            model, given, cutoff = reader.finish()
+        except FormatError as error:
+            size, listed = reader.refused
+            if size:
+                budget.fail = partial(_fail_at, error)
+                (budget.hold if listed else budget.take_unlisted)(size, error.message)
+            raise
+        except ModelError as error:
+            raise FormatError(str(error), str(path)) from None
+    graph = FactorGraph.from_model(model, given)
+    if cutoff > -math.inf:
+        graph.cutoff = cutoff
+    return graph

@@ -10,53 +10,29 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.budget import Budget
-from fginfer.core.wcsp import WcspReader
-from fginfer.errors import FormatError, ModelError
+from fginfer.core.costs import WcspReader
+from fginfer.errors import FormatError
 from fginfer.formats.assembly import MOST_VARIABLES, Factors
-from fginfer.formats.streams import open_binary, pieces, split_compression, write_atomically
+from fginfer.formats.costs import read_costs
+from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.graph import FactorGraph
 
-_PIECE = 1 << 20
 _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def _fail_at(error: FormatError, message: str) -> NoReturn:
-    raise FormatError(message, error.path, error.line, error.token) from None
-
-
 def read_wcsp(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a .wcsp file."""
     budget = Budget(path) if budget is None else budget
-    unpacks = budget.threads > 1 and split_compression(path)[1] != ""
-    with open_binary(path, budget) as stream:
-        reader = WcspReader(str(path), MOST_VARIABLES, budget.room)
-        try:
-            for piece, n in pieces(stream, _PIECE, ahead=unpacks):
-                reader.feed(piece, n)
-                budget.hold(reader.held, "the model")
-            model, given, cutoff = reader.finish()
-        except FormatError as error:
-            if reader.refused:
-                budget.fail = partial(_fail_at, error)
-                budget.take_unlisted(reader.refused, error.message)
-            raise
-        except ModelError as error:
-            raise FormatError(str(error), str(path)) from None
-    graph = FactorGraph.from_model(model, given)
-    if cutoff > -math.inf:
-        graph.cutoff = cutoff
-    return graph
+    return read_costs(path, budget, lambda: WcspReader(str(path), MOST_VARIABLES, budget.room))
 
 
 # -- writing ---------------------------------------------------------------------------------------------------

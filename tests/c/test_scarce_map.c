@@ -209,6 +209,28 @@ static fgi_rc run_wcsp(void *given) {
     return rc;
 }
 
+/* A .cfn file, the same. */
+static fgi_rc run_cfn(void *given) {
+    static const char text[] =
+        "{{m <100} {a 2 b [u v w] c 2} {k {scope [] costs [7]} f {scope [b] costs [5 0 inf]}\n"
+        "g {scope [b] costs f} h {scope [a b] costs [1 3 3 3 3 inf]} t {scope [b a] costs [1 3 3 3 "
+        "3 inf]}\ns {scope [c a] type <= params [0 1]} d {scope [a c] defaultcost 0 costs [1 1 1]}}}";
+    fgi_cfn *r = NULL;
+    fgi_model *m = NULL;
+    fgi_error err;
+    int64_t factors;
+    double cutoff;
+    (void)given;
+    fgi_rc rc = fgi_cfn_create(8, 1e6, 1e6, &r, &err);
+    for (int64_t k = 0; k < (int64_t)sizeof text - 1 && !rc; k += 50)
+        rc = fgi_cfn_feed(r, text + k, k + 50 < (int64_t)sizeof text ? 50 : (int64_t)sizeof text - 1 - k, &err);
+    if (!rc) rc = fgi_cfn_finish(r, &m, &factors, &cutoff, &err);
+    if (!rc) CHECK(factors == 7 && m->s->n_tables == 3 && fabs(best_of_all(m) + 13) < 1e-9);
+    fgi_model_free(m);
+    fgi_cfn_free(r);
+    return rc;
+}
+
 static void try_methods(trial *t, int64_t most) {
     for (int32_t method = 0; method < 32; method++) {
         if (!fgi_method_name(method)) continue;
@@ -236,6 +258,7 @@ int main(void) {
         scarce_try("parts", run_parts, &t, 400);
         scarce_try("a file", run_file, &t, 400);
         scarce_try("a file", run_wcsp, &t, 400);
+        scarce_try("a file", run_cfn, &t, 400);
         try_methods(&t, 60);
         fgi_model_free(m);
     }

@@ -16,7 +16,7 @@ import pytest
 
 import fginfer
 from fginfer import FactorGraph, FormatError
-from fginfer.formats import cfn_tokens
+from fginfer.formats import costs
 from fginfer.formats.assembly import Factors
 
 
@@ -162,7 +162,7 @@ def test_cfn_lists_of_numbers_are_read_as_if_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
     """Plain numbers are read many at once. Quotes make them be looked at one by one, and so does what is wrong."""
-    monkeypatch.setattr(cfn_tokens, "_PIECE", piece)
+    monkeypatch.setattr(costs, "_PIECE", piece)
     rng = np.random.default_rng(0)
     words = [repr(float(x)) for x in rng.normal(size=200)] + ["7", "+3.", ".5", "1e2", "2.5E-1", "-0", "00", "9e-320"]
     path = tmp_path / "m.cfn"

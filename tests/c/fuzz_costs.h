@@ -1,9 +1,10 @@
 /*
- * fuzz_wcsp.h - random attacks on the reader of .wcsp, for test_wcsp.c (thousands) and bench/fuzz_uai.c (millions),
- * with the damage of fuzz_uai.h: read whole and in random pieces, a file ends with the same error or the same model.
+ * fuzz_costs.h - random attacks on the readers of .wcsp and .cfn, for test_costs_files.c (thousands) and
+ * bench/fuzz_uai.c (millions), with the damage of fuzz_uai.h: read whole and in random pieces, a file ends with the
+ * same error or the same model.
  */
-#ifndef FUZZ_WCSP_H
-#define FUZZ_WCSP_H
+#ifndef FUZZ_COSTS_H
+#define FUZZ_COSTS_H
 #include "fuzz_uai.h"
 
 static const double FUZZ_ALLOWED = 1e6; /* bytes of tables */
@@ -55,42 +56,65 @@ static void fuzz_wcsp_seed(fgi_rng *g, fuzz_text *t) {
     }
 }
 
-typedef struct fuzz_wcsp_end {
+/* One of a few valid files, in which everything is said in some way. */
+static void fuzz_cfn_seed(fgi_rng *g, fuzz_text *t) {
+    static const char *const texts[] = {
+        "{problem: {name: m, mustbe: \"<12.50\"},\n\"variables\": {\"a\": 2, \"b c\": [\"red\", \"green\"], c: 3},\n"
+        "functions: {\"f\": {\"scope\": [\"a\"], \"costs\": [0.5, inf]},\n# a comment\n"
+        "g: {scope: [a, \"b c\"], defaultcost: 1, costs: [0, \"green\", 2.25]},\n"
+        "h: {scope: [1, 0], costs: \"g2\"}, \"g2\": {scope: [a 1], costs: [1, 2, 3, -4]},\n"
+        "t: {scope: [1 c], type: >=, params: [1 0]}, k: {scope: [], costs: [3]}, d {scope [a c] defaultcost 2}}}\n",
+        "{{max >-3} {x:2 y:2} {{scope:[x y] costs:[1 0 0 1]} {[y x] costs [1 0 0 1]} {[0] defaultcost -inf costs [1 "
+        "2]}}}",
+        "{{x <9} [2 3 [u v]] [[[0 1] [1 2 3 4 5 6]] [[0 1] costs [1.5 2 3e0 4 5. .5]] [[2 1] costs [1 .5 2 4 3 5]]]}"};
+    t->n = 0;
+    fuzz_put(t, texts[fgi_rng_below(g, 3)]);
+}
+
+typedef struct fuzz_costs_end {
     fgi_rc rc;
     fgi_model *model;
     int64_t given;
     double cutoff, refused;
     fgi_error err;
-} fuzz_wcsp_end;
+} fuzz_costs_end;
 
-static fuzz_wcsp_end fuzz_wcsp_read(const fuzz_text *t, int64_t piece, fgi_rng *g) {
-    fuzz_wcsp_end e = {.given = -1};
-    fgi_wcsp *r = NULL;
-    e.rc = fgi_wcsp_create(32, FUZZ_ALLOWED, &r, &e.err);
+static fuzz_costs_end fuzz_costs_read(const fuzz_text *t, int cfn, int64_t piece, fgi_rng *g) {
+    fuzz_costs_end e = {.given = -1};
+    fgi_wcsp *w = NULL;
+    fgi_cfn *c = NULL;
+    int listed = 0;
+    e.rc = cfn ? fgi_cfn_create(32, FUZZ_ALLOWED, FUZZ_ALLOWED, &c, &e.err)
+               : fgi_wcsp_create(32, FUZZ_ALLOWED, &w, &e.err);
     for (int64_t at = 0; !e.rc && at < t->n;) {
         int64_t n = piece >= t->n ? t->n : 1 + fgi_rng_below(g, piece);
         if (n > t->n - at) n = t->n - at;
         char *copy = fgi_alloc(n, 1);
         if (!copy) break;
         memcpy(copy, t->at + at, (size_t)n);
-        e.rc = fgi_wcsp_feed(r, copy, n, &e.err);
+        e.rc = cfn ? fgi_cfn_feed(c, copy, n, &e.err) : fgi_wcsp_feed(w, copy, n, &e.err);
         free(copy);
         at += n;
     }
-    if (!e.rc) e.rc = fgi_wcsp_finish(r, &e.model, &e.given, &e.cutoff, &e.err);
-    if (r) e.refused = fgi_wcsp_refused(r);
-    fgi_wcsp_free(r);
+    if (!e.rc)
+        e.rc = cfn ? fgi_cfn_finish(c, &e.model, &e.given, &e.cutoff, &e.err)
+                   : fgi_wcsp_finish(w, &e.model, &e.given, &e.cutoff, &e.err);
+    if (c) e.refused = fgi_cfn_refused(c, &listed);
+    if (w) e.refused = fgi_wcsp_refused(w);
+    fgi_wcsp_free(w);
+    fgi_cfn_free(c);
     return e;
 }
 
 /* Returns NULL, or what went wrong. */
-static const char *fuzz_wcsp_check(const fuzz_text *t, fgi_rng *g) {
+static const char *fuzz_costs_check(const fuzz_text *t, int cfn, fgi_rng *g) {
     const char *wrong = NULL;
-    fuzz_wcsp_end a = fuzz_wcsp_read(t, t->n, g), b = fuzz_wcsp_read(t, fuzz_piece(g), g);
+    fuzz_costs_end a = fuzz_costs_read(t, cfn, t->n, g), b = fuzz_costs_read(t, cfn, fuzz_piece(g), g);
     if (a.rc != b.rc) wrong = "reading in pieces ends differently";
-    else if (a.rc && a.rc != FGI_BAD_FORMAT) wrong = "an unexpected error code";
+    else if (a.rc && a.rc != FGI_BAD_FORMAT && !(cfn && a.rc == FGI_BAD_MODEL)) wrong = "an unexpected error code";
     else if (a.rc && (!a.err.message[0] || strchr(a.err.message, '\n'))) wrong = "an error without a sentence";
-    else if (a.rc && (a.err.line < 1 || !a.err.token[0])) wrong = "an error without line or token";
+    else if (a.rc == FGI_BAD_FORMAT && (a.err.line < 1 || (!cfn && !a.err.token[0])))
+        wrong = "an error without line or token";
     else if (a.rc && (a.err.line != b.err.line || strcmp(a.err.message, b.err.message)))
         wrong = "reading in pieces gives another error";
     else if (a.rc && (strcmp(a.err.token, b.err.token) || a.refused != b.refused))
@@ -105,19 +129,20 @@ static const char *fuzz_wcsp_check(const fuzz_text *t, fgi_rng *g) {
 }
 
 /* Inputs first .. first + n - 1; returns the number of failures, after printing them. */
-static int fuzz_wcsp_many(uint64_t first, int64_t n) {
+static int fuzz_costs_many(int cfn, uint64_t first, int64_t n) {
     static fuzz_text text;
     int failures = 0;
     for (int64_t k = 0; k < n && failures < 10; k++) {
         fgi_rng g = {first + (uint64_t)k};
-        fuzz_wcsp_seed(&g, &text);
+        if (cfn) fuzz_cfn_seed(&g, &text);
+        else fuzz_wcsp_seed(&g, &text);
         const int64_t damages = fgi_rng_below(&g, 4);
         for (int64_t d = 0; d < damages; d++) fuzz_damage(&g, &text);
-        const char *wrong = fuzz_wcsp_check(&text, &g);
+        const char *wrong = fuzz_costs_check(&text, cfn, &g);
         if (!wrong) continue;
         failures++;
-        fprintf(stderr, ".wcsp input %llu: %s\n%.*s\n", (unsigned long long)(first + (uint64_t)k), wrong, (int)text.n,
-            text.at);
+        fprintf(stderr, "%s input %llu: %s\n%.*s\n", cfn ? ".cfn" : ".wcsp", (unsigned long long)(first + (uint64_t)k),
+            wrong, (int)text.n, text.at);
     }
     return failures;
 }
