@@ -77,7 +77,7 @@ static inline int fgi_crowd_wait(fgi_crowd *c) {
 
 /* After the piece of work, `crowded` if they have. */
 static inline void fgi_crowd_end(fgi_crowd *c, int crowded) {
-    enum { FIRST = 2, LONGEST = 1 << 10 }; /* pieces of work alone before the next try: doubled each time */
+    enum { FIRST = 8, LONGEST = 1 << 10 }; /* pieces of work alone before the next try: doubled each time */
     if (crowded) c->pause = c->pause < FIRST ? FIRST : c->pause < LONGEST ? 2 * c->pause : LONGEST;
     else c->pause = 0;
     c->left = c->pause;
