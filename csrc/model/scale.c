@@ -26,11 +26,23 @@ static double unary_unit(const fgi_model *m, int64_t i) {
     return second > -INFINITY ? best - second : INFINITY;
 }
 
+/* Where the two largest entries are the same once they are weighted: the next weighted score that is not. */
+static double next_distinct(const fgi_model *m, int64_t f, double best) {
+    const fgi_view v = fgi_factor_view(m, f);
+    const int64_t n = v.kind == FGI_DENSE ? fgi_view_states(m, &v) : (v.rows > v.cols ? v.rows : v.cols);
+    double next = -INFINITY;
+    for (int64_t k = 0; k < n; k++) {
+        const double entry = v.kind == FGI_DENSE ? v.values[k] : fgi_implicit_at(v.kind, v.p0, v.p1, (int32_t)k, 0);
+        if (v.weight * entry < best) next = fgi_larger(next, v.weight * entry);
+    }
+    return next;
+}
+
 static double factor_unit(const fgi_model *m, int64_t f) {
     const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
     if (facts->second == -INFINITY || !has_choice(m->s, f)) return INFINITY;
-    const double w = fgi_factor_weight(m->s, f), step = w * facts->max - w * facts->second;
-    return step > 0 ? step : INFINITY;
+    const double w = fgi_factor_weight(m->s, f), best = w * facts->max, step = best - w * facts->second;
+    return step > 0 ? step : best - next_distinct(m, f, best); /* INFINITY, if there is none */
 }
 
 static double unit_of_terms(const void *model, int64_t begin, int64_t end) {
