@@ -170,6 +170,8 @@ def test_the_gap_and_the_unit() -> None:
     result = solve(graph, "trws", max_iterations=1)
     assert result.unit == 1.0
     assert FactorGraph([2, 2]).model.unit == 0.0
+    zero = solve(FactorGraph([2, 2]))
+    assert (zero.is_optimal, zero.gap) == (True, 0.0)
 
 
 def test_unit_where_weights_make_two_scores_one() -> None:
@@ -177,8 +179,6 @@ def test_unit_where_weights_make_two_scores_one() -> None:
     graph.add_factor([0, 1], [[np.nextafter(3.0, 4.0), 3.0], [1.0, -7.0]], weight=0.1)
     assert 0.1 * np.nextafter(3.0, 4.0) == 0.1 * 3.0
     assert graph.model.unit == 0.1 * 3.0 - 0.1 * 1.0
-    zero = solve(FactorGraph([2, 2]))
-    assert (zero.is_optimal, zero.gap) == (True, 0.0)
 
 
 # -- penalties, cancelling sums, overflow ------------------------------------------------------------------------
