@@ -32,7 +32,7 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from math import fsum, inf, ldexp, nextafter
+from math import inf, ldexp, nextafter
 from sys import float_info
 from typing import TypeVar, cast
 
@@ -46,6 +46,7 @@ from fginfer.crew import Crew, Task
 from fginfer.engine import Settings
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
+from fginfer.portfolio.division import Division
 from fginfer.portfolio.incumbent import Incumbent
 from fginfer.portfolio.member import Sweeps
 from fginfer.portfolio.opening import (
@@ -108,18 +109,12 @@ class AutoEngine:
         self._known = Incumbent(self._model, start if start >= 0 else clock.now(), cutoff)
         self.settings = replace(self.settings, start_time=self._known.start)
         self._own = replace(self.settings, cutoff=cutoff)  # for members, who stamp events by the same clock
-        self._error = 0.0  # how far scores of the reduced model can be from those of the whole
-        self._constant = 0.0
-        self._least = -inf  # labelings that are no better may be missing in the parts
-        self._unexpanded = -inf  # score of a labeling that the parts have, and nobody has put together
+        self._division: Division | None = None  # into parts that are worked on
         self._cancelled = np.zeros(1, np.int32)  # 1: what is under way on other threads is not needed any more
         self._iterations = 0
         self._setup_seconds = 0.0
         self._status = "running"
         self._deadline = inf
-        self._parts: list[PartState] = []
-        self._divided = False  # into parts; none may be left of it
-        self._presolved: Presolved | None = None
         self._size = Size(self._model)
         self._small = self._model.states < SMALL_STATES  # nothing on it takes long
         self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
@@ -211,7 +206,7 @@ class AutoEngine:
             return
         proof = yield from (self.aside(self._make_trial) if self._trial is None else self._wait_for(self._trial))
         self._trial = None
-        self._parts, self._divided = [proof], True
+        self._division = Division(self._model, [proof])
         if self._known.labels is not None:
             proof.offer(self._known.labels, self._known.score)
         work = max(QUICK_WORK, QUICK_PASSES * self._size.pass_work)
@@ -222,7 +217,8 @@ class AutoEngine:
 
     def _round(self, work: float | None = None) -> Iterator[None]:
         """Work for the members of all parts, and what has come of it."""
-        parts = [p for p in self._parts if p.running]
+        assert self._division is not None
+        parts = self._division.running
         for part in parts:
             yield from part.begin_round(self, work)
         while any(part.busy for part in parts):
@@ -254,57 +250,55 @@ class AutoEngine:
 
         return job
 
+    def _presolve_now(self) -> Generator[None, None, Presolved | None]:
+        """Or what has been begun beside the sweeps."""
+        if not self._presolve:
+            return None
+        if self._allowed is None:
+            self._allowed = max(self._known.score, self._known.cutoff)
+        begun, self._presolving = self._presolving, None
+        if begun is None:
+            return (yield from self.aside(self._presolve_job(self._allowed)))
+        return (yield from self._wait_for(begun))
+
     def _reduce(self) -> Iterator[None]:
-        model, presolved = self._model, None
-        if self._size.is_huge:
-            self._parts, self._divided = [PartState(model, None, self._own, self._memory)], True
-            yield from self.aside(self._parts[0].prepare)
-            if self._known.labels is not None:
-                self._parts[0].offer(self._known.labels, self._known.score)
-            self._setup_seconds = self._known.seconds()
-            return
-        if self._presolve:
-            if self._allowed is None:
-                self._allowed = max(self._known.score, self._known.cutoff)
-            begun, self._presolving = self._presolving, None
-            if begun is None:
-                presolved = yield from self.aside(self._presolve_job(self._allowed))
-            else:
-                presolved = yield from self._wait_for(begun)
+        presolved = None if self._size.is_huge else (yield from self._presolve_now())
+        least = -inf
         if presolved is not None:
             log.info("%s", presolved.log_line())
             if presolved.statistics.penalties and self._allowed is not None:
-                self._least = self._allowed
+                least = self._allowed
             if presolved.infeasible:
-                self._finish_infeasible(self._least)
+                self._finish_infeasible(least)
                 return
             if self._sweeps is not None and presolved.model.pass_work > REDUCED * self._model.pass_work:
-                presolved = None  # what the first sweeps have done is worth more
-            else:
-                model, self._error = presolved.model, presolved.statistics.error
-        parts = yield from self.aside(lambda: split(model))
-        self._presolved, self._divided = presolved, True
-        if len(parts) == 1:
-            least = self._own.cutoff - self._error
-            self._parts = [PartState(model, None, replace(self._own, cutoff=least), self._memory)]
+                presolved, least = None, -inf  # what the first sweeps have done is worth more
+        self._division = yield from self._divide(presolved, least)
+        for part in self._division.parts:
+            yield from self.aside(part.prepare)
+        if self._known.labels is not None:
+            self._division.offer(self._known.labels, self._known.score)
+        self._setup_seconds = self._known.seconds()
+        if not self._size.is_huge:
+            self._combine()
+
+    def _divide(self, presolved: Presolved | None, least: float) -> Generator[None, None, Division]:
+        """What is left, in connected parts; huge models stay as they are."""
+        model = self._model if presolved is None else presolved.model
+        parts = [] if self._size.is_huge else (yield from self.aside(lambda: split(model)))
+        if self._size.is_huge or len(parts) == 1:
+            division = Division(self._model, [], presolved, least=least)
+            own = replace(self._own, cutoff=self._own.cutoff - division.error)
+            division.parts = [PartState(model, None, own, self._memory)]
         else:
-            self._constant = model.constant
             # Gaps of parts could add up to more than the gap allowed, and what a part may cost depends on the others.
             exact = replace(self._own, gap=0.0, cutoff=-inf)
-            self._parts = [PartState(c.model, c.variables, exact, self._memory) for c in parts]
-        if model is self._model and len(parts) == 1:
-            self._parts[0].begun = self._sweeps
+            states = [PartState(c.model, c.variables, exact, self._memory) for c in parts]
+            division = Division(self._model, states, presolved, model.constant, least)
+        if division.is_whole:
+            division.parts[0].begun = self._sweeps
         self._sweeps = None  # elsewhere its messages are about another model
-        for state in self._parts:
-            yield from self.aside(state.prepare)
-        labels = self._known.labels
-        if labels is not None and self._parts:
-            near = labels if self._presolved is None else self._presolved.restrict(labels)
-            for state in self._parts:
-                own = near if state.variables is None else np.ascontiguousarray(near[state.variables])
-                state.offer(own, state.model.score(own))
-        self._setup_seconds = self._known.seconds()
-        self._combine()
+        return division
 
     # -- work --------------------------------------------------------------------------------------------------
 
@@ -368,55 +362,38 @@ class AutoEngine:
 
     def _combine(self) -> None:
         """After a round: from the parts to the whole."""
-        lost = next((p for p in self._parts if p.status == "infeasible"), None)
+        assert self._division is not None
+        lost = next((p for p in self._division.parts if p.status == "infeasible"), None)
         if lost is not None:
-            bound = lost.bound + self._error if len(self._parts) == 1 else -inf
-            self._finish_infeasible(max(bound, self._least))
+            self._finish_infeasible(self._division.lost_bound(lost))
             return
         self._gather(self._known, fully=False)
-        if all(not p.running for p in self._parts):
+        if not self._division.running:
             self._status = "converged"
         self._settle()
 
     def _gather(self, known: Incumbent, fully: bool) -> None:
         """Puts together what the parts have found so far; labels only where they can be the end, unless `fully`."""
-        if not self._divided:
+        division = self._division
+        if division is None:
             return
-        if len(self._parts) == 1:  # its members' clocks are finer than ours
-            for member in self._parts[0].members:
-                known.points += [(t, self._at_least([score]), bound) for t, score, bound, _ in member.events().tolist()]
-        found = [p.best() for p in self._parts]
-        labels = [x for x, _, _ in found if x is not None]
-        score = self._constant + sum(score for _, score, _ in found)
-        bound = max(self._whole_bound([bound for _, _, bound in found]), self._least)
-        if len(labels) == len(found) and score > known.score:
-            whole = len(self._parts) == 1 and self._parts[0].model is self._model  # then its score is that of the model
-            if fully or whole or self._may_settle(score, bound):
-                known.improve(self._expand(labels), score if whole else None)
-            elif score > self._unexpanded:
-                self._unexpanded = score
-                known.points.append((known.seconds(), self._at_least([score for _, score, _ in found]), inf))
+        if len(division.parts) == 1:  # its members' clocks are finer than ours
+            for member in division.parts[0].members:
+                events = member.events().tolist()
+                known.points += [(t, division.at_least([score]), bound) for t, score, bound, _ in events]
+        labels, score, bound = division.best()
+        if labels is not None and score > known.score:
+            if fully or division.is_whole or self._may_settle(division, score, bound):
+                known.improve(division.expand(labels), score if division.is_whole else None)
+            elif (certain := division.unexpanded_score(score)) is not None:
+                known.points.append((known.seconds(), certain, inf))
         known.tighten(bound)
 
-    def _at_least(self, scores: list[float]) -> float:
-        """What labels of these scores in the parts have in the tables of the whole: no less, whatever was rounded."""
-        if self._presolved is None and len(self._parts) == 1:
-            return scores[0]
-        terms = [self._constant, *scores]
-        return -inf if min(terms) == -inf else fsum(terms) - self._error - 2.0**-51 * fsum(map(abs, terms))
-
-    def _may_settle(self, score: float, bound: float) -> bool:
+    def _may_settle(self, division: Division, score: float, bound: float) -> bool:
         """Could this be the end? If not, labels of reduced models need not be expanded, which takes passes over the
         whole. Their scores are those of that, but for rounding."""
-        near = 2 * max(self.settings.gap, PROOF_GAP) * max(self._known.unit, abs(score)) + 2 * self._error
-        return bound - score <= near or all(not p.running for p in self._parts)
-
-    def _whole_bound(self, bounds: list[float]) -> float:
-        """From bounds of the parts: rounded up, inf while one is missing."""
-        terms = [self._constant, *bounds]
-        if max(terms) == inf or min(terms) == -inf:
-            return inf if max(terms) == inf else -inf
-        return fsum(terms) + self._error + 2.0**-52 * fsum(map(abs, terms))
+        near = 2 * max(self.settings.gap, PROOF_GAP) * max(self._known.unit, abs(score)) + 2 * division.error
+        return bound - score <= near or not division.running
 
     def _settle(self) -> None:
         """Is what is known good enough?"""
@@ -434,17 +411,6 @@ class AutoEngine:
         gap = relative_gap(self._given.score(self._known.labels), bound, unit)
         return inf if gap is None else gap
 
-    def _expand(self, labels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-        """The labels of all parts, as labels of the original variables."""
-        if len(labels) == 1 and self._parts[0].variables is None:
-            reduced = labels[0]
-        else:
-            reduced = np.zeros(sum(map(len, labels)), np.int32)
-            for part, own in zip(self._parts, labels, strict=True):
-                assert part.variables is not None
-                reduced[part.variables] = own
-        return reduced if self._presolved is None else self._presolved.expand(reduced)
-
     def _finish_infeasible(self, bound: float) -> None:
         """No labeling is above the cutoff: `bound` is no higher, but for rounding."""
         self._status, self._known.bound = "infeasible", bound
@@ -461,10 +427,10 @@ class AutoEngine:
     def progress(self) -> Progress:
         """Without the labels, which would have to be copied, expanded and scored each time."""
         score, bound = self._known.score, self._known.bound
-        if self._status == "running" and self._divided:
-            found = [p.best(labels=False) for p in self._parts]
-            score = max(score, self._constant + sum(x for _, x, _ in found))
-            bound = max(score, min(bound, max(self._least, self._whole_bound([x for _, _, x in found]))))
+        if self._status == "running" and self._division is not None:
+            _, found, of_parts = self._division.best(labels=False)
+            score = max(score, found)
+            bound = max(score, min(bound, of_parts))
         score = self._scaled(score) if score > self._known.cutoff else -inf
         unit = self._scaled(self._known.unit)
         bound = self._scaled_bound(bound)

@@ -124,7 +124,7 @@ def test_points_of_the_trace_are_no_higher_than_the_tables_say() -> None:
     while engine.run(-1.0, 1) == "running" and seen < 20:
         told = max((score for _, score, _ in engine._known.points), default=-np.inf)
         labels = engine._now().labels
-        if labels is None or engine._unexpanded == -np.inf:
+        if labels is None or engine._division is None or engine._division.unexpanded == -np.inf:
             continue
         assert told <= graph.score(labels) <= told + 1e-9 * abs(told)
         seen += 1
