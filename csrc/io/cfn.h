@@ -18,7 +18,7 @@ typedef enum phase {
     VARIABLES,
     VARIABLES_OPEN,
     VARIABLE,
-    DOMAIN,
+    DOMAIN_SIZE,
     SIZE,
     LABEL,
     FUNCTIONS,

@@ -139,7 +139,7 @@ static fgi_rc take_variable(fgi_cfn *r, const fgi_token *t, fgi_error *err) {
         return FGI_OK;
     }
     if (this_variable(r) == INT32_MAX) return fail_at(r, err, t, "more than 2^31-1 variables");
-    r->now = DOMAIN;
+    r->now = DOMAIN_SIZE;
     r->named_twice = 0;
     r->again = t->kind == FGI_OPENING || (is_number(t, &value) && !t->quoted);
     if (r->again) return FGI_OK;
@@ -474,7 +474,7 @@ static fgi_rc take_one(fgi_cfn *r, const fgi_token *t, fgi_error *err) {
     case VARIABLES: return skip_keyword(r, t, "variables", VARIABLES_OPEN);
     case VARIABLES_OPEN: return expect_opening(r, t, "the variables", VARIABLE, err);
     case VARIABLE: return take_variable(r, t, err);
-    case DOMAIN: return take_domain(r, t, err);
+    case DOMAIN_SIZE: return take_domain(r, t, err);
     case SIZE: return take_size(r, t, err);
     case LABEL: return take_label_name(r, t, err);
     case FUNCTIONS: return take_functions(r, t, err);

@@ -60,7 +60,8 @@ static fgi_rc without_quote(fgi_relaxed_json *r, fgi_error *err) {
     fgi_array text = r->text;
     r->text = (fgi_array){0};
     r->now = FGI_BETWEEN;
-    fgi_rc rc = lex(r, text.at, (const char *)text.at + text.n, err);
+    const char *begin = text.n ? text.at : "";
+    fgi_rc rc = lex(r, begin, begin + text.n, err);
     if (!rc && r->now == FGI_IN_WORD) rc = give_kept(r, 0, err);
     free(text.at);
     return rc;

@@ -19,7 +19,7 @@ typedef enum phase {
     LARGEST,
     N_FUNCTIONS,
     TOP,
-    DOMAIN,
+    DOMAIN_SIZE,
     ARITY,
     VARIABLE,
     DEFAULT,
@@ -388,9 +388,9 @@ static fgi_rc take_one(fgi_wcsp *r, const char *word, int64_t n, fgi_error *err)
         break;
     case TOP:
         rc = take_whole(r, word, n, "the upper bound", 0, 0, INT64_MAX, &r->top, err);
-        r->now = r->n_vars ? DOMAIN : r->n_functions ? ARITY : DONE;
+        r->now = r->n_vars ? DOMAIN_SIZE : r->n_functions ? ARITY : DONE;
         break;
-    case DOMAIN: return take_domain(r, word, n, err);
+    case DOMAIN_SIZE: return take_domain(r, word, n, err);
     case ARITY: return take_arity(r, word, n, err);
     case VARIABLE: return take_variable(r, word, n, err);
     case DEFAULT:
@@ -458,7 +458,7 @@ static fgi_rc check_complete(fgi_wcsp *r, fgi_error *err) {
         [LARGEST] = "the largest domain size was",
         [N_FUNCTIONS] = "the number of cost functions was",
         [TOP] = "the upper bound was",
-        [DOMAIN] = "the domain size of variable %lld was",
+        [DOMAIN_SIZE] = "the domain size of variable %lld was",
         [ARITY] = "the arity of cost function %lld was",
         [VARIABLE] = "a variable of cost function %lld was",
         [DEFAULT] = "the default cost of cost function %lld, or -1 was",
@@ -471,7 +471,7 @@ static fgi_rc check_complete(fgi_wcsp *r, fgi_error *err) {
     if (r->words.line_ended) r->words.line--; /* the last line that there is */
     if (r->now == TUPLES)
         snprintf(what, sizeof what, "%lld tuples of cost function %lld were", ll(r->n_tuples), ll(r->f));
-    else snprintf(what, sizeof what, expected[r->now], ll(r->now == DOMAIN ? r->c.cards.n : r->f));
+    else snprintf(what, sizeof what, expected[r->now], ll(r->now == DOMAIN_SIZE ? r->c.cards.n : r->f));
     return fgi_words_fail_end(&r->words, err, "the file ends where %s expected", what);
 }
 
