@@ -178,7 +178,8 @@ static fgi_rc take_label_name(fgi_cfn *r, const fgi_token *t, fgi_error *err) {
     if (t->kind == FGI_END) return fail_inside(r, t, err);
     if (t->kind == FGI_CLOSING) return add_variable(r, r->column, err);
     if (t->kind == FGI_OPENING) return fail_at(r, err, t, "expected a label of variable %d", (int)i);
-    if (fgi_names_find(&r->names, i, t->text, t->n) >= 0) return FGI_OK; /* a name given twice is one label */
+    if (fgi_names_find(&r->names, i, t->text, t->n) >= 0)
+        return fail_at(r, err, t, "variable %d has two labels of one name", (int)i);
     return fgi_names_add(&r->names, i, t->text, t->n, (int32_t)r->column++) ? FGI_OK : out_of_memory(r, err);
 }
 

@@ -200,6 +200,12 @@ HEAD = '{"problem": {"name": "m", "mustbe": "<9"},\n"variables": {"x": 2, "y": [
         ('{"problem": {"name": "m", "mustbe": "9"}', 1, "9", "mustbe"),
         ('{"problem": {"name": "m", "mustbe": "<9"}, "variables": {"x": 0}', 1, "]", "needs between"),
         ('{"problem": {"name": "m", "mustbe": "<9"}, "variables": {"x": 2, "x": 2}', 1, "2", "two variables 'x'"),
+        (
+            '{"problem": {"name": "m", "mustbe": <9},\n"variables": {"w": 2, "x": ["a", "b",\n"a"]}, "functions": {}',
+            3,
+            "a",
+            "variable 1 has two labels of one name",
+        ),
         (HEAD + '"functions": {"f": {"scope": ["q"], "costs": [1, 2]}}}', 3, "q", "no such variable"),
         (HEAD + '"functions": {"f": {"scope": ["x", "x"], "costs": [1, 2]}}}', 3, "costs", "twice"),
         (HEAD + '"functions": {"f": {"scope": ["x"], "costs": [1, 2, 3]}}}', 3, "3", "more than 2 costs"),
