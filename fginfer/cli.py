@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -37,6 +38,10 @@ exit codes: 0 done, 1 proven infeasible, 2 stopped with a gap, 3 bad input or us
 
 class _Parser(argparse.ArgumentParser):
     """argparse, with our exit code for wrong usage, and the usage of the command that was wrongly used."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")  # before 3.13, -1e5 is taken for an option
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

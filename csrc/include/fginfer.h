@@ -221,7 +221,7 @@ typedef enum fgi_status {
     FGI_TIME_LIMIT = 4, /* set by the caller that owns the clock */
     FGI_ITERATION_LIMIT = 5,
     FGI_INTERRUPTED = 6, /* set by the caller */
-    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score above the cutoff */
+    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score above the cutoff by more than its tolerance */
 } fgi_status;
 
 /* max(0, bound - score) / max(|score|, unit), 0/0 = 0; INFINITY while either is missing. unit: fgi_model_unit. */

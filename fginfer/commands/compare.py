@@ -83,7 +83,7 @@ def _files(name: str) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     from fginfer.compare import compare, expand_methods
 
-    if args.time_limit <= 0 or args.repeat < 1:
+    if not args.time_limit > 0 or args.repeat < 1:
         raise SettingsError("--time-limit must be > 0 and --repeat at least 1")
     files = [file for name in args.files for file in _files(name)]
     methods, missing = expand_methods(args.methods)

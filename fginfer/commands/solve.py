@@ -21,7 +21,7 @@ from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method
 from fginfer.result import Progress, Result, known
-from fginfer.solver import Solver
+from fginfer.solver import Solver, check_seconds
 from fginfer.terminal import Terminal
 
 EXIT = {"optimal": 0, "gap_reached": 0, "infeasible": 1, "failed": 4}
@@ -74,6 +74,7 @@ def register(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.out == "-" and args.json:
         raise SettingsError("--json and --out - both want standard output; the JSON has the labels")
+    check_seconds("--time-limit", args.time_limit)
     if args.out is not None:
         check_writable(args.out)  # better now than after an hour
     unwritten: FormatError | None = None
@@ -152,7 +153,7 @@ def _solve(
             labels = read_solution(args.start, graph)
             solver.offer(labels if given is None else given.reduce(labels))
         left = None if args.time_limit is None else args.time_limit - (clock.now() - start)
-        solver.run(left if left is None or args.time_limit < 0 else max(0.0, left), callback=look)
+        solver.run(None if left is None else max(0.0, left), callback=look)
         stops.answering = True
     except KeyboardInterrupt:
         interrupted = True

@@ -80,6 +80,13 @@ def test_a_limit_of_no_time_leaves_a_labeling_and_a_bound(tmp_path, capsys):
     assert data["gap"] >= 0
 
 
+@pytest.mark.parametrize(("cutoff", "status"), [("-1e5", "optimal"), ("-.5e0", "optimal"), ("1e5", "infeasible")])
+def test_a_cutoff_is_a_number_of_any_form(tmp_path, capsys, cutoff, status):
+    grid(tmp_path / "g.uai")
+    _, out, _ = run(capsys, "solve", tmp_path / "g.uai", "--cutoff", cutoff, "--json")
+    assert strict_json(out)["status"] == status
+
+
 def test_evidence_is_about_the_original_variables(tmp_path, capsys):
     graph = grid(tmp_path / "g.uai")
     (tmp_path / "g.evid").write_text("2 0 2 7 1\n")
@@ -104,6 +111,9 @@ def test_evidence_is_about_the_original_variables(tmp_path, capsys):
         (["solve", "{tmp}/g.uai", "--method", "magic"], "no method 'magic'"),
         (["solve", "{tmp}/g.uai", "--threads", "0"], "threads"),
         (["solve", "{tmp}/g.uai", "--time-limit", "-1"], ">= 0"),
+        (["solve", "{tmp}/g.uai", "--time-limit", "-1e-3"], "--time-limit must be a number of seconds >= 0"),
+        (["solve", "{tmp}/g.uai", "--time-limit", "nan"], "--time-limit must be a number of seconds >= 0"),
+        (["compare", "{tmp}/g.uai", "--time-limit", "nan"], "--time-limit must be > 0"),
         (["solve", "{tmp}/g.uai", "--gap", "nan"], "gap"),
         (["solve", "{tmp}/g.uai", "--gap", "abc"], "invalid float"),
         (["solve", "{tmp}/g.uai", "--option", "rho"], "NAME=VALUE"),
@@ -112,7 +122,7 @@ def test_evidence_is_about_the_original_variables(tmp_path, capsys):
         (["solve", "{tmp}/g.uai", "--out", "{tmp}/no/such/dir", "--method", "icm", "--max-iterations", "1"], "no/such"),
         (["solve", "{tmp}/g.uai", "--time-limt", "3"], "did you mean --time-limit?"),
         (["solve", "{tmp}/g.uai", "--max-memory", "lots"], "write 500MB, 4GB or a number of bytes"),
-        (["solve", "{tmp}/g.uai", "--max-memory", "-1GB"], "expected one argument"),
+        (["solve", "{tmp}/g.uai", "--max-memory", "-1GB"], "no amount of memory"),
         (["solve", "{tmp}/g.uai", "--max-memory=0"], "no amount of memory"),
         (["solve"], "required"),
         (["fly"], "no command 'fly'; did you mean fginfer --help?"),
