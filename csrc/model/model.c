@@ -349,7 +349,7 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
                                           : implicit_facts(s, t));
     for (int64_t f = 0; s->factor_weight && f < s->n_factors; f++)
         if (weight_overflows(s->factor_weight[f], &m->t->facts[s->factor_table[f]])) {
-            rc = fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: weight %g times its table overflows", (long long)f,
+            rc = fgi_fail(err, FGI_BAD_MODEL, f, "%s: weight %g times its table overflows", fgi_factor_named(s, f).text,
                 s->factor_weight[f]);
             goto fail;
         }

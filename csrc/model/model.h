@@ -84,6 +84,12 @@ fgi_rc fgi_model_score_by(
     const fgi_model *m, struct fgi_pool *pool, const int32_t *labels, double *score, double *above, fgi_error *err);
 fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err); /* are they in range? */
 
+/* How errors call a factor: by its variables, for its number is another one for those who count unary factors, too. */
+typedef struct fgi_factor_name {
+    char text[96];
+} fgi_factor_name;
+fgi_factor_name fgi_factor_named(const fgi_structure *s, int64_t f);
+
 /* ---- magnitudes (model/scale.c) ------------------------------------------------------------------------------- */
 
 /* Whether the sum of the largest magnitudes of all potentials is so large that sums or differences of scores could

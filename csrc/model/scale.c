@@ -1,4 +1,5 @@
 /* model/scale.c - the magnitudes of a model: its unit, sums that could overflow, and the same model in another unit. */
+#include <stdio.h>
 #include <string.h>
 #include "base/pool.h"
 #include "base/util.h"
@@ -129,14 +130,25 @@ static int underflows(const fgi_model *m, int64_t f) {
     return 0;
 }
 
-static fgi_rc refuse_underflow(int64_t f, fgi_error *err) {
-    return fgi_fail(err, FGI_BAD_MODEL, f,
-        "factor %lld: its weighted scores underflow; multiply all scores by a constant", (long long)f);
+fgi_factor_name fgi_factor_named(const fgi_structure *s, int64_t f) {
+    enum { MOST = 4 }; /* variables that are listed */
+    const int32_t *vars = fgi_factor_vars(s, f), arity = fgi_factor_arity(s, f);
+    fgi_factor_name name;
+    int n = snprintf(name.text, sizeof name.text, "factor over variables");
+    for (int32_t k = 0; k < arity && k < MOST; k++)
+        n += snprintf(name.text + n, sizeof name.text - (size_t)n, "%s %d", k ? "," : "", vars[k]);
+    if (arity > MOST) snprintf(name.text + n, sizeof name.text - (size_t)n, ", ...");
+    return name;
+}
+
+static fgi_rc refuse_underflow(const fgi_model *m, int64_t f, fgi_error *err) {
+    return fgi_fail(err, FGI_BAD_MODEL, f, "%s: its weighted scores underflow; multiply all scores by a constant",
+        fgi_factor_named(m->s, f).text);
 }
 
 static fgi_rc check_products(const fgi_model *m, fgi_error *err) {
     for (int64_t f = 0; f < m->s->n_factors; f++)
-        if (underflows(m, f)) return refuse_underflow(f, err);
+        if (underflows(m, f)) return refuse_underflow(m, f, err);
     return FGI_OK;
 }
 
@@ -187,7 +199,7 @@ static fgi_rc find_extent(const fgi_model *m, extent *e, fgi_error *err) {
     for (int64_t f = 0; f < s->n_factors && !rc; f++) {
         const double size = factor_magnitude(m, f), weight = fgi_factor_weight(s, f);
         const double product = weight * least[s->factor_table[f]];
-        if (product < 0x1p-1022 && underflows(m, f)) rc = refuse_underflow(f, err);
+        if (product < 0x1p-1022 && underflows(m, f)) rc = refuse_underflow(m, f, err);
         if (size == 0 || rc) continue;
         /* Products below normal numbers are those of entries that no state reads, such as labels there are none of. */
         const int low = ilogb(fgi_smaller(weight, fgi_larger(product, 0x1p-1022)));
@@ -198,15 +210,18 @@ static fgi_rc find_extent(const fgi_model *m, extent *e, fgi_error *err) {
     return rc;
 }
 
-static fgi_rc check_extent(const extent *e, fgi_error *err) {
+static fgi_rc check_extent(const fgi_model *m, const extent *e, fgi_error *err) {
     if (e->high - e->low <= LARGEST_SPAN || e->low == INT32_MAX) return FGI_OK;
     if (e->low_factor < 0 && e->low_variable < 0)
         return fgi_fail(err, FGI_BAD_MODEL, -1,
             "the constant is 2^%d, and there is a score of 2^%d: too far apart to be added", e->low, e->high);
     const int64_t which = e->low_factor >= 0 ? e->low_factor : e->low_variable;
+    fgi_factor_name name;
+    if (e->low_factor >= 0) name = fgi_factor_named(m->s, which);
+    else snprintf(name.text, sizeof name.text, "variable %lld", (long long)which);
     return fgi_fail(err, FGI_BAD_MODEL, which,
-        "%s %lld has a weight or score of 2^%d, and there is one of 2^%d elsewhere: too far apart to be added",
-        e->low_factor >= 0 ? "factor" : "variable", (long long)which, e->low, e->high);
+        "%s has a weight or score of 2^%d, and there is one of 2^%d elsewhere: too far apart to be added", name.text,
+        e->low, e->high);
 }
 
 /* What a potential adds to the span of all sums: its largest minus its smallest score, 0 being one of them. */
@@ -241,8 +256,8 @@ static fgi_rc check_differences(const fgi_model *m, fgi_error *err) {
                 (long long)i, OVERFLOW_ADVICE);
     for (int64_t f = 0; f < m->s->n_factors; f++)
         if (!((sum += factor_span(m, f)) < INFINITY))
-            return fgi_fail(err, FGI_BAD_MODEL, f, "factor %lld: with its scores, differences of sums %s", (long long)f,
-                OVERFLOW_ADVICE);
+            return fgi_fail(err, FGI_BAD_MODEL, f, "%s: with its scores, differences of sums %s",
+                fgi_factor_named(m->s, f).text, OVERFLOW_ADVICE);
     return FGI_OK;
 }
 
@@ -255,7 +270,7 @@ fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
     for (int64_t f = 0; f < m->s->n_factors; f++)
         if (!((sum += factor_magnitude(m, f)) < INFINITY))
             return fgi_fail(
-                err, FGI_BAD_MODEL, f, "factor %lld: with its scores, sums %s", (long long)f, OVERFLOW_ADVICE);
+                err, FGI_BAD_MODEL, f, "%s: with its scores, sums %s", fgi_factor_named(m->s, f).text, OVERFLOW_ADVICE);
     return largest_of(m, NULL) < LEAST_SCALE ? check_products(m, err) : FGI_OK;
 }
 
@@ -299,7 +314,7 @@ fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **o
     extent e;
     fgi_rc rc = find_extent(m, &e, err);
     if (!rc) rc = check_differences(m, err);
-    if (!rc) rc = check_extent(&e, err);
+    if (!rc) rc = check_extent(m, &e, err);
     if (rc) return rc;
     /* Nothing may be lost: the least weight or score stays a normal number, and the largest weight a finite one. */
     int shift = e.high;

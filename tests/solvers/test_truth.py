@@ -332,14 +332,30 @@ def test_sums_that_could_overflow_are_refused() -> None:
     graph = FactorGraph([2, 2, 2])
     graph.add_factor([0, 1], np.full((2, 2), -1e308))
     graph.add_factor([1, 2], np.full((2, 2), -1e308))
-    with pytest.raises(ModelError, match=r"factor 1: .*overflow"):
+    with pytest.raises(ModelError, match=r"factor over variables 1, 2: .*overflow"):
         solve(graph)
     one = FactorGraph([2, 2])
     one.add_factor([0, 1], [[-8e307, 8e307], [0.0, 0.0]])
     assert solve(one).score == 8e307
-    with pytest.raises(ModelError, match=r"factor 0: .*overflow"):
+    with pytest.raises(ModelError, match=r"factor over variables 0, 1: .*overflow"):
         one.set_unary(1, [0.0, 1.7e308])
     assert one.score([0, 1]) == 8e307  # nothing has changed
+
+
+def test_a_refused_factor_is_named_by_its_variables() -> None:
+    """Factors over one variable are folded: a number would be another one for who has counted them."""
+    graph = FactorGraph([2] * 7)
+    graph.add_factor([0], [0.0, 1.0])
+    graph.add_factor([0, 1], np.zeros((2, 2)))
+    graph.add_factor([3, 2], [[1e308, 0.0], [0.0, 0.0]], weight=3.0)
+    with pytest.raises(ModelError, match=r"factor over variables 3, 2: weight 3 times its table overflows"):
+        solve(graph)
+    large = FactorGraph([2] * 7)
+    large.add_factor([0], [0.0, 1.0])
+    large.add_factor([6, 5, 4, 3, 2], np.full(32, -1.7e308))
+    large.add_factor([5, 4, 3, 2, 1], np.full(32, -1.7e308))
+    with pytest.raises(ModelError, match=r"factor over variables 5, 4, 3, 2, \.\.\.: .*overflow"):
+        solve(large)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -351,7 +367,7 @@ def test_differences_do_not_overflow(method: str) -> None:
     check(graph, solve(graph, method, max_iterations=40), exact_optimum(graph))
     unweighted = FactorGraph([2, 2])  # 3.4e308 is no number: a gap in it could not be said
     unweighted.add_factor([0, 1], [[1.7e308, -1.7e308], [1.0, 1.0]])
-    with pytest.raises(ModelError, match=r"factor 0: .*overflow"):
+    with pytest.raises(ModelError, match=r"factor over variables 0, 1: .*overflow"):
         solve(unweighted, method)
     apart = FactorGraph([2, 2])
     apart.add_factor([0], [0.0, 1e-290])
@@ -361,7 +377,7 @@ def test_differences_do_not_overflow(method: str) -> None:
     lost = FactorGraph([2, 2])
     lost.add_factor([0, 1], [[1e-200, 0.0], [0.0, 1e200]])
     lost.add_factor([0, 1], [[1e-200, 1.0], [0.0, 1.0]], weight=1e-200)
-    with pytest.raises(ModelError, match=r"factor 1: .*underflow"):
+    with pytest.raises(ModelError, match=r"factor over variables 0, 1: .*underflow"):
         solve(lost, method)
 
 
