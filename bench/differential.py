@@ -27,24 +27,24 @@ from typing import Any
 import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
 
-import fginfer.portfolio.auto as auto
-import fginfer.portfolio.part as part
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
+from fginfer.portfolio import part, policy, shares, size, team
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together")  # what gdmm does not take
-# Of auto: what small models do not come to by themselves. The first: presolve and parts.
-_LONG: dict[Any, dict[str, float]] = {auto: {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}}
-_SHORT = {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
+# Of auto: what small models do not come to by themselves, by constants of its modules. The first: presolve and parts.
+_MODULES = policy, part, team, shares, size
+_LONG: dict[str, float] = {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}
+_SHORT = _LONG | {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
 _JOIN = {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e3, "PATIENCE": 0, "LITTLE_PATIENCE": 0}
-PATHS: dict[str, dict[Any, dict[str, float]]] = {
+PATHS: dict[str, dict[str, float]] = {
     "plain": {},
     "long": _LONG,
-    "members": {auto: _LONG[auto] | {"WORTH_BESIDE": 0}, part: _SHORT | _JOIN},
-    "huge": _LONG | {part: _SHORT | {"MANY_FACTORS": 0, "LATE_SEARCH": 1}},
-    "sweeps": {auto: _LONG[auto] | {"WORTH_BESIDE": 0}, part: _SHORT | {"PASS_TOO_LONG": 0}},
-    "dense": _LONG | {part: _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2}},
-    "binary": _LONG | {part: _SHORT | {"MANY_BINARY": 0, "BINARY_DEGREE": 0}},
+    "members": _SHORT | _JOIN | {"WORTH_BESIDE": 0},
+    "huge": _SHORT | {"MANY_FACTORS": 0, "LATE_SEARCH": 1},
+    "sweeps": _SHORT | {"WORTH_BESIDE": 0, "PASS_TOO_LONG": 0},
+    "dense": _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2},
+    "binary": _SHORT | {"MANY_BINARY": 0, "BINARY_DEGREE": 0},
 }
 
 
@@ -69,7 +69,8 @@ class Answers:
 def run(graph: FactorGraph, how: dict[str, Any]) -> Result:
     """One solve, in slices of the kind asked for."""
     settings = {k: v for k, v in how.items() if k not in ("slices", "path", "k")}
-    changed = [(m, name, x) for m, names in PATHS[how.get("path", "plain")].items() for name, x in names.items()]
+    path = PATHS[how.get("path", "plain")]
+    changed = [(next(m for m in _MODULES if hasattr(m, name)), name, x) for name, x in path.items()]
     before = [(m, name, getattr(m, name)) for m, name, _ in changed]
     try:
         for module, name, value in changed:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.model import Model
 from fginfer.core.presolve import Presolved
-from fginfer.portfolio.part import PartState
+from fginfer.portfolio.part import Part
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Division:
     """What presolve has left of a model, in connected parts. None may be left of it."""
 
     model: Model  # the whole
-    parts: list[PartState]
+    parts: list[Part]
     presolved: Presolved | None = None  # None: the parts are those of the whole itself
     constant: float = 0.0  # of what is left, where no part has it
     least: float = -inf  # labelings that are no better may be missing in the parts
@@ -35,7 +35,7 @@ class Division:
         return len(self.parts) == 1 and self.parts[0].model is self.model
 
     @property
-    def running(self) -> list[PartState]:
+    def running(self) -> list[Part]:
         return [p for p in self.parts if p.running]
 
     def best(self, labels: bool = True) -> tuple[list[NDArray[np.int32]] | None, float, float]:
@@ -52,7 +52,7 @@ class Division:
             return inf if max(terms) == inf else max(-inf, self.least)
         return max(fsum(terms) + self.error + 2.0**-52 * fsum(map(abs, terms)), self.least)
 
-    def lost_bound(self, lost: PartState) -> float:
+    def lost_bound(self, lost: Part) -> float:
         """No labeling of this part is wanted: then none of the whole is above this."""
         return max(lost.bound + self.error if len(self.parts) == 1 else -inf, self.least)
 

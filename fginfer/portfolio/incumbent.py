@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.model import Model
 from fginfer.core.solver import EVENT, proof_tolerance
-from fginfer.result import Trace, relative_gap
+from fginfer.result import relative_gap
 
 
 class Incumbent:
@@ -75,11 +76,8 @@ class Incumbent:
         best = max(self.score, self.cutoff)
         return best > -inf and self.bound - best <= proof_tolerance(best, self.unit)
 
-    def trace(self, exponent: int = 0) -> Trace:
-        """What was known at each moment. Finders may see reduced tables: of their scores, what is certain in these.
-
-        Scores and bounds are times 2^exponent.
-        """
+    def events(self) -> NDArray[Any]:
+        """What was known at each moment. Finders may see reduced tables: of their scores, what is certain in these."""
         score, bound, events = -inf, inf, []
         for seconds, new_score, new_bound in sorted(self.points):
             if new_score <= self.cutoff:
@@ -88,12 +86,4 @@ class Incumbent:
             if new != (score, bound):
                 score, bound = new
                 events.append((seconds, score, bound, 0))
-        trace = np.array(events, EVENT)
-        if exponent:
-            bounds = trace["bound"].copy()
-            with np.errstate(over="ignore"):  # a bound too large to be said is none
-                for name in ("score", "bound"):
-                    trace[name] = np.ldexp(trace[name], exponent)
-            low = np.ldexp(trace["bound"], -exponent) < bounds
-            trace["bound"][low] = np.nextafter(trace["bound"][low], inf)
-        return Trace(trace)
+        return np.array(events, EVENT)

@@ -11,7 +11,7 @@ import pytest
 from fginfer import FactorGraph, solve
 from fginfer.core.cliques import lift_cliques
 from fginfer.portfolio.member import CliqueProof
-from fginfer.portfolio.part import PartState
+from fginfer.portfolio.team import Team
 
 
 def exclusive(seed: int, penalty: float = inf) -> FactorGraph:
@@ -88,13 +88,13 @@ def test_models_without_cliques_stay_as_they_are() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_auto_proves_set_packing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, joined = packing(seed), []
-    consider = PartState._consider_cliques
+    consider = Team._consider_cliques
 
-    def note(self: PartState) -> None:
+    def note(self: Team) -> None:
         consider(self)
         joined.extend(m for m in self.members if isinstance(m, CliqueProof))
 
-    monkeypatch.setattr(PartState, "_consider_cliques", note)
+    monkeypatch.setattr(Team, "_consider_cliques", note)
     result = solve(graph, gap=0.0, time_limit=120)
     assert result.status == "optimal"
     assert joined

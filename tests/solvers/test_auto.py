@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fginfer.portfolio.auto as auto
-import fginfer.portfolio.part as part
+import fginfer.portfolio.policy as policy
+import fginfer.portfolio.size as size
+import fginfer.portfolio.team as team
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from fginfer.core.exact import Elimination
 from fginfer.engine import Settings
@@ -51,12 +53,12 @@ def test_equals_brute_force(seed: int, reduce: bool) -> None:
 def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = grid(5, seed, labels=3, strength=2.0)
     known = solve(graph, method="bnb", gap=0.0)
-    monkeypatch.setattr(auto, "QUICK_WORK", 0.0)
-    monkeypatch.setattr(auto, "QUICK_PASSES", 0.0)
+    monkeypatch.setattr(policy, "QUICK_WORK", 0.0)
+    monkeypatch.setattr(policy, "QUICK_PASSES", 0.0)
     assert solve(graph, gap=0.0).score == pytest.approx(known.score)
     assert solve(graph, gap=0.0, presolve=False).score == pytest.approx(known.score)
-    monkeypatch.setattr(part, "ELIMINATION_ROUND", 1)
-    monkeypatch.setattr(part, "LONG_PASS", 10.0)  # huge: one relaxation, then a search; elimination ends it
+    monkeypatch.setattr(team, "ELIMINATION_ROUND", 1)
+    monkeypatch.setattr(size, "LONG_PASS", 10.0)  # huge: one relaxation, then a search; elimination ends it
     result = solve(graph, gap=0.0, presolve=False)
     assert result.status == "optimal"
     assert result.score == pytest.approx(known.score)
@@ -122,9 +124,10 @@ def test_points_of_the_trace_are_no_higher_than_the_tables_say() -> None:
     engine = auto.AutoEngine(graph, Settings("auto", gap=0.0))
     seen = 0
     while engine.run(-1.0, 1) == "running" and seen < 20:
-        told = max((score for _, score, _ in engine._known.points), default=-np.inf)
-        labels = engine._now().labels
-        if labels is None or engine._division is None or engine._division.unexpanded == -np.inf:
+        told = max((score for _, score, _ in engine.policy.known.points), default=-np.inf)
+        labels = engine.now().labels
+        division = engine.policy.division
+        if labels is None or division is None or division.unexpanded == -np.inf:
             continue
         assert told <= graph.score(labels) <= told + 1e-9 * abs(told)
         seen += 1
@@ -262,7 +265,7 @@ def warehouses(stores: int, houses: int, seed: int) -> FactorGraph:
 
 def test_a_few_nodes_of_soft_arc_consistency_come_before_presolve(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = warehouses(40, 15, 0)
-    monkeypatch.setattr(auto.AutoEngine, "_reduce", lambda self: pytest.fail("edac was not asked first"))
+    monkeypatch.setattr(policy.Policy, "_reduce", lambda self: pytest.fail("edac was not asked first"))
     result = solve(graph, gap=0.0)
     assert result.status == "optimal"
     assert result.score == solve(graph, "edac", gap=0.0).score
@@ -275,14 +278,14 @@ def test_an_order_of_elimination_is_looked_for_once(monkeypatch: pytest.MonkeyPa
         made.append(Elimination(*args))
         return made[-1]
 
-    monkeypatch.setattr(part, "Elimination", make)
-    monkeypatch.setattr(part, "AT_ONCE", 0.0)  # too much at first, not in a later round
+    monkeypatch.setattr(team, "Elimination", make)
+    monkeypatch.setattr(team, "AT_ONCE", 0.0)  # too much at first, not in a later round
     rng, side = np.random.default_rng(0), 14
     graph = FactorGraph([2] * side**2)
     for i in range(side**2):
         for j in (i // side * side + (i + 1) % side, (i + side) % side**2):  # a torus of spins, many of them frustrated
             graph.add_factor([i, j], rng.choice([-1.0, 1.0]) * np.array([[1.0, -1.0], [-1.0, 1.0]]))
-    solve(graph, gap=0.0, presolve=False, max_iterations=part.ELIMINATION_ROUND)
+    solve(graph, gap=0.0, presolve=False, max_iterations=team.ELIMINATION_ROUND)
     assert len(made) == 1
 
 
@@ -312,7 +315,7 @@ class Worker:
 
 
 def test_nobody_works_after_a_proof_and_what_others_did_does_not_count() -> None:
-    state = part.PartState(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
+    state = team.Team(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
     first, proof, late = Worker("running", 1.0), Worker("optimal", 2.0), Worker("running", 3.0)
     state.members = [first, proof, late]  # type: ignore[list-item]
     assert len(state.busy) == 3
@@ -321,6 +324,6 @@ def test_nobody_works_after_a_proof_and_what_others_did_does_not_count() -> None
     assert state.busy == []
     late.work_off(np.inf)  # as with threads, beside the proof
     assert state.best()[1] == 2.0
-    state._collect()
+    state.collect()
     assert state.status == "optimal"
     assert state.score == 2.0

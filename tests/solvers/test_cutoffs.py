@@ -7,8 +7,8 @@ from math import inf
 import numpy as np
 import pytest
 
-import fginfer.portfolio.auto as auto
-import fginfer.portfolio.part as part
+import fginfer.portfolio.policy as policy
+import fginfer.portfolio.team as team
 from fginfer import FactorGraph, available_methods, solve
 
 # A graph without triangles that three colours do not suffice for (Groetzsch).
@@ -37,8 +37,8 @@ def colouring(others: int, penalty: float) -> FactorGraph:
 def test_bounds_where_a_cutoff_has_made_penalties_hard(others: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is above the cutoff, but there are labelings: a bound below them would be false."""
     for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):  # through presolve and parts
-        monkeypatch.setattr(auto, name, 0)
-    monkeypatch.setattr(part, "FEW_FACTORS", few)
+        monkeypatch.setattr(policy, name, 0)
+    monkeypatch.setattr(team, "FEW_FACTORS", few)
     graph = colouring(others, 1e9)
     found = solve(graph, "search", max_iterations=20).score
     assert found is not None

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts, Solver, SolverError, solve
-from fginfer.portfolio import part
+from fginfer.portfolio import team
 from fginfer.portfolio.member import Member
-from fginfer.portfolio.part import PartState
+from fginfer.portfolio.part import Part
 from tests.exact.models import Shape, brute_force, random_arrays
 
 SHAPES = (
@@ -211,14 +211,14 @@ def test_bounds_rise_before_the_end() -> None:
 def test_auto_asks_it_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part whose proof takes long. What a member does depends on work alone: twice the same."""
     joined: list[str] = []
-    join = PartState.join
+    join = Part.join
 
-    def note(self: PartState, kind: type[Member], *more: Any, **named: Any) -> None:
+    def note(self: Part, kind: type[Member], *more: Any, **named: Any) -> None:
         joined.append(kind.name)
         join(self, kind, *more, **named)
 
-    monkeypatch.setattr(PartState, "join", note)
-    monkeypatch.setattr(part, "TREE_ROUND", 2)
+    monkeypatch.setattr(Part, "join", note)
+    monkeypatch.setattr(team, "TREE_ROUND", 2)
     graph = frequencies(1, links=16, labels=20, far=9)
     result, again = (solve(graph, gap=0.0, time_limit=120) for _ in range(2))
     assert "edac" in joined

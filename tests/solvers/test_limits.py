@@ -13,9 +13,11 @@ import pytest
 from fginfer import FactorGraph, Solver, available_methods, solve
 from fginfer.core import clock
 from fginfer.engine import NativeEngine, Settings
-from fginfer.portfolio import auto, part
+from fginfer.portfolio import auto
 from fginfer.portfolio.member import Member
-from fginfer.portfolio.part import LONGEST_ROUND, PartState, Size, work_of_round
+from fginfer.portfolio.part import LONGEST_ROUND, work_of_round
+from fginfer.portfolio.size import Size
+from fginfer.portfolio.team import Team
 
 
 def grid(side: int, seed: int = 0, labels: int = 3) -> FactorGraph:
@@ -66,7 +68,7 @@ class IdleMember:
 
 def test_a_million_rounds() -> None:
     graph = grid(2)
-    state = PartState(graph.snapshot(), None, Settings("auto"), 1e9)
+    state = Team(graph.snapshot(), None, Settings("auto"), 1e9)
     state.offer(np.zeros(4, np.int32), graph.score(np.zeros(4, np.int32)))
     member: Any = IdleMember()
     state.members = [member]
@@ -184,8 +186,8 @@ def test_time_for_the_copy_of_the_messages_is_part_of_the_limit(monkeypatch: pyt
 
 
 def test_a_dense_binary_model_has_a_bound_before_the_search_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "MANY_FACTORS", 40_000)
-    monkeypatch.setattr(part, "MANY_BINARY", 1_000)
+    monkeypatch.setattr("fginfer.portfolio.size.MANY_FACTORS", 40_000)
+    monkeypatch.setattr("fginfer.portfolio.size.MANY_BINARY", 1_000)
     n = 300
     rng = np.random.default_rng(0)
     edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
@@ -259,7 +261,7 @@ def test_a_limit_that_is_over_at_once_leaves_a_labeling_and_a_bound(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a model that is too large for a first ascent: what one look at the unaries and one at the factors say."""
-    monkeypatch.setattr(part, "MANY_FACTORS", 1000)
+    monkeypatch.setattr("fginfer.portfolio.size.MANY_FACTORS", 1000)
     graph = grid(60)
     with Solver(graph, threads=threads) as solver:
         solver.run(seconds=0.0)

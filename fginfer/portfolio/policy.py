@@ -1,0 +1,316 @@
+"""The policy of method="auto", from first to last. Who works on a part of a model, and how much, is in team.py and
+shares.py.
+
+1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
+   Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
+   for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
+2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Large models begin with them
+   instead of ascent, and go on from there unless presolve removes much. Penalties far above all other costs are taken
+   for constraints that the same search may meet. Then short runs of branch and bound and, on small models, of edac on
+   the model as it is, edac first where there are few labelings; other easy models end here.
+3. Presolve: exact reductions with a way back. What is left falls into connected parts.
+4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
+   labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables get gdmm, since one pass
+   over them would cost more than its whole run.
+5. A small part that is cheap to eliminate gets nothing but elimination. A part in which labels exclude each other in
+   cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof (one with
+   few labelings at once), and elimination as another member where its treewidth allows it. A part whose proof does not
+   get on leaves it little work, and gets another relaxation: slabs where the gap is large and the part sparse enough,
+   else gdmm.
+6. Members work in rounds. A round gives every member of every part the same amount of work, counted in table entries;
+   then the best labeling and the best bound of a part are handed to its members. Rounds grow from a fraction of a
+   millisecond to some tens of them. With several threads the members of a round run at the same time: what they do does
+   not depend on it.
+
+Nothing is decided by the clock, which only says when to stop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+
+from fginfer.core.exact import split
+from fginfer.core.presolve import Presolved
+from fginfer.crew import Task
+from fginfer.engine import Settings
+from fginfer.portfolio.division import Division
+from fginfer.portfolio.given import Given
+from fginfer.portfolio.incumbent import Incumbent
+from fginfer.portfolio.member import Sweeps
+from fginfer.portfolio.opening import (
+    CLAUSES_FIRST,
+    CLAUSES_WORK,
+    LOOSE,
+    SWEEPS_PASS,
+    Opening,
+    feasible_labeling,
+    first_labeling,
+    first_sweeps,
+    prove_at_once,
+    sweep_while_near,
+)
+from fginfer.portfolio.part import Part
+from fginfer.portfolio.reduction import Reduction
+from fginfer.portfolio.size import Size
+from fginfer.portfolio.team import Team
+from fginfer.portfolio.trial import Trial
+from fginfer.portfolio.workers import Workers
+
+log = logging.getLogger("fginfer")
+
+SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so that nothing takes long
+TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
+REDUCED = 0.8  # of a large model's work: where presolve leaves more, its first sweeps are gone on with instead
+PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
+WORTH_BESIDE = 1e6  # entries of a pass: presolve takes long enough to begin beside the sweeps, with what is known then
+QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
+QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may say about auto."""
+
+    presolve: bool = True
+    memory: float = 1 << 30  # bytes that elimination may use
+
+
+class Policy:
+    """The stages of a run on one model, and what is known after each. `step` goes on to the next pause."""
+
+    def __init__(self, given: Given, settings: Settings, options: Options, workers: Workers) -> None:
+        self.status = "running"
+        self.iterations = 0  # rounds
+        self.setup_seconds = 0.0
+        self.division: Division | None = None  # into parts that are worked on
+        self.known = Incumbent(given.model, settings.start_time, given.into(settings.cutoff))
+        self._given, self._model = given, given.model
+        self._settings, self._options = settings, options
+        self._own = replace(settings, cutoff=self.known.cutoff)  # for members, who work in that unit
+        self._workers = workers
+        workers.at_once = self._model.states < SMALL_STATES
+        self._size = Size(self._model)
+        self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
+        self._sweeps: Sweeps | None = None  # of a large model, from step 2 on
+        self._reduction = Reduction(self._model, workers)  # of step 3, which may begin beside step 2
+        self._steps = self._stages()
+
+    def step(self) -> None:
+        """Works until it may pause; a pause changes nothing but the time."""
+        end = object()
+        if next(self._steps, end) is end and self.status == "running":
+            self.status = "converged"  # there is nothing more to try
+
+    def cancel(self) -> None:
+        """What is under way on other threads is not needed any more."""
+        self._reduction.cancel()
+
+    def _stages(self) -> Iterator[None]:
+        if self._settings.threads > 1 and self._size.is_small and not self._workers.at_once:
+            self._trial = self._workers.submit(self._make_trial)
+        quick = self._feasible_labeling, self._quick_sweeps, self._avoid_penalties, self._quick_proof
+        for stage in (self._first_labeling, *quick, self._reduce):
+            yield from stage()
+            if stage != self._quick_sweeps or self.known.proven or self._settings.gap > PROOF_GAP:
+                self._settle()  # a small gap after sweeps is no reason not to try a proof
+            if self.status != "running":
+                return
+        while self.status == "running":
+            yield from self._round()
+            if self.status != "running":
+                return
+            self.iterations += 1
+            limit = self._settings.max_iterations
+            if limit is not None and self.iterations >= limit:
+                self.gather(self.known, fully=True)
+                self.status = "iteration_limit"
+            yield
+
+    # -- steps 1 and 2: before anybody has looked closely -------------------------------------------------------
+
+    def _first_labeling(self) -> Iterator[None]:
+        if self._model.states <= TINY_STATES:
+            yield from self._open_with(prove_at_once, self._own)
+        elif self._size.is_huge:
+            if not self._size.begins_with_unaries:
+                self.known.improve(self._model.unary_labels())
+        else:
+            sweeps_are_next = self._size.relaxation is Sweeps  # which find better labelings soon
+            if sweeps_are_next:
+                self.known.improve(self._model.unary_labels())
+            if not sweeps_are_next or self.known.labels is None:
+                yield from self._open_with(first_labeling, self._own)
+
+    def _feasible_labeling(self) -> Iterator[None]:
+        """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""
+        if self.known.labels is None and not self._size.is_huge:
+            work = CLAUSES_FIRST if self._size.few_labelings else CLAUSES_WORK
+            yield from self._open_with(partial(feasible_labeling, first=work))
+
+    def _quick_sweeps(self) -> Iterator[None]:
+        size = self._size
+        soon = size.is_small and size.pass_work <= SWEEPS_PASS
+        if self.known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
+            self._presolve_beside()
+            yield from self._open_with(sweep_while_near)
+        elif size.relaxation is Sweeps and not size.is_huge:
+            self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)
+            bound = yield from first_sweeps(self._sweeps, self.known, self._deadline, self._presolve_beside)
+            if bound is not None:
+                self._finish_infeasible(bound)
+            elif self.known.gap > LOOSE:
+                yield from self._open_with(first_labeling, self._own)
+
+    def _avoid_penalties(self) -> Iterator[None]:
+        """Large finite penalties are often constraints in disguise. What meets them all is hard to find by ascent."""
+        if self.known.labels is not None and self._size.is_small:
+            yield from self._open_with(feasible_labeling)
+
+    def _deadline(self) -> float:
+        return self._workers.deadline
+
+    def _for_proofs(self) -> Settings:
+        return self._own if self._settings.gap > PROOF_GAP else replace(self._own, gap=0.0)
+
+    def _open_with(self, method: Opening, settings: Settings | None = None) -> Iterator[None]:
+        own = settings or self._for_proofs()
+        bound = yield from method(self._model, own, self.known, self._deadline)
+        if bound is not None:
+            self._finish_infeasible(bound)
+
+    def _make_trial(self) -> Trial:
+        """Takes nothing from what is known: it can be made at any time."""
+        proof = Trial(self._model, None, self._for_proofs())
+        proof.prepare()
+        return proof
+
+    def _quick_proof(self) -> Iterator[None]:
+        """Both proofs on the model as it is: easy models are done before presolve has looked at them."""
+        if not self._size.is_small:
+            return
+        begun, self._trial = self._trial, None
+        workers = self._workers
+        proof = yield from (workers.aside(self._make_trial) if begun is None else workers.wait_for(begun))
+        self.division = Division(self._model, [proof])
+        if self.known.labels is not None:
+            proof.offer(self.known.labels, self.known.score)
+        work = max(QUICK_WORK, QUICK_PASSES * self._size.pass_work)
+        for part in QUICK_ROUNDS:
+            yield from self._round(part * work)
+            if self.status != "running":
+                return
+
+    # -- step 3: what is left, in parts -------------------------------------------------------------------------
+
+    def _presolve_beside(self) -> None:
+        """From here on presolve may go on at any time: it looks at what is known now, whenever it begins."""
+        if self._options.presolve and self._size.pass_work > WORTH_BESIDE:
+            self._reduction.begin(max(self.known.score, self.known.cutoff))
+
+    def _reduce(self) -> Iterator[None]:
+        presolved, least = None, -inf
+        if self._options.presolve and not self._size.is_huge:
+            presolved = yield from self._reduction.finish(max(self.known.score, self.known.cutoff))
+        if presolved is not None:
+            log.info("%s", presolved.log_line())
+            if presolved.statistics.penalties:
+                least = self._reduction.allowed
+            if presolved.infeasible:
+                self._finish_infeasible(least)
+                return
+            if self._sweeps is not None and presolved.model.pass_work > REDUCED * self._model.pass_work:
+                presolved, least = None, -inf  # what the first sweeps have done is worth more
+        self.division = yield from self._divide(presolved, least)
+        for part in self.division.parts:
+            yield from self._workers.aside(part.prepare)
+        if self.known.labels is not None:
+            self.division.offer(self.known.labels, self.known.score)
+        self.setup_seconds = self.known.seconds()
+        if not self._size.is_huge:
+            self._combine()
+
+    def _divide(self, presolved: Presolved | None, least: float) -> Generator[None, None, Division]:
+        """What is left, in connected parts; huge models stay as they are."""
+        model = self._model if presolved is None else presolved.model
+        parts = [] if self._size.is_huge else (yield from self._workers.aside(lambda: split(model)))
+        if self._size.is_huge or len(parts) == 1:
+            division = Division(self._model, [], presolved, least=least)
+            own = replace(self._own, cutoff=self._own.cutoff - division.error)
+            team = Team(model, None, own, self._options.memory)
+            division.parts = [team]
+            if division.is_whole:
+                team.begun = self._sweeps
+        else:
+            # Gaps of parts could add up to more than the gap allowed, and what a part may cost depends on the others.
+            exact = replace(self._own, gap=0.0, cutoff=-inf)
+            teams: list[Part] = [Team(c.model, c.variables, exact, self._options.memory) for c in parts]
+            division = Division(self._model, teams, presolved, model.constant, least)
+        self._sweeps = None  # elsewhere its messages are about another model
+        return division
+
+    # -- steps 4 to 6: rounds, and what has come of them --------------------------------------------------------
+
+    def _round(self, work: float | None = None) -> Iterator[None]:
+        """Work for the members of all parts, and what has come of it."""
+        assert self.division is not None
+        parts = self.division.running
+        for part in parts:
+            yield from part.begin_round(self._workers, work)
+        while any(part.busy for part in parts):
+            self._workers.work_off(parts)
+            if any(part.busy for part in parts):
+                yield
+        for part in parts:
+            part.end_round()
+        self._combine()
+
+    def _combine(self) -> None:
+        """After a round: from the parts to the whole."""
+        assert self.division is not None
+        lost = next((p for p in self.division.parts if p.status == "infeasible"), None)
+        if lost is not None:
+            self._finish_infeasible(self.division.lost_bound(lost))
+            return
+        self.gather(self.known, fully=False)
+        if not self.division.running:
+            self.status = "converged"
+        self._settle()
+
+    def gather(self, known: Incumbent, fully: bool) -> None:
+        """Puts together what the parts have found so far; labels only where they can be the end, unless `fully`."""
+        division = self.division
+        if division is None:
+            return
+        if len(division.parts) == 1:  # its members' clocks are finer than ours
+            for member in division.parts[0].members:
+                events = member.events().tolist()
+                known.points += [(t, division.at_least([score]), bound) for t, score, bound, _ in events]
+        labels, score, bound = division.best()
+        if labels is not None and score > known.score:
+            if fully or division.is_whole or self._may_settle(division, score, bound):
+                known.improve(division.expand(labels), score if division.is_whole else None)
+            elif (certain := division.unexpanded_score(score)) is not None:
+                known.points.append((known.seconds(), certain, inf))
+        known.tighten(bound)
+
+    def _may_settle(self, division: Division, score: float, bound: float) -> bool:
+        """Could this be the end? If not, labels of reduced models need not be expanded, which takes passes over the
+        whole. Their scores are those of that, but for rounding."""
+        near = 2 * max(self._settings.gap, PROOF_GAP) * max(self.known.unit, abs(score)) + 2 * division.error
+        return bound - score <= near or not division.running
+
+    def _settle(self) -> None:
+        """Is what is known good enough?"""
+        if self.status in ("running", "converged"):
+            if self.known.proven:
+                self.status = "optimal" if self.known.wanted else "infeasible"
+            elif self.known.gap <= self._settings.gap and self._given.gap(self.known) <= self._settings.gap:
+                self.status = "gap_reached"
+
+    def _finish_infeasible(self, bound: float) -> None:
+        """No labeling is above the cutoff: `bound` is no higher, but for rounding."""
+        self.status, self.known.bound = "infeasible", bound

@@ -1,0 +1,134 @@
+"""How a round's work is shared out among the members of a team: more for who gets on, little for who does not."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from fginfer.portfolio.member import CliqueProof, Greedy, Member, Proof, QuickTree, Relaxation, Search, Slabs, Sweeps
+
+if TYPE_CHECKING:
+    from fginfer.portfolio.team import Team
+
+# Commits say on which instances a rule was tried. Most numbers are round ones: chosen, not measured. Half and twice of
+# some of them on seven instances (two grids, side chains, detection, spot5/503, alignment, planning; 2 CPU s each):
+# NEAR_SHARE, SMALL_SHARE and PATIENCE change times by little more than two runs differ (15 %). Half of LITTLE_PATIENCE:
+# grid20 .65 -> .51 s; twice: .85 s, and planning is not proven in 2 s.
+NEAR_PROOF, NEAR_SHARE = 0.01, 0.25  # of a round for the search: at this gap the proof is likely to find the rest
+TREE_TRIAL, TREE_LEAD = 2e8, 0.05  # work by which edac has to be ahead of the other proof by this part of the gap: ...
+TREE_SHARES = 0.25, 2.0, 0.1  # ... its share until then, and after that, if it is and if it is not
+TREE_LEVEL = 1.0  # its share if neither is ahead: its bound may rise only near the end
+FEW_BEHIND = 0.5  # its share where there are few labelings, while its bound is behind
+STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so long, and so many times what it took to ...
+# ... find the best, leaves its time to such a tree
+FEW_CLIQUES = 3e7  # work by which a proof by cliques has to be ahead where there are few labelings
+PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
+FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
+SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
+FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too
+
+
+def share_of(member: Member, team: Team) -> float:
+    """This member's, in the round to come: 1 is as much as the round is long."""
+    if isinstance(member, Proof):
+        return _share_of_proof(member, team)
+    if isinstance(member, CliqueProof):
+        return _share_of_cliques(member, team)
+    if isinstance(member, QuickTree):
+        return _share_of_tree(member, team)
+    if isinstance(member, Sweeps | Greedy):
+        return _share_of_relaxation(member, team)
+    if isinstance(member, Search):
+        return _share_of_search(member, team)
+    return member.share
+
+
+def share_of_new_tree(team: Team) -> float:
+    """edac's when it joins: little, unless it may be over soon."""
+    soon = team.labels is None or team.size.few_labelings
+    return team.size.tree_times * TREE_LEVEL if soon else TREE_SHARES[0]
+
+
+def gets_on(proof: Relaxation, team: Team) -> bool:
+    """Has it moved its bound not long ago?"""
+    return proof.idle_work(team.score) < (LITTLE_PATIENCE if is_far(proof, team) else PATIENCE)
+
+
+def is_far(relaxation: Relaxation, team: Team) -> bool:
+    """Is it loose, so that a proof has a long way to go?"""
+    return relaxation.bound - team.score > FAR_PROOF * max(team.unit, abs(team.score))
+
+
+def trees_decide(team: Team) -> bool:
+    """Whether there is any labeling is for edac and the clauses to find out."""
+    return team.size.few_labelings and team.labels is None
+
+
+def _share_of_proof(proof: Proof, team: Team) -> float:
+    """All of it while the proof gets on, little once it has not moved the bound for long."""
+    if trees_decide(team):
+        share = NEAR_SHARE
+    elif team.has(Slabs):  # it is they that move the bound now
+        share = SMALL_SHARE
+    else:
+        share = 1.0 if gets_on(proof, team) else SMALL_SHARE
+    behind = any(m.bound < proof.bound for m in team.members if isinstance(m, CliqueProof))
+    return SMALL_SHARE if behind else share  # the same search, by a worse bound
+
+
+def _share_of_cliques(proof: CliqueProof, team: Team) -> float:
+    """Little once its bound is behind that of the others."""
+    trial = FEW_CLIQUES if team.size.few_labelings else TREE_TRIAL
+    return 1.0 if proof.bound <= team.bound or proof.work < trial else SMALL_SHARE
+
+
+def _share_of_tree(tree: QuickTree, team: Team) -> float:
+    """Many quick nodes with weak bounds: all or little, by whose bound is ahead after a while."""
+    trial, ahead, behind = TREE_SHARES
+    if team.size.few_labelings:
+        times = team.size.tree_times
+        trial, ahead, behind = times * TREE_LEVEL, times * ahead, FEW_BEHIND
+    proofs = [m for m in team.members if isinstance(m, Proof)]  # their bounds are their own, others are told the best
+    proof = min((m.bound for m in proofs), default=inf)
+    lead = TREE_LEAD * (proof - team.score) if team.score > -inf else 0.0
+    if tree.bound <= team.bound and proof - tree.bound > lead:
+        return ahead
+    if tree.work >= TREE_TRIAL:
+        return TREE_LEVEL if tree.bound <= team.bound else behind
+    others_get_on = any(gets_on(m, team) for m in team.members if isinstance(m, Proof | CliqueProof))
+    return trial if team.labels is not None and others_get_on else TREE_LEVEL
+
+
+def _share_of_relaxation(relaxation: Sweeps | Greedy, team: Team) -> float:
+    """Little once it is as good as solved, and loose: the search needs the time. Complete 300 x 50, 10 s: 9621 to
+    9675; four loose models of 5e7 entries: as good or better but for one by 1e-4."""
+    if team.labels is None:
+        return 1.0
+    solved = _is_idle(relaxation, team) and is_far(relaxation, team)
+    return SMALL_SHARE if solved else 1.0
+
+
+def _share_of_search(search: Search, team: Team) -> float:
+    """Less where others are as likely to find what is missing."""
+    near = team.labels is not None and team.bound - team.score <= NEAR_PROOF * max(team.unit, abs(team.score))
+    less = near or team.size.is_huge or trees_decide(team) or _sweeps_get_on(team) or _is_stale(search, team)
+    return NEAR_SHARE if less else 1.0
+
+
+def _is_idle(relaxation: Sweeps | Greedy, team: Team) -> bool:
+    """Has it hardly moved its bound in its last passes?"""
+    patience = max(LITTLE_PATIENCE, FEW_PASSES * team.model.pass_work)
+    return relaxation.idle_work(team.score) >= patience
+
+
+def _sweeps_get_on(team: Team) -> bool:
+    """Does TRW-S on a large part still close a gap that is not large? Then its labelings get better, too."""
+    return any(not _is_idle(m, team) and not is_far(m, team) for m in team.members if isinstance(m, Sweeps))
+
+
+def _is_stale(search: Search, team: Team) -> bool:
+    """Has it found nothing for long, while a tree gets on that would show that there is nothing?"""
+    since = search.work - team.improved_at
+    return since > max(STALE_WORK, STALE_TIMES * team.improved_at) and any(
+        isinstance(m, QuickTree) and m.share >= TREE_LEVEL for m in team.members
+    )

@@ -1,0 +1,162 @@
+"""Team: the members at work on a part, who they are at first, and who joins them when."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.cliques import lift_cliques
+from fginfer.core.exact import Elimination
+from fginfer.core.model import Model
+from fginfer.engine import Settings
+from fginfer.errors import SolverError
+from fginfer.portfolio.member import (
+    Clauses,
+    CliqueProof,
+    EliminationMember,
+    Greedy,
+    Member,
+    Proof,
+    QuickTree,
+    Search,
+    Slabs,
+    Sweeps,
+    Tree,
+)
+from fginfer.portfolio.opening import FIRST_SWEEPS
+from fginfer.portfolio.part import Part, work_of_round
+from fginfer.portfolio.shares import NEAR_SHARE, gets_on, is_far, share_of, share_of_new_tree, trees_decide
+from fginfer.portfolio.workers import Workers
+
+log = logging.getLogger("fginfer")
+
+# Commits say on which instances a rule was tried. Most numbers are round ones: chosen, not measured.
+FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
+ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
+WORTH_ELIMINATING = 3e10  # work of elimination, beyond which it is not begun
+CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for: the first may end without
+TREE_ROUND, TREE_STATES = 4, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
+SOON_ROUND = 3  # when it does if there is no labeling yet
+SLABS_SHARE = 0.2  # of slabs where a proof does not get on: their first iterations bring most, search needs the time
+
+
+class Team(Part):
+    """A part with a portfolio of members at work on it."""
+
+    def __init__(self, model: Model, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
+        super().__init__(model, variables, settings)
+        self.begun: Member | None = None  # a relaxation of this part that is under way already
+        self.improved_at = 0.0  # work of the search when a better labeling was last found by anybody
+        self._memory = memory
+        self._elimination: Elimination | None = None  # once an order has been looked for
+        self._round = 0
+        self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
+        self._helped = False  # slabs or gdmm have been asked to join
+
+    def prepare(self) -> None:
+        if self.model.n_factors <= FEW_FACTORS and self._consider_elimination(AT_ONCE):
+            return
+        size = self.size
+        if size.is_huge:  # one member, with all threads and most of the memory
+            self.join(size.relaxation, threads=self.settings.threads)
+            self._search_is_due = size.search_is_due
+            if not self._search_is_due:
+                self.join(Search, NEAR_SHARE)
+            return
+        if self.begun is not None:
+            self.members.append(self.begun)
+        else:
+            self.join(size.relaxation)
+        if size.relaxation is Sweeps:
+            self._search_is_due = FIRST_SWEEPS
+        else:
+            self.join(Search, NEAR_SHARE if size.touches_few else 1.0)
+
+    def begin_round(self, workers: Workers, work: float | None = None) -> Iterator[None]:
+        self._round += 1
+        if self._round == ELIMINATION_ROUND and not (self.size.is_huge or self.has(EliminationMember)):
+            yield from workers.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
+        if self._round == CLIQUE_ROUND and self.has(Proof) and self.model.states <= TREE_STATES:
+            yield from workers.aside(self._consider_cliques)
+        if self._tree_is_due:
+            self.join(QuickTree, share_of_new_tree(self))
+            self.share_labels()
+        for member in self.members:
+            member.owe(work_of_round(self._round) if work is None else work)
+
+    def end_round(self) -> None:
+        before = self.score
+        self.collect()
+        if self.score > before:
+            self.improved_at = max((m.work for m in self.members if isinstance(m, Search)), default=0.0)
+        self._leave()
+        if not self.running:
+            return
+        self.share_labels()
+        self._join_late()
+        for member in list(self.members):
+            if isinstance(member, Member):
+                self._adjust(member)
+        if not self.members:
+            self.status = "converged"
+
+    def _leave(self) -> None:
+        """Who has ended goes. If that is everybody, and somebody failed, so has the part."""
+        errors = [m.error for m in self.members if m.error is not None]
+        self.members = [m for m in self.members if m.running]
+        if errors and not self.members and self.running:
+            raise errors[0]
+
+    def _join_late(self) -> None:
+        """Who had to wait for the end of a round."""
+        # Hard constraints that nobody meets, or penalties that stand for such: on huge models its memory is for others.
+        if self._round == 1 and (self.labels is None or not self.size.is_huge):
+            self.join(Clauses, 1.0 if self.labels is None else NEAR_SHARE)
+            self.share_labels()
+        relaxation = self.members[0] if self.members else None
+        if self._search_is_due and (relaxation is None or relaxation.iterations >= self._search_is_due):
+            self._search_is_due = 0
+            self.join(Search)
+            self.share_labels()
+
+    def _adjust(self, member: Member) -> None:
+        """The best bound, for who can use it; help for a proof that does not get on; the share of the next round."""
+        if not isinstance(member, Tree) and self.bound < member.bound:
+            member.engine.offer_bound(self.bound)
+        if isinstance(member, Proof) and not (self._helped or trees_decide(self) or gets_on(member, self)):
+            self._helped = True
+            if is_far(member, self):
+                self.join(Slabs, SLABS_SHARE)
+            else:
+                self.join(Greedy)
+        member.share = share_of(member, self)
+
+    def _consider_elimination(self, most_work: float) -> bool:
+        """Elimination joins if it fits in memory and takes no more than this work."""
+        if self._elimination is None:
+            self._elimination = Elimination(self.model, self._memory)
+        if not self._elimination.fits or self._elimination.estimate.work > most_work:
+            return False
+        self.members.append(EliminationMember(self.model, self._elimination, self.settings))
+        return True
+
+    def _consider_cliques(self) -> None:
+        """Where many labels exclude each other, a proof that sees it joins."""
+        least = max(self.score, self.settings.cutoff)
+        try:
+            lifted = lift_cliques(self.model, least)
+            if lifted is not None:
+                self.members.append(CliqueProof(lifted, self.model, self.settings, least))
+                self.share_labels()
+        except (SolverError, MemoryError) as error:
+            log.debug("no cliques: %s", error)
+
+    @property
+    def _tree_is_due(self) -> bool:
+        """The proof takes its time, or nobody has found a labeling; at once, where a tree may be over soon."""
+        due = self._round == TREE_ROUND or (self._round == SOON_ROUND and self.labels is None)
+        due |= self._round == 1 and self.size.few_labelings
+        return due and self.model.states <= TREE_STATES and self.has(Proof) and not self.has(QuickTree)

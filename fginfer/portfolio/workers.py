@@ -1,0 +1,77 @@
+"""Workers: the threads of a run, and the deadline that all of its work looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from math import inf
+from typing import Protocol, TypeVar
+
+from fginfer.core import clock
+from fginfer.crew import Crew, Task
+from fginfer.portfolio.member import EliminationMember, Member
+
+T = TypeVar("T")
+
+
+class Busy(Protocol):
+    """A part with members that owe work."""
+
+    @property
+    def busy(self) -> list[Member | EliminationMember]: ...
+    def work_off(self, deadline: float) -> None: ...
+
+
+class Workers:
+    """Threads that are made when they are first needed: tiny models never need them."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.deadline = inf  # of the slice under way
+        self.at_once = False  # jobs are so short that nobody minds to wait for them
+        self._crew: Crew | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self.deadline - clock.now())
+
+    def submit(self, job: Callable[[], T]) -> Task[T]:
+        """Begins a job on another thread."""
+        return self._threads.submit(job)
+
+    def aside(self, job: Callable[[], T]) -> Generator[None, None, T]:
+        """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
+        if self.at_once:
+            return job()
+        return (yield from self.wait_for(self.submit(job)))
+
+    def wait_for(self, task: Task[T]) -> Generator[None, None, T]:
+        """Yields at every deadline that passes before its end."""
+        while not task.wait(min(self.left, 60.0)):
+            yield
+        return task.result()
+
+    def work_off(self, parts: Sequence[Busy]) -> None:
+        """Members do what they owe, at the same time if there are threads."""
+        members = [m for part in parts for m in part.busy]
+        if self.threads == 1 or len(members) < 2:
+            for part in parts:
+                part.work_off(self.deadline)
+            return
+        tasks = [self.submit(partial(m.work_off, self.deadline)) for m in members[1:]]
+        members[0].work_off(self.deadline)
+        self._threads.help()
+        for task in tasks:
+            task.result()
+
+    def close(self) -> None:
+        """What is under way ends soon."""
+        if self._crew is not None:
+            self._crew.close()
+
+    @property
+    def _threads(self) -> Crew:
+        if self._crew is None:
+            self._crew = Crew(max(1, self.threads - 1))
+        return self._crew
