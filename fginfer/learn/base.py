@@ -351,7 +351,8 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters that a file cannot hold."""
         if header["kind"] != cls.kind:
             raise DataError(f"its kind is {header['kind']}, not {cls.kind}")
-        known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._get_param_names()}
+        names = cls._get_param_names()  # looks through the signature each time
+        known = {k: v for k, v in dict(header["parameters"]).items() if k in names}
         if "loss" in arrays:
             known["loss"] = arrays["loss"]
         model = cls(**{**known, **given})
