@@ -158,7 +158,6 @@ static void send_parted(walker *k, fgi_trws_edge *e, double weight) {
 /* Several messages, those of each thread about the same work. */
 static void send_some(walker *k, int32_t i, int64_t n_send, double weight) {
     fgi_trws *w = k->w;
-    const fgi_structure *st = k->m->s;
     double *tops = k->team->tops + k->done;
     int64_t n = 0, work = 0, before = 0;
     for (; k->done + n < n_send && work < TOGETHER; n++) {

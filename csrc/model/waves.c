@@ -129,7 +129,8 @@ static int32_t level_before(const plan *d, int64_t i) {
         ask_ahead(st, k);
         for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++) {
             const int32_t other = d->unit[vars[v]], level = d->level[other];
-            last = (other < unit) & (level > last) ? level : last; /* branches would be mispredicted half of the time */
+            last =
+                ((other < unit) & (level > last)) ? level : last; /* branches would be mispredicted half of the time */
         }
     }
     return last;

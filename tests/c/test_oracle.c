@@ -1,7 +1,7 @@
 /* Oracles against the dense scan, from several threads at once on one shared, lazily built order; updatable tables and
  * rankings against plain arrays. Meant to be run under the sanitizers, TSan above all. */
-#include <pthread.h>
 #include <stdio.h>
+#include "beside.h"
 #include "check.h"
 #include "oracle/oracle.h"
 #include "base/util.h"
@@ -113,15 +113,15 @@ static int test_static(fgi_rng *rng, int kind) {
     fgi_model *m = make_model(rng, kind);
     fgi_source *source = NULL;
     REQUIRE(m && fgi_model_source_create(m, &source, NULL) == FGI_OK);
-    pthread_t threads[THREADS];
+    beside threads[THREADS];
     job jobs[THREADS];
     for (int t = 0; t < THREADS; t++) {
         jobs[t] = (job){m, source, fgi_rng_next(rng), 0};
-        REQUIRE(pthread_create(&threads[t], NULL, ask_often, &jobs[t]) == 0);
+        REQUIRE(beside_begin(&threads[t], ask_often, &jobs[t]) == 0);
     }
     int failed = 0;
     for (int t = 0; t < THREADS; t++) {
-        pthread_join(threads[t], NULL);
+        beside_end(&threads[t]);
         failed |= jobs[t].failed;
     }
     REQUIRE(fgi_model_memory(m) > 0);

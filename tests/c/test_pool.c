@@ -2,9 +2,9 @@
  * threads. Worth most under ThreadSanitizer. Also: solvers on several threads over snapshots of one model that is being
  * changed. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include "beside.h"
 #include "check.h"
 #include "base/pool.h"
 #include "solver.h"
@@ -108,27 +108,26 @@ static void *solve_snapshot(void *arg) {
     return bad;
 }
 
-static int joined(pthread_t thread) {
-    void *bad = NULL;
-    pthread_join(thread, &bad);
+static int joined(beside *thread) {
+    void *bad = beside_end(thread);
     int n = bad ? *(int *)bad : 1;
     free(bad);
     return n;
 }
 
 int main(void) {
-    pthread_t threads[6];
-    for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, many_runs, NULL) == 0);
-    for (int i = 0; i < 2; i++) CHECK(joined(threads[i]) == 0);
+    beside threads[6];
+    for (int i = 0; i < 2; i++) CHECK(beside_begin(&threads[i], many_runs, NULL) == 0);
+    for (int i = 0; i < 2; i++) CHECK(joined(&threads[i]) == 0);
 
     fgi_model *m = chain();
     for (int round = 0; m && round < 5; round++) {
         for (int i = 0; i < 6; i++) {
             const double scores[] = {i, round, 1};
-            CHECK(pthread_create(&threads[i], NULL, solve_snapshot, fgi_model_snapshot(m)) == 0);
+            CHECK(beside_begin(&threads[i], solve_snapshot, fgi_model_snapshot(m)) == 0);
             CHECK(fgi_model_set_unary(m, i, scores, NULL) == FGI_OK); /* while that thread reads its version */
         }
-        for (int i = 0; i < 6; i++) CHECK(joined(threads[i]) == 0);
+        for (int i = 0; i < 6; i++) CHECK(joined(&threads[i]) == 0);
     }
     fgi_model_free(m);
     return failed();
