@@ -21,6 +21,7 @@ SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the
 FIRST_SWEEPS = 8  # of a large model, by which TRW-S has found what local search would take much longer for, ...
 LAST_SWEEPS, FALLS_TO = 64, 0.8  # ... and so many while another eight leave no more than this part of the gap
 LOOSE = 0.1  # gap after the first of them, at which ascent has better labelings, and search still better ones
+FEW_SWEEPS, HOPELESS = 2, 0.5  # where binary variables have many neighbours: at this gap the relaxation says nothing
 WORTH_THREADS = 2e5  # entries of a model: starting threads takes as long as some sweeps over fewer
 
 # Improves what is known, and yields when the deadline has passed. Returns a bound if no labeling is above the cutoff.
@@ -71,7 +72,7 @@ def feasible_labeling(
 
 
 def sweep_while_near(
-    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float]
+    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float], crowded: bool = False
 ) -> Generator[None, None, float | None]:
     """TRW-S for as long as the gap is small and the bound gets on. Where the relaxation is tight it ends there, at a
     fraction of what the root of branch and bound takes."""
@@ -79,7 +80,9 @@ def sweep_while_near(
     engine, before = sweeps.engine, inf
     if known.labels is not None:
         engine.offer(known.labels)
-    for end in range(SWEEPS, MOST_SWEEPS + 1, SWEEPS):
+    if crowded:
+        yield from _run(sweeps, FEW_SWEEPS, known, deadline)
+    for end in () if crowded and _is_hopeless(sweeps) else range(SWEEPS, MOST_SWEEPS + 1, SWEEPS):
         yield from _run(sweeps, end, known, deadline)
         gap, gained, before = sweeps.bound - sweeps.score, before - sweeps.bound, sweeps.bound
         near = gap <= SWEEPS_GAP * max(abs(sweeps.score), engine.info.unit)
@@ -90,12 +93,14 @@ def sweep_while_near(
 
 
 def first_sweeps(
-    sweeps: Sweeps, known: Incumbent, deadline: Callable[[], float], after_first: Callable[[], None]
+    sweeps: Sweeps, known: Incumbent, deadline: Callable[[], float], after_first: Callable[[], None], crowded: bool
 ) -> Generator[None, None, float | None]:
     """TRW-S on a large model, before anybody looks for what presolve could remove, and for as long as it closes the gap
     quickly: until then nobody else gets on as well."""
     before = inf
-    for end in range(FIRST_SWEEPS, LAST_SWEEPS + 1, FIRST_SWEEPS):
+    if crowded:
+        yield from _run(sweeps, FEW_SWEEPS, known, deadline)
+    for end in () if crowded and _is_hopeless(sweeps) else range(FIRST_SWEEPS, LAST_SWEEPS + 1, FIRST_SWEEPS):
         yield from _run(sweeps, end, known, deadline)
         gap = sweeps.bound - sweeps.score
         loose = gap > LOOSE * max(abs(sweeps.score), sweeps.engine.info.unit)
@@ -107,6 +112,10 @@ def first_sweeps(
         before = gap
     _take(sweeps, known)
     return sweeps.bound if sweeps.engine.status == "infeasible" else None
+
+
+def _is_hopeless(sweeps: Sweeps) -> bool:
+    return bool(sweeps.bound - sweeps.score > HOPELESS * max(abs(sweeps.score), sweeps.engine.info.unit))
 
 
 def _run(member: Member, end: int, known: Incumbent, deadline: Callable[[], float]) -> Iterator[None]:

@@ -16,7 +16,8 @@ shares.py.
    cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof (one with
    few labelings at once), and elimination as another member where its treewidth allows it. A part whose proof does not
    get on leaves it little work, and gets another relaxation: slabs where the gap is large and the part sparse enough,
-   else gdmm.
+   else gdmm. On dense graphs of binary variables, where bounds may say nothing, 2 is cut short, 3 is left out, and
+   nearly all work is the search's.
 6. Members work in rounds. A round gives every member of every part the same amount of work, counted in table entries;
    then the best labeling and the best bound of a part are handed to its members. Rounds grow from a fraction of a
    millisecond to some tens of them. With several threads the members of a round run at the same time: what they do does
@@ -44,6 +45,7 @@ from fginfer.portfolio.member import Sweeps
 from fginfer.portfolio.opening import (
     CLAUSES_FIRST,
     CLAUSES_WORK,
+    HOPELESS,
     LOOSE,
     SWEEPS_PASS,
     Opening,
@@ -156,19 +158,25 @@ class Policy:
         soon = size.is_small and size.pass_work <= SWEEPS_PASS
         if self.known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
             self._presolve_beside()
-            yield from self._open_with(sweep_while_near)
+            yield from self._open_with(partial(sweep_while_near, crowded=size.is_crowded))
         elif size.relaxation is Sweeps and not size.is_huge:
             self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)
-            bound = yield from first_sweeps(self._sweeps, self.known, self._deadline, self._presolve_beside)
+            crowded, beside = size.is_crowded, self._presolve_beside
+            bound = yield from first_sweeps(self._sweeps, self.known, self._deadline, beside, crowded)
             if bound is not None:
                 self._finish_infeasible(bound)
-            elif self.known.gap > LOOSE:
+            elif self.known.gap > LOOSE and not self._is_hopeless:  # then the search, which is next, begins with it
                 yield from self._open_with(first_labeling, self._own)
 
     def _avoid_penalties(self) -> Iterator[None]:
         """Large finite penalties are often constraints in disguise. What meets them all is hard to find by ascent."""
         if self.known.labels is not None and self._size.is_small:
             yield from self._open_with(feasible_labeling)
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Proofs and presolve would take the time of the search, and not get on."""
+        return self._size.is_crowded and self.known.gap > HOPELESS
 
     def _deadline(self) -> float:
         return self._workers.deadline
@@ -190,7 +198,7 @@ class Policy:
 
     def _quick_proof(self) -> Iterator[None]:
         """Both proofs on the model as it is: easy models are done before presolve has looked at them."""
-        if not self._size.is_small:
+        if not self._size.is_small or self._is_hopeless:
             return
         begun, self._trial = self._trial, None
         workers = self._workers
@@ -213,7 +221,7 @@ class Policy:
 
     def _reduce(self) -> Iterator[None]:
         presolved, least = None, -inf
-        if self._options.presolve and not self._size.is_huge:
+        if self._options.presolve and not (self._size.is_huge or self._is_hopeless):
             presolved = yield from self._reduction.finish(max(self.known.score, self.known.cutoff))
         if presolved is not None:
             log.info("%s", presolved.log_line())

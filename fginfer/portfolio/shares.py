@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from fginfer.portfolio.member import CliqueProof, Greedy, Member, Proof, QuickTree, Relaxation, Search, Slabs, Sweeps
+from fginfer.portfolio.opening import HOPELESS
 
 if TYPE_CHECKING:
     from fginfer.portfolio.team import Team
@@ -25,11 +26,14 @@ FEW_CLIQUES = 3e7  # work by which a proof by cliques has to be ahead where ther
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
+HOPELESS_SHARE = 0.02  # of all but the search where that is first: an entry takes them up to three times as long
 FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too
 
 
 def share_of(member: Member, team: Team) -> float:
     """This member's, in the round to come: 1 is as much as the round is long."""
+    if isinstance(member, Search | Proof | QuickTree | Sweeps | Greedy) and _search_is_first(team):
+        return 1.0 if isinstance(member, Search) else HOPELESS_SHARE
     if isinstance(member, Proof):
         return _share_of_proof(member, team)
     if isinstance(member, CliqueProof):
@@ -128,7 +132,17 @@ def _sweeps_get_on(team: Team) -> bool:
 
 def _is_stale(search: Search, team: Team) -> bool:
     """Has it found nothing for long, while a tree gets on that would show that there is nothing?"""
-    since = search.work - team.improved_at
-    return since > max(STALE_WORK, STALE_TIMES * team.improved_at) and any(
-        isinstance(m, QuickTree) and m.share >= TREE_LEVEL for m in team.members
-    )
+    tree_gets_on = any(isinstance(m, QuickTree) and m.share >= TREE_LEVEL for m in team.members)
+    return tree_gets_on and _is_exhausted(search, team)
+
+
+def _is_exhausted(search: Search, team: Team) -> bool:
+    return search.work - team.improved_at > max(STALE_WORK, STALE_TIMES * team.improved_at)
+
+
+def _search_is_first(team: Team) -> bool:
+    """Are bounds so far off, as on dense graphs of binary variables, that they are of no use to anybody?"""
+    if not team.size.is_crowded or team.labels is None:
+        return False
+    far = team.bound - team.score > HOPELESS * max(team.unit, abs(team.score))
+    return far and not any(isinstance(m, Search) and _is_exhausted(m, team) for m in team.members)

@@ -21,6 +21,7 @@ PASS_TOO_LONG = 2e7  # and beyond this, too slow for branch and bound: TRW-S alo
 MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve: their memory and time are needed
 MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: ...
 FEW_ATTRACT = 0.1  # ... if no more than this part of them rewards two ones, gdmm touches few of them, else nearly all
+CROWDED = 8  # binary factors a variable: if the gap is HOPELESS (opening.py) it stays so, and presolve removes nothing
 LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
 SOON = 4  # the same on dense graphs of binary variables, where its labelings are poor from the first to the last
 
@@ -33,17 +34,15 @@ class Size:
         self._states = model.states
         cards, factors = model.cards, model.n_factors
         self._most_labels = int(cards.max(initial=1))
-        self._dense_binary = (
-            self._most_labels == 2
-            and self.pass_work == 4 * factors
-            and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
-        )
+        binary = self._most_labels == 2 and self.pass_work == 4 * factors
+        self._dense_binary = binary and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         self.touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT  # gdmm finds the labelings, too
         self.is_sparse = factors < len(cards)  # as forests are, on which TRW-S ends after a sweep or two
         self._dense = factors > DENSE_DEGREE * len(cards) and self._most_labels > FEW_LABELS
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
         bits = float(np.log2(np.maximum(cards, 1)).sum())
         self.few_labelings = bits <= FEW_BITS and model.states <= TRIAL_STATES  # a tree may have seen all of them soon
+        self.is_crowded = binary and factors > CROWDED * len(cards) and not (self.few_labelings or self.touches_few)
         self.tree_times = FEWER_TIMES if self.few_labelings and bits <= FEWER_BITS else 1.0
         self._large_tables = (
             self.pass_work > LONG_PASS and self.pass_work > LARGE_TABLE * factors and factors <= MANY_TABLES

@@ -70,7 +70,7 @@ class Team(Part):
             self.members.append(self.begun)
         else:
             self.join(size.relaxation)
-        if size.relaxation is Sweeps:
+        if size.relaxation is Sweeps and not size.is_crowded:
             self._search_is_due = FIRST_SWEEPS
         else:
             self.join(Search, NEAR_SHARE if size.touches_few else 1.0)

@@ -16,6 +16,7 @@ import fginfer.portfolio.team as team
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from fginfer.core.exact import Elimination
 from fginfer.engine import Settings
+from fginfer.portfolio.member import Member
 from tests.exact.models import SHAPES, brute_force, random_graph
 
 KINDS = tuple(SHAPES.values())
@@ -327,3 +328,27 @@ def test_nobody_works_after_a_proof_and_what_others_did_does_not_count() -> None
     state.collect()
     assert state.status == "optimal"
     assert state.score == 2.0
+
+
+def test_where_bounds_of_dense_binary_models_are_hopeless_the_search_is_first() -> None:
+    """Proofs, sweeps and presolve, none of which got on, took most of the time."""
+    n, neighbours = 400, 40
+    rng = np.random.default_rng(0)
+    edges = np.unique(np.sort(rng.integers(0, n, (n * neighbours // 2, 2)), 1), axis=0).astype(np.int32)
+    edges = edges[edges[:, 0] < edges[:, 1]]
+    tables = rng.normal(size=(len(edges), 1, 1)) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    graph = FactorGraph.from_arrays(np.full(n, 2), np.zeros((n, 2)), edges, tables=tables)
+    found = []
+    for threads in (1, 2):
+        engine = auto.AutoEngine(graph, Settings("auto", 0.0, 0, threads))
+        engine.run(-1.0, 10)
+        assert engine.policy.division is not None
+        members = engine.policy.division.parts[0].members
+        work = {m.name: m.work for m in members if isinstance(m, Member)}
+        assert work["search"] > 0.8 * sum(work.values())
+        found.append(engine.result())
+        engine.close()
+    assert (found[0].score, found[0].bound) == (found[1].score, found[1].bound)
+    assert found[0].bound is not None
+    assert found[0].score is not None
+    assert found[0].bound > 1.5 * found[0].score
