@@ -18,7 +18,7 @@ def _leave(*_: Any) -> None:
     os._exit(STOPPED)
 
 
-def _is_command() -> bool:
+def is_command() -> bool:
     """Whether this process is `fginfer ...` or `python -m fginfer`."""
     words = sys.orig_argv
     if "-m" in words:
@@ -32,5 +32,5 @@ def ready() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _leave)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from fginfer.startup import is_command
+
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -39,6 +41,8 @@ def stop_signals() -> Iterator[Stops]:
         for number in old:
             signal.signal(number, stops)
         yield stops
+        if is_command():  # the answer is out, and all that is left is to end: a late signal does not change how
+            old = dict.fromkeys(old, signal.SIG_IGN)
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)

@@ -156,6 +156,19 @@ def test_a_signal_while_the_answer_is_written(
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_answer_does_not_change_the_exit_code(model: Path, number: int) -> None:
+    program = f"""if True:
+        import atexit, os, sys
+        sys.argv = sys.orig_argv = ["fginfer"]
+        from fginfer.cli import main
+        atexit.register(lambda: os.kill(os.getpid(), {int(number)}))
+        sys.exit(main(["solve", {str(model)!r}, "--quiet"]))"""
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "status  optimal" in done.stdout
+
+
 def test_the_third_signal_ends_everything() -> None:
     with stop_signals() as stops:
         with pytest.raises(KeyboardInterrupt):
