@@ -7,7 +7,7 @@ Prints a JSON line for every false status, score, bound, gap or trace, for every
 or the unit of the scores, and for every exception; then counts. Exit code 1 if there was any. Models have arities up to
 6, up to 30 labels, dense, shared, weighted, transposed, implicit and repeated tables, ties, hard constraints, penalties
 up to 1e40 times the rest, cutoffs, starts, and magnitudes from 1e-300 to 1e300; auto is led to all of its members. See
-differential_models.py for how they are made.
+differential_models.py and differential_shapes.py for how they are made.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from math import frexp, inf, isfinite, ldexp, ulp
 from typing import Any
 
 import numpy as np
+from differential_shapes import SHAPES as SPECIAL
 from numpy.typing import NDArray
 
 from fginfer import AbsDiff, FactorGraph, Potts, SqDiff
@@ -57,7 +58,7 @@ REGIMES: dict[str, Any] = {
 AS_DRAWN = ("subnormal", "wild", "largest")  # not multiplied by anything
 WEIGHTS = {"wild": [1e-300, 1e-10, 1e10, 2.5, -1.0], "largest": [1e-300, 1e-200, 1e-10, 0.1, -0.1, 0.25]}
 TINY_WEIGHTS = [2.0**-40, -(2.0**-40), 1e-30, -1e-7]
-SHAPES = ("small", "binary", "grid", "chain", "tree", "star", "dense", "wide", "labels")
+SHAPES = ("small", "binary", "grid", "chain", "tree", "star", "dense", "wide", "labels", *SPECIAL)
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,9 @@ class _Maker:
 
     def _cards(self) -> list[int]:
         rng = self.rng
-        if self.shape == "binary":
+        if self.shape in SPECIAL:
+            cards = SPECIAL[self.shape].cards(rng)
+        elif self.shape == "binary":
             cards = [2] * int(rng.integers(1, 11))
         elif self.shape == "grid":
             cards = [2] * 9
@@ -181,6 +184,8 @@ class _Maker:
 
     def scopes(self) -> list[tuple[int, ...]]:
         rng, n = self.rng, len(self.cards)
+        if self.shape in SPECIAL:
+            return SPECIAL[self.shape].scopes(rng, self.cards)
         if self.shape == "grid":
             rows = [(3 * i + j, 3 * i + j + 1) for i in range(3) for j in range(2)]
             return rows + [(3 * i + j, 3 * i + j + 3) for i in range(2) for j in range(3)]
@@ -231,7 +236,9 @@ class _Maker:
         if odd < 0.055:
             return np.full(shape, -inf)
         by_distance = odd < 0.2 and len(shape) == 2 and shape[0] == shape[1] > 8
-        return self.implicit(shape)[1] if by_distance else self.draw(shape)
+        if by_distance:
+            return self.implicit(shape)[1]
+        return SPECIAL[self.shape].form(self.rng, self.draw(shape)) if self.shape in SPECIAL else self.draw(shape)
 
     def implicit(self, shape: tuple[int, ...]) -> tuple[Any, Scores]:
         rng = self.rng

@@ -15,15 +15,15 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 class Stops:
     """The first signal is a KeyboardInterrupt. From then on, and once `answering` is set, there is an answer to be
-    written: one more is only noted, as of somebody who presses Ctrl-C twice; the one after that ends everything."""
+    written: the first two signals do not end that, for many press Ctrl-C twice; the third ends everything."""
 
     def __init__(self) -> None:
         self.answering = False
-        self._noted = False
+        self._signals = 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.answering and not self._noted:
-            self._noted = True
+        self._signals += 1
+        if self.answering and self._signals <= 2:
             return
         self.answering = True
         raise KeyboardInterrupt

@@ -169,10 +169,15 @@ def test_a_signal_after_the_answer_does_not_change_the_exit_code(model: Path, nu
     assert "status  optimal" in done.stdout
 
 
-def test_the_third_signal_ends_everything() -> None:
+@pytest.mark.parametrize("finished", [False, True])
+def test_the_third_signal_ends_everything(finished: bool) -> None:
     with stop_signals() as stops:
-        with pytest.raises(KeyboardInterrupt):
+        stops.answering = finished  # the method was done before somebody pressed Ctrl-C twice
+        if finished:
             os.kill(os.getpid(), signal.SIGINT)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
         assert stops.answering
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
