@@ -112,10 +112,8 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
 /* Where scores are counted in steps, a bound less than a step above the incumbent is a proof. No step is larger than
  * the unit, so nobody looks for one before. */
 static void close_last_step(fgi_solver *s) {
-    enum { MOST_LABELS = 20000000 }; /* of all variables: a look at more takes a tenth of a second */
     const double left = s->info.bound - s->info.score;
     if (!(left < s->info.unit) || left <= fgi_solver_tolerance(s)) return;
-    if (s->model->s->unary_begin[s->model->s->n_vars] > MOST_LABELS) return;
     if (!s->has_lattice) s->lattice = fgi_lattice_find(s->model);
     s->has_lattice = 1;
     const double floor = fgi_larger(fgi_lattice_floor(&s->lattice, s->info.bound), s->info.score);

@@ -35,7 +35,8 @@ struct fgi_sat {
     int64_t n_clauses, room;         /* numbers in use, and room for them */
     int64_t learnt_begin;            /* where learnt ones begin */
     int64_t n_learnt, most_learnt;
-    watches *watch; /* per literal: clauses to be looked at when it becomes false */
+    watches *watch;     /* per literal: clauses to be looked at when it becomes false */
+    int64_t watch_room; /* of all of them */
     double *activity, growth;
     int32_t *heap, *place, n_heap; /* open variables by activity; place -1: not in it */
     uint8_t *seen;
@@ -87,9 +88,7 @@ void fgi_sat_free(fgi_sat *s) {
 }
 
 int64_t fgi_sat_memory(const fgi_sat *s) {
-    int64_t bytes = s->memory.bytes + s->room * (int64_t)sizeof *s->clauses;
-    for (int64_t k = 0; k < 2 * (int64_t)s->n_vars; k++) bytes += s->watch[k].room * (int64_t)sizeof(watch);
-    return bytes;
+    return s->memory.bytes + s->room * (int64_t)sizeof *s->clauses + s->watch_room * (int64_t)sizeof(watch);
 }
 
 static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t blocker) {
@@ -100,6 +99,7 @@ static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t block
             s->failed = 1;
             return;
         }
+        s->watch_room += room - w->room;
         w->room = room;
     }
     w->at[w->n++] = (watch){clause, blocker};

@@ -24,10 +24,10 @@ enum {
  * one of them and saves 8 of 33 iterations on another. */
 static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
 
-typedef enum stage { FACTORS, MULTIPLIERS, BOUND } stage;
+typedef enum stage { FACTORS, MULTIPLIERS, BOUND, NODES } stage;
 
 typedef struct ad3 {
-    fgi_dual_state d; /* sums holds x */
+    fgi_dual_state d; /* sums holds x, but in stage NODES, where `average` does */
     ad3_solver solver;
     ad3_point *points; /* per factor */
     double *targets;   /* x - mu/rho of the factor at hand */
@@ -39,6 +39,10 @@ typedef struct ad3 {
 } ad3;
 
 static int64_t degree(const fgi_structure *st, int64_t i) { return st->adj_begin[i + 1] - st->adj_begin[i]; }
+
+static size_t label_bytes(const fgi_solver *solver) {
+    return (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof(double);
+}
 
 /* Uniform over the allowed labels; variables without factors take their best label once and for all. */
 static void start_variables(ad3 *s, const fgi_model *m) {
@@ -134,15 +138,17 @@ static void take_factor(ad3 *s, const fgi_model *m, int64_t f, const fgi_view *v
     fgi_progress_take(&d->progress, d->k->max(d->out, m->s->cards[v->vars[0]]));
 }
 
+static void begin_nodes(fgi_solver *solver, ad3 *s) {
+    memcpy(s->average, s->d.sums, label_bytes(solver)); /* x, while sums is needed for sums */
+    s->d.summed = -1;
+    s->stage = NODES;
+}
+
 /* D(mu): the factors' maxima are in progress, the nodes' are added here. */
 static void report_bound(fgi_solver *solver, ad3 *s) {
-    const fgi_structure *st = solver->model->s;
     fgi_dual_state *d = &s->d;
-    memcpy(s->average, d->sums,
-        (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums); /* x, while sums is needed for sums */
-    fgi_dual_sum(d, solver->model);
     fgi_dual_take_nodes(d, solver->model);
-    memcpy(d->sums, s->average, (size_t)st->unary_begin[st->n_vars] * sizeof *d->sums);
+    memcpy(d->sums, s->average, label_bytes(solver));
     const double value = fgi_sum_value(&d->progress.bound);
     if (value == -INFINITY) fgi_dual_infeasible(solver);
     else
@@ -190,7 +196,7 @@ static void update_variables(fgi_solver *solver, ad3 *s) {
     const fgi_structure *st = solver->model->s;
     const double slots = fmax(1, (double)fgi_factor_begin(st, st->n_factors));
     solver->info.dual_infeasibility = sqrt(variable_step(s, solver->model) / slots);
-    memset(s->average, 0, (size_t)st->unary_begin[st->n_vars] * sizeof *s->average);
+    memset(s->average, 0, label_bytes(solver));
     s->primal = 0;
     fgi_dual_decode(&s->d, solver);
 }
@@ -214,7 +220,7 @@ static void end_iteration(fgi_solver *solver, ad3 *s) {
 static void end_bound(fgi_solver *solver, ad3 *s) {
     fgi_info *info = &solver->info;
     report_bound(solver, s);
-    memset(s->average, 0, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *s->average);
+    memset(s->average, 0, label_bytes(solver));
     s->stage = FACTORS;
     if (!fgi_solver_done(solver) && info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED &&
         info->iterations > 1)
@@ -224,9 +230,12 @@ static void end_bound(fgi_solver *solver, ad3 *s) {
 static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     ad3 *s = solver->state;
     s->d.meter.deadline = deadline;
+    if (!fgi_dual_ready(&s->d, solver)) return FGI_OK;
+    fgi_solver_trivial_bound(solver);
+    if (fgi_solver_done(solver)) return FGI_OK;
     do {
         fgi_rc rc = FGI_OK;
-        if (!pass(solver, s, &rc)) return FGI_OK;
+        if (s->stage != NODES && !pass(solver, s, &rc)) return FGI_OK;
         if (rc == FGI_UNSUPPORTED) { /* a factor has no feasible state */
             fgi_dual_infeasible(solver);
             return FGI_OK;
@@ -237,7 +246,10 @@ static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_lim
             s->stage = MULTIPLIERS;
         } else if (s->stage == MULTIPLIERS) {
             end_iteration(solver, s);
+        } else if (s->stage == BOUND) {
+            begin_nodes(solver, s);
         } else {
+            if (!fgi_dual_sum(&s->d, solver->model)) return FGI_OK;
             end_bound(solver, s);
         }
     } while (!fgi_solver_done(solver) &&
@@ -261,7 +273,6 @@ static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
     solver->info.rho = s->rho;
     solver->info.memory += st->n_factors * POINT_BYTES;
     fgi_rc rc = fgi_dual_init(&s->d, solver, err);
-    if (!rc) fgi_solver_trivial_bound(solver);
     if (!rc) start_variables(s, solver->model);
     return rc;
 }
@@ -292,7 +303,8 @@ static fgi_rc ad3_warm_start(fgi_solver *solver, const double *mu, fgi_error *er
     fgi_rc rc = fgi_check_multipliers(mu, s->d.n_mu, err);
     if (rc) return rc;
     memcpy(s->d.mu, mu, (size_t)s->d.n_mu * sizeof *mu);
-    memset(s->average, 0, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *s->average);
+    if (s->stage == NODES) memcpy(s->d.sums, s->average, label_bytes(solver));
+    memset(s->average, 0, label_bytes(solver));
     s->factor = 0;
     s->stage = BOUND; /* D(mu) first */
     fgi_progress_begin(&s->d.progress, solver->model->s->constant);
@@ -302,8 +314,8 @@ static fgi_rc ad3_warm_start(fgi_solver *solver, const double *mu, fgi_error *er
 }
 
 static int ad3_marginals(const fgi_solver *solver, double *x) {
-    const fgi_dual_state *d = &((const ad3 *)solver->state)->d;
-    memcpy(x, d->sums, (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof *x);
+    const ad3 *s = solver->state;
+    memcpy(x, s->stage == NODES ? s->average : s->d.sums, label_bytes(solver));
     return 1;
 }
 

@@ -17,6 +17,7 @@ typedef struct bp {
     double change;  /* largest change of a message in this pass */
     double range;   /* usual range of a table: what changes are compared with */
     int started;
+    int passed; /* all factors of this pass are done, its sums are not */
 } bp;
 
 static void update_variable(bp *s, const fgi_structure *st, int32_t i, int64_t at, const double *c, double damping) {
@@ -60,6 +61,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
     d->meter.deadline = deadline;
+    if (!fgi_dual_ready(d, solver)) return FGI_OK;
     if (!s->started) {
         s->range = fgi_mean_range(m);
         fgi_solver_trivial_bound(solver);
@@ -67,19 +69,22 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
         if (fgi_solver_done(solver)) return FGI_OK;
     }
     do {
-        if (s->factor == 0) {
-            fgi_dual_sum(d, m);
+        if (s->factor == 0 && !s->passed) {
+            if (!fgi_dual_sum(d, m)) return FGI_OK;
+            d->summed = -1; /* afresh at the end of the pass: no rounding errors pile up */
             s->change = 0;
         }
-        while (s->factor < m->s->n_factors) {
+        while (s->factor < m->s->n_factors && !s->passed) {
             fgi_view v = fgi_factor_view(m, s->factor);
             update_factor(s, m, s->factor++, &v, solver->settings.damping);
             solver->info.entries_touched += v.arity * fgi_view_work(m, &v);
             if (fgi_dual_out_of_time(d, v.arity * fgi_view_work(m, &v))) return FGI_OK;
         }
         s->factor = 0;
+        s->passed = 1;
+        if (!fgi_dual_sum(d, m)) return FGI_OK;
+        s->passed = 0;
         solver->info.iterations++;
-        fgi_dual_sum(d, m);
         fgi_progress_begin(&d->progress, 0);
         if (!fgi_dual_take_nodes(d, m)) {
             fgi_dual_infeasible(solver);

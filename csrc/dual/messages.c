@@ -4,7 +4,8 @@
 
 enum {
     CLOCK_WORK = 1 << 16, /* table entries between two looks at the clock */
-    FACTOR_WORK = 64      /* the fixed cost of a factor, in entries */
+    FACTOR_WORK = 64,     /* the fixed cost of a factor, in entries */
+    PLACE_WORK = 8        /* of finding where its messages begin */
 };
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
@@ -15,7 +16,7 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     s->k = fgi_kernels_get();
     s->meter.every = CLOCK_WORK;
     s->n_mu = fgi_dual_message_size(m);
-    s->begin = fgi_take(&s->arena, st->n_factors, int64_t);
+    s->begin = fgi_take_zero(&s->arena, st->n_factors + 1, int64_t);
     s->mu = fgi_take_zero(&s->arena, s->n_mu, double);
     s->theta = fgi_arena_copy(&s->arena, m->u->values, n_labels, sizeof *s->theta);
     s->sums = fgi_arena_copy(&s->arena, m->u->values, n_labels, sizeof *s->sums);
@@ -25,10 +26,9 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     s->scratch = fgi_take(&s->arena, n_scratch, double);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     if (s->arena.failed) return fgi_no_memory(err);
-    fgi_dual_message_begin(m, s->begin);
     for (int32_t q = 0; q < st->max_arity; q++) s->g[q] = s->side + (int64_t)q * st->max_card;
     fgi_progress_init(&s->progress);
-    s->progress.model_magnitude = fgi_dual_magnitude(m, solver->pool);
+    s->summed = st->n_factors; /* no messages: the sums are theta */
     solver->info.memory += s->arena.bytes;
     return FGI_OK;
 }
@@ -37,16 +37,38 @@ void fgi_dual_destroy(fgi_dual_state *s) { fgi_arena_free(&s->arena); }
 
 int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work) { return fgi_meter_spend(&s->meter, work + FACTOR_WORK); }
 
-void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m) {
+int fgi_dual_ready(fgi_dual_state *s, fgi_solver *solver) {
+    const fgi_structure *st = solver->model->s;
+    if (s->is_ready) return 1;
+    while (s->placed < st->n_factors) {
+        const int64_t f = s->placed++;
+        int64_t size = 0;
+        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) size += st->cards[fgi_factor_vars(st, f)[q]];
+        s->begin[f + 1] = s->begin[f] + size;
+        if (fgi_meter_spend(&s->meter, PLACE_WORK)) return 0;
+    }
+    s->progress.model_magnitude = fgi_dual_magnitude(solver->model, solver->pool);
+    s->is_ready = 1;
+    return 1;
+}
+
+int fgi_dual_sum(fgi_dual_state *s, const fgi_model *m) {
     const fgi_structure *st = m->s;
-    memcpy(s->sums, s->theta, (size_t)st->unary_begin[st->n_vars] * sizeof *s->sums);
-    const double *mu = s->mu;
-    for (int64_t f = 0; f < st->n_factors; f++)
+    if (s->summed < 0) {
+        memcpy(s->sums, s->theta, (size_t)st->unary_begin[st->n_vars] * sizeof *s->sums);
+        s->summed = 0;
+    }
+    const double *mu = s->mu + s->begin[s->summed];
+    while (s->summed < st->n_factors) {
+        const int64_t f = s->summed++;
         for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) {
             const int32_t i = fgi_factor_vars(st, f)[q];
             s->k->add(s->sums + st->unary_begin[i], mu, st->cards[i]);
             mu += st->cards[i];
         }
+        if (fgi_dual_out_of_time(s, s->begin[f + 1] - s->begin[f])) return 0;
+    }
+    return 1;
 }
 
 void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver) {

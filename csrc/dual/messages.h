@@ -11,7 +11,7 @@
 
 typedef struct fgi_dual_state {
     const fgi_kernels *k;
-    int64_t *begin; /* per factor: start of its messages */
+    int64_t *begin; /* per factor: start of its messages; and their end */
     double *mu;
     double *theta; /* laid out as the unaries, as is: */
     double *sums;  /* theta + sum of the messages */
@@ -21,18 +21,24 @@ typedef struct fgi_dual_state {
     double *scratch; /* for fgi_max_marginal */
     int32_t *labels; /* n_vars */
     int64_t n_mu;
+    int is_ready;
+    int64_t placed; /* factors whose `begin` is known */
+    int64_t summed; /* factors whose messages are in `sums`; -1: they are not what they were, see fgi_dual_sum */
     fgi_meter meter;
     fgi_arena arena; /* what a method keeps beside this may come from it, too: before fgi_dual_init, which counts it */
     fgi_progress progress;
 } fgi_dual_state;
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err); /* counts its memory in solver->info */
+/* What of the set-up takes a pass over the factors; at the beginning of every run. Returns 0 when the time is over. */
+int fgi_dual_ready(fgi_dual_state *s, fgi_solver *solver);
 void fgi_dual_destroy(fgi_dual_state *s);
 
 /* Counts the work on a factor; 1 when the deadline of s->meter has passed. */
 int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work);
-/* sums = theta + sum of the messages, afresh. */
-void fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
+/* sums = theta + sum of the messages, afresh; nothing is done where they are that already. Whoever changes messages or
+ * theta sets `summed` to -1. Returns 0 when the time is over: to be called again, before anything else is changed. */
+int fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
 /* The best label of each variable by its sums goes to fgi_solver_consider. */
 void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver);
 /* Sum over the variables of the maxima of their sums goes into progress; 0 when one has no label left. */

@@ -14,6 +14,7 @@
 typedef struct mplp {
     fgi_dual_state d;
     int64_t factor; /* next one of this pass */
+    int passed;     /* all factors of this pass are done, its sums are not */
     double given;   /* the largest message of a warm start: rounding of another model's messages stays in these */
 } mplp;
 
@@ -55,21 +56,25 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
     d->meter.deadline = deadline;
+    if (!fgi_dual_ready(d, solver)) return FGI_OK;
     do {
-        if (s->factor == 0) {
-            fgi_dual_sum(d, m); /* afresh: no rounding errors pile up */
+        if (s->factor == 0 && !s->passed) {
+            if (!fgi_dual_sum(d, m)) return FGI_OK;
+            d->summed = -1; /* afresh at the end of the pass: no rounding errors pile up */
             fgi_progress_begin(&d->progress, m->s->constant);
             d->progress.magnitude += s->given * (double)m->s->n_factors;
         }
-        while (s->factor < m->s->n_factors) {
+        while (s->factor < m->s->n_factors && !s->passed) {
             fgi_view v = fgi_factor_view(m, s->factor);
             update_factor(d, m, s->factor++, &v);
             solver->info.entries_touched += v.arity * fgi_view_work(m, &v);
             if (fgi_dual_out_of_time(d, v.arity * fgi_view_work(m, &v))) return FGI_OK;
         }
         s->factor = 0;
+        s->passed = 1;
+        if (!fgi_dual_sum(d, m)) return FGI_OK;
+        s->passed = 0;
         solver->info.iterations++;
-        fgi_dual_sum(d, m);
         if (!fgi_dual_take_nodes(d, m)) {
             fgi_dual_infeasible(solver);
             return FGI_OK;
@@ -108,7 +113,8 @@ static fgi_rc mplp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
         s->d.mu[k] = mu[k];
         s->given = fgi_larger(s->given, fabs(mu[k]));
     }
-    s->factor = 0;
+    s->factor = s->passed = 0;
+    s->d.summed = -1;
     fgi_progress_restart(solver, &s->d.progress);
     return FGI_OK;
 }

@@ -12,13 +12,21 @@
 #include <string.h>
 #include "dual/messages.h"
 
+typedef enum stage {
+    SOLVING, /* the slaves */
+    LEFT,    /* what they have left of the unaries is being found */
+    DECODING,
+    BOUNDING,
+    UPDATING /* their offsets are being moved */
+} stage;
+
 typedef struct psdd {
     fgi_dual_state d; /* mu holds lambda; sums holds the votes */
     int32_t *picks;   /* the slaves' labels, laid out as the factors' variables */
     double *left;     /* of the unaries, when all slaves have taken their shares */
     int64_t factor;
-    int updating; /* this iteration's slaves are solved, their offsets are being moved */
-    double step;  /* eta_0 */
+    stage stage;
+    double step; /* eta_0 */
     int64_t disagreements;
 } psdd;
 
@@ -82,7 +90,7 @@ static int pass(fgi_solver *solver, psdd *s) {
     while (s->factor < m->s->n_factors) {
         const int64_t f = s->factor++;
         fgi_view v = fgi_factor_view(m, f);
-        if (s->updating) {
+        if (s->stage == UPDATING) {
             move_offsets(s, m->s, f, eta);
         } else {
             double value = solve_slave(s, m, f, &v);
@@ -91,30 +99,37 @@ static int pass(fgi_solver *solver, psdd *s) {
             solver->info.oracle_calls++;
             solver->info.entries_touched += fgi_view_work(m, &v);
         }
-        if (fgi_dual_out_of_time(d, s->updating ? v.rows + v.cols : fgi_view_work(m, &v))) return 0;
+        if (fgi_dual_out_of_time(d, s->stage == UPDATING ? v.rows + v.cols : fgi_view_work(m, &v))) return 0;
     }
     s->factor = 0;
     return 1;
 }
 
 /* The shares of a unary score add up to it, and the offsets of a variable to 0, only up to rounding: that of all steps
- * so far, and offsets may have been much larger than they are. What is left of the unaries belongs to the bound. */
-static void take_what_is_left(psdd *s, const fgi_model *m) {
+ * so far, and offsets may have been much larger than they are. What is left of the unaries belongs to the bound.
+ * Returns 0 when the time is over. */
+static int take_what_is_left(psdd *s, const fgi_model *m) {
     fgi_dual_state *d = &s->d;
     const fgi_structure *st = m->s;
-    memcpy(s->left, d->theta, (size_t)st->unary_begin[st->n_vars] * sizeof *s->left);
-    const double *lambda = d->mu;
-    for (int64_t k = 0; k < fgi_factor_begin(st, st->n_factors); k++) {
-        const int32_t i = st->vars[k];
-        const double part = share(st, i), *theta = d->theta + st->unary_begin[i];
-        double *left = s->left + st->unary_begin[i];
-        for (int32_t a = 0; a < st->cards[i]; a++)
-            if (theta[a] > -INFINITY) left[a] -= seen(part, theta[a], lambda[a]);
-        lambda += st->cards[i];
+    if (s->factor == 0) memcpy(s->left, d->theta, (size_t)st->unary_begin[st->n_vars] * sizeof *s->left);
+    while (s->factor < st->n_factors) {
+        const int64_t f = s->factor++;
+        const double *lambda = d->mu + d->begin[f];
+        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) {
+            const int32_t i = fgi_factor_vars(st, f)[q];
+            const double part = share(st, i), *theta = d->theta + st->unary_begin[i];
+            double *left = s->left + st->unary_begin[i];
+            for (int32_t a = 0; a < st->cards[i]; a++)
+                if (theta[a] > -INFINITY) left[a] -= seen(part, theta[a], lambda[a]);
+            lambda += st->cards[i];
+        }
+        if (fgi_dual_out_of_time(d, d->begin[f + 1] - d->begin[f])) return 0;
     }
+    s->factor = 0;
     for (int64_t i = 0; i < st->n_vars; i++)
         if (st->adj_begin[i + 1] > st->adj_begin[i])
             fgi_progress_take(&d->progress, d->k->max(s->left + st->unary_begin[i], st->cards[i]));
+    return 1;
 }
 
 /* What the rounding of the bound is relative to. */
@@ -135,23 +150,34 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
     psdd *s = solver->state;
     fgi_dual_state *d = &s->d;
     d->meter.deadline = deadline;
+    if (!fgi_dual_ready(d, solver)) return FGI_OK;
     do {
-        if (!s->updating) {
+        if (s->stage == SOLVING) {
             if (s->factor == 0) begin_iteration(s, solver->model);
             if (!pass(solver, s)) return FGI_OK;
-            if (!d->progress.bound.forbidden) take_what_is_left(s, solver->model);
+            s->stage = LEFT;
+        }
+        if (s->stage == LEFT) {
+            if (!d->progress.bound.forbidden && !take_what_is_left(s, solver->model)) return FGI_OK;
             if (d->progress.bound.forbidden) {
                 fgi_dual_infeasible(solver);
                 return FGI_OK;
             }
+            s->stage = DECODING;
+        }
+        if (s->stage == DECODING) { /* a pass over the factors, as the next stage is */
             fgi_dual_decode(d, solver);
+            s->stage = BOUNDING;
+            if (fgi_meter_over(&d->meter)) return FGI_OK;
+        }
+        if (s->stage == BOUNDING) {
             fgi_solver_bound(
                 solver, fgi_safe_bound(solver->model, fgi_sum_value(&d->progress.bound), bound_magnitude(solver, d)));
-            s->updating = 1;
+            s->stage = UPDATING;
             s->disagreements = 0;
         }
         if (!pass(solver, s)) return FGI_OK;
-        s->updating = 0;
+        s->stage = SOLVING;
         solver->info.iterations++;
         solver->info.primal_infeasibility = (double)s->disagreements;
         /* All slaves agree: the labeling attains the bound, and there is nothing to move. */
@@ -202,6 +228,9 @@ static fgi_rc psdd_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     fgi_rc rc = fgi_check_multipliers(mu, d->n_mu, err);
     if (rc) return rc;
     for (int64_t k = 0; k < d->n_mu; k++) d->mu[k] = mu[k];
+    d->meter.deadline = INFINITY;
+    fgi_dual_ready(d, solver);
+    d->summed = -1;
     fgi_dual_sum(d, solver->model);
     int64_t at = 0;
     for (int64_t k = 0; k < fgi_factor_begin(st, st->n_factors); k++) {
@@ -211,7 +240,8 @@ static fgi_rc psdd_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
             d->mu[at] = theta == -INFINITY ? 0 : share(st, i) * (left - theta) - mu[at];
         }
     }
-    s->factor = s->updating = 0;
+    s->factor = 0;
+    s->stage = SOLVING;
     if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
     return FGI_OK;
 }

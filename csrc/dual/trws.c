@@ -508,6 +508,33 @@ void fgi_trws_begin(const fgi_solver *solver, trws *s) { begin_iteration(solver,
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
+/* Numbers in all messages, and the entries of a sweep. Where all variables have as many labels nobody asks which these
+ * are: in sparse models they lie far apart. */
+static int64_t measure(const fgi_model *m, int64_t *entries) {
+    const fgi_structure *st = m->s;
+    const int32_t most = st->max_card;
+    int64_t n_messages = 0, sum = 0;
+    if (st->min_card == most) {
+        for (int64_t f = 0; f < st->n_factors; f++) {
+            const int32_t t = st->factor_table[f];
+            const fgi_view v = {.kind = st->table_kind[t],
+                .rows = most,
+                .cols = most,
+                .reach = m->t->any_reach ? m->t->facts[t].reach : 0};
+            sum += fgi_pair_work(&v);
+        }
+        *entries = sum;
+        return st->n_factors * fgi_trws_message_size(most, most);
+    }
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_view v = fgi_factor_view(m, f);
+        n_messages += fgi_trws_message_size(v.rows, v.cols);
+        sum += fgi_pair_work(&v);
+    }
+    *entries = sum;
+    return n_messages;
+}
+
 static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     const fgi_structure *st = solver->model->s;
     if (st->max_arity > 2) { /* the same method for any arity */
@@ -519,13 +546,7 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     if (!s) return fgi_no_memory(err);
     s->k = fgi_kernels_get();
     s->visit_few = fgi_trws_few(s->k);
-    int64_t n_messages = 0;
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        const int32_t *vars = fgi_factor_vars(st, f);
-        n_messages += fgi_trws_message_size(st->cards[vars[0]], st->cards[vars[1]]);
-        const fgi_view v = fgi_factor_view(solver->model, f);
-        s->entries += fgi_view_work(solver->model, &v);
-    }
+    const int64_t n_messages = measure(solver->model, &s->entries);
     s->edges = fgi_take(&s->arena, st->n_factors, edge);
     s->later_begin = fgi_take_zero(&s->arena, st->n_vars + 1, int64_t);
     s->earlier_begin = fgi_take_zero(&s->arena, st->n_vars + 1, int64_t);

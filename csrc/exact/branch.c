@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/meter.h"
 #include "exact/node.h"
+#include "model/marginal.h"
 #include "model/step.h"
 #include "primal/labeling.h"
 #include "solver.h"
@@ -54,6 +55,7 @@ typedef struct branch {
     fgi_problem_scratch scratch;
     double *weight;             /* per root variable: how often it closed a node */
     double *cost;               /* per variable of the problem at hand: what its factors cost on average */
+    fgi_problem_builder root;   /* until it is complete, and pushed */
     fgi_lattice lattice;        /* scores that can occur */
     int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
     double left;                /* no labeling outside the open nodes is above this, or the incumbent */
@@ -314,9 +316,22 @@ static int is_to_pause(fgi_solver *s) {
     return fgi_meter_spend(&b->meter, work) || s->info.paused;
 }
 
+/* The root, in as many runs as it takes. */
+static fgi_rc open_root(fgi_solver *s) {
+    branch *b = s->state;
+    fgi_problem *root = b->root.problem;
+    if (!root || !fgi_problem_build(&b->root, &b->meter)) return FGI_OK;
+    b->lattice = fgi_lattice_find(s->model);
+    b->root.problem = NULL;
+    s->info.memory -= root->arena.bytes; /* counted from the start, and now by push */
+    return push(s, root);
+}
+
 static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     branch *b = s->state;
     b->meter.every = CLOCK_WORK, b->meter.deadline = deadline;
+    fgi_rc built = open_root(s);
+    if (built || b->root.problem) return built;
     while (b->depth > 0) {
         int64_t iterations = s->info.iterations;
         fgi_rc rc = step(s);
@@ -337,6 +352,10 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     branch *b = fgi_calloc(1, sizeof *b);
     s->state = b;
     if (!b) return fgi_no_memory(err);
+    fgi_rc rc = fgi_problem_begin(s->model, MAX_ENTRIES, &b->root);
+    if (rc)
+        return fgi_fail(
+            err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
     b->current = fgi_take_zero(&b->arena, st->n_vars, int32_t);
     b->labels = fgi_take_zero(&b->arena, st->n_vars, int32_t);
     b->weight = fgi_take_zero(&b->arena, st->n_vars, double);
@@ -348,39 +367,34 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
         b->construct = fgi_construct_create(s->model);
         if (!b->construct) return fgi_no_memory(err);
     }
-    fgi_problem *root = NULL;
     if (!b->local || b->arena.failed) return fgi_no_memory(err);
-    s->info.memory = b->arena.bytes;
-    fgi_rc rc = fgi_problem_from_model(s->model, MAX_ENTRIES, &root);
-    if (rc)
-        return fgi_fail(
-            err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
+    s->info.memory = b->arena.bytes + b->root.problem->arena.bytes;
     b->left = -INFINITY;
-    b->lattice = fgi_lattice_find(s->model);
-    return push(s, root);
+    return FGI_OK;
+}
+
+static int is_at_start(const fgi_solver *s) {
+    const branch *b = s->state;
+    return b->root.problem || (s->info.iterations == 0 && b->nodes == 1 && b->depth == 1);
 }
 
 /* Only before the first step: afterwards the root has changed. */
 static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     branch *b = s->state;
-    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1)
-        return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
+    if (!is_at_start(s)) return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
+    b->meter.every = CLOCK_WORK, b->meter.deadline = INFINITY;
+    fgi_rc rc = open_root(s);
+    if (rc) return fgi_fail(err, rc, -1, "out of memory");
     fgi_problem_set_messages(b->stack[0].problem, mu, &b->scratch);
     return FGI_OK;
 }
 
-static int64_t bnb_message_size(const fgi_solver *s) {
-    const branch *b = s->state;
-    int64_t size = 0;
-    if (s->info.iterations > 0 || b->nodes != 1 || b->depth != 1) return -1;
-    const fgi_problem *root = b->stack[0].problem;
-    for (int32_t k = 0; k < root->n_slots; k++) size += root->card[root->slot_var[k]];
-    return size;
-}
+static int64_t bnb_message_size(const fgi_solver *s) { return is_at_start(s) ? fgi_dual_message_size(s->model) : -1; }
 
 static void bnb_destroy(fgi_solver *s) {
     branch *b = s->state;
     while (b->depth > 0) pop(s);
+    fgi_problem_free(b->root.problem);
     free(b->stack);
     fgi_local_free(b->local);
     fgi_construct_free(b->construct);

@@ -6,6 +6,7 @@
 #ifndef FGI_NODE_H
 #define FGI_NODE_H
 #include "base/arena.h"
+#include "base/meter.h"
 #include "base/util.h"
 #include "model/model.h"
 #include "model/reweight.h"
@@ -54,8 +55,18 @@ typedef struct fgi_problem_scratch {
 void fgi_problem_scratch_take(fgi_problem_scratch *scratch, const fgi_model *m, fgi_arena *arena);
 
 /* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded;
- * FGI_UNSUPPORTED when that would pass max_entries. */
-fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_problem **out);
+ * FGI_UNSUPPORTED when that would pass max_entries. To be gone on with until fgi_problem_build says that the problem is
+ * complete: nothing else may be done with it before, but to free it. */
+typedef struct fgi_problem_builder {
+    const fgi_model *m;
+    fgi_problem *problem;
+    int stage;
+    int64_t at; /* the next variable or factor of the stage */
+    int64_t message_at, entry_at;
+    fgi_sum bound;
+} fgi_problem_builder;
+fgi_rc fgi_problem_begin(const fgi_model *m, int64_t max_entries, fgi_problem_builder *b);
+int fgi_problem_build(fgi_problem_builder *b, fgi_meter *meter); /* 1: complete; 0: the time is over */
 /* What is left of `p` when variable `var` takes its label `a` (indices of p); dead labels and fixed variables are
  * dropped. FGI_UNSUPPORTED when more than max_entries are left. */
 fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, int64_t max_entries, fgi_problem **out);

@@ -3,7 +3,10 @@
 #include <string.h>
 #include "model/marginal.h"
 
-enum { FEW_ADDITIONS = 10 }; /* in one term, besides those of messages */
+enum {
+    FEW_ADDITIONS = 10, /* in one term, besides those of messages */
+    FACTOR_WORK = 100   /* what to build a factor costs besides its entries, in entries */
+};
 
 void fgi_problem_free(fgi_problem *p) {
     if (!p) return;
@@ -42,90 +45,109 @@ static fgi_problem *problem_new(
     return NULL;
 }
 
-/* The links of every variable, by ascending factor. */
-static void link_slots(fgi_problem *p) {
+/* ---- once the parts are there ---------------------------------------------------------------------------------- */
+
+static void begin_links(fgi_problem *p) {
     int32_t *fill = p->link_begin;
     for (int32_t s = 0; s < p->n_slots; s++) fill[p->slot_var[s] + 1]++;
     for (int32_t i = 0; i < p->n; i++) fill[i + 1] += fill[i];
-    for (int32_t f = 0; f < p->n_factors; f++) {
-        const int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first, *vars = p->slot_var + first;
-        for (int32_t q = 0; q < arity; q++)
-            p->links[fill[vars[q]]++] = fgi_link_make(f, vars, arity, q, p->card, p->slot_message[first]);
-    }
+}
+
+/* The links of every variable, by ascending factor. */
+static void link_factor(fgi_problem *p, int32_t f) {
+    int32_t *fill = p->link_begin;
+    const int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first, *vars = p->slot_var + first;
+    for (int32_t q = 0; q < arity; q++)
+        p->links[fill[vars[q]]++] = fgi_link_make(f, vars, arity, q, p->card, p->slot_message[first]);
+}
+
+static void end_links(fgi_problem *p) {
     for (int32_t i = p->n; i > 0; i--) p->link_begin[i] = p->link_begin[i - 1];
     p->link_begin[0] = 0;
 }
 
 /* bound = constant + all maxima; -INFINITY if a factor or variable has nothing left. */
-static void set_bound(fgi_problem *p, const fgi_sum *constant) {
-    fgi_sum sum = *constant;
+static void take_variables(fgi_problem *p, fgi_sum *bound) {
     for (int32_t i = 0; i < p->n; i++) {
         const double best = fgi_max_of(p->unary + p->begin[i], p->begin[i + 1] - p->begin[i]);
-        fgi_sum_add(&sum, best);
+        fgi_sum_add(bound, best);
         for (int64_t k = p->begin[i]; best > -INFINITY && k < p->begin[i + 1]; k++) p->unary[k] -= best;
     }
-    for (int32_t f = 0; f < p->n_factors; f++) {
-        p->factor_max[f] = fgi_max_of(p->table[f], p->states[f]);
-        fgi_sum_add(&sum, p->factor_max[f]);
-    }
-    fgi_problem_set_bound(p, &sum);
 }
 
-/* Once the parts are there: links, the bound, and labels that are forbidden from the start are dead. */
-static void finish(fgi_problem *p, const fgi_sum *constant) {
-    link_slots(p);
-    set_bound(p, constant);
+static void take_factor(fgi_problem *p, int32_t f, fgi_sum *bound) {
+    p->factor_max[f] = fgi_max_of(p->table[f], p->states[f]);
+    fgi_sum_add(bound, p->factor_max[f]);
+}
+
+/* Labels that are forbidden from the start are dead. */
+static void end_bound(fgi_problem *p, const fgi_sum *bound) {
+    fgi_problem_set_bound(p, bound);
     for (int32_t i = 0; i < p->n; i++)
         for (int32_t a = 0; a < p->card[i]; a++)
             if (p->unary[p->begin[i] + a] == -INFINITY && p->alive[i] > 0) fgi_problem_remove(p, i, a);
     memcpy(p->belief, p->unary, (size_t)p->begin[p->n] * sizeof(double));
 }
 
+static void finish(fgi_problem *p, fgi_sum *constant) {
+    begin_links(p);
+    for (int32_t f = 0; f < p->n_factors; f++) link_factor(p, f);
+    end_links(p);
+    take_variables(p, constant);
+    for (int32_t f = 0; f < p->n_factors; f++) take_factor(p, f, constant);
+    end_bound(p, constant);
+}
+
+/* ---- from a model ---------------------------------------------------------------------------------------------- */
+
 static int borrowable(const fgi_view *v) { return v->kind == FGI_DENSE && v->weight == 1.0 && !v->transposed; }
 
 /* Tables that are not borrowed are expanded. */
-static void copy_model_factors(fgi_problem *p, const fgi_model *m) {
-    const fgi_structure *s = m->s;
-    int64_t message_at = 0, entry_at = 0;
-    int32_t slot = 0;
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        p->slot_begin[f] = slot;
-        p->states[f] = fgi_view_states(m, &v);
-        p->table[f] = borrowable(&v) ? v.values : p->owned + entry_at;
-        if (borrowable(&v)) {
-            /* nothing to copy */
-        } else if (v.arity == 2) {
-            for (int32_t a = 0; a < v.rows; a++)
-                for (int32_t b = 0; b < v.cols; b++) p->owned[entry_at++] = fgi_view_at2(&v, a, b);
-        } else {
-            for (int64_t k = 0; k < p->states[f]; k++) p->owned[entry_at++] = v.weight * v.values[k];
-        }
-        for (int32_t k = 0; k < v.arity; k++, slot++) {
-            p->slot_var[slot] = v.vars[k];
-            p->slot_message[slot] = message_at;
-            message_at += s->cards[v.vars[k]];
-        }
+static void copy_factor(fgi_problem_builder *b, int64_t f) {
+    fgi_problem *p = b->problem;
+    const fgi_structure *s = b->m->s;
+    const fgi_view v = fgi_factor_view(b->m, f);
+    int32_t slot = (int32_t)fgi_factor_begin(s, f);
+    p->slot_begin[f] = slot;
+    p->states[f] = fgi_view_states(b->m, &v);
+    p->table[f] = borrowable(&v) ? v.values : p->owned + b->entry_at;
+    if (borrowable(&v)) {
+        /* nothing to copy */
+    } else if (v.arity == 2) {
+        for (int32_t a = 0; a < v.rows; a++)
+            for (int32_t c = 0; c < v.cols; c++) p->owned[b->entry_at++] = fgi_view_at2(&v, a, c);
+    } else {
+        for (int64_t k = 0; k < p->states[f]; k++) p->owned[b->entry_at++] = v.weight * v.values[k];
     }
-    p->slot_begin[s->n_factors] = slot;
+    for (int32_t k = 0; k < v.arity; k++, slot++) {
+        p->slot_var[slot] = v.vars[k];
+        p->slot_message[slot] = b->message_at;
+        b->message_at += s->cards[v.vars[k]];
+    }
 }
 
-fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_problem **out) {
+fgi_rc fgi_problem_begin(const fgi_model *m, int64_t max_entries, fgi_problem_builder *b) {
     const fgi_structure *s = m->s;
-    int64_t n_slots = fgi_factor_begin(s, s->n_factors), n_entries = 0, n_messages = 0;
+    const int64_t n_slots = fgi_factor_begin(s, s->n_factors);
+    int64_t n_entries = 0;
+    *b = (fgi_problem_builder){.m = m};
+    if (n_slots > INT32_MAX || s->max_arity > FGI_NODE_ARITY) return FGI_UNSUPPORTED;
     for (int64_t f = 0; f < s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        int64_t states = fgi_view_states(m, &v);
-        if (v.arity > FGI_NODE_ARITY) return FGI_UNSUPPORTED;
-        if (!borrowable(&v)) {
-            if (states > max_entries - n_entries) return FGI_UNSUPPORTED;
-            n_entries += states;
-        }
-        for (int32_t k = 0; k < v.arity; k++) n_messages += s->cards[v.vars[k]];
+        const fgi_view v = fgi_factor_view(m, f);
+        if (borrowable(&v)) continue;
+        const int64_t states = fgi_view_states(m, &v);
+        if (states > max_entries - n_entries) return FGI_UNSUPPORTED;
+        n_entries += states;
     }
-    if (n_slots > INT32_MAX) return FGI_UNSUPPORTED;
-    fgi_problem *p = problem_new(s->n_vars, s->unary_begin[s->n_vars], s->n_factors, n_slots, n_messages, n_entries);
-    if (!p) return FGI_NO_MEMORY;
+    b->problem =
+        problem_new(s->n_vars, s->unary_begin[s->n_vars], s->n_factors, n_slots, fgi_dual_message_size(m), n_entries);
+    if (!b->problem) return FGI_NO_MEMORY;
+    fgi_sum_add(&b->bound, s->constant);
+    return FGI_OK;
+}
+
+static void copy_model_variables(fgi_problem *p, const fgi_model *m) {
+    const fgi_structure *s = m->s;
     for (int64_t i = 0; i < s->n_vars; i++) {
         p->card[i] = p->alive[i] = s->cards[i];
         p->root_var[i] = (int32_t)i;
@@ -133,15 +155,33 @@ fgi_rc fgi_problem_from_model(const fgi_model *m, int64_t max_entries, fgi_probl
     }
     memcpy(p->begin, s->unary_begin, (size_t)(s->n_vars + 1) * sizeof *p->begin);
     memcpy(p->unary, m->u->values, (size_t)s->unary_begin[s->n_vars] * sizeof(double));
-    copy_model_factors(p, m);
+    p->slot_begin[s->n_factors] = p->n_slots;
     p->max_card = s->max_card;
     p->magnitude = fgi_dual_magnitude(m, NULL);
     p->additions = (int32_t)(s->max_degree + s->max_arity) + FEW_ADDITIONS;
-    fgi_sum constant = {0};
-    fgi_sum_add(&constant, s->constant);
-    finish(p, &constant);
-    *out = p;
-    return FGI_OK;
+}
+
+int fgi_problem_build(fgi_problem_builder *b, fgi_meter *meter) {
+    enum { VARIABLES, COPY, LINK, BOUND, COMPLETE };
+    fgi_problem *p = b->problem;
+    while (b->stage < COMPLETE) {
+        if (b->at == 0 && b->stage == VARIABLES) copy_model_variables(p, b->m);
+        if (b->at == 0 && b->stage == LINK) begin_links(p);
+        if (b->at == 0 && b->stage == BOUND) take_variables(p, &b->bound);
+        while (b->stage > VARIABLES && b->at < p->n_factors) {
+            const int32_t f = (int32_t)b->at++;
+            if (b->stage == COPY) copy_factor(b, f);
+            else if (b->stage == LINK) link_factor(p, f);
+            else take_factor(p, f, &b->bound);
+            if (fgi_meter_spend(meter, (b->stage == LINK ? 0 : p->states[f]) + FACTOR_WORK)) return 0;
+        }
+        if (b->stage == LINK) end_links(p);
+        if (b->stage == BOUND) end_bound(p, &b->bound);
+        b->stage++;
+        b->at = 0;
+        if (b->stage < COMPLETE && fgi_meter_over(meter)) return 0;
+    }
+    return 1;
 }
 
 /* How one variable of the parent appears in the child. */

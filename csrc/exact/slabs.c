@@ -21,7 +21,8 @@ enum {
     STALL = 5,              /* iterations without a better bound after which alpha shrinks */
     LEVEL_ITERATIONS = 60,  /* with the same slabs, at most */
     ASCENT = 100000,        /* operations of coordinate ascent between two looks at the clock */
-    COPY_WORK = 256         /* what a copy costs besides tables, in entries */
+    COPY_WORK = 256,        /* what a copy costs besides tables, in entries */
+    ORDER_STEPS = 4         /* that a variable of a factor takes before the search for an order begins */
 };
 /* Effort of the search for an elimination order, in steps. alpha begins at 1, shrinks by SHRINK; below LEVEL_ALPHA the
  * slabs are made thicker, below LAST_ALPHA the thickest ones have converged. Bounds of seven grids after 3e8 entries:
@@ -96,6 +97,10 @@ static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
     slabs *s = fgi_calloc(1, sizeof *s);
     solver->state = s;
     if (!s) return fgi_no_memory(err);
+    const fgi_structure *st = solver->model->s;
+    if (ORDER_STEPS * (double)fgi_factor_begin(st, st->n_factors) >= ORDER_EFFORT)
+        return fgi_fail(
+            err, FGI_UNSUPPORTED, -1, "the model is too large: it would be given up before an order is found");
     s->local = fgi_local_create(solver->model);
     s->labels = fgi_calloc(solver->model->s->n_vars, sizeof(int32_t));
     if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers)) return fgi_no_memory(err);

@@ -168,6 +168,7 @@ static fgi_rc place_variables(fgi_structure *s, fgi_error *err) {
                 s->cards[i]);
         s->unary_begin[i + 1] = s->unary_begin[i] + s->cards[i];
         if (s->cards[i] > s->max_card) s->max_card = s->cards[i];
+        if (s->cards[i] < s->min_card || i == 0) s->min_card = s->cards[i];
     }
     return FGI_OK;
 }

@@ -22,7 +22,7 @@ typedef struct fgi_table_facts {
 typedef struct fgi_structure {
     atomic_int refs;
     int64_t n_vars, n_tables, n_factors;
-    int32_t max_card, max_arity;
+    int32_t max_card, min_card, max_arity;
     int64_t max_degree; /* most factors of one variable */
     int32_t *cards;
     int64_t *unary_begin; /* n_vars + 1 offsets into the unaries */
@@ -170,6 +170,24 @@ static inline double fgi_view_score(const fgi_model *m, const fgi_view *v, const
     int64_t at = 0;
     for (int32_t k = 0; k < v->arity; k++) at = at * m->s->cards[v->vars[k]] + labels[v->vars[k]];
     return v->weight * v->values[at];
+}
+
+/* The same of factor f of the model. Label counts are not looked at where there are two: those of the variables lie far
+ * apart in sparse models, where to fetch them is half of the time. */
+static inline double fgi_factor_score(const fgi_model *m, int64_t f, const int32_t *labels) {
+    const fgi_structure *s = m->s;
+    const int32_t t = s->factor_table[f], kind = s->table_kind[t];
+    if (fgi_factor_arity(s, f) != 2) {
+        const fgi_view v = fgi_factor_view(m, f);
+        return fgi_view_score(m, &v, labels);
+    }
+    const int32_t *vars = fgi_factor_vars(s, f), a = labels[vars[0]], b = labels[vars[1]];
+    const double *p = s->params + (s->params ? 2 * (int64_t)t : 0), w = fgi_factor_weight(s, f);
+    if (kind == FGI_POTTS) return w * p[a != b]; /* a branch would be mispredicted */
+    if (kind != FGI_DENSE) return w * fgi_implicit_at(kind, p[0], p[1], a, b);
+    const int64_t cols = s->dims[s->dims_begin[t] + 1];
+    const int turned = s->factor_transposed && s->factor_transposed[f];
+    return w * m->t->values[s->values_begin[t] + (turned ? b * cols + a : a * cols + b)];
 }
 
 /* Number of states of a factor; exact because creation checked it. */

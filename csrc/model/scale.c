@@ -13,7 +13,8 @@ static const double LEAST_SCALE = 0x1p-128, LARGEST_SCALE = 0x1p128;
 /* Has the factor two states? Implicit tables fit any label counts, one among them. */
 static int has_choice(const fgi_structure *s, int64_t f) {
     const int32_t *vars = fgi_factor_vars(s, f);
-    return s->table_kind[s->factor_table[f]] == FGI_DENSE || s->cards[vars[0]] > 1 || s->cards[vars[1]] > 1;
+    if (s->min_card > 1 || s->table_kind[s->factor_table[f]] == FGI_DENSE) return 1;
+    return s->cards[vars[0]] > 1 || s->cards[vars[1]] > 1;
 }
 
 static double unary_unit(const fgi_model *m, int64_t i) {

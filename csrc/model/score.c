@@ -34,21 +34,6 @@ static void join(partial *to, const partial *block) {
     to->lost += block->lost;
 }
 
-/* fgi_view_score. Of a dense pairwise factor the label count is that of the table: those of the variables lie far apart
- * in sparse models, where to fetch them is half of the time. */
-static inline double factor_score(const fgi_model *m, int64_t f, const int32_t *labels) {
-    const fgi_structure *s = m->s;
-    const int32_t t = s->factor_table[f];
-    if (s->table_kind[t] != FGI_DENSE || fgi_factor_arity(s, f) != 2) {
-        const fgi_view v = fgi_factor_view(m, f);
-        return fgi_view_score(m, &v, labels);
-    }
-    const int32_t *vars = fgi_factor_vars(s, f), cols = s->dims[s->dims_begin[t] + 1];
-    const int64_t a = labels[vars[0]], b = labels[vars[1]];
-    const int turned = s->factor_transposed && s->factor_transposed[f];
-    return fgi_factor_weight(s, f) * m->t->values[s->values_begin[t] + (turned ? b * cols + a : a * cols + b)];
-}
-
 /* Terms are the unaries, then the factors. */
 static partial sum_block(const fgi_model *m, const int32_t *labels, int64_t block) {
     const int64_t n_vars = m->s->n_vars, n = n_vars + m->s->n_factors, begin = block * FGI_TERMS,
@@ -56,7 +41,7 @@ static partial sum_block(const fgi_model *m, const int32_t *labels, int64_t bloc
     partial p = {{0}, 0};
     int64_t k = begin;
     for (; k < end && k < n_vars; k++) add(&p, fgi_unary(m, k)[labels[k]]);
-    for (; k < end; k++) add(&p, factor_score(m, k - n_vars, labels));
+    for (; k < end; k++) add(&p, fgi_factor_score(m, k - n_vars, labels));
     return p;
 }
 
@@ -92,7 +77,7 @@ static double exact_score(const fgi_model *m, const int32_t *labels) {
     fgi_exact_sum sum = {{0}, 0};
     fgi_exact_sum_add(&sum, s->constant);
     for (int64_t i = 0; i < s->n_vars; i++) fgi_exact_sum_add(&sum, fgi_unary(m, i)[labels[i]]);
-    for (int64_t f = 0; f < s->n_factors; f++) fgi_exact_sum_add(&sum, factor_score(m, f, labels));
+    for (int64_t f = 0; f < s->n_factors; f++) fgi_exact_sum_add(&sum, fgi_factor_score(m, f, labels));
     return fgi_exact_sum_value(&sum);
 }
 
@@ -122,6 +107,6 @@ fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score,
 fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err) {
     fgi_rc rc = fgi_model_check_labels(m, labels, err);
     if (rc) return rc;
-    for (int64_t f = 0; f < m->s->n_factors; f++) factor_scores[f] = factor_score(m, f, labels);
+    for (int64_t f = 0; f < m->s->n_factors; f++) factor_scores[f] = fgi_factor_score(m, f, labels);
     return FGI_OK;
 }

@@ -2,6 +2,7 @@
 #include "model/step.h"
 #include "base/util.h"
 
+enum { MOST_TERMS = 20000000 };        /* a look at more takes a tenth of a second and longer, without a clock */
 static const double LEAST_STEP = 1e-5; /* of the largest cost: finer steps do not help */
 static const double SAME = 1e-7;       /* of a step: closer than this is the same */
 static const double MOST_ERROR =
@@ -136,7 +137,13 @@ static fgi_lattice find(const fgi_model *m, table_steps *tables, double *scratch
     return isfinite(value) && error < MOST_ERROR * step ? (fgi_lattice){step, value, error} : none;
 }
 
+/* What `find` looks at, at most. */
+static int64_t terms(const fgi_structure *s) {
+    return s->unary_begin[s->n_vars] + s->n_factors * (s->params ? s->max_card : 1) + s->values_begin[s->n_tables];
+}
+
 fgi_lattice fgi_lattice_find(const fgi_model *m) {
+    if (terms(m->s) > MOST_TERMS) return (fgi_lattice){0, 0, 0};
     double *scratch = fgi_alloc(m->s->max_card, sizeof(double));
     table_steps *tables = fgi_calloc(m->s->n_tables, sizeof *tables);
     const fgi_lattice found = scratch && tables ? find(m, tables, scratch) : (fgi_lattice){0, 0, 0}; /* else no help */

@@ -10,7 +10,8 @@ typedef struct fgi_lattice {
     double error;  /* rounding of the tables: logarithms of potentials are seldom exact */
 } fgi_lattice;
 
-/* One pass over the tables, cut short where they have no common step. */
+/* Two passes over the tables, cut short where they have no common step. There is no clock in them: the largest models
+ * are not looked at. */
 fgi_lattice fgi_lattice_find(const fgi_model *m);
 /* What a labeling better than this score has at least, a margin for rounding taken off; the score itself without a
  * step. */

@@ -7,16 +7,23 @@
 #include "primal/tiers.h"
 #include "solver.h"
 
-enum { OPERATIONS_PER_LOOK = 100000 }; /* below a millisecond */
+enum {
+    ITERATION = 100000,         /* operations of one */
+    OPERATIONS_PER_LOOK = 10000 /* at the clock: a millisecond or two, where there are a million variables */
+};
+
+/* What is to be done with a labeling that was found and considered: a pass over the model each. */
+typedef enum improving { NOTHING, TO_ASSIGN, ASCENDING } improving;
 
 typedef struct clauses {
     fgi_feasible *feasible; /* NULL: the next tier is to be looked at */
     fgi_local *local;       /* once there is a labeling */
     int32_t *labels;
-    int ascending;    /* the labeling at hand is being improved */
-    int32_t n_tiers;  /* -1: not counted yet */
-    int32_t tier;     /* the next */
-    int64_t finished; /* operations of those before */
+    improving improving;
+    int64_t iteration_end; /* operations at which the iteration under way ends; 0: none is */
+    int32_t n_tiers;       /* -1: not counted yet */
+    int32_t tier;          /* the next */
+    int64_t finished;      /* operations of those before */
     double least[FGI_MOST_TIERS];
 } clauses;
 
@@ -34,18 +41,37 @@ static fgi_rc clauses_create(fgi_solver *solver, fgi_error *err) {
 
 /* The labeling found, and what coordinate ascent makes of it. Returns 0 when the time is over. */
 static int improve(fgi_solver *solver, clauses *s, double deadline) {
-    if (!s->ascending) {
+    if (s->improving == NOTHING) {
         fgi_feasible_labels(s->feasible, s->labels);
         fgi_solver_consider(solver, s->labels);
+        s->improving = TO_ASSIGN;
+        if (fgi_clock() >= deadline) return 0;
+    }
+    if (s->improving == TO_ASSIGN) {
         if (!s->local) s->local = fgi_local_create(solver->model);
+        s->improving = s->local ? ASCENDING : NOTHING;
         if (!s->local) return 1;
         fgi_local_assign(s->local, s->labels);
-        s->ascending = 1;
     }
-    while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
+    while (!fgi_local_ascend(s->local, ITERATION))
         if (fgi_clock() >= deadline) return 0;
-    s->ascending = 0;
+    s->improving = NOTHING;
     if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+    return 1;
+}
+
+/* Operations of one iteration; returns 0 when the time is over. */
+static int iterate(clauses *s, double deadline, fgi_sat_state *state) {
+    int64_t done = fgi_feasible_operations(s->feasible);
+    if (!s->iteration_end) s->iteration_end = done + ITERATION;
+    do {
+        const int64_t left = s->iteration_end - done;
+        *state = fgi_feasible_step(s->feasible, left < OPERATIONS_PER_LOOK ? left : OPERATIONS_PER_LOOK);
+        done = fgi_feasible_operations(s->feasible);
+        if (*state != FGI_SAT_RUNNING || done >= s->iteration_end) break;
+    } while (fgi_clock() < deadline);
+    if (*state == FGI_SAT_RUNNING && done < s->iteration_end) return 0;
+    s->iteration_end = 0;
     return 1;
 }
 
@@ -53,6 +79,7 @@ static void leave(clauses *s) {
     if (s->feasible) s->finished += fgi_feasible_operations(s->feasible);
     fgi_feasible_free(s->feasible);
     s->feasible = NULL;
+    s->iteration_end = 0;
 }
 
 /* The first tier of which the incumbent pays something. Without one, the method has converged. */
@@ -82,13 +109,14 @@ static fgi_rc clauses_run(fgi_solver *solver, double deadline, int64_t iteration
     clauses *s = solver->state;
     fgi_info *info = &solver->info;
     fgi_solver_trivial_bound(solver);
-    if (s->tier == 0 && info->score > -INFINITY && !s->ascending) leave(s); /* it meets the hard constraints */
+    if (s->tier == 0 && info->score > -INFINITY && !s->improving) leave(s); /* it meets the hard constraints */
     do {
         if (!s->feasible) {
             fgi_rc rc = next_tier(solver, s);
             if (rc || info->status != FGI_RUNNING) return rc;
         }
-        const fgi_sat_state state = fgi_feasible_step(s->feasible, OPERATIONS_PER_LOOK);
+        fgi_sat_state state;
+        if (!iterate(s, deadline, &state)) return FGI_OK;
         info->entries_touched = s->finished + fgi_feasible_operations(s->feasible);
         info->memory = fgi_feasible_memory(s->feasible);
         if (state == FGI_SAT_NO_MEMORY) return FGI_NO_MEMORY;

@@ -7,11 +7,15 @@
 #include "primal/labeling.h"
 #include "solver.h"
 
+/* The first start is told to the solver before the ascent from it begins: each takes a pass over the model. */
+typedef enum first { TO_COME, SHOWN, OVER } first;
+
 typedef struct icm {
     fgi_local *local;
     int32_t *start;
     fgi_rng rng;
     int started;
+    first first;
     fgi_arena arena;
     int64_t stale; /* ascents since the last better labeling */
 } icm;
@@ -20,18 +24,29 @@ enum { STALE_ASCENTS = 1000 };         /* in a row without a better labeling: th
 enum { RELABELLED = 20 };              /* of so many variables one is, where an ascent starts anew */
 enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
 
-static void start(fgi_solver *solver, icm *s) {
+/* From a part of the incumbent, or, while there is none, of the last labeling. */
+static void perturb(fgi_solver *solver, icm *s) {
     const fgi_model *m = solver->model;
     const int64_t n = m->s->n_vars;
-    int first = solver->info.score == -INFINITY && solver->info.iterations == 0;
     const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_local_labels(s->local);
-    if (first) fgi_model_unary_labels(m, s->start);
-    else memcpy(s->start, from, (size_t)n * sizeof *s->start);
-    for (int64_t i = 0; !first && i < n; i++)
+    memcpy(s->start, from, (size_t)n * sizeof *s->start);
+    for (int64_t i = 0; i < n; i++)
         if (fgi_rng_below(&s->rng, RELABELLED) == 0) s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
-    if (first) fgi_solver_consider(solver, s->start); /* something to show at once, on the largest models too */
+}
+
+/* Returns 0 when the time is over. */
+static int start(fgi_solver *solver, icm *s, double deadline) {
+    if (s->first == TO_COME && solver->info.score == -INFINITY && solver->info.iterations == 0) {
+        fgi_model_unary_labels(solver->model, s->start);
+        fgi_solver_consider(solver, s->start);
+        s->first = SHOWN;
+        if (fgi_clock() >= deadline) return 0;
+    }
+    if (s->first != SHOWN) perturb(solver, s);
+    s->first = OVER;
     fgi_local_assign(s->local, s->start);
     s->started = 1;
+    return 1;
 }
 
 static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
@@ -51,7 +66,7 @@ static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_lim
     icm *s = solver->state;
     fgi_solver_trivial_bound(solver);
     do {
-        if (!s->started) start(solver, s);
+        if (!s->started && !start(solver, s, deadline)) return FGI_OK;
         while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
             if (fgi_clock() >= deadline) return FGI_OK;
         int better = fgi_local_violations(s->local) == 0 && fgi_solver_consider(solver, fgi_local_labels(s->local));

@@ -334,8 +334,7 @@ static void recount(fgi_local *l) {
         else fgi_sum_add(&sum, x);
     }
     for (int64_t f = 0; f < m->s->n_factors; f++) {
-        fgi_view v = fgi_factor_view(m, f);
-        double x = fgi_view_score(m, &v, l->labels);
+        double x = fgi_factor_score(m, f, l->labels);
         if (x == -INFINITY) l->violations++;
         else fgi_sum_add(&sum, x);
     }

@@ -124,9 +124,14 @@ static void run_tabu(fgi_solver *solver, fgi_primal *s) {
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
-/* Operations of changing the label of every variable once. */
+/* Operations of changing the label of every variable once: whole numbers, in whatever order they are added. */
 static double all_changes(const fgi_structure *st) {
     double sum = 0;
+    if (st->max_arity == 2) { /* in the order of memory */
+        for (int64_t i = 0; i < st->n_vars; i++)
+            sum += (double)st->cards[i] * (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
+        return sum;
+    }
     for (int64_t f = 0; f < st->n_factors; f++) {
         const int32_t *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
         for (int32_t k = 0; k < arity; k++) sum += (arity - 1) * (double)st->cards[vars[k]];

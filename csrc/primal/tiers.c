@@ -85,9 +85,7 @@ int32_t fgi_tiers_find(const fgi_model *m, double least[FGI_MOST_TIERS]) {
 double fgi_tiers_paid(const fgi_model *m, const int32_t *labels) {
     double most = 0;
     for (int64_t i = 0; i < m->s->n_vars; i++) most = fgi_larger(most, unary_best(m, i) - fgi_unary(m, i)[labels[i]]);
-    for (int64_t f = 0; f < m->s->n_factors; f++) {
-        const fgi_view v = fgi_factor_view(m, f);
-        most = fgi_larger(most, factor_best(m, f) - fgi_view_score(m, &v, labels));
-    }
+    for (int64_t f = 0; f < m->s->n_factors; f++)
+        most = fgi_larger(most, factor_best(m, f) - fgi_factor_score(m, f, labels));
     return most;
 }
