@@ -281,6 +281,26 @@ INLINE_AVX2 vec add_slice(const sweep *s, const fgi_trws_edge *e, vec x, const i
     return add(x, slice, K);
 }
 
+/* The messages of node i over these edges, from its share `hat` of all that it was told. Returns 0 if one is -INFINITY
+ * everywhere, else `tops` is the sum of the maxima that were taken off. */
+INLINE_AVX2 int send(const sweep *s, fgi_trws_edge *later, const int32_t *earlier, int64_t n, const vec hat,
+    const int forward, const int weighted, const int K, double *tops) {
+    for (int64_t k = 0; k < n; k++) {
+        fgi_trws_edge *e = forward ? &later[k] : &s->edges[earlier[k]];
+        double *message = s->messages + e->message;
+        vec h = load_message(message, K);
+        /* Where a message is -INFINITY, hat is, too, and so must be the difference: any finite number will do there. */
+        EACH_PART(p) h.part[p] = _mm256_sub_pd(hat.part[p], _mm256_max_pd(h.part[p], _mm256_set1_pd(-DBL_MAX)));
+        const vec out = product(s, e, forward, h, weighted, K);
+        const v4d top = top_of(out, K);
+        e->to_hi = (uint8_t)forward;
+        if (_mm256_cvtsd_f64(top) == -INFINITY) return 0;
+        store_message(message, subtract(out, top, K), K);
+        *tops += _mm256_cvtsd_f64(top);
+    }
+    return 1;
+}
+
 /* All that happens at node i in one sweep. Returns 0 if a maximum is -INFINITY. */
 INLINE_AVX2 int visit(
     const sweep *s, fgi_progress *progress, int32_t i, const int forward, const int weighted, const int K) {
@@ -310,7 +330,7 @@ INLINE_AVX2 int visit(
         if (s->decoded) s->decoded[i] = scores[best];
         else fgi_sum_add(&progress->decoded, scores[best]);
     }
-    v4d top = top_of(hat, K);
+    const v4d top = top_of(hat, K);
     double tops = _mm256_cvtsd_f64(top);
     if (tops == -INFINITY || !forward) /* of the forward sweep's bound nothing else is used */
         fgi_trws_take(progress, s->record, i, 0, tops);
@@ -320,21 +340,10 @@ INLINE_AVX2 int visit(
     const v4d weight = _mm256_set1_pd(1.0 / (double)(n_later > n_earlier ? n_later : n_earlier));
     EACH_PART(p) hat.part[p] = _mm256_mul_pd(weight, hat.part[p]);
     tops = 0;
-    for (int64_t k = 0; k < (forward ? n_later : n_earlier); k++) {
-        fgi_trws_edge *e = forward ? &later_edges[k] : &s->edges[earlier_edges[k]];
-        double *message = s->messages + e->message;
-        vec h = load_message(message, K);
-        /* Where a message is -INFINITY, hat is, too, and so must be the difference: any finite number will do there. */
-        EACH_PART(p) h.part[p] = _mm256_sub_pd(hat.part[p], _mm256_max_pd(h.part[p], _mm256_set1_pd(-DBL_MAX)));
-        const vec out = product(s, e, forward, h, weighted, K);
-        top = top_of(out, K);
-        e->to_hi = (uint8_t)forward;
-        if (_mm256_cvtsd_f64(top) == -INFINITY) {
-            fgi_progress_take(progress, -INFINITY);
-            return 0;
-        }
-        store_message(message, subtract(out, top, K), K);
-        tops += _mm256_cvtsd_f64(top);
+    const int64_t n_sent = forward ? n_later : n_earlier;
+    if (!send(s, later_edges, earlier_edges, n_sent, hat, forward, weighted, K, &tops)) {
+        fgi_progress_take(progress, -INFINITY);
+        return 0;
     }
     if (!forward) fgi_trws_take(progress, s->record, i, 1, tops);
     return 1;

@@ -320,18 +320,49 @@ static int make_clique(fgi_orderer *o, int32_t *list, int32_t d, rule by) {
 
 typedef enum pass_end { PASS_DONE, PASS_WORSE, PASS_NO_MEMORY } pass_end;
 
-/* Fills `bags` (positions are filled in later) unless the order gets worse than the limits. */
-static pass_end greedy_pass(
-    fgi_orderer *o, rule by, fgi_rng *rng, double log2_limit, double work_limit, double step_limit, fgi_bags *bags) {
-    const int32_t n = o->g->n;
-    if (!start_pass(o, by, rng)) return PASS_NO_MEMORY;
+static int open_bags(fgi_bags *bags, int32_t n) {
     if (!fgi_grow(&bags->order, &bags->order_capacity, n, sizeof(int32_t)) ||
         !fgi_grow(&bags->begin, &bags->begin_capacity, (int64_t)n + 1, sizeof(int64_t)))
-        return PASS_NO_MEMORY;
+        return 0;
     bags->n = n;
     bags->width = 0;
     bags->log2_largest = bags->work = 0;
     bags->begin[0] = 0;
+    return 1;
+}
+
+/* v, which had these d neighbours, leaves the graph; they become a clique. Returns 0 if there is no memory. */
+static int eliminate(fgi_orderer *o, rule by, int32_t v, int32_t *list, int32_t d) {
+    const int simplicial = by == BY_FILL && o->fill[v] == 0;
+    o->dead[v] = 1;
+    for (int32_t k = 0; k < d; k++) {
+        int32_t u = list[k];
+        if (simplicial) o->fill[u] -= o->degree[u] - d; /* the pairs (v, x) with x beyond the clique */
+        o->degree[u]--;
+        o->log2_size[u] -= o->log2_card[v];
+        touch(o, u);
+    }
+    if (!simplicial) {
+        if (!make_clique(o, list, d, by)) return 0;
+        if (by == BY_FILL)
+            for (int32_t k = 0; k < d; k++) o->fill[list[k]] = count_fill(o, list[k]);
+    }
+    o->steps += d + 8;
+    for (int32_t k = 0; k < o->n_touched; k++) {
+        int32_t u = o->touched[k];
+        o->is_touched[u] = 0;
+        o->key[u] = key_of(o, u, by);
+        if (by != BY_BREADTH) sift(o, o->where[u]);
+    }
+    o->n_touched = 0;
+    return 1;
+}
+
+/* Fills `bags` (positions are filled in later) unless the order gets worse than the limits. */
+static pass_end greedy_pass(
+    fgi_orderer *o, rule by, fgi_rng *rng, double log2_limit, double work_limit, double step_limit, fgi_bags *bags) {
+    const int32_t n = o->g->n;
+    if (!start_pass(o, by, rng) || !open_bags(bags, n)) return PASS_NO_MEMORY;
     for (int32_t p = 0; p < n; p++) {
         int32_t v = heap_pop(o);
         if (o->log2_size[v] > log2_limit) return PASS_WORSE;
@@ -347,29 +378,7 @@ static pass_end greedy_pass(
         bags->begin[p + 1] = end + d;
         if (d > bags->width) bags->width = d;
         if (o->log2_size[v] > bags->log2_largest) bags->log2_largest = o->log2_size[v];
-
-        const int simplicial = by == BY_FILL && o->fill[v] == 0;
-        o->dead[v] = 1;
-        for (int32_t k = 0; k < d; k++) {
-            int32_t u = list[k];
-            if (simplicial) o->fill[u] -= o->degree[u] - d; /* the pairs (v, x) with x beyond the clique */
-            o->degree[u]--;
-            o->log2_size[u] -= o->log2_card[v];
-            touch(o, u);
-        }
-        if (!simplicial) {
-            if (!make_clique(o, list, d, by)) return PASS_NO_MEMORY;
-            if (by == BY_FILL)
-                for (int32_t k = 0; k < d; k++) o->fill[list[k]] = count_fill(o, list[k]);
-        }
-        o->steps += d + 8;
-        for (int32_t k = 0; k < o->n_touched; k++) {
-            int32_t u = o->touched[k];
-            o->is_touched[u] = 0;
-            o->key[u] = key_of(o, u, by);
-            if (by != BY_BREADTH) sift(o, o->where[u]);
-        }
-        o->n_touched = 0;
+        if (!eliminate(o, by, v, list, d)) return PASS_NO_MEMORY;
     }
     return PASS_DONE;
 }

@@ -73,6 +73,41 @@ static double magnitude_of(const fgi_model *m, double least) {
     return least > -INFINITY ? fgi_smaller(all, 2 * best + fgi_larger(best, fabs(least))) : all;
 }
 
+static void open_vars(ps_work *w, const fgi_structure *s, double *unary, int32_t *adj) {
+    for (int32_t i = 0; i < w->n_vars; i++) {
+        ps_var *v = &w->vars[i];
+        const int32_t degree = (int32_t)(s->adj_begin[i + 1] - s->adj_begin[i]);
+        *v = (ps_var){.unary = unary + s->unary_begin[i],
+            .factors = adj + s->adj_begin[i],
+            .card = s->cards[i],
+            .n_factors = degree,
+            .room = degree,
+            .todo = PS_ELIMINATE | PS_DOMINATE};
+        for (int32_t a = 0; a < v->card; a++) v->live += v->unary[a] > -INFINITY;
+        if (v->live == 1) w->fix_queue[w->n_fix++] = i;
+        if (v->live == 0) w->infeasible = 1;
+    }
+}
+
+static void open_factors(ps_work *w, const fgi_model *m) {
+    const fgi_structure *s = m->s;
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const int32_t t = s->factor_table[f];
+        const fgi_view v = fgi_factor_view(m, f);
+        w->factors[f] = (ps_factor){.vars = s->vars + fgi_factor_begin(s, f),
+            .values = v.kind == FGI_DENSE ? v.values : NULL,
+            .weight = v.weight,
+            .table = t,
+            .arity = (int16_t)v.arity,
+            .kind = (uint8_t)v.kind,
+            .transposed = (uint8_t)v.transposed,
+            .forbidden = m->t->facts[t].n_forbidden > 0,
+            .todo = PS_ALL};
+        w->uses[t]++;
+    }
+    w->n_factors = s->n_factors;
+}
+
 fgi_rc ps_open(ps_work *w, const fgi_model *m) {
     const fgi_structure *s = m->s;
     w->m = m;
@@ -92,34 +127,8 @@ fgi_rc ps_open(ps_work *w, const fgi_model *m) {
     if (s->n_factors) memcpy(adj, s->adj, (size_t)s->adj_begin[s->n_vars] * sizeof(int32_t));
     memset(w->uses, 0, (size_t)s->n_tables * sizeof(int32_t));
     memset(w->supported, 0, (size_t)s->n_tables);
-    for (int32_t i = 0; i < w->n_vars; i++) {
-        ps_var *v = &w->vars[i];
-        const int32_t degree = (int32_t)(s->adj_begin[i + 1] - s->adj_begin[i]);
-        *v = (ps_var){.unary = unary + s->unary_begin[i],
-            .factors = adj + s->adj_begin[i],
-            .card = s->cards[i],
-            .n_factors = degree,
-            .room = degree,
-            .todo = PS_ELIMINATE | PS_DOMINATE};
-        for (int32_t a = 0; a < v->card; a++) v->live += v->unary[a] > -INFINITY;
-        if (v->live == 1) w->fix_queue[w->n_fix++] = i;
-        if (v->live == 0) w->infeasible = 1;
-    }
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const int32_t t = s->factor_table[f];
-        const fgi_view v = fgi_factor_view(m, f);
-        w->factors[f] = (ps_factor){.vars = s->vars + fgi_factor_begin(s, f),
-            .values = v.kind == FGI_DENSE ? v.values : NULL,
-            .weight = v.weight,
-            .table = t,
-            .arity = (int16_t)v.arity,
-            .kind = (uint8_t)v.kind,
-            .transposed = (uint8_t)v.transposed,
-            .forbidden = m->t->facts[t].n_forbidden > 0,
-            .todo = PS_ALL};
-        w->uses[t]++;
-    }
-    w->n_factors = s->n_factors;
+    open_vars(w, s, unary, adj);
+    open_factors(w, m);
     w->magnitude = magnitude_of(m, w->options.least);
     ps_spend(w, 8.0 * (double)s->n_factors + (double)s->unary_begin[s->n_vars]);
     return FGI_OK;

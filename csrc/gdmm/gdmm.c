@@ -245,6 +245,15 @@ static void bound_by_sweep(gdmm *g, double start) {
     if (gdmm_sweep_forward(g->sweep)) enter(g, next_stage(g));
 }
 
+static void factors_piece(gdmm *g) {
+    if (gdmm_factors_step(g)) {
+        g->stage = GDMM_VARIABLES;
+        gdmm_end_beside(g);
+    }
+    for (int k = 0; k < g->n_workers; k++)
+        if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
+}
+
 /* One piece of the current stage. */
 static void step(gdmm *g) {
     const fgi_structure *st = g->model->s;
@@ -266,14 +275,7 @@ static void step(gdmm *g) {
         info->seconds_bound += fgi_clock() - start;
         if (done > 0) enter(g, after_sweep(g, bound));
         return;
-    case GDMM_FACTORS:
-        if (gdmm_factors_step(g)) {
-            g->stage = GDMM_VARIABLES;
-            gdmm_end_beside(g);
-        }
-        for (int k = 0; k < g->n_workers; k++)
-            if (g->workers[k].infeasible) fgi_solver_bound(g->solver, -INFINITY);
-        return;
+    case GDMM_FACTORS: factors_piece(g); return;
     case GDMM_VARIABLES:
         if (gdmm_advance(g, st->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
             finish_iteration(g);

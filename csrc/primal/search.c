@@ -505,6 +505,19 @@ static void end_block(fgi_primal *s) {
     start_block(s);
 }
 
+static void end_anneal(fgi_primal *s) {
+    fgi_local_push_all(s->local);
+    s->last_gain = fgi_primal_work(s);
+    s->annealed = s->last_gain - s->epoch_begun;
+    if (s->dense) s->epoch_begun = s->last_gain;
+    s->stage = FGI_PRIMAL_ASCENT;
+}
+
+static void begin_apply(fgi_primal *s) {
+    s->now.cursor = 0;
+    s->stage = FGI_PRIMAL_APPLY;
+}
+
 /* One piece of work of about CHUNK operations. */
 static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
     int done = 0;
@@ -520,12 +533,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         s->stage = FGI_PRIMAL_ASCENT;
         break;
     case FGI_PRIMAL_ANNEAL:
-        if (!fgi_anneal_run(s->anneal, CHUNK, &s->rng)) break;
-        fgi_local_push_all(s->local);
-        s->last_gain = fgi_primal_work(s);
-        s->annealed = s->last_gain - s->epoch_begun;
-        if (s->dense) s->epoch_begun = s->last_gain;
-        s->stage = FGI_PRIMAL_ASCENT;
+        if (fgi_anneal_run(s->anneal, CHUNK, &s->rng)) end_anneal(s);
         break;
     case FGI_PRIMAL_ASCENT:
         if (fgi_local_ascend(s->local, CHUNK)) end_ascent(solver, s);
@@ -548,9 +556,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         break;
     case FGI_PRIMAL_BLOCK:
         rc = fgi_treeblock_step(s->block, CHUNK, &done);
-        if (rc || !done) break;
-        s->now.cursor = 0;
-        s->stage = FGI_PRIMAL_APPLY;
+        if (!rc && done) begin_apply(s);
         break;
     case FGI_PRIMAL_APPLY:
         if (apply(s, CHUNK)) end_block(s);
