@@ -28,10 +28,12 @@ from fginfer.blas import one_blas_thread
 from fginfer.core import clock
 from fginfer.core.optimise import METHODS, Optimiser, minimise
 from fginfer.errors import SettingsError
+from fginfer.options import check_whole, is_number
 from fginfer.trim.adam import adam
-from fginfer.trim.network import Network, check_count, check_samples, is_real
+from fginfer.trim.network import Network, check_samples
 
 logger = logging.getLogger("fginfer")
+MOST_SWEEPS = 60  # until a target is reached: lambda has grown out of all proportion by then
 TUNING_RATE = 3e-4  # of Adam, falling to zero; 1e-3 fits letters too closely
 Reals = NDArray[np.float64]
 
@@ -47,6 +49,7 @@ class Trimmable(Protocol):
     """A network as the trimming sees it: named layers of weights, each with its loss."""
 
     samples: int
+    network: Any  # the copy that is trimmed
 
     def names(self) -> list[str]: ...
     def others(self) -> list[str]:
@@ -204,40 +207,79 @@ def trim(
     model = as_trimmable(network, X, y, loss)
     names = _check(model, eps, lam, target, layers, method, tol, max_iter, sweeps, growth, time_limit)
     for name, value in (("epochs", epochs), ("tune", tune), ("seed", seed)):
-        check_count(name, value)
+        check_whole(name, value, 0, 63)
     with one_blas_thread() if isinstance(network, Network) else nullcontext():
         begin = clock.now()
         deadline = np.inf if time_limit is None else begin + time_limit
-        before, start = model.measure(), {name: model.get(name).copy() for name in names}
-        rows: dict[str, LayerReport] = {}
-        total = sum(w.size for w in start.values())
-        wanted = None if target is None else int(target * total) if target < 1 else int(target)
-        allowed = (
-            eps if eps is not None else None if wanted is None else 0.1 * max(before[0], _silent_loss(model, names[0]))
-        )
-        sweep, factor, left = 0, 1.0, total
-        while sweep < (60 if wanted is not None else sweeps) and (sweep == 0 or clock.now() < deadline):
-            lams = {name: factor * _lambda(lam, allowed, start[name], len(names)) for name in names}
-            if epochs and clock.now() < deadline:
-                _together(model, lams, epochs, seed + sweep, deadline)
-            for name in names:
-                if (
-                    name in rows and clock.now() >= deadline
-                ):  # to begin with a layer costs several passes over all samples
-                    rows[name] = rows[name]._replace(after=int(np.count_nonzero(model.get(name))))
-                    continue
-                rows[name] = _trim_layer(model, name, lams[name], start[name], method, tol, max_iter, seed, deadline)
-            sweep += 1
-            if wanted is not None:
-                before_sweep, left = left, sum(row.after for row in rows.values())
-                if left <= wanted:
-                    break
-                factor *= _growth(left, before_sweep, wanted, growth)
+        before = model.measure()
+        goal = _Goal(model, names, eps, lam, target, before[0])
+        how = _Optimiser(method, tol, max_iter, seed, deadline)
+        rows = _sweep(model, goal, how, MOST_SWEEPS if goal.wanted is not None else sweeps, epochs, growth)
         if tune:
             _together(model, dict.fromkeys(names, 0.0), tune, seed, deadline, rate=TUNING_RATE, tuning=True)
         after = model.measure()
         report = TrimReport([rows[n] for n in names], before[0], after[0], before[1], after[1], clock.now() - begin)
-        return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)  # type: ignore[attr-defined]
+        return Trimmed(model.network, {n: model.get(n) != 0 for n in names}, report)
+
+
+class _Goal:
+    """How many weights are wanted (None: what lambda leaves), and the lambda of every layer."""
+
+    def __init__(
+        self, model: Trimmable, names: list[str], eps: float | None, lam: float | None, target: float | None,
+        loss: float,
+    ) -> None:  # fmt: skip
+        self.start = {name: model.get(name).copy() for name in names}  # the weights that were given
+        self.size = sum(w.size for w in self.start.values())
+        self.wanted = None if target is None else int(target * self.size) if target < 1 else int(target)
+        self._lam, self._allowed = lam, eps
+        if eps is None and target is not None:
+            self._allowed = 0.1 * max(loss, _silent_loss(model, names[0]))
+
+    def lambdas(self, factor: float) -> dict[str, float]:
+        """By layer, times a factor that grows while too many weights are left."""
+        return {name: factor * self._lambda(weights) for name, weights in self.start.items()}
+
+    def _lambda(self, weights: Reals) -> float:
+        if self._lam is not None:
+            return self._lam
+        assert self._allowed is not None
+        return self._allowed / len(self.start) / max(float(np.abs(weights).sum()), 1e-300)
+
+
+class _Optimiser(NamedTuple):
+    """How a layer is trimmed, and until when."""
+
+    method: str
+    tol: float
+    max_iter: int
+    seed: int
+    deadline: float
+
+
+def _sweep(
+    model: Trimmable, goal: _Goal, how: _Optimiser, sweeps: int, epochs: int, growth: float
+) -> dict[str, LayerReport]:
+    """Goes through all layers so many times, or until few enough weights are left. The first time is never left out."""
+    rows: dict[str, LayerReport] = {}
+    factor, left = 1.0, goal.size
+    for sweep in range(sweeps):
+        if sweep and clock.now() >= how.deadline:
+            break
+        lams = goal.lambdas(factor)
+        if epochs and clock.now() < how.deadline:
+            _together(model, lams, epochs, how.seed + sweep, how.deadline)
+        for name, lam in lams.items():
+            if name in rows and clock.now() >= how.deadline:  # to begin with a layer costs passes over all samples
+                rows[name] = rows[name]._replace(after=int(np.count_nonzero(model.get(name))))
+            else:
+                rows[name] = _trim_layer(model, name, lam, goal.start[name], how)
+        if goal.wanted is not None:
+            before, left = left, sum(row.after for row in rows.values())
+            if left <= goal.wanted:
+                break
+            factor *= _growth(left, before, goal.wanted, growth)
+    return rows
 
 
 def _growth(left: int, before: int, wanted: int, growth: float) -> float:
@@ -246,13 +288,6 @@ def _growth(left: int, before: int, wanted: int, growth: float) -> float:
     if left < 0.8 * before:
         return 1.0
     return min(growth if left < 0.9 * before else growth * growth, max(left / max(wanted, 1), math.sqrt(growth)))
-
-
-def _lambda(lam: float | None, allowed: float | None, weights: Reals, layers: int) -> float:
-    if lam is not None:
-        return lam
-    assert allowed is not None
-    return allowed / layers / max(float(np.abs(weights).sum()), 1e-300)
 
 
 def _silent_loss(model: Trimmable, name: str) -> float:
@@ -294,20 +329,18 @@ def _objective(model: Trimmable, lams: dict[str, float]) -> float:
     return model.measure()[0] + sum(lam * float(np.abs(model.get(name)).sum()) for name, lam in lams.items())
 
 
-def _trim_layer(
-    model: Trimmable, name: str, lam: float, start: Reals, method: str, tol: float, max_iter: int, seed: int,
-    deadline: float,
-) -> LayerReport:  # fmt: skip
+def _trim_layer(model: Trimmable, name: str, lam: float, start: Reals, how: _Optimiser) -> LayerReport:
+    """Quasi-Newton steps on one layer; undone if they did not lower the objective."""
     layer, weights = model.layer(name), model.get(name)
     flat = weights.ravel().astype(np.float64)
     before = layer.value(flat) + lam * float(np.abs(flat).sum())
 
     def late(_: Optimiser) -> bool:
-        return clock.now() >= deadline
+        return clock.now() >= how.deadline
 
     found, info = minimise(
-        layer.value, layer.gradient, flat.size, lam, start=flat, method=method, tol=tol, max_iter=max_iter, seed=seed,
-        callback=late,
+        layer.value, layer.gradient, flat.size, lam, start=flat, method=how.method, tol=how.tol,
+        max_iter=how.max_iter, seed=how.seed, callback=late,
     )  # fmt: skip
     after = layer.value(found) + lam * float(np.abs(found).sum())
     if after <= before:  # always, up to rounding
@@ -338,12 +371,12 @@ def _check(
 ) -> list[str]:  # fmt: skip
     if (eps is None) == (lam is None) and not (eps is None and target is not None):
         raise SettingsError("give one of eps (loss to lose) and lam, or target (weights to keep), which may have one")
-    check_count("max_iter", max_iter, 1)
-    check_count("sweeps", sweeps, 1)
+    check_whole("max_iter", max_iter, 1, 63)
+    check_whole("sweeps", sweeps, 1, 63)
     optional = {"eps": eps, "lam": lam, "target": target, "time_limit": time_limit}
     given = {name: value for name, value in optional.items() if value is not None}
     for name, value in {**given, "tol": tol, "growth": growth}.items():
-        if not (is_real(value) and 0 < value < np.inf):
+        if not (is_number(value) and 0 < value < np.inf):
             raise SettingsError(f"{name} must be a positive number, not {value!r}")
     if target is not None and target > 1 and target != int(target):
         raise SettingsError(f"target must be a share below 1 or a whole number of weights, not {target!r}")
@@ -366,7 +399,7 @@ def magnitude_prune(network: Network, keep: int) -> tuple[Network, list[NDArray[
     """A baseline: the `keep` weights of largest magnitude, each layer measured by its own root mean square."""
     if not isinstance(network, Network):
         raise SettingsError(f"network must be a fginfer.trim.Network, not {type(network).__name__}")
-    check_count("keep", keep)
+    check_whole("keep", keep, 0, 63)
     out = network.copy()
     sizes = np.concatenate([np.abs(w).ravel() / max(np.sqrt((w * w).mean()), 1e-300) for w in out.weights])
     cut = np.inf if keep == 0 else -np.sort(-sizes)[min(keep, len(sizes)) - 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from fginfer.blas import on_one_blas_thread
 from fginfer.errors import DataError, SettingsError
+from fginfer.options import check_whole, is_number
 from fginfer.trim.adam import adam
 from fginfer.trim.stages import stages_of
 
@@ -84,7 +84,7 @@ class Network:
             raise SettingsError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
         if dtype not in (np.float32, np.float64):
             raise SettingsError(f"dtype must be float32 or float64, not {dtype!r}")
-        check_count("seed", seed)
+        check_whole("seed", seed, 0, 63)
         rng = np.random.default_rng(seed)
         self.sizes, self.loss, self.seed, self.dtype = list(sizes), loss, seed, np.dtype(dtype)
         self.weights: list[Reals] = [
@@ -188,9 +188,9 @@ class Network:
         return self
 
     def _check_training(self, epochs: Any, batch: Any, rate: Any, l1: Any, masks: Any) -> None:
-        check_count("epochs", epochs)
-        check_count("batch", batch, 1)
-        if not (is_real(rate) and is_real(l1) and 0 < rate < np.inf and 0 <= l1 < np.inf):
+        check_whole("epochs", epochs, 0, 63)
+        check_whole("batch", batch, 1, 63)
+        if not (is_number(rate) and is_number(l1) and 0 < rate < np.inf and 0 <= l1 < np.inf):
             raise SettingsError(f"rate must be positive and l1 not negative, not {rate!r} and {l1!r}")
         listed = isinstance(masks, (list, tuple))
         if masks is not None and not (listed and [np.shape(m) for m in masks] == [w.shape for w in self.weights]):
@@ -258,15 +258,6 @@ class DenseLayer:
             count += int(np.count_nonzero(np.abs(out) < near))
             out = np.maximum(out, 0.0)
         return count
-
-
-def is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def check_count(name: str, value: Any, least: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 1 << 63:
-        raise SettingsError(f"{name} must be a whole number of at least {least} and below 2^63, not {value!r}")
 
 
 def _finite(X: Any, dtype: Any) -> Reals:

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from fginfer.errors import SettingsError
+from fginfer.options import is_number
 
 Reals = NDArray[np.float64]
 Image = tuple[int, int, int]  # height, width, channels
@@ -99,4 +100,4 @@ def stages_of(sizes: Sequence[Any]) -> tuple[int, list[Stage]]:
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+    return is_number(value, whole=True) and int(value) >= 1
