@@ -23,9 +23,8 @@ import fginfer
 from fginfer import commands, startup
 from fginfer.core.door import compiler, cpu_path
 from fginfer.errors import FginferError
-from fginfer.startup import STOPPED
+from fginfer.startup import BAD_INPUT, FAILED, STOPPED
 
-BAD_INPUT, FAILED = 3, 4
 _FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name
 _EPILOG = """\
 examples:

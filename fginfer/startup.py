@@ -10,7 +10,9 @@ import signal
 import sys
 from typing import Any
 
-STOPPED = 2  # as everywhere on the command line
+# Exit codes of every command: done (solve: optimal or gap reached), proven infeasible, stopped with a gap or by Ctrl-C,
+# bad input or usage, something failed that should not.
+DONE, INFEASIBLE, STOPPED, BAD_INPUT, FAILED = range(5)
 
 
 def _leave(*_: Any) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fginfer.commands.common import json_text, option, print_json
-from fginfer.commands.solve import STOPPED
 from fginfer.errors import SettingsError
 from fginfer.replacing import replacing
+from fginfer.startup import DONE, STOPPED
 
 
 def add_arguments(add: Any) -> None:
@@ -55,7 +55,7 @@ def train(args: argparse.Namespace) -> int:
         status = str(model.status_).replace("_", " ")
         labels = f"{facts['trained']} of {facts['labels']} labels"
         print(f"{args.output}: {status}, {labels}, {facts['weights']} weights{gap}, {last.seconds:.2f} s")
-    return STOPPED if model.status_ == "interrupted" else 0
+    return STOPPED if model.status_ == "interrupted" else DONE
 
 
 def predict(args: argparse.Namespace) -> int:

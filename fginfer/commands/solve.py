@@ -22,10 +22,10 @@ from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method
 from fginfer.result import Progress, Result, known
 from fginfer.solver import Solver, check_seconds
+from fginfer.startup import DONE, FAILED, INFEASIBLE, STOPPED
 from fginfer.terminal import Terminal
 
-EXIT = {"optimal": 0, "gap_reached": 0, "infeasible": 1, "failed": 4}
-STOPPED, FAILED = 2, 4
+EXIT = {"optimal": DONE, "gap_reached": DONE, "infeasible": INFEASIBLE, "failed": FAILED}
 
 EXAMPLES = """examples:
   fginfer solve grid.uai.gz --time-limit 10
@@ -123,32 +123,18 @@ def _solve(
     stops: Stops,
 ) -> Result:
     """Solves with a log; Ctrl-C gives what was found until then."""
-    options: dict[str, Any] = dict(option(text) for text in args.option)
-    if args.no_presolve:
-        options["presolve"] = False
-    log, solver = RunLog(), None
+    log, solver, interrupted = RunLog(), None, False
 
     def look(progress: Progress) -> None:
         log(progress)
         if terminal is not None:
             terminal.show(progress)
 
-    interrupted = False
     try:
         given = conditioned(graph, evidence)
         if evidence:
             logger.info(f"evidence fixes {len(evidence)} variable{'s' * (len(evidence) > 1)}")
-        solver = Solver(
-            graph if given is None else given.graph,
-            method,
-            gap=args.gap,
-            seed=args.seed,
-            threads=args.threads,
-            max_iterations=args.max_iterations,
-            cutoff=args.cutoff,
-            start_time=start,
-            **options,
-        )
+        solver = _make_solver(args, method, graph if given is None else given.graph, start)
         if args.start is not None:
             labels = read_solution(args.start, graph)
             solver.offer(labels if given is None else given.reduce(labels))
@@ -172,6 +158,23 @@ def _solve(
     if interrupted:
         logger.info("interrupted: this is the best labeling found until then")
     return result if given is None else given.expand_result(result, args.cutoff)
+
+
+def _make_solver(args: argparse.Namespace, method: str, graph: FactorGraph, start: float) -> Solver:
+    options: dict[str, Any] = dict(option(text) for text in args.option)
+    if args.no_presolve:
+        options["presolve"] = False
+    return Solver(
+        graph,
+        method,
+        gap=args.gap,
+        seed=args.seed,
+        threads=args.threads,
+        max_iterations=args.max_iterations,
+        cutoff=args.cutoff,
+        start_time=start,
+        **options,
+    )
 
 
 def result_json(result: Result, sizes: dict[str, int], trace: bool) -> dict[str, Any]:

@@ -6,16 +6,20 @@ import argparse
 import logging
 import signal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fginfer.commands import extreme
 from fginfer.commands.common import option, print_json
-from fginfer.commands.solve import STOPPED
 from fginfer.errors import FormatError, SettingsError
 from fginfer.log import logger
+from fginfer.startup import DONE, STOPPED
 from fginfer.terminal import Terminal
+
+if TYPE_CHECKING:
+    from fginfer.learn.files.trained import FileModel
+    from fginfer.learn.files.treebank import ParseModel
 
 EXAMPLE = """examples:
   fginfer train train.txt.gz --output chunker.npz --C 0.1
@@ -40,6 +44,21 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
+    _add_data(add)
+    _add_model(add)
+    _add_features(add)
+    add("--checkpoint", metavar="F", help="continue from and save to this file, as in --checkpoint run.ckpt")
+    add("--checkpoint-interval", type=float, default=60.0, metavar="S", help="seconds between two saves (default 60)")
+    add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the solver, as in --option rho=0.1")
+    extreme.add_arguments(add)
+    add("--json", action="store_true", help="print one JSON object instead of a line")
+    add("--trace", action="store_true", help="with --json: every measured point")
+    add("--quiet", action="store_true", help="no log")
+    parser.set_defaults(run=run)
+
+
+def _add_data(add: Any) -> None:
+    """Files, and what is in which column."""
     add("data", metavar="FILE", help="training data, also .gz; .svm, .svmlight, .libsvm: label,label index:value ...")
     add("--output", "-o", metavar="F", required=True, help="the model file to write, as in --output chunker.npz")
     add(
@@ -51,6 +70,10 @@ def register(subparsers: Any) -> None:
     add("--feature-columns", metavar="N,N", help="columns to learn from, as in FORM,LEMMA (default: all but the label)")
     add("--task", choices=("tag", "multiclass", "multilabel", "parse"), help="what FILE is about, if it does not tell")
     add("--longest", type=int, metavar="N", help="parse: leave out sentences with more tokens (default 40)")
+
+
+def _add_model(add: Any) -> None:
+    """What is learned, and how long."""
     add(
         "--model",
         choices=("svm", "crf", "extreme"),
@@ -67,6 +90,10 @@ def register(subparsers: Any) -> None:
     add("--seed", type=int, default=0, metavar="N", help="of the order of examples, as in --seed 7 (default 0)")
     add("--threads", type=int, default=1, metavar="N", help="of the oracles, as in --threads 2; same model (default 1)")
     add("--batch-size", type=int, metavar="N", help="svm: examples a step, which threads share (default 1)")
+
+
+def _add_features(add: Any) -> None:
+    """What is made of the columns."""
     add("--templates", metavar="F", help="feature templates, one a line: 0[-1]|1[0] joins the word before and this tag")
     add(
         "--min-count",
@@ -84,23 +111,9 @@ def register(subparsers: Any) -> None:
     )
     add("--zero-based", action="store_true", help="indices of an svmlight file begin at 0, not at 1")
     add("--no-pairwise", action="store_true", help="no weights on pairs of labels")
-    add("--checkpoint", metavar="F", help="continue from and save to this file, as in --checkpoint run.ckpt")
-    add("--checkpoint-interval", type=float, default=60.0, metavar="S", help="seconds between two saves (default 60)")
-    add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the solver, as in --option rho=0.1")
-    extreme.add_arguments(add)
-    add("--json", action="store_true", help="print one JSON object instead of a line")
-    add("--trace", action="store_true", help="with --json: every measured point")
-    add("--quiet", action="store_true", help="no log")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    from fginfer.learn.files.trained import (
-        FileModel,  # scikit-learn takes a second to import; other commands need not wait
-    )
-    from fginfer.learn.files.treebank import ParseModel
-    from fginfer.learn.row_weights import values_of
-
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():
         raise SettingsError(f"{args.output}: a model cannot be written there")
@@ -113,28 +126,42 @@ def run(args: argparse.Namespace) -> int:
         try:
             if args.model == "extreme":
                 return extreme.train(args)
-            columns = None if args.feature_columns is None else args.feature_columns.split(",")
-            settings |= {
-                "time_limit": args.time_limit, "random_state": args.seed, "n_jobs": args.threads,
-                "verbose": 0 if args.quiet else 2, "checkpoint": args.checkpoint,
-                "checkpoint_interval": args.checkpoint_interval,
-                "solver_options": dict(option(text) for text in args.option) or None,
-            }  # fmt: skip
-            model: FileModel | ParseModel
-            if args.task == "parse":
-                longest = 40 if args.longest is None else args.longest
-                model = ParseModel.train(args.data, columns, max(2, args.min_count), longest, **settings)
-            else:
-                model = FileModel.train(
-                    args.data, args.format, templates_of(args.templates), args.min_count, args.affixes,
-                    args.zero_based, args.model, args.label_column, columns, args.task,
-                    pairwise=not args.no_pairwise, **settings,
-                )  # fmt: skip
+            model = _train(args, settings)
         finally:
             signal.signal(signal.SIGTERM, old)
             logger.setLevel(level)
     model.save(args.output)
-    svm, last = model.svm, model.svm.trace_[-1]
+    _show(args, model.svm)
+    return STOPPED if model.svm.status_ == "interrupted" else DONE
+
+
+def _train(args: argparse.Namespace, settings: dict[str, Any]) -> FileModel | ParseModel:
+    # Imported here: scikit-learn takes a second, for which other commands need not wait.
+    from fginfer.learn.files.trained import FileModel
+    from fginfer.learn.files.treebank import ParseModel
+
+    columns = None if args.feature_columns is None else args.feature_columns.split(",")
+    settings |= {
+        "time_limit": args.time_limit, "random_state": args.seed, "n_jobs": args.threads,
+        "verbose": 0 if args.quiet else 2, "checkpoint": args.checkpoint,
+        "checkpoint_interval": args.checkpoint_interval,
+        "solver_options": dict(option(text) for text in args.option) or None,
+    }  # fmt: skip
+    if args.task == "parse":
+        longest = 40 if args.longest is None else args.longest
+        return ParseModel.train(args.data, columns, max(2, args.min_count), longest, **settings)
+    return FileModel.train(
+        args.data, args.format, templates_of(args.templates), args.min_count, args.affixes,
+        args.zero_based, args.model, args.label_column, columns, args.task,
+        pairwise=not args.no_pairwise, **settings,
+    )  # fmt: skip
+
+
+def _show(args: argparse.Namespace, svm: Any) -> None:
+    """How training ended, as one line or as JSON."""
+    from fginfer.learn.row_weights import values_of
+
+    last = svm.trace_[-1]
     if args.json:
         data = {
             "model": args.output, "solver": getattr(svm, "solver_", svm.solver), "status": svm.status_,
@@ -145,12 +172,11 @@ def run(args: argparse.Namespace) -> int:
             "nonzeros": int(np.count_nonzero(values_of(svm.weights_))),
         }  # fmt: skip
         print_json({**data, "trace": [p._asdict() for p in svm.trace_]} if args.trace else data)
-    else:
-        gap = "" if svm.gap_ is None else f", gap {svm.gap_:.1e}"
-        status = svm.status_.replace("_", " ")
-        size = f", {svm.n_nonzero_} of {len(svm.weights_)} weights" if args.model == "crf" else ""
-        print(f"{args.output}: {status} after {last.passes} passes{gap}{size}, {last.seconds:.2f} s")
-    return STOPPED if svm.status_ == "interrupted" else 0
+        return
+    gap = "" if svm.gap_ is None else f", gap {svm.gap_:.1e}"
+    status = svm.status_.replace("_", " ")
+    size = f", {svm.n_nonzero_} of {len(svm.weights_)} weights" if args.model == "crf" else ""
+    print(f"{args.output}: {status} after {last.passes} passes{gap}{size}, {last.seconds:.2f} s")
 
 
 def check_task(args: argparse.Namespace) -> None:
