@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
+from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, begins
 from fginfer.errors import ModelError
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef, expand, negated
 
@@ -48,7 +48,7 @@ class Builder:
         self.private = private  # tables that are shared through their handle only
         self.negatives = negatives  # table -> the table with the opposite scores
         self.cards = base.cards.tolist()
-        self.begin = offsets(base.cards)
+        self.begin = begins(base.cards)
         self.unary = np.zeros(int(self.begin[-1])) if base.unary is None else np.array(base.unary)
         self.constant = base.constant
         self.tables: list[AnyTable] = []

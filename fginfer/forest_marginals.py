@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.core.crf import CrfLoss
 from fginfer.core.learn import Edges, Kind
 
@@ -40,7 +41,7 @@ def forest_marginals(factors: Factors, cards: NDArray[np.int32], memory: float) 
     tables = np.zeros((len(pairs), k, k))
     for square, table in zip(tables, pairs.values(), strict=True):
         square[: table.shape[0], : table.shape[1]] = table
-    begin = np.concatenate([[0], np.cumsum(cards)]).astype(np.int64)
+    begin = begins(cards)
     ends = np.array(list(pairs), np.int32).reshape(-1, 2)
     loss = CrfLoss(_one_example(n, k, begin, ends))
     log_z, _, cells, _ = loss.marginals(np.concatenate([unary.ravel(), tables.ravel()]))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, negate
 from fginfer.condition import Conditioned, condition
-from fginfer.core.arrays import ModelArrays, offsets
+from fginfer.core.arrays import ModelArrays, begins
 from fginfer.core.model import Model
 from fginfer.errors import ModelError
 from fginfer.from_arrays import bulk_arrays, grid_arrays
@@ -388,7 +388,7 @@ class FactorGraph:
 
     def _unary_begin(self) -> NDArray[np.int64]:
         if self._offsets is None:
-            self._offsets = offsets(self._cards)
+            self._offsets = begins(self._cards)
         return self._offsets
 
 

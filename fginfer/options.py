@@ -49,23 +49,31 @@ def unknown_option(name: str, method: str, known: Iterable[str]) -> SettingsErro
     return SettingsError(f"unknown option {name!r} for method {method}; {there}{meant}")
 
 
+def is_number(value: Any, whole: bool = False) -> bool:
+    """Whether it is a real (or whole) number; True and False are none."""
+    return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+
+
 def check_number(name: str, value: Any, what: str = "a number") -> None:
     """SettingsError unless it is a real number (NaN is none)."""
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
+    if not is_number(value) or value != value:
         raise SettingsError(f"{name} must be {what}, not {value!r}")
 
 
-def check_whole(name: str, value: Any) -> None:
-    """SettingsError unless it is a whole number."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SettingsError(f"{name} must be a whole number, not {value!r}")
+def check_whole(name: str, value: Any, least: int | None = None, bits: int | None = None) -> None:
+    """SettingsError unless it is a whole number: of at least `least`, below 2^`bits`."""
+    if not is_number(value, whole=True) or (least is not None and value < least):
+        what = "a whole number" if least is None else f"a whole number of at least {least}"
+        raise SettingsError(f"{name} must be {what}, not {value!r}")
+    if bits is not None and value >= 1 << bits:
+        raise SettingsError(f"{name} must be below 2^{bits}, not {value!r}")
 
 
 def check_count(name: str, value: Any) -> None:
     """SettingsError unless it is a whole number that the core can hold."""
-    check_whole(name, value)
-    if not -(2**31) <= value < 2**31:
-        raise SettingsError(f"{name} must be below 2^31, not {value!r}")
+    check_whole(name, value, bits=31)
+    if value < -(2**31):
+        raise SettingsError(f"{name} must be at least -2^31, not {value!r}")
 
 
 def check_settings(gap: Any, seed: Any, threads: Any, max_iterations: Any, cutoff: Any) -> None:

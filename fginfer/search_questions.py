@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.core.search import Floats, Lists, Messages
 from fginfer.errors import ModelError, SettingsError
 from fginfer.options import check_count, check_whole
@@ -81,7 +82,7 @@ def as_lists(excluded: Any, n: int, n_labels: int) -> Lists | None:
     if len(given) != n:
         raise ModelError(f"{n} lists of exclusions are needed, one per query, not {len(given)}")
     parts = [np.unique(as_labels([] if e is None else e, n_labels)) for e in given]
-    begin = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+    begin = begins([len(p) for p in parts])
     return begin, np.concatenate([*parts, np.zeros(0, np.int32)]).astype(np.int32)
 
 
@@ -113,6 +114,6 @@ def as_messages(messages: Any, n: int, n_labels: int) -> Messages | None:
     if len(given) != n:
         raise ModelError(f"{n} messages are needed, one per query, not {len(given)}")
     parts = [_message(m, n_labels) for m in given]
-    begin = np.concatenate([[0], np.cumsum([len(p[0]) for p in parts])]).astype(np.int64)
+    begin = begins([len(p[0]) for p in parts])
     labels = np.concatenate([*(p[0] for p in parts), np.zeros(0, np.int32)]).astype(np.int32)
     return begin, labels, np.concatenate([*(p[1] for p in parts), np.zeros(0)])

@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from os import PathLike
 from threading import Event
@@ -78,41 +79,24 @@ def solve(
     """
     start = clock.now()
     time_limit = check_seconds("time_limit", time_limit)
-    if verbose:
-        with shown():
-            return solve(
-                graph,
-                method,
-                evidence=evidence,
-                time_limit=time_limit,
-                gap=gap,
-                seed=seed,
-                threads=threads,
-                max_iterations=max_iterations,
-                cutoff=cutoff,
-                warm_start=warm_start,
-                callback=callback,
-                trace=trace,
-                dual=dual,
-                **options,
-            )
-    graph, given = _model(graph, evidence)
-    result = _solve(
-        graph,
-        method,
-        start,
-        time_limit,
-        callback,
-        trace,
-        dual,
-        gap=gap,
-        seed=seed,
-        threads=threads,
-        max_iterations=max_iterations,
-        cutoff=cutoff,
-        warm_start=_restricted(warm_start, given),
-        **options,
-    )
+    with shown() if verbose else nullcontext():
+        graph, given = _model(graph, evidence)
+        result = _solve(
+            graph,
+            method,
+            start,
+            time_limit,
+            callback,
+            trace,
+            dual,
+            gap=gap,
+            seed=seed,
+            threads=threads,
+            max_iterations=max_iterations,
+            cutoff=cutoff,
+            warm_start=_restricted(warm_start, given),
+            **options,
+        )
     return result if given is None else given.expand_result(result, cutoff)
 
 

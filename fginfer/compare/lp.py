@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog  # type: ignore[import-untyped, unused-ignore]
 from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
+from fginfer.core.arrays import begins, owners
 from fginfer.graph import FactorGraph
 from fginfer.labelings import Factor
 from fginfer.tables import expand
@@ -38,7 +39,7 @@ class LocalPolytope:
         )
         if answer.status != 0:
             return None
-        begin = np.concatenate(([0], np.cumsum(self.cards)))
+        begin = begins(self.cards)
         labels = [int(np.argmax(answer.x[begin[i] : begin[i + 1]])) for i in range(len(self.cards))]
         return np.array(labels, np.int32), float(-answer.fun) + self.constant
 
@@ -60,9 +61,9 @@ def local_polytope(graph: FactorGraph, max_columns: int) -> LocalPolytope | None
     columns = n_unary + sum(int(np.prod([cards[i] for i in f.variables], dtype=np.float64)) for f in factors)
     if columns > max_columns:
         return None
-    begin = np.concatenate(([0], np.cumsum(cards, dtype=np.int64)))
+    begin = begins(cards)
     scores = [np.concatenate([graph.unary(i) for i in range(len(cards))])] if len(cards) else []
-    rows, cols, data, right = [np.repeat(np.arange(len(cards)), cards)], [np.arange(n_unary)], [np.ones(n_unary)], []
+    rows, cols, data, right = [owners(begin)], [np.arange(n_unary)], [np.ones(n_unary)], []
     right.append(np.ones(len(cards)))
     row, at = len(cards), n_unary
     for factor in factors:

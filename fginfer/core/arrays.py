@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,7 +105,7 @@ class ModelArrays:
 
     def dims_begin(self) -> NDArray[np.int64]:
         """Where each table's dimensions begin in `dims`; n_tables + 1 offsets."""
-        return offsets(np.where(self.is_dense(), self.table_arity, 0))
+        return begins(np.where(self.is_dense(), self.table_arity, 0))
 
     def values_begin(self) -> NDArray[np.int64]:
         """Where each table's entries begin in `values`; n_tables + 1 offsets."""
@@ -112,7 +113,7 @@ class ModelArrays:
         if dense.any():
             starts = self.dims_begin()[:-1][dense]
             sizes[dense] = np.multiply.reduceat(self.dims.astype(np.int64), starts)
-        return offsets(sizes)
+        return begins(sizes)
 
     def factor_begin(self) -> NDArray[np.int64]:
         """Where each factor's variables begin in `vars`; n_factors + 1 offsets."""
@@ -141,11 +142,16 @@ class ModelArrays:
         return Model(out[0])
 
 
-def offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:
-    """0 and the running totals of `sizes`."""
+def begins(sizes: NDArray[Any] | Sequence[int]) -> NDArray[np.int64]:
+    """0 and the running totals of `sizes`: where lines of so many entries begin."""
     out = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=out[1:])
+    np.cumsum(sizes, dtype=np.int64, out=out[1:])
     return out
+
+
+def owners(begin: NDArray[Any]) -> NDArray[np.int64]:
+    """The line of every entry, by where the lines begin."""
+    return np.repeat(np.arange(len(begin) - 1, dtype=np.int64), np.diff(begin))
 
 
 def _check_lengths(a: dict[str, Any]) -> None:

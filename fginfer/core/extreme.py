@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.arrays import offsets
+from fginfer.core.arrays import begins
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.errors import DataError
 
@@ -58,7 +58,7 @@ class Lines:
         if out is None:
             value = None if self.value is None else np.empty(self.nnz, np.float32)
             out = Lines(np.zeros(self.width + 1, np.int64), np.empty(self.nnz, np.int32), value, self.n)
-        out.begin[:] = offsets(self.counts())
+        out.begin[:] = begins(self.counts())
         size = 8 if self.value is not None else 4
         most = self.nnz if memory is None else max(1, memory // size)
         first = 0

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fginfer.core.arrays import offsets
+from fginfer.core.arrays import begins, owners
 from fginfer.core.extreme import ExtremeData, Ints, Lines
 from fginfer.errors import DataError
 from fginfer.learn.data.sequences import is_column_of_lists
@@ -83,7 +83,7 @@ def labels_of(y: Any, classes: NDArray[Any] | None = None) -> tuple[Lines, NDArr
         raise DataError("a label is NaN or infinite")
     known = np.unique(every) if classes is None else classes
     number = _number(every, known)
-    begin = offsets(counts)
+    begin = begins(counts)
     index = np.empty(len(number), np.int32)
     order = np.lexsort((number, np.repeat(np.arange(len(counts)), counts)))
     index[:] = number[order]
@@ -107,7 +107,7 @@ def truth_of(y: Any, classes: NDArray[Any]) -> Lines:
     place = np.minimum(np.searchsorted(classes, own), len(classes) - 1)
     unknown = classes[place] != own
     number = np.where(unknown, len(classes) + np.cumsum(unknown) - 1, place)
-    row = np.repeat(np.arange(lines.n), np.diff(lines.begin))
+    row = owners(lines.begin)
     index = number[lines.index]
     order = np.lexsort((index, row))
     return Lines(lines.begin, index[order].astype(np.int32), None, len(classes) + int(unknown.sum()))
@@ -164,7 +164,7 @@ def training_data(rows: Lines, labels: Lines, by_label: bool) -> ExtremeData:
 def select(lines: Lines, chosen: NDArray[Any]) -> Lines:
     """Some lines of a matrix, in the order given."""
     counts = lines.begin[1:][chosen] - lines.begin[:-1][chosen]
-    begin = offsets(counts)
+    begin = begins(counts)
     take = np.repeat(lines.begin[:-1][chosen] - begin[:-1], counts) + np.arange(begin[-1])
     value = None if lines.value is None else np.asarray(lines.value[take])
     return Lines(begin, np.asarray(lines.index[take]), value, lines.width)
@@ -175,4 +175,4 @@ def stacked(parts: list[Lines], width: int) -> Lines:
     counts = np.concatenate([np.diff(p.begin) for p in parts]) if parts else np.zeros(0, np.int64)
     index: Ints = np.concatenate([p.index for p in parts]) if parts else np.zeros(0, np.int32)
     value = np.concatenate([p.value for p in parts if p.value is not None]) if parts else np.zeros(0, np.float32)
-    return Lines(offsets(counts), index, value, width)
+    return Lines(begins(counts), index, value, width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import owners
 from fginfer.core.extreme import Floats, Ints, Lines
 from fginfer.search import SearchIndex
 
@@ -27,7 +28,7 @@ class DenseTop:
 
     def __init__(self, weights: Lines, bias: Floats, threads: int) -> None:
         self.rows = np.zeros((weights.width, weights.n + 1), np.float32)
-        self.rows[weights.index, np.repeat(np.arange(weights.n), np.diff(weights.begin))] = weights.value
+        self.rows[weights.index, owners(weights.begin)] = weights.value
         self.rows[:, -1] = bias
         self.longest = float(np.sqrt(np.square(self.rows, dtype=np.float64).sum(1).max()))
         self.index = SearchIndex(self.rows, clusters=1, n_jobs=threads)

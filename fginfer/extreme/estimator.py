@@ -36,6 +36,7 @@ from fginfer.extreme.settings import check_settings, trains_by_label
 from fginfer.extreme.solvers import ExtremePoint
 from fginfer.learn.data.inputs import seed_of, threads_of
 from fginfer.learn.files.storage import plain
+from fginfer.options import check_whole
 
 LARGEST = 1 << 28  # scores that decision_function makes at once
 
@@ -256,8 +257,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], Floats]:
         """(labels, scores), each (rows, k), best first; ties go to the label that comes first in ``classes_``."""
         check_is_fitted(self, "model_")
-        if not isinstance(k, int | np.integer) or k < 1:
-            raise SettingsError(f"k must be a whole number of at least 1, not {k!r}")
+        check_whole("k", k, 1)
         numbers, scores = self.model_.topk(self._rows(X), int(k), threads_of(self.n_jobs))
         return self.classes_[numbers], scores
 
@@ -313,8 +313,8 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if not self.multilabel_:
             return float(super().score(X, y, sample_weight))
-        truth = truth_of(y, self.classes_)
-        return metrics.precision_at(truth, self.model_.topk(self._rows(X), 1, threads_of(self.n_jobs))[0], 1)
+        rows, truth = self._labelled(X, y)
+        return metrics.precision_at(truth, self.model_.topk(rows, 1, threads_of(self.n_jobs))[0], 1)
 
     # ---- what was learned
 

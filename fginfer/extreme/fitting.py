@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fginfer.archives import DAMAGE
 from fginfer.core import clock
-from fginfer.core.arrays import offsets
+from fginfer.core.arrays import owners
 from fginfer.core.door import VERSION
 from fginfer.core.extreme import INFO, ExtremeData, LabelColumns, Lines
 from fginfer.errors import DataError, FormatError, SettingsError, SolverError
@@ -29,6 +29,8 @@ from fginfer.log import logger, thousands
 
 @dataclass
 class Fitted:
+    """What a fit has come to, when it was stopped, too."""
+
     model: SparseModel
     status: str
     trace: list[ExtremePoint]
@@ -142,10 +144,10 @@ def fit_pd(e: Any, data: ExtremeData, classes: NDArray[Any], seed: int, threads:
 def renumbered(lines: Lines, number: NDArray[Any]) -> Lines:
     """Index k becomes number[k]; lines stay ascending."""
     index = number[lines.index].astype(np.int32)
-    row = np.repeat(np.arange(lines.n), np.diff(lines.begin))
+    row = owners(lines.begin)
     order = np.lexsort((index, row))
     value = None if lines.value is None else lines.value[order]
-    return Lines(offsets(np.diff(lines.begin)), index[order], value, lines.width)
+    return Lines(lines.begin, index[order], value, lines.width)
 
 
 class PdCheckpoint:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import owners
 from fginfer.core.extreme import Lines
 
 Reals = NDArray[np.float64]
@@ -21,7 +22,7 @@ Reals = NDArray[np.float64]
 def hits(truth: Lines, answers: NDArray[Any]) -> NDArray[np.bool_]:
     """Which of the answers are right."""
     width = max(truth.width, int(answers.max(initial=-1)) + 1, 1)
-    rows = np.repeat(np.arange(truth.n, dtype=np.int64), np.diff(truth.begin))
+    rows = owners(truth.begin)
     keys = rows * width + truth.index  # ascending, as rows and labels are
     asked = np.arange(truth.n, dtype=np.int64)[:, None] * width + answers
     if not len(keys):
@@ -57,9 +58,8 @@ def psp_at(truth: Lines, answers: NDArray[Any], k: int, propensity: Reals) -> fl
     inverse = 1.0 / propensity
     right = hits(truth, answers[:, :k])
     found = float((right * np.where(answers[:, :k] >= 0, inverse[answers[:, :k]], 0.0)).sum())
-    best = 0.0
     values = inverse[truth.index]
-    order = np.lexsort((-values, np.repeat(np.arange(truth.n), np.diff(truth.begin))))
+    order = np.lexsort((-values, owners(truth.begin)))
     place = np.arange(len(values)) - np.repeat(truth.begin[:-1], np.diff(truth.begin))
     best = float(values[order][place < k].sum())
     return found / best if best > 0.0 else 0.0
@@ -70,7 +70,7 @@ def f1_scores(truth: Lines, answer: Lines) -> dict[str, float]:
     width = max(truth.width, answer.width)
 
     def keys(lines: Lines) -> NDArray[np.int64]:
-        return np.repeat(np.arange(lines.n, dtype=np.int64), np.diff(lines.begin)) * width + lines.index
+        return np.asarray(owners(lines.begin) * width + lines.index)
 
     right = np.intersect1d(keys(truth), keys(answer), assume_unique=True) % width
     good, true, said = (

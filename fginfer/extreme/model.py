@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.archives import DAMAGE
+from fginfer.core.arrays import begins
 from fginfer.core.extreme import Floats, Ints, LabelColumns, Lines, Scorer
 from fginfer.errors import DataError, FormatError, MissingFileError, UnwritableError
 from fginfer.extreme.data import select, stacked
@@ -52,17 +53,11 @@ class SparseModel:
             raise DataError("columns of labels that are there twice, or not at all")
         if parts:
             biases[labels] = np.concatenate([p.bias for p in parts])
-        by_column = stacked([p.weights for p in parts], n_features)
-        # Lines in the order of the labels, so that the transpose has them ascending.
-        order = np.argsort(labels, kind="stable")
+        order = np.argsort(labels, kind="stable")  # so that the transpose has them ascending
+        lines = select(stacked([p.weights for p in parts], n_features), order)
         counts = np.zeros(n, np.int64)
-        counts[labels[order]] = np.diff(by_column.begin)[order]
-        begin = np.concatenate([[0], np.cumsum(counts)])
-        where = np.concatenate([[0], by_column.begin])[1:]
-        take = np.repeat(where[:-1][order] - begin[:-1][labels[order]], counts[labels[order]])
-        take = take + np.arange(len(take))
-        assert by_column.value is not None
-        full = Lines(begin, by_column.index[take], by_column.value[take], n_features)
+        counts[labels[order]] = np.diff(lines.begin)
+        full = Lines(begins(counts), lines.index, lines.value, n_features)
         return cls(full.transposed(), biases, classes, header)
 
     # ---- what it knows
@@ -115,7 +110,7 @@ class SparseModel:
             for at in np.flatnonzero(~full):
                 found[open_rows[at]] = np.sort(labels[at][scores[at] > threshold])
             open_rows, k = open_rows[full], min(4 * k, self.n_labels)
-        begin = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)])
+        begin = begins([len(f) for f in found])
         return Lines(begin, np.concatenate([np.zeros(0, np.int32), *found]), None, self.n_labels)
 
     def pruned(self, threshold: float) -> SparseModel:
@@ -123,7 +118,7 @@ class SparseModel:
         w = self.weights
         assert w.value is not None
         keep = np.abs(w.value) > threshold
-        begin = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[w.begin]
+        begin = begins(keep)[w.begin]
         return SparseModel(
             Lines(begin, w.index[keep], w.value[keep], w.width), self.bias, self.classes, self.header, self.order
         )  # fmt: skip
@@ -138,7 +133,7 @@ class SparseModel:
             fresh[p.labels] = True
             bias[p.labels] = p.bias
         keep = ~fresh[w.index]
-        begin = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[w.begin]
+        begin = begins(keep)[w.begin]
         old = Lines(begin, w.index[keep], w.value[keep], w.width).transposed()
         kept = np.flatnonzero(~fresh).astype(np.int32)
         rest = LabelColumns(kept, select(old, kept), bias[kept], np.zeros(0))
@@ -248,5 +243,5 @@ def _unpacked(kind: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
     if kind == "numbers":
         return arrays["names"]
     text, ends = arrays["names"].tobytes(), arrays["name_ends"]
-    begins = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    return np.array([text[a:b].decode() for a, b in zip(begins, ends, strict=True)])
+    begin = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+    return np.array([text[a:b].decode() for a, b in zip(begin, ends, strict=True)])

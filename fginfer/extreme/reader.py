@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.arrays import offsets
+from fginfer.core.arrays import begins
 from fginfer.core.extreme import ExtremeData, Lines
 from fginfer.errors import FormatError
 from fginfer.formats.streams import open_binary, open_checked, whole_lines
@@ -51,7 +51,7 @@ class Block:
         if unit:
             norms = np.sqrt(np.bincount(row, value * value, len(self.counts)))
             value = value / np.where(norms > 0.0, norms, 1.0)[row]
-        begin = offsets(np.bincount(row, minlength=len(self.counts)))
+        begin = begins(np.bincount(row, minlength=len(self.counts)))
         return Lines(begin, self.index[keep].astype(np.int32), value.astype(np.float32), width)
 
 
@@ -165,7 +165,7 @@ class Reader:
     def _check(self, index: Any, value: Any, counts: Any, numbers: list[int]) -> None:
         row = np.repeat(np.arange(len(counts)), counts)
         width = 2**31 - 1 if self.header is None else self.header[1]
-        first = offsets(counts)[:-1][counts > 0]
+        first = begins(counts)[:-1][counts > 0]
         follows = np.ones(len(index), bool)
         follows[first] = False
         repeated = np.zeros(len(index), bool)
@@ -277,11 +277,11 @@ def read_training(
         label.append(np.array([names.setdefault(k, len(names)) for row in block.labels for k in row], np.int32))
         label_counts.append(np.array([len(row) for row in block.labels], np.int64))
     width = width if reader.header is None else reader.header[1]
-    rows = Lines(offsets(np.concatenate(counts)), index.array(), value.array(), width)
+    rows = Lines(begins(np.concatenate(counts)), index.array(), value.array(), width)
     classes, number = _classes(names, reader.header)
     if not len(classes):
         raise FormatError("no row has a label", str(path))
-    found = _labels(label.array(), offsets(np.concatenate(label_counts)), number, len(classes), place, limit)
+    found = _labels(label.array(), begins(np.concatenate(label_counts)), number, len(classes), place, limit)
     mapped = isinstance(rows.index, np.memmap)
     if not by_label:
         return FileData(ExtremeData(rows, found), classes, folder, mapped)

@@ -145,11 +145,12 @@ class ExtremeClassifierCV(ExtremeClassifier):
             else:
                 self._try(classes, c, lam, left)
             left -= 1
-        for c in cs if refined else ():
-            lam = self._best()["lam"] if c == cs[0] else lam
-            if c != middle:
-                self._try(classes, c, lam, left)
-                left -= 1
+        if refined:
+            lam = self._best()["lam"]
+            for c in cs:
+                if c != middle:
+                    self._try(classes, c, lam, left)
+                    left -= 1
         best = self._best()
         for name in others:
             self._try(classes, best["C"], best["lam"], left, name)

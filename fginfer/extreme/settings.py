@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from math import isfinite
 from typing import Any
 
 from fginfer.core.extreme import LOSSES, SEARCHES
 from fginfer.errors import SettingsError
+from fginfer.options import check_whole, is_number
 
 INTERCEPTS = {  # (learned, value or centre of the regulariser)
     "fixed": (0, -1.0),
@@ -47,24 +48,19 @@ MOST_DENSE = 1 << 28  # weights that an index may keep: 1 GB
 
 
 def check_real(name: str, value: Any, low: float, strict: bool) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not float("-inf") < float(value) < float("inf"):
+    if not is_number(value) or not isfinite(value):
         raise SettingsError(f"{name} must be a finite number, not {value!r}")
     if float(value) < low or (strict and float(value) == low):
         raise SettingsError(f"{name} must be {'larger than' if strict else 'at least'} {low:g}, not {value!r}")
 
 
-def _whole(name: str, value: Any, low: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) < 2**31:
-        raise SettingsError(f"{name} must be a whole number of at least {low}, not {value!r}")
-
-
 def _positive(name: str, value: Any) -> None:
-    _whole(name, value, 1)
+    check_whole(name, value, 1, 31)
 
 
 def _positive_or_none(name: str, value: Any) -> None:
     if value is not None:
-        _whole(name, value, 1)
+        check_whole(name, value, 1, 31)
 
 
 def _not_negative(name: str, value: Any) -> None:
@@ -92,10 +88,10 @@ def check_settings(e: Any) -> None:
     check_real("positive_weight", e.positive_weight, 0.0, True)
     check_real("tol", e.tol, 0.0, False)
     check_real("prune", e.prune, 0.0, False)
-    _whole("max_iter", e.max_iter, 1)
+    check_whole("max_iter", e.max_iter, 1, 31)
     if e.time_limit is not None:
         check_real("time_limit", e.time_limit, 0.0, False)
-    if e.n_jobs is not None and (not isinstance(e.n_jobs, Integral) or e.n_jobs == 0):
+    if e.n_jobs is not None and (not is_number(e.n_jobs, whole=True) or e.n_jobs == 0):
         raise SettingsError(f"n_jobs must be a whole number other than 0, or None, not {e.n_jobs!r}")
     if not trains_by_label(e) and e.scheduler not in (None, "threads"):
         raise SettingsError("pd-sparse trains all labels together, on this machine; ppd-sparse takes a scheduler")

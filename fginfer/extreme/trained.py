@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core import clock
+from fginfer.core.arrays import begins
 from fginfer.core.extreme import Floats, Lines
 from fginfer.errors import FormatError
 from fginfer.extreme import metrics
@@ -73,11 +74,10 @@ def evaluate(
     number = {str(c).encode(): k for k, c in enumerate(classes)}
     truths, answers, said = [], [], []
     for block, numbers, _ in topk_of(model, path, zero_based, 5, threads):
-        rows = [sorted(number.setdefault(k.lstrip(b"0") or b"0" if k.isdigit() else k, len(number)) for k in row)
-                for row in block.labels]  # fmt: skip
+        rows = [sorted(number.setdefault(label, len(number)) for label in row) for row in block.labels]
         counts = np.array([len(row) for row in rows], np.int64)
         index = np.array([k for row in rows for k in row], np.int32)
-        truths.append(Lines(np.concatenate([[0], np.cumsum(counts)]), index, np.ones(len(index), np.float32), 0))
+        truths.append(Lines(begins(counts), index, np.ones(len(index), np.float32), 0))
         answers.append(numbers)
         lines = block.lines(model.n_features_in_, model.unit_rows)
         above = model.model_.above(lines, model.threshold_, threads_of(threads))

@@ -65,6 +65,8 @@ def merged(parts: Sequence[Ints], least: int) -> Iterator[Ints]:
 
 
 class Workshop(Protocol):
+    """Somebody who trains labels."""
+
     workers: int
 
     def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:

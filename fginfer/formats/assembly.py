@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, offsets
+from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, begins
 from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
@@ -98,7 +98,7 @@ class Assembly:
 
     def graph(self) -> FactorGraph:
         unary = np.zeros(int(self.cards.sum(dtype=np.int64)))
-        begin = offsets(self.cards)
+        begin = begins(self.cards)
         for variable, scores in self._unary.items():
             unary[begin[variable] : begin[variable + 1]] = scores
         pairwise = all(arity == 2 for arity in self._factor_arity)
@@ -114,7 +114,7 @@ class Assembly:
             values=np.concatenate(self._values) if self._values else np.zeros(0),
             factor_table=np.array(self._factor_table, np.int32),
             factor_transposed=np.array(self._transposed, np.uint8) if any(self._transposed) else None,
-            var_begin=None if pairwise else offsets(np.array(self._factor_arity, np.int64)),
+            var_begin=None if pairwise else begins(np.array(self._factor_arity, np.int64)),
             vars=np.array(self._vars, np.int32),
         )
         self._values.clear()
@@ -157,7 +157,7 @@ class Factors:
 
     def unaries(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Variables with unary scores, and these."""
-        begin = offsets(self.cards)
+        begin = begins(self.cards)
         unary = self.arrays.unary
         assert unary is not None
         for variable in range(len(self.cards)):

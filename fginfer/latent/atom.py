@@ -15,7 +15,7 @@ from fginfer.core.clock import Late, never
 from fginfer.core.latent import AtomProblem, Bits, Reals
 from fginfer.errors import DataError, SettingsError
 from fginfer.graph import FactorGraph
-from fginfer.learn.data.inputs import is_number
+from fginfer.options import check_whole, is_number
 from fginfer.solve import solve
 
 
@@ -112,18 +112,9 @@ def find_atom(
     """
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    least = {"n_roundings": 1, "n_starts": 1, "tabu_steps": 0, "mixing_rank": 0, "seed": 0, "threads": 1}
-    given = (n_roundings, n_starts, 0 if tabu_steps is None else tabu_steps, mixing_rank, seed, threads)
-    for (name, low), count in zip(least.items(), given, strict=True):
-        if not is_number(count, whole=True) or count < low:
-            raise SettingsError(f"{name} must be a whole number of at least {low}, not {count!r}")
-    for name, limit in (("tol", tol), ("time_limit", time_limit)):
-        if not is_number(limit) or not limit >= 0:
-            raise SettingsError(f"{name} must be a number of at least 0, not {limit!r}")
-    if seed >= 1 << 63:
-        raise SettingsError(f"seed must be below 2^63, not {seed!r}")
-    if not isinstance(bound, (bool, np.bool_)):
-        raise SettingsError(f"bound must be True or False, not {bound!r}")
+    counts = {"tabu_steps": 0 if tabu_steps is None else tabu_steps, "mixing_rank": mixing_rank, "seed": seed}
+    positive = {"n_roundings": n_roundings, "n_starts": n_starts, "threads": threads}
+    _check_settings(counts, positive, {"tol": tol, "time_limit": time_limit}, bound)
     factor, unit = _scaled(check_factor(factor))
     n = factor.shape[0]
     way = METHODS[method]
@@ -150,6 +141,17 @@ def find_atom(
     back = unit * unit
     upper, relaxation = (None if v is None else v * back for v in (upper, relaxation))
     return Atom(z, value * back, upper, relaxation, method)
+
+
+def _check_settings(counts: dict[str, Any], positive: dict[str, Any], limits: dict[str, Any], bound: Any) -> None:
+    for least, given in enumerate((counts, positive)):
+        for name, count in given.items():
+            check_whole(name, count, least, 63)
+    for name, limit in limits.items():
+        if not is_number(limit) or not limit >= 0:
+            raise SettingsError(f"{name} must be a number of at least 0, not {limit!r}")
+    if not isinstance(bound, (bool, np.bool_)):
+        raise SettingsError(f"bound must be True or False, not {bound!r}")
 
 
 def check_factor(factor: Any) -> Any:

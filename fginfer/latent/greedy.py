@@ -41,6 +41,8 @@ class LassoPoint(NamedTuple):
 
 @dataclass
 class GreedySettings:
+    """Of the minimisation over atoms, one after the other."""
+
     lam: float | None = None  # None: penalty^2 times the smallest lambda at which every coefficient is zero
     penalty: float = 0.03
     size_power: float = 0.0

@@ -21,7 +21,8 @@ from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_gre
 from fginfer.latent.losses import FeatureLoss
 from fginfer.latent.settings import check_choice, check_flag, check_moderate, check_number, check_run, check_size
 from fginfer.latent.starts import ica_columns
-from fginfer.learn.data.inputs import is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import seed_of, threads_of
+from fginfer.options import is_number
 
 Reals = NDArray[np.float64]
 Bits = NDArray[np.uint8]

@@ -32,8 +32,9 @@ from fginfer.latent.settings import (
     check_run,
     check_size,
 )
-from fginfer.learn.data.inputs import is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import seed_of, threads_of
 from fginfer.learn.kernel import factorise
+from fginfer.options import is_number
 
 Reals = NDArray[np.float64]
 KERNELS = ("linear", "poly", "rbf")

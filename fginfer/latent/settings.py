@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import DataError, SettingsError
-from fginfer.learn.data.inputs import is_number
+from fginfer.options import is_number
 
 SMALLEST, LARGEST = 1e-60, 1e60  # fourth powers are numbers, neither infinite nor 0
 

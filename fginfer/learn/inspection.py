@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.encode import CHOICE_MODELS
-from fginfer.learn.data.inputs import is_number
+from fginfer.options import check_whole, is_number
 
 
 class TopWeights:
@@ -28,7 +28,7 @@ class TopWeights:
         Features have their names where these are known (tokens as dicts, data frames, or `feature_names`), else
         numbers; weights of 0 are left out. Models of choices have one weight a feature: the only key is "choice"."""
         check_is_fitted(self, "weights_")
-        _check_count(n)
+        check_whole("n", n, 1)
         names = feature_names
         for known in ("feature_names_", "feature_names_in_"):
             names = getattr(self, known, None) if names is None else names
@@ -50,7 +50,7 @@ class TopWeights:
         """The pairs of labels with the largest weights, by absolute value: [(label, next label, weight), ...]; of label
         sets the interactions. Weights of 0 are left out. edge_feature: which, where edges have types or features."""
         check_is_fitted(self, "weights_")
-        _check_count(n)
+        check_whole("n", n, 1)
         tables = self.pairwise_
         if len(tables) == 0:
             raise SettingsError("the model has no weights on pairs of labels")
@@ -63,11 +63,6 @@ class TopWeights:
         places = _largest(table[u, v], u * len(table) + v, n)
         labels = self.classes_.tolist()
         return [(labels[a], labels[b], float(table[a, b])) for a, b in zip(u[places], v[places], strict=True)]
-
-
-def _check_count(n: Any) -> None:
-    if not is_number(n, whole=True) or n < 1:
-        raise SettingsError(f"n must be a whole number, at least 1, not {n!r}")
 
 
 def _largest(values: Any, order: Any, n: int) -> Any:

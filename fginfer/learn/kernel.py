@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.base import StructuredEstimator
 from fginfer.learn.data.examples import Encoded, Reals
-from fginfer.learn.data.inputs import is_number
 from fginfer.learn.files import storage
 from fginfer.learn.oracle import Oracle
 from fginfer.learn.run.loop import LearnPoint
+from fginfer.options import is_number
 
 Kernel = Callable[[Reals, Reals], Any]
 ROWS = 1024  # of new data at a time: their kernel values never fill the memory

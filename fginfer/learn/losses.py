@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.core.losses import CLAIMS, LOSSES, METHODS, RESTS, LossBatch, LossHandle, block_cuts, loss_settings
 from fginfer.core.losses import loss_of_scores as core_loss_of_scores
 from fginfer.core.search import MOST_PARTS, Floats
@@ -119,6 +120,19 @@ def proxies_as_rows(proxies: Floats) -> Floats:
     return np.hstack([2 * proxies, -np.square(proxies).sum(1, keepdims=True)]).astype(np.float32)
 
 
+def _check_rows(rows: Any) -> None:
+    if not isinstance(rows, np.ndarray) or rows.dtype != np.float32 or not rows.flags.c_contiguous:
+        raise DataError("rows must be a float32 array in C order")
+    as_rows(rows)
+
+
+def _check_choices(loss: str, method: str, rest: str, finish: str) -> None:
+    _choice("loss", loss, NAMES)
+    _choice("method", method, METHODS)
+    _choice("rest", rest, RESTS)
+    _choice("finish", finish, ("union", "blocks"))
+
+
 class EmbeddingLoss:
     """A loss over the rows of one table, which it may change; with the indexes that its method needs.
 
@@ -166,17 +180,12 @@ class EmbeddingLoss:
         n_jobs: int = 1,
         seed: int = 0,
     ) -> None:
-        if not isinstance(rows, np.ndarray) or rows.dtype != np.float32 or not rows.flags.c_contiguous:
-            raise DataError("rows must be a float32 array in C order")
-        as_rows(rows)
-        _choice("loss", loss, NAMES)
-        _choice("method", method, METHODS)
-        _choice("rest", rest, RESTS)
-        _choice("finish", finish, ("union", "blocks"))
-        whole = {"queries": queries, "clusters": clusters, "keep": keep}
-        for name, value in (*whole.items(), ("blocks", blocks), ("rounds", rounds)):
-            if value is not None or name not in whole:  # None is a default
-                check_count(name, value)
+        _check_rows(rows)
+        _check_choices(loss, method, rest, finish)
+        optional = {"queries": queries, "clusters": clusters, "keep": keep}
+        given = {name: value for name, value in optional.items() if value is not None}
+        for name, value in {**given, "blocks": blocks, "rounds": rounds}.items():
+            check_count(name, value)
         check_seed(seed)
         check_threads(n_jobs)
         if threshold is not None:
@@ -206,22 +215,25 @@ class EmbeddingLoss:
             together=int(together),
         )  # fmt: skip
         self._handle = LossHandle(settings)
-        self.indexes: list[SearchIndex] = []
-        if self._way.indexed:
-            if by_codes:
-                clusters = 1
-            if clusters is None:
-                clusters = max(1, min(self.queries, -(-len(rows) // self.queries)))
-            if together:
-                self._cuts = [0, width]
-            options = {"clusters": clusters, "n_jobs": n_jobs, "seed": seed, "parts": blocks if together else 1}
-            pieces = [self._table[:, a:b] for a, b in zip(self._cuts[:-1], self._cuts[1:], strict=True)]
-            self.indexes = [SearchIndex(p, **options) for p in pieces]
+        if together:
+            self._cuts = [0, width]
+        if by_codes:
+            clusters = 1
+        elif clusters is None:
+            clusters = max(1, min(self.queries, -(-len(rows) // self.queries)))
+        options = {"clusters": clusters, "n_jobs": n_jobs, "seed": seed, "parts": blocks if together else 1}
+        self.indexes = self._make_indexes(options) if self._way.indexed else []
         self._rest, self._changed = rest, 0
-        self._moments: tuple[Floats, Floats] | None = None
-        self._batch: LossBatch | None = None
-        self._x: Floats | None = None
-        self._scores: Floats | None = None
+
+    _moments: tuple[Floats, Floats] | None = None  # of all rows, once somebody has asked
+    _batch: LossBatch | None = None  # of the last `values`, with ...
+    _x: Floats | None = None  # ... what it was asked about ...
+    _scores: Floats | None = None  # ... and all scores, where they were made
+
+    def _make_indexes(self, options: dict[str, Any]) -> list[SearchIndex]:
+        """One for each block of columns."""
+        pieces = [self._table[:, a:b] for a, b in zip(self._cuts[:-1], self._cuts[1:], strict=True)]
+        return [SearchIndex(p, **options) for p in pieces]
 
     # ---- evaluation
 
@@ -335,7 +347,7 @@ def flat_positives(
         flat_weights = np.concatenate([np.zeros(0), *(q[o] for q, o in zip(given, orders, strict=True))])
         if not (flat_weights >= 0).all():
             raise DataError("weights must not be negative")
-    begin = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+    begin = begins([len(p) for p in parts])
     return begin, np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32), flat_weights
 
 

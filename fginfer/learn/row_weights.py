@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import begins, owners
 from fginfer.errors import DataError
 from fginfer.learn.data.examples import Ints, Longs, Reals
 
@@ -83,7 +84,7 @@ def nonzeros(weights: Weights) -> tuple[Longs, Reals]:
     if not isinstance(weights, RowWeights):
         where = np.flatnonzero(weights)
         return where.astype(np.int64), weights[where]
-    rows = np.repeat(np.arange(len(weights.begin) - 1, dtype=np.int64), np.diff(weights.begin))
+    rows = owners(weights.begin)
     unary = len(weights) - len(weights.pairs)
     places = np.concatenate([rows * weights.n_labels + weights.label, np.arange(unary, len(weights), dtype=np.int64)])
     kept = weights.values != 0
@@ -122,5 +123,5 @@ def by_rows(where: NDArray[Any], values: Reals, size: int, n_labels: int, n_pair
         unary = values[:cut]
     pairs = np.zeros(n_pairs)
     pairs[where[cut:] - (size - n_pairs)] = values[cut:]
-    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    begin = begins(counts)
     return RowWeights(begin, label.astype(np.int32), np.concatenate([unary, pairs]), n_labels)

@@ -20,7 +20,7 @@ from fginfer.learn.crf.sgd import SgdSolver
 from fginfer.learn.crf.solver import SOLVERS, CrfPoint, CrfSolver
 from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
-from fginfer.learn.data.inputs import check_common_settings, check_dense_input, is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import check_common_settings, check_dense_input, seed_of, threads_of
 from fginfer.learn.data.sequences import in_the_form_of
 from fginfer.learn.data.tokens import TokenDicts, are_token_dicts
 from fginfer.learn.inspection import TopWeights
@@ -29,6 +29,7 @@ from fginfer.learn.row_weights import Weights, from_nonzeros
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint
 from fginfer.learn.run.trainer import TOO_LARGE
+from fginfer.options import is_number
 
 
 class CrfEstimator(TopWeights, StructuredEstimator):

@@ -11,10 +11,9 @@ from scipy.sparse.csgraph import connected_components
 
 from fginfer.core.crf import CrfLoss, best_labelings
 from fginfer.core.learn import Edges
-from fginfer.errors import SettingsError
 from fginfer.learn.crf.base import CrfEstimator
 from fginfer.learn.data.examples import Encoded
-from fginfer.learn.data.inputs import is_number
+from fginfer.options import check_whole
 
 
 class ChainCRF(CrfEstimator):
@@ -34,8 +33,7 @@ class ChainCRF(CrfEstimator):
     def predict_nbest(self, X: Any, n: int = 5, offsets: ArrayLike | None = None) -> list[list[tuple[Any, float]]]:
         """The n most probable label sequences of every example with their probabilities, best first. Takes
         4 n bytes for each label of each token of an example."""
-        if not is_number(n, whole=True) or n < 1:
-            raise SettingsError(f"n must be a whole number, at least 1, not {n!r}")
+        check_whole("n", n, 1)
         data, weights = self._encode(X, None, offsets)
         data.token_weight = None
         log_z = self._make_loss(data, self.classes_).marginals(weights, cells=False)[0]

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from fginfer.core import clock
 from fginfer.errors import SettingsError
 from fginfer.learn.crf.base import CrfEstimator
-from fginfer.learn.data.inputs import is_number
+from fginfer.options import is_number
 
 
 @dataclass(frozen=True)

@@ -55,18 +55,7 @@ def encode(
         raise SettingsError(f"a loss matrix belongs to models with labels, not to {model}")
     if model in CHOICE_MODELS:
         return _choices(model, X, y, offsets, n_features, reachable)
-    if model in ("multiclass", "multilabel"):
-        if offsets is not None:
-            raise SettingsError(f"offsets belong to chains and graphs, not to {model} problems")
-        X = X if isinstance(X, d.Example) or hasattr(X, "shape") else np.asarray(X)
-    elif model == "graph" and isinstance(X, d.Example) and offsets is None:
-        raise DataError("graphs are a list of Example objects with edges, or one Example with offsets")
-    elif offsets is None and not d.is_listed(X, None):
-        own = "a sequence of its own" if model == "chain" else "a graph of one token"
-        warn(f"X is one table without offsets: every row is {own}", UserWarning, stacklevel=4)
-    if model == "graph" and d.is_listed(X, offsets):
-        X = [d.as_graph(x, i, pairwise) for i, x in enumerate(X)]
-    _check_parts(model, [X] if isinstance(X, d.Example) else X if d.is_listed(X, offsets) else ())
+    X = _inputs(model, X, offsets, pairwise)
     rows, begin, examples = d.stack_features(X, offsets, n_features, model == "chain")
     if intercept:
         rows = d.add_intercept(rows)
@@ -82,17 +71,12 @@ def encode(
             classes = candidate_classes(lists, np.unique(flat))
     if classes is None:
         raise DataError("training requires y to be passed, but the target y is None")
-    edges = EDGES[model] if pairwise else Edges.NONE
-    out = d.Encoded(Kind.LABELS, edges, begin, rows, len(classes), np.zeros(begin[-1], np.int32))
+    out = d.Encoded(
+        Kind.LABELS, EDGES[model] if pairwise else Edges.NONE, begin, rows, len(classes), np.zeros(begin[-1], np.int32)
+    )
     out.choice_begin, out.choice = encode_candidates(lists, begin, classes)
     out.token_weight = weight
-    if out.edges == Edges.LIST:
-        out.edge_begin, out.edge_u, out.edge_v = d.encode_edges(examples, begin)
-    if out.edges != Edges.NONE:
-        counts = np.diff(begin) - 1 if out.edge_begin is None else np.diff(out.edge_begin)
-        out.edge_kind, out.n_edge_features, out.edge_rows = d.encode_edge_features(
-            examples, counts, edge_kind, n_edge_features
-        )
+    _add_edges(out, examples, edge_kind, n_edge_features)
     if y is not None:
         out.truth = encode_labels(flat, classes, begin)
     if out.choice_begin is not None and out.choice is not None:
@@ -102,6 +86,33 @@ def encode(
             check_truth_is_candidate(out.truth, out.choice_begin, out.choice, begin, classes)
     out.cost = check_cost(cost, len(classes), model, classes)
     return out, classes
+
+
+def _inputs(model: str, X: Any, offsets: ArrayLike | None, pairwise: bool) -> Any:
+    """X in a form that the model takes."""
+    if model in ("multiclass", "multilabel"):
+        if offsets is not None:
+            raise SettingsError(f"offsets belong to chains and graphs, not to {model} problems")
+        X = X if isinstance(X, d.Example) or hasattr(X, "shape") else np.asarray(X)
+    elif model == "graph" and isinstance(X, d.Example) and offsets is None:
+        raise DataError("graphs are a list of Example objects with edges, or one Example with offsets")
+    elif offsets is None and not d.is_listed(X, None):
+        own = "a sequence of its own" if model == "chain" else "a graph of one token"
+        warn(f"X is one table without offsets: every row is {own}", UserWarning, stacklevel=5)
+    if model == "graph" and d.is_listed(X, offsets):
+        X = [d.as_graph(x, i, pairwise) for i, x in enumerate(X)]
+    _check_parts(model, [X] if isinstance(X, d.Example) else X if d.is_listed(X, offsets) else ())
+    return X
+
+
+def _add_edges(out: d.Encoded, examples: Any, edge_kind: str | None, n_edge_features: int | None) -> None:
+    if out.edges == Edges.LIST:
+        out.edge_begin, out.edge_u, out.edge_v = d.encode_edges(examples, out.token_begin)
+    if out.edges != Edges.NONE:
+        counts = np.diff(out.token_begin) - 1 if out.edge_begin is None else np.diff(out.edge_begin)
+        out.edge_kind, out.n_edge_features, out.edge_rows = d.encode_edge_features(
+            examples, counts, edge_kind, n_edge_features
+        )
 
 
 def _check_parts(model: str, examples: Sequence[Any]) -> None:

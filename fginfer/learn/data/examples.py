@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from fginfer.core.arrays import begins
 from fginfer.core.learn import Edges, Kind
 from fginfer.core.learn import Ints as Ints
 from fginfer.core.learn import Longs as Longs
@@ -193,7 +194,7 @@ def _stack(parts: list[Any]) -> tuple[sp.csr_matrix, Longs]:
             raise DataError(f"example {i} has {part.shape[1]} features a token, example 0 has {parts[0].shape[1]}")
         if part.shape[0] == 0:
             raise DataError(f"example {i} is empty")
-    begin = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])]).astype(np.int64)
+    begin = begins([part.shape[0] for part in parts])
     if not plain:
         return sp.vstack(parts, format="csr"), begin
     whole = np.concatenate(parts).astype(np.float64)
@@ -292,7 +293,7 @@ def encode_edges(examples: list[Example] | None, begin: Longs) -> tuple[Longs, I
         _check_pairs(() if e.edges is None else e.edges, f"example {i}", lengths[i]) for i, e in enumerate(examples)
     ]
     flat = np.concatenate(pairs)
-    edge_begin = np.concatenate([[0], np.cumsum([len(p) for p in pairs])]).astype(np.int64)
+    edge_begin = begins([len(p) for p in pairs])
     return edge_begin, np.ascontiguousarray(flat[:, 0], np.int32), np.ascontiguousarray(flat[:, 1], np.int32)
 
 
@@ -357,7 +358,7 @@ def encode_choices(
     else:
         if offsets is not None:
             raise DataError("offsets belong to one Choices with all tokens, X is a list")
-        begin = np.concatenate([[0], np.cumsum([len(np.asarray(x.counts)) for x in X])]).astype(np.int64)
+        begin = begins([len(np.asarray(x.counts)) for x in X])
     parts = [_csr(x.rows, f"example {i}") for i, x in enumerate(X)]
     counts = [np.asarray(x.counts) for x in X]
     for i, (part, count) in enumerate(zip(parts, counts, strict=True)):
@@ -367,12 +368,12 @@ def encode_choices(
             raise DataError(f"example {i}: {part.shape[0]} rows of features for {count.sum()} alternatives")
         if part.shape[1] != (parts[0].shape[1] if n_features is None else n_features):
             raise DataError(f"example {i} has {part.shape[1]} features, expected {n_features or parts[0].shape[1]}")
-    ends = np.concatenate([[0], np.cumsum([len(c) for c in counts])]).astype(np.int64)
+    ends = begins([len(c) for c in counts])
     weight = encode_weights([x.weight for x in X], ends)
     return (
         sp.vstack(parts, format="csr"),
         begin,
-        np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64),
+        begins(np.concatenate(counts)),
         weight,
     )
 

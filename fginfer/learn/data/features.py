@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import begins, owners
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.strings import string_array
 
@@ -99,7 +100,7 @@ class WindowFeatures:
     def _template_keys(self, codes: list[NDArray[np.int64]], begin: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """One number a token and template: the codes of its parts in mixed radix; -1 where a part is unknown."""
         n = int(begin[-1])
-        owner = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+        owner = owners(begin)
         position = np.arange(n)
         out = []
         for template in self._all_templates():
@@ -188,4 +189,4 @@ def _begin(sentences: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
     lengths = [len(s) for s in sentences]
     if not lengths or min(lengths) == 0:
         raise DataError("a sentence is empty" if lengths else "there are no sentences")
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return begins(lengths)

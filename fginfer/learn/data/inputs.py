@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,8 @@ from fginfer.learn.data.sequences import Sequences, is_list
 from fginfer.learn.learner import Decoded
 from fginfer.learn.row_weights import values_of
 from fginfer.learn.solvers.registry import SOLVERS
+from fginfer.options import is_number
 from fginfer.replacing import LONGEST_NAME
-
-
-def is_number(value: Any, whole: bool = False) -> bool:
-    """Whether it is a real (or whole) number; True and False are none."""
-    return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
 
 
 def check_settings(estimator: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.errors import DataError
 from fginfer.learn.data.examples import Example, Ints, Longs
 from fginfer.learn.data.sequences import is_list
@@ -146,7 +147,7 @@ def _listed_sets(y: Sequence[Any], n: int) -> list[Labels]:
 
 
 def encode_sets(sets: list[Labels], classes: Labels) -> tuple[Ints, Longs]:
-    begin = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
+    begin = begins([len(s) for s in sets])
     filled = [s for s in sets if len(s)]
     flat = encode_labels(np.concatenate(filled), classes) if filled else np.zeros(0, np.int32)
     return flat, begin
@@ -203,7 +204,7 @@ def encode_candidates(
             except DataError as error:
                 raise DataError(f"{where}: {error}") from None
     sizes = np.fromiter((len(known[labels]) for labels in lists), np.int64, len(lists))
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate([known[k] for k in lists])
+    return begins(sizes), np.concatenate([known[k] for k in lists])
 
 
 def check_truth_is_candidate(truth: Ints, choice_begin: Longs, choice: Ints, begin: Longs, classes: Labels) -> None:

@@ -14,10 +14,10 @@ from sklearn.feature_extraction import FeatureHasher
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Choices, Example
-from fginfer.learn.data.inputs import is_number
 from fginfer.learn.data.sequences import in_the_form_of, is_list, is_object_array
 from fginfer.learn.data.strings import string_array
 from fginfer.learn.data.tokens import attributes
+from fginfer.options import is_number
 
 UNSEEN = ("ignore", "warn", "error")
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.examples import Choices
 from fginfer.learn.data.strings import string_array
@@ -88,7 +89,7 @@ class ArcFeatures:
         rows = [np.arange(len(m))] * len(columns)
         low, high = np.minimum(m, h), np.maximum(m, h)
         for tag in np.unique(p[1 : n + 1]):  # does the tag occur strictly between the two?
-            seen = np.concatenate([[0], np.cumsum(p == tag)])
+            seen = begins(p == tag)
             at = np.flatnonzero(seen[high] - seen[low + 1] > 0)
             columns.append(self._hash(len(parts), (hp[at], mp[at], np.full(len(at), tag), gap[at] > 0)))
             rows.append(at)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.errors import DataError
 from fginfer.learn.data.sequences import is_list
 from fginfer.learn.data.strings import string_array
@@ -89,7 +90,7 @@ class TokenDicts:
             (np.array(values), np.array(columns, np.int32), np.array(begin)), shape=(len(begin) - 1, len(self.names))
         )
         rows.sum_duplicates()
-        return rows, np.concatenate([[0], np.cumsum([len(s) for s in X])]).astype(np.int64)
+        return rows, begins([len(s) for s in X])
 
 
 def _at(i: int, t: int) -> str:

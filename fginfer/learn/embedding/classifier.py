@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fginfer.archives import DAMAGE
 from fginfer.core import clock
+from fginfer.core.arrays import begins
 from fginfer.core.door import VERSION, cpu_path
 from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
 from fginfer.errors import DataError, FormatError, SettingsError
-from fginfer.learn.data.inputs import check_flag, check_ranges, check_run_settings, is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import check_flag, check_ranges, check_run_settings, seed_of, threads_of
 from fginfer.learn.data.labels import encode_labels, encode_sets, label_array, label_sets, labels_are_listed
 from fginfer.learn.embedding.sgd import EmbeddingSgd, Samples, SgdSettings, last_layer_input
 from fginfer.learn.files import storage
@@ -28,7 +29,7 @@ from fginfer.learn.losses import NAMES
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint, Limits, drive, shown
 from fginfer.log import logger, thousands
-from fginfer.options import check_whole
+from fginfer.options import check_whole, is_number
 from fginfer.search import SearchIndex
 from fginfer.search_questions import check_way
 
@@ -232,7 +233,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sizes = np.diff(begin)
             use = np.flatnonzero((sizes > 0) & (sizes < len(self.classes_)))
             X, labels = X[use], labels[np.repeat((sizes > 0) & (sizes < len(self.classes_)), sizes)]
-            begin = np.concatenate([[0], np.cumsum(sizes[use])]).astype(np.int64)
+            begin = begins(sizes[use])
         if len(self.classes_) < 2:
             only = self.classes_.tolist()[0]
             raise DataError(f"y has one class only: {only!r}; a classifier needs at least 2 classes")

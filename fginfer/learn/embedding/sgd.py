@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fginfer.core import clock
+from fginfer.core.arrays import begins
 from fginfer.core.search import Floats
 from fginfer.errors import DataError, ModelError, SolverError
 from fginfer.learn.learner import fits, fits_rows
@@ -35,13 +36,15 @@ class Samples:
 
     def positives(self, which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         sizes = self.begin[which + 1] - self.begin[which]
-        begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        begin = begins(sizes)
         at = np.repeat(self.begin[which] - begin[:-1], sizes) + np.arange(begin[-1])
         return begin, self.labels[at]
 
 
 @dataclass(frozen=True)
 class SgdSettings:
+    """How rows and, where there is one, the hidden layer are trained."""
+
     eta0: float
     batch_size: int
     sampled_epochs: float  # first by sampling; then `method`

@@ -18,13 +18,13 @@ from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
 from fginfer.core.words import LONGEST
 from fginfer.errors import DataError, FormatError, MissingFileError, SettingsError, UnwritableError
-from fginfer.learn.data.inputs import check_ranges, check_run_settings, is_number, seed_of, threads_of
+from fginfer.learn.data.inputs import check_ranges, check_run_settings, seed_of, threads_of
 from fginfer.learn.embedding.descent import SkipGramDescent
 from fginfer.learn.embedding.text import read_text, sentences_of, words_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint, Limits, drive, shown
 from fginfer.log import logger, thousands
-from fginfer.options import check_count, check_whole
+from fginfer.options import check_count, check_whole, is_number
 from fginfer.replacing import replacing
 
 

@@ -87,36 +87,33 @@ class FileModel:
                 raise SettingsError("templates and affixes make features of CoNLL files, an svmlight file has its own")
             if label_column is not None or feature_columns is not None:
                 raise SettingsError("an svmlight file has no columns to choose from")
-            X, labels = read_svmlight(path, zero_based=zero_based)
-            single = all(len(row) == 1 for row in labels)
-            if task == "multiclass" and not single:
-                raise FormatError("a multiclass file has one label in every line", str(path))
-            if task == "multiclass" or (task is None and single):
-                y = np.array([row[0] for row in labels])
-                svm = _fit(StructuredSVM(model="multiclass", **settings), X, y)
-            else:
-                svm = _fit(StructuredSVM(model="multilabel", **settings), X, labels)
-            return cls(format, svm, None, X.shape[1], zero_based)
+            return cls._train_rows(path, zero_based, task, settings)
         if zero_based:
             raise SettingsError("only svmlight files have indices that begin at 0 or 1")
         sentences = _read(path, format)
-        width = len(sentences[0][0])
-        if width < 2:
-            raise FormatError("a training file needs a label in the last of at least two columns", str(path))
-        usual: tuple[Any, Any] = ("UPOS", ["FORM"]) if format == "conllu" else (-1, None)
-        label = column(usual[0] if label_column is None else label_column, width, format)
-        wanted = usual[1] if feature_columns is None else feature_columns
-        inputs = (
-            [c for c in range(width) if c != label] if wanted is None else [column(c, width, format) for c in wanted]
-        )
-        if label in inputs or not inputs or len(set(inputs)) != len(inputs):
-            raise SettingsError("feature columns are one or more different columns, the label is none of them")
+        label, inputs = _columns(sentences, path, format, label_column, feature_columns)
         chosen = default_templates(len(inputs)) if templates is None else templates
         features = WindowFeatures(chosen, min_count, affixes).fit(_inputs(sentences, inputs))
         X, offsets = features.transform(_inputs(sentences, inputs))
         estimator = ChainCRF(**settings) if model == "crf" else StructuredSVM(model="chain", **settings)
         svm = _fit(estimator, X, _labels(sentences, label), offsets)
-        return cls(format, svm, features, width - 1, label=label, inputs=inputs)
+        return cls(format, svm, features, len(sentences[0][0]) - 1, label=label, inputs=inputs)
+
+    @classmethod
+    def _train_rows(
+        cls, path: str | os.PathLike[str], zero_based: bool, task: str | None, settings: dict[str, Any]
+    ) -> FileModel:
+        """On an svmlight file: classes where every row has one label, else label sets."""
+        X, labels = read_svmlight(path, zero_based=zero_based)
+        single = all(len(row) == 1 for row in labels)
+        if task == "multiclass" and not single:
+            raise FormatError("a multiclass file has one label in every line", str(path))
+        if task == "multiclass" or (task is None and single):
+            y = np.array([row[0] for row in labels])
+            svm = _fit(StructuredSVM(model="multiclass", **settings), X, y)
+        else:
+            svm = _fit(StructuredSVM(model="multilabel", **settings), X, labels)
+        return cls("svmlight", svm, None, X.shape[1], zero_based)
 
     # ---- use
 
@@ -240,6 +237,24 @@ def _fit(svm: Any, X: Any, y: Any, offsets: Any = None) -> Any:
 
 def _read(path: str | os.PathLike[str], format: str) -> list[Sentence]:
     return read_conllu(path) if format == "conllu" else read_conll(path)
+
+
+def _columns(
+    sentences: Any, path: str | os.PathLike[str], format: str, label: str | int | None, features: Any
+) -> tuple[int, list[int]]:
+    """Numbers of the label's column and of those to learn from; None: the usual ones of the format."""
+    width = len(sentences[0][0])
+    if width < 2:
+        raise FormatError("a training file needs a label in the last of at least two columns", str(path))
+    usual: tuple[Any, Any] = ("UPOS", ["FORM"]) if format == "conllu" else (-1, None)
+    target = column(usual[0] if label is None else label, width, format)
+    wanted = usual[1] if features is None else features
+    if wanted is None:
+        wanted = [c for c in range(width) if c != target]
+    inputs = [column(c, width, format) for c in wanted]
+    if target in inputs or not inputs or len(set(inputs)) != len(inputs):
+        raise SettingsError("feature columns are one or more different columns, the label is none of them")
+    return target, inputs
 
 
 def _inputs(sentences: list[Sentence], columns: Sequence[int]) -> list[Sentence]:

@@ -48,6 +48,8 @@ class LearnPoint(NamedTuple):
 
 @dataclass
 class Limits:
+    """When a training run ends, and what it does on the way."""
+
     tol: float = 1e-3
     max_iter: int = 100
     time_limit: float | None = None
