@@ -89,6 +89,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->given = fgi_model_snapshot(m);
     rc = fgi_model_normalised_by(m, s->pool, &s->model, &s->exponent, err);
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
+    s->settings.gap = fgi_smaller(settings->gap, DBL_MAX); /* that of a missing bound or labeling is never reached */
     s->settings.rho = ldexp(settings->rho, -s->exponent);
     s->settings.cutoff = fgi_smaller(ldexp(settings->cutoff, -s->exponent), DBL_MAX);    /* never INFINITY: a number */
     if (s->model) s->info.unit = fgi_model_unit_by(s->exponent ? s->model : m, s->pool); /* who remembers it */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, cast
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from fginfer.core import clock
 from fginfer.core.model import Model
 from fginfer.core.solver import NativeSolver, check_native_settings, native_settings
-from fginfer.errors import SolverError
+from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.result import Progress, RelaxedMarginals, Result, Status, Trace, known
 
@@ -127,7 +128,8 @@ class NativeEngine:
         labels, messages = self.labels(), self.messages()
         self.native = self._create(model)
         if messages is not None:
-            self.warm_start(messages)
+            with suppress(SettingsError):  # of numbers that were so much larger: no start
+                self.warm_start(messages)
         if labels is not None:
             self.offer(labels)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from math import inf
 from numbers import Real
+from sys import float_info
 from threading import RLock
 from types import TracebackType
 from typing import Any, Unpack, cast
@@ -71,7 +72,7 @@ class Solver:
         least = graph.cutoff if cutoff is None else max(cutoff, graph.cutoff)
         self.settings = Settings(
             default_method() if method is None else method,
-            gap,
+            min(gap, float_info.max),  # that of a missing bound or labeling, inf, is never reached
             seed,
             threads,
             max_iterations,

@@ -382,8 +382,10 @@ static int is_at_start(const fgi_solver *s) {
 static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     branch *b = s->state;
     if (!is_at_start(s)) return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
+    fgi_rc rc = fgi_check_multipliers(mu, fgi_dual_message_size(s->model), err);
+    if (rc) return rc;
     b->meter.every = CLOCK_WORK, b->meter.deadline = INFINITY;
-    fgi_rc rc = open_root(s);
+    rc = open_root(s);
     if (rc) return fgi_fail(err, rc, -1, "out of memory");
     fgi_problem_set_messages(b->stack[0].problem, mu, &b->scratch);
     return FGI_OK;

@@ -80,6 +80,9 @@ fgi_rc gdmm_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
     const int64_t n = gdmm_message_size(solver);
     fgi_rc rc = fgi_check_multipliers(mu, n, err);
     if (rc) return rc;
+    for (int64_t k = 0; k < n; k++) /* they would be taken for those of forbidden labels */
+        if (!(fabs(mu[k]) <= GDMM_LARGEST))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "message entry %lld is too large", (long long)k);
     double *given = fgi_copy(mu, n, sizeof *mu);
     if (!given) return fgi_no_memory(err);
     free(g->given);

@@ -402,6 +402,20 @@ def test_the_weight_of_nothing_but_zeros_does_not_matter(method: str) -> None:
     assert solve(graph, method, max_iterations=40).score == 1e60
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_gap_that_is_reached_is_known(method: str) -> None:
+    """Any gap will do, but there must be one: inf is also that of a missing bound or labeling."""
+    for seed in range(4):
+        with Solver(grid(3, 3, np.random.default_rng(seed)), method, gap=inf, max_iterations=30) as solver:
+            for _ in range(40):
+                status = solver.run(iterations=1)
+                if status == "gap_reached":
+                    assert solver.result().gap is not None
+                if status != "running":
+                    break
+            assert status != "running"
+
+
 # -- what is exact says so ---------------------------------------------------------------------------------------
 
 
