@@ -15,10 +15,13 @@ typedef struct fgi_arena {
 
 #define fgi_take(arena, n, type) ((type *)fgi_arena_take((arena), (n), sizeof(type)))
 #define fgi_take_zero(arena, n, type) ((type *)fgi_arena_take_zero((arena), (n), sizeof(type)))
+#define fgi_take_blank(arena, n, type) ((type *)fgi_arena_take_blank((arena), (n), sizeof(type)))
 
 /* n entries; n < 0 counts as a failure, so that sizes may say "too large" by it. Never NULL for n == 0. */
 void *fgi_arena_take(fgi_arena *a, int64_t n, size_t size);
 void *fgi_arena_take_zero(fgi_arena *a, int64_t n, size_t size);
+/* Zero, too, for what may never be used: a large block takes no time, and no memory, before it is. */
+void *fgi_arena_take_blank(fgi_arena *a, int64_t n, size_t size);
 void *fgi_arena_copy(fgi_arena *a, const void *from, int64_t n, size_t size);
 void fgi_arena_free(fgi_arena *a); /* and it is as at the beginning */
 

@@ -35,10 +35,10 @@
 DEFINE_MAXPLUS(, double)
 DEFINE_MAXPLUS(_f32, float)
 
-static void maxplus_some(
-    const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out) {
+static void maxplus_some(const double *t, int64_t stride, int64_t cols, const int32_t *rows, int64_t n, double w,
+    const double *h, double *out) {
     for (int64_t k = 0; k < n; k++) {
-        const double *row = t + rows[k] * cols, given = h[rows[k]];
+        const double *row = t + rows[k] * stride, given = h[rows[k]];
         for (int64_t c = 0; c < cols; c++) {
             const double v = w * row[c] + given;
             out[c] = out[c] > v ? out[c] : v;

@@ -21,9 +21,10 @@ typedef struct fgi_kernels {
      * maxplus_rows. */
     void (*maxplus_rows)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
     void (*maxplus_cols)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
-    /* Of the n rows listed only, and no less than out[] has already: out[c] = max(out[c], w * t[r][c] + h[r]). */
-    void (*maxplus_some)(
-        const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out);
+    /* Of the n rows listed only, which are `stride` apart, and no less than out[] has already:
+     *     out[c] = max(out[c], w * t[r][c] + h[r]). */
+    void (*maxplus_some)(const double *t, int64_t stride, int64_t cols, const int32_t *rows, int64_t n, double w,
+        const double *h, double *out);
     /* A table whose entry at (a, b) is band[|a - b|] below a distance of n_band, and no more from there on:
      *     out[b] = max( floor, max over d < n_band of band[d] + max(h[b - d], h[b + d]) ),      b < n.
      * h can be read from -(n_band - 1) to n + n_band - 2. */

@@ -173,15 +173,15 @@ DEFINE_COLS(f, float, v8f, 8)
 
 /* Rows that are not neighbours in memory: four at a time, for the sake of the traffic with out[], and of as many
  * streams that are fetched beside each other. The last row stands in for those that are missing. */
-INLINE_AVX2 void some_rows(
-    const double *t, int64_t cols, const int32_t *rows, int64_t n, v4d w, int weighted, const double *h, double *out) {
+INLINE_AVX2 void some_rows(const double *t, int64_t stride, int64_t cols, const int32_t *rows, int64_t n, v4d w,
+    int weighted, const double *h, double *out) {
     const int64_t last = cols - 4;
     for (int64_t k = 0; k < n; k += 4) {
         const double *x[4];
         v4d hx[4];
         for (int j = 0; j < 4; j++) {
             const int32_t r = rows[k + j < n ? k + j : n - 1];
-            x[j] = t + r * cols;
+            x[j] = t + r * stride;
             hx[j] = SPREAD_d(h[r]);
         }
         v4d end = LOAD_d(out + last); /* before its stores: loads that meet two unfinished ones are slow */
@@ -222,11 +222,11 @@ AVX2 static void maxplus_band(
     if (b < n) band_at(band, n_band, floor, h, out, n - 4, 1);
 }
 
-AVX2 static void maxplus_some(
-    const double *t, int64_t cols, const int32_t *rows, int64_t n, double w, const double *h, double *out) {
-    if (cols < 4) fgi_kernels_scalar.maxplus_some(t, cols, rows, n, w, h, out);
-    else if (w != 1) some_rows(t, cols, rows, n, SPREAD_d(w), 1, h, out);
-    else some_rows(t, cols, rows, n, SPREAD_d(w), 0, h, out);
+AVX2 static void maxplus_some(const double *t, int64_t stride, int64_t cols, const int32_t *rows, int64_t n, double w,
+    const double *h, double *out) {
+    if (cols < 4) fgi_kernels_scalar.maxplus_some(t, stride, cols, rows, n, w, h, out);
+    else if (w != 1) some_rows(t, stride, cols, rows, n, SPREAD_d(w), 1, h, out);
+    else some_rows(t, stride, cols, rows, n, SPREAD_d(w), 0, h, out);
 }
 
 AVX2 static double max_of(const double *x, int64_t n) {

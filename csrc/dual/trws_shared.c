@@ -147,7 +147,7 @@ int64_t fgi_trws_product_shared(const fgi_kernels *k, const fgi_trws_shared *t, 
     }
     const int64_t first = kept * begin / n, last = kept * end / n; /* of those that are kept, the same part */
     for (int32_t b = 0; b < n_to; b++) out[b] = -INFINITY;
-    k->maxplus_some(t->by[side], n_to, list + first, last - first, w, h, out);
+    k->maxplus_some(t->by[side], n_to, n_to, list + first, last - first, w, h, out);
     for (int32_t b = 0; b < n_to; b++) out[b] += 0;
     return (end - begin - (last - first)) * n_to;
 }

@@ -27,7 +27,12 @@ enum {
 
 static fgi_loose_marginals open(
     const gdmm *g, const gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
-    return fgi_loose_open(v, g->tables[v->table].slices, l->position, gdmm_sweep_other(s, v, l), d->worker->oracle);
+    return (fgi_loose_marginals){.view = v,
+        .slices = g->tables[v->table].slices,
+        .variable = l->position,
+        .delta = gdmm_sweep_other(s, v, l),
+        .peaks = gdmm_sweep_peaks(g, s, v, l),
+        .scratch = d->worker->oracle};
 }
 
 static int64_t bound_marginal(const gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
@@ -47,13 +52,11 @@ int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view
 /* The message of a link with a cap, at the n labels picked. */
 static void look_at_link(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l, double cap, int32_t n) {
     const fgi_view v = fgi_factor_view(g->model, l->factor);
-    fgi_loose_marginals m = {.view = &v, .slices = g->tables[v.table].slices, .variable = l->position};
+    fgi_loose_marginals m = open(g, s, d, &v, l);
     double *out = s->mu + l->mu;
     for (int32_t k = 0; k < n; k++) {
         const int32_t a = d->pick[k];
-        if (!fgi_loose_is_open(&m, cap, a, out[a])) continue;
-        if (!m.touched) m = open(g, s, d, &v, l);
-        out[a] = fgi_loose_exact(&m, a);
+        if (fgi_loose_is_open(&m, cap, a, out[a])) out[a] = fgi_loose_exact(&m, a);
     }
     gdmm_table_note(g, &v, m.touched, 0);
     d->entries += m.touched;

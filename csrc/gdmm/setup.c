@@ -118,7 +118,7 @@ static int create_slots(gdmm *g) {
     int64_t numbers = 0;
     for (int64_t i = 0; i < st->n_vars; i++)
         if (variable_is_dense(g, i)) numbers += 3 * gdmm_degree(g, i) * st->cards[i];
-    g->numbers = fgi_take_zero(&g->arena, numbers, double);
+    g->numbers = fgi_take_blank(&g->arena, numbers, double); /* while there are sweeps, nobody uses them */
     g->number = fgi_take(&g->arena, gdmm_slot_blocks(g), int64_t);
     g->iota = fgi_take(&g->arena, st->max_card, int32_t);
     if (g->arena.failed) return 0;

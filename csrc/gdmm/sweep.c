@@ -41,6 +41,8 @@ gdmm_sweep *gdmm_sweep_create(const gdmm *g) {
     s->mu = fgi_take(&s->arena, fgi_dual_message_size(g->model), double);
     s->cap = fgi_take(&s->arena, g->n_slots, double);
     s->rows = fgi_take(&s->arena, g->n_slots, int32_t);
+    if (g->has_slices)
+        s->peaks = fgi_take(&s->arena, fgi_dual_message_size(g->model) / FGI_SLICED_CELL + g->n_slots + 1, double);
     s->largest = fgi_take_zero(&s->arena, gdmm_slot_blocks(g), double);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
     gdmm_hand_take(g, &s->hand, &g->workers[0], &s->arena);

@@ -47,6 +47,7 @@ struct gdmm_sweep {
     gdmm_team *team; /* NULL: one thread */
     double *cap;     /* per slot: where mu is w max(a) + cap it may be too large (oracle/sliced.h); -INFINITY: exact */
     int32_t *rows;   /* per slot: how many rows its bounds are made of */
+    double *peaks;   /* per slot: what bounds leave for exact numbers (oracle/marginals.h) */
     int32_t *labels; /* decoded in the forward sweep */
     fgi_arena arena;
 };
@@ -54,6 +55,12 @@ struct gdmm_sweep {
 /* The messages of the other variable of a pairwise factor. */
 static inline const double *gdmm_sweep_other(const gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
     return s->mu + s->mu_begin[l->factor] + (l->position ? 0 : v->rows);
+}
+
+/* What is left by bounds that are made of these. There is room for another cell than whole ones for every slot. */
+static inline double *gdmm_sweep_peaks(const gdmm *g, const gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+    const int64_t slot = fgi_factor_begin(g->model->s, l->factor) + 1 - l->position;
+    return s->peaks + (gdmm_sweep_other(s, v, l) - s->mu) / FGI_SLICED_CELL + slot;
 }
 
 static inline int64_t gdmm_sweep_slot(const gdmm *g, const fgi_link *l) {

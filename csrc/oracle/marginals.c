@@ -38,18 +38,20 @@ int fgi_oracle_reserve_sums(fgi_oracle_scratch *w, int64_t n) {
 
 /* ---- sliced tables ----------------------------------------------------------------------------------------------- */
 
-fgi_loose_marginals fgi_loose_open(
-    const fgi_view *v, const fgi_sliced *slices, int32_t variable, const double *delta, fgi_oracle_scratch *w) {
-    negate(delta, variable ? v->rows : v->cols, fgi_oracle_negated(w, 1 - variable));
-    return (fgi_loose_marginals){.view = v, .slices = slices, .variable = variable, .scratch = w};
-}
-
 /* The side of the table, as it is stored, that the messages belong to. */
 static int message_side(const fgi_loose_marginals *m) { return (1 - m->variable) ^ m->view->transposed; }
 
+/* The messages with the other sign. */
+static const double *negated(fgi_loose_marginals *m) {
+    double *minus = fgi_oracle_negated(m->scratch, 1 - m->variable);
+    if (!m->is_negated) negate(m->delta, m->variable ? m->view->rows : m->view->cols, minus);
+    m->is_negated = 1;
+    return minus;
+}
+
 double fgi_loose_bounds(fgi_loose_marginals *m, int32_t rows, double *out) {
-    return fgi_sliced_bounds(m->slices, fgi_kernels_get(), m->view->weight, message_side(m),
-        fgi_oracle_negated(m->scratch, 1 - m->variable), rows, out, m->scratch->labels, &m->touched);
+    return fgi_sliced_bounds(m->slices, fgi_kernels_get(), m->view->weight, message_side(m), negated(m), rows, out,
+        m->peaks, m->scratch->labels, &m->touched);
 }
 
 int fgi_loose_is_open(const fgi_loose_marginals *m, double cap, int32_t label, double bound) {
@@ -57,6 +59,10 @@ int fgi_loose_is_open(const fgi_loose_marginals *m, double cap, int32_t label, d
 }
 
 double fgi_loose_exact(fgi_loose_marginals *m, int32_t label) {
-    return fgi_sliced_value(m->slices, fgi_kernels_get(), m->view->weight, message_side(m),
-        fgi_oracle_negated(m->scratch, 1 - m->variable), label, &m->touched);
+    const fgi_kernels *k = fgi_kernels_get();
+    const double w = m->view->weight;
+    const int side = message_side(m);
+    double value;
+    if (fgi_sliced_search(m->slices, k, w, side, m->delta, m->peaks, label, &value, &m->touched)) return value;
+    return fgi_sliced_value(m->slices, k, w, side, negated(m), label, &m->touched);
 }

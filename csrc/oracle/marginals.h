@@ -23,17 +23,18 @@ int64_t fgi_factor_marginals(const fgi_view *v, const int32_t *cards, int32_t va
 int fgi_oracle_reserve_sums(fgi_oracle_scratch *w, int64_t n);
 
 /* Where the table is sliced (oracle/sliced.h) and the weight positive: bounds for all labels, and exact numbers for
- * those that matter. Opened once, asked as often as it takes, until the scratch is used for something else. */
+ * those that matter, as long as messages and peaks stay as they are and the scratch is used for nothing else. */
 typedef struct fgi_loose_marginals {
     const fgi_view *view;
     const fgi_sliced *slices;
     int32_t variable;
+    const double *delta; /* the messages of the other variable, */
+    double *peaks;       /* and what bounds leave there for single numbers: fgi_sliced_cells of the messages */
     fgi_oracle_scratch *scratch;
     int64_t touched; /* entries read so far */
+    int is_negated;  /* the scratch has the messages with the other sign */
 } fgi_loose_marginals;
 
-fgi_loose_marginals fgi_loose_open(
-    const fgi_view *v, const fgi_sliced *slices, int32_t variable, const double *delta, fgi_oracle_scratch *w);
 /* Upper bounds, from the `rows` smallest messages: what fgi_pair_marginals would give where fgi_loose_is_open says no.
  * Returns the cap that it wants, -INFINITY: all are exact. */
 double fgi_loose_bounds(fgi_loose_marginals *m, int32_t rows, double *out);

@@ -82,7 +82,7 @@ fgi_rc fgi_search_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_b
     enum { ROWS = 32, FEW = 8 }; /* of the table that bounds are made of, as in gdmm/gdmm.h; of so many one is read */
     const int32_t rows = t->view.rows;
     double *row_max = room_for_rows(w);
-    fgi_loose_marginals m = fgi_loose_open(&t->view, t->slices, 0, w->by_label[1], w);
+    fgi_loose_marginals m = {&t->view, t->slices, 0, w->by_label[1], w->implicit, w, 0, 0};
     const double cap = fgi_loose_bounds(&m, ROWS, row_max);
     int32_t looks = 0;
     for (; FEW * looks <= rows; looks++) {

@@ -29,12 +29,18 @@ static void draw_messages(fgi_rng *rng, double spread, double *h) {
         for (int32_t x = 0; x < MAX_SIDE; x++) h[x] = -0.0;
 }
 
-/* Returns the share of results that bounds from `most` rows leave open. */
-static double test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, double spread, int32_t most) {
-    static double t[MAX_SIDE * MAX_SIDE], h[MAX_SIDE], expected[MAX_SIDE], out[MAX_SIDE];
+/* Shares: of results that bounds from `most` rows leave open, and of the entries read for bounds and single results. */
+typedef struct shares {
+    double open, bounds, single;
+} shares;
+
+static shares test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, double spread, int32_t most) {
+    static double t[MAX_SIDE * MAX_SIDE], h[MAX_SIDE], delta[MAX_SIDE], expected[MAX_SIDE], out[MAX_SIDE],
+        peaks[MAX_SIDE];
     static int32_t rows_at[MAX_SIDE + 1];
     const fgi_kernels *kernels[2] = {&fgi_kernels_scalar, fgi_kernels_best()};
-    int64_t open = 0, all = 0;
+    const int64_t entries = (int64_t)rows * cols;
+    int64_t open = 0, looks = 0, all = 0, for_bounds = 0, for_looks = 0;
     for (int32_t a = 0; a < rows; a++)
         for (int32_t b = 0; b < cols; b++) t[(int64_t)a * cols + b] = draw(rng, kind, a, b);
     fgi_sliced *sliced = fgi_sliced_create(t, rows, cols);
@@ -45,22 +51,31 @@ static double test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, d
             const fgi_kernels *k = kernels[which];
             const double w = which ? 1.0 : 0.3 + fgi_rng_unit(rng);
             const int32_t n_from = side ? cols : rows, n_to = side ? rows : cols;
-            int64_t touched = 0, read = 0;
+            int64_t touched = 0, read = 0, whole = 0;
             draw_messages(rng, spread, h);
+            for (int32_t x = 0; x < n_from; x++) delta[x] = -h[x];
             if (side == 0) k->maxplus_rows(t, rows, cols, w, h, expected);
             else k->maxplus_cols(t, rows, cols, w, h, expected);
-            const double cap = fgi_sliced_bounds(sliced, k, w, side, h, most, out, rows_at, &touched);
-            CHECK(touched <= (int64_t)n_from * n_to + n_from + n_to);
+            const double cap = fgi_sliced_bounds(sliced, k, w, side, h, most, out, peaks, rows_at, &touched);
+            CHECK(touched <= entries + n_from * fgi_sliced_cells(n_to) + n_from + n_to);
+            for_bounds += touched;
             for (int32_t y = 0; y < n_to; y++) {
                 const int is_open = fgi_sliced_is_open(sliced, w, side, cap, y, out[y]);
                 CHECK_SAYING(is_open ? out[y] >= expected[y] : out[y] == expected[y],
                     "result %d of %d x %d is no bound (kind %d, %s)\n", y, rows, cols, (int)kind, k->name);
-                const double value = fgi_sliced_value(sliced, k, w, side, h, y, &read);
+                open += is_open;
+                double value = fgi_sliced_value(sliced, k, w, side, h, y, &whole);
+                CHECK(!memcmp(&value, &expected[y], sizeof value));
+                if (cap == -INFINITY) continue;
+                if (!fgi_sliced_search(sliced, k, w, side, delta, peaks, y, &value, &read))
+                    value = fgi_sliced_value(sliced, k, w, side, h, y, &read);
                 CHECK_SAYING(!memcmp(&value, &expected[y], sizeof value),
                     "result %d of %d x %d differs (kind %d, %s)\n", y, rows, cols, (int)kind, k->name);
-                open += is_open;
+                looks++;
             }
-            CHECK(read == (int64_t)n_from * n_to);
+            CHECK(whole == entries);
+            CHECK(read <= entries + n_to * (FGI_SLICED_CELL + 2 * fgi_sliced_cells(n_from)));
+            for_looks += read;
             all += n_to;
             const int32_t x = (int32_t)fgi_rng_below(rng, n_from);
             const double *slice = fgi_sliced_slice(sliced, side, x);
@@ -68,7 +83,8 @@ static double test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, d
                 CHECK(slice[y] == (side ? t[(int64_t)y * cols + x] : t[(int64_t)x * cols + y]));
         }
     fgi_sliced_free(sliced);
-    return (double)open / (double)all;
+    return (shares){(double)open / (double)all, (double)for_bounds / (4.0 * (double)entries),
+        looks ? (double)for_looks / ((double)entries * (double)looks / (0.5 * (rows + cols))) : 0};
 }
 
 /* The largest are found: as many as wanted if that is few, and nothing above *below is left out. */
@@ -98,8 +114,10 @@ int main(void) {
                           cols = 1 + (int32_t)fgi_rng_below(&rng, trial < 40 ? 40 : MAX_SIDE);
             test_table(&rng, (shape)kind, rows, cols, trial % 3 ? 1 : 100, 1 + (int32_t)fgi_rng_below(&rng, 60));
         }
-    CHECK(test_table(&rng, LEVELS, MAX_SIDE, MAX_SIDE, 100, 16) < 0.02); /* the largest h decide */
-    CHECK(test_table(&rng, RANDOM, MAX_SIDE, MAX_SIDE, 20, 16) > 0.5);   /* they do not */
+    CHECK(test_table(&rng, LEVELS, MAX_SIDE, MAX_SIDE, 100, 16).open < 0.02); /* the largest h decide */
+    CHECK(test_table(&rng, RANDOM, MAX_SIDE, MAX_SIDE, 20, 16).open > 0.5);   /* they do not */
+    const shares near = test_table(&rng, SMOOTH, MAX_SIDE, MAX_SIDE, 1, 32);  /* few cells have entries that matter */
+    CHECK(near.bounds < 0.06 && near.single < 0.4);
     test_largest(&rng);
     fgi_sliced_free(NULL);
     return failed();
