@@ -68,12 +68,14 @@ class Part(ABC):
         """Looked at when it is first asked for: many parts end before."""
         return Size(self.model)
 
-    def join(self, kind: type[Member], share: float = 1.0, threads: int = 1) -> None:
+    def join(self, kind: type[Member], share: float = 1.0, threads: int = 1) -> bool:
         """A new member, unless the method cannot take the model."""
         try:
             self.members.append(kind(self.model, self.settings, share, threads))
         except (SolverError, MemoryError) as error:
             log.debug("%s does not join: %s", kind.name, error)
+            return False
+        return True
 
     def has(self, kind: type[Member] | type[EliminationMember]) -> bool:
         return any(isinstance(member, kind) for member in self.members)

@@ -161,6 +161,8 @@ class Policy:
             yield from self._open_with(partial(sweep_while_near, crowded=size.is_crowded))
         elif size.relaxation is Sweeps and not size.is_huge:
             self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)
+            if self.known.labels is not None:  # else it looks for a feasible one of its own
+                self._sweeps.offer(self.known.labels)
             crowded, beside = size.is_crowded, self._presolve_beside
             bound = yield from first_sweeps(self._sweeps, self.known, self._deadline, beside, crowded)
             if bound is not None:

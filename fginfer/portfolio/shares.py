@@ -22,12 +22,14 @@ TREE_LEVEL = 1.0  # its share if neither is ahead: its bound may rise only near 
 FEW_BEHIND = 0.5  # its share where there are few labelings, while its bound is behind
 STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so long, and so many times what it took to ...
 # ... find the best, leaves its time to such a tree
+IDLE_CLIQUES = 0.25  # share of a proof by cliques that does not move its bound
 FEW_CLIQUES = 3e7  # work by which a proof by cliques has to be ahead where there are few labelings
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
 HOPELESS_SHARE = 0.02  # of all but the search where that is first: an entry takes them up to three times as long
-FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too
+FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too; ...
+FEW_SWEEPS = 20  # ... of TRW-S, which in single precision has a new bound only after sixteen
 
 
 def share_of(member: Member, team: Team) -> float:
@@ -63,6 +65,12 @@ def is_far(relaxation: Relaxation, team: Team) -> bool:
     return relaxation.bound - team.score > FAR_PROOF * max(team.unit, abs(team.score))
 
 
+def leading_proof(team: Team) -> Proof | CliqueProof | None:
+    """The branch and bound with the best bound."""
+    proofs = [m for m in team.members if isinstance(m, Proof | CliqueProof)]
+    return min(proofs, key=lambda m: m.bound, default=None)
+
+
 def trees_decide(team: Team) -> bool:
     """Whether there is any labeling is for edac and the clauses to find out."""
     return team.size.few_labelings and team.labels is None
@@ -81,9 +89,11 @@ def _share_of_proof(proof: Proof, team: Team) -> float:
 
 
 def _share_of_cliques(proof: CliqueProof, team: Team) -> float:
-    """Little once its bound is behind that of the others."""
+    """Little once its bound is behind that of the others, less once it has not moved it for long."""
     trial = FEW_CLIQUES if team.size.few_labelings else TREE_TRIAL
-    return 1.0 if proof.bound <= team.bound or proof.work < trial else SMALL_SHARE
+    if proof.bound > team.bound and proof.work >= trial:
+        return SMALL_SHARE
+    return 1.0 if gets_on(proof, team) else IDLE_CLIQUES
 
 
 def _share_of_tree(tree: QuickTree, team: Team) -> float:
@@ -121,7 +131,8 @@ def _share_of_search(search: Search, team: Team) -> float:
 
 def _is_idle(relaxation: Sweeps | Greedy, team: Team) -> bool:
     """Has it hardly moved its bound in its last passes?"""
-    patience = max(LITTLE_PATIENCE, FEW_PASSES * team.model.pass_work)
+    passes = FEW_SWEEPS if isinstance(relaxation, Sweeps) else FEW_PASSES
+    patience = max(LITTLE_PATIENCE, passes * team.model.pass_work)
     return relaxation.idle_work(team.score) >= patience
 
 

@@ -28,7 +28,15 @@ from fginfer.portfolio.member import (
 )
 from fginfer.portfolio.opening import FIRST_SWEEPS
 from fginfer.portfolio.part import Part, work_of_round
-from fginfer.portfolio.shares import NEAR_SHARE, gets_on, is_far, share_of, share_of_new_tree, trees_decide
+from fginfer.portfolio.shares import (
+    NEAR_SHARE,
+    gets_on,
+    is_far,
+    leading_proof,
+    share_of,
+    share_of_new_tree,
+    trees_decide,
+)
 from fginfer.portfolio.workers import Workers
 
 log = logging.getLogger("fginfer")
@@ -124,13 +132,11 @@ class Team(Part):
 
     def _adjust(self, member: Member) -> None:
         """The best bound, for who can use it; help for a proof that does not get on; the share of the next round."""
-        if not isinstance(member, Tree) and self.bound < member.bound:
+        if not isinstance(member, Tree | Sweeps | Greedy) and self.bound < member.bound:  # they are judged by their own
             member.engine.offer_bound(self.bound)
-        if isinstance(member, Proof) and not (self._helped or trees_decide(self) or gets_on(member, self)):
+        if member is leading_proof(self) and not (self._helped or trees_decide(self) or gets_on(member, self)):
             self._helped = True
-            if is_far(member, self):
-                self.join(Slabs, SLABS_SHARE)
-            else:
+            if not (is_far(member, self) and self.join(Slabs, SLABS_SHARE)):
                 self.join(Greedy)
         member.share = share_of(member, self)
 

@@ -1,0 +1,82 @@
+"""How auto shares out its work: who helps a proof that does not get on, and who is left with little."""
+
+import numpy as np
+import pytest
+
+import fginfer
+import fginfer.portfolio.shares as shares
+import fginfer.portfolio.team as team
+from fginfer import FactorGraph
+from fginfer.engine import Settings
+from fginfer.portfolio.member import CliqueProof, Greedy, Search, Slabs
+from fginfer.portfolio.workers import Workers
+
+
+def matching(n: int, k: int, seed: int) -> FactorGraph:
+    """Points that each take one of their k nearest detections, none twice, and would like to move as their neighbours
+    do: many labels exclude each other, and the relaxation is loose."""
+    rng = np.random.default_rng(seed)
+    points, found = rng.random((n, 2)), rng.random((2 * n, 2))
+    distance = ((points[:, None] - found[None]) ** 2).sum(2)
+    nearest = np.argsort(distance, 1)[:, :k]
+    graph = FactorGraph([k] * n)
+    for i in range(n):
+        graph.add_factor([i], -20 * distance[i, nearest[i]])
+        for j in range(i + 1, n):
+            moves = (found[nearest[i]] - points[i])[:, None] - (found[nearest[j]] - points[j])[None]
+            table = -np.minimum(50 * (moves**2).sum(2), 5.0) if (i + j) % 3 == 0 else np.zeros((k, k))
+            table[nearest[i][:, None] == nearest[j][None]] = -np.inf
+            graph.add_factor([i, j], table)
+    return graph
+
+
+def run_rounds(graph: FactorGraph, rounds: int) -> team.Team:
+    settings = Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0)
+    part = team.Team(graph.snapshot(), None, settings, 1 << 28)
+    part.prepare()
+    workers = Workers(1)
+    workers.at_once = True
+    for _ in range(rounds):
+        for _ in part.begin_round(workers):
+            pass
+        part.work_off(np.inf)
+        part.end_round()
+    return part
+
+
+@pytest.fixture(scope="module")
+def loose() -> FactorGraph:
+    return matching(24, 8, seed=1)
+
+
+def test_a_proof_by_cliques_that_does_not_get_on_is_helped_and_takes_less(loose, monkeypatch):
+    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "PATIENCE", 0.0)
+    part = run_rounds(loose, 5)
+    assert part.has(CliqueProof)
+    assert part.has(Greedy) or part.has(Slabs)
+    assert next(m for m in part.members if isinstance(m, CliqueProof)).share < 1
+
+
+def test_where_slabs_cannot_join_gdmm_does(loose, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise fginfer.SolverError("not this model")
+
+    monkeypatch.setattr(Slabs, "__init__", refuse)
+    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "FAR_PROOF", 0.0)
+    assert run_rounds(loose, 5).has(Greedy)
+
+
+def test_a_relaxation_is_judged_by_its_own_bound(loose, monkeypatch):
+    """Told the best one it would seem idle for as long as it takes to get there."""
+    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "FAR_PROOF", np.inf)
+    part = run_rounds(loose, 5)
+    part.bound = part.score
+    part.end_round()
+    assert part.has(Greedy)
+    assert all(m.bound > part.bound for m in part.members if isinstance(m, Greedy))
+    assert all(m.bound == part.bound for m in part.members if isinstance(m, Search))
