@@ -105,10 +105,12 @@ def _share_of_tree(tree: QuickTree, team: Team) -> float:
     proofs = [m for m in team.members if isinstance(m, Proof)]  # their bounds are their own, others are told the best
     proof = min((m.bound for m in proofs), default=inf)
     lead = TREE_LEAD * (proof - team.score) if team.score > -inf else 0.0
-    if tree.bound <= team.bound and proof - tree.bound > lead:
+    # A better bound of gdmm, which ends above the optimum, says nothing about who gets there first.
+    leads = tree.bound <= min((m.bound for m in team.members if not isinstance(m, Greedy | Search)), default=inf)
+    if leads and proof - tree.bound > lead:
         return ahead
     if tree.work >= TREE_TRIAL:
-        return TREE_LEVEL if tree.bound <= team.bound else behind
+        return TREE_LEVEL if leads else behind
     others_get_on = any(gets_on(m, team) for m in team.members if isinstance(m, Proof | CliqueProof))
     return trial if team.labels is not None and others_get_on else TREE_LEVEL
 
