@@ -77,6 +77,6 @@ def test_a_relaxation_is_judged_by_its_own_bound(loose, monkeypatch):
     part = run_rounds(loose, 5)
     part.bound = part.score
     part.end_round()
-    assert part.has(Greedy)
-    assert all(m.bound > part.bound for m in part.members if isinstance(m, Greedy))
-    assert all(m.bound == part.bound for m in part.members if isinstance(m, Search))
+    greedy = next(m for m in part.members if isinstance(m, Greedy))
+    told = next(m for m in part.members if isinstance(m, Search))
+    assert told.bound < greedy.bound
