@@ -399,6 +399,7 @@ static void begin_sweep(const fgi_solver *solver, trws *s, fgi_trws_stage next, 
     s->end = solver->model->s->n_vars;
     s->done = -1;
     s->single = single;
+    fgi_trws_forget_sweep(s);
     s->sums = (fgi_trws_sums){0};
     s->block = -1; /* the constant is a block of its own */
     fgi_progress_begin(&s->progress, solver->model->s->constant);

@@ -233,6 +233,8 @@ void fgi_trws_team_free(fgi_trws_team *t);
 /* The rest of a sweep by all threads, in waves where the graph has them wide enough, else node by node
  * (dual/trws_step.c). 1: complete, 0: the time is over, -1: one thread does it as well. */
 int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s);
+/* A new sweep begins, however far the last one has come. */
+void fgi_trws_forget_sweep(fgi_trws *s);
 
 /* Doubles kept for the message of an edge: whole registers of four where the special case may read and write it. */
 static inline int64_t fgi_trws_message_size(int32_t card_a, int32_t card_b) {

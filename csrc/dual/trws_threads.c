@@ -226,6 +226,10 @@ static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     return 1;
 }
 
+void fgi_trws_forget_sweep(fgi_trws *s) {
+    if (s->team) s->team->under_way = 0;
+}
+
 int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
     const int fresh = s->node == 0 && s->done < 0; /* a sweep that began without waves ends without */

@@ -133,6 +133,23 @@ def test_warm_starts_and_updates_with_threads() -> None:
     same(*results)
 
 
+@pytest.mark.parametrize("method", ["trws", "gdmm"])
+def test_a_warm_start_in_the_middle_of_a_sweep_begins_a_new_one(method: str) -> None:
+    """Threads went on with the rest of the old one: other numbers, and bounds that were none."""
+    graph = MODELS["grid of few labels"]()
+    start = solve(graph, method, max_iterations=3, gap=0.0)
+    results = []
+    for threads, seconds in ((1, 0.0), *((2, 1e-5 * 2**k) for k in range(8))):
+        solver = Solver(graph, method, threads=threads, gap=0.0)
+        solver.run(iterations=4)
+        solver.run(seconds=seconds)
+        solver.warm_start(start)
+        before = solver.progress().iterations
+        solver.run(iterations=3)
+        results.append((solver.progress().iterations - before, solver.progress().bound))
+    assert len(set(results)) == 1
+
+
 def test_infeasible_where_all_threads_work_on_a_node() -> None:
     """Tables large enough to be shared out: the contradiction is in a message, and in the sums of a node."""
     n, labels = 6, 200
