@@ -112,7 +112,8 @@ class Policy:
         self._reduction.cancel()
 
     def _stages(self) -> Iterator[None]:
-        if self._settings.threads > 1 and self._size.is_small and not self._workers.at_once:
+        may_end_soon = self._size.is_sparse or self._workers.at_once
+        if self._settings.threads > 1 and self._size.is_small and not may_end_soon:
             self._trial = self._workers.submit(self._make_trial)
         quick = self._feasible_labeling, self._quick_sweeps, self._avoid_penalties, self._quick_proof
         for stage in (self._first_labeling, *quick, self._reduce):
@@ -157,7 +158,8 @@ class Policy:
         size = self._size
         soon = size.is_small and size.pass_work <= SWEEPS_PASS
         if self.known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
-            self._presolve_beside()
+            if not size.is_sparse:
+                self._presolve_beside()
             yield from self._open_with(partial(sweep_while_near, crowded=size.is_crowded))
         elif size.relaxation is Sweeps and not size.is_huge:
             self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)

@@ -40,8 +40,8 @@ class Size:
         self.is_sparse = factors < len(cards)  # as forests are, on which TRW-S ends after a sweep or two
         self._dense = factors > DENSE_DEGREE * len(cards) and self._most_labels > FEW_LABELS
         self.is_huge = factors > MANY_FACTORS or self.pass_work > LONG_PASS
-        bits = float(np.log2(np.maximum(cards, 1)).sum())
-        self.few_labelings = bits <= FEW_BITS and model.states <= TRIAL_STATES  # a tree may have seen all of them soon
+        bits = float(np.log2(np.maximum(cards, 1)).sum()) if self._states <= TRIAL_STATES else np.inf
+        self.few_labelings = bits <= FEW_BITS  # a tree may have seen all of them soon
         self.is_crowded = binary and factors > CROWDED * len(cards) and not (self.few_labelings or self.touches_few)
         self.tree_times = FEWER_TIMES if self.few_labelings and bits <= FEWER_BITS else 1.0
         self._large_tables = (
