@@ -61,7 +61,7 @@ def marginals(graph: FactorGraph, memory: float = 1 << 30, *, evidence: Mapping[
     >>> graph.add_factor([0, 1], [[1.0, 0.0], [0.0, 1.0]])
     >>> found = marginals(graph)
     >>> round(found.log_z, 6), found.variables[0].tolist()
-    (2.00641, [0.5, 0.5])
+    (2.006409, [0.5, 0.5])
     """
     if not isinstance(graph, FactorGraph):
         raise SettingsError(f"marginals takes a FactorGraph, not {type(graph).__name__}; fginfer.read reads a file")

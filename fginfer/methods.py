@@ -29,7 +29,11 @@ def python_methods() -> dict[str, Any]:
 
 
 def available_methods() -> tuple[str, ...]:
-    """The names that solve(method=...) takes, the default first."""
+    """The names that solve(method=...) takes, the default first.
+
+    >>> available_methods()[0]
+    'auto'
+    """
     names = [*python_methods(), *native_methods()]
     return (default_method(), *(name for name in names if name != default_method()))
 

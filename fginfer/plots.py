@@ -59,7 +59,13 @@ def plot_trace(results: Result | Mapping[str, Result], axes: Any = None) -> Any:
 
 
 def plot_gap(results: Result | Mapping[str, Result], axes: Any = None) -> Any:
-    """The distance between bound and score over time, on logarithmic axes; returns the axes."""
+    """The distance between bound and score over time, on logarithmic axes; returns the axes.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import fginfer
+    >>> plot_gap({"auto": fginfer.solve(fginfer.FactorGraph([2, 2]))}).get_ylabel()
+    'bound - score'
+    """
     axes = _axes(axes)
     for name, result in _named(results).items():
         points = [(p.seconds, p.bound - p.score) for p in result.trace if p.bound is not None and p.score is not None]
@@ -74,7 +80,12 @@ def plot_gap(results: Result | Mapping[str, Result], axes: Any = None) -> Any:
 
 
 def plot_labels(labels: Result | ArrayLike, shape: tuple[int, int], axes: Any = None, **imshow: Any) -> Any:
-    """Labels of a grid of variables as an image; returns the axes. Other arguments go to matplotlib's imshow."""
+    """Labels of a grid of variables as an image; returns the axes. Other arguments go to matplotlib's imshow.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> plot_labels([0, 1, 1, 0, 2, 2], (2, 3)).images[0].get_array().shape
+    (2, 3)
+    """
     if isinstance(labels, Result):
         if labels.labels is None:
             raise SettingsError("the result has no labeling to show")

@@ -129,6 +129,11 @@ class SearchIndex(_Index):
     with bounds on what that leaves out, and computes the few that may matter; ``clusters=1`` builds at once, and scans.
     Where rows are not clustered, search by `candidates`: it works wherever rows lie. Codes and bytes, nine
     thirty-seconds of the rows, are made by the first search that needs them and follow updates.
+
+    >>> from fginfer.oracles import SearchIndex
+    >>> index = SearchIndex([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])
+    >>> index.search([[1.0, 1.0]], 2).labels.tolist()
+    [[2, 0]]
     """
 
     def __init__(

@@ -183,6 +183,11 @@ def solve_many(
     `settings` are those of solve. The results are those of solve one by one, whatever the number of workers. With a
     `client` (a dask.distributed.Client, or the address of a scheduler) the graphs are spread over a cluster; what a
     lost worker had under way is done again by another one. There is no callback then.
+
+    >>> from fginfer import FactorGraph, Potts
+    >>> chains = [FactorGraph.from_arrays([2, 2], [[0, a], [1, 0]], [[0, 1]], tables=[Potts(0, -2)]) for a in (0.5, 3)]
+    >>> [result.labels.tolist() for result in solve_many(chains, workers=2)]
+    [[0, 0], [1, 1]]
     """
     if isinstance(graphs, FactorGraph | str | PathLike):
         raise SettingsError("solve_many takes a list of graphs; solve takes one")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import matplotlib
 import numpy as np
 import pytest
@@ -36,7 +34,3 @@ def test_labels_fill_the_image(result: fginfer.Result) -> None:
     assert np.array_equal(np.asarray(image.get_array()).reshape(-1), result.labels)
     with pytest.raises(SettingsError, match="42 labels do not fill a grid of 5 x 7"):
         plots.plot_labels(result, (5, 7))
-
-
-def test_examples() -> None:
-    assert doctest.testmod(plots).failed == 0

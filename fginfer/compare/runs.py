@@ -88,7 +88,11 @@ class Comparison:
 
 
 def expand_methods(text: str) -> tuple[list[str], dict[str, str]]:
-    """Names from a comma-separated list, and the peers that are missing with the reason. Unknown names: an error."""
+    """Names from a comma-separated list, and the peers that are missing with the reason. Unknown names: an error.
+
+    >>> expand_methods("auto, trws, auto")
+    (['auto', 'trws'], {})
+    """
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = (*available_methods(), *PEERS)
     for name in names:
@@ -176,6 +180,11 @@ def compare(
 
     With a `scheduler` (the address of a Dask scheduler, or a Client) the runs are spread over a cluster whose workers
     see the same files; start one worker a core, so that runs do not disturb each other. `max_memory`: see `read`.
+
+    >>> from fginfer import FactorGraph, write
+    >>> write(FactorGraph([2, 2]), "model.uai")
+    >>> [run.score for run in compare(["model.uai"], ["trws", "icm"], time_limit=1.0).runs]
+    [0.0, 0.0]
     """
     jobs = []
     for file in files:

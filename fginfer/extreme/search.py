@@ -55,6 +55,12 @@ class ExtremeClassifierCV(ExtremeClassifier):
     The other parameters are those of ExtremeClassifier. After `fit`: ``C_``, ``lam_``, ``intercept_chosen_``,
     ``tol_`` (the gap of every label that was trained to), ``results_`` (a dict a try: C, lam, intercept, tol, p@1, p@3,
     p@5, weights, passes), and everything ExtremeClassifier has.
+
+    >>> from fginfer.extreme import ExtremeClassifierCV
+    >>> X = np.eye(4)[np.arange(80) % 4]
+    >>> model = ExtremeClassifierCV(lams=[0.0, 0.01], random_state=0).fit(X, np.arange(80) % 4)
+    >>> model.predict(X[:4]).tolist(), len(model.results_) > 1
+    ([0, 1, 2, 3], True)
     """
 
     def __init__(

@@ -94,6 +94,12 @@ def read(
 
     `max_memory` is what the model may take, in bytes; by default half of the machine's memory, at most 8 GiB, and less
     for what a file of a few bytes can ask for. `threads` may read a large UAI file together, to the same model.
+
+    >>> graph = FactorGraph([2, 3])
+    >>> graph.add_factor([0, 1], [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+    >>> write(graph, "model.uai.gz")
+    >>> read("model.uai.gz").score([1, 0])
+    2.0
     """
     file = _file(path, "read")
     graph = _format_of(file, format).read(file, Budget(file, max_memory, threads=threads))
@@ -106,6 +112,10 @@ def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = No
     """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard output.
 
     The file appears whole or not at all.
+
+    >>> write(FactorGraph([2, 2]), "model.cfn")
+    >>> read("model.cfn").n_variables
+    2
     """
     if not isinstance(graph, FactorGraph):
         raise ModelError(f"write takes a FactorGraph, then the name of a file; the first is {type(graph).__name__}")

@@ -30,6 +30,10 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph | None = None) -
 
     Two layouts are in use: `k v x v x ...` (k pairs of variable and label) and `1 k v x ...` (one sample, then the
     same). The number of tokens tells which: it is odd in the first and even in the second. No pairs mean no evidence.
+
+    >>> write_evidence({3: 1, 0: 2}, "model.evid")
+    >>> read_evidence("model.evid")
+    {0: 2, 3: 1}
     """
     if graph is not None:
         _check_graph(graph, "read_evidence")
@@ -52,7 +56,13 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph | None = None) -
 
 
 def write_evidence(evidence: Mapping[int, int], path: str | PathLike[str]) -> None:
-    """Writes evidence in the layout `k v x v x ...`."""
+    """Writes evidence in the layout `k v x v x ...`.
+
+    >>> from pathlib import Path
+    >>> write_evidence({3: 1, 0: 2}, "model.evid")
+    >>> Path("model.evid").read_text().split()
+    ['2', '0', '2', '3', '1']
+    """
     known = observed(evidence)
     pairs = "".join(f" {variable} {label}" for variable, label in sorted(known.items()))
     with write_atomically(Path(path)) as stream:
@@ -64,6 +74,10 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
 
     Read are `MPE` or `MAP` files as in the UAI competitions (the keyword, perhaps a number of solutions, the number of
     variables, the labels; of several solutions the last, which is the best), and bare lists of labels.
+
+    >>> write_solution([1, 0], "model.MPE")
+    >>> read_solution("model.MPE", FactorGraph([2, 2])).tolist()
+    [1, 0]
     """
     _check_graph(graph, "read_solution")
     n = graph.n_variables
@@ -87,7 +101,13 @@ def read_solution(path: str | PathLike[str], graph: FactorGraph) -> NDArray[np.i
 
 
 def write_solution(labels: Result | ArrayLike, path: str | PathLike[str]) -> None:
-    """Writes labels, or those of a result, as a UAI solution file: `MPE`, the number of variables, their labels."""
+    """Writes labels, or those of a result, as a UAI solution file: `MPE`, the number of variables, their labels.
+
+    >>> from pathlib import Path
+    >>> write_solution([1, 0], "model.MPE")
+    >>> Path("model.MPE").read_text().split()
+    ['MPE', '2', '1', '0']
+    """
     if isinstance(labels, Result):
         if labels.labels is None:
             raise ModelError("the result has no labeling to write")

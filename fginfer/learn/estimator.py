@@ -73,6 +73,12 @@ class StructuredSVM(TopWeights, StructuredEstimator):
     interrupted, partial), ``feature_names_`` (or None), ``n_iter_``, and ``primal_``, ``dual_``, ``gap_`` (None where
     they are not known),
     and ``sampled_``: the share of the examples that ``primal_`` was measured on; below 1 it is an estimate.
+
+    >>> from fginfer.learn import StructuredSVM
+    >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "a"}, {"word": "cat"}]]
+    >>> svm = StructuredSVM(C=10.0).fit(X, [["D", "N"], ["D", "N"]])
+    >>> [list(map(str, labels)) for labels in svm.predict([[{"word": "a"}, {"word": "dog"}]])]
+    [['D', 'N']]
     """
 
     kind: ClassVar[str] = "linear"

@@ -44,6 +44,11 @@ class KernelStructuredSVM(StructuredEstimator):
     After `fit`: ``tokens_`` (CSR: training tokens whose kernel values span those of all), ``dual_coef_`` (tokens_ x
     labels), ``pairwise_`` (tables), ``weights_`` (dual_coef_ and pairwise_ in one vector), and ``classes_``,
     ``trace_``, ``status_``, ``n_iter_``, ``primal_``, ``dual_``, ``gap_`` as in StructuredSVM.
+
+    >>> from fginfer.learn import KernelStructuredSVM
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
+    >>> KernelStructuredSVM("multiclass", gamma=3.0, C=10.0).fit(X, y).predict(X).tolist()
+    [0, 1, 1, 0]
     """
 
     models: ClassVar[tuple[str, ...]] = ("chain", "graph", "multilabel", "multiclass")

@@ -23,7 +23,11 @@ def chunks(tags: Sequence[str]) -> set[tuple[int, int, str]]:
 
 
 def chunk_f1(truth: Iterable[Sequence[str]], answer: Iterable[Sequence[str]]) -> float:
-    """F1 of whole chunks in the tags B-X, I-X, O: a chunk counts if its borders and its kind are right."""
+    """F1 of whole chunks in the tags B-X, I-X, O: a chunk counts if its borders and its kind are right.
+
+    >>> chunk_f1([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "O"]]) == 2 / 3
+    True
+    """
     right = true = said = 0
     for z, y in zip(truth, answer, strict=True):
         a, b = chunks(z), chunks(y)
@@ -32,11 +36,19 @@ def chunk_f1(truth: Iterable[Sequence[str]], answer: Iterable[Sequence[str]]) ->
 
 
 def micro_f1(truth: Any, answer: Any) -> float:
-    """Of two indicator matrices."""
+    """Of two indicator matrices.
+
+    >>> micro_f1([[1, 0, 1], [0, 1, 0]], [[1, 0, 0], [0, 1, 1]]) == 2 / 3
+    True
+    """
     z, y = np.asarray(truth) > 0, np.asarray(answer) > 0
     return 2.0 * float((z & y).sum()) / max(1.0, float(z.sum() + y.sum()))
 
 
 def exact_match(truth: Any, answer: Any) -> float:
-    """Share of the rows of two indicator matrices that agree entirely."""
+    """Share of the rows of two indicator matrices that agree entirely.
+
+    >>> exact_match([[1, 0], [0, 1]], [[1, 0], [1, 1]])
+    0.5
+    """
     return float(np.all((np.asarray(truth) > 0) == (np.asarray(answer) > 0), axis=1).mean())

@@ -117,6 +117,11 @@ class MapOracle:
     ``max_iterations`` or ``gap``, not by time). Answers need not be optimal: objectives are then measured with the
     bounds of the engine. Graphs are kept between calls, as far as they fit into `keep_bytes`, and get new numbers;
     label sets share one.
+
+    >>> from fginfer.learn import StructuredSVM
+    >>> X, y = [[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]]
+    >>> StructuredSVM(oracle=MapOracle("trws", max_iterations=50)).fit(X, y).score(X, y)
+    1.0
     """
 
     def __init__(
@@ -284,7 +289,14 @@ class MapOracle:
 
 
 class MatchingOracle:
-    """Every token takes a different alternative (scipy's assignment). null: alternative 0 is free for all."""
+    """Every token takes a different alternative (scipy's assignment). null: alternative 0 is free for all.
+
+    >>> from fginfer.learn import Choices, StructuredSVM
+    >>> pairs = Choices([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], counts=[2, 2])  # each with both alternatives
+    >>> svm = StructuredSVM("choices", oracle=MatchingOracle()).fit([pairs], [[0, 1]])
+    >>> svm.predict([pairs])[0].tolist()
+    [0, 1]
+    """
 
     def __init__(self, null: bool = False) -> None:
         self.null = null

@@ -27,13 +27,25 @@ def as_sequences(parts: Iterable[Any]) -> Sequences:
 
 def token_accuracy(estimator: Any, X: Any, y: Any) -> float:
     """Share of tokens with the right label, on any lists: ``scoring=token_accuracy``. ``scoring="accuracy"`` is the
-    same, but scikit-learn's own measures take y only from :func:`as_sequences`, not as a plain list of lists."""
+    same, but scikit-learn's own measures take y only from :func:`as_sequences`, not as a plain list of lists.
+
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from fginfer.learn import StructuredSVM
+    >>> X, y = [[[0.0], [1.0]]] * 4, [["a", "b"]] * 4
+    >>> cross_val_score(StructuredSVM(), X, y, scoring=token_accuracy, cv=2).tolist()
+    [1.0, 1.0]
+    """
     return float(estimator.score(X, y))
 
 
 class PerToken(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A transformer of tables (a scaler, a selector) for lists of tables: fitted on the tokens of all sequences, and
-    applied to each. In a pipeline: ``make_pipeline(PerToken(StandardScaler()), StructuredSVM())``."""
+    applied to each. In a pipeline: ``make_pipeline(PerToken(StandardScaler()), StructuredSVM())``.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> PerToken(StandardScaler()).fit_transform([[[0.0], [2.0]], [[4.0]]])[1].round(3).tolist()
+    [[1.225]]
+    """
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer

@@ -15,7 +15,12 @@ from fginfer.sources.answers import Argmax
 
 
 class ReferenceTable:
-    """The pairwise oracle as appendix C-1 of the GDMM paper has it, on sorted lists, in plain Python."""
+    """The pairwise oracle as appendix C-1 of the GDMM paper has it, on sorted lists, in plain Python.
+
+    >>> table = ReferenceTable([[0.0, 1.0], [3.0, 2.0]])
+    >>> table[1, 0]
+    3.0
+    """
 
     def __init__(self, values: ArrayLike) -> None:
         self._values = np.array(values, np.float64)

@@ -396,7 +396,12 @@ def _check(
 
 
 def magnitude_prune(network: Network, keep: int) -> tuple[Network, list[NDArray[np.bool_]]]:
-    """A baseline: the `keep` weights of largest magnitude, each layer measured by its own root mean square."""
+    """A baseline: the `keep` weights of largest magnitude, each layer measured by its own root mean square.
+
+    >>> small, masks = magnitude_prune(Network([4, 3, 2], seed=0), 5)
+    >>> sum(small.nonzeros)
+    5
+    """
     if not isinstance(network, Network):
         raise SettingsError(f"network must be a fginfer.trim.Network, not {type(network).__name__}")
     check_whole("keep", keep, 0, 63)

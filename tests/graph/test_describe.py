@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-from importlib import import_module
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import labelings, models
 
-import fginfer
 from fginfer import AbsDiff, FactorGraph, ModelError, Potts
 
 
@@ -136,9 +132,3 @@ def test_from_networkx_names_what_is_wrong():
         FactorGraph.from_networkx(g)
     with pytest.raises(ModelError, match="kind"):
         FactorGraph([2]).to_networkx("tree")
-
-
-@pytest.mark.parametrize("module", ["graph", "solve", "solver", "condition"])
-def test_docstring_examples(module):
-    public = {name: getattr(fginfer, name) for name in fginfer.__all__}  # what a reader has imported
-    assert doctest.testmod(import_module(f"fginfer.{module}"), extraglobs=public).failed == 0

@@ -23,7 +23,13 @@ _WEIGHT = re.compile(r"^\s*\((\d+)\) (.*): (\S+)$")
 
 def read_crfsuite(path: str | os.PathLike[str]) -> ChainCRF:
     """A trained ChainCRF with the labels, features and weights of a dumped model. Its tokens are dicts or lists of the
-    same names that CRFsuite was given; what it predicts is what CRFsuite predicts."""
+    same names that CRFsuite was given; what it predicts is what CRFsuite predicts.
+
+    >>> from fginfer.learn import ChainCRF
+    >>> write_crfsuite(ChainCRF(l1=0.01).fit([[["the"], ["dog"]]], [["D", "N"]]), "model.txt")
+    >>> read_crfsuite("model.txt").classes_.tolist()
+    ['D', 'N']
+    """
     text = _read(path)
     labels: list[str] = []
     names: list[str] = []
@@ -105,7 +111,14 @@ def _build(
 
 
 def write_crfsuite(crf: ChainCRF, path: str | os.PathLike[str]) -> None:
-    """Writes a trained ChainCRF as CRFsuite dumps its models. An intercept becomes the feature ``__BIAS__``."""
+    """Writes a trained ChainCRF as CRFsuite dumps its models. An intercept becomes the feature ``__BIAS__``.
+
+    >>> from fginfer.learn import ChainCRF
+    >>> crf = ChainCRF(l1=0.01).fit([[["the"], ["dog"]]], [["D", "N"]])
+    >>> write_crfsuite(crf, "model.txt")
+    >>> [list(map(str, labels)) for labels in read_crfsuite("model.txt").predict([[["the"], ["dog"]]])]
+    [['D', 'N']]
+    """
     check_is_fitted(crf, "weights_")
     if crf.pairwise and crf.n_edge_features_ != 1:
         raise DataError("CRFsuite has one table of transitions, this model has one for each type of edge")

@@ -74,6 +74,12 @@ class GraphCRF(CrfEstimator):
     product of P(label of a token | true labels of its neighbours, x). ``objective_`` says which ("likelihood",
     "pseudo-likelihood"). Graphs with cycles are decoded by the MAP engine; marginals exist for forests only.
 
+    >>> from fginfer.learn import Example, GraphCRF
+    >>> triangle = Example([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], edges=[[0, 1], [1, 2], [0, 2]])
+    >>> crf = GraphCRF(l1=0.01).fit([triangle], [["a", "b", "b"]])
+    >>> crf.objective_, list(map(str, crf.predict([triangle])[0]))
+    ('pseudo-likelihood', ['a', 'b', 'b'])
+
     {CrfEstimator.__doc__}"""
 
     kind: ClassVar[str] = "graph-crf"

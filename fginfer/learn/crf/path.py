@@ -40,7 +40,14 @@ def crf_path(
 ) -> CrfPath:
     """Trains clones of `estimator` for the penalties `l1s`, largest first, each from the weights of the one before;
     default: `n` penalties from the smallest that leaves no weight to `ratio` times that, evenly spaced in their logs.
-    The data are read and laid out once. `time_limit` holds for each of them."""
+    The data are read and laid out once. `time_limit` holds for each of them.
+
+    >>> from fginfer.learn import ChainCRF, crf_path
+    >>> X, y = [[[1.0, 0.0], [0.0, 1.0]]] * 3, [["a", "b"]] * 3
+    >>> found = crf_path(ChainCRF(), X, y, n=4)
+    >>> len(found.models), found.models[0].n_nonzero_ <= found.models[-1].n_nonzero_
+    (4, True)
+    """
     begin = clock.now()
     first = clone(estimator)
     data, loss = first._prepare(X, y, offsets)

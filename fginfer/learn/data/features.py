@@ -55,6 +55,11 @@ class WindowFeatures:
 
     min_count: features seen less often in training are left out. affixes: also suffixes and prefixes of column 0 up to
     this length, and its shape (capitals, digits, punctuation).
+
+    >>> sentences = [[["the", "D"], ["dog", "N"]], [["a", "D"]]]
+    >>> rows, offsets = WindowFeatures(["0[0]", "0[-1]|1[0]"]).fit(sentences).transform(sentences)
+    >>> rows.shape[0], offsets.tolist()
+    (3, [0, 2, 3])
     """
 
     def __init__(self, templates: Sequence[str], min_count: int = 1, affixes: int = 0) -> None:

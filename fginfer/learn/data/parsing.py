@@ -23,6 +23,10 @@ class ArcFeatures:
     """Words, tags, distance, neighbours of both ends, and the tags in between, hashed into 2**bits features.
 
     Words seen less than `min_count` times in training share one code. A sentence is (words, tags).
+
+    >>> sentence = (["dogs", "bark"], ["N", "V"])
+    >>> ArcFeatures(bits=12).fit([sentence]).transform([sentence])[0].counts.tolist()
+    [3, 3]
     """
 
     def __init__(self, bits: int = 20, min_count: int = 2) -> None:

@@ -54,7 +54,13 @@ def _lines(path: str | os.PathLike[str], budget: Budget) -> Iterator[tuple[int, 
 def read_conll(path: str | os.PathLike[str], separator: str | None = None) -> list[Sentence]:
     """Sentences of a CoNLL file: one token a line, columns split at spaces and tabs (or at `separator`), blank lines
     between sentences. All tokens have the same number of columns; a line that begins with ``#`` and has another one is
-    a comment (with the right one it is a token: the pound sign is one in CoNLL-2000). ``-DOCSTART-`` is left out."""
+    a comment (with the right one it is a token: the pound sign is one in CoNLL-2000). ``-DOCSTART-`` is left out.
+
+    >>> with open("train.txt", "w") as file:
+    ...     _ = file.write("the D\\ndog N\\n\\na D\\n")
+    >>> read_conll("train.txt")
+    [[['the', 'D'], ['dog', 'N']], [['a', 'D']]]
+    """
     sentences: list[Sentence] = []
     current: Sentence = []
     budget = _budget(path)
@@ -98,7 +104,13 @@ def _columns(line: str, separator: str | None) -> list[str]:
 
 
 def read_conllu(path: str | os.PathLike[str]) -> list[Sentence]:
-    """Sentences of a CoNLL-U file, without multiword ranges (3-4) and empty nodes (3.1)."""
+    """Sentences of a CoNLL-U file, without multiword ranges (3-4) and empty nodes (3.1).
+
+    >>> with open("train.conllu", "w") as file:
+    ...     _ = file.write("1\\tdogs\\tdog\\tNOUN" + 6 * "\\t_" + "\\n")
+    >>> [token[3] for token in read_conllu("train.conllu")[0]]
+    ['NOUN']
+    """
     sentences: list[Sentence] = []
     current: Sentence = []
     budget = _budget(path)
@@ -133,6 +145,12 @@ def read_svmlight(
 
     Labels are kept as text. Indices start at 1 unless `zero_based`; with `n_features` (from training) larger ones are
     dropped. Empty lines and what follows a ``#`` are left out.
+
+    >>> with open("train.svm", "w") as file:
+    ...     _ = file.write("red,warm 1:0.5 3:2\\nblue 2:1\\n")
+    >>> rows, labels = read_svmlight("train.svm")
+    >>> rows.toarray().tolist(), labels
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [['red', 'warm'], ['blue']])
     """
     labels: list[list[str]] = []
     indices, values, begin = array("q"), array("d"), array("q", [0])

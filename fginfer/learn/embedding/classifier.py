@@ -66,6 +66,13 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``status_`` (iteration_limit, time_limit, stopped, interrupted), ``trace_``, ``n_iter_``; ``threshold_`` of
     multilabel models: labels are predicted whose score, less the best score, is not below it; set so that training
     samples get as many labels as they have.
+
+    >>> from fginfer.learn import EmbeddingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(200) % 20
+    >>> X = np.eye(20)[y] + 0.1 * rng.standard_normal((200, 20))
+    >>> EmbeddingClassifier(max_iter=20, random_state=0).fit(X, y).score(X, y)
+    1.0
     """
 
     run_settings = (

@@ -46,6 +46,12 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     After `fit`: ``vocabulary_`` (most frequent first), ``embedding_`` (input rows), ``output_``, ``counts_``,
     ``objective_``, ``status_``, ``trace_``, ``n_iter_``.
+
+    >>> from fginfer.learn import SkipGram
+    >>> text = [["the", "dog", "barks"], ["the", "cat", "sleeps"]] * 20
+    >>> words = SkipGram(size=4, method="exact", subsample=1.0, max_iter=3, random_state=0).fit(text)
+    >>> words.embedding_.shape
+    (5, 4)
     """
 
     run_settings = (
