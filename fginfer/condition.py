@@ -52,8 +52,10 @@ class Conditioned:
     def expand_result(self, result: Result, cutoff: float | None = None) -> Result:
         """A result of the reduced graph with labels, score and bound of the old one; messages and marginals stay as
         they are. Bounds are raised by what rounding may have taken: where that is much, *optimal* becomes *converged*,
-        and so does *infeasible* where it is said of a cutoff.
+        and so does *infeasible* where it is said of a cutoff. Where evidence leaves no choice, and so no unit, rounding
+        is judged by that of the old graph.
         """
+        result = result if result.unit > 0 else replace(result, unit=self._original.unit)
         labels = None if result.labels is None else self.expand(result.labels)
         score = None if labels is None else self._original.score(labels)
         if score == result.score and self._rounding == 0:

@@ -111,3 +111,18 @@ def test_a_cutoff_is_about_scores_of_the_whole_graph() -> None:
         assert at_it.labels is None
         below = solve(graph, evidence=given, cutoff=best - 1e-9)
         assert (below.status, below.score) == ("optimal", best)
+
+
+def test_where_evidence_leaves_no_choice_rounding_is_no_gap() -> None:
+    """0.3 - 0.2 - 0.1 is -5.6e-17, of which no digit is certain: how small that is, the whole graph tells."""
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0, 1], [[0.3, 0.0], [0.0, 0.5]])
+    graph.add_factor([1, 2], [[-0.2, 0.0], [0.0, -0.4]])
+    graph.add_factor([0, 2], [[-0.1, 0.0], [0.0, -0.6]])
+    for known in ({0: 0, 1: 0, 2: 0}, {0: 1, 1: 1, 2: 1}):
+        result = solve(graph, evidence=known)
+        assert result.is_optimal
+        assert result.gap is not None
+        assert result.gap <= 1e-12
+        assert result.unit == pytest.approx(0.1)
+    assert solve(graph, evidence={0: 0, 1: 1, 2: 0}, cutoff=0.0).status == "infeasible"
