@@ -26,7 +26,8 @@ conditional([0, 1, 2], [[[1.0, 0.0], [0.1, 0.9]], [[0.2, 0.8], [0.01, 0.99]]])
 conditional([2, 3], [[0.95, 0.05], [0.4, 0.6]])
 
 # %%
-# Evidence is a dict from variables to the labels that were seen.
+# Evidence is a dict from variables to the labels that were seen. p is the probability of all four labels together, what
+# was seen included; divided by that of the evidence it would be the probability *given* what was seen.
 explanations = {}
 for text, evidence in {"nothing": {}, "grass is wet": {2: 1}, "wet, no sprinkler": {2: 1, 1: 0}}.items():
     result = fginfer.solve(graph, evidence=evidence)

@@ -91,7 +91,11 @@ def _load(path: Path, source: Any, mapped: bool, budget: Budget) -> tuple[ModelA
             **{name: load(name) for name in _REQUIRED},
             **{name: load(name) for name in _OPTIONAL if name in members},
         )
-        return arrays, int(load("given_factors")), cutoff
+        given = int(load("given_factors"))
+        if given < len(arrays.factor_table):
+            there = len(arrays.factor_table)
+            raise FormatError(f"member 'given_factors' says {given}, the archive holds {there} factors", str(path))
+        return arrays, given, cutoff
 
 
 class _Loader:

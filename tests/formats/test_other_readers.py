@@ -387,6 +387,7 @@ def test_wrong_npz(tmp_path: Path) -> None:
         ("fginfer", np.array(99), "version 99"),
         ("cards", np.array([0, 2], np.int32), "unary must be"),
         ("vars", np.array([2**32, 1]), "wrong type"),
+        ("given_factors", np.int64(-5), "says -5, the archive holds"),
     ]:
         np.savez(path, **{**members, name: value})
         refuse(path, None, None, says)
