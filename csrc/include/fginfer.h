@@ -5,8 +5,10 @@
  * Variable i has labels 0 .. cards[i]-1. A factor's table lists the product of its variables' labels with the
  * last variable fastest. Sizes are int64_t, labels int32_t, times seconds of fgi_clock().
  *
- * Every function that can fail returns an fgi_rc; *why a solver stopped* is an fgi_status, never an error.
- * Handles are opaque, inputs are copied, every *_free(NULL) is fine. Nothing here prints, exits or keeps globals.
+ * Every function that can fail returns an fgi_rc, and says more in *err unless that is NULL; *why a solver stopped* is
+ * an fgi_status, never an error. Handles are opaque: who makes one frees it, every *_free(NULL) is fine, and a call that
+ * failed leaves nothing to free and nothing to use in *out. Inputs are copied, unless a comment says that they are
+ * borrowed. Nothing here prints, exits or keeps globals.
  *
  * cffi parses this file as it stands, apart from lines that start with '#'. Keep it plain C.
  */
@@ -36,7 +38,7 @@ typedef struct fgi_error {
     char message[256];
 } fgi_error;
 
-const char *fgi_version(void);
+const char *fgi_version(void);  /* as in pyproject.toml */
 const char *fgi_compiler(void); /* name and version of the compiler that built the core */
 const char *fgi_cpu_path(void); /* "avx2", "scalar" ...: the kernels chosen at load time */
 double fgi_clock(void);         /* monotonic seconds; the clock of all traces */
@@ -80,6 +82,7 @@ typedef struct fgi_model_spec {
 
 typedef struct fgi_model fgi_model;
 
+/* Refused (FGI_BAD_MODEL, with the factor, table or variable) is what the spec above does not allow. */
 fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *err);
 /* Another handle on the same structure and the same version of the potentials; cheap. Safe from any thread. */
 fgi_model *fgi_model_snapshot(const fgi_model *m);
@@ -106,7 +109,8 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
 /* n tables at once, their values one after the other. One that is refused stays as it is, as do those behind it. */
 fgi_rc fgi_model_set_tables(fgi_model *m, int64_t n, const int32_t *tables, const double *values, fgi_error *err);
 
-/* Compensated sums over the tables; -INFINITY when a forbidden state is used. Labels must be in range (checked). */
+/* Compensated sums over the tables; -INFINITY when a forbidden state is used. Labels must be in range (checked). The
+ * second fills one score a factor. */
 fgi_rc fgi_model_score(const fgi_model *m, const int32_t *labels, double *score, fgi_error *err);
 fgi_rc fgi_model_factor_scores(const fgi_model *m, const int32_t *labels, double *factor_scores, fgi_error *err);
 int64_t fgi_model_memory(const fgi_model *m); /* bytes held, shared parts included */
@@ -145,6 +149,7 @@ fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, 
  */
 typedef struct fgi_uai fgi_uai;
 
+/* After a call that failed a reader is good for nothing but fgi_uai_free; so are the readers below. */
 fgi_rc fgi_uai_create(int log_values, int threads, fgi_uai **out, fgi_error *err);
 fgi_rc fgi_uai_feed(fgi_uai *r, const char *text, int64_t n, fgi_error *err);
 /* End of the file: its model, which takes over the reader's tables. given_factors counts factors of every arity. */
@@ -268,6 +273,7 @@ typedef struct fgi_settings {
 } fgi_settings;
 
 fgi_settings fgi_settings_default(void);
+/* FGI_BAD_ARGUMENT, with its name, for what is out of range; fgi_solver_create asks, too. */
 fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err);
 
 typedef struct fgi_info {

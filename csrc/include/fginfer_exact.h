@@ -12,7 +12,7 @@
 /* ---- what a model looks like -------------------------------------------------------------------------------- */
 
 int64_t fgi_model_variables(const fgi_model *m);
-int64_t fgi_model_factors(const fgi_model *m);
+int64_t fgi_model_factors(const fgi_model *m);            /* of two or more variables: others are folded */
 int64_t fgi_model_entries(const fgi_model *m);            /* values of its dense tables, each shared table once */
 void fgi_model_cards(const fgi_model *m, int32_t *cards); /* label counts */
 
@@ -82,7 +82,7 @@ typedef struct fgi_presolve_options {
                           * with which none reaches it become hard constraints; -INFINITY: none */
 } fgi_presolve_options;
 
-fgi_presolve_options fgi_presolve_options_default(void);
+fgi_presolve_options fgi_presolve_options_default(void); /* everything, without limits */
 
 typedef struct fgi_presolve_info {
     int32_t infeasible;                 /* proven */

@@ -104,6 +104,7 @@ typedef struct fgi_learn_state {
     int64_t working_set;     /* answers kept */
 } fgi_learn_state;
 
+/* What is counted, and, from a checkpoint, how it goes on. */
 void fgi_learn_get_state(const fgi_learner *L, fgi_learn_state *state);
 void fgi_learn_set_state(fgi_learner *L, const fgi_learn_state *state);
 /* Counts further calls, of oracles outside the core; how many there have been in all. */

@@ -59,7 +59,7 @@ typedef struct fgi_loss_settings {
     int32_t threads;
     uint64_t seed;
 } fgi_loss_settings;
-void fgi_loss_defaults(fgi_loss_settings *s);
+void fgi_loss_defaults(fgi_loss_settings *s); /* the exact cross-entropy */
 
 /* One vector of n scores: value, and gradient (n; NULL: not wanted). positives: ascending; weights: NULL is 1. */
 fgi_rc fgi_loss_of_scores(const fgi_loss_settings *s, int64_t n, const double *scores, int64_t n_positives,
@@ -84,6 +84,7 @@ typedef struct fgi_loss_batch {
 void fgi_loss_blocks(int32_t d, int32_t blocks, int32_t *begin);
 
 typedef struct fgi_losses fgi_losses;
+/* Copies the settings; rows, samples and indexes stay the caller's, and come with every batch. */
 fgi_rc fgi_losses_create(const fgi_loss_settings *s, fgi_losses **out, fgi_error *err);
 void fgi_losses_free(fgi_losses *l);
 /* Values and claims of a batch, n each. The sparse gradients with respect to the scores stay in `l`. */

@@ -98,6 +98,7 @@ typedef struct fgi_oracle_work {
     int64_t products; /* multiplications of inner products */
     int64_t unproven; /* answers of a search index that proves nothing */
 } fgi_oracle_work;
+/* Done since the oracle was made. */
 void fgi_oracle_get_work(const fgi_oracle *o, fgi_oracle_work *work);
 
 /* ---- the factors of a model -------------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ typedef struct fgi_search_settings {
     int32_t threads;
     uint64_t seed;
 } fgi_search_settings;
-void fgi_search_defaults(fgi_search_settings *s);
+void fgi_search_defaults(fgi_search_settings *s); /* what NULL settings stand for */
 
 /* Copies n rows of d finite numbers, `stride` apart. Takes O(n * clusters * d) for the assignment; all-zero rows are
  * fine. */
@@ -105,6 +105,7 @@ typedef struct fgi_search_info {
     int64_t rows_set;     /* updates, and among them those that found another cluster */
     int64_t rows_moved;
 } fgi_search_info;
+/* Sizes, and what was done so far. */
 void fgi_search_info_get(const fgi_search *s, fgi_search_info *info);
 
 #endif
