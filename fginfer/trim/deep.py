@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,42 +30,13 @@ from fginfer.core.optimise import METHODS, Optimiser, minimise
 from fginfer.errors import SettingsError
 from fginfer.options import check_whole, is_number
 from fginfer.trim.adam import adam
-from fginfer.trim.network import Network, check_samples
+from fginfer.trim.network import Network
+from fginfer.trim.views import Trimmable, as_trimmable
 
 logger = logging.getLogger("fginfer")
 MOST_SWEEPS = 60  # until a target is reached: lambda has grown out of all proportion by then
 TUNING_RATE = 3e-4  # of Adam, falling to zero; 1e-3 fits letters too closely
 Reals = NDArray[np.float64]
-
-
-class Layer(Protocol):
-    """The loss of the network by the weights of one layer, flat."""
-
-    def value(self, w: Reals) -> float: ...
-    def gradient(self, w: Reals, where: NDArray[np.int64] | None) -> Reals: ...
-
-
-class Trimmable(Protocol):
-    """A network as the trimming sees it: named layers of weights, each with its loss."""
-
-    samples: int
-    network: Any  # the copy that is trimmed
-
-    def names(self) -> list[str]: ...
-    def others(self) -> list[str]:
-        """Names of what is not trimmed but may be tuned: biases."""
-        ...
-
-    def get(self, name: str) -> Reals: ...
-    def put(self, name: str, weights: Reals) -> None: ...
-    def layer(self, name: str) -> Layer: ...
-    def gradients(self, names: Sequence[str], rows: NDArray[np.intp]) -> Sequence[Reals]:
-        """Derivatives of the mean loss of these samples."""
-        ...
-
-    def measure(self) -> tuple[float, float]:
-        """Loss and accuracy (NaN where y are no labels)."""
-        ...
 
 
 class LayerReport(NamedTuple):
@@ -116,45 +87,6 @@ class Trimmed:
     network: Any
     masks: dict[str, NDArray[np.bool_]]
     report: TrimReport
-
-
-class _Dense:
-    """A Network as Trimmable; its layers are called "0", "1", ..., their biases "0.bias", ..."""
-
-    def __init__(self, network: Network, X: Any, y: Any) -> None:
-        self.network = network.copy()
-        self.X, self.y = check_samples(X, y, network)
-        self.X = self.X.astype(network.dtype, copy=False)
-        self.samples = len(self.y)
-
-    def names(self) -> list[str]:
-        return [str(j) for j in range(len(self.network.weights))]
-
-    def others(self) -> list[str]:
-        return [f"{j}.bias" for j in range(len(self.network.biases))]
-
-    def _list(self, name: str) -> tuple[list[Reals], int]:
-        number, _, bias = name.partition(".")
-        return self.network.biases if bias else self.network.weights, int(number)
-
-    def get(self, name: str) -> Reals:
-        values, j = self._list(name)
-        return values[j]
-
-    def put(self, name: str, weights: Reals) -> None:
-        values, j = self._list(name)
-        values[j] = weights.reshape(values[j].shape).astype(values[j].dtype, copy=False)
-
-    def gradients(self, names: Sequence[str], rows: NDArray[np.intp]) -> list[Reals]:
-        _, by_weight, by_bias = self.network.gradients(self.X[rows], self.y[rows])
-        found = {True: by_bias, False: by_weight}
-        return [found["." in name][self._list(name)[1]] for name in names]
-
-    def layer(self, name: str) -> Layer:
-        return self.network.layer(int(name), self.X, self.y)
-
-    def measure(self) -> tuple[float, float]:
-        return self.network.loss_value(self.X, self.y), self.network.accuracy(self.X, self.y)
 
 
 def trim(
@@ -350,19 +282,6 @@ def _trim_layer(model: Trimmable, name: str, lam: float, start: Reals, how: _Opt
     left = int(np.count_nonzero(model.get(name)))  # as stored: rounding to single precision may end a tiny one
     logger.info("layer %s: lambda %.3g, %d of %d weights left, %s", name, lam, left, flat.size, info.status)
     return LayerReport(name, start.size, int(np.count_nonzero(start)), left, lam, before, after)
-
-
-def as_trimmable(network: Any, X: Any, y: Any, loss: Any = None) -> Trimmable:
-    """The view of a network that trimming works on; a copy of its weights."""
-    if isinstance(network, Network):
-        if loss is not None:
-            raise SettingsError("a Network has its loss: Network(sizes, loss=...)")
-        return _Dense(network, X, y)
-    from fginfer.trim.torch_module import TorchNetwork, is_module
-
-    if is_module(network):
-        return TorchNetwork(network, X, y, loss)
-    raise SettingsError(f"network must be a fginfer.trim.Network or a torch.nn.Module, not {type(network).__name__}")
 
 
 def _check(

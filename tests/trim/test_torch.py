@@ -15,8 +15,8 @@ import pytest
 
 from fginfer.errors import DataError, SettingsError
 from fginfer.trim import Network, deep, torch_module, trim
-from fginfer.trim.deep import as_trimmable
 from fginfer.trim.torch_module import TorchNetwork
+from fginfer.trim.views import as_trimmable
 
 from . import fake_torch
 
