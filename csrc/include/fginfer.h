@@ -6,9 +6,9 @@
  * last variable fastest. Sizes are int64_t, labels int32_t, times seconds of fgi_clock().
  *
  * Every function that can fail returns an fgi_rc, and says more in *err unless that is NULL; *why a solver stopped* is
- * an fgi_status, never an error. Handles are opaque: who makes one frees it, every *_free(NULL) is fine, and a call that
- * failed leaves nothing to free and nothing to use in *out. Inputs are copied, unless a comment says that they are
- * borrowed. Nothing here prints, exits or keeps globals.
+ * an fgi_status, never an error. Handles are opaque: who makes one frees it, every *_free(NULL) is fine, and a call
+ * that failed leaves nothing to free and nothing to use in *out. Inputs are copied, unless a comment says that they
+ * are borrowed. Nothing here prints, exits or keeps globals.
  *
  * cffi parses this file as it stands, apart from lines that start with '#'. Keep it plain C.
  */
