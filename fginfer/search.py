@@ -22,7 +22,7 @@ from fginfer.core.search import EXACT, SCAN, Floats, Lists, Messages, SearchCoun
 from fginfer.errors import ModelError, SettingsError
 from fginfer.options import check_count, check_number, check_whole
 from fginfer.search_backends import BACKENDS, Backend
-from fginfer.search_questions import as_labels, as_lists, as_messages, as_rows, check_seed, check_threads, check_way
+from fginfer.search_questions import as_labels, as_lists, as_messages, as_rows, check_seed, check_way, threads_given
 
 SearchAnswers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
 
@@ -116,7 +116,7 @@ class SearchIndex(_Index):
     rows : (labels, columns), finite; kept in single precision.
     clusters : 0 chooses (six for every square root of the number of rows, 40 rows each or more). Many small clusters
         help exact search, few large ones approximate search for many labels.
-    n_jobs : threads of a batch; no answer depends on it. seed : of the clustering.
+    threads : of a batch; no answer depends on them. seed : of the clustering.
     parts : of the columns, up to 8; with several, `candidates` are the rows that rank first in some part.
 
     Building costs rows * clusters * columns multiplications (and about as much again for k-means); an update costs
@@ -137,7 +137,15 @@ class SearchIndex(_Index):
     """
 
     def __init__(
-        self, rows: ArrayLike, *, clusters: int = 0, rounds: int = 6, n_jobs: int = 1, seed: int = 0, parts: int = 1
+        self,
+        rows: ArrayLike,
+        *,
+        clusters: int = 0,
+        rounds: int = 6,
+        threads: int = 1,
+        seed: int = 0,
+        parts: int = 1,
+        n_jobs: int | None = None,
     ) -> None:
         table = as_rows(rows)
         if not table.size:
@@ -146,8 +154,8 @@ class SearchIndex(_Index):
         for name, value in {"clusters": clusters, "rounds": rounds, "parts": parts}.items():
             check_count(name, value)
         check_seed(seed)
-        check_threads(n_jobs)
-        self.handle = SearchHandle(table, clusters, rounds, n_jobs, seed, parts)
+        threads = threads_given(threads, n_jobs)
+        self.handle = SearchHandle(table, clusters, rounds, threads, seed, parts)
 
     def _search(
         self,
@@ -241,12 +249,14 @@ class SearchIndex(_Index):
 class BackendIndex(_Index):
     """A library for nearest neighbours behind the questions of :class:`SearchIndex`. Its answers are never proven.
 
-    backend : "hnswlib" or "faiss" (where installed), or a function of (rows, n_jobs, seed) that gives a
+    backend : "hnswlib" or "faiss" (where installed), or a function of (rows, threads, seed) that gives a
     :class:`Backend`. probes is what the library has in its place (ef, nprobe). Messages and exclusions are taken into
     account by asking for as many labels more and scoring again.
     """
 
-    def __init__(self, rows: ArrayLike, backend: Any = "hnswlib", *, n_jobs: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self, rows: ArrayLike, backend: Any = "hnswlib", *, threads: int = 1, seed: int = 0, n_jobs: int | None = None
+    ) -> None:
         self._rows = as_rows(rows).copy()
         if not self._rows.size:
             raise ModelError("an index needs at least one row and one column")
@@ -254,10 +264,10 @@ class BackendIndex(_Index):
         if backend not in BACKENDS if isinstance(backend, str) else not callable(backend):
             raise SettingsError(f"backend must be one of {', '.join(BACKENDS)}, or a function, not {backend!r}")
         check_seed(seed)
-        check_threads(n_jobs)
+        threads = threads_given(threads, n_jobs)
         make = BACKENDS[backend] if isinstance(backend, str) else backend
         try:
-            self.backend: Backend = make(self._rows, n_jobs, seed)
+            self.backend: Backend = make(self._rows, threads, seed)
         except ImportError as error:
             package = "faiss-cpu" if error.name == "faiss" else '"fginfer[search]"'
             raise SettingsError(f"{error.name} is not installed: pip install {package}") from None

@@ -24,11 +24,11 @@ class Backend(Protocol):
 class HnswBackend:
     """hnswlib: a navigable small-world graph on inner products. probes is its ef."""
 
-    def __init__(self, rows: Floats, n_jobs: int = 1, seed: int = 0, M: int = 16, ef_construction: int = 200) -> None:
+    def __init__(self, rows: Floats, threads: int = 1, seed: int = 0, M: int = 16, ef_construction: int = 200) -> None:
         library: Any = import_module("hnswlib")
         self._graph = library.Index(space="ip", dim=rows.shape[1])
         self._graph.init_index(max_elements=len(rows), M=M, ef_construction=ef_construction, random_seed=seed + 1)
-        self._graph.set_num_threads(n_jobs)
+        self._graph.set_num_threads(threads)
         self.set_rows(np.arange(len(rows), dtype=np.int32), rows)
 
     def set_rows(self, labels: NDArray[np.int32], rows: Floats) -> None:
@@ -43,9 +43,9 @@ class HnswBackend:
 class FaissBackend:
     """faiss: an inverted file over coarse clusters. probes is its nprobe."""
 
-    def __init__(self, rows: Floats, n_jobs: int = 1, seed: int = 0, lists: int | None = None) -> None:
+    def __init__(self, rows: Floats, threads: int = 1, seed: int = 0, lists: int | None = None) -> None:
         faiss: Any = import_module("faiss")
-        faiss.omp_set_num_threads(n_jobs)
+        faiss.omp_set_num_threads(threads)
         n, d = rows.shape
         self._quantizer = faiss.IndexFlatIP(d)
         lists = lists or max(1, min(int(4 * np.sqrt(n)), n // 40))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,10 +42,19 @@ def check_seed(seed: int) -> None:
         raise SettingsError(f"seed must lie in 0 .. 2^64 - 1, not {seed!r}")
 
 
-def check_threads(n_jobs: int) -> None:
-    check_whole("n_jobs", n_jobs)
-    if not 1 <= n_jobs <= MOST_THREADS:
-        raise SettingsError(f"n_jobs must be a number of threads, 1 .. {MOST_THREADS}, not {n_jobs!r}")
+def check_threads(threads: int, name: str = "n_jobs") -> None:
+    check_whole(name, threads)
+    if not 1 <= threads <= MOST_THREADS:
+        raise SettingsError(f"{name} must be a number of threads, 1 .. {MOST_THREADS}, not {threads!r}")
+
+
+def threads_given(threads: int, n_jobs: int | None) -> int:
+    """Checked. n_jobs: their old name, as in estimators; other sources have always called them threads."""
+    if n_jobs is not None:
+        warnings.warn("n_jobs of a search index is called threads", DeprecationWarning, stacklevel=3)
+        threads = n_jobs
+    check_threads(threads, "threads")
+    return threads
 
 
 def check_way(probes: Any, candidates: Any) -> None:

@@ -31,7 +31,7 @@ class DenseTop:
         self.rows[weights.index, owners(weights.begin)] = weights.value
         self.rows[:, -1] = bias
         self.longest = float(np.sqrt(np.square(self.rows, dtype=np.float64).sum(1).max()))
-        self.index = SearchIndex(self.rows, clusters=1, n_jobs=threads)
+        self.index = SearchIndex(self.rows, clusters=1, threads=threads)
         self.threads = threads
 
     @classmethod

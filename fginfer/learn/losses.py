@@ -221,7 +221,7 @@ class EmbeddingLoss:
             clusters = 1
         elif clusters is None:
             clusters = max(1, min(self.queries, -(-len(rows) // self.queries)))
-        options = {"clusters": clusters, "n_jobs": n_jobs, "seed": seed, "parts": blocks if together else 1}
+        options = {"clusters": clusters, "threads": n_jobs, "seed": seed, "parts": blocks if together else 1}
         self.indexes = self._make_indexes(options) if self._way.indexed else []
         self._rest, self._changed = rest, 0
 

@@ -34,7 +34,7 @@ class TopLabels:
             raise SettingsError("the model must have one row of coef_ for each of its classes")
         shift = np.broadcast_to(np.asarray(model.intercept_, np.float64), len(rows))
         self.classes = classes
-        self.index = SearchIndex(np.column_stack([rows, shift]), clusters=clusters, n_jobs=n_jobs)
+        self.index = SearchIndex(np.column_stack([rows, shift]), clusters=clusters, threads=n_jobs)
 
     def __call__(self, X: Any, k: int = 1, *, probes: int | None = None) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """(classes, scores), (rows, k), best first: exact, or with `probes` from so many clusters."""

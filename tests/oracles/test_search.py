@@ -42,7 +42,7 @@ def problems(draw: Any) -> tuple[np.random.Generator, np.ndarray, int]:
 def test_exact_search_is_the_dense_scan(problem: Any, data: Any) -> None:
     rng, rows, clusters = problem
     n, d = rows.shape
-    index = SearchIndex(rows, clusters=clusters, rounds=2, n_jobs=data.draw(st.integers(1, 2)))
+    index = SearchIndex(rows, clusters=clusters, rounds=2, threads=data.draw(st.integers(1, 2)))
     for _ in range(3):
         x = rng.integers(-3, 4, (5, d)).astype(np.float32)
         k = int(rng.integers(1, n + 1))
@@ -94,7 +94,7 @@ def test_exact_search_by_bytes_is_the_dense_scan(seed: int, n: int, d: int, scal
     if seed % 5 == 0:
         rows += np.float32(7)
     rows *= np.float32(scale)
-    index = SearchIndex(rows, clusters=1, n_jobs=1 + seed % 2)
+    index = SearchIndex(rows, clusters=1, threads=1 + seed % 2)
     for _ in range(3):
         x = (rng.integers(-2, 3, (20, d)) if whole else rng.standard_normal((20, d))).astype(np.float32)
         asked: dict[str, Any] = {
@@ -136,7 +136,7 @@ def test_bytes_leave_few_rows_to_compute_and_are_given_up_where_they_do_not() ->
 def test_all_rows_as_candidates_are_the_dense_scan(problem: Any, data: Any) -> None:
     rng, rows, _ = problem
     n, d = rows.shape
-    one, two = (SearchIndex(rows, clusters=1, n_jobs=j) for j in (1, 2))
+    one, two = (SearchIndex(rows, clusters=1, threads=j) for j in (1, 2))
     for _ in range(3):
         x = rng.integers(-3, 4, (6, d)).astype(np.float32)
         k = int(rng.integers(1, n + 1))
@@ -222,7 +222,7 @@ def test_isotropic_rows_end_as_a_scan() -> None:
 
 def test_answers_do_not_depend_on_threads() -> None:
     rows, x = gaussian(5000, 20, groups=50), gaussian(77, 20, 3)
-    one, four = SearchIndex(rows, seed=5), SearchIndex(rows, seed=5, n_jobs=4)
+    one, four = SearchIndex(rows, seed=5), SearchIndex(rows, seed=5, threads=4)
     for probes in (None, 1, 8):
         a, b = one.search(x, 40, probes=probes), four.search(x, 40, probes=probes)
         assert (a.labels == b.labels).all()
@@ -267,7 +267,9 @@ def test_bad_input_is_told_before_any_work() -> None:
         with pytest.raises(SettingsError, match="clusters"):
             SearchIndex(rows, clusters=clusters)
     with pytest.raises(SettingsError, match="threads"):
-        SearchIndex(rows, n_jobs=0)
+        SearchIndex(rows, threads=0)
+    with pytest.warns(DeprecationWarning, match="is called threads"):
+        SearchIndex(rows, n_jobs=2)
     with pytest.raises(ModelError, match="21 labels are wanted of 20 rows"):
         index.search(rows[0], 21)
     with pytest.raises(ModelError, match="0 labels"):
@@ -309,7 +311,7 @@ def test_input_of_the_wrong_kind() -> None:
     for wrong in (rows * 1j, [[1e39, 0.0]]):
         with pytest.raises(ModelError):
             SearchIndex(wrong)
-    for setting in ({"clusters": "a"}, {"seed": -1}, {"seed": 0.5}, {"n_jobs": 1.5}):
+    for setting in ({"clusters": "a"}, {"seed": -1}, {"seed": 0.5}, {"threads": 1.5}):
         with pytest.raises(SettingsError, match=next(iter(setting))):
             SearchIndex(rows, **setting)
     for index in (SearchIndex(rows), BackendIndex(rows, FakeBackend)):
@@ -345,7 +347,7 @@ def test_no_queries_and_all_excluded() -> None:
 class FakeBackend:
     """A library that knows all rows and answers by sorting them, from the worst end when asked to be careless."""
 
-    def __init__(self, rows: np.ndarray, n_jobs: int, seed: int) -> None:
+    def __init__(self, rows: np.ndarray, threads: int, seed: int) -> None:
         self.rows = np.zeros_like(rows)
         self.set_rows(np.arange(len(rows)), rows)
 
@@ -441,7 +443,7 @@ def test_parts_find_what_is_best_in_any_of_them(parts: int) -> None:
     every part; all rows when so many are asked for; updates and threads make no difference."""
     rng = np.random.default_rng(parts)
     rows = rng.standard_normal((3000, 96)).astype(np.float32)
-    one, two = (SearchIndex(rows, clusters=1, parts=parts, n_jobs=j) for j in (1, 2))
+    one, two = (SearchIndex(rows, clusters=1, parts=parts, threads=j) for j in (1, 2))
     x = rng.standard_normal((30, 96)).astype(np.float32)
     rows[::7] = rng.standard_normal((len(rows[::7]), 96))
     one.handle.run_parts(x, 5, None)  # codes are made before the rows change
@@ -449,7 +451,7 @@ def test_parts_find_what_is_best_in_any_of_them(parts: int) -> None:
     for index in (one, two):
         index.refresh(np.arange(0, 3000, 7), rows)
     labels, values = one.handle.run_parts(x, 400, None)
-    again = SearchIndex(one.rows(), clusters=1, parts=parts, n_jobs=2).handle.run_parts(x, 400, None)
+    again = SearchIndex(one.rows(), clusters=1, parts=parts, threads=2).handle.run_parts(x, 400, None)
     same = two.handle.run_parts(x, 400, None)
     assert labels.shape == (30, min(3000, 400 * parts))
     np.testing.assert_array_equal(again[0], same[0])  # codes of the rows as they are now, both
@@ -483,8 +485,8 @@ ROWS = np.random.default_rng(2).standard_normal((20, 4)).astype(np.float32)
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"clusters": 2**40}, {"clusters": 1.5}, {"rounds": -1}, {"rounds": 2**40}, {"n_jobs": 0}, {"n_jobs": 10**6},
-     {"n_jobs": "a"}, {"seed": 2**70}, {"seed": "a"}, {"parts": 2**40}],
+    [{"clusters": 2**40}, {"clusters": 1.5}, {"rounds": -1}, {"rounds": 2**40}, {"threads": 0}, {"threads": 10**6},
+     {"threads": "a"}, {"seed": 2**70}, {"seed": "a"}, {"parts": 2**40}],
 )  # fmt: skip
 def test_settings_that_no_index_has(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):

@@ -39,7 +39,7 @@ def test_exact_search_is_the_dense_scan_at_every_scale(
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(100, 500)), int(rng.integers(1, 40))
     rows = single(numbers(rng, (n, d), power, kind))
-    index = SearchIndex(rows, clusters=clusters, rounds=2, n_jobs=1 + seed % 2)
+    index = SearchIndex(rows, clusters=clusters, rounds=2, threads=1 + seed % 2)
     for step in range(3):
         x = single(numbers(rng, (20, d), x_power, kind))
         size = 10.0 ** (power + x_power if step else message_power)

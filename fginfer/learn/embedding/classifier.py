@@ -299,7 +299,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
             return self.classes_[order], np.take_along_axis(scores, order, 1)
         if getattr(self, "_index", None) is None:
-            self._index = SearchIndex(self.rows_, n_jobs=threads_of(self.n_jobs))
+            self._index = SearchIndex(self.rows_, threads=threads_of(self.n_jobs))
         assert self._index is not None
         found = self._index.search(x, k, probes=probes, candidates=candidates)
         return self.classes_[found.labels], found.values
