@@ -27,6 +27,8 @@ FEW_CLIQUES = 3e7  # work by which a proof by cliques has to be ahead where ther
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
+OVERTAKEN = 0.5  # of the gap of a proof that a relaxation which joined it has closed: the proof has little to add
+HELPERS_TRIAL = 0.5  # share of a relaxation that joined a proof, until its bound is better
 HOPELESS_SHARE = 0.02  # of all but the search where that is first: an entry takes them up to three times as long
 FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too; ...
 FEW_SWEEPS = 20  # ... of TRW-S, which in single precision has a new bound only after sixteen
@@ -60,6 +62,12 @@ def gets_on(proof: Relaxation, team: Team) -> bool:
     return proof.idle_work(team.score) < (LITTLE_PATIENCE if is_far(proof, team) else PATIENCE)
 
 
+def needs_help(proof: Relaxation, team: Team) -> bool:
+    """Would another relaxation be worth a try? That takes less than to give up this one: branch and bound moves its
+    bound seldom, and late."""
+    return proof.idle_work(team.score) >= LITTLE_PATIENCE and not trees_decide(team)
+
+
 def is_far(relaxation: Relaxation, team: Team) -> bool:
     """Is it loose, so that a proof has a long way to go?"""
     return relaxation.bound - team.score > FAR_PROOF * max(team.unit, abs(team.score))
@@ -85,7 +93,15 @@ def _share_of_proof(proof: Proof, team: Team) -> float:
     else:
         share = 1.0 if gets_on(proof, team) else SMALL_SHARE
     behind = any(m.bound < proof.bound for m in team.members if isinstance(m, CliqueProof))
-    return SMALL_SHARE if behind else share  # the same search, by a worse bound
+    if behind or _is_overtaken(proof, team):  # the same search by a worse bound, or one that ends without a tree
+        return SMALL_SHARE
+    return share
+
+
+def _is_overtaken(proof: Proof, team: Team) -> bool:
+    """Has who came to help closed so much of the gap it leaves that the relaxation may be tight?"""
+    best = min((m.bound for m in team.members if isinstance(m, Greedy)), default=inf)
+    return proof.bound - best > OVERTAKEN * (proof.bound - team.score)
 
 
 def _share_of_cliques(proof: CliqueProof, team: Team) -> float:
@@ -120,8 +136,10 @@ def _share_of_relaxation(relaxation: Sweeps | Greedy, team: Team) -> float:
     9675; four loose models of 5e7 entries: as good or better but for one by 1e-4."""
     if team.labels is None:
         return 1.0
-    solved = _is_idle(relaxation, team) and is_far(relaxation, team)
-    return SMALL_SHARE if solved else 1.0
+    helps = leading_proof(team)
+    if _is_idle(relaxation, team) and (helps is not None or is_far(relaxation, team)):
+        return SMALL_SHARE
+    return HELPERS_TRIAL if helps is not None and helps.bound < relaxation.bound else 1.0
 
 
 def _share_of_search(search: Search, team: Team) -> float:

@@ -29,13 +29,13 @@ from fginfer.portfolio.member import (
 from fginfer.portfolio.opening import FIRST_SWEEPS
 from fginfer.portfolio.part import Part, work_of_round
 from fginfer.portfolio.shares import (
+    HELPERS_TRIAL,
     NEAR_SHARE,
-    gets_on,
     is_far,
     leading_proof,
+    needs_help,
     share_of,
     share_of_new_tree,
-    trees_decide,
 )
 from fginfer.portfolio.workers import Workers
 
@@ -134,10 +134,10 @@ class Team(Part):
         """The best bound, for who can use it; help for a proof that does not get on; the share of the next round."""
         if not isinstance(member, Tree | Sweeps | Greedy) and self.bound < member.bound:  # they are judged by their own
             member.engine.offer_bound(self.bound)
-        if member is leading_proof(self) and not (self._helped or trees_decide(self) or gets_on(member, self)):
+        if member is leading_proof(self) and not self._helped and needs_help(member, self):
             self._helped = True
             if not (is_far(member, self) and self.join(Slabs, SLABS_SHARE)):
-                self.join(Greedy)
+                self.join(Greedy, HELPERS_TRIAL)
         member.share = share_of(member, self)
 
     def _consider_elimination(self, most_work: float) -> bool:

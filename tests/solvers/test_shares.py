@@ -8,7 +8,7 @@ import fginfer.portfolio.shares as shares
 import fginfer.portfolio.team as team
 from fginfer import FactorGraph
 from fginfer.engine import Settings
-from fginfer.portfolio.member import CliqueProof, Greedy, Search, Slabs
+from fginfer.portfolio.member import CliqueProof, Greedy, Proof, Search, Slabs
 from fginfer.portfolio.workers import Workers
 
 
@@ -80,3 +80,18 @@ def test_a_relaxation_is_judged_by_its_own_bound(loose, monkeypatch):
     greedy = next(m for m in part.members if isinstance(m, Greedy))
     told = next(m for m in part.members if isinstance(m, Search))
     assert told.bound < greedy.bound
+
+
+@pytest.mark.parametrize(("overtaken", "share"), [(-1.0, shares.SMALL_SHARE), (1.0, 1.0)])
+def test_a_proof_that_was_overtaken_takes_little(monkeypatch, overtaken, share):
+    """... and who helps may come long before the proof is given up: it needs PATIENCE, help LITTLE_PATIENCE."""
+    rng = np.random.default_rng(3)
+    edges = [(i, j) for i in range(40) for j in range(i)]
+    graph = FactorGraph.from_arrays([3] * 40, edges=edges, tables=rng.normal(size=(len(edges), 3, 3)))
+    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "FAR_PROOF", np.inf)
+    monkeypatch.setattr(shares, "OVERTAKEN", overtaken)
+    part = run_rounds(graph, 3)
+    assert part.running
+    assert part.has(Greedy)
+    assert next(m for m in part.members if isinstance(m, Proof)).share == share
