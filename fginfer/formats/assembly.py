@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
 
 MOST_VARIABLES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32  # axes of an array
+_BLOCK = 1 << 16  # factors or tables that are looked at together
 _KINDS = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
 
 
@@ -89,10 +91,10 @@ class Assembly:
             self._vars.extend(variables)
         elif not len(variables):
             value = np.array(function, np.float64).reshape(-1)
-            self._constant = value if self._constant is None else _sum(self._constant, value, "the constant")
+            self._constant = value if self._constant is None else add_scores(self._constant, value, "the constant")
         elif variables[0] in self._unary:
             variable = variables[0]
-            self._unary[variable] = _sum(self._unary[variable], function, f"variable {variable}")
+            self._unary[variable] = add_scores(self._unary[variable], function, f"variable {variable}")
         else:
             self._unary[variables[0]] = np.array(function, np.float64)
 
@@ -121,7 +123,8 @@ class Assembly:
         return FactorGraph.from_model_arrays(arrays, self.given)
 
 
-def _sum(a: NDArray[np.float64], b: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+def add_scores(a: NDArray[np.float64], b: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+    """Their sum, refused where finite scores become infinite."""
     with np.errstate(over="ignore"):
         total: NDArray[np.float64] = a + b
     if (np.isinf(total) & np.isfinite(a) & np.isfinite(b)).any():
@@ -133,11 +136,19 @@ def _digest(dense: NDArray[np.float64]) -> tuple[tuple[int, ...], bytes]:
     return dense.shape, blake2b(dense.data, digest_size=16).digest()
 
 
+def _range(scores: NDArray[np.float64]) -> tuple[float, float]:
+    finite = scores[np.isfinite(scores)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (np.inf, -np.inf)
+
+
+Key = tuple[int, float, tuple[int, ...]]  # table, weight, label counts
+
+
 class WrittenFactor(NamedTuple):
     """A factor as a file lists it. Factors with equal keys have equal scores over the same label counts."""
 
     variables: tuple[int, ...]
-    key: tuple[int, float, tuple[int, ...]]  # table, weight, label counts
+    key: Key
 
 
 class Factors:
@@ -148,6 +159,8 @@ class Factors:
         self.cards = self.arrays.cards
         self._values_begin = self.arrays.values_begin()
         self._dense = self.arrays.is_dense()
+        self._is_dense: list[bool] = self._dense.tolist()
+        self._implicit_ranges: dict[tuple[int, tuple[int, ...]], tuple[float, float]] = {}
 
     @property
     def constant(self) -> float | None:
@@ -168,6 +181,9 @@ class Factors:
     def __iter__(self) -> Iterator[WrittenFactor]:
         """Factors over two or more variables; a transposed one lists its variables the other way round."""
         a = self.arrays
+        if a.var_begin is None:
+            yield from self._pairs()
+            return
         begin, variables, cards = a.factor_begin().tolist(), a.vars.tolist(), self.cards.tolist()
         for f, table in enumerate(a.factor_table.tolist()):
             scope = tuple(variables[begin[f] : begin[f + 1]])
@@ -176,9 +192,53 @@ class Factors:
             weight = 1.0 if a.factor_weight is None else float(a.factor_weight[f])
             yield WrittenFactor(scope, (table, weight, tuple(cards[v] for v in scope)))
 
+    def _pairs(self) -> Iterator[WrittenFactor]:
+        """The same where all factors have two variables."""
+        a = self.arrays
+        scopes = a.vars.reshape(-1, 2)
+        if a.factor_transposed is not None:
+            scopes = np.where(a.factor_transposed[:, None] != 0, scopes[:, ::-1], scopes)
+        weights = np.ones(len(scopes)) if a.factor_weight is None else a.factor_weight
+        for begin in range(0, len(scopes), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            some, shapes = scopes[block], self.cards[scopes[block]]
+            columns = some[:, 0], some[:, 1], a.factor_table[block], weights[block], shapes[:, 0], shapes[:, 1]
+            for i, j, table, weight, rows, cols in zip(*(c.tolist() for c in columns), strict=True):
+                yield WrittenFactor((i, j), (table, weight, (rows, cols)))
+
+    def is_listed(self, key: Key) -> bool:
+        """Whether the scores of the factors with this key stand in `arrays.values` as they are."""
+        return key[1] == 1.0 and self._is_dense[key[0]]
+
+    def range(self, key: Key) -> tuple[float, float]:
+        """The smallest and the largest of the finite scores of factors with this key; (inf, -inf): there is none."""
+        table, weight, shape = key
+        if self._is_dense[table]:
+            low, high = self._ranges[table]
+        else:
+            found = self._implicit_ranges.get((table, shape))
+            if found is None:
+                found = self._implicit_ranges[table, shape] = _range(self.scores((table, 1.0, shape)))
+            low, high = found
+        return weight * low, weight * high  # weights are positive, and rounding keeps the order
+
+    @cached_property
+    def _ranges(self) -> list[tuple[float, float]]:
+        """Of every dense table."""
+        begin, values = self._values_begin, self.arrays.values
+        dense = np.flatnonzero(self._dense)
+        low, high = np.full(len(self._dense), np.inf), np.full(len(self._dense), -np.inf)
+        for first in range(0, len(dense), _BLOCK):
+            some = dense[first : first + _BLOCK]
+            start, end = int(begin[some[0]]), int(begin[some[-1] + 1])  # the others have no entries
+            entries, at = values[start:end], begin[some] - start
+            low[some] = np.minimum.reduceat(np.where(entries == -np.inf, np.inf, entries), at)
+            high[some] = np.maximum.reduceat(entries, at)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
+
     def implicit(self, table: int) -> ImplicitTable | None:
         """A table that is never expanded; None for a dense one."""
-        if self._dense[table]:
+        if self._is_dense[table]:
             return None
         assert self.arrays.table_kind is not None
         assert self.arrays.params is not None
@@ -187,7 +247,7 @@ class Factors:
         p0, p1 = self.arrays.params[2 * table : 2 * table + 2].tolist()
         return kind(p0, p1)
 
-    def scores(self, key: tuple[int, float, tuple[int, ...]]) -> NDArray[np.float64]:
+    def scores(self, key: Key) -> NDArray[np.float64]:
         """The scores of the factors with this key, one axis per variable."""
         table, weight, shape = key
         implicit = self.implicit(table)

@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 from fginfer.budget import Budget
 from fginfer.core.costs import CfnReader
 from fginfer.formats.assembly import MOST_VARIABLES, Factors
-from fginfer.formats.costs import read_costs
+from fginfer.formats.costs import label_texts, most_frequent, read_costs
 from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.graph import FactorGraph
+
+_MOST_DECIMALS = 17  # and digits before the point: what 64-bit integers hold
+_REMEMBERED = 1 << 16  # costs whose text is kept, at most
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -39,22 +42,26 @@ def read_cfn(path: Path, budget: Budget | None = None) -> FactorGraph:
 def write_cfn(graph: FactorGraph, path: Path) -> None:
     """Writes a .cfn file that minimises; decimals are exact, tables that factors share are written once."""
     factors = Factors(graph)
-    entries: list[tuple[tuple[int, ...], NDArray[np.float64] | tuple[int, float, tuple[int, ...]]]] = []
+    entries: list[tuple[tuple[int, ...], NDArray[np.float64]]] = []
     top = decimals = paid = 0
     if factors.constant is not None:
         entries.append(((), np.array(factors.constant)))
     entries += [((variable,), scores) for variable, scores in factors.unaries()]
     uses = Counter(key for _, key in factors)
-    for scores, n in [(s, 1) for _, s in entries] + [(factors.scores(key), n) for key, n in uses.items()]:
-        assert isinstance(scores, np.ndarray)
-        finite = -scores[np.isfinite(scores)]
-        if finite.size:
-            top += n * max(0, math.ceil(finite.max()))
-            paid += n * max(0, math.ceil(-finite.min()))
-            decimals = max(decimals, max(_decimals(c) for c in set(finite.reshape(-1)[:4096].tolist())))
+    for _, scores in entries:
+        top += max(0, math.ceil(-scores.min(initial=0.0, where=np.isfinite(scores))))
+        paid += max(0, math.ceil(scores.max(initial=0.0, where=np.isfinite(scores))))
+        decimals = _more_decimals(decimals, scores)
+    for key, n in uses.items():
+        low, high = factors.range(key)
+        if low <= high:
+            top += n * max(0, math.ceil(-low))
+            paid += n * max(0, math.ceil(high))
+        if decimals < _MOST_DECIMALS:
+            decimals = _more_decimals(decimals, factors.scores(key))
     # toulbar2 works with as many decimals as the bound shows, in 64-bit integers; we read the costs as they are.
     top += 1
-    decimals = max(0, min(decimals, 17 - len(str(top))))
+    decimals = max(0, min(decimals, _MOST_DECIMALS - len(str(top))))
     zeros = f".{'0' * decimals}" if decimals else ""
     bound = str(top) + zeros
     if 0.0 - graph.cutoff < top:
@@ -67,20 +74,20 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
     # toulbar2 shares tables of up to three variables and wants the function that others name to come last; of more
     # variables it reads a default cost and tuples only.
     last = {key: f"f{len(entries) + k}" for k, (_, key) in enumerate(factors)}
+    texts = _Texts(forbidden)
     with write_atomically(path) as stream:
         stream.write(f'{{\n"problem": {{"name": "m_{name}", "mustbe": "<{bound}"}},\n"variables": {{'.encode())
         stream.write(",".join(f'\n"x{i}": {card}' for i, card in enumerate(graph.cards.tolist())).encode())
         stream.write(b'\n},\n"functions": {')
         n = 0
         for scope, scores in entries:
-            assert isinstance(scores, np.ndarray)
-            stream.write(_function(n, scope, _costs(scores, forbidden)))
+            stream.write(_function(n, scope, _costs(scores, texts)))
             n += 1
         for scope, key in factors:
             if len(scope) < 4 and f"f{n}" != last[key]:
                 costs = f'"costs": "{last[key]}"'
             else:
-                costs = (_costs if len(scope) < 4 else _tuples)(factors.scores(key), forbidden)
+                costs = (_costs if len(scope) < 4 else _tuples)(factors.scores(key), texts)
             stream.write(_function(n, scope, costs))
             n += 1
         stream.write(b"\n}\n}\n")
@@ -92,34 +99,47 @@ def _function(n: int, scope: tuple[int, ...], costs: str) -> bytes:
 
 
 def _text(cost: float) -> str:
-    return np.format_float_positional(cost, unique=True, trim="-")
+    """The shortest decimals that read back as the same double, without an exponent."""
+    text = repr(cost)
+    if "e" in text:
+        return np.format_float_positional(cost, unique=True, trim="-")
+    return text.removesuffix(".0")
 
 
-def _decimals(cost: float) -> int:
-    return len(_text(cost).partition(".")[2])
+def _more_decimals(known: int, scores: NDArray[np.float64]) -> int:
+    """The most decimals of a cost, or known ones."""
+    some = scores[np.isfinite(scores)][:4096]
+    costs = set(some[some != np.floor(some)].tolist())
+    return max(known, max((len(_text(c).partition(".")[2]) for c in costs), default=0))
 
 
-def _costs(scores: NDArray[np.float64], forbidden: str) -> str:
+class _Texts:
+    """Costs as text; those seen before are remembered."""
+
+    def __init__(self, forbidden: str) -> None:
+        self._forbidden = {math.inf: forbidden}
+        self._known = dict(self._forbidden)
+
+    def of(self, scores: NDArray[np.float64]) -> list[str]:
+        known, out = self._known, []
+        if len(known) > _REMEMBERED:
+            known = self._known = dict(self._forbidden)
+        for cost in (0.0 - scores).reshape(-1).tolist():
+            text = known.get(cost)
+            if text is None:
+                text = known[cost] = _text(cost)
+            out.append(text)
+        return out
+
+
+def _costs(scores: NDArray[np.float64], texts: _Texts) -> str:
     """All costs, exactly."""
-    return f'"costs": [{", ".join(_texts(scores, forbidden))}]'
+    return f'"costs": [{", ".join(texts.of(scores))}]'
 
 
-def _tuples(scores: NDArray[np.float64], forbidden: str) -> str:
+def _tuples(scores: NDArray[np.float64], texts: _Texts) -> str:
     """The most frequent cost, and the labels that have another one."""
-    costs = _texts(scores, forbidden)
-    default = Counter(costs).most_common(1)[0][0]
-    labels = np.stack(np.unravel_index(np.arange(scores.size), scores.shape), axis=1).tolist()
-    rows = [", ".join([*map(str, x), c]) for x, c in zip(labels, costs, strict=True) if c != default]
+    costs = texts.of(scores)
+    default = most_frequent(costs)
+    rows = [f"{x}, {c}" for x, c in zip(label_texts(scores.shape, ", "), costs, strict=True) if c != default]
     return f'"defaultcost": {default}, "costs": [{", ".join(rows)}]'
-
-
-def _texts(scores: NDArray[np.float64], forbidden: str) -> list[str]:
-    """The shortest decimals that read back as the same doubles."""
-    known: dict[float, str] = {math.inf: forbidden}
-    out = []
-    for cost in (0.0 - scores).reshape(-1).tolist():
-        text = known.get(cost)
-        if text is None:
-            text = known[cost] = _text(cost)
-        out.append(text)
-    return out

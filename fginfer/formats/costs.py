@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from fginfer.budget import Budget
 from fginfer.core.costs import CfnReader, WcspReader
@@ -15,6 +15,8 @@ from fginfer.formats.streams import open_binary, pieces, split_compression
 from fginfer.graph import FactorGraph
 
 _PIECE = 1 << 20
+_FEW_STATES = 4096  # of a table whose labels are worth remembering as text
+T = TypeVar("T")
 
 
 def _fail_at(error: FormatError, message: str) -> NoReturn:
@@ -43,3 +45,31 @@ def read_costs(path: Path, budget: Budget, make: Callable[[], WcspReader | CfnRe
     if cutoff > -math.inf:
         graph.cutoff = cutoff
     return graph
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def label_texts(shape: tuple[int, ...], between: str) -> list[str]:
+    """The labels of every state of a table, the last variable's fastest."""
+    few = math.prod(shape) <= _FEW_STATES
+    return _remembered_labels(shape, between) if few else _label_texts(shape, between)
+
+
+def _label_texts(shape: tuple[int, ...], between: str) -> list[str]:
+    texts = [""]
+    for k, n in enumerate(shape):
+        labels = [(between if k else "") + str(a) for a in range(n)]
+        texts = [before + label for before in texts for label in labels]
+    return texts
+
+
+_remembered_labels = lru_cache(maxsize=256)(_label_texts)
+
+
+def most_frequent(items: Iterable[T]) -> T:
+    """Of several, the one that comes first."""
+    count: dict[T, int] = {}
+    for item in items:
+        count[item] = count.get(item, 0) + 1
+    return max(count, key=count.__getitem__)

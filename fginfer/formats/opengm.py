@@ -16,22 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.budget import PER_BYTE, UNPACKED, Budget
+from fginfer.core.arrays import ModelArrays, begins
 from fginfer.errors import FormatError, ModelError
-from fginfer.formats.assembly import Assembly, Factors, Function
+from fginfer.formats.assembly import Factors
+from fginfer.formats.opengm_model import (
+    ABSOLUTE,
+    EXPLICIT,
+    PARAMETERS,
+    POTTS,
+    POTTS_N,
+    SQUARED,
+    TRUNCATED_ABSOLUTE,
+    TRUNCATED_SQUARED,
+    Collector,
+    Functions,
+    ListedFactors,
+)
 from fginfer.formats.streams import is_regular, open_binary, read_whole, write_atomically
 from fginfer.graph import FactorGraph
-from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff
-
-EXPLICIT, ABSOLUTE, TRUNCATED_ABSOLUTE, SQUARED, TRUNCATED_SQUARED, POTTS, POTTS_N = (
-    16000,
-    16002,
-    16003,
-    16004,
-    16005,
-    16006,
-    16007,
-)
-_PARAMETERS = {ABSOLUTE: 1, TRUNCATED_ABSOLUTE: 2, SQUARED: 1, TRUNCATED_SQUARED: 2, POTTS: 2, POTTS_N: 2}
+from fginfer.tables import AbsDiff, ImplicitTable, Potts
 
 
 def _inside(path: Path, group: Any, name: str) -> Any:
@@ -64,14 +67,29 @@ def _h5py() -> Any:
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-class _Function:
-    """One function of the file: where it is, its shape, and its table once a factor has asked for it."""
-
-    __slots__ = ("begin", "shape", "table", "type")
-
-    def __init__(self, type_: int, shape: tuple[int, ...], begin: int) -> None:
-        self.type, self.shape, self.begin = type_, shape, begin
-        self.table: Function | None = None
+def _starts(numbers: NDArray[np.int64], count: int, head: int, length: int) -> tuple[NDArray[np.int64], int]:
+    """Where records begin, as many as there are up to `count`, and where the last of them ends. A record is `head`
+    numbers, and as many more as the one at `length` says."""
+    runs: list[NDArray[np.int64]] = []
+    at = found = 0
+    while found < count and at + head <= len(numbers):
+        extra = int(numbers[at + length])
+        width = head + extra
+        room = min(count - found, (len(numbers) - at) // width)
+        if room == 0:
+            break
+        n, look = 1, 16
+        while n < room:  # those that follow and are as long
+            end = min(room, n + look)
+            same = numbers[at + n * width + length : at + end * width : width] == extra
+            if not same.all():
+                n += int(np.argmin(same))
+                break
+            n, look = end, 2 * look
+        runs.append(at + width * np.arange(n))
+        at += n * width
+        found += n
+    return np.concatenate([np.zeros(0, np.int64), *runs]), at
 
 
 class _Reader:
@@ -94,17 +112,17 @@ class _Reader:
             self.fail(f"dataset {name!r} announces {dataset.size} numbers, far more than the file holds")
         per_byte = PER_BYTE if dataset.chunks is None else 2 * UNPACKED  # in chunks: perhaps compressed
         self.budget.take_unlisted(each * dataset.size, f"dataset {name!r}, {dataset.size} numbers,", per_byte)
-        return np.asarray(dataset[()]).reshape(-1).astype(dtype)
+        return np.asarray(dataset[()]).reshape(-1).astype(dtype, copy=False)
 
-    def indices(self, name: str) -> list[int]:
-        values = self.array(name, np.int64, 16.0 + 40.0)
+    def indices(self, name: str) -> NDArray[np.int64]:
+        values = self.array(name, np.int64, 16.0 + 16.0)
         if len(values) and values.min() < 0:
             self.fail(f"dataset {name!r} holds a negative number")
-        out: list[int] = values.tolist()
-        return out
+        return values
 
-    def read(self) -> FactorGraph:
-        header = self.indices("header")
+    def read(self) -> tuple[ModelArrays, int]:
+        """The model, and how many factors it was given."""
+        header = self.indices("header").tolist()
         if len(header) < 5 or len(header) < 5 + 2 * header[4]:
             self.fail("the header is too short")
         n_variables, n_factors, n_types = header[2:5]
@@ -114,108 +132,107 @@ class _Reader:
         if len(cards) and (cards.min() < 1 or cards.max() > 2**31 - 1):
             self.fail("a variable needs between 1 and 2^31-1 labels")
         self.budget.take_unlisted(8.0 * float(cards.sum()), f"{cards.sum()} labels")
-        self.cards: list[int] = cards.tolist()
-        self.assembly = Assembly(cards.astype(np.int32))
         types = [(header[5 + 2 * t], header[6 + 2 * t]) for t in range(n_types)]
-        self.values: dict[int, NDArray[np.float64]] = {}
-        functions = [self.functions(type_, count) for type_, count in types]
-        factors = self.indices("factors") if n_factors else []
-        at = 0
-        for f in range(n_factors):
-            if at + 3 > len(factors) or at + 3 + factors[at + 2] > len(factors):
-                self.fail(f"the header announces {n_factors} factors, there are {f}")
-            index, kind, arity = factors[at : at + 3]
-            variables = factors[at + 3 : at + 3 + arity]
-            at += 3 + arity
-            if kind >= n_types or index >= len(functions[kind]):
-                self.fail(f"factor {f} refers to function {index} of type number {kind}, which is not there")
-            self.factor(f, variables, functions[kind][index])
-        if at != len(factors):
-            self.fail(f"{len(factors) - at} extra numbers after {n_factors} factors")
-        return self.assembly.graph()
+        parts = [self.functions(type_, count) for type_, count in types]
+        first = begins(np.array([len(p.kind) for p in parts], np.int64))  # of each type among all functions
+        numbers = self.indices("factors") if n_factors else np.zeros(0, np.int64)
+        at, end = _starts(numbers, n_factors, 3, 2)
+        if len(at) < n_factors:
+            self.fail(f"the header announces {n_factors} factors, there are {len(at)}")
+        if end != len(numbers):
+            self.fail(f"{len(numbers) - end} extra numbers after {n_factors} factors")
+        index, kind, arity = numbers[at], numbers[at + 1], numbers[at + 2]
+        missing = kind >= n_types
+        missing[~missing] = index[~missing] >= np.diff(first)[kind[~missing]]
+        if missing.any():
+            f = int(np.argmax(missing))
+            self.fail(f"factor {f} refers to function {index[f]} of type number {kind[f]}, which is not there")
+        joined, factors = _joined(parts), ListedFactors(first[kind] + index, arity, at + 3, numbers)
+        del parts
+        self.check(joined, factors, cards)
+        return Collector(joined, factors, self.budget).arrays(cards.astype(np.int32)), n_factors
 
-    def functions(self, type_: int, count: int) -> list[_Function]:
+    def functions(self, type_: int, count: int) -> Functions:
+        none = np.zeros(0, np.int64)
         if count == 0:
-            return []
-        if type_ != EXPLICIT and type_ not in _PARAMETERS:
-            known = ", ".join(map(str, (EXPLICIT, *_PARAMETERS)))
+            return Functions(none, none, none, none, none, np.zeros(0))
+        if type_ != EXPLICIT and type_ not in PARAMETERS:
+            known = ", ".join(map(str, (EXPLICIT, *PARAMETERS)))
             self.fail(f"function type {type_} is not supported; these are: {known}")
         indices = self.indices(f"function-id-{type_}/indices")
         energies = self.array(f"function-id-{type_}/values", np.float64)
         if np.isnan(energies).any() or (energies == -np.inf).any():
             bad = int(np.argmax(np.isnan(energies) | (energies == -np.inf)))
             self.fail(f"value {bad} of function type {type_} is {energies[bad]}; energies must be finite or +inf")
-        self.values[type_] = energies
-        out, at, begin = [], 0, 0
-        for k in range(count):
-            counted = type_ in (EXPLICIT, POTTS_N)
-            dimension = (indices[at] if at < len(indices) else 0) if counted else 2
-            at += counted
-            shape = tuple(indices[at : at + dimension])
-            at += dimension
-            size = math.prod(shape) if type_ == EXPLICIT else _PARAMETERS[type_]
-            if at > len(indices) or len(shape) != dimension or begin + size > len(energies):
-                self.fail(f"function type {type_}: {count} functions are announced, the data of {k} is there")
-            out.append(_Function(type_, shape, begin))
-            begin += size
-        if at != len(indices) or begin != len(energies):
+        if type_ in (EXPLICIT, POTTS_N):
+            at, end = _starts(indices, count, 1, 0)
+            arity, shape_begin = indices[at], at + 1
+        else:
+            n = min(count, len(indices) // 2)
+            arity, shape_begin, end = np.full(n, 2), 2 * np.arange(n), 2 * n
+        sizes = _sizes(indices, shape_begin, arity) if type_ == EXPLICIT else np.full(len(arity), PARAMETERS[type_])
+        sizes = np.minimum(sizes, len(energies) + 1).astype(np.int64)
+        there = int(np.searchsorted(np.cumsum(sizes), len(energies), side="right"))
+        if there < count:
+            self.fail(f"function type {type_}: {count} functions are announced, the data of {there} is there")
+        begin = begins(sizes)
+        if end != len(indices) or begin[-1] != len(energies):
             self.fail(f"function type {type_}: extra numbers after {count} functions")
-        return out
+        return Functions(np.full(count, type_), arity, shape_begin, indices, begin[:-1], energies)
 
-    def factor(self, f: int, variables: list[int], function: _Function) -> None:
+    def check(self, functions: Functions, factors: ListedFactors, cards: NDArray[np.int64]) -> None:
+        """Variables that are there, each once in a factor, with the labels of its function."""
+        function, arity, begin, numbers = factors
+        bad = functions.arity[function] != arity
+        for n in np.unique(arity).tolist():
+            which = np.flatnonzero(arity == n)
+            scopes = numbers[begin[which][:, None] + np.arange(n)]
+            ordered = np.sort(scopes, axis=1)
+            wrong = bad[which] | (scopes >= len(cards)).any(axis=1) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+            fine = np.flatnonzero(~wrong)
+            shapes = functions.shapes[functions.shape_begin[function[which[fine]]][:, None] + np.arange(n)]
+            wrong[fine] = (shapes != cards[scopes[fine]]).any(axis=1)
+            bad[which[wrong]] = True
+        if bad.any():
+            f = int(np.argmax(bad))
+            variables = numbers[begin[f] : begin[f] + arity[f]].tolist()
+            self.refuse(f, variables, functions.shape(int(function[f])), cards)
+
+    def refuse(self, f: int, variables: list[int], shape: tuple[int, ...], cards: NDArray[np.int64]) -> NoReturn:
+        """What is wrong with factor f."""
         for v in variables:
-            if v >= len(self.cards):
-                self.fail(f"factor {f} refers to variable {v} of {len(self.cards)}")
+            if v >= len(cards):
+                self.fail(f"factor {f} refers to variable {v} of {len(cards)}")
         if len(set(variables)) != len(variables):
             self.fail(f"factor {f} names a variable twice: {variables}")
-        shape = tuple(self.cards[v] for v in variables)
-        if function.shape != shape:
-            self.fail(f"factor {f}: its function has the shape {function.shape}, its variables have {shape} labels")
-        if function.table is None:
-            function.table = self.table(function)
-        self.assembly.add(variables, function.table)
-
-    def table(self, function: _Function) -> Function:
-        energies = self.values[function.type]
-        if function.type == EXPLICIT:
-            listed = energies[function.begin : function.begin + math.prod(function.shape)]
-            scores = 0.0 - listed.reshape(function.shape, order="F")
-        else:
-            implicit = _implicit(
-                function.type, *energies[function.begin : function.begin + _PARAMETERS[function.type]].tolist()
-            )
-            if len(function.shape) == 2 and implicit is not None:
-                return self.assembly.implicit(implicit)
-            size = math.prod(function.shape)
-            self.budget.take_unlisted(8.0 * size, f"a function of type {function.type} with {size} entries")
-            scores = 0.0 - _expanded(function, energies)
-        return self.assembly.function(scores)
+        labels = tuple(int(cards[v]) for v in variables)
+        self.fail(f"factor {f}: its function has the shape {shape}, its variables have {labels} labels")
 
 
-def _implicit(type_: int, first: float, second: float = math.inf) -> ImplicitTable | None:
-    """The table that needs no expansion; None if the parameters leave its range."""
-    if type_ in (POTTS, POTTS_N):
-        return Potts(0.0 - first, 0.0 - second)
-    weight, truncation = (first, math.inf) if type_ in (ABSOLUTE, SQUARED) else (second, first)
-    if not (0.0 <= weight < math.inf and truncation > 0.0):
-        return None
-    return (AbsDiff if type_ in (ABSOLUTE, TRUNCATED_ABSOLUTE) else SqDiff)(weight, truncation)
+def _sizes(indices: NDArray[np.int64], begin: NDArray[np.int64], arity: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Products of stretches of the indices; as floats, which no hostile shape overflows."""
+    sizes = np.ones(len(begin))
+    for n in np.unique(arity).tolist():
+        which = np.flatnonzero(arity == n)
+        with np.errstate(over="ignore"):
+            sizes[which] = np.prod(indices[begin[which][:, None] + np.arange(n)].astype(float), axis=1)
+    return sizes
 
 
-def _expanded(function: _Function, energies: NDArray[np.float64]) -> NDArray[np.float64]:
-    parameters = energies[function.begin : function.begin + _PARAMETERS[function.type]]
-    if function.type in (POTTS, POTTS_N):
-        out = np.full(function.shape, parameters[1])
-        same = np.arange(min(function.shape, default=1))
-        out[tuple(same for _ in function.shape)] = parameters[0]
-        return out
-    d = np.abs(np.subtract.outer(np.arange(function.shape[0], dtype=float), np.arange(function.shape[1], dtype=float)))
-    d = d if function.type in (ABSOLUTE, TRUNCATED_ABSOLUTE) else d * d
-    weight = parameters[-1]
-    if function.type in (TRUNCATED_ABSOLUTE, TRUNCATED_SQUARED):
-        d = np.where(d > parameters[0], parameters[0], d)
-    energies_of_pairs: NDArray[np.float64] = d * weight
-    return energies_of_pairs
+def _joined(parts: list[Functions]) -> Functions:
+    if len(parts) == 1:
+        return parts[0]
+    shapes = begins(np.array([len(p.shapes) for p in parts], np.int64))
+    energies = begins(np.array([len(p.energies) for p in parts], np.int64))
+    none = np.zeros(0, np.int64)
+    return Functions(
+        kind=np.concatenate([none, *(p.kind for p in parts)]),
+        arity=np.concatenate([none, *(p.arity for p in parts)]),
+        shape_begin=np.concatenate([none, *(p.shape_begin + shapes[k] for k, p in enumerate(parts))]),
+        shapes=np.concatenate([none, *(p.shapes for p in parts)]),
+        begin=np.concatenate([none, *(p.begin + energies[k] for k, p in enumerate(parts))]),
+        energies=np.concatenate([np.zeros(0), *(p.energies for p in parts)]),
+    )
 
 
 def read_opengm(path: Path, budget: Budget | None = None) -> FactorGraph:
@@ -234,7 +251,8 @@ def read_opengm(path: Path, budget: Budget | None = None) -> FactorGraph:
                 raise FormatError(
                     f"there are {len(groups)} OpenGM models in this file, none of them called 'gm'", str(path)
                 )
-            return _Reader(path, group, budget).read()
+            arrays, given = _Reader(path, group, budget).read()
+        return FactorGraph.from_model_arrays(arrays, given)
     except ModelError as error:
         raise FormatError(str(error), str(path)) from None
     except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:  # what h5py has for damaged files

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from fginfer.budget import Budget
 from fginfer.core.costs import WcspReader
 from fginfer.errors import FormatError
-from fginfer.formats.assembly import MOST_VARIABLES, Factors
-from fginfer.formats.costs import read_costs
+from fginfer.formats.assembly import MOST_VARIABLES, Factors, Key
+from fginfer.formats.costs import label_texts, most_frequent, read_costs
 from fginfer.formats.streams import split_compression, write_atomically
 from fginfer.graph import FactorGraph
 
+_BLOCK = 1 << 20  # entries that are checked together
 _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 
 
@@ -54,9 +55,40 @@ def _costs(scores: NDArray[np.float64], what: str, path: Path) -> NDArray[np.flo
     return costs
 
 
+def _check_listed(factors: Factors) -> bool:
+    """Whether all entries of dense tables are whole and not positive: a look at all of them in one go."""
+    values = factors.arrays.values
+    for begin in range(0, len(values), _BLOCK):
+        scores = values[begin : begin + _BLOCK]
+        if ((scores > 0) | (scores <= -_LARGEST) & np.isfinite(scores) | (scores != np.floor(scores))).any():
+            return False
+    return True
+
+
+class _Costs:
+    """The costs of a function: checked, unless all listed ones have been."""
+
+    def __init__(self, factors: Factors, path: Path) -> None:
+        self._factors, self._path = factors, path
+        self._all_fit = _check_listed(factors)
+
+    def of(self, key: Key) -> NDArray[np.float64]:
+        scores = self._factors.scores(key)
+        if self._all_fit and self._factors.is_listed(key):
+            return 0.0 - scores
+        return _costs(scores, f"table {key[0]}", self._path)
+
+    def largest(self, key: Key) -> int:
+        if not (self._all_fit and self._factors.is_listed(key)):
+            self.of(key)
+        low, high = self._factors.range(key)
+        return int(0.0 - low) if low <= high else 0
+
+
 def write_wcsp(graph: FactorGraph, path: Path) -> None:
     """Writes a .wcsp file; scores must be whole and not positive. Its upper bound is the cutoff, if there is one."""
     factors = Factors(graph)
+    costs_of = _Costs(factors, path)
     uses = Counter(key for _, key in factors)
     # The upper bound forbids, so it must be above the cost of everything that is allowed.
     top = 1
@@ -68,7 +100,7 @@ def write_wcsp(graph: FactorGraph, path: Path) -> None:
     for _, costs in unaries:
         top += _largest(costs)
     for key, n in uses.items():
-        top += n * _largest(_costs(factors.scores(key), f"table {key[0]}", path))
+        top += n * costs_of.largest(key)
     if graph.cutoff > -math.inf:
         top = min(top, max(0, math.ceil(0.0 - graph.cutoff)))  # costs are whole, and so are totals
     if top >= _LARGEST:
@@ -76,7 +108,7 @@ def write_wcsp(graph: FactorGraph, path: Path) -> None:
     n_functions = len(unaries) + sum(uses.values())
     largest = int(graph.cards.max()) if graph.n_variables else 0
     name = split_compression(path)[0].stem.replace(" ", "_") or "model"
-    shared: dict[object, tuple[int, int]] = {}
+    shared: dict[Key, tuple[int, int]] = {}
     with write_atomically(path) as stream:
         stream.write(f"{name} {graph.n_variables} {largest} {n_functions} {top}\n".encode())
         stream.write(" ".join(map(str, graph.cards.tolist())).encode() + b"\n")
@@ -87,7 +119,7 @@ def write_wcsp(graph: FactorGraph, path: Path) -> None:
                 number, default = shared[key]
                 stream.write(f"{len(scope)} {' '.join(map(str, scope))} {default} {-number}\n".encode())
                 continue
-            text, default = _function(scope, _costs(factors.scores(key), f"table {key[0]}", path), top, uses[key] > 1)
+            text, default = _function(scope, costs_of.of(key), top, uses[key] > 1)
             stream.write(text.encode())
             if uses[key] > 1:
                 shared[key] = len(shared) + 1, default
@@ -103,8 +135,7 @@ def _function(scope: tuple[int, ...], costs: NDArray[np.float64], top: int, shar
     whole = [top if c == math.inf else int(c) for c in costs.reshape(-1).tolist()]
     if not scope:
         return f"0 {whole[0]} 0\n", whole[0]
-    default = Counter(whole).most_common(1)[0][0]
-    labels = np.stack(np.unravel_index(np.arange(costs.size), costs.shape), axis=1).tolist()
-    rows = [f"{' '.join(map(str, x))} {c}\n" for x, c in zip(labels, whole, strict=True) if c != default]
+    default = most_frequent(whole)
+    rows = [f"{x} {c}\n" for x, c in zip(label_texts(costs.shape, " "), whole, strict=True) if c != default]
     head = f"{-len(scope) if shared else len(scope)} {' '.join(map(str, scope))} {default} {len(rows)}\n"
     return head + "".join(rows), default
