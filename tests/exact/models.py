@@ -6,10 +6,12 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays
 from fginfer.graph import FactorGraph
+from fginfer.result import Result
 
 
 @dataclass(frozen=True)
@@ -118,3 +120,34 @@ SHAPES = {
     "binary": Shape(binary=True, variables=9, factors=14, max_states=512),
     "sparse": Shape(variables=9, factors=7, labels=3),
 }
+
+
+# For methods that search to a proof.
+PROOF_SHAPES = (
+    Shape(),
+    Shape(integers=True),
+    Shape(forbidden=0.2, integers=True),
+    Shape(variables=7, labels=4, factors=14, arity=2, forbidden=0.1),
+    Shape(variables=6, labels=4, factors=9, arity=3, integers=True, forbidden=0.3),
+    Shape(variables=9, factors=25, arity=2, binary=True, max_states=512),
+    Shape(variables=9, factors=25, arity=2, binary=True, max_states=512, integers=True),
+)
+
+
+def proof_graph(seed: int) -> FactorGraph:
+    """One of these kinds."""
+    return random_graph(seed, PROOF_SHAPES[seed % len(PROOF_SHAPES)])
+
+
+def check_optimum(graph: FactorGraph, result: Result, best: float, slack: float = 0.0) -> None:
+    """A proof of what brute force has found; slack: of the bound, relatively."""
+    if best == -np.inf:
+        assert result.status == "infeasible"
+        assert result.labels is None
+        return
+    assert result.status == "optimal"
+    assert result.score == pytest.approx(best, abs=1e-9, rel=1e-9)
+    assert result.bound is not None
+    assert result.bound >= best - slack * max(1.0, abs(best))
+    assert result.labels is not None
+    assert graph.score(result.labels) == result.score

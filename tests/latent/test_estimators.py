@@ -26,6 +26,7 @@ from fginfer.latent.greedy import GreedySettings, run_greedy
 from fginfer.latent.lasso import reduce_rank
 from fginfer.latent.losses import FeatureLoss, MixtureLoss
 from fginfer.latent.starts import ica_columns
+from tests.latent.problems import parameter_error, regressions
 
 
 @parametrize_with_checks(
@@ -228,18 +229,6 @@ def test_full_rank_keeps_everything():
     reduced = reduce_rank(X, None)
     assert np.allclose(reduced @ reduced.T, X @ X.T)
     assert reduce_rank(X, 4).shape == (20, 4)
-
-
-def regressions(seed: int, n: int, d: int, k: int, generalized: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X, W = rng.standard_normal((n, d)), rng.standard_normal((k, d))
-    Z = rng.random((n, k)) < 0.5 if generalized else np.eye(k)[rng.integers(k, size=n)]
-    return X, (Z * (X @ W.T)).sum(1), W
-
-
-def parameter_error(W: np.ndarray, truth: np.ndarray) -> float:
-    apart = ((W[:, None] - truth[None]) ** 2).sum(2)
-    return float(np.sqrt(apart[linear_sum_assignment(apart)].sum() / (truth**2).sum()))
 
 
 @pytest.mark.parametrize(("generalized", "refine"), [(False, "soft"), (True, "soft"), (False, "hard")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 
 from fginfer import blas
 from fginfer.latent import MixedRegression, exchange
@@ -13,18 +12,7 @@ from fginfer.latent.em import Mixture, likelihood_costs, restarts
 from fginfer.latent.exchange import POPULATION, _crossing, _distinct, improve
 from fginfer.latent.mixture_starts import span_starts
 from fginfer.latent.tensor import tensor_start
-
-
-def regressions(seed: int, n: int, d: int, k: int, generalized: bool = False) -> tuple[np.ndarray, ...]:
-    rng = np.random.default_rng(seed)
-    X, W = rng.standard_normal((n, d)), rng.standard_normal((k, d))
-    Z = rng.random((n, k)) < 0.5 if generalized else np.eye(k)[rng.integers(k, size=n)]
-    return X, (Z * (X @ W.T)).sum(1), W
-
-
-def parameter_error(W: np.ndarray, truth: np.ndarray) -> float:
-    apart = ((W[:, None] - truth[None]) ** 2).sum(2)
-    return float(np.sqrt(apart[linear_sum_assignment(apart)].sum() / (truth**2).sum()))
+from tests.latent.problems import parameter_error, regressions
 
 
 @pytest.mark.slow

@@ -177,3 +177,20 @@ def planes(data):
             )
         )
     return out
+
+
+def check_slices_and_checkpoints(make):
+    """Ten passes at a stretch, and in slices with a new solver from a checkpoint now and then: the same bits."""
+    whole, sliced = make(), make()
+    for _ in range(10):
+        whole.advance(np.inf)
+    passes = calls = 0
+    while passes < 10:
+        passes += sliced.advance(0.0)
+        calls += 1
+        if calls % 7 == 0:
+            saved = sliced.export()
+            sliced = make()
+            sliced.restore(saved)
+    assert np.array_equal(whole.weights(), sliced.weights())
+    assert whole.counters() == sliced.counters()

@@ -216,20 +216,7 @@ def test_soft_bcfw_meets_its_own_optimum(rho):
 def test_slices_checkpoints_and_partitions_change_nothing():
     data = P.random_labels(np.random.default_rng(7), n=8, labels=5)
     options = {"partitions": 2}
-    whole = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
-    for _ in range(10):
-        whole.advance(np.inf)
-    sliced = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
-    passes = calls = 0
-    while passes < 10:
-        passes += sliced.advance(0.0)
-        calls += 1
-        if calls % 7 == 0:
-            saved = sliced.export()
-            sliced = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
-            sliced.restore(saved)
-    assert np.array_equal(whole.weights(), sliced.weights())
-    assert whole.counters() == sliced.counters()
+    P.check_slices_and_checkpoints(lambda: make_solver("gdmm", Learner(data), None, 0.3, 7, options))
 
 
 def test_sublinear_oracles_touch_few_entries():

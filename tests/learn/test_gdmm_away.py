@@ -135,20 +135,7 @@ def test_the_iterate_is_the_combination_of_its_vertices():
 def test_slices_and_checkpoints_change_nothing(size):
     data = P.random_labels(np.random.default_rng(7), n=8, labels=5)
     options = AWAY | {"partitions": 2, "block_size": size}
-    whole = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
-    for _ in range(10):
-        whole.advance(np.inf)
-    sliced = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
-    passes = calls = 0
-    while passes < 10:
-        passes += sliced.advance(0.0)
-        calls += 1
-        if calls % 7 == 0:
-            saved = sliced.export()
-            sliced = make_solver("gdmm", Learner(data), None, 0.3, 7, options)
-            sliced.restore(saved)
-    assert np.array_equal(whole.weights(), sliced.weights())
-    assert whole.counters() == sliced.counters()
+    P.check_slices_and_checkpoints(lambda: make_solver("gdmm", Learner(data), None, 0.3, 7, options))
 
 
 @pytest.mark.parametrize("case", ["chain", "candidates", "weighted"])

@@ -8,6 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fginfer import FactorGraph, Potts, SqDiff
+
 # Small integers tie often; thirds round; 1e16 makes rounding swallow whole scores.
 scores = st.one_of(
     st.integers(-3, 3).map(float),
@@ -66,3 +68,38 @@ def dense_argmax(
     if value.flat[best] == -inf:
         return None, -inf
     return tuple(int(a) for a in np.unravel_index(best, table.shape)), float(value.flat[best])
+
+
+KINDS = st.sampled_from(["pairwise", "transposed", "ternary", "potts", "squares", "updatable"])
+
+
+@st.composite
+def one_factor(draw: st.DrawFn, kind: str) -> tuple[FactorGraph, NDArray[np.float64]]:
+    """A graph of one factor of that kind, and its scores written out."""
+    shape = tuple(draw(st.lists(st.integers(1, 18), min_size=2, max_size=2)))
+    if kind == "ternary":
+        shape = (*tuple(min(n, 7) for n in shape), 5)
+    a, b = np.indices(shape[:2])
+    table = draw(tables(shape))
+    graph = FactorGraph(shape)
+    if kind == "potts":
+        table = np.where(a == b, 0.5, -0.25)
+        graph.add_factor([0, 1], Potts(0.5, -0.25))
+    elif kind == "squares":
+        table = -0.5 * np.minimum((a - b) ** 2, 4.0)
+        graph.add_factor([0, 1], SqDiff(0.5, 4.0))
+    elif kind == "transposed":
+        graph.add_factor([0, 1], table.T, transposed=True)
+    else:
+        graph.add_factor(range(len(shape)), table)
+    return graph, table
+
+
+def less_messages(table: NDArray[np.float64], given: list[dict[int, float]]) -> NDArray[np.float64]:
+    """The scores of all states under messages, one sparse message a variable."""
+    value = table.copy()
+    for k, message in enumerate(given):
+        delta = np.zeros(table.shape[k])
+        delta[list(message)] = list(message.values())
+        value -= delta.reshape([-1 if axis == k else 1 for axis in range(table.ndim)])
+    return value

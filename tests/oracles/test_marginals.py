@@ -8,21 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fginfer import FactorGraph, ModelError, Potts, SqDiff
+from fginfer import FactorGraph, ModelError, SqDiff
 from fginfer.oracles import GraphOracle, UpdatableTable
-from tests.oracles.strategies import dense_argmax, messages, tables
+from tests.oracles.strategies import KINDS, dense_argmax, less_messages, messages, one_factor, tables
 
 
 def by_definition(
     table: NDArray[np.float64], given_messages: list[dict[int, float]], variable: int
 ) -> NDArray[np.float64]:
-    value = table.copy()
-    for k, message in enumerate(given_messages):
-        if k == variable:
-            continue
-        delta = np.zeros(table.shape[k])
-        delta[list(message)] = list(message.values())
-        value -= delta.reshape([-1 if axis == k else 1 for axis in range(table.ndim)])
+    value = less_messages(table, [{} if k == variable else m for k, m in enumerate(given_messages)])
     best: NDArray[np.float64] = value.max(axis=tuple(k for k in range(table.ndim) if k != variable))
     return best
 
@@ -35,25 +29,11 @@ def same(found: NDArray[np.float64], expected: NDArray[np.float64], size: float)
     assert np.all(np.abs(found[there] - expected[there]) <= 1e-14 * size)
 
 
-@given(st.data(), st.sampled_from(["pairwise", "transposed", "ternary", "potts", "squares", "updatable"]))
+@given(st.data(), KINDS)
 @settings(max_examples=60, deadline=None)
 def test_against_the_definition(data: st.DataObject, kind: str) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 18), min_size=2, max_size=2)))
-    if kind == "ternary":
-        shape = (*tuple(min(n, 7) for n in shape), 5)
-    a, b = np.indices(shape[:2])
-    table = data.draw(tables(shape))
-    graph = FactorGraph(shape)
-    if kind == "potts":
-        table = np.where(a == b, 0.5, -0.25)
-        graph.add_factor([0, 1], Potts(0.5, -0.25))
-    elif kind == "squares":
-        table = -0.5 * np.minimum((a - b) ** 2, 4.0)
-        graph.add_factor([0, 1], SqDiff(0.5, 4.0))
-    elif kind == "transposed":
-        graph.add_factor([0, 1], table.T, transposed=True)
-    else:
-        graph.add_factor(range(len(shape)), table)
+    graph, table = data.draw(one_factor(kind))
+    shape = table.shape
     given_messages = [data.draw(messages(n)) for n in shape]
     size = 1 + np.abs(table[table > -np.inf]).max(initial=0.0)
     size += sum(max(map(abs, m.values()), default=0.0) for m in given_messages)

@@ -12,20 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fginfer import FactorGraph, FginferError, ModelError, Potts, SqDiff
+from fginfer import FactorGraph, FginferError, ModelError
 from fginfer.oracles import Argmax, GraphOracle, InnerProducts, Messages, Ranking, UpdatableTable
-from tests.oracles.strategies import messages, tables
+from tests.oracles.strategies import KINDS, less_messages, messages, one_factor, tables
 
 
 def sorted_states(
     table: NDArray[np.float64], given_messages: list[dict[int, float]], excluded: list[tuple[int, ...]], n: int
 ) -> list[Argmax]:
     """The definition of the n best: all of them sorted."""
-    value = table.copy()
-    for k, message in enumerate(given_messages):
-        delta = np.zeros(table.shape[k])
-        delta[list(message)] = list(message.values())
-        value -= delta.reshape([-1 if axis == k else 1 for axis in range(table.ndim)])
+    value = less_messages(table, given_messages)
     for state in excluded:
         value[state] = -inf
     order = np.argsort(-value.ravel(), kind="stable")[:n]
@@ -37,25 +33,11 @@ def sorted_states(
     return best + [Argmax(None, -inf)] * (n - len(best))
 
 
-@given(st.data(), st.sampled_from(["pairwise", "transposed", "ternary", "potts", "squares", "updatable"]))
+@given(st.data(), KINDS)
 @settings(max_examples=60, deadline=None)
 def test_n_best(data: st.DataObject, kind: str) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 18), min_size=2, max_size=2)))
-    if kind == "ternary":
-        shape = (*tuple(min(n, 7) for n in shape), 5)
-    a, b = np.indices(shape[:2])
-    table = data.draw(tables(shape))
-    graph = FactorGraph(shape)
-    if kind == "potts":
-        table = np.where(a == b, 0.5, -0.25)
-        graph.add_factor([0, 1], Potts(0.5, -0.25))
-    elif kind == "squares":
-        table = -0.5 * np.minimum((a - b) ** 2, 4.0)
-        graph.add_factor([0, 1], SqDiff(0.5, 4.0))
-    elif kind == "transposed":
-        graph.add_factor([0, 1], table.T, transposed=True)
-    else:
-        graph.add_factor(range(len(shape)), table)
+    graph, table = data.draw(one_factor(kind))
+    shape = table.shape
     given_messages = [data.draw(messages(n)) for n in shape]
     excluded = [tuple(data.draw(st.integers(0, n - 1)) for n in shape) for _ in range(data.draw(st.integers(0, 3)))]
     n = data.draw(st.integers(1, 9))

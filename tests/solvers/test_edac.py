@@ -14,20 +14,7 @@ from fginfer import FactorGraph, Potts, Solver, SolverError, solve
 from fginfer.portfolio import team
 from fginfer.portfolio.member import Member
 from fginfer.portfolio.part import Part
-from tests.exact.models import Shape, brute_force, random_arrays
-
-SHAPES = (
-    Shape(),
-    Shape(integers=True),
-    Shape(forbidden=0.2, integers=True),
-    Shape(variables=7, labels=4, factors=14, arity=2, forbidden=0.1),
-    Shape(variables=6, labels=4, factors=9, arity=3, integers=True, forbidden=0.3),
-    Shape(variables=9, factors=25, arity=2, binary=True, max_states=512, integers=True),
-)
-
-
-def make(seed: int) -> FactorGraph:
-    return FactorGraph.from_model_arrays(random_arrays(np.random.default_rng(seed), SHAPES[seed % len(SHAPES)]))
+from tests.exact.models import brute_force, proof_graph
 
 
 def frequencies(seed: int, links: int = 8, labels: int = 14, hard: bool = True, far: int = 5) -> FactorGraph:
@@ -145,7 +132,7 @@ def test_a_cycle_is_not_searched() -> None:
 @settings(max_examples=40, deadline=None)
 def test_cutoffs_and_labelings_from_outside(seed: int, above: int) -> None:
     """Only labelings above the cutoff are wanted, whole step or not; one that is offered is as good as one found."""
-    graph = make(seed)
+    graph = proof_graph(seed)
     best = brute_force(graph)
     if best == -np.inf:
         return
