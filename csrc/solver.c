@@ -137,16 +137,19 @@ int fgi_solver_done(fgi_solver *s) {
     return i->status != FGI_RUNNING;
 }
 
+/* Where time has ended a call, perhaps in the middle of an iteration, nobody asks whether what was found until then is
+ * enough before the method itself does: the answer would depend on the length of the slices. */
 fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info) {
-    double now = fgi_clock();
+    const double now = fgi_clock(), deadline = seconds < 0 ? INFINITY : now + seconds;
     fgi_rc rc = s->failure;
     s->info.paused = 0;
-    if (!rc && !fgi_solver_done(s)) {
+    if (!rc && (s->amid ? s->info.status == FGI_RUNNING : !fgi_solver_done(s))) {
         int64_t limit = iterations < 0 ? INT64_MAX : s->info.iterations + s->info.sweeps + iterations;
         if (s->settings.max_iterations >= 0 && s->settings.max_iterations < limit) limit = s->settings.max_iterations;
-        rc = s->ops->run(s, seconds < 0 ? INFINITY : now + seconds, limit);
+        rc = s->ops->run(s, deadline, limit);
         if (!rc) rc = s->failure;
-        fgi_solver_done(s);
+        s->amid = s->info.iterations + s->info.sweeps < limit && fgi_clock() >= deadline;
+        if (!s->amid) fgi_solver_done(s);
     }
     s->info.seconds += fgi_clock() - now;
     if (info) export_info(s, info);
@@ -275,6 +278,7 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     s->start_time = fgi_clock();
     s->n_trace = 0;
     s->info.status = FGI_RUNNING;
+    s->amid = 0;
     s->info.iterations = 0;
     s->info.sweeps = 0;
     s->info.score = s->score = s->above = -INFINITY;

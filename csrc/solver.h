@@ -46,6 +46,7 @@ struct fgi_solver {
     int has_lattice;     /* ... once they have been looked for */
     int32_t finder;      /* fgi_finder of the labelings considered now */
     int64_t pause_at;    /* entries touched: see fgi_solver_pause_at */
+    int amid;            /* the last run was ended by time */
     fgi_rc failure;      /* an allocation failed while recording; run reports it */
     void *state;
 };

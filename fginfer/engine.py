@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.model import Model
-from fginfer.core.solver import NativeSolver, check_native_settings, native_settings
+from fginfer.core.solver import NativeSolver, check_native_settings, native_settings, proof_tolerance
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
-from fginfer.result import Progress, RelaxedMarginals, Result, Status, Trace, known
+from fginfer.result import Progress, RelaxedMarginals, Result, Status, Trace, known, relative_gap
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,21 @@ class NativeEngine:
             bound = max(score, self.native.model.trivial_bound)
         return labels, score, bound
 
+    def _reached(self) -> str | None:
+        """What is proven or reached where time ended a run in the middle of an iteration: the core has not asked."""
+        i, least = self.info, max(self.info.score, self.settings.cutoff)
+        if i.bound == -inf or (least > -inf and i.bound - least <= proof_tolerance(least, i.unit)):
+            return "infeasible" if i.score == -inf else "optimal"
+        gap = relative_gap(known(i.score), known(i.bound), i.unit)
+        return "gap_reached" if gap is not None and gap <= self.settings.gap else None
+
     def result(
         self, status: str | None = None, seconds: float | None = None, trace: bool = True, dual: bool = True
     ) -> Result:
         i, settings = self.info, self.settings
         labels, score, bound = self._found_so_far()
+        if status in ("time_limit", "interrupted") and self.status == "running":
+            status = self._reached() or status
         return Result(
             settings.method,
             cast(Status, self.status if status is None else status),
