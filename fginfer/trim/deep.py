@@ -2,7 +2,7 @@
 
 Any descent method keeps the loss within eps for lambda <= eps / |W|_1; a stationary point has few non-zeros, whatever
 lambda is (at most one for each label of a sample with a non-zero derivative of the loss, where the Jacobian is in
-general position), so what matters is an optimiser that reaches one: proximal quasi-Newton (Yen, "Sublinear-time
+general position), so what matters is an optimiser that reaches one: proximal quasi-Newton (Yan, "Sublinear-time
 learning and inference for high-dimensional models", 2018, section 2.3).
 
 Trained weights lie far from such a point, and a step on all samples costs as much as an epoch on small batches. So
