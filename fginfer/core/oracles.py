@@ -41,8 +41,8 @@ def address(array: NDArray[Any]) -> int:
     return int(array.ctypes.data)
 
 
-class Team:
-    """Threads with their working memory and counters; one call at a time."""
+class OracleHandle:
+    """What answers questions (fgi_oracle): threads with their working memory and counters; one call at a time."""
 
     def __init__(self, threads: int = 1) -> None:
         out, error = ffi.new("fgi_oracle **"), new_error()

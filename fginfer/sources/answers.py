@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.oracles import ANSWER, MESSAGE, QUERY, Team, address, whole_numbers
+from fginfer.core.oracles import ANSWER, MESSAGE, QUERY, OracleHandle, address, whole_numbers
 from fginfer.errors import ModelError
 
 Message = Mapping[int, float] | tuple[ArrayLike, ArrayLike] | None
@@ -153,15 +153,15 @@ class Questions:
                 raise ModelError(f"{field}: {len(self.queries)} numbers are needed, not of shape {numbers.shape}")
             self.queries[field] = numbers
 
-    def marginals(self, team: Team, variable: int, labels: int) -> NDArray[np.float64]:
+    def marginals(self, oracle: OracleHandle, variable: int, labels: int) -> NDArray[np.float64]:
         """The max-marginals of one variable, which has so many labels, one question's after the other's."""
         out = np.empty(len(self.queries) * labels)
-        team.ask_marginals(self.queries, np.full(len(self.queries), variable, np.int32), out)
+        oracle.ask_marginals(self.queries, np.full(len(self.queries), variable, np.int32), out)
         return out
 
-    def ask(self, team: Team) -> Answers:
+    def ask(self, oracle: OracleHandle) -> Answers:
         out = np.zeros(len(self.queries) * self.n_best, ANSWER)
-        team.ask(self.queries, out)
+        oracle.ask(self.queries, out)
         states, values = out["state"].copy(), out["value"].copy()
         if self.n_best > 1:
             states, values = states.reshape(-1, self.n_best), values.reshape(-1, self.n_best)

@@ -100,7 +100,7 @@ class InnerProducts(Source):
         batch.messages(None if message is None else [message], 1)
         gone = [excluded] if isinstance(excluded, (int, np.integer)) else excluded
         batch.excluded(flat_states(None if gone is None else [(int(k),) for k in gone], (self.n_labels,)))
-        found = batch.ask(self._team)
+        found = batch.ask(self._oracle)
         states, values = found.states.ravel(), found.values.ravel()
         return [unpacked(int(s), float(v), (self.n_labels,)) for s, v in zip(states, values, strict=True)]
 
@@ -120,7 +120,7 @@ class InnerProducts(Source):
         batch = self._batch(X, n_best, (parts, part), path)
         batch.all_messages(messages, 1)
         batch.all_excluded(excluded)
-        return batch.ask(self._team)
+        return batch.ask(self._oracle)
 
     def _batch(self, X: Any, n_best: int, parts: tuple[int, ArrayLike] | None, path: str) -> Questions:
         if X.ndim != 2 if sparse.issparse(X) else np.ndim(X) != 2:

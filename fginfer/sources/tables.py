@@ -8,7 +8,16 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.oracles import BY_SCAN, BY_SEARCH, BY_SIZE, ModelSource, RankingHandle, Team, Updatable, whole_numbers
+from fginfer.core.oracles import (
+    BY_SCAN,
+    BY_SEARCH,
+    BY_SIZE,
+    ModelSource,
+    OracleHandle,
+    RankingHandle,
+    Updatable,
+    whole_numbers,
+)
 from fginfer.errors import ModelError
 from fginfer.graph import FactorGraph
 from fginfer.sources.answers import (
@@ -36,27 +45,27 @@ class Source:
     """What all sources share: threads that answer, and counters."""
 
     def __init__(self, threads: int) -> None:
-        self._team = Team(threads)
+        self._oracle = OracleHandle(threads)
 
     @property
     def calls(self) -> int:
         """Questions answered so far."""
-        return self._team.work()["calls"]
+        return self._oracle.work()["calls"]
 
     @property
     def touched(self) -> int:
         """Entries read so far: by walks along sorted lists, by bounds, by sorting, and by scans."""
-        return self._team.work()["touched"]
+        return self._oracle.work()["touched"]
 
     @property
     def work(self) -> dict[str, int]:
         """All counters: calls, scans (calls that looked at every state), touched, products (multiplications of inner
         products), unproven (answers of a search index that proves nothing)."""
-        return self._team.work()
+        return self._oracle.work()
 
 
-def _one(batch: Questions, team: Team, shape: Sequence[int]) -> list[Argmax]:
-    answers = batch.ask(team)
+def _one(batch: Questions, oracle: OracleHandle, shape: Sequence[int]) -> list[Argmax]:
+    answers = batch.ask(oracle)
     found = zip(np.atleast_1d(answers.states.ravel()), np.atleast_1d(answers.values.ravel()), strict=True)
     return [unpacked(int(state), float(value), shape) for state, value in found]
 
@@ -130,7 +139,7 @@ class GraphOracle(Source):
         batch.excluded(flat_states(excluded, shape))
         batch.set("hint", flat_state(hint, shape))
         batch.set("factor", factor)
-        return _one(batch, self._team, shape)
+        return _one(batch, self._oracle, shape)
 
     def max_marginals(
         self, factor: int, variable: int, messages: Sequence[Message] | None = None
@@ -151,7 +160,7 @@ class GraphOracle(Source):
         batch = Questions(source.source, 1)
         batch.messages(messages, len(shape))
         batch.set("factor", factor)
-        return batch.marginals(self._team, *_of(variable, shape))
+        return batch.marginals(self._oracle, *_of(variable, shape))
 
     def ask(
         self,
@@ -177,7 +186,7 @@ class GraphOracle(Source):
         batch.all_messages(messages, arities.pop() if arities else 2)
         batch.all_excluded(excluded)
         batch.set("hint", hints)
-        return batch.ask(self._team)
+        return batch.ask(self._oracle)
 
 
 class UpdatableTable(Source):
@@ -262,13 +271,13 @@ class UpdatableTable(Source):
         batch.messages(messages, 2)
         batch.excluded(flat_states(excluded, self.shape))
         batch.set("hint", flat_state(hint, self.shape))
-        return _one(batch, self._team, self.shape)
+        return _one(batch, self._oracle, self.shape)
 
     def max_marginals(self, variable: int, messages: Sequence[Message] | None = None) -> NDArray[np.float64]:
         """What every row (variable 0) or column (1) has at best, less the messages of the other side."""
         batch = Questions(self._table.source, 1)
         batch.messages(messages, 2)
-        return batch.marginals(self._team, *_of(variable, self.shape))
+        return batch.marginals(self._oracle, *_of(variable, self.shape))
 
     def ask(
         self,
@@ -285,7 +294,7 @@ class UpdatableTable(Source):
         batch.all_messages(messages, 2)
         batch.all_excluded(excluded)
         batch.set("hint", hints)
-        return batch.ask(self._team)
+        return batch.ask(self._oracle)
 
 
 class Ranking(Source):
@@ -336,7 +345,7 @@ class Ranking(Source):
         batch = Questions(self._ranking.source, 1, n)
         batch.messages([message], 1)
         batch.excluded(flat_states(None if excluded is None else [(k,) for k in excluded], (self._n,)))
-        return _one(batch, self._team, (self._n,))
+        return _one(batch, self._oracle, (self._n,))
 
     def ask(
         self, n: int, messages: Messages | None = None, *, excluded: ArrayLike | None = None, n_best: int = 1
@@ -345,7 +354,7 @@ class Ranking(Source):
         batch = Questions(self._ranking.source, n, n_best)
         batch.all_messages(messages, 1)
         batch.all_excluded(excluded)
-        return batch.ask(self._team)
+        return batch.ask(self._oracle)
 
 
 def scores_argmax(
