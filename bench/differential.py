@@ -28,12 +28,12 @@ import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
-from fginfer.portfolio import part, policy, shares, size, team
+from fginfer.portfolio import member, part, policy, shares, size, team
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together")  # what gdmm does not take
 # Of auto: what small models do not come to by themselves, by constants of its modules. The first: presolve and parts.
-_MODULES = policy, part, team, shares, size
+_MODULES = policy, part, team, shares, size, member
 _LONG: dict[str, float] = {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}
 _SHORT = _LONG | {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
 _JOIN = {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e3, "PATIENCE": 0, "LITTLE_PATIENCE": 0}
@@ -41,6 +41,7 @@ PATHS: dict[str, dict[str, float]] = {
     "plain": {},
     "long": _LONG,
     "members": _SHORT | _JOIN | {"WORTH_BESIDE": 0},
+    "kept": _SHORT | _JOIN | {"QUICK_WORK": 1e4, "KEPT": 0, "LEAST_EXPLORED": 0, "LOOKS": 1},  # proofs that end soon
     "huge": _SHORT | {"MANY_FACTORS": 0, "LATE_SEARCH": 1},
     "sweeps": _SHORT | {"WORTH_BESIDE": 0, "PASS_TOO_LONG": 0},
     "dense": _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2},

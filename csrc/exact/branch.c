@@ -40,6 +40,7 @@ typedef struct frame {
     int iterations;      /* of dual ascent, since the last change by hand */
     double bound_before; /* at the start of the current iteration */
     double best, cutoff; /* what is to be beaten, and so by the bounds of the sweep under way: see cutoff() */
+    double part;         /* of the tree: half of it when it is split */
     int decoded;
 } frame;
 
@@ -103,7 +104,8 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p) {
         fgi_problem_free(p);
         return FGI_NO_MEMORY;
     }
-    b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound};
+    const double part = b->depth > 0 ? b->stack[b->depth - 1].part /= 2 : 1;
+    b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound, .part = part};
     s->info.memory += p->arena.bytes;
     b->nodes++;
     return FGI_OK;
@@ -112,6 +114,7 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p) {
 static void pop(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[--b->depth].problem;
+    s->info.explored += b->stack[b->depth].part;
     s->info.memory -= p->arena.bytes;
     fgi_problem_free(p);
 }

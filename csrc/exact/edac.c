@@ -48,8 +48,9 @@ typedef struct edac {
     int sweeping;     /* at the root, after the first propagation */
     int64_t reported; /* least cost and best score of the last report */
     double reported_best;
-    double left;  /* no labeling visited is above this, or the incumbent */
-    int may_drop; /* variables, at the root before the first decision and in the tree: decisions are about others */
+    double explored; /* fgi_info */
+    double left;     /* no labeling visited is above this, or the incumbent */
+    int may_drop;    /* variables, at the root before the first decision and in the tree: decisions are about others */
 } edac;
 
 /* ---- decisions ------------------------------------------------------------------------------------------------- */
@@ -157,11 +158,18 @@ static void leave_tree(edac *e) {
     e->dead_ends = 0;
 }
 
+/* Of the tree, what lies below a node. */
+static double part_at(int64_t depth) { return ldexp(1, depth < 1000 ? (int)-depth : -1000); }
+
 /* Back to the last decision whose other branch is open, and into that. */
 static fgi_rc backtrack(edac *e) {
     fgi_costs *c = e->costs;
     e->dead_ends++;
-    while (e->depth > 0 && !(e->stack[e->depth - 1].pending && e->stack[e->depth - 1].cost < c->upper)) e->depth--;
+    e->explored += part_at(e->depth);
+    while (e->depth > 0 && !(e->stack[e->depth - 1].pending && e->stack[e->depth - 1].cost < c->upper)) {
+        if (e->stack[e->depth - 1].pending) e->explored += part_at(e->depth);
+        e->depth--;
+    }
     if (e->depth > 0 && e->dead_ends > e->most_dead_ends && e->open.bytes < MAX_OPEN_BYTES) {
         fgi_rc rc = put_off(e);
         if (rc) return rc;
@@ -337,6 +345,7 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
         if (s->info.paused || fgi_clock() >= deadline) break;
     }
     s->info.oracle_calls = e->nodes;
+    s->info.explored = e->explored;
     s->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;
     if (e->phase == FINISHED) report_bound(s);
     if (e->phase == FINISHED && !fgi_solver_done(s)) s->info.status = FGI_CONVERGED;

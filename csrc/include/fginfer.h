@@ -295,7 +295,8 @@ typedef struct fgi_info {
     double seconds_update;
     double seconds_bound;
     double seconds_decode;
-    int64_t memory; /* bytes held by the solver, without the model */
+    int64_t memory;  /* bytes held by the solver, without the model */
+    double explored; /* bnb, edac: of the search tree, what is done with, each branch being half of its node; else 0 */
     /* gdmm: what ran, each counted apart */
     int32_t access;            /* fgi_table_access that was chosen; 0 elsewhere */
     int32_t found_by;          /* fgi_finder of the best labeling */

@@ -58,6 +58,7 @@ STATISTICS = (
     "seconds_bound",
     "seconds_decode",
     "memory",
+    "explored",
     "sweeps",
     "scans",
     "sweep_entries",

@@ -7,6 +7,7 @@ machine, with any number of threads, and however it is cut into slices.
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from math import inf
 from typing import Any, ClassVar
 
@@ -27,6 +28,8 @@ log = logging.getLogger("fginfer")
 ITERATION_WORK = 200
 ORACLE_WORK = 4000  # the same of a factor in an iteration of gdmm: 9 us, of which the others read so many entries
 MOVED = 0.02  # of the gap: what a bound that gets on falls by
+LEAST_EXPLORED = 0.05  # of a tree: before, how long it takes to its end is a guess
+NEXT_LOOK, LOOKS = 1.5, 2  # times the work of the look before; how many tell how fast it gets on
 ENDS = "optimal", "gap_reached", "infeasible"  # statuses of a member after which its part is done with
 
 
@@ -84,6 +87,10 @@ class Member:
             self._chunk_end = None
             each = max(used / max(steps - self._chunk_begin, 1), 1.0)
             self._chunk_size = max(1, min(2 * self._chunk_size, int(self.owed / each)))
+            self._end_chunk()
+
+    def _end_chunk(self) -> None:
+        """Another look at how it gets on: at the same places whatever the slices."""
 
     @property
     def work(self) -> float:
@@ -189,6 +196,22 @@ class Greedy(Relaxation):
 
 class Tree(Relaxation):
     """A search tree that ends with a proof. It is not told bounds: its own shows whether it gets on."""
+
+    def __init__(self, model: Model, settings: Settings, share: float = 1.0, threads: int = 1) -> None:
+        super().__init__(model, settings, share, threads)
+        self._seen_at: list[tuple[float, float]] = [(0.0, 0.0)]  # work, and what was explored by then
+
+    def _end_chunk(self) -> None:
+        if self.work >= NEXT_LOOK * self._seen_at[-1][0]:
+            self._seen_at = [*self._seen_at[-LOOKS:], (self.work, float(self.engine.info.explored))]
+
+    def work_left(self) -> float:
+        """What it is likely to take to its end, by how fast it has been done with branches of late; inf: not known. The
+        slowest of some looks counts: a large branch that ends at once says nothing about the others."""
+        seen = self._seen_at
+        slowest = min((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(seen)) if len(seen) > LOOKS else 0.0
+        explored = float(self.engine.info.explored)
+        return max(0.0, 1.0 - explored) / slowest if explored >= LEAST_EXPLORED and slowest > 0 else inf
 
     @property
     def _begins(self) -> bool:

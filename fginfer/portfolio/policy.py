@@ -8,7 +8,8 @@ shares.py.
    instead of ascent, and go on from there unless presolve removes much. Penalties far above all other costs are taken
    for constraints that the same search may meet. Then short runs of branch and bound and, on small models, of edac on
    the model as it is, edac first where there are few labelings; other easy models end here.
-3. Presolve: exact reductions with a way back. What is left falls into connected parts.
+3. Presolve: exact reductions with a way back. What is left falls into connected parts. Where it changes next to nothing
+   the proofs of step 2 go on instead.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables get gdmm, since one pass
    over them would cost more than its whole run.
@@ -16,8 +17,9 @@ shares.py.
    cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof (one with
    few labelings at once), and elimination as another member where its treewidth allows it. A part whose proof does not
    get on leaves it little work, and gets another relaxation: slabs where the gap is large and the part sparse enough,
-   else gdmm. On dense graphs of binary variables, where bounds may say nothing, 2 is cut short, 3 is left out, and
-   nearly all work is the search's.
+   else gdmm. A proof that is likely to end soon, by how fast it is done with branches, has most of the work. On dense
+   graphs of binary variables, where bounds may say nothing, 2 is cut short, 3 is left out, and nearly all work is the
+   search's.
 6. Members work in rounds. A round gives every member of every part the same amount of work, counted in table entries;
    then the best labeling and the best bound of a part are handed to its members. Rounds grow from a fraction of a
    millisecond to some tens of them. With several threads the members of a round run at the same time: what they do does
@@ -66,6 +68,7 @@ log = logging.getLogger("fginfer")
 
 SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so that nothing takes long
 TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
+KEPT = 0.95  # of the states of a small model: where presolve leaves as many, the proofs under way go on instead
 REDUCED = 0.8  # of a large model's work: where presolve leaves more, its first sweeps are gone on with instead
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 WORTH_BESIDE = 1e6  # entries of a pass: presolve takes long enough to begin beside the sweeps, with what is known then
@@ -236,6 +239,8 @@ class Policy:
                 return
             if self._sweeps is not None and presolved.model.pass_work > REDUCED * self._model.pass_work:
                 presolved, least = None, -inf  # what the first sweeps have done is worth more
+            elif self._is_kept(presolved):
+                presolved, least = None, -inf  # what the first proofs have done is worth more
         self.division = yield from self._divide(presolved, least)
         for part in self.division.parts:
             yield from self._workers.aside(part.prepare)
@@ -244,6 +249,12 @@ class Policy:
         self.setup_seconds = self.known.seconds()
         if not self._size.is_huge:
             self._combine()
+
+    def _is_kept(self, presolved: Presolved) -> bool:
+        """Is it the model as it was, but for little, with proofs of it under way? Parts of it would need their own."""
+        if self.division is None or presolved.statistics.penalties:
+            return False
+        return presolved.model.states >= KEPT * self._model.states and len(split(self._model)) == 1
 
     def _divide(self, presolved: Presolved | None, least: float) -> Generator[None, None, Division]:
         """What is left, in connected parts; huge models stay as they are."""
@@ -255,7 +266,8 @@ class Policy:
             team = Team(model, None, own, self._options.memory)
             division.parts = [team]
             if division.is_whole:
-                team.begun = self._sweeps
+                proofs = [] if self.division is None else self.division.parts[0].members
+                team.begun = [*([] if self._sweeps is None else [self._sweeps]), *proofs]
         else:
             # Gaps of parts could add up to more than the gap allowed, and what a part may cost depends on the others.
             exact = replace(self._own, gap=0.0, cutoff=-inf)

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from fginfer.portfolio.member import CliqueProof, Greedy, Member, Proof, QuickTree, Relaxation, Search, Slabs, Sweeps
+from fginfer.portfolio.member import (
+    CliqueProof,
+    EliminationMember,
+    Greedy,
+    Member,
+    Proof,
+    QuickTree,
+    Relaxation,
+    Search,
+    Slabs,
+    Sweeps,
+    Tree,
+)
 from fginfer.portfolio.opening import HOPELESS
 
 if TYPE_CHECKING:
@@ -30,6 +43,9 @@ SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
 OVERTAKEN = 0.5  # of the gap of a proof that a relaxation which joined it has closed: the proof has little to add
 HELPERS_TRIAL = 0.5  # share of a relaxation that joined a proof, until its bound is better
 HOPELESS_SHARE = 0.02  # of all but the search where that is first: an entry takes them up to three times as long
+SOON_WORK, SOON_TIMES = 1e9, 4.0  # a tree that is likely to end after so much, or so many times what it has done, ...
+FIRST_SHARE = 2.0  # ... has this share, ...
+SOONER, LATER_SHARE = 2.0, 0.25  # ... and others, if they would take so many times as long, this one
 FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too; ...
 FEW_SWEEPS = 20  # ... of TRW-S, which in single precision has a new bound only after sixteen
 
@@ -49,6 +65,29 @@ def share_of(member: Member, team: Team) -> float:
     if isinstance(member, Search):
         return _share_of_search(member, team)
     return member.share
+
+
+def favour_who_ends_soon(team: Team) -> None:
+    """Where a proof is at hand, the search has less, too."""
+    if _search_is_first(team) or not let_end(team.members):
+        return
+    for member in team.members:
+        if isinstance(member, Search):
+            member.share = min(member.share, NEAR_SHARE)
+
+
+def let_end(members: Sequence[Member | EliminationMember]) -> bool:
+    """Is a tree likely to end soon? Then it has the work, and those that are not likely to end as soon have little.
+    Bounds do not tell: that of a depth-first search stays where it is until the last branch near the root."""
+    trees = [(m.work_left(), m) for m in members if isinstance(m, Tree)]
+    least, first = min(trees, default=(inf, None), key=lambda of: of[0])
+    if first is None or least > max(SOON_WORK, SOON_TIMES * first.work):
+        return False
+    for left, tree in trees:
+        if left > SOONER * least:
+            tree.share = min(tree.share, LATER_SHARE)
+    first.share = max(first.share, FIRST_SHARE)
+    return True
 
 
 def share_of_new_tree(team: Team) -> float:

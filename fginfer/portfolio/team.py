@@ -31,6 +31,7 @@ from fginfer.portfolio.part import Part, work_of_round
 from fginfer.portfolio.shares import (
     HELPERS_TRIAL,
     NEAR_SHARE,
+    favour_who_ends_soon,
     is_far,
     leading_proof,
     needs_help,
@@ -56,7 +57,7 @@ class Team(Part):
 
     def __init__(self, model: Model, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
         super().__init__(model, variables, settings)
-        self.begun: Member | None = None  # a relaxation of this part that is under way already
+        self.begun: list[Member | EliminationMember] = []  # members that are under way already
         self.improved_at = 0.0  # work of the search when a better labeling was last found by anybody
         self._memory = memory
         self._elimination: Elimination | None = None  # once an order has been looked for
@@ -74,9 +75,8 @@ class Team(Part):
             if not self._search_is_due:
                 self.join(Search, NEAR_SHARE)
             return
-        if self.begun is not None:
-            self.members.append(self.begun)
-        else:
+        self.members += self.begun
+        if not self.has(size.relaxation):
             self.join(size.relaxation)
         if size.relaxation is Sweeps and not size.is_crowded:
             self._search_is_due = FIRST_SWEEPS
@@ -108,6 +108,7 @@ class Team(Part):
         for member in list(self.members):
             if isinstance(member, Member):
                 self._adjust(member)
+        favour_who_ends_soon(self)
         if not self.members:
             self.status = "converged"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fginfer.portfolio.member import Proof, QuickTree
 from fginfer.portfolio.part import Part, work_of_round
+from fginfer.portfolio.shares import let_end
 from fginfer.portfolio.size import TRIAL_STATES
 from fginfer.portfolio.workers import Workers
 
@@ -39,4 +40,5 @@ class Trial(Part):
         if self.size.few_labelings:
             for member in self.members:
                 member.share = FEW_AGAIN if isinstance(member, QuickTree) else 1.0
+        let_end(self.members)
         self.share_labels()

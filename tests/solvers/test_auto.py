@@ -10,13 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fginfer.portfolio.auto as auto
+import fginfer.portfolio.member as member
 import fginfer.portfolio.policy as policy
+import fginfer.portfolio.shares as shares
 import fginfer.portfolio.size as size
 import fginfer.portfolio.team as team
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from fginfer.core.exact import Elimination
 from fginfer.engine import Settings
 from fginfer.portfolio.member import Member
+from fginfer.portfolio.trial import Trial
 from tests.exact.models import SHAPES, brute_force, check_optimum, random_graph
 
 KINDS = tuple(SHAPES.values())
@@ -343,3 +346,52 @@ def test_where_bounds_of_dense_binary_models_are_hopeless_the_search_is_first() 
     assert found[0].bound is not None
     assert found[0].score is not None
     assert found[0].bound > 1.5 * found[0].score
+
+
+def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "QUICK_WORK", 1e4)
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([3] * 20)
+    for i in range(20):
+        for j in range(i):
+            graph.add_factor([i, j], rng.normal(size=(3, 3)))
+    members: list[object] = []
+    end_round = Trial.end_round
+
+    def watched(self: Trial) -> None:
+        end_round(self)
+        members[:] = self.members
+
+    monkeypatch.setattr(Trial, "end_round", watched)
+    steps = auto.AutoEngine(graph, Settings("auto", 0.0, 0, 1, None, -np.inf, -1.0)).policy
+    while steps.status == "running" and steps.iterations == 0:
+        steps.step()
+    now = steps.division
+    assert now is not None
+    assert isinstance(now.parts[0], team.Team)
+    assert {type(m) for m in members} == {member.Proof, member.QuickTree}
+    assert all(any(m is other for other in now.parts[0].members) for m in members)
+
+
+def tree(kind: type[member.Tree], looks: list[tuple[float, float]]) -> member.Tree:
+    made = kind(grid(2, 0).model, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0))
+    made._seen_at = looks
+    made.engine.info.explored = looks[-1][1]
+    return made
+
+
+def test_a_tree_that_is_likely_to_end_soon_has_most_of_the_work() -> None:
+    steady = tree(member.Proof, [(1e6, 0.1), (2e6, 0.2), (3e6, 0.3)])
+    jump = tree(member.QuickTree, [(1e6, 0.0), (2e6, 0.5), (3e6, 0.5)])
+    slow = tree(member.QuickTree, [(1e6, 0.1), (2e6, 0.11), (3e6, 0.12)])
+    assert steady.work_left() == pytest.approx(7e6)
+    assert slow.work_left() == pytest.approx(88e6)
+    assert jump.work_left() == np.inf  # one large branch says nothing
+    assert tree(member.Proof, [(0.0, 0.0), (1e6, 0.2)]).work_left() == np.inf  # nor does one look
+    state = team.Team(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
+    state.members = [steady, slow]
+    assert shares.let_end(state.members)
+    assert (steady.share, slow.share) == (shares.FIRST_SHARE, shares.LATER_SHARE)
+    state.members = [jump]
+    assert not shares.let_end(state.members)
+    assert jump.share == 1.0

@@ -31,8 +31,11 @@ def test_stops_anywhere_with_a_valid_bound_and_the_same_end(method: str, seed: i
     best = brute_force(graph)
     whole = solve(graph, method=method)
     solver = Solver(graph, method=method)
+    explored = 0.0
     while solver.run(iterations=1) == "running":
         now = solver.result()
+        assert explored <= now.statistics["explored"] <= 1.0
+        explored = now.statistics["explored"]
         assert now.bound is None or now.bound >= best
         assert now.score is None or now.score <= best + 1e-9 * max(1.0, abs(best))
         assert now.status == "iteration_limit"
