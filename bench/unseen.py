@@ -1,11 +1,11 @@
 """Families of which no instance is kept here: `auto` beside toulbar2, in CPU seconds of one thread.
 
-    python bench/unseen.py [--seconds 10] [--seeds 1] [--family NAME ...] [--vns]
+    python bench/unseen.py [--seconds 10] [--seeds 1] [--family NAME ...] [--vns] [--methods bnb edac]
 
 Needs pytoulbar2. Every run is a process of its own; both get the same whole-number costs (unseen_models.py). Prints per
-model the cost of the best labeling, the time, and "proven" where it is; then where `auto` is behind: in cost, in proof,
-or in time to the proof by more than half and 20 ms. Exit code 1 if anything false was said: a proof of a cost that the
-other has beaten.
+model the cost of the best labeling, the time, and "proven" where it is, by methods of ours alone, too; then where
+`auto` is behind: in cost, in proof, or in time to the proof by more than half and 20 ms. Exit code 1 if anything false
+was said: a proof of a cost that the other has beaten.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -25,11 +27,11 @@ from unseen_models import FAMILIES, unseen_case
 SLICE = 0.05  # seconds between two looks at the CPU time
 
 
-def run_auto(case: LargeCase, seconds: float) -> dict[str, Any]:
+def run_ours(case: LargeCase, seconds: float, method: str = "auto") -> dict[str, Any]:
     from fginfer import Solver
 
     graph, start = case.graph(), time.process_time()
-    with Solver(graph, method="auto", threads=1, gap=0.0) as solver:
+    with Solver(graph, method=method, threads=1, gap=0.0) as solver:
         while solver.run(SLICE) == "running" and time.process_time() - start < seconds:
             pass
         spent, result = time.process_time() - start, solver.result()
@@ -55,7 +57,13 @@ def run_toulbar2(case: LargeCase, seconds: float, vns: bool = False) -> dict[str
     return {"cost": case.cost(np.array(answer[0])), "seconds": spent, "proven": proven}
 
 
-WHO = {"auto": run_auto, "toulbar2": run_toulbar2, "vns": lambda case, seconds: run_toulbar2(case, seconds, vns=True)}
+ALONE = "bnb", "edac"  # methods that end with a proof
+WHO: dict[str, Callable[[LargeCase, float], dict[str, Any]]] = {
+    "auto": run_ours,
+    "toulbar2": run_toulbar2,
+    "vns": partial(run_toulbar2, vns=True),
+    **{method: partial(run_ours, method=method) for method in ALONE},
+}
 
 
 def ask(who: str, family: str, seed: int, seconds: float) -> dict[str, Any]:
@@ -91,12 +99,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
     parser.add_argument("--vns", action="store_true", help="toulbar2's local search, too")
+    parser.add_argument("--methods", nargs="+", default=[], choices=ALONE, help="of ours, each by itself, too")
     parser.add_argument("--ask", choices=sorted(WHO), help="one run, as a line of JSON")
     args = parser.parse_args()
     if args.ask:
         print(json.dumps(WHO[args.ask](unseen_case(args.family[0], args.first), args.seconds)))
         return 0
-    wrong, names = 0, ["auto", "toulbar2", *(["vns"] if args.vns else [])]
+    wrong, others = 0, ["toulbar2", *(["vns"] if args.vns else [])]
+    names = ["auto", *others, *args.methods]
     for family in args.family or FAMILIES:
         for seed in range(args.first, args.first + args.seeds):
             answers = {who: ask(who, family, seed, args.seconds) for who in names}
@@ -104,7 +114,7 @@ def main() -> int:
                 f"{who} {a['cost']!s:>9} {a['seconds']:7.3f} s {'proven' if a['proven'] else '      '}"
                 for who, a in answers.items()
             ]
-            words = {word for who in names[1:] for word in behind(answers["auto"], answers[who])}
+            words = {word for who in others for word in behind(answers["auto"], answers[who])}
             wrong += "FALSE" in words
             print(f"{family:20s} {seed:3d}", *told, *(f"<- {word}" for word in sorted(words)), sep="  ", flush=True)
     return 1 if wrong else 0
