@@ -151,7 +151,7 @@ class Mixture:
         rounds = 0
         while rounds < max_rounds and alive.size:
             rounds += 1
-            shares = noise.shares(errors[alive], alive) if soft else self._hard(chosen[alive])
+            shares = noise.shares(errors[alive], alive) if soft else self.hard(chosen[alive])
             W[alive] = self.solve(shares)
             errors[alive] = self.errors(W[alive])
             new = errors[alive].argmin(1)
@@ -163,7 +163,7 @@ class Mixture:
         least = errors.min(1).sum(1, dtype=np.float64)
         return Fits(W, chosen, least, likelihood_costs(errors, self.unit) if soft else least, rounds)
 
-    def _hard(self, chosen: Ints) -> Reals:
+    def hard(self, chosen: Ints) -> Reals:
         return np.asarray(chosen[:, None, :] == np.arange(len(self.patterns))[:, None], self.X.dtype)
 
 
@@ -263,7 +263,7 @@ def restarts(
         W = rng.standard_normal((n_init, k, X.shape[1]))
     else:
         drawn = rng.integers(0, len(mixture.patterns), (n_init, len(X)))
-        W = np.concatenate([mixture.solve(mixture._hard(d[None])) for d in drawn])
+        W = np.concatenate([mixture.solve(mixture.hard(d[None])) for d in drawn])
     if dtype != np.float32:
         return mixture.run(W, soft, own=own, tol=tol, enough=1e-20)
     best = mixture.run(W, soft, own=own, tol=tol, enough=1e-9).best()[0]

@@ -115,7 +115,7 @@ def _crossing(mixture: Mixture, W: Reals, chosen: NDArray[np.intp], rng: np.rand
     normal: Reals = np.asarray(rng.standard_normal(W.shape[1]), mixture.X.dtype)
     beyond = (mixture.X - mixture.X[meeting]) @ normal > 0
     exchanged = np.where(beyond & (chosen == a), b, np.where(beyond & (chosen == b), a, chosen))
-    out: Reals = mixture.solve(mixture._hard(exchanged[None]))[0]
+    out: Reals = mixture.solve(mixture.hard(exchanged[None]))[0]
     return out
 
 

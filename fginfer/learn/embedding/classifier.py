@@ -250,7 +250,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _threshold(self, solver: EmbeddingSgd) -> float:
         """The relative score from which measured training samples have as many labels as they should."""
-        which = solver._subset
+        which = solver.sample
         wanted = int((solver.data.begin[which + 1] - solver.data.begin[which]).sum())
         best = np.full(0, -np.inf, np.float32)
         for at in range(0, len(which), max(1, CHUNK // len(self.rows_))):

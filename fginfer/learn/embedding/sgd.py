@@ -78,10 +78,11 @@ class EmbeddingSgd(Trainer):
         self._order: NDArray[np.int64] | None = None
         self._loss: EmbeddingLoss | None = None
         self._method = ""
-        self._subset = np.sort(rng.permutation(len(data))[:MEASURED]).astype(np.int64)
+        # what objective and threshold are measured on
+        self.sample = np.sort(rng.permutation(len(data))[:MEASURED]).astype(np.int64)
         self._way, kind = WAYS[settings.method], KINDS[settings.loss["loss"]]
         self._by_softmax = self._way.all_labels and kind == KINDS["cross-entropy"]
-        self.measuring = len(self._subset) / max(1, len(data)) * (1.0 if self._way.all_labels else 10.0)
+        self.measuring = len(self.sample) / max(1, len(data)) * (1.0 if self._way.all_labels else 10.0)
 
     # ---- one batch
 
@@ -151,11 +152,11 @@ class EmbeddingSgd(Trainer):
         """The mean of the exact losses of some training samples, always the same ones."""
         exact = EmbeddingLoss(self.rows, method="exact", **self.s.loss)
         total = 0.0
-        for from_ in range(0, len(self._subset), 64):
+        for from_ in range(0, len(self.sample), 64):
             look(deadline)
-            which = self._subset[from_ : from_ + 64]
+            which = self.sample[from_ : from_ + 64]
             total += exact.values(self.inputs(which)[1], *self.data.positives(which), None)[0].sum()
-        return Measured(primal=total / max(1, len(self._subset)), infeasibility=0.0)
+        return Measured(primal=total / max(1, len(self.sample)), infeasibility=0.0)
 
     def counters(self) -> tuple[int, int]:
         return self._calls, self._touched + (0 if self._loss is None else self._loss.touched)
