@@ -184,7 +184,9 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
     return least < INFINITY && least > -INFINITY ? least * f->weight : least;
 }
 
-/* Labels of a variable that others are compared with: all pairs would be quadratic. Chosen, not measured. */
+/* Labels of a variable that others are compared with: all pairs would be quadratic. On 19 instances and the 49 families
+ * of bench/unseen_models.py 3 take .88 of the work and leave more entries on most of 8 models that differ (side chains
+ * 10769 for 2561), 12 take 1.15, and leave fewer on at least four of 8 (2076), more on two. */
 enum { CANDIDATES = 6 };
 
 /* The labels most likely to dominate others: the best by their worst case, and the best by their best case. */
@@ -312,8 +314,10 @@ static int64_t dominate_var(ps_work *w, int32_t var) {
  * the later ones. */
 int64_t ps_dominate(ps_work *w) {
     enum { TRIAL_VARS = 32 }; /* that are looked at before it may stop: fewer say little about the rest */
-    /* Work of a pass before it may stop (1e6: about a millisecond), and the share of labels it must remove; chosen, not
-     * measured. */
+    /* Work of a pass before it may stop (1e6: about a millisecond), and the share of labels it must remove. On the
+     * models of CANDIDATES half and twice of TRIAL_VARS take .83 and 1.03 of the work, of trial_work .97 and 1.00, of
+     * least_share 1.01 and .80; at most five models then differ, by 2.2 % of their entries or less but for an alignment
+     * (6 % more with half of the first and twice of the last) and a surface (7 % with the latter). */
     const double trial_work = w->dominance_passes++ == 0 ? 1e6 : 1e5, least_share = 0.02;
     int64_t removed = 0, n_seen = 0;
     double seen = 0, begin = w->work;

@@ -6,7 +6,8 @@
 #include <string.h>
 #include "exact/presolve.h"
 
-enum { LITTLE = 256 }; /* entries that tables may grow by all the same: 2 KB, no pass notices them */
+/* Entries that tables may grow by all the same: 2 KB, no pass notices them. 128 and 512: the same on 68 models. */
+enum { LITTLE = 256 };
 
 static int is_live(const ps_var *v, int32_t a) { return v->unary[a] > -INFINITY; }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include "primal/labeling.h"
 
+/* FIRST_RESTART 16 and 64: search does the same on 20 of 21 models (2e7 operations, two seeds), on the last now better,
+ * now worse. */
 enum {
     FILTER_STATES = 1 << 14,    /* a factor with more remaining states waits until its domains are smaller */
     LOOKAHEAD_STATES = 1 << 10, /* and one with more than this is not asked what a choice would leave */
