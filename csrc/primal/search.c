@@ -15,7 +15,10 @@
 
 /* Seven models (grid, alignment, protein, detection, dynamic network, random, hard constraints), two seeds, 1e8
  * operations: a quarter and four times LEAST_TABU, WARM_UP, MOST_TABU, FIRST_SWEEPS and the patience, a tenth and ten
- * times EPOCH_WORK all end higher on some (0 to 4 of the seven) and lower on others (0 to 4). */
+ * times EPOCH_WORK all end higher on some (0 to 4 of the seven) and lower on others (0 to 4). 21 models, two seeds, 2e7
+ * operations, half and twice of each, runs that end higher and lower of 42: STALE 7, 4 and 11, 6, CONSTRUCT_COST 4, 2
+ * and 1, 3 (all with hard constraints), DENSE_STALE 2, 2 and 2, 2, SHORT_EPOCH 2, 0 and 2, 0 (a complete model),
+ * REPAIR_COST none. */
 enum {
     CHUNK = 100000, /* operations between two looks at the clock: some tenths of a millisecond */
     LEAST_BITS = 6, /* clique tables of 2^6, 2^10, 2^14, 2^18 */
