@@ -7,7 +7,7 @@ Cases, each made at random with a fixed seed and scaled by --factor:
   grid      2000 x 2000, 8 labels, Potts                    random    1 M binary variables, 3 M edges
   labels    100 variables of 20000 labels, one dense table  pairs     10 M binary factors, all pairs of 4473 variables
   complete  300 variables of 50 labels, all pairs           pigeons   11 pigeons, 10 holes: infeasible
-  dense     3000 variables of 24 labels, 60 neighbours
+  dense     3000 variables of 24 labels, 60 neighbours      spins     8000 binary variables, 100 neighbours, no unaries
   stereo    300 x 400, 16 labels, truncated differences     denoise   180 x 120, 256 labels, truncated squares
 
 Every run is a process of its own. Memory is what solving adds to the process after the model is built. --at adds the
@@ -87,6 +87,14 @@ def dense(rng: np.random.Generator, factor: float) -> FactorGraph:
     return FactorGraph.from_arrays(np.full(n, count), rng.normal(size=(n, count)), edges, tables=tables)
 
 
+def spins(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n = int(8000 * factor)
+    edges = np.stack([np.repeat(np.arange(n), 50), rng.integers(0, n, 50 * n)], 1).astype(np.int32)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    tables = rng.normal(size=(len(edges), 1, 1)) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return FactorGraph.from_arrays(np.full(n, 2), np.zeros((n, 2)), edges, tables=tables)
+
+
 def steps(rng: np.random.Generator, shape: tuple[int, int], labels: int) -> np.ndarray:
     """A picture of boxes, some with a slope, in values below `labels`."""
     y, x = np.mgrid[: shape[0], : shape[1]]
@@ -133,6 +141,7 @@ CASES = dict(
     pairs=pairs,
     complete=complete,
     dense=dense,
+    spins=spins,
     stereo=stereo,
     denoise=denoise,
     pigeons=pigeons,

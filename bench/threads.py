@@ -1,18 +1,20 @@
 """What a second thread is worth: wall time and CPU time of each thread, for 1, 2, ... threads side by side.
 
     python bench/threads.py [--methods trws gdmm auto] [--threads 1 2] [--size 1.0] [--repeats 3] [--only grid]
-                            [--iterations 1.0] [--warm 2] [--realtime]
+                            [--iterations 1.0] [--warm 2] [--realtime] [--apart]
 
 Every run does the same number of iterations and must end with the same score and bound, to the last bit. Wall time is
 the best of the repeats, taken in turns; "later" is the part of it after the first --warm iterations, which have the
 set-up in them. On a machine that others use, too, look at "by CPU": all CPU seconds of the run on one thread by those
 of the busiest thread of this one, what the speed-up would be with a free core for every thread. --realtime (for root,
-on Linux) keeps others off the cores while the clock runs, a second or two at a time.
+on Linux) keeps others off the cores while the clock runs, a second or two at a time. --apart adds what the machine
+allows: as many processes of one thread at once, which wait for nothing but memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -125,6 +127,25 @@ def timed(graph: FactorGraph, method: str, threads: int, iterations: int, warm: 
             return Run(ended - began, ended - warmed, used, solver.result(trace=False, dual=False))
 
 
+def apart(graph: FactorGraph, method: str, processes: int, iterations: int, repeats: int, realtime: bool) -> float:
+    """Median seconds of runs of one thread in as many processes at once. They are forked: the model is there."""
+    context = multiprocessing.get_context("fork")
+    together, walls = context.Barrier(processes), context.Queue()
+
+    def run() -> None:
+        for _ in range(repeats):
+            together.wait()
+            walls.put(timed(graph, method, 1, iterations, iterations, realtime).wall)
+
+    children = [context.Process(target=run) for _ in range(processes)]
+    for child in children:
+        child.start()
+    found = [walls.get() for _ in range(repeats * processes)]
+    for child in children:
+        child.join()
+    return float(np.median(found))
+
+
 def ratio(one: float, many: float) -> str:
     return f"{one / many:.2f}x" if many > 0 else "-"
 
@@ -138,6 +159,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=float, default=1.0, help="times as many")
     parser.add_argument("--warm", type=int, default=2, help="iterations that are not in the second figure")
     parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--apart", action="store_true", help="as many processes of one thread, too")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     args = parser.parse_args()
     print(
@@ -168,6 +190,12 @@ def main() -> None:
                     f"{' '.join(f'{u:.2f}' for u in run.used)}",
                     flush=True,
                 )
+                if args.apart and threads > 1:
+                    wall = apart(graph, method, threads, count, args.repeats, args.realtime)
+                    print(
+                        f"{name:<38}{method:<7}{'apart':>4}{wall:>6.2f}s{ratio(threads * first.wall, wall):>9}",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":
