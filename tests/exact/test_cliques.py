@@ -85,6 +85,7 @@ def test_models_without_cliques_stay_as_they_are() -> None:
     assert lift_cliques(FactorGraph([2, 2]).model) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_auto_proves_set_packing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, joined = packing(seed), []

@@ -29,6 +29,7 @@ from fginfer.latent.starts import ica_columns
 from tests.latent.problems import parameter_error, regressions
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [LatentFeatureLasso(2, max_iter=5), BPMeans(2, n_init=2), MixedRegression(2, n_atoms=3)],
     expected_failed_checks=lambda e: {},
@@ -115,6 +116,7 @@ def test_newton_and_the_published_updates_agree(kind):
     assert np.allclose(exact, slow, atol=0.02 * exact.max())
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["features", "mixture"]),
@@ -241,6 +243,7 @@ def test_regressions_are_recovered(generalized, refine):
     assert model.predict_components(X).shape == (400, 3)
 
 
+@pytest.mark.slow
 def test_the_number_of_regressions_is_found():
     X, y, _ = regressions(1, 400, 3, 3, False)
     rng = np.random.default_rng(0)

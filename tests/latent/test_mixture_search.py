@@ -137,6 +137,7 @@ def test_starts_in_the_span_are_near_the_truth():
     assert span_starts(Mixture(X[:, :4], y, 2, False), W[:, :4], 3, np.random.default_rng(1)).shape == (3, 2, 4)
 
 
+@pytest.mark.slow
 def test_many_inputs_are_searched_in_the_span():
     X, y, W = regressions(6, 450, 60, 3)
     model = MixedRegression(3, penalty=0.2, n_atoms=8).fit(X, y)

@@ -38,6 +38,7 @@ def test_pairwise(data: st.DataObject, shape: tuple[int, int], weight: float, tr
     ask_often(data, GraphOracle(graph), weight * table)
 
 
+@pytest.mark.slow
 @given(st.data(), st.lists(st.integers(1, 9), min_size=3, max_size=4), weights)
 @settings(max_examples=60, deadline=None)
 def test_three_and_four_variables(data: st.DataObject, shape: list[int], weight: float) -> None:

@@ -37,6 +37,7 @@ def problems(draw: Any) -> tuple[np.random.Generator, np.ndarray, int]:
     return rng, rows, draw(st.integers(0, n))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(problems(), st.data())
 def test_exact_search_is_the_dense_scan(problem: Any, data: Any) -> None:
@@ -82,6 +83,7 @@ def update(rng: np.random.Generator, rows: np.ndarray, index: SearchIndex) -> No
     assert (index.rows() == rows).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(64, 700), st.integers(1, 70), st.sampled_from([1.0, 1e-25, 1e25]))
 def test_exact_search_by_bytes_is_the_dense_scan(seed: int, n: int, d: int, scale: float) -> None:
@@ -131,6 +133,7 @@ def test_bytes_leave_few_rows_to_compute_and_are_given_up_where_they_do_not() ->
     assert (found.values == scanned.values).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(problems(), st.data())
 def test_all_rows_as_candidates_are_the_dense_scan(problem: Any, data: Any) -> None:
@@ -183,6 +186,7 @@ def test_real_rows_of_any_size(scale: float, groups: int) -> None:
         assert np.allclose(found.values, np.sort(x.astype(float) @ rows.T.astype(float))[:, ::-1][:, :k], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_few_rows_are_touched_where_they_are_clustered() -> None:
     rows = gaussian(20000, 16, groups=400)
     index = SearchIndex(rows)
@@ -240,6 +244,7 @@ def test_recall_grows_with_probes_and_can_be_asked_for() -> None:
     assert probes < index.clusters / 4
 
 
+@pytest.mark.slow
 def test_updates_that_drift_keep_recall() -> None:
     """Every row becomes another one in small steps; the clusters follow."""
     rows, goal = gaussian(4000, 24, groups=80), gaussian(4000, 24, 9, groups=80)

@@ -30,6 +30,7 @@ def single(given: np.ndarray) -> np.ndarray:
     return np.clip(given, -most, most).astype(np.float32)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(st.integers(0, 2**32), SINGLE, SINGLE, DOUBLE, st.sampled_from([0, 1, 2]), st.sampled_from([1, 20, 90]))
 def test_exact_search_is_the_dense_scan_at_every_scale(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from fginfer import AbsDiff, FactorGraph, Potts
@@ -43,6 +44,7 @@ def noise(k: int) -> NDArray[np.float64]:
     return np.random.default_rng(k).normal(size=(k, k))
 
 
+@pytest.mark.slow
 def test_touched_entries_grow_sublinearly() -> None:
     for make in (points, graph_distances, noise):
         small, large = touched_per_call(make(64), 64), touched_per_call(make(1024), 1024)

@@ -63,6 +63,7 @@ def hard() -> FactorGraph:
     return grid(14, 5, labels=4, strength=3.0)
 
 
+@pytest.mark.slow
 def test_threads_and_slices_change_nothing() -> None:
     graph = hard()
     runs = [solve(graph, threads=threads, max_iterations=6) for threads in (1, 2, 4)]
@@ -77,6 +78,7 @@ def test_threads_and_slices_change_nothing() -> None:
         assert np.array_equal(run.labels, runs[0].labels)
 
 
+@pytest.mark.slow
 def test_threads_and_slices_change_nothing_where_iterations_are_long() -> None:
     """An iteration of every member is more than a round: members pause in the middle of theirs, at the same places."""
     rng = np.random.default_rng(0)
@@ -103,6 +105,7 @@ def five_grids() -> FactorGraph:
     return FactorGraph.from_arrays([4] * index.size, rng.normal(size=(index.size, 4)), edges, tables=tables)
 
 
+@pytest.mark.slow
 def test_threads_change_nothing_where_a_model_falls_into_parts() -> None:
     graph = five_grids()
     runs = [solve(graph, threads=threads, max_iterations=5, gap=0.0) for threads in (1, 2, 4)]
@@ -113,6 +116,7 @@ def test_threads_change_nothing_where_a_model_falls_into_parts() -> None:
         assert np.array_equal(run.labels, runs[0].labels)
 
 
+@pytest.mark.slow
 def test_points_of_the_trace_are_no_higher_than_the_tables_say() -> None:
     """Labels of parts are not put together in every round: their point is what they have at least."""
     graph = five_grids()

@@ -126,6 +126,7 @@ def test_damping_matters_only_on_the_way() -> None:
     assert max(scores) - min(scores) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_ad3_reaches_the_optimum_of_the_relaxation(seed: int) -> None:
     model = random_model(np.random.default_rng(seed), 7, 4, edges=0.8, arity=2 + seed % 2, forbidden=0.1 * (seed % 3))

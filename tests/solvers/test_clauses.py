@@ -58,6 +58,7 @@ def parity(n: int, rng: np.random.Generator) -> FactorGraph:
     return graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["clauses", "trws", "auto"])
 def test_finds_labelings_behind_conflicts(method: str) -> None:
     graph = parity(60, np.random.default_rng(3))

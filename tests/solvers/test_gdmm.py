@@ -42,6 +42,7 @@ def test_bound_optimum_score(seed: int, forbid: float, formulation: int) -> None
         assert optimum == -np.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, strategies.sampled_from([0.0, 0.2]), strategies.sampled_from(FORMULATIONS))
 def test_converges_to_the_lp_optimum(seed: int, forbid: float, formulation: int) -> None:

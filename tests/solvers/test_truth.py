@@ -233,6 +233,7 @@ def test_bounds_are_above_optima_that_cancel(method: str) -> None:
         check(graph, solve(graph, method, max_iterations=30, gap=0), exact_optimum(graph))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("access", ["auto", "sorted", "dense"])
 @pytest.mark.parametrize("sweep", ["on", "off"])
 def test_certificates_are_above_optima_of_tables_that_cancel(access: str, sweep: str) -> None:
