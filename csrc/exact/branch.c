@@ -222,10 +222,9 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
-    double left =
-        fgi_smaller(p->bound - cutoff(s, p), p->magnitude + fabs(p->bound)); /* finite before the first, too */
-    int32_t var = choose(b, p, left);
-    if (var < 0) { /* one labeling left */
+    const double left = fgi_smaller(p->bound - cutoff(s, p), p->magnitude + fabs(p->bound)); /* finite at first, too */
+    int32_t var = choose(b, p, fgi_larger(0, left)); /* below 0 where rounding alone keeps the node open */
+    if (var < 0) {                                   /* one labeling left */
         offer(s, p);
         fgi_solver_consider(s, b->current); /* itself, whatever ascent has made of it */
         double score, above;                /* two labelings may have one score, and differ in what was rounded off */

@@ -489,3 +489,18 @@ def test_entries_that_no_state_reads_do_not_count() -> None:
     result = solve(graph, gap=0)
     assert result.status == "optimal"
     assert result.score == 1e258
+
+
+def test_a_node_that_rounding_keeps_open_is_split_the_same_way_in_every_unit():
+    """What is left to close is below 0 there: a cost of that sign, beside a least one of 1, depended on the unit."""
+    rng = np.random.default_rng(2082)
+    tables = [np.where(rng.random((3, 3)) < 0.4, -1e14, rng.normal(size=(3, 3))) for _ in range(9)]
+    scopes = [[int(v) for v in rng.choice(6, 2, replace=False)] for _ in tables]
+    answers = set()
+    for k in (0, -20, 60):
+        graph = FactorGraph([3] * 6)
+        for scope, table in zip(scopes, tables, strict=True):
+            graph.add_factor(scope, np.ldexp(table, k))
+        result = solve(graph, method="bnb", gap=0.0, threads=1)
+        answers.add((result.status, ldexp(result.score, -k), ldexp(result.bound, -k)))
+    assert len(answers) == 1
