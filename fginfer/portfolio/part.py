@@ -113,6 +113,7 @@ class Part(ABC):
         last = next((m for m in self._counted() if m.decides), None)
         if last is not None:
             self.status = "converged" if last.complete and last.status != "infeasible" else last.status
+            self.members = list(self._counted())  # what the others have done, if they had threads, counts for nobody
 
     def offer(self, labels: NDArray[np.int32], score: float) -> None:
         """A labeling from outside: kept if it is better than what is known, and handed to the members."""

@@ -103,9 +103,8 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
             fginfer.write(graph, path)
         except FormatError as error:  # sums or weights pushed a score out of what the format holds
             refusal = str(error)
-        if refusal:
-            assert name in ("uai", "wcsp")
-            assert "write ." in refusal
+        if refusal:  # or no method could take the model, whatever it is written to
+            assert "scores underflow" in refusal or (name in ("uai", "wcsp") and "write ." in refusal)
             assert not path.exists()
             return
         again = fginfer.read(path)

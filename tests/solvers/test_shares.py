@@ -1,5 +1,7 @@
 """How auto shares out its work: who helps a proof that does not get on, and who is left with little."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -41,12 +43,13 @@ def run_rounds(graph: FactorGraph, rounds: int) -> team.Team:
             pass
         part.work_off(np.inf)
         part.end_round()
+    assert part.running
     return part
 
 
 @pytest.fixture(scope="module")
 def loose() -> FactorGraph:
-    return matching(24, 8, seed=1)
+    return matching(60, 12, seed=1)
 
 
 def test_a_proof_by_cliques_that_does_not_get_on_is_helped_and_takes_less(loose, monkeypatch):
@@ -95,3 +98,34 @@ def test_a_proof_that_was_overtaken_takes_little(monkeypatch, overtaken, share):
     assert part.running
     assert part.has(Greedy)
     assert next(m for m in part.members if isinstance(m, Proof)).share == share
+
+
+@dataclass
+class Found:
+    """A member that has found something."""
+
+    score: float
+    status: str
+    complete = False
+    error = None
+    bound = 5.0
+
+    @property
+    def running(self) -> bool:
+        return self.status == "running"
+
+    @property
+    def decides(self) -> bool:
+        return not self.running
+
+    def labels(self) -> list[float]:
+        return [self.score]
+
+
+def test_what_others_found_while_a_part_was_ended_does_not_count(loose):
+    """With one thread they would not have begun: a near tie could be won by them with several."""
+    part = team.Team(loose.snapshot(), None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 0)
+    part.members = [Found(1.0, "running"), Found(2.0, "optimal"), Found(3.0, "running")]
+    part.end_round()
+    assert part.best() == ([2.0], 2.0, 5.0)
+    assert part.status == "optimal"
