@@ -14,8 +14,7 @@
  * sparse messages (10 to 20 us, whatever its size). */
 static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITERATION = 50000;
 /* Of all messages, at some 50 bytes each; more where variables have few labels, of which a list would hold most anyway.
- * 777,600 voxels of 5 labels (23 million): gap .77 after 20 s with sparse messages, 2.9e-4 with these. 100 variables of
- * 20,000 labels (40 million): as good a bound takes 1.4 times as long with these. */
+ * 777,600 voxels of 5 labels (23 million): gap .77 after 20 s with sparse messages, 2.9e-4 with these. */
 static const int64_t DENSE_LABELS = 20000000, DENSE_FEW = 60000000;
 enum { FEW_LABELS = 64 };
 enum { SMALL = 64 };             /* entries: below nobody would know the difference */
