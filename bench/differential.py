@@ -31,7 +31,7 @@ from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 from fginfer.portfolio import member, part, policy, shares, size, team
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
-REFUSALS = ("finite pairwise factors only", "magnitudes are closer together")  # what gdmm does not take
+REFUSALS = ("finite pairwise factors only", "magnitudes are closer together", "rho is ")  # what gdmm does not take
 # Of auto: what small models do not come to by themselves, by constants of its modules. The first: presolve and parts.
 _MODULES = policy, part, team, shares, size, member
 _LONG: dict[str, float] = {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}

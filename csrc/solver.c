@@ -77,6 +77,15 @@ double fgi_solver_tolerance(const fgi_solver *s) {
 /* Methods see unaries and tables; a forbidden constant is nobody's business but ours. */
 static double first_bound(const fgi_model *m) { return m->s->constant == -INFINITY ? -INFINITY : INFINITY; }
 
+/* Steps of multipliers: beside scores that are so much larger or smaller, quotients and sums of them are no numbers. */
+static fgi_rc check_rho(double rho, const fgi_model *m, fgi_error *err) {
+    const double largest = atomic_load(&m->largest), times = rho / largest;
+    if (rho == 0 || largest == 0 || (times >= 0x1p-300 && times <= 0x1p300)) return FGI_OK;
+    return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
+        "rho is %g, the largest score %g: too far apart to be added (0 chooses one that suits the scores)", rho,
+        largest);
+}
+
 fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_solver **out, fgi_error *err) {
     fgi_rc rc = fgi_settings_check(settings, err);
     if (rc) return rc;
@@ -99,6 +108,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->start_time = settings->start_time < 0 ? now : settings->start_time;
     s->pause_at = INT64_MAX;
     if (!rc && !(s->given && s->best)) rc = fgi_no_memory(err);
+    if (!rc) rc = check_rho(settings->rho, m, err);
     if (!rc) rc = s->ops->create(s, err);
     if (rc) {
         fgi_solver_free(s);

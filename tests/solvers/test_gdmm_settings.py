@@ -271,3 +271,24 @@ def test_the_binary_formulation_counts_what_it_does():
     assert s["entries_touched"] <= s["closed_forms"] <= r.iterations * s["entries_touched"]
     assert 0 < s["oracle_calls"] < s["closed_forms"]  # the joint oracle over factors that are not active yet
     assert s["local_operations"] > 0
+
+
+@pytest.mark.parametrize("method", ["gdmm", "ad3"])
+def test_a_rho_far_from_the_scores_is_refused_or_harmless(method: str):
+    """Quotients of scores and a rho 2^1060 times as small were no numbers, and feasible models called infeasible."""
+    rng = np.random.default_rng(5)
+    edges = [(i, j) for i in range(5) for j in range(i)]
+    graph = fginfer.FactorGraph.from_arrays([3] * 5, rng.normal(size=(5, 3)), edges, tables=rng.normal(size=(10, 3, 3)))
+    optimum = fginfer.solve(graph, gap=0.0).score
+    options = (
+        [{"access": a, "sweep": "off", "search": "off"} for a in ("dense", "sorted")] if method == "gdmm" else [{}]
+    )
+    for exponent in (-1000, -310, -290, 290, 310, 1000):
+        for option in options:
+            if abs(exponent) > 300:
+                with pytest.raises(fginfer.SettingsError, match="too far apart"):
+                    fginfer.solve(graph, method=method, rho=2.0**exponent, max_iterations=30, **option)
+                continue
+            result = fginfer.solve(graph, method=method, rho=2.0**exponent, max_iterations=30, **option)
+            assert result.status != "infeasible"
+            assert result.bound >= optimum >= result.score
