@@ -200,6 +200,12 @@ double fgi_primal_work(const fgi_primal *s);
 int fgi_primal_better(
     const fgi_primal *s, int64_t violations, double score, int64_t than_violations, double than_score);
 
+/* primal/move.c: stages CHOOSE and PROPOSE. */
+void fgi_moves_init(fgi_primal *s);
+fgi_rc fgi_move_choose(fgi_primal *s);
+int fgi_move_propose(fgi_primal *s, int64_t max_operations); /* alternatives of a fusion; 1 when done */
+void fgi_move_start_block(fgi_primal *s);                    /* of the region without what was kicked */
+
 /* primal/epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
 void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best);
 int fgi_primal_has_gained(const fgi_primal *s);                   /* since its kind was chosen */
