@@ -98,6 +98,12 @@ static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *
     return below(e.most, e.least, weight);
 }
 
+/* Of what costs are a part of; LEAST: a number that all costs, subnormal ones too, may be divided by. */
+static double quantum_of(double size) {
+    const double LEAST = 0x1p-960;
+    return size > 0 ? fgi_larger(size * 0x1p-54, LEAST) : 1;
+}
+
 /* origin, quantum, error. */
 static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double tolerance) {
     const fgi_structure *s = m->s;
@@ -124,7 +130,7 @@ static void choose_unit(fgi_costs *c, const fgi_model *m, double best, double to
         c->in_steps = 1;
         c->quantum = steps.step;
         c->error += steps.error;
-    } else c->quantum = range > 0 ? range * 0x1p-54 : 1;
+    } else c->quantum = quantum_of(range > 0 ? range : error.magnitude);
     /* Labelings that differ in dropped variables alone are told apart by rounded costs: these must say enough. */
     const double rounding = c->in_steps ? 0 : c->quantum * (double)(s->n_vars + s->n_factors);
     c->may_drop = c->in_steps || rounding + 2 * c->error <= SHARE * tolerance;

@@ -233,3 +233,29 @@ def test_scores_that_look_alike_beside_a_penalty_are_not_renamings() -> None:
     assert result.labels is not None
     assert result.labels.tolist() == [1, 1]
     assert result.score == pytest.approx(3.11)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-290])
+def test_costs_too_small_for_a_part_of_them_forbid_nothing(tiny: float) -> None:
+    """Counted in 2^-54 of a subnormal number, which is 0, all costs were forbidden, and the model infeasible."""
+    graph = FactorGraph([2, 2])
+    graph.add_factor([], 1.0)
+    graph.add_factor([0], [0.0, tiny])
+    graph.add_factor([0, 1], [[0.0, tiny], [tiny, 0.0]])
+    for cutoff in (None, 0.0):
+        result = solve(graph, "edac", cutoff=cutoff)
+        assert result.is_optimal
+        assert result.score == 1.0
+
+
+def test_models_without_costs_in_any_unit() -> None:
+    """Where no labeling costs anything, a cost was 1 in every unit: another one had more iterations."""
+    found = []
+    for k in (0, 900, -900):
+        graph = FactorGraph([3, 1])
+        graph.add_factor([], float(np.ldexp(1e15 + 1, k)))
+        graph.add_factor([1], [float(np.ldexp(2e15, k))])
+        result = solve(graph, "edac", cutoff=float(np.ldexp(2.6e15, k)))
+        assert result.score is not None
+        found.append((result.status, result.iterations, float(np.ldexp(result.score, -k))))
+    assert len(set(found)) == 1
