@@ -32,6 +32,21 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+# A factor in the score of a labeling, which looks anywhere, and in a bound; a label in a pass for either; a byte that
+# is freed. Measured on 4 M variables and 8 M factors, and on 1 M and 3 M.
+SCORE_SECONDS, BOUND_SECONDS, LABEL_SECONDS, FREE_SECONDS = 2.5e-8, 1e-8, 1.5e-9, 5e-11
+
+
+def seconds_to_fill(model: Model, score: float, bound: float) -> float:
+    """About what `_found_so_far` takes: nothing where both are known, on millions of factors part of a time limit."""
+    seconds = 0.0
+    if score == -inf:
+        seconds += SCORE_SECONDS * model.n_factors + LABEL_SECONDS * model.n_labels
+    if bound == inf:
+        seconds += BOUND_SECONDS * model.n_factors + LABEL_SECONDS * model.n_labels
+    return seconds
+
+
 class Engine(Protocol):
     """What a method written in Python provides; it is made with (graph, settings).
 
@@ -140,6 +155,11 @@ class NativeEngine:
 
     def messages(self) -> NDArray[np.float64] | None:
         return self.native.messages()
+
+    def seconds_to_end(self) -> float:
+        """About what the end of a run takes beside a copy of messages: labels and bound if there are none, freeing."""
+        i = self.info
+        return seconds_to_fill(self.native.model, i.score, i.bound) + FREE_SECONDS * float(i.memory)
 
     @property
     def dual_size(self) -> int:

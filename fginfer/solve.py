@@ -140,29 +140,32 @@ def _solve(
         start_time=start,
         **settings,
     )
-    left = None
+    end = None
     if time_limit is not None:
-        left = max(0.0, time_limit - (clock.now() - start))
+        end = start + time_limit
         copying = solver.seconds_to_copy()
         dual = dual and (copying <= time_limit or copying < SOON)
         if dual:
-            left -= min(copying, MOST_COPYING * left)
+            end -= min(copying, MOST_COPYING * max(0.0, end - clock.now()))
     if not logger.isEnabledFor(logging.INFO):
-        _run(solver, left, callback)
+        _run(solver, end, callback)
         return solver.result(trace, dual)
     log = RunLog()
     logger.info(start_line(VERSION, solver.settings.method, solver.settings.threads, solver.settings.seed))
     logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
-    _run(solver, left, log.before(callback))
+    _run(solver, end, log.before(callback))
     result = solver.result(trace, dual)
     log.end(solver.progress(), result)
     return result
 
 
-def _run(solver: Solver, seconds: float | None, callback: Callback | None) -> None:
+def _run(solver: Solver, end: float | None, callback: Callback | None) -> None:
     """Runs; if the method fails after it has found a labeling, warns, and what it has found is not lost."""
     try:
-        solver.run(seconds, None, callback)
+        if end is None:
+            solver.run(None, None, callback)
+        else:
+            solver.run_until(end, callback)
     except Exception as error:
         if solver.status != "failed" or solver.progress().score is None:
             raise

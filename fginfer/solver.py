@@ -163,6 +163,20 @@ class Solver:
         finally:
             self._seconds += clock.now() - began
 
+    def run_until(self, end: float, callback: Callback | None = None) -> str:
+        """Works until a moment of core.clock by which labels and bound are wanted, found or not, and memory freed."""
+        while True:
+            left = end - clock.now() - self._seconds_to_end()
+            self._stopped_by = "time_limit"
+            if left <= 0 or self.run(left, None, callback) != "running" or self._stopped_by != "time_limit":
+                return self._status
+            # What was found meanwhile need not be made up at the end: there may be some time left.
+
+    def _seconds_to_end(self) -> float:
+        with self._locked():
+            estimate = getattr(self._opened(), "seconds_to_end", None)  # not every engine has one
+            return 0.0 if estimate is None else float(estimate())
+
     def _run_engine(self, seconds: float, iterations: int) -> str:
         engine, self._at_work = self._opened(), True
         try:

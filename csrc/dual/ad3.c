@@ -57,7 +57,8 @@ static void start_variables(ad3 *s, const fgi_model *m) {
     }
 }
 
-static fgi_rc factor_step(fgi_solver *solver, ad3 *s, int64_t f, const fgi_view *v, int64_t *entries) {
+/* *done is 0 when the time is over in the middle of it: to be called again, before anything else is changed. */
+static fgi_rc factor_step(fgi_solver *solver, ad3 *s, int64_t f, const fgi_view *v, int64_t *entries, int *done) {
     const fgi_structure *st = solver->model->s;
     fgi_dual_state *d = &s->d;
     const double *mu = d->mu + d->begin[f];
@@ -70,8 +71,8 @@ static fgi_rc factor_step(fgi_solver *solver, ad3 *s, int64_t f, const fgi_view 
         mu += st->cards[i];
     }
     ad3_point *p = &s->points[f];
-    fgi_rc rc = ad3_factor_step(d, &s->solver, solver->model, v, s->z, s->rho, p, entries);
-    if (rc) return rc;
+    fgi_rc rc = ad3_factor_step(d, &s->solver, solver->model, v, s->z, s->rho, p, entries, done);
+    if (rc || !*done) return rc;
     mu = d->mu + d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) { /* its part of the variable step */
         const int32_t i = v->vars[q];
@@ -165,10 +166,16 @@ static int pass(fgi_solver *solver, ad3 *s, fgi_rc *rc) {
         fgi_view v = fgi_factor_view(m, f);
         int64_t work = (int64_t)v.arity * m->s->max_card;
         if (s->stage == FACTORS) {
+            int done = 1;
             work = 0;
-            *rc = factor_step(solver, s, f, &v, &work);
-            solver->info.oracle_calls++;
+            *rc = factor_step(solver, s, f, &v, &work, &done);
+            solver->info.oracle_calls += done;
             solver->info.entries_touched += work;
+            if (!*rc && !done) {
+                s->factor = f;
+                return 0;
+            }
+            work = 0; /* it has looked at the clock itself */
         } else if (s->stage == MULTIPLIERS) {
             multiplier_step(s, m->s, f, &v);
         } else {
@@ -306,6 +313,9 @@ static fgi_rc ad3_warm_start(fgi_solver *solver, const double *mu, fgi_error *er
     if (s->stage == NODES) memcpy(s->d.sums, s->average, label_bytes(solver));
     memset(s->average, 0, label_bytes(solver));
     s->factor = 0;
+    s->solver.phase = AD3_POSE;
+    s->solver.column = s->solver.begun = 0;
+    s->solver.round = 0;
     s->stage = BOUND; /* D(mu) first */
     fgi_progress_begin(&s->d.progress, solver->model->s->constant);
     if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;

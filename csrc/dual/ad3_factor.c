@@ -39,10 +39,16 @@ static fgi_rc reserve_system(ad3_solver *w, int64_t n) {
 }
 
 /* Gaussian elimination with partial pivoting, matrix and rhs overwritten. A vanishing pivot gives a 0 in the solution.
- */
-static void solve_system(ad3_solver *w, int32_t n) {
+ * Returns 0 when the time is over: the columns before w->column are done with. */
+static int solve_system(ad3_solver *w, int32_t n, fgi_meter *meter) {
     double *a = w->matrix, *b = w->rhs;
-    for (int32_t k = 0; k < n; k++) {
+    while (w->column < n) {
+        const int32_t k = w->column;
+        if (k > w->begun && fgi_meter_spend(meter, (int64_t)(n - k) * (n - k))) {
+            w->begun = k; /* where the next call begins, without another look */
+            return 0;
+        }
+        w->column++;
         int32_t pivot = k;
         for (int32_t r = k + 1; r < n; r++)
             if (fabs(a[r * n + k]) > fabs(a[pivot * n + k])) pivot = r;
@@ -67,6 +73,8 @@ static void solve_system(ad3_solver *w, int32_t n) {
         for (int32_t c = k + 1; c < n; c++) sum -= a[k * n + c] * w->solution[c];
         w->solution[k] = fabs(a[k * n + k]) < TINY ? 0 : sum / a[k * n + k];
     }
+    w->column = w->begun = 0;
+    return 1;
 }
 
 static void fill_matrix(ad3_solver *w, const ad3_point *p, int32_t arity) {
@@ -120,37 +128,46 @@ static int move(ad3_point *p, int32_t arity, const double *direction, double mos
     return blocking >= 0;
 }
 
-/* The minimum over W, dropping states until it lies inside the simplex. Returns tau. */
-static fgi_rc minimise_over_active(ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
-    double rho, ad3_point *p, double *tau) {
-    for (;;) {
-        fgi_rc rc = reserve_system(w, p->n + 2);
-        if (rc) return rc;
-        fill_matrix(w, p, v->arity);
-        for (int32_t s = 0; s < p->n; s++) {
-            const int32_t *y = p->labels + s * v->arity;
-            w->rhs[s] = state_theta(m, v, y) / rho;
-            for (int32_t q = 0; q < v->arity; q++) w->rhs[s] += z[q][y[q]];
-        }
-        w->rhs[p->n] = 1;
-        solve_system(w, p->n + 1);
-        *tau = w->solution[p->n];
-        for (int32_t s = 0; s < p->n; s++) w->solution[s] -= p->y[s];
-        if (!move(p, v->arity, w->solution, 1)) return FGI_OK;
+/* The system of the minimum over W. */
+static fgi_rc pose(
+    ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z, double rho, const ad3_point *p) {
+    fgi_rc rc = reserve_system(w, p->n + 2);
+    if (rc) return rc;
+    fill_matrix(w, p, v->arity);
+    for (int32_t s = 0; s < p->n; s++) {
+        const int32_t *y = p->labels + s * v->arity;
+        w->rhs[s] = state_theta(m, v, y) / rho;
+        for (int32_t q = 0; q < v->arity; q++) w->rhs[s] += z[q][y[q]];
     }
+    w->rhs[p->n] = 1;
+    w->phase = AD3_MINIMISE;
+    return FGI_OK;
 }
 
-/* The best state outside W joins it. */
-static fgi_rc join(ad3_solver *w, ad3_point *p, int32_t arity, const int32_t *state) {
-    const int32_t n = p->n + 1;
+/* Towards that minimum: all the way, or until a state is dropped; then it is sought again without that. */
+static void minimise(ad3_solver *w, ad3_point *p, int32_t arity) {
+    w->tau = w->solution[p->n];
+    for (int32_t s = 0; s < p->n; s++) w->solution[s] -= p->y[s];
+    w->phase = move(p, arity, w->solution, 1) ? AD3_POSE : AD3_ASK;
+}
+
+/* The system that says whether the best state outside W depends on it. */
+static fgi_rc pose_joining(ad3_solver *w, const ad3_point *p, int32_t arity) {
+    fgi_rc rc = reserve_system(w, p->n + 2);
+    if (rc) return rc;
     fill_matrix(w, p, arity);
-    double gram = arity;
-    for (int32_t s = 0; s < p->n; s++) w->rhs[s] = agreement(p->labels + s * arity, state, arity);
+    for (int32_t s = 0; s < p->n; s++) w->rhs[s] = agreement(p->labels + s * arity, w->state, arity);
     w->rhs[p->n] = 1;
-    solve_system(w, n);
-    for (int32_t s = 0; s < p->n; s++) gram -= w->solution[s] * agreement(p->labels + s * arity, state, arity);
+    w->phase = AD3_JOIN;
+    return FGI_OK;
+}
+
+/* That state joins W. */
+static fgi_rc join(ad3_solver *w, ad3_point *p, int32_t arity) {
+    double gram = arity;
+    for (int32_t s = 0; s < p->n; s++) gram -= w->solution[s] * agreement(p->labels + s * arity, w->state, arity);
     gram -= w->solution[p->n]; /* Schur complement: 0 if the state depends on W */
-    if (gram > 1e-7) return append(p, arity, state, 0);
+    if (gram > 1e-7) return append(p, arity, w->state, 0);
     double used = INFINITY;
     int32_t blocking = -1;
     for (int32_t s = 0; s < p->n; s++)
@@ -161,7 +178,7 @@ static fgi_rc join(ad3_solver *w, ad3_point *p, int32_t arity, const int32_t *st
     if (blocking < 0) return FGI_OK; /* cannot be: the combination sums to 1 */
     for (int32_t s = 0; s < p->n; s++) p->y[s] = fmax(0, p->y[s] - used * w->solution[s]);
     drop(p, arity, blocking);
-    return append(p, arity, state, used);
+    return append(p, arity, w->state, used);
 }
 
 /* residual = z - M y, which the oracle takes as messages, times rho. */
@@ -174,30 +191,59 @@ static void oracle_scores(
     }
 }
 
+/* Asks the oracle. *over: no state outside W is better, or rounding says so. */
+static fgi_rc ask(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
+    double rho, ad3_point *p, int *over) {
+    oracle_scores(d, m, v, z, rho, p);
+    const double value = fgi_dual_argmax(d, m, v, w->state);
+    if (value == -INFINITY) return FGI_UNSUPPORTED;
+    if (p->n == 0) {
+        w->round++;
+        w->phase = AD3_POSE;
+        return append(p, v->arity, w->state, 1);
+    }
+    *over = value <= rho * w->tau + 1e-11 * (fabs(value) + rho);
+    for (int32_t s = 0; s < p->n && !*over; s++)
+        *over = agreement(p->labels + s * v->arity, w->state, v->arity) == v->arity;
+    return *over ? FGI_OK : pose_joining(w, p, v->arity);
+}
+
+/* One piece of the step, of what takes long: a linear system or a question. */
+static fgi_rc go_on(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
+    double rho, ad3_point *p, int64_t *entries, int *over) {
+    fgi_rc rc = FGI_OK;
+    if (w->phase == AD3_POSE && p->n == 0) w->phase = AD3_ASK;
+    if (w->phase == AD3_POSE) rc = pose(w, m, v, z, rho, p);
+    else if (w->phase == AD3_ASK) {
+        *entries += fgi_view_work(m, v);
+        rc = ask(d, w, m, v, z, rho, p, over);
+    } else if (solve_system(w, p->n + 1, &d->meter)) {
+        if (w->phase == AD3_MINIMISE) minimise(w, p, v->arity);
+        else {
+            rc = join(w, p, v->arity);
+            w->round++;
+            w->phase = AD3_POSE;
+        }
+    }
+    return rc;
+}
+
 fgi_rc ad3_factor_step(fgi_dual_state *d, ad3_solver *w, const fgi_model *m, const fgi_view *v, const double *const *z,
-    double rho, ad3_point *point, int64_t *entries) {
-    const int64_t size = fgi_view_work(m, v);
+    double rho, ad3_point *point, int64_t *entries, int *done) {
     int64_t limit = 2; /* in theory finite; in floating point a cycle among equals is cut short */
     for (int32_t q = 0; q < v->arity; q++) limit += 4 * (int64_t)m->s->cards[v->vars[q]];
-    for (int64_t round = 0; round < limit; round++) {
-        double tau = -INFINITY;
-        fgi_rc rc = point->n ? minimise_over_active(w, m, v, z, rho, point, &tau) : FGI_OK;
-        if (rc) return rc;
-        oracle_scores(d, m, v, z, rho, point);
-        const double value = fgi_dual_argmax(d, m, v, w->state);
-        *entries += size;
-        if (value == -INFINITY) return FGI_UNSUPPORTED;
-        if (point->n == 0) {
-            rc = append(point, v->arity, w->state, 1);
-        } else {
-            if (value <= rho * tau + 1e-11 * (fabs(value) + rho)) return FGI_OK;
-            for (int32_t s = 0; s < point->n; s++)
-                if (agreement(point->labels + s * v->arity, w->state, v->arity) == v->arity)
-                    return FGI_OK; /* rounding */
-            rc = reserve_system(w, point->n + 2);
-            if (!rc) rc = join(w, point, v->arity, w->state);
-        }
-        if (rc) return rc;
+    int over = 0;
+    fgi_rc rc = FGI_OK;
+    while (!rc && !over && w->round < limit) {
+        const int64_t before = *entries;
+        rc = go_on(d, w, m, v, z, rho, point, entries, &over);
+        if (rc || over || w->round == limit) break;
+        *done = 0;
+        if (w->column > 0 || fgi_meter_spend(&d->meter, *entries - before)) return FGI_OK;
     }
-    return FGI_OK;
+    *done = 1;
+    w->phase = AD3_POSE;
+    w->column = w->begun = 0;
+    w->round = 0;
+    return rc;
 }

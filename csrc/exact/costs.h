@@ -29,6 +29,7 @@ typedef struct fgi_costs_change {
 typedef struct fgi_costs_queue {
     uint64_t *words;
     int32_t count;
+    int32_t first, last; /* no word before or after these has a bit, unless count is 0 */
 } fgi_costs_queue;
 
 /* A variable that the search need not decide: drop.c. */
@@ -138,12 +139,15 @@ static inline int fgi_costs_alive(const fgi_costs *c, int32_t i, int32_t a) {
     return c->place[c->begin[i] + a] < c->size[i];
 }
 static inline void fgi_costs_push(fgi_costs_queue *q, int32_t i) {
-    uint64_t bit = (uint64_t)1 << (i & 63);
-    q->count += !(q->words[i >> 6] & bit);
-    q->words[i >> 6] |= bit;
+    const uint64_t bit = (uint64_t)1 << (i & 63);
+    const int32_t w = i >> 6;
+    if (!q->count || w < q->first) q->first = w;
+    if (!q->count || w > q->last) q->last = w;
+    q->count += !(q->words[w] & bit);
+    q->words[w] |= bit;
 }
 int32_t fgi_costs_pop_first(fgi_costs_queue *q);
-int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n);
+int32_t fgi_costs_pop_last(fgi_costs_queue *q);
 
 /* ---- supports (support.c) -------------------------------------------------------------------------------------- */
 

@@ -63,21 +63,19 @@ static int32_t highest_bit(uint64_t word) {
 }
 
 int32_t fgi_costs_pop_first(fgi_costs_queue *q) {
-    int32_t w = 0;
-    while (!q->words[w]) w++;
-    const int32_t bit = lowest_bit(q->words[w]);
-    q->words[w] &= q->words[w] - 1;
+    while (!q->words[q->first]) q->first++;
+    const int32_t bit = lowest_bit(q->words[q->first]);
+    q->words[q->first] &= q->words[q->first] - 1;
     q->count--;
-    return 64 * w + bit;
+    return 64 * q->first + bit;
 }
 
-int32_t fgi_costs_pop_last(fgi_costs_queue *q, int32_t n) {
-    int32_t w = n / 64;
-    while (!q->words[w]) w--;
-    const int32_t bit = highest_bit(q->words[w]);
-    q->words[w] &= ~((uint64_t)1 << bit);
+int32_t fgi_costs_pop_last(fgi_costs_queue *q) {
+    while (!q->words[q->last]) q->last--;
+    const int32_t bit = highest_bit(q->words[q->last]);
+    q->words[q->last] &= ~((uint64_t)1 << bit);
     q->count--;
-    return 64 * w + bit;
+    return 64 * q->last + bit;
 }
 
 void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a) {

@@ -75,7 +75,7 @@ int fgi_costs_propagate(fgi_costs *c, int64_t work_limit) {
         else if (c->existential.count) {
             const int32_t i = fgi_costs_pop_first(&c->existential);
             if (c->size[i] > 1) fgi_costs_exist(c, i);
-        } else if (c->directed.count) direct(c, fgi_costs_pop_last(&c->directed, c->n));
+        } else if (c->directed.count) direct(c, fgi_costs_pop_last(&c->directed));
         else if (c->unsupported.count) support_neighbours(c, fgi_costs_pop_first(&c->unsupported));
         else if (c->loose.count && c->may_drop) fgi_costs_consider_drop(c, fgi_costs_pop_first(&c->loose));
         else return 1;

@@ -38,6 +38,11 @@ class Model:
         return int(lib.fgi_model_factors(self.handle))
 
     @cached_property
+    def n_labels(self) -> int:
+        """Of all variables together."""
+        return int(self.cards.sum(dtype=np.int64))
+
+    @cached_property
     def states(self) -> float:
         """States of all factors: what a pass over all tables, none of them shared, would look at."""
         return float(lib.fgi_model_states(self.handle))

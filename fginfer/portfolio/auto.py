@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core import clock
-from fginfer.engine import Settings
+from fginfer.engine import FREE_SECONDS, Settings, seconds_to_fill
 from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.given import Given
@@ -81,6 +81,14 @@ class AutoEngine:
         policy.gather(now, fully=True)
         policy.known.points = list(now.points)  # events are handed out once
         return now
+
+    def seconds_to_end(self) -> float:
+        """About what the end of a run takes: labels and bound where there are none, and freeing."""
+        policy, score, bound = self.policy, self.policy.known.score, self.policy.known.bound
+        if policy.division is not None:
+            _, found, of_parts = policy.division.best(labels=False)
+            score, bound = max(score, found), min(bound, of_parts)
+        return seconds_to_fill(self._given.model, score, bound) + FREE_SECONDS * policy.memory
 
     def progress(self) -> Progress:
         """Without the labels, which would have to be copied, expanded and scored each time."""

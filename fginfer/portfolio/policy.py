@@ -43,7 +43,7 @@ from fginfer.engine import Settings
 from fginfer.portfolio.division import Division
 from fginfer.portfolio.given import Given
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import Sweeps
+from fginfer.portfolio.member import Member, Sweeps
 from fginfer.portfolio.opening import (
     CLAUSES_FIRST,
     CLAUSES_WORK,
@@ -113,6 +113,13 @@ class Policy:
     def cancel(self) -> None:
         """What is under way on other threads is not needed any more."""
         self._reduction.cancel()
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the members at work take."""
+        parts = [] if self.division is None else self.division.parts
+        members = [m for part in parts for m in part.members if isinstance(m, Member)]
+        return sum(int(m.engine.info.memory) for m in (members if self._sweeps is None else [self._sweeps, *members]))
 
     def _stages(self) -> Iterator[None]:
         may_end_soon = self._size.is_sparse or self._workers.at_once

@@ -185,6 +185,19 @@ def test_time_for_the_copy_of_the_messages_is_part_of_the_limit(monkeypatch: pyt
     assert solve(graph, "trws", gap=0.0, max_iterations=2).messages is not None
 
 
+@pytest.mark.parametrize("method", ["trws", "auto"])
+def test_time_for_what_was_not_found_is_part_of_the_limit(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, seconds = sparse(1000, 3000), []
+    monkeypatch.setattr("fginfer.engine.SCORE_SECONDS", 30.0 / graph.snapshot().n_factors)
+    monkeypatch.setattr("fginfer.engine.BOUND_SECONDS", 50.0 / graph.snapshot().n_factors)
+    run = Solver.run
+    monkeypatch.setattr(Solver, "run", lambda self, left, *rest: (seconds.append(left), run(self, left, *rest))[1])
+    solve(graph, method, time_limit=200.0, max_iterations=2)
+    assert seconds[0] < 120.0
+    solve(graph, method, time_limit=60.0, max_iterations=2)
+    assert len(seconds) == 1  # nothing but labels by the unaries and the bound of no messages
+
+
 def test_a_dense_binary_model_has_a_bound_before_the_search_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fginfer.portfolio.size.MANY_FACTORS", 40_000)
     monkeypatch.setattr("fginfer.portfolio.size.MANY_BINARY", 1_000)

@@ -37,3 +37,20 @@ def test_slices_of_no_time(method: str, gap: float) -> None:
             pass
         many.run()
         assert answer(many) == answer(one)
+
+
+def test_slices_of_no_time_in_the_middle_of_a_large_factor() -> None:
+    rng = np.random.default_rng(0)
+    graph = FactorGraph.from_arrays(
+        np.full(2, 300), rng.normal(size=(2, 300)), [[0, 1]], tables=rng.normal(size=(1, 300, 300))
+    )
+    one = Solver(graph, "ad3", max_iterations=6, gap=0.0)
+    one.run()
+    many = Solver(graph, "ad3", max_iterations=6, gap=0.0)
+    pauses = 0
+    while many._run_engine(0.0, -1) == "running":
+        pauses += 1
+    many.run()
+    assert answer(many) == answer(one)
+    assert np.array_equal(many.result().messages, one.result().messages)
+    assert pauses > 3 * 6  # more than there are passes over the factor
