@@ -16,12 +16,40 @@ fgi_presolve_options fgi_presolve_options_default(void) {
     return (fgi_presolve_options){.reductions = FGI_REDUCE_ALL, .seconds = -1, .least = -INFINITY};
 }
 
+/* A few passes over a model of this size: its tables, its unaries, and what every factor costs. */
+static double default_work(double size) { return fmin(4e6 + 8 * size, 4e7); }
+
+static int64_t factors_left(const ps_work *w) {
+    int64_t n = 0;
+    for (int64_t f = 0; f < w->n_factors; f++) n += w->factors[f].arity > 0;
+    return n;
+}
+
+/* Work is limited, since it may come to nothing. Once it has removed a fourth of the factors, what is left is a model
+ * of its own, with a limit of its own: of 200,000 binary variables with 600,000 factors (bench/threads.py) the first
+ * limit leaves 352,579 factors, and the second none. */
+static int may_go_on(ps_work *w, double size) {
+    const double much = 0.75;
+    if (w->infeasible || w->failure) return 0;
+    if (!w->stop) return 1;
+    if (!w->limit_grows || w->work < w->options.work) return 0;
+    if (w->options.reductions & FGI_REDUCE_FIX) ps_fix(w); /* cheap, and it may have been cut short */
+    const int64_t left = factors_left(w);
+    if ((double)left > much * (double)w->factors_before) return 0;
+    w->factors_before = left;
+    w->options.work = w->work + default_work(size * (double)left / (double)w->m->s->n_factors);
+    w->stop = fgi_meter_over(&w->meter);
+    ps_spend(w, 0); /* has it been cancelled? */
+    return !w->stop;
+}
+
 /* Cheap reductions first; the others only when those have come to rest. */
-static void reduce(ps_work *w) {
+static void reduce(ps_work *w, double size) {
     const int32_t want = w->options.reductions;
     int64_t progress = 1;
+    w->factors_before = factors_left(w);
     if (!w->infeasible) ps_harden(w);
-    while (progress && !w->stop && !w->infeasible && !w->failure) {
+    while ((progress || w->stop) && may_go_on(w, size)) {
         progress = 0;
         if (want & FGI_REDUCE_FIX) progress += ps_fix(w);
         if (want & FGI_REDUCE_PROPAGATE && !w->stop) progress += ps_propagate(w);
@@ -79,7 +107,8 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
     w->options = *o;
     const double size = (double)m->s->values_begin[m->s->n_tables] + (double)m->s->unary_begin[m->s->n_vars] +
         4.0 * (double)m->s->n_factors;
-    if (!(w->options.work > 0)) w->options.work = fmin(4e6 + 8 * size, 4e7);
+    w->limit_grows = !(w->options.work > 0);
+    if (w->limit_grows) w->options.work = default_work(size);
     if (w->options.table_limit <= 0) w->options.table_limit = 4096;
     w->meter = (fgi_meter){LOOK_STEPS, 0, o->seconds < 0 ? INFINITY : start + o->seconds};
     w->info.roof_bound = INFINITY;
@@ -88,7 +117,7 @@ fgi_rc fgi_presolve_create(const fgi_model *m, const fgi_presolve_options *o, fg
     /* Opening takes a pass over the factors; where even that is too much, the model stays as it is. */
     const int opened = !rc && 8.0 * (double)m->s->n_factors <= w->options.work;
     if (opened) {
-        if (!(rc = ps_open(w, p->original))) reduce(w);
+        if (!(rc = ps_open(w, p->original))) reduce(w, size);
         if (!rc) rc = w->failure;
     }
     if (!rc && opened && w->touched && !w->infeasible && ps_pays(w)) rc = ps_build(w, &p->reduced, &p->var_of, err);

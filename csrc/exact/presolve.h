@@ -62,8 +62,10 @@ typedef struct ps_work {
     fgi_presolve_info info;
     double work; /* steps done */
     fgi_meter meter;
-    int stop;     /* limits reached: finish what is there */
-    int hopeless; /* dominance was given up */
+    int stop;               /* limits reached: finish what is there */
+    int limit_grows;        /* that of the work is our own, and is renewed when much has come of it: */
+    int64_t factors_before; /* there were so many then */
+    int hopeless;           /* dominance was given up */
     int dominance_passes, differ_passes;
     fgi_rc failure;
     int infeasible;

@@ -74,7 +74,8 @@ typedef enum fgi_reduction {
 
 typedef struct fgi_presolve_options {
     int32_t reductions;  /* sum of fgi_reduction */
-    double work;         /* most steps (about one table entry each); <= 0: a few passes over the model, up to 4e7 */
+    double work;         /* most steps (about one table entry each); <= 0: a few passes over the model, up to 4e7, and
+                            again over what is left for as long as they remove a fourth of the factors */
     double seconds;      /* time limit, after which what was done is used; < 0: none */
     int64_t table_limit; /* largest table made by FGI_REDUCE_CHAINS; <= 0: 4096 */
     const int32_t *cancelled; /* looked at now and then: once it is not 0 the call ends soon; NULL: never */

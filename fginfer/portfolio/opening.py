@@ -17,6 +17,7 @@ CLAUSES_WORK = 3e7  # literals: below half a second
 CLAUSES_FIRST = 5e6  # where edac is likely to say as soon whether there is a labeling
 PENALTY_WORK = 1e7  # the same where hard constraints are met, and penalties that stand for others are paid
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
+LONG_SWEEPS = 16  # of a model that presolve has begun with: they take about as long, and it may have more to say
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
 FIRST_SWEEPS = 8  # of a large model, by which TRW-S has found what local search would take much longer for, ...
 LAST_SWEEPS, FALLS_TO = 64, 0.8  # ... and so many while another eight leave no more than this part of the gap
@@ -72,10 +73,15 @@ def feasible_labeling(
 
 
 def sweep_while_near(
-    model: Model, settings: Settings, known: Incumbent, deadline: Callable[[], float], crowded: bool = False
+    model: Model,
+    settings: Settings,
+    known: Incumbent,
+    deadline: Callable[[], float],
+    crowded: bool = False,
+    is_reduced: Callable[[], Generator[None, None, bool]] | None = None,
 ) -> Generator[None, None, float | None]:
     """TRW-S for as long as the gap is small and the bound gets on. Where the relaxation is tight it ends there, at a
-    fraction of what the root of branch and bound takes."""
+    fraction of what the root of branch and bound takes. It does not go on for long if presolve has a smaller model."""
     sweeps = Sweeps(model, settings, threads=settings.threads if model.pass_work > WORTH_THREADS else 1)
     engine, before = sweeps.engine, inf
     if known.labels is not None:
@@ -87,6 +93,8 @@ def sweep_while_near(
         gap, gained, before = sweeps.bound - sweeps.score, before - sweeps.bound, sweeps.bound
         near = gap <= SWEEPS_GAP * max(abs(sweeps.score), engine.info.unit)
         if engine.status != "running" or not near or gained < SWEEPS_GAIN * gap:
+            break
+        if end == LONG_SWEEPS and is_reduced is not None and (yield from is_reduced()):
             break
     _take(sweeps, known)
     return sweeps.bound if engine.status == "infeasible" else None

@@ -9,7 +9,8 @@ shares.py.
    for constraints that the same search may meet. Then short runs of branch and bound and, on small models, of edac on
    the model as it is, edac first where there are few labelings; other easy models end here.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts. Where it changes next to nothing
-   the proofs of step 2 go on instead.
+   the proofs of step 2 go on instead. Of a model of a million entries or more it is asked after the first sweeps of
+   step 2, and if it leaves much less, that is gone on with at once.
 4. Every part gets a portfolio of members: a *proof* (branch and bound, whose root is TRW-S) and a *search* for better
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables get gdmm, since one pass
    over them would cost more than its whole run.
@@ -102,6 +103,7 @@ class Policy:
         self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
         self._sweeps: Sweeps | None = None  # of a large model, from step 2 on
         self._reduction = Reduction(self._model, workers)  # of step 3, which may begin beside step 2
+        self._has_less = False  # presolve is known to leave so little that the model as it is needs no more looks
         self._steps = self._stages()
 
     def step(self) -> None:
@@ -170,7 +172,8 @@ class Policy:
         if self.known.labels is not None and (soon or (size.is_sparse and not size.is_huge)):
             if not size.is_sparse:
                 self._presolve_beside()
-            yield from self._open_with(partial(sweep_while_near, crowded=size.is_crowded))
+            is_reduced = self._is_reduced if self._reduction.is_fixed else None
+            yield from self._open_with(partial(sweep_while_near, crowded=size.is_crowded, is_reduced=is_reduced))
         elif size.relaxation is Sweeps and not size.is_huge:
             self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)
             if self.known.labels is not None:  # else it looks for a feasible one of its own
@@ -212,7 +215,7 @@ class Policy:
 
     def _quick_proof(self) -> Iterator[None]:
         """Both proofs on the model as it is: easy models are done before presolve has looked at them."""
-        if not self._size.is_small or self._is_hopeless:
+        if not self._size.is_small or self._is_hopeless or self._has_less:
             return
         begun, self._trial = self._trial, None
         workers = self._workers
@@ -233,10 +236,19 @@ class Policy:
         if self._options.presolve and self._size.pass_work > WORTH_BESIDE:
             self._reduction.begin(max(self.known.score, self.known.cutoff))
 
+    def _is_reduced(self) -> Generator[None, None, bool]:
+        """Has presolve a model so much smaller that it is worth more than what sweeps know about this one?"""
+        presolved = yield from self._reduction.finish(self._reduction.allowed)
+        if presolved is not None:
+            is_small = presolved.model.pass_work <= REDUCED * self._model.pass_work
+            self._has_less = presolved.infeasible or is_small
+        return self._has_less
+
     def _reduce(self) -> Iterator[None]:
         presolved, least = None, -inf
         if self._options.presolve and not (self._size.is_huge or self._is_hopeless):
             presolved = yield from self._reduction.finish(max(self.known.score, self.known.cutoff))
+            self._reduction.forget()
         if presolved is not None:
             log.info("%s", presolved.log_line())
             if presolved.statistics.penalties:

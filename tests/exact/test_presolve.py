@@ -56,6 +56,29 @@ def test_cut_short_anywhere_is_still_valid(seed: int, name: str, work: float) ->
     check_reduced(graph, presolve(graph.model, work=work))
 
 
+def test_goes_on_past_its_limit_where_it_gets_on() -> None:
+    rng, n = np.random.default_rng(0), 60000
+    edges = rng.integers(0, n, (3 * n, 2)).astype(np.int32)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    weights = rng.normal(0, 0.5, len(edges))
+    tables = np.array([[[0.0, 0], [0, 1]], [[0.0, 0], [0, -1]]])
+    signs = (weights < 0).astype(np.int32)
+    unaries = rng.normal(size=(n, 2))
+    graph = FactorGraph.from_arrays(
+        np.full(n, 2), unaries, edges, table_ids=signs, tables=tables, weights=np.abs(weights)
+    )
+    reduced = presolve(graph.model)
+    assert reduced.statistics.complete
+    assert reduced.model.n_variables == 0
+    first = 4e6 + 8 * (2 * n + 4 * len(edges))  # less than the limit that it begins with, which counts tables, too
+    assert reduced.statistics.work > first
+    cut = presolve(graph.model, work=first)
+    assert not cut.statistics.complete
+    assert cut.model.n_variables > 0
+    best = graph.score(reduced.expand(np.zeros(0, np.int32)))
+    assert best == pytest.approx(reduced.model.constant, rel=1e-12)
+
+
 @settings(max_examples=60, deadline=None)
 @given(seed=seeds)
 def test_random_sets_of_reductions(seed: int) -> None:
