@@ -326,6 +326,10 @@ class Truth:
         allowed = Fraction(1e-12) * max(abs(Fraction(said)), Fraction(self.unit))
         return self.value(score) - Fraction(said) > allowed
 
+    def is_above(self, score: int, cutoff: float) -> bool:
+        """As a double, which is what is compared with a cutoff."""
+        return cutoff == -inf or float(self.value(score)) > cutoff
+
     def gap(self, score: float, bound: float) -> Fraction | None:
         if not isfinite(bound):
             return None

@@ -43,7 +43,7 @@ fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
 /* What callers see: in the model's own unit, and without labelings that the cutoff excludes. */
 static void export_info(const fgi_solver *s, fgi_info *info) {
     *info = s->info;
-    info->score = s->info.score > s->settings.cutoff ? s->score : -INFINITY;
+    info->score = fgi_solver_wanted(s) ? s->score : -INFINITY;
     info->bound = ldexp(s->info.bound, s->exponent);
     info->unit = ldexp(s->info.unit, s->exponent);
     info->rho = ldexp(s->info.rho, s->exponent);
@@ -69,9 +69,10 @@ static double gap_of(const fgi_solver *s) {
 /* What a labeling must beat: the incumbent, or the cutoff. */
 double fgi_solver_best(const fgi_solver *s) { return fgi_larger(s->info.score, s->settings.cutoff); }
 
+int fgi_solver_wanted(const fgi_solver *s) { return s->info.score > s->settings.cutoff; }
+
 double fgi_solver_tolerance(const fgi_solver *s) {
-    const double best = fgi_solver_best(s);
-    return best > -INFINITY ? fgi_proof_tolerance(best, s->info.unit) : 0;
+    return fgi_solver_wanted(s) ? fgi_proof_tolerance(s->info.score, s->info.unit) : 0;
 }
 
 /* Methods see unaries and tables; a forbidden constant is nobody's business but ours. */
@@ -84,6 +85,12 @@ static fgi_rc check_rho(double rho, const fgi_model *m, fgi_error *err) {
     return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
         "rho is %g, the largest score %g: too far apart to be added (0 chooses one that suits the scores)", rho,
         largest);
+}
+
+/* The caller's cutoff in the unit of `model`: never INFINITY, but a number, and where that is rounded no higher. */
+static double cutoff_in_unit(double cutoff, int exponent) {
+    const double own = fgi_smaller(ldexp(cutoff, -exponent), DBL_MAX);
+    return ldexp(own, exponent) > cutoff ? nextafter(own, -INFINITY) : own;
 }
 
 fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_solver **out, fgi_error *err) {
@@ -100,7 +107,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.gap = fgi_smaller(settings->gap, DBL_MAX); /* that of a missing bound or labeling is never reached */
     s->settings.rho = ldexp(settings->rho, -s->exponent);
-    s->settings.cutoff = fgi_smaller(ldexp(settings->cutoff, -s->exponent), DBL_MAX);    /* never INFINITY: a number */
+    s->settings.cutoff = cutoff_in_unit(settings->cutoff, s->exponent);
     if (s->model) s->info.unit = fgi_model_unit_by(s->exponent ? s->model : m, s->pool); /* who remembers it */
     s->info.score = s->score = s->above = -INFINITY;
     s->info.bound = first_bound(m);
@@ -120,15 +127,16 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     return FGI_OK;
 }
 
-/* Where scores are counted in steps, a bound less than a step above the incumbent is a proof. No step is larger than
- * the unit, so nobody looks for one before. */
+/* Where scores are counted in steps, a bound less than a step above the incumbent, or the cutoff, is a proof. No step
+ * is larger than the unit, so nobody looks for one before. */
 static void close_last_step(fgi_solver *s) {
-    const double left = s->info.bound - s->info.score;
+    const double best = fgi_solver_best(s), left = s->info.bound - best;
     if (!(left < s->info.unit) || left <= fgi_solver_tolerance(s)) return;
     if (!s->has_lattice) s->lattice = fgi_lattice_find(s->model);
     s->has_lattice = 1;
-    const double floor = fgi_larger(fgi_lattice_floor(&s->lattice, s->info.bound), s->info.score);
-    if (floor - s->info.score <= fgi_solver_tolerance(s)) fgi_solver_bound(s, floor);
+    const double floor = fgi_solver_wanted(s) ? fgi_lattice_floor(&s->lattice, s->info.bound)
+                                              : fgi_lattice_exact_floor(&s->lattice, s->info.bound);
+    if (floor - best <= fgi_solver_tolerance(s)) fgi_solver_bound(s, fgi_larger(floor, s->info.score));
 }
 
 int fgi_solver_done(fgi_solver *s) {
@@ -136,8 +144,8 @@ int fgi_solver_done(fgi_solver *s) {
     /* A gap that was small enough may have closed since: what was begun has been brought to an end. */
     if (i->status != FGI_RUNNING && i->status != FGI_GAP_REACHED) return 1;
     const double best = fgi_solver_best(s);
-    const int wanted = i->score > s->settings.cutoff;
-    if (wanted) close_last_step(s);
+    const int wanted = fgi_solver_wanted(s);
+    close_last_step(s);
     if (i->bound == -INFINITY) i->status = FGI_INFEASIBLE;
     else if (best > -INFINITY && i->bound - best <= fgi_solver_tolerance(s))
         i->status = wanted ? FGI_OPTIMAL : FGI_INFEASIBLE;
@@ -213,7 +221,7 @@ void fgi_solver_pause_at(fgi_solver *s, int64_t entries) { s->pause_at = entries
 void fgi_solver_info(const fgi_solver *s, fgi_info *info) { export_info(s, info); }
 
 int fgi_solver_labels(const fgi_solver *s, int32_t *labels) {
-    if (!(s->info.score > s->settings.cutoff)) return 0;
+    if (!fgi_solver_wanted(s)) return 0;
     memcpy(labels, s->best, (size_t)s->model->s->n_vars * sizeof *labels);
     return 1;
 }

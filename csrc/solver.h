@@ -67,7 +67,10 @@ void fgi_solver_trivial_bound(fgi_solver *s);
 int fgi_solver_done(fgi_solver *s);
 /* What a labeling must beat to be of interest: the incumbent or the cutoff; -INFINITY: any will do. */
 double fgi_solver_best(const fgi_solver *s);
-/* fgi_proof_tolerance of that: how far a bound may lie above it and still prove that there is nothing better. */
+/* Is the incumbent above the cutoff? */
+int fgi_solver_wanted(const fgi_solver *s);
+/* How far a bound may lie above that and still prove that there is nothing better: fgi_proof_tolerance of an incumbent;
+ * nothing above a cutoff, of which *infeasible* is said. */
 double fgi_solver_tolerance(const fgi_solver *s);
 
 #endif

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.model import Model
-from fginfer.core.solver import proof_tolerance
+from fginfer.core.solver import is_proof, proof_tolerance
 from fginfer.errors import ModelError
+from fginfer.options import check_number
 from fginfer.result import Result, TracePoint
 
 if TYPE_CHECKING:
@@ -49,6 +50,17 @@ class Conditioned:
         """A labeling of the old graph without the fixed variables (whose labels are ignored)."""
         return np.ascontiguousarray(np.asarray(labels)[self.free], np.int32)
 
+    def lowered(self, cutoff: float | None) -> tuple[FactorGraph, float | None]:
+        """The smaller graph and the cutoff for a solver of it: lower by what rounding may have taken from scores."""
+        if cutoff is not None:
+            check_number("cutoff", cutoff)
+        least = self.graph.cutoff if cutoff is None else max(cutoff, self.graph.cutoff)
+        if self._rounding == 0 or not -inf < least < inf:
+            return self.graph, cutoff
+        graph = self.graph.copy()
+        graph.cutoff = -inf
+        return graph, nextafter(nextafter(least - self._rounding, -inf), -inf)
+
     def expand_result(self, result: Result, cutoff: float | None = None) -> Result:
         """A result of the reduced graph with labels, score and bound of the old one; messages and marginals stay as
         they are. Bounds are raised by what rounding may have taken: where that is much, *optimal* becomes *converged*,
@@ -64,7 +76,7 @@ class Conditioned:
         least = self.graph.cutoff if cutoff is None else max(cutoff, self.graph.cutoff)
         if least > -inf and (status == "infeasible" or (score is not None and score <= least)):
             labels = score = None
-            if bound is not None and bound - least <= proof_tolerance(least, result.unit):
+            if bound is not None and is_proof(self._original.floor(bound), -inf, least, result.unit):
                 status = "infeasible"
             elif status in ("infeasible", "optimal", "gap_reached"):
                 status = "converged"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.model import Model
-from fginfer.core.solver import NativeSolver, check_native_settings, native_settings, proof_tolerance
+from fginfer.core.solver import NativeSolver, check_native_settings, is_proof, native_settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.result import Progress, RelaxedMarginals, Result, Status, Trace, known, relative_gap
@@ -193,8 +193,8 @@ class NativeEngine:
 
     def _reached(self) -> str | None:
         """What is proven or reached where time ended a run in the middle of an iteration: the core has not asked."""
-        i, least = self.info, max(self.info.score, self.settings.cutoff)
-        if i.bound == -inf or (least > -inf and i.bound - least <= proof_tolerance(least, i.unit)):
+        i = self.info
+        if is_proof(i.bound, i.score, self.settings.cutoff, i.unit):
             return "infeasible" if i.score == -inf else "optimal"
         gap = relative_gap(known(i.score), known(i.bound), i.unit)
         return "gap_reached" if gap is not None and gap <= self.settings.gap else None

@@ -124,9 +124,9 @@ class Result:
 
     status: optimal (proven: no labeling is better by more than 1e-12 max(|score|, unit)), gap_reached, converged (the
     method has, a gap remains), time_limit, iteration_limit, interrupted, infeasible (proven: no labeling has a finite
-    score above the cutoff by more than 1e-12 max(|cutoff|, unit)), failed (memory or a method gave out: what was found
-    until then). `labels` and `score` are None while no such labeling is known, `bound` while there is none (-inf when
-    no labeling has a finite score). `messages` is the dual state, in the layout of fginfer.h.
+    score above the cutoff), failed (memory or a method gave out: what was found until then). `labels` and `score` are
+    None while no such labeling is known, `bound` while there is none (-inf when no labeling has a finite score).
+    `messages` is the dual state, in the layout of fginfer.h.
 
     `unit` is the model's own: the smallest, over all factors with two distinct finite scores, of the best minus the
     next distinct one; 0 if no factor has two.

@@ -81,6 +81,9 @@ def solve(
     time_limit = check_seconds("time_limit", time_limit)
     with shown() if verbose else nullcontext():
         graph, given = _model(graph, evidence)
+        least = cutoff
+        if given is not None:
+            graph, least = given.lowered(cutoff)
         result = _solve(
             graph,
             method,
@@ -93,7 +96,7 @@ def solve(
             seed=seed,
             threads=threads,
             max_iterations=max_iterations,
-            cutoff=cutoff,
+            cutoff=least,
             warm_start=_restricted(warm_start, given),
             **options,
         )

@@ -32,6 +32,8 @@ static const double ROOT_GAIN = 0.005, NODE_GAIN = 0.2;
 /* Of the tolerance of a proof: what a better labeling must be better by, so that bounds may be off by the rest.
  * Half and twice: the same nodes on these four. */
 static const double SHARE = 0.25;
+/* What the error of a node may grow by in a sweep, of which it has to say before whether it hides a cutoff (chosen). */
+static const double GROWTH = 8;
 
 typedef struct frame {
     fgi_problem *problem;
@@ -59,7 +61,8 @@ typedef struct branch {
     fgi_problem_builder root;   /* until it is complete, and pushed */
     fgi_lattice lattice;        /* scores that can occur */
     int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
-    double left;                /* no labeling outside the open nodes is above this, or the incumbent */
+    double left;                /* no labeling outside the open nodes is above this, or the incumbent; ... */
+    double missed;              /* ... and none that was not scored by itself above this */
     int64_t nodes, work, total; /* work: of the step at hand; total: of all before it */
     fgi_meter meter;
     fgi_arena arena;
@@ -72,6 +75,12 @@ static int counts_in_steps(const fgi_solver *s) {
     return s->info.score >= s->settings.cutoff || fgi_lattice_contains(l, s->settings.cutoff);
 }
 
+/* What a labeling must be better by, at least. Of a cutoff nothing is taken off, but for rounding, once too many nodes
+ * have been split because of that: what is left then is neither above the cutoff for sure nor below. */
+static double share_of(const fgi_solver *s, const fgi_problem *p) {
+    return fgi_solver_wanted(s) ? SHARE * fgi_solver_tolerance(s) : 2 * fgi_problem_error(p);
+}
+
 /* What a labeling must have at least to be worth a search of the node: more than the incumbent by a part of the
  * tolerance, the rest being for the rounding of the bound; or by a whole step. Where rounding takes more than that, the
  * node stays open, until its labelings are so few that each of them is scored by itself; but not without limit. */
@@ -80,9 +89,14 @@ static double cutoff(const fgi_solver *s, const fgi_problem *p) {
     const double best = fgi_solver_best(s);
     if (best == -INFINITY) return -INFINITY;
     const double tolerance = fgi_solver_tolerance(s), error = fgi_problem_error(p);
-    const double step = counts_in_steps(s) ? fgi_lattice_next(&b->lattice, best) : best;
-    if (step + error < fgi_lattice_least(&b->lattice, best)) return fgi_larger(step, best + SHARE * tolerance);
-    if (SHARE * tolerance + error <= tolerance || b->stubborn >= MOST_STUBBORN) return best + SHARE * tolerance;
+    const double least = fgi_lattice_least(&b->lattice, best);
+    const int in_steps = counts_in_steps(s), wanted = fgi_solver_wanted(s);
+    double step = in_steps ? fgi_lattice_next(&b->lattice, best) : best;
+    if (in_steps && step == best) step = fgi_larger(best, least - 2 * error); /* its margin takes it all */
+    if ((in_steps || wanted) && step + error < least) return fgi_larger(step, best + SHARE * tolerance);
+    if (b->stubborn >= MOST_STUBBORN) return best + share_of(s, p);
+    if (SHARE * tolerance + error <= tolerance) return best + SHARE * tolerance;
+    if (!wanted) return best - GROWTH * error - 0x1p-50 * fabs(best);
     return best + tolerance - error;
 }
 
@@ -96,6 +110,7 @@ static void leave(fgi_solver *s, const fgi_problem *p, double bound) {
         bound = fgi_smaller(bound, fgi_larger(best, s->above) + off);
     }
     b->left = fgi_larger(b->left, bound);
+    b->missed = fgi_larger(b->missed, bound);
 }
 
 static fgi_rc push(fgi_solver *s, fgi_problem *p) {
@@ -233,7 +248,7 @@ static fgi_rc split(fgi_solver *s) {
         return FGI_OK;
     }
     int32_t value = best_label(p, var);
-    if (p->bound <= fgi_solver_best(s) + SHARE * fgi_solver_tolerance(s)) b->stubborn++;
+    if (p->bound <= fgi_solver_best(s) + share_of(s, p)) b->stubborn++;
     fgi_rc rc = fgi_problem_child(p, var, value, MAX_ENTRIES, &child);
     if (rc == FGI_UNSUPPORTED) { /* too large to branch on: what is known stays */
         s->info.status = FGI_CONVERGED;
@@ -329,6 +344,13 @@ static fgi_rc open_root(fgi_solver *s) {
     return push(s, root);
 }
 
+/* All is searched. Scores are rounded, bounds are on what they were before: all labelings may be at the cutoff, and the
+ * bound a little above. Else rounding hides the rest. */
+static fgi_status last_status(const fgi_solver *s) {
+    const branch *b = s->state;
+    return !fgi_solver_wanted(s) && b->missed <= s->settings.cutoff ? FGI_INFEASIBLE : FGI_CONVERGED;
+}
+
 static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     branch *b = s->state;
     b->meter.every = CLOCK_WORK, b->meter.deadline = deadline;
@@ -344,7 +366,7 @@ static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     s->info.oracle_calls = b->nodes;
     if (b->depth == 0) {
         report_bound(s);
-        if (!fgi_solver_done(s)) s->info.status = FGI_CONVERGED; /* all is searched, rounding hides the rest */
+        if (!fgi_solver_done(s)) s->info.status = last_status(s);
     }
     return FGI_OK;
 }
@@ -371,7 +393,7 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     }
     if (!b->local || b->arena.failed) return fgi_no_memory(err);
     s->info.memory = b->arena.bytes + b->root.problem->arena.bytes;
-    b->left = -INFINITY;
+    b->left = b->missed = -INFINITY;
     return FGI_OK;
 }
 

@@ -20,6 +20,7 @@ enum {
     WORK_COST = 4,   /* of this kind, in table entries of the other methods: measured in CPU time */
     SPLIT_SIZE = 10, /* domains with more labels are cut in two: deciding for one label of many says little */
     MOST_DEAD_ENDS = 16384,
+    MOST_UNWANTED = 1000, /* that cost less than the cutoff, or as much, for all that costs say: rounding */
     REPLAYED_MOST = 10, /* one node in so many may be one that was visited before; if more, a visit takes longer ... */
     REPLAYED_LEAST = 20 /* ... if fewer, less long */
 };
@@ -48,9 +49,11 @@ typedef struct edac {
     int sweeping;     /* at the root, after the first propagation */
     int64_t reported; /* least cost and best score of the last report */
     double reported_best;
-    double explored; /* fgi_info */
-    double left;     /* no labeling visited is above this, or the incumbent */
-    int may_drop;    /* variables, at the root before the first decision and in the tree: decisions are about others */
+    double explored;  /* fgi_info */
+    double left;      /* no labeling visited is above this, or the incumbent; ... */
+    double missed;    /* ... and none that stands for others that cost no less above this */
+    int64_t unwanted; /* labelings visited that are no better than the cutoff */
+    int may_drop;     /* variables, at the root before the first decision and in the tree: decisions are about others */
 } edac;
 
 /* ---- decisions ------------------------------------------------------------------------------------------------- */
@@ -202,16 +205,31 @@ static void visit_labeling(fgi_solver *s) {
     fgi_costs *c = e->costs;
     for (int32_t i = 0; i < c->n; i++) e->labels[i] = c->domain[c->begin[i]];
     fgi_costs_find_dropped(c, e->labels);
-    if (c->n_drops) e->left = fgi_larger(e->left, fgi_costs_score(c, c->lower));
+    if (c->n_drops) e->missed = fgi_larger(e->missed, fgi_costs_score(c, c->lower));
+    e->left = fgi_larger(e->left, e->missed);
     double score, above;
     fgi_solver_consider(s, e->labels);
+    e->unwanted += !fgi_solver_wanted(s);
     if (!fgi_model_score_above(s->model, e->labels, &score, &above, NULL)) e->left = fgi_larger(e->left, above);
     c->work += c->n_slots;
 }
 
+/* Nothing is taken off a cutoff, but for rounding, once too many labelings were visited because of that. */
 static void set_limit(fgi_solver *s) {
     edac *e = s->state;
-    fgi_costs_limit(e->costs, fgi_costs_least(e->costs, fgi_solver_best(s) + SHARE * fgi_solver_tolerance(s)));
+    double slack = SHARE * fgi_solver_tolerance(s);
+    if (e->unwanted >= MOST_UNWANTED && !fgi_solver_wanted(s)) slack = 2 * e->costs->error;
+    fgi_costs_limit(e->costs, fgi_costs_least(e->costs, fgi_solver_best(s) + slack));
+}
+
+/* All is searched. Scores are rounded, bounds are on what they were before: all labelings may be at the cutoff, and the
+ * bound a little above. Else rounding hides the rest. */
+static fgi_status last_status(const fgi_solver *s) {
+    const edac *e = s->state;
+    const int64_t least = e->costs->upper;
+    const double open = least < FGI_COST_LARGEST ? fgi_costs_score(e->costs, least) : -INFINITY;
+    const int missed = fgi_larger(open, e->missed) > s->settings.cutoff;
+    return !fgi_solver_wanted(s) && !missed ? FGI_INFEASIBLE : FGI_CONVERGED;
 }
 
 /* Every labeling is visited, or costs at least this. */
@@ -348,7 +366,7 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
     s->info.explored = e->explored;
     s->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;
     if (e->phase == FINISHED) report_bound(s);
-    if (e->phase == FINISHED && !fgi_solver_done(s)) s->info.status = FGI_CONVERGED;
+    if (e->phase == FINISHED && !fgi_solver_done(s)) s->info.status = last_status(s);
     return FGI_OK;
 }
 
@@ -361,7 +379,7 @@ static fgi_rc edac_create(fgi_solver *s, fgi_error *err) {
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "the model is too large for edac");
     e->last_conflict = -1;
     e->most_dead_ends = 1;
-    e->left = -INFINITY;
+    e->left = e->missed = -INFINITY;
     e->reported = -1;
     return FGI_OK;
 }

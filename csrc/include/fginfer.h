@@ -130,6 +130,9 @@ double fgi_model_attraction(const fgi_model *m);
  * to max(|score|, u).
  */
 double fgi_model_unit(const fgi_model *m);
+/* The largest score that can occur up to this bound, where all scores are whole multiples of a step that doubles hold
+ * exactly (whole numbers); else the bound. Two passes over the tables. */
+double fgi_model_floor(const fgi_model *m, double bound);
 
 /*
  * The same model with all scores times 2^-exponent, the tables shared: a snapshot and exponent 0 where the largest
@@ -226,7 +229,7 @@ typedef enum fgi_status {
     FGI_TIME_LIMIT = 4, /* set by the caller that owns the clock */
     FGI_ITERATION_LIMIT = 5,
     FGI_INTERRUPTED = 6, /* set by the caller */
-    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score above the cutoff by more than its tolerance */
+    FGI_INFEASIBLE = 7   /* proven: no labeling has a finite score above the cutoff */
 } fgi_status;
 
 /* max(0, bound - score) / max(|score|, unit), 0/0 = 0; INFINITY while either is missing. unit: fgi_model_unit. */

@@ -174,6 +174,31 @@ double fgi_lattice_least(const fgi_lattice *l, double score) {
     return fgi_larger(score, score + l->step - 2 * l->error - 1e-14 * (fabs(l->origin) + fabs(score)));
 }
 
+/* The score so many steps below the origin; whether that is exact. */
+static int is_exactly(const fgi_lattice *l, double steps, double *score) {
+    const double product = l->step * steps;
+    fgi_sum sum = {0};
+    int exact = fma(l->step, steps, -product) == 0;
+    exact &= fgi_sum_exactly(&sum, l->origin) & fgi_sum_exactly(&sum, -product);
+    *score = fgi_sum_value(&sum);
+    return exact;
+}
+
+double fgi_lattice_exact_floor(const fgi_lattice *l, double bound) {
+    if (l->step == 0 || l->error > 0 || !isfinite(bound)) return bound;
+    const double steps = ceil((l->origin - bound) / l->step); /* rounded: may be one off */
+    double score, above;
+    for (int k = 0; k < 2; k++)
+        if (is_exactly(l, steps + k, &score) && score <= bound)
+            return is_exactly(l, steps + k - 1, &above) && above > bound ? score : bound;
+    return bound;
+}
+
+double fgi_model_floor(const fgi_model *m, double bound) {
+    const fgi_lattice lattice = fgi_lattice_find(m);
+    return fgi_lattice_exact_floor(&lattice, bound);
+}
+
 double fgi_lattice_floor(const fgi_lattice *l, double bound) {
     if (l->step == 0 || !isfinite(bound) || margin(l, bound) > 0.5 * l->step) return bound;
     const double steps = ceil((l->origin - bound - margin(l, bound)) / l->step);

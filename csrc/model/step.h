@@ -22,5 +22,7 @@ double fgi_lattice_least(const fgi_lattice *l, double score);
 int fgi_lattice_contains(const fgi_lattice *l, double number);
 /* The largest score that can occur up to this bound. */
 double fgi_lattice_floor(const fgi_lattice *l, double bound);
+/* The same without any margin, where steps are exact and so is the result; else the bound. */
+double fgi_lattice_exact_floor(const fgi_lattice *l, double bound);
 
 #endif

@@ -134,7 +134,8 @@ def _solve(
         given = conditioned(graph, evidence)
         if evidence:
             logger.info(f"evidence fixes {len(evidence)} variable{'s' * (len(evidence) > 1)}")
-        solver = _make_solver(args, method, graph if given is None else given.graph, start)
+        model, least = (graph, args.cutoff) if given is None else given.lowered(args.cutoff)
+        solver = _make_solver(args, method, model, least, start)
         if args.start is not None:
             labels = read_solution(args.start, graph)
             solver.offer(labels if given is None else given.reduce(labels))
@@ -160,7 +161,9 @@ def _solve(
     return result if given is None else given.expand_result(result, args.cutoff)
 
 
-def _make_solver(args: argparse.Namespace, method: str, graph: FactorGraph, start: float) -> Solver:
+def _make_solver(
+    args: argparse.Namespace, method: str, graph: FactorGraph, cutoff: float | None, start: float
+) -> Solver:
     options: dict[str, Any] = dict(option(text) for text in args.option)
     if args.no_presolve:
         options["presolve"] = False
@@ -171,7 +174,7 @@ def _make_solver(args: argparse.Namespace, method: str, graph: FactorGraph, star
         seed=args.seed,
         threads=args.threads,
         max_iterations=args.max_iterations,
-        cutoff=args.cutoff,
+        cutoff=cutoff,
         start_time=start,
         **options,
     )

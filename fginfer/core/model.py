@@ -82,6 +82,10 @@ class Model:
         """What gaps are relative to where scores are small: see Result."""
         return float(lib.fgi_model_unit(self.handle))
 
+    def floor(self, bound: float) -> float:
+        """The largest score that can occur up to the bound, where scores are counted in exact steps; else the bound."""
+        return float(lib.fgi_model_floor(self.handle, bound))
+
     def normalised(self) -> tuple[Model, int]:
         """The same model with all scores times 2^-exponent, and the exponent: 0 unless scores are extreme.
 

@@ -43,6 +43,11 @@ def proof_tolerance(score: float, unit: float) -> float:
     return float(lib.fgi_proof_tolerance(score, unit))
 
 
+def is_proof(bound: float, score: float, cutoff: float, unit: float) -> bool:
+    """Is nothing better than a score above the cutoff (to its tolerance), or, without one, nothing above the cutoff?"""
+    return bound - score <= proof_tolerance(score, unit) if score > cutoff else bound <= cutoff
+
+
 # fgi_event
 EVENT = np.dtype([("seconds", np.float64), ("score", np.float64), ("bound", np.float64), ("iteration", np.int64)])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, inf
+from math import fsum, inf, nextafter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,10 @@ class Division:
         if max(terms) == inf or min(terms) == -inf:
             return inf if max(terms) == inf else max(-inf, self.least)
         return max(fsum(terms) + self.error + 2.0**-52 * fsum(map(abs, terms)), self.least)
+
+    def into(self, cutoff: float) -> float:
+        """What a labeling that is above the cutoff has at least in what is left."""
+        return cutoff if self.error == 0 else nextafter(nextafter(cutoff - self.error, -inf), -inf)
 
     def lost_bound(self, lost: Part) -> float:
         """No labeling of this part is wanted: then none of the whole is above this."""

@@ -20,11 +20,12 @@ class Given:
         self.model, self._exponent = self._as_given.normalised()
 
     def into(self, cutoff: float) -> float:
-        """A number of the caller, in the unit of `model`; where that is too large to be said, the largest, or -inf."""
+        """A number of the caller, in the unit of `model`, and no more; where it is too large, the largest, or -inf."""
         try:
-            return ldexp(cutoff, -self._exponent)
+            own = ldexp(cutoff, -self._exponent)
         except OverflowError:
             return float_info.max if cutoff > 0 else -inf
+        return own if self.score(own) <= cutoff else nextafter(own, -inf)
 
     def score(self, score: float) -> float:
         """In the unit of the caller."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.model import Model
-from fginfer.core.solver import EVENT, proof_tolerance
+from fginfer.core.solver import EVENT, is_proof
 from fginfer.result import relative_gap
 
 
@@ -72,9 +72,15 @@ class Incumbent:
 
     @property
     def proven(self) -> bool:
-        """No labeling is better than this one, or above the cutoff, by more than what rounding hides."""
-        best = max(self.score, self.cutoff)
-        return best > -inf and self.bound - best <= proof_tolerance(best, self.unit)
+        """No labeling is better than this one by more than what rounding hides, or none is above the cutoff."""
+        return is_proof(self.bound, self.score, self.cutoff, self.unit)
+
+    def close_last_step(self) -> None:
+        """Where scores are whole numbers, a bound less than a step above the cutoff says that no labeling is."""
+        if not self.wanted and 0 < self.bound - self.cutoff < self.unit:
+            floor = self.model.floor(self.bound)
+            if floor <= self.cutoff:
+                self.tighten(floor)
 
     def events(self) -> NDArray[Any]:
         """What was known at each moment. Finders may see reduced tables: of their scores, what is certain in these."""

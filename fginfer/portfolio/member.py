@@ -337,6 +337,7 @@ class EliminationMember:
         self._found.bound = bound
         if labels is not None:
             self._found.improve(labels)
+        self._found.close_last_step()
         if self.elimination.infeasible or (self._found.proven and not self._found.wanted):
             self.status = "infeasible"
         else:

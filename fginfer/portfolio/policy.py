@@ -281,7 +281,7 @@ class Policy:
         parts = [] if self._size.is_huge else (yield from self._workers.aside(lambda: split(model)))
         if self._size.is_huge or len(parts) == 1:
             division = Division(self._model, [], presolved, least=least)
-            own = replace(self._own, cutoff=self._own.cutoff - division.error)
+            own = replace(self._own, cutoff=division.into(self._own.cutoff))
             team = Team(model, None, own, self._options.memory)
             division.parts = [team]
             if division.is_whole:
@@ -316,7 +316,7 @@ class Policy:
         assert self.division is not None
         lost = next((p for p in self.division.parts if p.status == "infeasible"), None)
         if lost is not None:
-            self._finish_infeasible(self.division.lost_bound(lost))
+            self._finish_infeasible(self.division.lost_bound(lost), certain=self.division.error == 0)
             return
         self.gather(self.known, fully=False)
         if not self.division.running:
@@ -349,11 +349,16 @@ class Policy:
     def _settle(self) -> None:
         """Is what is known good enough?"""
         if self.status in ("running", "converged"):
+            self.known.close_last_step()
             if self.known.proven:
                 self.status = "optimal" if self.known.wanted else "infeasible"
             elif self.known.gap <= self._settings.gap and self._given.gap(self.known) <= self._settings.gap:
                 self.status = "gap_reached"
 
-    def _finish_infeasible(self, bound: float) -> None:
-        """No labeling is above the cutoff: `bound` is no higher, but for rounding."""
-        self.status, self.known.bound = "infeasible", bound
+    def _finish_infeasible(self, bound: float, certain: bool = True) -> None:
+        """No labeling is above the cutoff; unless that is `certain`, the bound has to say so, too."""
+        certain = certain or self.known.cutoff == -inf
+        self.status, self.known.bound = "infeasible", bound if certain else min(bound, self.known.bound)
+        if not certain:
+            self.known.close_last_step()
+            self.status = "infeasible" if self.known.proven else "converged"

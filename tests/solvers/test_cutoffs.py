@@ -59,3 +59,70 @@ def test_cutoffs_out_of_all_range(method: str) -> None:
     assert above.bound is not None
     assert above.bound >= 3e-300
     assert solve(graph, method, cutoff=-1e308, max_iterations=20).is_optimal
+
+
+def whole(seed: int, largest: float) -> FactorGraph:
+    """Two parts, one of which is a cycle, with costs of some units beside one of `largest`."""
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph([3] * 9)
+    graph.add_factor([0], -largest - rng.integers(0, 5, 3))
+    for i, j in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2), (5, 6), (6, 7), (7, 8), (8, 5)]:
+        graph.add_factor([i, j], 0.0 - rng.integers(0, 6, (3, 3)))
+    return graph
+
+
+@pytest.mark.parametrize("method", ["auto", "bnb", "edac"])
+@pytest.mark.parametrize("path", ["short", "presolve", "members"])
+def test_whole_costs_are_compared_exactly(method: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside 10^13 a cost of 1 is below 1e-12: a total just below the bound was called infeasible."""
+    if path != "short":
+        for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):
+            monkeypatch.setattr(policy, name, 0)
+    if path == "members":
+        monkeypatch.setattr(team, "FEW_FACTORS", -1)
+    for seed in range(3):
+        small, large = whole(seed, 0.0), whole(seed, 1e13)
+        best = solve(small).score
+        assert best is not None
+        for k in (0, 900):
+            scaled = large if k == 0 else _scaled(large, k)
+            at = solve(scaled, method, cutoff=float(np.ldexp(best - 1e13, k)))
+            assert (at.status, at.labels) == ("infeasible", None)
+            above = solve(scaled, method, cutoff=float(np.ldexp(best - 1e13 - 1, k)))
+            assert (above.status, above.score) == ("optimal", np.ldexp(best - 1e13, k))
+
+
+def _scaled(graph: FactorGraph, k: int) -> FactorGraph:
+    out = FactorGraph(graph.cards)
+    for i in range(graph.n_variables):
+        out.add_factor([i], np.ldexp(graph.unary(i), k))
+    for f in graph.factors():
+        out.add_factor(f.variables, np.ldexp(graph.table(f.table), k))
+    return out
+
+
+@pytest.mark.parametrize("method", ["auto", "bnb"])
+def test_scores_that_are_rounded_may_be_at_the_cutoff(method: str) -> None:
+    """The sum itself is a little above the double that it is rounded to, which is what is compared."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([3] * 5)
+        for i in range(5):
+            graph.add_factor([i], rng.normal(size=3))
+            graph.add_factor([i, (i + 1) % 5], rng.normal(size=(3, 3)))
+        best = solve(graph, method).score
+        assert best is not None
+        assert solve(graph, method, cutoff=best).status == "infeasible"
+        assert solve(graph, method, cutoff=np.nextafter(best, -inf)).score == best
+
+
+def test_largest_whole_score_up_to_a_bound() -> None:
+    graph = FactorGraph([2, 2])
+    graph.add_factor([0], [1e13, 1e13 + 4])
+    graph.add_factor([0, 1], [[0.0, 2.0], [-2.0, 8.0]])
+    floor = graph.model.floor
+    assert floor(1e13 + 11.5) == floor(1e13 + 10) == 1e13 + 10
+    assert floor(1e13 + 9.998046875) == 1e13 + 8
+    assert floor(inf) == inf
+    graph.add_factor([1], [0.0, 0.1])  # no step that doubles hold
+    assert graph.model.floor(1e13 + 11.5) == 1e13 + 11.5
