@@ -3,15 +3,18 @@
     python bench/differential_ways.py --models 2000 [--first SEED] [--way update]
 
 Ways: *update* (new numbers under a solver that has worked), *start* (any labeling, or another method's result, as a
-start), *evidence* (some labels given), *memory* (auto with next to none for elimination), *file* (through every format
-that holds the numbers), *costs* (wcsp and cfn files with upper bounds and negative costs, read by us and by a few lines
-here). Prints a JSON line for everything false, then counts. Exit code 1 if there was any.
+start), *messages* (any numbers as messages, before a run and in the middle), *steps* (runs of any length, labelings
+offered between them, a copy of the solver, results asked for in the middle), *ends* (no or one iteration, any gap, no
+variables), *evidence* (some labels given), *memory* (auto with next to none for elimination), *file* (through every
+format that holds the numbers), *costs* (wcsp and cfn files with upper bounds and negative costs, read by us and by a
+few lines here). Prints a JSON line for everything false, then counts. Exit code 1 if there was any.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import sys
 import tempfile
 import traceback
@@ -99,6 +102,71 @@ def start(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     judge(answers, case, graph, how, fginfer.solve(graph, warm_start=labels, time_limit=SECONDS, **how))
 
 
+def messages(rng: np.random.Generator, case: Case, answers: Answers) -> None:
+    """A bound is one whatever the messages are."""
+    method = str(rng.choice(["gdmm", "trws", "mplp", "ad3", "psdd", "bnb"]))
+    graph, how = case.graph(), with_cutoff(rng, case, settings_of(rng, method))
+    if method == "gdmm" and rng.random() < 0.5:
+        how |= {"formulation": "tables", "sweep": str(rng.choice(["on", "off"])), "access": "dense"}
+    with Solver(graph, **how) as solver:
+        for k in range(int(rng.integers(1, 4))):
+            size = (known.messages if (known := solver.result()).messages is not None else np.zeros(0)).size
+            power = float(rng.choice([-20, -3, 0, 0, 8, 20, 200]))
+            with np.errstate(over="ignore"):
+                drawn = rng.normal(size=size) * Truth(case).unit * 10.0**power
+            if rng.random() < 0.3:
+                drawn = np.round(drawn)
+            try:
+                solver.warm_start(replace(known, messages=drawn))
+            except FginferError:  # numbers too large, or the wrong time for them: said
+                answers.refused += 1
+            solver.run(SECONDS, int(rng.integers(1, 6)))
+            judge(answers, case, graph, how | {"messages": k}, solver.result())
+
+
+def steps(rng: np.random.Generator, case: Case, answers: Answers) -> None:
+    graph, how = case.graph(), with_cutoff(rng, case, settings_of(rng))
+    solver = Solver(graph, **how)
+    for k in range(int(rng.integers(2, 8))):
+        kind = int(rng.integers(6))
+        if kind == 0:
+            solver.offer([int(rng.integers(n)) for n in case.cards])
+        elif kind == 1:
+            solver = pickle.loads(pickle.dumps(solver))
+        elif kind == 2:
+            solver.run(SECONDS, callback=lambda progress: True)
+        elif kind == 3:
+            solver.run(float(rng.choice([0.0, 1e-5, 1e-3])))
+        else:
+            solver.run(SECONDS, int(rng.choice([0, 1, 2, 7])))
+        r = solver.result(trace=k % 2 == 0)
+        if r.trace or r.score is None:
+            judge(answers, case, graph, how | {"step": k, "done": kind, "midway": True}, r)
+    solver.close()
+
+
+def ends(rng: np.random.Generator, case: Case, answers: Answers) -> None:
+    """Settings at the end of what they may be."""
+    how = settings_of(rng)
+    how["max_iterations"] = None if how["method"] in ("auto", "bnb", "edac") else int(rng.choice([0, 0, 1, 300]))
+    how["gap"] = float(rng.choice([0.0, 5e-324, 1e-15, 0.5, 1e300, inf]))
+    how["threads"] = int(rng.choice([1, 2, 7, 64]))
+    if rng.random() < 0.1:
+        case = replace(case, cards=(), unaries={}, factors=())
+    elif rng.random() < 0.3:  # a large constant, which one label of a variable more takes off again
+        size = float(rng.choice([1.0, 1e13, 3e15, 1e300, 1e-300]))
+        cards, unary = (*case.cards, 1), np.array([-size])
+        case = replace(case, cards=cards, constant=size, unaries=case.unaries | {len(cards) - 1: unary})
+        try:
+            case.graph().model.normalised()
+        except FginferError:
+            answers.refused += 1
+            return
+    graph = case.graph()
+    how = with_cutoff(rng, case, how)
+    judge(answers, case, graph, how, fginfer.solve(graph, time_limit=SECONDS, **how))
+
+
 def evidence(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     graph, how = case.graph(), settings_of(rng)
     chosen = rng.permutation(len(case.cards))[: int(rng.integers(1, len(case.cards) + 1))].tolist()
@@ -150,6 +218,9 @@ def costs(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     negative = bool(rng.random() < 0.5)
     tables = [rng.integers(-6 if negative else 0, 9, [cards[v] for v in s]) for s in scopes]
     top = int(rng.integers(1, 6 * len(scopes) + 2))
+    if scopes and rng.random() < 0.3:  # beside which a cost of 1 is next to nothing
+        most = 10 ** int(rng.integers(9, 16))
+        tables[0], top = tables[0] + most, top + most
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("model.cfn" if negative else "model.wcsp")
         path.write_text((cfn if negative else wcsp)(cards, scopes, tables, top))
@@ -168,7 +239,7 @@ def costs(rng: np.random.Generator, case: Case, answers: Answers) -> None:
         answers.report("wrong score, or at the upper bound", how, r, **said)
     if r.status == "infeasible" and best < top:
         answers.report("not infeasible", how, r, **said)
-    if r.is_optimal and r.score != -best:
+    if r.is_optimal and (r.score is None or -best - r.score > 1e-12 * max(abs(r.score), r.unit)):
         answers.report("not optimal", how, r, **said)
     if best < top and r.bound is not None and r.bound < -best:
         answers.report("bound below the optimum", how, r, **said)
@@ -195,6 +266,9 @@ def cfn(cards: Any, scopes: Any, tables: Any, top: int) -> str:
 WAYS: dict[str, Callable[[np.random.Generator, Case, Answers], None]] = {
     "update": update,
     "start": start,
+    "messages": messages,
+    "steps": steps,
+    "ends": ends,
     "evidence": evidence,
     "memory": memory,
     "file": file,

@@ -27,9 +27,10 @@ def test_bounds_scores_and_the_lp_optimum(seed: int) -> None:
     lp = local_polytope_optimum(problem.cards, problem.unary, problem.factors, problem.constant)
     run = Run(problem, max_iterations=1500, gap=1e-9, formulation=lib.FGI_FORMULATION_BINARY)
     status = run.finish()
+    least = optimum if status == "optimal" else lp  # scores that are counted in steps may be proven below it
     for score, bound, _ in run.trace():
         assert score <= optimum + 1e-9
-        assert bound >= lp - 1e-7
+        assert bound >= least - 1e-7
     if status in ("optimal", "gap_reached"):
         assert run.info.score == pytest.approx(optimum, abs=1e-7)
     else:
