@@ -91,18 +91,24 @@ static void look_at_best(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_
     look_at(g, s, d, i, n, margin, bar);
 }
 
-/* Entries that a close look at one label reads, and those that all bounds have been made of. */
+/* Entries that a close look at one label reads, and those that all bounds have been made of; of bounds that can be made
+ * of more. */
 typedef struct effort {
     int64_t label, rows;
+    int is_open; /* some bounds are not exact */
 } effort;
+
+static int is_listed(const gdmm *g, const fgi_view *v) { return fgi_sliced_is_listed(g->tables[v->table].slices); }
 
 static effort measure_effort(const gdmm *g, const gdmm_sweep *s, int32_t i) {
     const fgi_structure *st = g->model->s;
-    effort sum = {0, 0};
+    effort sum = {0};
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
         const int64_t slot = g->adj_slot[e];
         if (s->cap[slot] == -INFINITY) continue;
         const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
+        sum.is_open = 1;
+        if (is_listed(g, &v)) continue;
         sum.label += (int64_t)v.rows + v.cols - st->cards[i];
         sum.rows += (int64_t)s->rows[slot] * st->cards[i];
     }
@@ -116,8 +122,8 @@ static void widen(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
     memcpy(d->hat, g->theta + st->unary_begin[i], (size_t)card * sizeof(double));
     for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
         const int64_t slot = g->adj_slot[e];
-        if (s->cap[slot] > -INFINITY) {
-            const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
+        const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
+        if (s->cap[slot] > -INFINITY && !is_listed(g, &v)) {
             const int32_t all = v.rows + v.cols - card;
             s->rows[slot] = 2 * WIDER * s->rows[slot] < all ? WIDER * s->rows[slot] : all;
             const int64_t touched = bound_marginal(g, s, d, &v, &s->links[e]);
@@ -147,7 +153,7 @@ void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
     double bar = -INFINITY, margin = 0;
     if (!g->has_slices) return; /* all is exact */
     effort each = measure_effort(g, s, i);
-    for (int first = 1; each.label > 0; first = 0) {
+    for (int first = 1; each.is_open; first = 0) {
         int32_t n = 0;
         bar = -INFINITY;
         look_at_best(g, s, d, i, SURE, 0, &bar);
@@ -160,7 +166,7 @@ void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
         widen(g, s, d, i);
         each = measure_effort(g, s, i);
     }
-    if (each.label == 0) return; /* likewise */
+    if (!each.is_open) return; /* likewise */
     look_at_best(g, s, d, i, LIKELY, margin, &bar);
     look_at(g, s, d, i, fgi_sliced_above(d->hat, card, bar - margin, d->pick), margin, &bar);
 }

@@ -209,9 +209,10 @@ static void add_slice(
         for (int32_t a = begin; a < end; a++) given[a] += at ? fgi_view_at2(v, a, label) : fgi_view_at2(v, label, a);
         return;
     }
-    const double *slice = table->slices ? fgi_sliced_slice(table->slices, side, label)
-                                        : v->values + (side ? label : (int64_t)label * card);
-    const int64_t stride = side && !table->slices ? (v->transposed ? v->rows : v->cols) : 1;
+    const int copied = table->slices && !(side && fgi_sliced_is_listed(table->slices));
+    const double *slice =
+        copied ? fgi_sliced_slice(table->slices, side, label) : v->values + (side ? label : (int64_t)label * card);
+    const int64_t stride = side && !copied ? (v->transposed ? v->rows : v->cols) : 1;
     if (stride == 1)
         for (int32_t a = begin; a < end; a++) given[a] += v->weight * slice[a];
     else

@@ -17,6 +17,10 @@ static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITER
  * 777,600 voxels of 5 labels (23 million): gap .77 after 20 s with sparse messages, 2.9e-4 with these. */
 static const int64_t DENSE_LABELS = 20000000, DENSE_FEW = 60000000;
 enum { FEW_LABELS = 64 };
+/* Entries beyond which products with an even table are listed (oracle/sliced.h). One of random scores, shared by 298
+ * factors, bounds of sweeps by cells and by lists: 4 million entries, as good after 2 s; 25 million, 583.19 and 583.15
+ * after 5 s; 400 million, 658 (no second half of a sweep: columns lie 160 KB apart) and 633.2 after 15 s. */
+static const int64_t FAR = 1 << 25;
 enum { SMALL = 64 };             /* entries: below nobody would know the difference */
 enum { TRIALS = 12, WORTH = 2 }; /* products after which a sliced table must have read less than this part of it */
 
@@ -108,8 +112,7 @@ int64_t gdmm_tables_copied(const gdmm *g) {
 void gdmm_tables_reset(gdmm *g) {
     for (int64_t t = 0; t < g->model->s->n_tables; t++) {
         gdmm_table *table = &g->tables[t];
-        const int32_t *dims = g->model->s->dims + g->model->s->dims_begin[t];
-        if (table->slices) g->solver->info.memory -= fgi_sliced_memory(dims[0], dims[1]);
+        if (table->slices) g->solver->info.memory -= fgi_sliced_memory(table->slices);
         fgi_sliced_free(table->slices);
         *table = (gdmm_table){.sliced = table->sliced};
     }
@@ -127,12 +130,14 @@ int gdmm_tables_step(gdmm *g, int64_t entries) {
         if (entries <= 0) return 0;
         const int32_t *dims = st->dims + st->dims_begin[t];
         if (!table->slices) {
-            table->slices = fgi_sliced_create(g->model->t->values + st->values_begin[t], dims[0], dims[1]);
+            const double *values = g->model->t->values + st->values_begin[t];
+            const int is_listed = table_states(g, t) > FAR && fgi_sliced_is_even(values, dims[0], dims[1]);
+            table->slices = fgi_sliced_create(values, dims[0], dims[1], is_listed);
             if (!table->slices) {
                 g->solver->failure = FGI_NO_MEMORY;
                 return 1;
             }
-            g->solver->info.memory += fgi_sliced_memory(dims[0], dims[1]);
+            g->solver->info.memory += fgi_sliced_memory(table->slices);
         }
         if (!fgi_sliced_step(table->slices, entries)) return 0;
         entries -= table_states(g, t);

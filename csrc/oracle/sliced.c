@@ -18,15 +18,17 @@ enum {
 
 struct fgi_sliced {
     int32_t n[2];           /* slices of either side */
+    int32_t row;            /* how far the set-up is */
+    int is_listed;          /* no cells, no copies: what stands below by[0] is not there */
+    double *max[2];         /* per slice: its largest entry, -INFINITY if all are forbidden */
     const double *by[2];    /* entry (x, y) at by[side][x * n[1 - side] + y] for x of that side */
     double *transposed;     /* by[1]: memory that is not there before a cell is copied */
     _Atomic uint8_t *state; /* per column and cell of it: ABSENT, COMING, THERE */
-    double *max[2];         /* per slice: its largest entry, -INFINITY if all are forbidden */
     int32_t n_cells[2];     /* per slice of a side: pieces of CELL entries, the last one may be shorter */
     double *cell[2];        /* per slice: the largest entries of its cells */
     double *least[2];       /* per cell of slices: the smallest of their max */
-    int32_t row;            /* the set-up: how far, */
-    double *raised;         /* and the largest entries of the columns in the cell of rows under way */
+    double *raised;         /* the set-up: the largest entries of the columns in the cell of rows under way */
+    _Atomic int64_t copied; /* entries of columns */
 };
 
 enum { ABSENT, COMING, THERE };
@@ -34,35 +36,69 @@ enum { ABSENT, COMING, THERE };
 /* Entries of a cell of n. */
 static int32_t cell_width(int32_t n, int32_t cell) { return n - cell * CELL < CELL ? n - cell * CELL : CELL; }
 
-int64_t fgi_sliced_memory(int32_t rows, int32_t cols) {
-    const int64_t cells = (int64_t)rows * fgi_sliced_cells(cols) + (int64_t)cols * fgi_sliced_cells(rows);
-    const int64_t slices = rows + 2 * (int64_t)cols + fgi_sliced_cells(rows) + fgi_sliced_cells(cols);
-    return 8 * ((int64_t)rows * cols + slices + cells) + cols * fgi_sliced_cells(rows);
+int fgi_sliced_is_listed(const fgi_sliced *s) { return s->is_listed; }
+
+int64_t fgi_sliced_memory(const fgi_sliced *s) {
+    const int64_t rows = s->n[0], cols = s->n[1];
+    if (s->is_listed) return 8 * (rows + cols);
+    const int64_t cells = rows * s->n_cells[0] + cols * s->n_cells[1];
+    return 8 * (rows * cols + rows + 2 * cols + s->n_cells[0] + s->n_cells[1] + cells) + cols * s->n_cells[1];
 }
 
-fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols) {
+/* Does a row have a large entry in most of its cells, above the middle between its mean and its largest one? */
+static int is_even(const double *row, int32_t cols) {
+    const fgi_kernels *k = fgi_kernels_get();
+    const double most = k->max(row, cols);
+    double below = 0;
+    int32_t finite = 0, large = 0;
+    for (int32_t y = 0; y < cols; y++) {
+        if (row[y] == -INFINITY) continue;
+        below += most - row[y];
+        finite++;
+    }
+    const double bar = most - 0.5 * below / (finite ? finite : 1);
+    for (int32_t c = 0; c < fgi_sliced_cells(cols); c++) large += k->max(row + c * CELL, cell_width(cols, c)) > bar;
+    return 2 * large > fgi_sliced_cells(cols);
+}
+
+int fgi_sliced_is_even(const double *values, int32_t rows, int32_t cols) {
+    enum { SEEN = 16 };
+    int32_t even = 0;
+    for (int64_t p = 0; p < SEEN; p++) even += is_even(values + (2 * p + 1) * rows / (2 * SEEN) * cols, cols);
+    return 2 * even > SEEN;
+}
+
+static int take_cells(fgi_sliced *s) {
+    const int64_t rows = s->n[0], cols = s->n[1];
+    s->n_cells[0] = (int32_t)fgi_sliced_cells(cols);
+    s->n_cells[1] = (int32_t)fgi_sliced_cells(rows);
+    s->transposed = fgi_alloc(rows * cols, sizeof(double));
+    s->raised = fgi_alloc(cols + s->n_cells[0] + s->n_cells[1], sizeof(double));
+    s->cell[0] = fgi_alloc(rows * s->n_cells[0] + cols * s->n_cells[1], sizeof(double));
+    s->state = fgi_calloc(cols * s->n_cells[1], sizeof *s->state);
+    if (!s->transposed || !s->raised || !s->cell[0] || !s->state) return 0;
+    s->by[1] = s->transposed;
+    s->least[0] = s->raised + cols;
+    s->least[1] = s->least[0] + s->n_cells[1];
+    s->cell[1] = s->cell[0] + rows * s->n_cells[0];
+    for (int64_t y = 0; y < cols; y++) s->raised[y] = -INFINITY;
+    return 1;
+}
+
+fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols, int is_listed) {
     fgi_sliced *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->n[0] = rows;
     s->n[1] = cols;
-    s->transposed = fgi_alloc((int64_t)rows * cols, sizeof(double));
-    s->n_cells[0] = (int32_t)fgi_sliced_cells(cols);
-    s->n_cells[1] = (int32_t)fgi_sliced_cells(rows);
-    s->max[0] = fgi_alloc((int64_t)rows + 2 * (int64_t)cols + s->n_cells[0] + s->n_cells[1], sizeof(double));
-    s->cell[0] = fgi_alloc((int64_t)rows * s->n_cells[0] + (int64_t)cols * s->n_cells[1], sizeof(double));
-    s->state = fgi_calloc((int64_t)cols * s->n_cells[1], sizeof *s->state);
-    if (!s->transposed || !s->state || !s->max[0] || !s->cell[0]) {
+    s->by[0] = values;
+    s->is_listed = is_listed;
+    s->max[0] = fgi_alloc((int64_t)rows + cols, sizeof(double));
+    if (!s->max[0] || (!s->is_listed && !take_cells(s))) {
         fgi_sliced_free(s);
         return NULL;
     }
-    s->by[0] = values;
-    s->by[1] = s->transposed;
     s->max[1] = s->max[0] + rows;
-    s->raised = s->max[1] + cols;
-    s->least[0] = s->raised + cols;
-    s->least[1] = s->least[0] + s->n_cells[1];
-    s->cell[1] = s->cell[0] + (int64_t)rows * s->n_cells[0];
-    for (int32_t y = 0; y < cols; y++) s->max[1][y] = s->raised[y] = -INFINITY;
+    for (int32_t y = 0; y < cols; y++) s->max[1][y] = -INFINITY;
     return s;
 }
 
@@ -71,6 +107,7 @@ void fgi_sliced_free(fgi_sliced *s) {
     free(s->transposed);
     free((void *)s->state);
     free(s->max[0]);
+    free(s->raised);
     free(s->cell[0]);
     free(s);
 }
@@ -99,6 +136,11 @@ int fgi_sliced_step(fgi_sliced *s, int64_t entries) {
     const int32_t cols = s->n[1];
     for (int64_t done = 0; done < entries && s->row < s->n[0]; done += cols) {
         const double *row = s->by[0] + (int64_t)s->row * cols;
+        if (s->is_listed) {
+            s->max[0][s->row++] = k->max(row, cols);
+            k->raise(s->max[1], 0, row, cols);
+            continue;
+        }
         double *cells = s->cell[0] + (int64_t)s->row * s->n_cells[0];
         for (int32_t c = 0; c < s->n_cells[0]; c++) {
             const int32_t width = cell_width(cols, c);
@@ -110,7 +152,7 @@ int fgi_sliced_step(fgi_sliced *s, int64_t entries) {
         if (s->row % CELL == 0 || s->row == s->n[0]) end_cell(s, (s->row - 1) / CELL);
     }
     if (s->row < s->n[0]) return 0;
-    find_least(s);
+    if (!s->is_listed) find_least(s);
     return 1;
 }
 
@@ -127,16 +169,11 @@ static void copy_cell(const fgi_sliced *s, int32_t x, int32_t cell) {
     const double *from = s->by[0] + begin * cols + x;
     double *to = s->transposed + x * rows + begin;
     for (int64_t r = 0; r < cell_width(s->n[0], cell); r++) to[r] = from[r * cols];
+    atomic_fetch_add_explicit((_Atomic int64_t *)&s->copied, cell_width(s->n[0], cell), memory_order_relaxed);
     atomic_store_explicit(state, THERE, memory_order_release);
 }
 
-int64_t fgi_sliced_copied(const fgi_sliced *s) {
-    int64_t n = 0;
-    for (int64_t k = 0; k < (int64_t)s->n[1] * s->n_cells[1]; k++)
-        if (atomic_load_explicit(&s->state[k], memory_order_relaxed) == THERE)
-            n += cell_width(s->n[0], (int32_t)(k % s->n_cells[1]));
-    return n;
-}
+int64_t fgi_sliced_copied(const fgi_sliced *s) { return atomic_load_explicit(&s->copied, memory_order_relaxed); }
 
 const double *fgi_sliced_slice(const fgi_sliced *s, int side, int32_t x) {
     for (int32_t c = 0; side == 1 && c < s->n_cells[1]; c++) copy_cell(s, x, c);
@@ -275,6 +312,23 @@ static int64_t raise_by_rows(const fgi_sliced *s, const fgi_kernels *k, double w
     return read + (int64_t)n * s->n_cells[side];
 }
 
+/* Where the largest h are, in their order: how many, then their places, in the room of the peaks. Tens of them decide
+ * most results where scores are random. */
+static void list_first(const double *h, int32_t n, int32_t *list) {
+    enum { MOST = 128 };
+    const int32_t room = 2 * (int32_t)fgi_sliced_cells(n) - 1, most = room < MOST ? room : MOST;
+    int32_t have = 0, *at = list + 1;
+    double bar = -INFINITY;
+    for (int32_t x = 0; x < n; x++) {
+        if (have == most && !(h[x] > bar)) continue;
+        int32_t k = have < most ? have++ : most - 1;
+        for (; k > 0 && h[at[k - 1]] < h[x]; k--) at[k] = at[k - 1];
+        at[k] = x;
+        bar = h[at[have - 1]];
+    }
+    list[0] = have;
+}
+
 /* Rounding is monotone: what is not above the computed bound is not above it as computed, either. */
 double fgi_sliced_bounds(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, int32_t most,
     double *out, double *peaks, int32_t *rows, int64_t *touched) {
@@ -285,6 +339,12 @@ double fgi_sliced_bounds(const fgi_sliced *s, const fgi_kernels *k, double w, in
     if (is_constant(h, n_from)) { /* before the first messages have been sent */
         for (int32_t y = 0; y < n_to; y++) out[y] = (w * max[y] + h[0]) + 0;
         return -INFINITY;
+    }
+    if (s->is_listed) {
+        list_first(h, n_from, (int32_t *)peaks);
+        cap = h[((int32_t *)peaks)[1]];
+        for (int32_t y = 0; y < n_to; y++) out[y] = w * max[y] + cap + 0;
+        return cap;
     }
     for (int32_t c = 0; c < s->n_cells[1 - side]; c++) peaks[c] = k->max(h + c * CELL, cell_width(n_from, c));
     const int32_t n = fgi_sliced_largest(h, n_from, most, rows, &cap);
@@ -311,8 +371,41 @@ static double raise_by_cell(
     return least;
 }
 
+/* The result at y where there are no cells: the labels of the list come first, then those that may still matter. */
+static int search_list(const fgi_sliced *s, double w, int side, const double *delta, const int32_t *list, int32_t y,
+    double *value, int64_t *touched) {
+    enum { TOGETHER = 8 }; /* reads that wait for memory at the same time */
+    const int64_t step = side == 0 ? s->n[1] : 1;
+    const double *at = side == 0 ? s->by[0] + y : s->by[0] + (int64_t)y * s->n[1];
+    const double most = w * s->max[1 - side][y];
+    double best = -INFINITY;
+    for (int32_t k = 1; k <= list[0]; k += TOGETHER) {
+        const int32_t end = k + TOGETHER <= list[0] ? k + TOGETHER : list[0] + 1;
+        if (!(most - delta[list[k]] > best)) {
+            *value = best + 0;
+            return 1;
+        }
+        for (int32_t j = k; j < end; j++) best = fgi_larger(best, w * at[list[j] * step] - delta[list[j]]);
+        *touched += TOGETHER;
+    }
+    for (int32_t from = 0; from < s->n[side]; from += BLOCK) { /* few that may matter are left */
+        const int32_t end = from + BLOCK < s->n[side] ? from + BLOCK : s->n[side];
+        int hit = 0;
+        for (int32_t x = from; x < end; x++) hit |= most - delta[x] > best;
+        for (int32_t x = from; hit && x < end; x++) {
+            if (!(most - delta[x] > best)) continue;
+            best = fgi_larger(best, w * at[x * step] - delta[x]);
+            ++*touched;
+        }
+    }
+    *touched += s->n[side] / BLOCK;
+    *value = best + 0;
+    return 1;
+}
+
 int fgi_sliced_search(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *delta,
     const double *peaks, int32_t y, double *value, int64_t *touched) {
+    if (s->is_listed) return search_list(s, w, side, delta, (const int32_t *)peaks, y, value, touched);
     const int32_t n = s->n_cells[1 - side];
     const double *cell = s->cell[1 - side] + (int64_t)y * n;
     int32_t first = 0, hits = 0;
@@ -335,8 +428,13 @@ int fgi_sliced_search(const fgi_sliced *s, const fgi_kernels *k, double w, int s
 
 double fgi_sliced_value(
     const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, int32_t y, int64_t *touched) {
-    double value;
-    k->maxplus_cols(fgi_sliced_slice(s, 1 - side, y), 1, s->n[side], w, h, &value);
+    double value = -INFINITY;
     *touched += s->n[side];
+    if (s->is_listed && side == 0) {
+        const double *at = s->by[0] + y;
+        for (int64_t x = 0; x < s->n[0]; x++) value = fgi_larger(value, w * at[x * s->n[1]] + h[x]);
+        return value + 0;
+    }
+    k->maxplus_cols(fgi_sliced_slice(s, 1 - side, y), 1, s->n[side], w, h, &value);
     return value;
 }

@@ -8,6 +8,11 @@
  * columns, so that slices of either side are contiguous. Exact results have the bits of those of base/kernels.h, which
  * read the table whole.
  *
+ * Cells of an *even* table, say a random one, hardly differ; whole slices would be read, and where no cache holds the
+ * table an entry of a column costs as much as any access to memory. Then products are better *listed*: nothing is kept
+ * but the largest entry of every slice, bounds are that plus the largest h, and a single result goes through the labels
+ * by descending h until the largest entry of its slice cannot make up for what is missing.
+ *
  * Read-only once built: any number of threads may use one. */
 #ifndef FGI_SLICED_H
 #define FGI_SLICED_H
@@ -22,21 +27,23 @@ static inline int64_t fgi_sliced_cells(int64_t n) { return (n + FGI_SLICED_CELL 
 
 /* The values are borrowed. step reads about `entries` more and returns 1 when all have been: before that there are no
  * products. */
-fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols);
+fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols, int is_listed);
 int fgi_sliced_step(fgi_sliced *s, int64_t entries);
 void fgi_sliced_free(fgi_sliced *s); /* NULL is fine */
-int64_t fgi_sliced_memory(int32_t rows, int32_t cols);
+int64_t fgi_sliced_memory(const fgi_sliced *s);
+int fgi_sliced_is_listed(const fgi_sliced *s);
+int fgi_sliced_is_even(const double *values, int32_t rows, int32_t cols); /* by some of the rows */
 int64_t fgi_sliced_copied(const fgi_sliced *s); /* entries of columns copied so far: not in `touched` below */
 
-/* Slice x of a side: entry y of it is t(x, y), or t(y, x). */
+/* Slice x of a side: entry y of it is t(x, y), or t(y, x). Not for columns where products are listed. */
 const double *fgi_sliced_slice(const fgi_sliced *s, int side, int32_t x);
 
 /* side: 0 if h belongs to the rows, 1 if to the columns. w > 0. Adds the entries read to *touched. */
 
-/* out[y] = an upper bound on the result at y, from the `most` largest h. Returns the *cap*: the result at y is out[y]
- * itself unless that is w max(y) + cap (fgi_sliced_is_open); -INFINITY: all results are exact, else peaks, room for
- * fgi_sliced_cells of the h, has what fgi_sliced_search wants to know of them. rows: room for one more than there are
- * h. */
+/* out[y] = an upper bound on the result at y, from the `most` largest h (listed: from the largest). Returns the *cap*:
+ * the result at y is out[y] itself unless that is w max(y) + cap (fgi_sliced_is_open); -INFINITY: all results are
+ * exact, else peaks, room for fgi_sliced_cells of the h, has what fgi_sliced_search wants to know of them. rows: room
+ * for one more than there are h. */
 double fgi_sliced_bounds(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, int32_t most,
     double *out, double *peaks, int32_t *rows, int64_t *touched);
 int fgi_sliced_is_open(const fgi_sliced *s, double w, int side, double cap, int32_t y, double out);

@@ -227,7 +227,7 @@ static int test_slices(fgi_rng *rng, int kind) {
             table[k] = draw(rng, kind);
             most = fgi_larger(most, table[k]);
         }
-        fgi_sliced *slices = fgi_sliced_create(table, transposed ? cols : rows, transposed ? rows : cols);
+        fgi_sliced *slices = fgi_sliced_create(table, transposed ? cols : rows, transposed ? rows : cols, round % 2);
         REQUIRE(slices);
         while (!fgi_sliced_step(slices, 10000)) {}
         for (int k = 0; k < 2; k++)

@@ -34,7 +34,8 @@ typedef struct shares {
     double open, bounds, single;
 } shares;
 
-static shares test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, double spread, int32_t most) {
+static shares test_table(
+    fgi_rng *rng, shape kind, int32_t rows, int32_t cols, double spread, int32_t most, int is_listed) {
     static double t[MAX_SIDE * MAX_SIDE], h[MAX_SIDE], delta[MAX_SIDE], expected[MAX_SIDE], out[MAX_SIDE],
         peaks[MAX_SIDE];
     static int32_t rows_at[MAX_SIDE + 1];
@@ -43,7 +44,7 @@ static shares test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, d
     int64_t open = 0, looks = 0, all = 0, for_bounds = 0, for_looks = 0;
     for (int32_t a = 0; a < rows; a++)
         for (int32_t b = 0; b < cols; b++) t[(int64_t)a * cols + b] = draw(rng, kind, a, b);
-    fgi_sliced *sliced = fgi_sliced_create(t, rows, cols);
+    fgi_sliced *sliced = fgi_sliced_create(t, rows, cols, is_listed);
     CHECK(sliced);
     while (!fgi_sliced_step(sliced, 1 + fgi_rng_below(rng, 5000))) {}
     for (int side = 0; side < 2; side++)
@@ -74,12 +75,12 @@ static shares test_table(fgi_rng *rng, shape kind, int32_t rows, int32_t cols, d
                 looks++;
             }
             CHECK(whole == entries);
-            CHECK(read <= entries + n_to * (FGI_SLICED_CELL + 2 * fgi_sliced_cells(n_from)));
+            CHECK(is_listed || read <= entries + n_to * (FGI_SLICED_CELL + 2 * fgi_sliced_cells(n_from)));
             for_looks += read;
             all += n_to;
             const int32_t x = (int32_t)fgi_rng_below(rng, n_from);
-            const double *slice = fgi_sliced_slice(sliced, side, x);
-            for (int32_t y = 0; y < n_to; y++)
+            const double *slice = is_listed && side ? NULL : fgi_sliced_slice(sliced, side, x);
+            for (int32_t y = 0; slice && y < n_to; y++)
                 CHECK(slice[y] == (side ? t[(int64_t)y * cols + x] : t[(int64_t)x * cols + y]));
         }
     fgi_sliced_free(sliced);
@@ -106,18 +107,32 @@ static void test_largest(fgi_rng *rng) {
     }
 }
 
+static void test_even(fgi_rng *rng) {
+    static double t[MAX_SIDE * MAX_SIDE];
+    for (int kind = 0; kind < SHAPES; kind++) {
+        for (int32_t a = 0; a < MAX_SIDE; a++)
+            for (int32_t b = 0; b < MAX_SIDE; b++) t[a * MAX_SIDE + b] = draw(rng, (shape)kind, a, b);
+        CHECK(fgi_sliced_is_even(t, MAX_SIDE, MAX_SIDE) == (kind == RANDOM || kind == LEVELS));
+        CHECK(fgi_sliced_is_even(t, 1, 2) + 1 > 0); /* few rows are seen several times */
+    }
+}
+
 int main(void) {
     fgi_rng rng = {1};
     for (int kind = 0; kind < SHAPES; kind++)
         for (int trial = 0; trial < 60; trial++) {
             const int32_t rows = 1 + (int32_t)fgi_rng_below(&rng, trial < 40 ? 40 : MAX_SIDE),
                           cols = 1 + (int32_t)fgi_rng_below(&rng, trial < 40 ? 40 : MAX_SIDE);
-            test_table(&rng, (shape)kind, rows, cols, trial % 3 ? 1 : 100, 1 + (int32_t)fgi_rng_below(&rng, 60));
+            test_table(
+                &rng, (shape)kind, rows, cols, trial % 3 ? 1 : 100, 1 + (int32_t)fgi_rng_below(&rng, 60), trial % 2);
         }
-    CHECK(test_table(&rng, LEVELS, MAX_SIDE, MAX_SIDE, 100, 16).open < 0.02); /* the largest h decide */
-    CHECK(test_table(&rng, RANDOM, MAX_SIDE, MAX_SIDE, 20, 16).open > 0.5);   /* they do not */
-    const shares near = test_table(&rng, SMOOTH, MAX_SIDE, MAX_SIDE, 1, 32);  /* few cells have entries that matter */
+    CHECK(test_table(&rng, LEVELS, MAX_SIDE, MAX_SIDE, 100, 16, 0).open < 0.02); /* the largest h decide */
+    CHECK(test_table(&rng, RANDOM, MAX_SIDE, MAX_SIDE, 20, 16, 0).open > 0.5);   /* they do not */
+    const shares near = test_table(&rng, SMOOTH, MAX_SIDE, MAX_SIDE, 1, 32, 0); /* few cells have entries that matter */
     CHECK(near.bounds < 0.06 && near.single < 0.4);
+    const shares listed = test_table(&rng, RANDOM, MAX_SIDE, MAX_SIDE, 100, 16, 1); /* the largest h decide again */
+    CHECK(listed.bounds < 0.02 && listed.single < 0.2);
+    test_even(&rng);
     test_largest(&rng);
     fgi_sliced_free(NULL);
     return failed();
