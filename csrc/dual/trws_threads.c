@@ -217,7 +217,7 @@ static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_brief(m, s);
     s->list = NULL;
     s->record = s->decoded = NULL;
-    int complete = fgi_waves_run(t->waves, t->pool, s->meter.deadline, visit_task, &c);
+    int complete = fgi_waves_run(t->waves, t->pool, s->meter.deadline, visit_task, &c, NULL);
     fgi_trws_count_left_out(s);
     for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;

@@ -1,5 +1,5 @@
-/* gdmm/beside.c - labelings that are looked for beside the factor pass of an iteration: on another thread where there
- * are several, before and after its pieces where there is one.
+/* gdmm/beside.c - labelings that are looked for beside the factor pass of an iteration, or beside a sweep: on another
+ * thread where there are several, before and after its pieces where there is one.
  *
  * An ascent from the rounding and the primal search (gdmm/decode.c) read nothing that the pass writes. Both have to be
  * over when the pass is, the ascent at its end, the search after work that was fixed when it began; only then is what
@@ -15,9 +15,9 @@ static const double CATCH_UP = 0.5;
 static const double LEAST_SEARCH = 1e5;
 
 void gdmm_climb_beside(gdmm *g) {
-    gdmm_begin_climb(g);
+    gdmm_take_rounding(g);
     g->beside.climbs = 1;
-    g->beside.climbed = 0;
+    g->beside.begun = g->beside.climbed = 0;
 }
 
 void gdmm_search_beside(gdmm *g) {
@@ -29,16 +29,30 @@ void gdmm_search_beside(gdmm *g) {
     g->beside.searched = 0;
 }
 
-static int is_over(const gdmm_beside *b) { return (!b->climbs || b->climbed) && (!b->searches || b->searched); }
+int gdmm_beside_is_over(const gdmm *g) {
+    const gdmm_beside *b = &g->beside;
+    return (!b->climbs || b->climbed) && (!b->searches || b->searched);
+}
 
 static void work_on(gdmm *g, double seconds) {
     gdmm_beside *b = &g->beside;
-    if (b->climbs && !b->climbed) {
+    if (b->climbs && !b->begun) {
+        gdmm_begin_climb(g);
+        b->begun = 1;
+    } else if (b->climbs && !b->climbed) {
         b->climbed = gdmm_climb(g, seconds);
     } else if (b->searches && !b->searched) {
         b->rc = fgi_solver_run(g->search, seconds, -1, NULL);
         b->searched = b->rc || g->search->info.paused || g->search->info.status != FGI_RUNNING;
     }
+}
+
+int gdmm_beside_piece(void *of) {
+    const double start = fgi_clock(), piece = 1e-3;
+    gdmm *g = of;
+    work_on(g, piece);
+    g->solver->info.seconds_decode += (fgi_clock() - start) / (double)g->n_workers; /* its share of the time */
+    return gdmm_beside_is_over(g);
 }
 
 typedef struct pass {
@@ -64,14 +78,14 @@ int gdmm_factors_step(gdmm *g) {
     const int64_t left = g->model->s->n_factors - g->cursor,
                   piece = g->solver->pool ? GDMM_LONGER * g->piece : g->piece;
     const int64_t take = left < piece ? left : piece;
-    pass p = {g, g->cursor, is_over(&g->beside) ? 0 : GDMM_BLOCK, g->solver->pool ? GDMM_LONGER * 1e-3 : 1e-3, 0};
+    pass p = {g, g->cursor, gdmm_beside_is_over(g) ? 0 : GDMM_BLOCK, g->solver->pool ? GDMM_LONGER * 1e-3 : 1e-3, 0};
     const double start = fgi_clock();
     fgi_pool_run(g->solver->pool, p.first + take, GDMM_BLOCK, run_block, &p);
     const double decoding = p.taken / (double)g->n_workers; /* its share of the time that has gone by */
     info->seconds_decode += decoding;
     info->seconds_oracle += fgi_clock() - start - decoding;
     g->cursor += take;
-    if (g->cursor < g->model->s->n_factors || !is_over(&g->beside)) return 0;
+    if (g->cursor < g->model->s->n_factors || !gdmm_beside_is_over(g)) return 0;
     g->cursor = 0;
     return 1;
 }

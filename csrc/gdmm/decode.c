@@ -31,10 +31,9 @@ static void take_labels(gdmm *g, const int32_t *labels) {
     memcpy(g->labels, labels, (size_t)g->model->s->n_vars * sizeof *g->labels);
 }
 
-void gdmm_begin_climb(gdmm *g) {
-    take_labels(g, g->rounded);
-    fgi_local_assign(g->local, g->labels);
-}
+void gdmm_take_rounding(gdmm *g) { take_labels(g, g->rounded); }
+
+void gdmm_begin_climb(gdmm *g) { fgi_local_assign(g->local, g->labels); }
 
 int gdmm_climb(gdmm *g, double seconds) { return fgi_local_ascend(g->local, (int64_t)(PIECE_RATE * seconds)); }
 
@@ -56,7 +55,7 @@ int gdmm_decode_step(gdmm *g) {
             fgi_solver_consider(g->solver, g->labels);
             return 1;
         }
-        fgi_local_assign(g->local, g->labels);
+        gdmm_begin_climb(g);
         g->cursor = 1;
     }
     if (!gdmm_climb(g, 1e-3)) return 0;

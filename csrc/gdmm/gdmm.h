@@ -84,10 +84,10 @@ typedef struct gdmm_worker {
     char rest[64]; /* a cache line between what two threads count */
 } gdmm_worker;
 
-/* Labelings that are looked for beside a factor pass. */
+/* Labelings that are looked for beside a factor pass or a sweep. */
 typedef struct gdmm_beside {
-    int climbs, climbed;    /* an ascent from the rounding: under way; at its end */
-    int searches, searched; /* the search; so far as it was to go */
+    int climbs, begun, climbed; /* an ascent from the rounding is wanted, under way, at its end */
+    int searches, searched;     /* the search; so far as it was to go */
     fgi_rc rc;
 } gdmm_beside;
 
@@ -247,6 +247,7 @@ double gdmm_bound_value(const gdmm *g);
 /* gdmm/sweep.c: dual coordinate ascent on a copy of mu. */
 gdmm_sweep *gdmm_sweep_create(const gdmm *g);
 void gdmm_sweep_free(gdmm_sweep *s);
+void gdmm_sweep_rest(gdmm_sweep *s);                /* the model may change now: no other thread looks at it */
 int64_t gdmm_sweep_memory(const gdmm_sweep *s);     /* in bytes */
 int gdmm_sweep_link_step(gdmm *g, double *seconds); /* the rest of its creation, in pieces; 1: complete */
 int gdmm_sweep_load_step(gdmm *g, double *seconds); /* takes over mu, in pieces; 1: complete */
@@ -266,6 +267,7 @@ int gdmm_decode_step(gdmm *g); /* one bounded piece; returns 1 when the labeling
 int gdmm_search_due(const gdmm *g);
 int gdmm_search_step(gdmm *g); /* a piece of one move; returns 1 when the move is complete */
 /* The parts of these: an ascent from the rounding (a piece of it returns 1 when it was the last), a search. */
+void gdmm_take_rounding(gdmm *g);
 void gdmm_begin_climb(gdmm *g);
 int gdmm_climb(gdmm *g, double seconds);
 void gdmm_end_climb(gdmm *g);
@@ -273,11 +275,13 @@ fgi_rc gdmm_begin_search(gdmm *g);
 double gdmm_search_share(const gdmm *g); /* of the work so far */
 void gdmm_end_search(gdmm *g);
 
-/* gdmm/beside.c: what is to go on beside the factor pass that comes next; a piece of that pass (1: it is complete, and
- * so are they); what they have found. */
+/* gdmm/beside.c: what is to go on beside the factor pass or the sweep that comes next; a piece of that pass (1: it is
+ * complete, and so are they); a piece of it by itself, of a gdmm (1: there is no more); what they have found. */
 void gdmm_climb_beside(gdmm *g);
 void gdmm_search_beside(gdmm *g);
 int gdmm_factors_step(gdmm *g);
+int gdmm_beside_is_over(const gdmm *g);
+int gdmm_beside_piece(void *g);
 void gdmm_end_beside(gdmm *g);
 
 #endif

@@ -98,6 +98,7 @@ void gdmm_offered(fgi_solver *solver) { ((gdmm *)solver->state)->offered = 1; }
 fgi_rc gdmm_update(fgi_solver *solver) {
     gdmm *g = solver->state;
     const fgi_structure *st = solver->model->s;
+    gdmm_sweep_rest(g->sweep);
     if (!gdmm_in_range(solver->model, solver->pool)) return FGI_UNSUPPORTED;
     if (g->model->t != solver->model->t) gdmm_tables_reset(g);
     g->model = solver->model;

@@ -73,6 +73,10 @@ int gdmm_sweep_link_step(gdmm *g, double *seconds) {
     return gdmm_advance(g, g->n_slots, GDMM_SLOTS, PIECE, make_links, seconds);
 }
 
+void gdmm_sweep_rest(gdmm_sweep *s) {
+    if (s) gdmm_team_rest(s->team);
+}
+
 int64_t gdmm_sweep_memory(const gdmm_sweep *s) { return s->arena.bytes; }
 
 static void begin_sweep(const gdmm *g, gdmm_sweep *s, int forward) {
@@ -333,8 +337,7 @@ void gdmm_sweep_join(gdmm_sweep *s) {
     s->block = (gdmm_tops){0};
 }
 
-/* A piece of the sweep, as gdmm_sweep_step, by one thread. */
-static int step_alone(gdmm *g, gdmm_sweep *s) {
+int gdmm_sweep_alone(gdmm *g, gdmm_sweep *s) {
     const fgi_structure *st = g->model->s;
     for (int64_t work = 0; s->node < st->n_vars; s->node++, s->edge = 0) {
         const int32_t i = gdmm_sweep_variable(g, s, s->node);
@@ -355,8 +358,12 @@ static int step_alone(gdmm *g, gdmm_sweep *s) {
 /* A bounded piece of the sweep. 1: it is complete, *bound is D(mu), the other direction comes next; 0: more to do; -1:
  * infeasible. */
 int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound) {
+    if (!s->team && !gdmm_beside_is_over(g)) {
+        gdmm_beside_piece(g);
+        return 0;
+    }
     int done = s->team ? gdmm_team_step(g, s) : GDMM_ALONE;
-    if (done == GDMM_ALONE) done = step_alone(g, s);
+    if (done == GDMM_ALONE) done = gdmm_sweep_alone(g, s);
     g->sweep_entries += s->hand.entries;
     s->hand.entries = 0;
     if (done <= 0) return done;

@@ -82,6 +82,7 @@ int64_t gdmm_collect(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l); /
 /* All of a variable, messages included. Returns its largest hat, which gdmm_sweep_take adds to the bound; where that is
  * not feasible, no labeling is. */
 double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
+int gdmm_sweep_alone(gdmm *g, gdmm_sweep *s);    /* a piece of the sweep by one thread, as gdmm_sweep_step */
 void gdmm_sweep_take(gdmm_sweep *s, double top); /* of the variable at s->node */
 void gdmm_sweep_join(gdmm_sweep *s);             /* a block is complete */
 /* Parts of a visit, for the labels begin .. end: what forbids labels and finds the largest hat, what decodes (the best
@@ -95,6 +96,7 @@ void gdmm_visit_share(
 enum { GDMM_ALONE = 2 }; /* one thread is to go on */
 int gdmm_team_create(const gdmm *g, gdmm_sweep *s);
 void gdmm_team_free(gdmm_team *t);
+void gdmm_team_rest(gdmm_team *t);          /* nobody looks at the model until the next step */
 int gdmm_team_step(gdmm *g, gdmm_sweep *s); /* until the time is over; as gdmm_sweep_step, or GDMM_ALONE */
 
 /* gdmm/closer.c: a message from a sliced table, made of bounds; returns the entries read. */

@@ -19,6 +19,34 @@ int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
     return LINK_WORK + fgi_view_work(g->model, &v);
 }
 
+/* ---- waves --------------------------------------------------------------------------------------------------- */
+
+/* Structure and tables alone: sweeps go on while the maker asks. */
+static double visit_work(const void *of, int64_t i) {
+    const gdmm *g = ((const gdmm_team *)of)->seen;
+    const fgi_structure *st = g->model->s;
+    double work = VARIABLE_WORK;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        const fgi_view v = fgi_factor_view(g->model, st->adj[k]);
+        const double states = (double)fgi_view_work(g->model, &v);
+        work += LINK_WORK + 2 * st->cards[i] + 0.5 * (g->is_pair[st->adj[k]] ? 0 : states); /* half in each direction */
+    }
+    return work;
+}
+
+/* They are made beside what is left of the set-up. */
+static void begin_waves(const gdmm *g, gdmm_team *t) {
+    if (t->tried || t->entries < LEAST_ENTRIES) return;
+    t->tried = 1;
+    t->maker = fgi_waves_maker_start(g->model->s, t->threads, visit_work, t);
+}
+
+static int has_waves(const gdmm *g, gdmm_team *t) {
+    begin_waves(g, t);
+    if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
+    return t->waves != NULL;
+}
+
 static int64_t n_blocks(const gdmm *g) { return (g->model->s->n_vars + GDMM_SWEEP_BLOCK - 1) / GDMM_SWEEP_BLOCK; }
 
 int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
@@ -40,39 +68,23 @@ int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
     t->counters = fgi_take_zero(&t->arena, t->threads, fgi_counter);
     t->parts = fgi_take_zero(&t->arena, t->threads, gdmm_part);
     for (int k = 0; t->hands && k < t->threads; k++) gdmm_hand_take(g, &t->hands[k], &g->workers[k], &t->arena);
+    if (!t->arena.failed) begin_waves(g, t);
     return !t->arena.failed;
+}
+
+void gdmm_team_rest(gdmm_team *t) {
+    if (!t) return;
+    if (t->maker) t->tried = 0;
+    fgi_waves_maker_free(t->maker);
+    t->maker = NULL;
 }
 
 void gdmm_team_free(gdmm_team *t) {
     if (!t) return;
-    fgi_waves_maker_free(t->maker);
+    gdmm_team_rest(t);
     fgi_waves_free(t->waves);
     fgi_arena_free(&t->arena);
     free(t);
-}
-
-/* ---- waves --------------------------------------------------------------------------------------------------- */
-
-/* Structure and tables alone: sweeps go on while the maker asks. */
-static double visit_work(const void *of, int64_t i) {
-    const gdmm *g = ((const gdmm_team *)of)->seen;
-    const fgi_structure *st = g->model->s;
-    double work = VARIABLE_WORK;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const fgi_view v = fgi_factor_view(g->model, st->adj[k]);
-        const double states = (double)fgi_view_work(g->model, &v);
-        work += LINK_WORK + 2 * st->cards[i] + 0.5 * (g->is_pair[st->adj[k]] ? 0 : states); /* half in each direction */
-    }
-    return work;
-}
-
-static int has_waves(const gdmm *g, gdmm_team *t) {
-    if (!t->tried && t->entries >= LEAST_ENTRIES) {
-        t->tried = 1;
-        t->maker = fgi_waves_maker_start(g->model->s, t->threads, visit_work, t);
-    }
-    if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
-    return t->waves != NULL;
 }
 
 typedef struct context {
@@ -113,9 +125,11 @@ static void add_up_blocks(void *of, int64_t begin, int64_t end, int worker) {
 static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
     gdmm_team *t = s->team;
     context c = {.g = g, .s = s};
-    const int complete = fgi_waves_run(t->waves, t->pool, g->deadline, visit_task, &c);
+    const fgi_aside aside = {gdmm_beside_piece, g};
+    const int complete =
+        fgi_waves_run(t->waves, t->pool, g->deadline, visit_task, &c, gdmm_beside_is_over(g) ? NULL : &aside);
     if (atomic_load(&c.infeasible)) return -1;
-    if (!complete) return 0;
+    if (!complete || !gdmm_beside_is_over(g)) return 0;
     fgi_pool_run(t->pool, n_blocks(g), 1, add_up_blocks, &c);
     for (int64_t k = 0; k < n_blocks(g); k++) {
         s->block = t->blocks[k];
@@ -125,18 +139,51 @@ static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
     return 1;
 }
 
+/* ---- one thread, while another looks for a labeling ---------------------------------------------------------- */
+
+typedef struct pair {
+    gdmm *g;
+    gdmm_sweep *s;
+    int done;        /* of the sweep */
+    atomic_int stop; /* labelings are over, or the sweep is infeasible, or the time is over */
+} pair;
+
+static int may_go_on(pair *p) { return !atomic_load(&p->stop) && fgi_clock() < p->g->deadline; }
+
+static void go_on(void *of, int64_t which, int64_t end, int worker) {
+    pair *p = of;
+    int over = 0;
+    (void)end;
+    (void)worker;
+    if (which == 0) {
+        do p->done = gdmm_sweep_alone(p->g, p->s);
+        while (!p->done && may_go_on(p));
+        if (p->done > 0) return; /* and the other goes on */
+    } else {
+        do over = gdmm_beside_piece(p->g);
+        while (!over && may_go_on(p));
+    }
+    atomic_store(&p->stop, 1);
+}
+
+static int sweep_beside(gdmm *g, gdmm_sweep *s) {
+    pair p = {.g = g, .s = s};
+    fgi_pool_run(s->team->pool, 2, 1, go_on, &p);
+    return p.done > 0 && !gdmm_beside_is_over(g) ? 0 : p.done; /* a complete sweep stays so until the next call */
+}
+
 /* ---- the choice ---------------------------------------------------------------------------------------------- */
 
 int gdmm_team_step(gdmm *g, gdmm_sweep *s) {
     gdmm_team *t = s->team;
     int done = GDMM_ALONE;
-    if (g->on_trial > 0) return GDMM_ALONE;
-    if (!t->under_way && s->node == 0 && s->edge == 0 && has_waves(g, t)) {
+    if (!t->under_way && g->on_trial == 0 && has_waves(g, t) && s->node == 0 && s->edge == 0) {
         fgi_waves_begin(t->waves, s->forward);
         t->under_way = 1;
     }
     if (t->under_way) done = sweep_in_waves(g, s);
-    else done = gdmm_sweep_in_step(g, s);
+    else if (!gdmm_beside_is_over(g)) done = sweep_beside(g, s);
+    else if (g->on_trial == 0) done = gdmm_sweep_in_step(g, s);
     for (int k = 0; k < t->threads; k++) {
         g->sweep_entries += t->hands[k].entries;
         t->hands[k].entries = 0;

@@ -346,7 +346,9 @@ typedef struct run {
     fgi_task_body *body;
     void *context;
     double deadline;
+    const fgi_aside *aside; /* NULL: nothing else is to be done */
     atomic_int stop, crowded;
+    atomic_int aside_is_over, all_join;
 } run;
 
 /* Returns 0 if the run ends before. */
@@ -376,10 +378,46 @@ static int do_task(run *r, int64_t number, int64_t then, int worker) {
     return !atomic_load_explicit(&r->stop, memory_order_relaxed);
 }
 
+/* All tasks by one thread, in an order in which none has to wait, or those until the others join. */
+static void alone(run *r, int worker) {
+    const fgi_waves *w = r->waves;
+    for (int64_t k = 0; k < w->n_tasks; k++) {
+        const int64_t number = w->forward ? k : w->n_tasks - 1 - k;
+        const task *t = &w->tasks[number];
+        const int64_t n = w->begin[t->owner + 1] - w->begin[t->owner];
+        const int64_t before = w->forward ? t->turn : n - 1 - t->turn;
+        if (atomic_load_explicit(&w->counters[t->owner].done, memory_order_relaxed) > before) continue;
+        if (r->aside && atomic_load_explicit(&r->aside_is_over, memory_order_relaxed)) return;
+        if (!do_task(r, number, -1, worker)) return;
+    }
+}
+
+/* Until it is over or the time is. */
+static void do_aside(run *r) {
+    int over = r->aside->piece(r->aside->context);
+    while (!over && !atomic_load_explicit(&r->stop, memory_order_relaxed) && fgi_clock() < r->deadline)
+        over = r->aside->piece(r->aside->context);
+    atomic_store_explicit(over ? &r->aside_is_over : &r->stop, 1, memory_order_relaxed);
+}
+
+/* The first thread works on alone while the second has something else to do. */
+static void wait_for_all(run *r, int64_t thread, int worker) {
+    fgi_wait waited = {0, 0};
+    if (thread == 0) {
+        alone(r, worker);
+        atomic_store_explicit(&r->all_join, 1, memory_order_release);
+        return;
+    }
+    if (thread == 1) do_aside(r);
+    while (!atomic_load_explicit(&r->all_join, memory_order_acquire)) fgi_wait_a_little(&waited);
+}
+
 /* The tasks of one thread, from the first to the last or the other way. */
 static void take_part(void *context, int64_t thread, int64_t end, int worker) {
     run *r = context;
     const fgi_waves *w = r->waves;
+    if (r->aside) wait_for_all(r, thread, worker);
+    if (atomic_load_explicit(&r->stop, memory_order_relaxed)) return;
     const int64_t n = w->begin[thread + 1] - w->begin[thread];
     (void)end;
     for (int64_t k = atomic_load_explicit(&w->counters[thread].done, memory_order_relaxed); k < n; k++) {
@@ -392,32 +430,22 @@ static void take_part(void *context, int64_t thread, int64_t end, int worker) {
     }
 }
 
-/* All tasks by the caller, in an order in which none has to wait. */
-static void alone(run *r) {
-    const fgi_waves *w = r->waves;
-    for (int64_t k = 0; k < w->n_tasks; k++) {
-        const int64_t number = w->forward ? k : w->n_tasks - 1 - k;
-        const task *t = &w->tasks[number];
-        const int64_t n = w->begin[t->owner + 1] - w->begin[t->owner];
-        const int64_t before = w->forward ? t->turn : n - 1 - t->turn;
-        if (atomic_load_explicit(&w->counters[t->owner].done, memory_order_relaxed) > before) continue;
-        if (!do_task(r, number, -1, 0)) return;
-    }
-}
-
 void fgi_waves_begin(fgi_waves *w, int forward) {
     w->forward = forward;
     for (int k = 0; k < w->threads; k++) atomic_store_explicit(&w->counters[k].done, 0, memory_order_relaxed);
 }
 
-int fgi_waves_run(fgi_waves *w, fgi_pool *pool, double deadline, fgi_task_body *body, void *context) {
-    run r = {.waves = w, .body = body, .context = context, .deadline = deadline};
+int fgi_waves_run(
+    fgi_waves *w, fgi_pool *pool, double deadline, fgi_task_body *body, void *context, const fgi_aside *aside) {
+    run r = {.waves = w, .body = body, .context = context, .deadline = deadline, .aside = aside};
     const int together = fgi_pool_threads(pool) >= w->threads && fgi_crowd_begin(&w->crowd, w->n_tasks);
     if (together) {
         fgi_pool_run(pool, w->threads, 1, take_part, &r);
         fgi_crowd_end(&w->crowd, atomic_load(&r.crowded));
     }
-    if (!together || (atomic_load(&r.crowded) && !atomic_load(&r.stop))) alone(&r);
+    if (!together && aside) do_aside(&r);
+    r.aside = NULL;
+    if ((!together || atomic_load(&r.crowded)) && !atomic_load(&r.stop)) alone(&r, 0);
     int64_t done = 0;
     for (int k = 0; k < w->threads; k++) done += atomic_load(&w->counters[k].done);
     return done == w->n_tasks;

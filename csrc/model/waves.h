@@ -32,6 +32,12 @@ void fgi_waves_begin(fgi_waves *w, int forward);
  * as places of a sweep in this direction, and returns 0 to end the run early; `then` is where this thread goes on, or
  * -1; the worker is 0 .. threads - 1. */
 typedef int fgi_task_body(void *context, int64_t begin, int64_t end, int64_t then, int worker);
-int fgi_waves_run(fgi_waves *w, fgi_pool *pool, double deadline, fgi_task_body *body, void *context);
+/* What one thread does before it joins the sweep, which another begins alone meanwhile; it may pause, too. */
+typedef struct fgi_aside {
+    int (*piece)(void *context); /* of a millisecond or so; 1: that was the last */
+    void *context;
+} fgi_aside;
+int fgi_waves_run(
+    fgi_waves *w, fgi_pool *pool, double deadline, fgi_task_body *body, void *context, const fgi_aside *aside);
 
 #endif

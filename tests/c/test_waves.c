@@ -120,6 +120,14 @@ static fgi_model *band(int32_t n, int32_t card, int32_t reach) {
     return m;
 }
 
+/* Something else that takes a few pieces, as an ascent beside a sweep does. */
+static int a_piece(void *of) {
+    int *left = of;
+    for (const double end = fgi_clock() + 5e-5; fgi_clock() < end;)
+        ;
+    return --*left <= 0;
+}
+
 /* The second pool has fewer threads than the waves are made for, as where the system refuses some. */
 static void check_sweeps(const fgi_model *m, int expected) {
     fgi_waves *waves;
@@ -127,12 +135,17 @@ static void check_sweeps(const fgi_model *m, int expected) {
     CHECK((waves != NULL) == expected);
     for (int threads = THREADS; waves && threads > 0; threads--) {
         fgi_pool *pool = fgi_pool_create(threads);
-        for (int sweep = 0; sweep < 6; sweep++) {
+        for (int sweep = 0; sweep < 8; sweep++) {
             const int forward = sweep % 2;
             visits v = {.m = m, .waves = waves, .forward = forward, .seen = calloc((size_t)m->s->n_vars, 1)};
+            int left = sweep > 2 ? 5 : 0;
+            const fgi_aside aside = {a_piece, &left};
             fgi_waves_begin(waves, forward);
-            while (!fgi_waves_run(waves, pool, sweep > 1 ? fgi_clock() + 1e-4 : INFINITY, body, &v))
+            while (!fgi_waves_run(
+                       waves, pool, sweep > 1 ? fgi_clock() + 1e-4 : INFINITY, body, &v, left > 0 ? &aside : NULL) ||
+                left > 0)
                 ; /* a deadline that passes again and again */
+            CHECK(left == 0);
             for (int64_t i = 0; i < m->s->n_vars; i++) CHECK(atomic_load(&v.seen[i]));
             CHECK(!atomic_load(&v.wrong));
             free(v.seen);
