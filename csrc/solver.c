@@ -79,9 +79,11 @@ double fgi_solver_tolerance(const fgi_solver *s) {
 static double first_bound(const fgi_model *m) { return m->s->constant == -INFINITY ? -INFINITY : INFINITY; }
 
 /* Steps of multipliers: beside scores that are so much larger or smaller, quotients and sums of them are no numbers. */
+static const double LEAST_RHO = 0x1p-300, LARGEST_RHO = 0x1p300; /* of the largest score */
+
 static fgi_rc check_rho(double rho, const fgi_model *m, fgi_error *err) {
     const double largest = atomic_load(&m->largest), times = rho / largest;
-    if (rho == 0 || largest == 0 || (times >= 0x1p-300 && times <= 0x1p300)) return FGI_OK;
+    if (rho == 0 || largest == 0 || (times >= LEAST_RHO && times <= LARGEST_RHO)) return FGI_OK;
     return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
         "rho is %g, the largest score %g: too far apart to be added (0 chooses one that suits the scores)", rho,
         largest);
@@ -93,6 +95,11 @@ static double cutoff_in_unit(double cutoff, int exponent) {
     return ldexp(own, exponent) > cutoff ? nextafter(own, -INFINITY) : own;
 }
 
+double fgi_solver_rho(const fgi_solver *s, double rho) {
+    const double largest = ldexp(atomic_load(&s->given->largest), -s->exponent);
+    return largest > 0 ? fgi_larger(fgi_smaller(rho, LARGEST_RHO * largest), LEAST_RHO * largest) : rho;
+}
+
 fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_solver **out, fgi_error *err) {
     fgi_rc rc = fgi_settings_check(settings, err);
     if (rc) return rc;
@@ -102,8 +109,8 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->ops = fgi_method_ops(settings->method);
     s->settings = *settings;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
-    s->given = fgi_model_snapshot(m);
     rc = fgi_model_normalised_by(m, s->pool, &s->model, &s->exponent, err);
+    s->given = fgi_model_snapshot(m); /* with its largest score, which is known now */
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.gap = fgi_smaller(settings->gap, DBL_MAX); /* that of a missing bound or labeling is never reached */
     s->settings.rho = ldexp(settings->rho, -s->exponent);

@@ -69,6 +69,8 @@ int fgi_solver_done(fgi_solver *s);
 double fgi_solver_best(const fgi_solver *s);
 /* Is the incumbent above the cutoff? */
 int fgi_solver_wanted(const fgi_solver *s);
+/* The same rho, or the nearest that scores can be divided by and multiples be added to. */
+double fgi_solver_rho(const fgi_solver *s, double rho);
 /* How far a bound may lie above that and still prove that there is nothing better: fgi_proof_tolerance of an incumbent;
  * nothing above a cutoff, of which *infeasible* is said. */
 double fgi_solver_tolerance(const fgi_solver *s);

@@ -195,6 +195,7 @@ static void balance(fgi_solver *solver, ad3 *s) {
     if (solver->settings.rho > 0 || i->iterations % RHO_EVERY || i->iterations < RHO_EVERY) return;
     if (i->primal_infeasibility > BALANCE * i->dual_infeasibility) s->rho *= RHO_STEP;
     else if (i->dual_infeasibility > BALANCE * i->primal_infeasibility) s->rho /= RHO_STEP;
+    s->rho = fgi_solver_rho(solver, s->rho);
     solver->info.rho = s->rho;
 }
 
@@ -276,7 +277,8 @@ static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
     s->z = fgi_take(arena, st->max_arity, const double *);
     s->average = fgi_take_zero(arena, n_labels, double);
     s->solver.state = fgi_take(arena, st->max_arity, int32_t);
-    s->rho = solver->settings.rho > 0 ? solver->settings.rho : 0.1 * fgi_mean_range(solver->model);
+    s->rho =
+        solver->settings.rho > 0 ? solver->settings.rho : fgi_solver_rho(solver, 0.1 * fgi_mean_range(solver->model));
     solver->info.rho = s->rho;
     solver->info.memory += st->n_factors * POINT_BYTES;
     fgi_rc rc = fgi_dual_init(&s->d, solver, err);

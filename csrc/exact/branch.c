@@ -216,7 +216,7 @@ static int32_t choose(branch *b, const fgi_problem *p, double left) {
     for (int32_t i = 0; i < p->n; i++) {
         if (p->alive[i] < 2) continue;
         const double value = p->alive[i] / ((b->weight[p->root_var[i]] + 1) * (least + b->cost[i]));
-        if (value < best_value) {
+        if (best < 0 || value < best_value) { /* of subnormal costs it may be INFINITY, and yet there is a choice */
             best_value = value;
             best = i;
         }

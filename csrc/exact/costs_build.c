@@ -94,7 +94,9 @@ static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *
     const double product = weight * e.most;
     error->exact &= fgi_sum_exactly(&c->origin, product);
     error->magnitude += fabs(product);
-    if (!is_power_of_two(weight)) error->products += 0x1p-52 * fgi_larger(fabs(product), fabs(weight * e.least));
+    const double largest = fgi_larger(fabs(product), fabs(weight * e.least));
+    if (!is_power_of_two(weight)) error->products += 0x1p-52 * largest;
+    if (weight != 1 && largest < 0x1p-960) error->products += 2 * 0x1p-1074; /* subnormal ones lose more than that */
     return below(e.most, e.least, weight);
 }
 

@@ -45,7 +45,8 @@ static int activation(fgi_solver *solver, binary *b) {
         if (!binary_activate_more(b, &complete)) return 0;
     }
     if (!complete) return 1;
-    if (b->rho == 0) b->rho = solver->settings.rho > 0 ? solver->settings.rho : first_penalty(b);
+    if (b->rho == 0)
+        b->rho = solver->settings.rho > 0 ? solver->settings.rho : fgi_solver_rho(solver, first_penalty(b));
     b->stage = t == 0 ? ROUND : FACTORS;
     return 1;
 }

@@ -94,7 +94,7 @@ static void finish_iteration(fgi_solver *solver, binary *b) {
     info->active_per_factor = (double)b->n_links / (double)b->model->s->n_factors;
     if (info->iterations >= b->next_adapt) {
         b->next_adapt = info->iterations + GDMM_ADAPT_EVERY + info->iterations / 20;
-        b->rho = gdmm_balanced(b->rho, b->primal, b->dual);
+        b->rho = fgi_solver_rho(solver, gdmm_balanced(b->rho, b->primal, b->dual));
     }
 }
 

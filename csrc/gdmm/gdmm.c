@@ -121,7 +121,7 @@ static void adapt_penalty(gdmm *g) {
     int64_t t = gdmm_steps(g);
     if (t < g->next_adapt) return;
     g->next_adapt = t + GDMM_ADAPT_EVERY + t / 20;
-    g->rho = gdmm_balanced(g->rho, g->primal, g->dual);
+    g->rho = fgi_solver_rho(g->solver, gdmm_balanced(g->rho, g->primal, g->dual));
 }
 
 static void finish_iteration(gdmm *g) {

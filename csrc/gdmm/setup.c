@@ -357,7 +357,8 @@ static int prepare_orders(gdmm *g) {
 static void begin_preparation(gdmm *g) {
     g->scale = mean_range(g->model);
     if (g->rho == 0)
-        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho : FIRST_RHO[g->dense != 0] * g->scale;
+        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho
+                                             : fgi_solver_rho(g->solver, FIRST_RHO[g->dense != 0] * g->scale);
     g->local = fgi_local_create(g->model);
     if (!g->local || !create_pairs(g)) g->solver->failure = FGI_NO_MEMORY;
 }

@@ -34,8 +34,12 @@ static int divide_all(divisor *d, const double *v, int64_t n, double weight) {
     return d->step >= 0;
 }
 
-/* What the product is off by. */
-static double product_error(double a, double b) { return fabs(fma(a, b, -(a * b))); }
+/* What the product with a weight is off by; near subnormal numbers that need not be a number itself. */
+static double product_error(double weight, double b) {
+    const double product = weight * b;
+    const int may_be_lost = weight != 1 && b != 0 && fabs(product) < 0x1p-960;
+    return fabs(fma(weight, b, -product)) + (may_be_lost ? 0x1p-1074 : 0);
+}
 
 /* How far the cost of a score is from a whole number of steps, all rounding included. */
 static double off_step(double step, double best, double score, double weight) {

@@ -96,6 +96,15 @@ class Model:
         return Model(out[0]), int(exponent[0])
 
     @property
+    def has_unit(self) -> bool:
+        """Whether there is a unit that solvers can work in; a part of a model may have none where the model has."""
+        try:
+            self.normalised()
+        except ModelError:
+            return False
+        return True
+
+    @property
     def memory(self) -> int:
         """Bytes."""
         return int(lib.fgi_model_memory(self.handle))

@@ -37,10 +37,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from fginfer.core.exact import split
+from fginfer.core.exact import Component, split
+from fginfer.core.model import Model
 from fginfer.core.presolve import Presolved
 from fginfer.crew import Task
 from fginfer.engine import Settings
+from fginfer.errors import ModelError
 from fginfer.portfolio.division import Division
 from fginfer.portfolio.given import Given
 from fginfer.portfolio.incumbent import Incumbent
@@ -83,6 +85,17 @@ class Options:
 
     presolve: bool = True
     memory: float = 1 << 30  # bytes that elimination may use
+
+
+def _parts_of(model: Model) -> list[Component] | None:
+    """Its connected parts; None where solvers take the model and not these: what scores are seen beside is in none."""
+    try:
+        parts = split(model)
+        if not all(m.has_unit for m in ([part.model for part in parts] if len(parts) > 1 else [model])):
+            return None
+    except ModelError:
+        return None
+    return parts
 
 
 class Policy:
@@ -278,8 +291,10 @@ class Policy:
     def _divide(self, presolved: Presolved | None, least: float) -> Generator[None, None, Division]:
         """What is left, in connected parts; huge models stay as they are."""
         model = self._model if presolved is None else presolved.model
-        parts = [] if self._size.is_huge else (yield from self._workers.aside(lambda: split(model)))
-        if self._size.is_huge or len(parts) == 1:
+        parts = None if self._size.is_huge else (yield from self._workers.aside(lambda: _parts_of(model)))
+        if parts is None:
+            presolved, least, model = None, -inf, self._model
+        if parts is None or len(parts) == 1:
             division = Division(self._model, [], presolved, least=least)
             own = replace(self._own, cutoff=division.into(self._own.cutoff))
             team = Team(model, None, own, self._options.memory)
