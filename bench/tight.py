@@ -2,10 +2,11 @@
 """Models whose relaxation is tight, or nearly: what `auto` costs beside our own methods, in CPU
 seconds to a gap of 1e-6.
 
-usage: tight.py [--seconds 4] [--only grid] [--file MODEL ...]
+usage: tight.py [--seconds 4] [--only grid] [--methods trws auto ...] [--file MODEL ...]
 
-A dozen families made at random with fixed seeds, and the given files. The best of two runs each; `-`: not within the
-limit. The last column is auto's time divided by that of the best of the others.
+Families made at random with fixed seeds (here and in tight_models.py), and the given files. The best of two runs each,
+of one where that takes half a second; `-`: not within the limit. The last column is auto's time divided by that of the
+best of the others.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from collections.abc import Callable
 from math import inf
 
 import numpy as np
+import tight_models
 
 import fginfer
 from fginfer import AbsDiff, FactorGraph, Potts
 
-METHODS = ("trws", "gdmm", "bnb", "auto")
+METHODS = ("trws", "gdmm", "bnb", "edac", "mplp", "ad3", "auto")
 
 
 def grid(side: int, labels: int, signal: float, table: Potts | AbsDiff) -> FactorGraph:
@@ -101,8 +103,20 @@ FAMILIES: dict[str, Callable[[], FactorGraph]] = {
 }
 
 
+def best_time(graph: FactorGraph, method: str, limit: float) -> float:
+    took = seconds_to_gap(graph, method, limit)
+    return min(took, seconds_to_gap(graph, method, limit)) if took < 0.5 else took
+
+
 def seconds_to_gap(graph: FactorGraph, method: str, limit: float) -> float:
-    """CPU seconds; inf if the gap was not reached."""
+    """CPU seconds; inf if the gap was not reached, or the method cannot take the model."""
+    try:
+        return _seconds_to_gap(graph, method, limit)
+    except fginfer.SolverError:
+        return inf
+
+
+def _seconds_to_gap(graph: FactorGraph, method: str, limit: float) -> float:
     begun = time.process_time()
     with fginfer.Solver(graph, method, gap=1e-6) as solver:
         solver.run(callback=lambda _: time.process_time() - begun > limit)
@@ -114,18 +128,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--only", default="", help="families with this in their name")
+    parser.add_argument("--methods", nargs="*", default=METHODS)
     parser.add_argument("--file", nargs="*", default=[])
     options = parser.parse_args()
-    families = {name: make for name, make in FAMILIES.items() if options.only in name}
+    every = FAMILIES | tight_models.FAMILIES
+    families = {name: make for name, make in every.items() if options.only in name}
     families |= {path: lambda path=path: fginfer.read(path) for path in options.file}
-    print(f"{'family':<32}" + "".join(f"{m:>10}" for m in METHODS) + f"{'auto/best':>11}")
+    print(f"{'family':<32}" + "".join(f"{m:>10}" for m in options.methods) + f"{'auto/best':>11}")
     for name, make in families.items():
         graph = make()
         graph.snapshot()
-        took = {m: min(seconds_to_gap(graph, m, options.seconds) for _ in range(2)) for m in METHODS}
-        best = min(took[m] for m in METHODS if m != "auto")
+        took = {m: best_time(graph, m, options.seconds) for m in options.methods}
+        best = min(took[m] for m in options.methods if m != "auto")
         ratio = f"{took['auto'] / best:.2f}" if best < inf else "-"
-        cells = "".join(f"{took[m]:>10.4f}" if took[m] < inf else f"{'-':>10}" for m in METHODS)
+        cells = "".join(f"{took[m]:>10.4f}" if took[m] < inf else f"{'-':>10}" for m in options.methods)
         print(f"{name[-31:]:<32}{cells}{ratio:>11}", flush=True)
 
 

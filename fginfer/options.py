@@ -51,6 +51,8 @@ def unknown_option(name: str, method: str, known: Iterable[str]) -> SettingsErro
 
 def is_number(value: Any, whole: bool = False) -> bool:
     """Whether it is a real (or whole) number; True and False are none."""
+    if type(value) is int or (type(value) is float and not whole):
+        return True  # as nearly always, and sooner known than by asking an abstract class
     return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
 
 

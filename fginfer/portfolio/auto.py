@@ -45,7 +45,8 @@ class AutoEngine:
 
     def _begin(self, graph: FactorGraph, start: float) -> None:
         self._given = Given(graph)
-        self.settings = replace(self.settings, start_time=start if start >= 0 else clock.now())
+        if start < 0 or start != self.settings.start_time:
+            self.settings = replace(self.settings, start_time=start if start >= 0 else clock.now())
         self._workers.deadline = inf
         self.policy = Policy(self._given, self.settings, self._options, self._workers)
 

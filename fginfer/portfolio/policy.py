@@ -1,13 +1,14 @@
 """The policy of method="auto", from first to last. Who works on a part of a model, and how much, is in team.py and
 shares.py.
 
-1. Tiny models: a few iterations of branch and bound, before anything else is set up. Most end here.
+1. Tiny models: some iterations of branch and bound, before anything else is set up. Most end here.
    Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
 2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Large models begin with them
    instead of ascent, and go on from there unless presolve removes much. Penalties far above all other costs are taken
-   for constraints that the same search may meet. Then short runs of branch and bound and, on small models, of edac on
-   the model as it is, edac first where there are few labelings; other easy models end here.
+   for constraints that the same search may meet. Then short runs of branch and bound, from the messages of the sweeps,
+   and, on small models, of edac on the model as it is, edac first where there are few labelings; other easy models end
+   here, and what is likely to end soon is gone on with.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts. Where it changes next to nothing
    the proofs of step 2 go on instead. Of a model of a million entries or more it is asked after the first sweeps of
    step 2, and if it leaves much less, that is gone on with at once.
@@ -34,8 +35,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fginfer.core.exact import Component, split
 from fginfer.core.model import Model
@@ -46,13 +50,14 @@ from fginfer.errors import ModelError
 from fginfer.portfolio.division import Division
 from fginfer.portfolio.given import Given
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import Member, Sweeps
+from fginfer.portfolio.member import Member, Proof, Sweeps
 from fginfer.portfolio.opening import (
     CLAUSES_FIRST,
     CLAUSES_WORK,
     HOPELESS,
     LOOSE,
     SWEEPS_PASS,
+    WORTH_THREADS,
     Opening,
     feasible_labeling,
     first_labeling,
@@ -70,13 +75,14 @@ from fginfer.portfolio.workers import Workers
 log = logging.getLogger("fginfer")
 
 SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so that nothing takes long
-TINY_STATES = 2000  # a few iterations of branch and bound take less than finding out what kind of model it is
+TINY_STATES = 20000  # a few iterations of branch and bound take less than finding out what kind of model it is
 KEPT = 0.95  # of the states of a small model: where presolve leaves as many, the proofs under way go on instead
 REDUCED = 0.8  # of a large model's work: where presolve leaves more, its first sweeps are gone on with instead
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 WORTH_BESIDE = 1e6  # entries of a pass: presolve takes long enough to begin beside the sweeps, with what is known then
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
+QUICK_MORE = 2e8  # work of some more of them, for as long as one is likely to come to it soon
 
 
 @dataclass(frozen=True)
@@ -109,15 +115,22 @@ class Policy:
         self.known = Incumbent(given.model, settings.start_time, given.into(settings.cutoff))
         self._given, self._model = given, given.model
         self._settings, self._options = settings, options
-        self._own = replace(settings, cutoff=self.known.cutoff)  # for members, who work in that unit
+        same = self.known.cutoff == settings.cutoff
+        self._own = settings if same else replace(settings, cutoff=self.known.cutoff)  # for members: in that unit
         self._workers = workers
         workers.at_once = self._model.states < SMALL_STATES
-        self._size = Size(self._model)
         self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
+        self._begun: Proof | None = None  # of a tiny model, until step 2 goes on with it
+        self._messages: NDArray[np.float64] | None = None  # of the sweeps of a small one, for the proof that is next
         self._sweeps: Sweeps | None = None  # of a large model, from step 2 on
         self._reduction = Reduction(self._model, workers)  # of step 3, which may begin beside step 2
         self._has_less = False  # presolve is known to leave so little that the model as it is needs no more looks
         self._steps = self._stages()
+
+    @cached_property
+    def _size(self) -> Size:
+        """Looked at when it is first asked for: tiny models end before."""
+        return Size(self._model)
 
     def step(self) -> None:
         """Works until it may pause; a pause changes nothing but the time."""
@@ -137,8 +150,7 @@ class Policy:
         return sum(int(m.engine.info.memory) for m in (members if self._sweeps is None else [self._sweeps, *members]))
 
     def _stages(self) -> Iterator[None]:
-        may_end_soon = self._size.is_sparse or self._workers.at_once
-        if self._settings.threads > 1 and self._size.is_small and not may_end_soon:
+        if self._settings.threads > 1 and self._size.is_small and not (self._size.is_sparse or self._workers.at_once):
             self._trial = self._workers.submit(self._make_trial)
         quick = self._feasible_labeling, self._quick_sweeps, self._avoid_penalties, self._quick_proof
         for stage in (self._first_labeling, *quick, self._reduce):
@@ -162,7 +174,10 @@ class Policy:
 
     def _first_labeling(self) -> Iterator[None]:
         if self._model.states <= TINY_STATES:
-            yield from self._open_with(prove_at_once, self._own)
+            self._begun = Proof(self._model, self._for_proofs())
+            bound = yield from prove_at_once(self._begun, self.known, self._deadline)
+            if bound is not None:
+                self._finish_infeasible(bound)
         elif self._size.is_huge:
             if not self._size.begins_with_unaries:
                 self.known.improve(self._model.unary_labels())
@@ -186,7 +201,13 @@ class Policy:
             if not size.is_sparse:
                 self._presolve_beside()
             is_reduced = self._is_reduced if self._reduction.is_fixed else None
-            yield from self._open_with(partial(sweep_while_near, crowded=size.is_crowded, is_reduced=is_reduced))
+            threads = self._settings.threads if size.pass_work > WORTH_THREADS else 1
+            sweeps = Sweeps(self._model, self._for_proofs(), threads=threads)
+            bound = yield from sweep_while_near(sweeps, self.known, self._deadline, size.is_crowded, is_reduced)
+            if bound is not None:
+                self._finish_infeasible(bound)
+            elif sweeps.running and size.is_small:
+                self._messages = sweeps.engine.messages()
         elif size.relaxation is Sweeps and not size.is_huge:
             self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)
             if self.known.labels is not None:  # else it looks for a feasible one of its own
@@ -222,7 +243,8 @@ class Policy:
 
     def _make_trial(self) -> Trial:
         """Takes nothing from what is known: it can be made at any time."""
-        proof = Trial(self._model, None, self._for_proofs())
+        begun, self._begun = self._begun, None
+        proof = Trial(self._model, None, self._for_proofs(), begun)
         proof.prepare()
         return proof
 
@@ -234,10 +256,15 @@ class Policy:
         workers = self._workers
         proof = yield from (workers.aside(self._make_trial) if begun is None else workers.wait_for(begun))
         self.division = Division(self._model, [proof])
+        proof.start_from(self._messages)
+        self._messages = None
         if self.known.labels is not None:
             proof.offer(self.known.labels, self.known.score)
         work = max(QUICK_WORK, QUICK_PASSES * self._size.pass_work)
-        for part in QUICK_ROUNDS:
+        more = int(QUICK_MORE / max(work, 1.0)) * (1.0,)
+        for number, part in enumerate((*QUICK_ROUNDS, *more)):
+            if number >= len(QUICK_ROUNDS) and not proof.gets_on:
+                break
             yield from self._round(part * work)
             if self.status != "running":
                 return

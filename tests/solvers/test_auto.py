@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fginfer.portfolio.auto as auto
 import fginfer.portfolio.member as member
+import fginfer.portfolio.opening as opening
 import fginfer.portfolio.policy as policy
 import fginfer.portfolio.shares as shares
 import fginfer.portfolio.size as size
@@ -352,13 +353,18 @@ def test_where_bounds_of_dense_binary_models_are_hopeless_the_search_is_first() 
     assert found[0].bound > 1.5 * found[0].score
 
 
-def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "QUICK_WORK", 1e4)
+def complete(n: int) -> FactorGraph:
     rng = np.random.default_rng(0)
-    graph = FactorGraph([3] * 20)
-    for i in range(20):
+    graph = FactorGraph([3] * n)
+    for i in range(n):
         for j in range(i):
             graph.add_factor([i, j], rng.normal(size=(3, 3)))
+    return graph
+
+
+def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "QUICK_WORK", 1e4)
+    graph = complete(20)
     members: list[object] = []
     end_round = Trial.end_round
 
@@ -375,6 +381,48 @@ def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: py
     assert isinstance(now.parts[0], team.Team)
     assert {type(m) for m in members} == {member.Proof, member.QuickTree}
     assert all(any(m is other for other in now.parts[0].members) for m in members)
+
+
+def watch_first_trial(graph: FactorGraph, monkeypatch: pytest.MonkeyPatch) -> tuple[policy.Policy, list[Trial]]:
+    """A run up to the end of the first round of its trial."""
+    trials: list[Trial] = []
+    end_round = Trial.end_round
+    monkeypatch.setattr(Trial, "end_round", lambda self: (trials.append(self), end_round(self))[1])
+    steps = auto.AutoEngine(graph, Settings("auto", 0.0, 0, 1, None, -np.inf, -1.0)).policy
+    while steps.status == "running" and not trials:
+        steps.step()
+    return steps, trials
+
+
+def test_the_proof_of_a_tiny_model_goes_on_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "TINY_ITERATIONS", 2)
+    monkeypatch.setattr(policy, "QUICK_WORK", 1e3)
+    made: list[member.Proof] = []
+    create = member.Proof.__init__
+    monkeypatch.setattr(member.Proof, "__init__", lambda self, *a: (made.append(self), create(self, *a))[1])
+    steps, trials = watch_first_trial(complete(12), monkeypatch)
+    assert trials[0].has(member.Proof)
+    assert len(made) == 1
+    assert steps.known.score > -np.inf
+
+
+def test_the_proof_of_a_small_model_begins_with_the_messages_of_the_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "TINY_STATES", 0)
+    monkeypatch.setattr(opening, "MOST_SWEEPS", 16)
+    graph = grid(12, 2, labels=4, strength=1.0)
+    begins: list[float] = []
+    start_from = Trial.start_from
+
+    def watched(self: Trial, messages: object) -> None:
+        start_from(self, messages)
+        begins.extend(m.bound for m in self.members if isinstance(m, member.Proof) and m.engine.run(0.01, 1))
+
+    monkeypatch.setattr(Trial, "start_from", watched)
+    watch_first_trial(graph, monkeypatch)
+    cold = Solver(graph, "bnb", gap=0.0)
+    cold.run(iterations=1)
+    assert begins[0] < cold.progress().bound
+    assert solve(graph).score == pytest.approx(solve(graph, "bnb").score)
 
 
 def tree(kind: type[member.Tree], looks: list[tuple[float, float]]) -> member.Tree:
