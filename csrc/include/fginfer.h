@@ -102,6 +102,14 @@ int fgi_model_same_structure(const fgi_model *a, const fgi_model *b);
 fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
     double *error, fgi_error *err);
 
+/*
+ * The model with at most `most` labels a variable (two or more): half of them score best beside `labels`, a labeling
+ * of m, half by themselves, and those of the labeling are among them. kept: room for `most` numbers a variable, the
+ * labels of m in ascending order, then -1. A labeling of the narrow model is one of m, with the same score.
+ */
+fgi_rc fgi_model_narrow(
+    const fgi_model *m, const int32_t *labels, int32_t most, fgi_model **out, int32_t *kept, fgi_error *err);
+
 /* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err);

@@ -135,6 +135,14 @@ class Model:
         check(lib.fgi_model_condition(self.handle, *given, out, rounding, error), error, bad_argument=ModelError)
         return Model(out[0]), rounding[0]
 
+    def narrow(self, labels: NDArray[np.int32], most: int) -> tuple[Model, NDArray[np.int32]]:
+        """Only the labels that promise most beside a labeling: at most so many a variable, and which they are (a row a
+        variable, ascending, then -1)."""
+        out, error, kept = ffi.new("fgi_model **"), new_error(), np.empty((self.n_variables, most), np.int32)
+        rc = lib.fgi_model_narrow(self.handle, pointer(labels), most, out, pointer(kept), error)
+        check(rc, error, bad_argument=ModelError)
+        return Model(out[0]), kept
+
     # -- new numbers -------------------------------------------------------------------------------------------
 
     def _changed(self) -> None:

@@ -19,6 +19,7 @@ from fginfer.portfolio.member import (
     Sweeps,
     Tree,
 )
+from fginfer.portfolio.narrow import NarrowSearch
 from fginfer.portfolio.opening import HOPELESS
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ..
 SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
 OVERTAKEN = 0.5  # of the gap of a proof that a relaxation which joined it has closed: the proof has little to add
 HELPERS_TRIAL = 0.5  # share of a relaxation that joined a proof, until its bound is better
+NARROW_TIMES = 10.0  # an entry takes gdmm so long where tables are large, by accesses to memory; few labels fit a cache
 HOPELESS_SHARE = 0.02  # of all but the search where that is first: an entry takes them up to three times as long
 SOON_WORK, SOON_TIMES = 1e9, 4.0  # a tree that is likely to end after so much, or so many times what it has done, ...
 FIRST_SHARE = 2.0  # ... has this share, ...
@@ -184,6 +186,8 @@ def _share_of_relaxation(relaxation: Sweeps | Greedy, team: Team) -> float:
 def _share_of_search(search: Search, team: Team) -> float:
     """Less where others are as likely to find what is missing."""
     near = team.labels is not None and team.bound - team.score <= NEAR_PROOF * max(team.unit, abs(team.score))
+    if isinstance(search, NarrowSearch):
+        return (NEAR_SHARE if near else 1.0) * NARROW_TIMES
     less = near or team.size.is_huge or trees_decide(team) or _sweeps_get_on(team) or _is_stale(search, team)
     return NEAR_SHARE if less else 1.0
 

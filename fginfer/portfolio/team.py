@@ -26,6 +26,7 @@ from fginfer.portfolio.member import (
     Sweeps,
     Tree,
 )
+from fginfer.portfolio.narrow import NarrowSearch, narrow_labels
 from fginfer.portfolio.opening import FIRST_SWEEPS
 from fginfer.portfolio.part import Part, work_of_round
 from fginfer.portfolio.shares import (
@@ -49,6 +50,7 @@ WORTH_ELIMINATING = 3e10  # work of elimination, beyond which it is not begun
 CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for: the first may end without
 TREE_ROUND, TREE_STATES = 4, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
 SOON_ROUND = 3  # when it does if there is no labeling yet
+NARROW_AFTER = 2  # sweeps of the relaxation, whose labeling says which labels promise most
 SLABS_SHARE = 0.2  # of slabs where a proof does not get on: their first iterations bring most, search needs the time
 
 
@@ -63,6 +65,7 @@ class Team(Part):
         self._elimination: Elimination | None = None  # once an order has been looked for
         self._round = 0
         self._search_is_due = 0  # iterations of the relaxation after which a search joins; 0: it has
+        self._narrow_to: int | None = None  # labels a variable of a search among few of them that is to join
         self._helped = False  # slabs or gdmm have been asked to join
 
     def prepare(self) -> None:
@@ -72,6 +75,7 @@ class Team(Part):
         if size.is_huge:  # one member, with all threads and most of the memory
             self.join(size.relaxation, threads=self.settings.threads)
             self._search_is_due = size.search_is_due
+            self._narrow_to = narrow_labels(self.model) if size.relaxation is Greedy else None
             if not self._search_is_due:
                 self.join(Search, NEAR_SHARE)
             return
@@ -89,6 +93,8 @@ class Team(Part):
             yield from workers.aside(lambda: self._consider_elimination(WORTH_ELIMINATING))
         if self._round == CLIQUE_ROUND and self.has(Proof) and self.model.states <= TREE_STATES:
             yield from workers.aside(self._consider_cliques)
+        if self._few_labels_are_due:
+            yield from workers.aside(self._search_few_labels)
         if self._tree_is_due:
             self.join(QuickTree, share_of_new_tree(self))
             self.share_labels()
@@ -150,6 +156,16 @@ class Team(Part):
         self.members.append(EliminationMember(self.model, self._elimination, self.settings))
         return True
 
+    def _search_few_labels(self) -> None:
+        """Where variables have many labels, a search among those that promise most joins."""
+        most, self._narrow_to = self._narrow_to, None
+        assert most is not None
+        assert self.labels is not None
+        try:
+            self.members.append(NarrowSearch(self.model, self.settings, self.labels, most))
+        except (SolverError, MemoryError) as error:
+            log.debug("no search among few labels: %s", error)
+
     def _consider_cliques(self) -> None:
         """Where many labels exclude each other, a proof that sees it joins."""
         least = max(self.score, self.settings.cutoff)
@@ -160,6 +176,14 @@ class Team(Part):
                 self.share_labels()
         except (SolverError, MemoryError) as error:
             log.debug("no cliques: %s", error)
+
+    @property
+    def _few_labels_are_due(self) -> bool:
+        """The relaxation has found a labeling that says which."""
+        if self._narrow_to is None or self.labels is None or not self.members:
+            return False
+        relaxation = self.members[0]
+        return isinstance(relaxation, Greedy) and relaxation.engine.steps >= NARROW_AFTER
 
     @property
     def _tree_is_due(self) -> bool:
