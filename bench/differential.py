@@ -164,7 +164,7 @@ def variants(rng: np.random.Generator, method: str, truth: Truth) -> list[dict[s
         how["cutoff"] = truth.near_optimum(rng)
     if rng.random() < 0.2:
         how["warm_start"] = truth.random_labels(rng)
-    if method in ("bnb", "edac", "slabs") and rng.random() < 0.3:
+    if method in ("bnb", "edac", "dolls", "slabs") and rng.random() < 0.3:
         del how["max_iterations"]
     if method in ("gdmm", "ad3") and rng.random() < 0.3:
         how["rho"] = min(float(truth.unit * 10 ** rng.uniform(-3, 3)), 1e308)

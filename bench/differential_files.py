@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import fginfer
 
 Whole = NDArray[np.int64]
-METHODS = ("auto", "auto", "bnb", "edac", "trws", "search")
+METHODS = ("auto", "auto", "bnb", "edac", "dolls", "trws", "search")
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def compare(seed: int, folder: Path, verbose: bool) -> list[dict[str, Any]]:
     ahead = 0.0 if ours is None or truth is None else (ours - truth) * (1 if problem.maximise else -1)
     if (ours is not None and truth is None) or ahead > near:
         wrong.append({"kind": "better than the optimum"} | said)
-    if method in ("auto", "bnb", "edac") and r.status not in ("optimal", "infeasible", "gap_reached"):
+    if method in ("auto", "bnb", "edac", "dolls") and r.status not in ("optimal", "infeasible", "gap_reached"):
         wrong.append({"kind": "not solved"} | said)
     if theirs != "no answer" and (
         (theirs is None) != (truth is None) or (truth is not None and abs(theirs - truth) > near)

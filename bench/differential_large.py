@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 
-METHODS = ("auto", "bnb", "edac", "slabs", "gdmm", "trws")
+METHODS = ("auto", "bnb", "edac", "dolls", "slabs", "gdmm", "trws")
 REFUSALS = ("finite pairwise factors only", "too dense", "too large")  # what gdmm, slabs, edac do not take
 
 

@@ -224,7 +224,8 @@ typedef enum fgi_method {
     FGI_BNB = 8,      /* depth-first branch and bound */
     FGI_SLABS = 9,    /* bounds from slabs of small width, for sparse models with a loose relaxation */
     FGI_CLAUSES = 10, /* feasible or not, by learning from conflicts of hard constraints; ends with a labeling */
-    FGI_EDAC = 11     /* branch and bound with soft arc consistency on whole-number costs */
+    FGI_EDAC = 11,    /* branch and bound with soft arc consistency on whole-number costs */
+    FGI_DOLLS = 12    /* Russian doll search: larger and larger parts of a static order of the variables */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */
@@ -307,7 +308,8 @@ typedef struct fgi_info {
     double seconds_bound;
     double seconds_decode;
     int64_t memory;  /* bytes held by the solver, without the model */
-    double explored; /* bnb, edac: of the search tree, what is done with, each branch being half of its node; else 0 */
+    double explored; /* bnb, edac: of the search tree, what is done with, each branch being half of its node; dolls: of
+                        the variables; else 0 */
     /* gdmm: what ran, each counted apart */
     int32_t access;            /* fgi_table_access that was chosen; 0 elsewhere */
     int32_t found_by;          /* fgi_finder of the best labeling */
@@ -344,7 +346,8 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *s, fgi_solver *
 /* Works for about `seconds` or `iterations` more iterations (< 0: no limit of that kind), whichever ends first. */
 fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info);
 /* Runs pause, in the middle of an iteration too, soon after info.entries_touched has come to this: at the same place in
- * every run, unlike pauses by the clock. For bnb, edac and search, whose iterations may take long; others go on. */
+ * every run, unlike pauses by the clock. For bnb, edac, dolls and search, whose iterations may take long;
+ * others go on. */
 void fgi_solver_pause_at(fgi_solver *s, int64_t entries);
 void fgi_solver_info(const fgi_solver *s, fgi_info *info);
 /* Best labeling so far; returns 0 and leaves `labels` alone when there is none. */

@@ -207,7 +207,7 @@ class NativeSolver:
             raise SolverError(f"cannot go on with this model (code {rc})")
 
     def pause_at(self, entries: int) -> None:
-        """bnb, edac and search pause soon after so many entries have been touched, at the same place in every run."""
+        """bnb, edac, dolls and search pause soon after so many entries were touched, at the same place in every run."""
         lib.fgi_solver_pause_at(self._handle, entries)
 
     def offer(self, labels: NDArray[np.int32]) -> None:

@@ -238,6 +238,16 @@ class QuickTree(Tree):
     name = "edac"
 
 
+class Dolls(Tree):
+    """Depth-first search in a static order, with the optima of its last variables as bounds."""
+
+    name = "dolls"
+
+    def work_left(self) -> float:
+        """The largest dolls may take many times as long as all others: not known."""
+        return inf
+
+
 class CliqueProof(Tree):
     """Branch and bound on the part with variables for cliques of labels that exclude each other.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fginfer.portfolio.member import (
     CliqueProof,
+    Dolls,
     EliminationMember,
     Greedy,
     Member,
@@ -38,6 +39,8 @@ STALE_WORK, STALE_TIMES = 2e8, 4.0  # a search that has found nothing for so lon
 # ... find the best, leaves its time to such a tree
 IDLE_CLIQUES = 0.25  # share of a proof by cliques that does not move its bound
 FEW_CLIQUES = 3e7  # work by which a proof by cliques has to be ahead where there are few labelings
+DOLLS_TRIAL, DOLLS_SHARE = 1e8, 0.25  # work by which Russian dolls have to be ahead of all others, and their share
+DOLLS_SHARES = 2.0, 0.02  # the same after it, if they are and if they are not
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
 SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
@@ -54,7 +57,7 @@ FEW_SWEEPS = 20  # ... of TRW-S, which in single precision has a new bound only 
 
 def share_of(member: Member, team: Team) -> float:
     """This member's, in the round to come: 1 is as much as the round is long."""
-    if isinstance(member, Search | Proof | QuickTree | Sweeps | Greedy) and _search_is_first(team):
+    if isinstance(member, Search | Proof | QuickTree | Dolls | Sweeps | Greedy) and _search_is_first(team):
         return 1.0 if isinstance(member, Search) else HOPELESS_SHARE
     if isinstance(member, Proof):
         return _share_of_proof(member, team)
@@ -62,6 +65,8 @@ def share_of(member: Member, team: Team) -> float:
         return _share_of_cliques(member, team)
     if isinstance(member, QuickTree):
         return _share_of_tree(member, team)
+    if isinstance(member, Dolls):
+        return _share_of_dolls(member, team)
     if isinstance(member, Sweeps | Greedy):
         return _share_of_relaxation(member, team)
     if isinstance(member, Search):
@@ -170,6 +175,14 @@ def _share_of_tree(tree: QuickTree, team: Team) -> float:
         return TREE_LEVEL if leads else behind
     others_get_on = any(gets_on(m, team) for m in team.members if isinstance(m, Proof | CliqueProof))
     return trial if team.labels is not None and others_get_on else TREE_LEVEL
+
+
+def _share_of_dolls(dolls: Dolls, team: Team) -> float:
+    """Where they suit a model, their bound is ahead of all others long before their end; elsewhere hardly ever."""
+    ahead, behind = DOLLS_SHARES
+    if dolls.bound <= team.bound and dolls.work > 0:
+        return ahead
+    return DOLLS_SHARE if dolls.work < DOLLS_TRIAL else behind
 
 
 def _share_of_relaxation(relaxation: Sweeps | Greedy, team: Team) -> float:

@@ -16,6 +16,7 @@ from fginfer.errors import SolverError
 from fginfer.portfolio.member import (
     Clauses,
     CliqueProof,
+    Dolls,
     EliminationMember,
     Greedy,
     Member,
@@ -30,6 +31,7 @@ from fginfer.portfolio.narrow import NarrowSearch, narrow_labels
 from fginfer.portfolio.opening import FIRST_SWEEPS
 from fginfer.portfolio.part import Part, work_of_round
 from fginfer.portfolio.shares import (
+    DOLLS_SHARE,
     HELPERS_TRIAL,
     NEAR_SHARE,
     favour_who_ends_soon,
@@ -97,6 +99,9 @@ class Team(Part):
             yield from workers.aside(self._search_few_labels)
         if self._tree_is_due:
             self.join(QuickTree, share_of_new_tree(self))
+            self.share_labels()
+        if self._round == TREE_ROUND and self.model.states <= TREE_STATES and self.has(Proof):
+            self.join(Dolls, DOLLS_SHARE)
             self.share_labels()
         for member in self.members:
             member.owe(work_of_round(self._round) if work is None else work)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fginfer import Solver, solve
 from tests.exact.models import brute_force, check_optimum, proof_graph
 
-METHODS = pytest.mark.parametrize("method", ["bnb", "edac"])
+METHODS = pytest.mark.parametrize("method", ["bnb", "edac", "dolls"])
 
 
 @METHODS
