@@ -140,7 +140,7 @@ def main() -> None:
         graph.snapshot()
         took = {m: best_time(graph, m, options.seconds) for m in options.methods}
         best = min(took[m] for m in options.methods if m != "auto")
-        ratio = f"{took['auto'] / best:.2f}" if best < inf else "-"
+        ratio = f"{took['auto'] / best:.2f}" if best < inf and "auto" in took else "-"
         cells = "".join(f"{took[m]:>10.4f}" if took[m] < inf else f"{'-':>10}" for m in options.methods)
         print(f"{name[-31:]:<32}{cells}{ratio:>11}", flush=True)
 

@@ -22,6 +22,7 @@ PENALTY_WORK = 1e7  # the same where hard constraints are met, and penalties tha
 SWEEPS_PASS, SWEEPS, MOST_SWEEPS = 3e6, 16, 256  # entries of a model; iterations between two looks, and in all
 LONG_SWEEPS = 16  # of a model that presolve has begun with: they take about as long, and it may have more to say
 SWEEPS_GAP, SWEEPS_GAIN = 0.05, 0.01  # go on while the gap is so small, and the bound falls by so much of it
+FAR_GAP = 0.1  # or so, if it closes quickly (FALLS_TO below)
 FIRST_SWEEPS = 8  # of a large model, by which TRW-S has found what local search would take much longer for, ...
 LAST_SWEEPS, FALLS_TO = 64, 0.8  # ... and so many while another eight leave no more than this part of the gap
 LOOSE = 0.1  # gap after the first of them, at which ascent has better labelings, and search still better ones
@@ -82,7 +83,7 @@ def sweep_while_near(
 ) -> Generator[None, None, float | None]:
     """TRW-S for as long as the gap is small and the bound gets on. Where the relaxation is tight it ends there, at a
     fraction of what the root of branch and bound takes. It does not go on for long if presolve has a smaller model."""
-    engine, before = sweeps.engine, inf
+    engine, before, gap_before = sweeps.engine, inf, inf
     if known.labels is not None:
         engine.offer(known.labels)
     if crowded:
@@ -90,7 +91,9 @@ def sweep_while_near(
     for end in () if crowded and _is_hopeless(sweeps) else range(SWEEPS, MOST_SWEEPS + 1, SWEEPS):
         yield from _run(sweeps, end, known, deadline)
         gap, gained, before = sweeps.bound - sweeps.score, before - sweeps.bound, sweeps.bound
-        near = gap <= SWEEPS_GAP * max(abs(sweeps.score), engine.info.unit)
+        size = max(abs(sweeps.score), engine.info.unit)
+        near = gap <= SWEEPS_GAP * size or (gap <= FAR_GAP * size and gap <= FALLS_TO * gap_before)
+        gap_before = gap
         if engine.status != "running" or not near or gained < SWEEPS_GAIN * gap:
             break
         if end == LONG_SWEEPS and is_reduced is not None and (yield from is_reduced()):

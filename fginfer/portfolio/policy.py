@@ -67,6 +67,7 @@ from fginfer.portfolio.opening import (
 )
 from fginfer.portfolio.part import Part
 from fginfer.portfolio.reduction import Reduction
+from fginfer.portfolio.shares import NEAR_PROOF
 from fginfer.portfolio.size import Size
 from fginfer.portfolio.team import Team
 from fginfer.portfolio.trial import Trial
@@ -77,12 +78,13 @@ log = logging.getLogger("fginfer")
 SMALL_STATES = 1e5  # of all tables: a pass takes a tenth of a millisecond, so that nothing takes long
 TINY_STATES = 20000  # a few iterations of branch and bound take less than finding out what kind of model it is
 KEPT = 0.95  # of the states of a small model: where presolve leaves as many, the proofs under way go on instead
+KEPT_NEAR = 0.8  # the same where sweeps have left a small gap: they would have to begin again, too
 REDUCED = 0.8  # of a large model's work: where presolve leaves more, its first sweeps are gone on with instead
 PROOF_GAP = 1e-6  # allowed by default: who allows more does not mind a proof
 WORTH_BESIDE = 1e6  # entries of a pass: presolve takes long enough to begin beside the sweeps, with what is known then
 QUICK_WORK, QUICK_PASSES = 1.2e7, 6.0  # of the proof before presolve: at least so much work, and passes over the tables
 QUICK_ROUNDS = 0.1, 0.3, 0.6  # by turns with the other proof, so that neither waits long for its end
-QUICK_MORE = 2e8  # work of some more of them, for as long as one is likely to come to it soon
+QUICK_MORE = 5e7  # work of some more of them, for as long as one is likely to come to it soon: it may not
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,6 @@ class Policy:
         proof = yield from (workers.aside(self._make_trial) if begun is None else workers.wait_for(begun))
         self.division = Division(self._model, [proof])
         proof.start_from(self._messages)
-        self._messages = None
         if self.known.labels is not None:
             proof.offer(self.known.labels, self.known.score)
         work = max(QUICK_WORK, QUICK_PASSES * self._size.pass_work)
@@ -285,7 +286,7 @@ class Policy:
         return self._has_less
 
     def _reduce(self) -> Iterator[None]:
-        presolved, least = None, -inf
+        presolved, least, whole = None, -inf, self._size.is_huge
         if self._options.presolve and not (self._size.is_huge or self._is_hopeless):
             presolved = yield from self._reduction.finish(max(self.known.score, self.known.cutoff))
             self._reduction.forget()
@@ -300,7 +301,9 @@ class Policy:
                 presolved, least = None, -inf  # what the first sweeps have done is worth more
             elif self._is_kept(presolved):
                 presolved, least = None, -inf  # what the first proofs have done is worth more
-        self.division = yield from self._divide(presolved, least)
+            elif self._is_near(presolved):
+                presolved, least, whole = None, -inf, True  # and what the sweeps before them have
+        self.division = yield from self._divide(presolved, least, whole)
         for part in self.division.parts:
             yield from self._workers.aside(part.prepare)
         if self.known.labels is not None:
@@ -315,10 +318,17 @@ class Policy:
             return False
         return presolved.model.states >= KEPT * self._model.states and len(split(self._model)) == 1
 
-    def _divide(self, presolved: Presolved | None, least: float) -> Generator[None, None, Division]:
-        """What is left, in connected parts; huge models stay as they are."""
+    def _is_near(self, presolved: Presolved) -> bool:
+        """Have sweeps left a small gap, and presolve much of the model? It would have to be closed again."""
+        if self._messages is None or presolved.statistics.penalties:
+            return False
+        near = self.known.bound - self.known.score <= NEAR_PROOF * max(self.known.unit, abs(self.known.score))
+        return near and presolved.model.states >= KEPT_NEAR * self._model.states
+
+    def _divide(self, presolved: Presolved | None, least: float, whole: bool) -> Generator[None, None, Division]:
+        """What is left, in connected parts, or as a whole."""
         model = self._model if presolved is None else presolved.model
-        parts = None if self._size.is_huge else (yield from self._workers.aside(lambda: _parts_of(model)))
+        parts = None if whole else (yield from self._workers.aside(lambda: _parts_of(model)))
         if parts is None:
             presolved, least, model = None, -inf, self._model
         if parts is None or len(parts) == 1:
@@ -327,6 +337,7 @@ class Policy:
             team = Team(model, None, own, self._options.memory)
             division.parts = [team]
             if division.is_whole:
+                team.messages = self._messages
                 proofs = [] if self.division is None else self.division.parts[0].members
                 team.begun = [*([] if self._sweeps is None else [self._sweeps]), *proofs]
         else:

@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from fginfer.portfolio.member import (
+    MOVED,
     CliqueProof,
     Dolls,
     EliminationMember,
@@ -43,6 +44,7 @@ DOLLS_TRIAL, DOLLS_SHARE = 1e8, 0.25  # work by which Russian dolls have to be a
 DOLLS_SHARES = 2.0, 0.02  # the same after it, if they are and if they are not
 PATIENCE = 5e8  # work after which a proof that has not moved the bound ...
 FAR_PROOF, LITTLE_PATIENCE = 0.05, 1e8  # ... (less if the gap is this large) ...
+NEAR_PATIENCE = 3e7  # of one that began with the messages of sweeps, before another relaxation goes on from these
 SMALL_SHARE = 0.1  # ... by MOVED (member.py) of the gap is left with this share
 OVERTAKEN = 0.5  # of the gap of a proof that a relaxation which joined it has closed: the proof has little to add
 HELPERS_TRIAL = 0.5  # share of a relaxation that joined a proof, until its bound is better
@@ -52,6 +54,7 @@ SOON_WORK, SOON_TIMES = 1e9, 4.0  # a tree that is likely to end after so much, 
 FIRST_SHARE = 2.0  # ... has this share, ...
 SOONER, LATER_SHARE = 2.0, 0.25  # ... and others, if they would take so many times as long, this one
 FEW_PASSES = 3  # over the tables, at least, before another relaxation is left with that share, too; ...
+FEW_ITERATIONS = 20  # of gdmm, the same; ...
 FEW_SWEEPS = 20  # ... of TRW-S, which in single precision has a new bound only after sixteen
 
 
@@ -111,7 +114,8 @@ def gets_on(proof: Relaxation, team: Team) -> bool:
 def needs_help(proof: Relaxation, team: Team) -> bool:
     """Would another relaxation be worth a try? That takes less than to give up this one: branch and bound moves its
     bound seldom, and late."""
-    return proof.idle_work(team.score) >= LITTLE_PATIENCE and not trees_decide(team)
+    patience = LITTLE_PATIENCE if is_far(proof, team) or team.messages is None else NEAR_PATIENCE
+    return proof.idle_work(team.score) >= patience and not trees_decide(team)
 
 
 def is_far(relaxation: Relaxation, team: Team) -> bool:
@@ -145,9 +149,11 @@ def _share_of_proof(proof: Proof, team: Team) -> float:
 
 
 def _is_overtaken(proof: Proof, team: Team) -> bool:
-    """Has who came to help closed so much of the gap it leaves that the relaxation may be tight?"""
+    """Has who came to help closed so much of the gap it leaves that the relaxation may be tight? Or anything, where it
+    stands still?"""
     best = min((m.bound for m in team.members if isinstance(m, Greedy)), default=inf)
-    return proof.bound - best > OVERTAKEN * (proof.bound - team.score)
+    much = OVERTAKEN if proof.idle_work(team.score) < LITTLE_PATIENCE else min(OVERTAKEN, MOVED)
+    return proof.bound - best > much * (proof.bound - team.score)
 
 
 def _share_of_cliques(proof: CliqueProof, team: Team) -> float:
@@ -193,7 +199,11 @@ def _share_of_relaxation(relaxation: Sweeps | Greedy, team: Team) -> float:
     helps = leading_proof(team)
     if _is_idle(relaxation, team) and (helps is not None or is_far(relaxation, team)):
         return SMALL_SHARE
-    return HELPERS_TRIAL if helps is not None and helps.bound < relaxation.bound else 1.0
+    if helps is None:
+        return 1.0
+    if helps.bound < relaxation.bound:
+        return HELPERS_TRIAL
+    return FIRST_SHARE if isinstance(helps, Proof) and _is_overtaken(helps, team) else 1.0
 
 
 def _share_of_search(search: Search, team: Team) -> float:
@@ -209,6 +219,8 @@ def _is_idle(relaxation: Sweeps | Greedy, team: Team) -> bool:
     """Has it hardly moved its bound in its last passes?"""
     passes = FEW_SWEEPS if isinstance(relaxation, Sweeps) else FEW_PASSES
     patience = max(LITTLE_PATIENCE, passes * team.model.pass_work)
+    if isinstance(relaxation, Greedy) and relaxation.iterations > 0:  # one of them brings little, tens of them much
+        patience = max(patience, FEW_ITERATIONS * relaxation.iteration_work)
     return relaxation.idle_work(team.score) >= patience
 
 

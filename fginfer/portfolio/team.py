@@ -62,6 +62,7 @@ class Team(Part):
     def __init__(self, model: Model, variables: NDArray[np.int32] | None, settings: Settings, memory: float) -> None:
         super().__init__(model, variables, settings)
         self.begun: list[Member | EliminationMember] = []  # members that are under way already
+        self.messages: NDArray[np.float64] | None = None  # of sweeps over this very model
         self.improved_at = 0.0  # work of the search when a better labeling was last found by anybody
         self._memory = memory
         self._elimination: Elimination | None = None  # once an order has been looked for
@@ -149,8 +150,15 @@ class Team(Part):
         if member is leading_proof(self) and not self._helped and needs_help(member, self):
             self._helped = True
             if not (is_far(member, self) and self.join(Slabs, SLABS_SHARE)):
-                self.join(Greedy, HELPERS_TRIAL)
+                self._join_greedy()
         member.share = share_of(member, self)
+
+    def _join_greedy(self) -> None:
+        """gdmm, from the messages of sweeps where there are some: it goes on where they stood still."""
+        self.join(Greedy, HELPERS_TRIAL)
+        for member in self.members:
+            if isinstance(member, Greedy) and self.messages is not None:
+                member.engine.warm_start(self.messages)
 
     def _consider_elimination(self, most_work: float) -> bool:
         """Elimination joins if it fits in memory and takes no more than this work."""

@@ -32,9 +32,10 @@ def matching(n: int, k: int, seed: int) -> FactorGraph:
     return graph
 
 
-def run_rounds(graph: FactorGraph, rounds: int) -> team.Team:
+def run_rounds(graph: FactorGraph, rounds: int, messages: np.ndarray | None = None) -> team.Team:
     settings = Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0)
     part = team.Team(graph.snapshot(), None, settings, 1 << 28)
+    part.messages = messages
     part.prepare()
     workers = Workers(1)
     workers.at_once = True
@@ -83,6 +84,18 @@ def test_a_relaxation_is_judged_by_its_own_bound(loose, monkeypatch):
     greedy = next(m for m in part.members if isinstance(m, Greedy))
     told = next(m for m in part.members if isinstance(m, Search))
     assert told.bound < greedy.bound
+
+
+def test_gdmm_goes_on_from_the_messages_of_sweeps(monkeypatch):
+    rng = np.random.default_rng(3)
+    edges = [(i, j) for i in range(40) for j in range(i)]
+    graph = FactorGraph.from_arrays([3] * 40, edges=edges, tables=rng.normal(size=(len(edges), 3, 3)))
+    swept = fginfer.solve(graph, "trws", max_iterations=100, gap=0.0)
+    monkeypatch.setattr(shares, "NEAR_PATIENCE", 0.0)
+    monkeypatch.setattr(shares, "FAR_PROOF", np.inf)
+    part = run_rounds(graph, 2, swept.messages)
+    greedy = next(m for m in part.members if isinstance(m, Greedy))
+    assert greedy.bound <= swept.bound + 1e-9 * abs(swept.bound)
 
 
 @pytest.mark.parametrize(("overtaken", "share"), [(-1.0, shares.SMALL_SHARE), (1.0, 1.0)])
