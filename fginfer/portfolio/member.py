@@ -7,6 +7,7 @@ machine, with any number of threads, and however it is cut into slices.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from itertools import pairwise
 from math import inf
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from fginfer.core.exact import Elimination
 from fginfer.core.model import Model
 from fginfer.core.solver import EVENT, proof_tolerance
 from fginfer.engine import NativeEngine, Settings
-from fginfer.errors import SolverError
+from fginfer.errors import SettingsError, SolverError
 from fginfer.portfolio.incumbent import Incumbent
 
 log = logging.getLogger("fginfer")
@@ -60,6 +61,11 @@ class Member:
     def offer(self, labels: NDArray[np.int32]) -> None:
         """A labeling of the part that is better than its own."""
         self.engine.offer(labels)
+
+    def start_from(self, messages: NDArray[np.float64]) -> None:
+        """Messages of another method; a method that has begun, or to which they are too large, does without."""
+        with suppress(SettingsError, SolverError, MemoryError):
+            self.engine.warm_start(messages)
 
     def owe(self, work: float) -> None:
         self.owed += self.share * work

@@ -158,7 +158,7 @@ class Team(Part):
         self.join(Greedy, HELPERS_TRIAL)
         for member in self.members:
             if isinstance(member, Greedy) and self.messages is not None:
-                member.engine.warm_start(self.messages)
+                member.start_from(self.messages)
 
     def _consider_elimination(self, most_work: float) -> bool:
         """Elimination joins if it fits in memory and takes no more than this work."""

@@ -48,7 +48,7 @@ class Trial(Part):
         self._messages = messages
         for member in self.members:
             if isinstance(member, Proof) and messages is not None:
-                member.engine.warm_start(messages)
+                member.start_from(messages)
 
     def begin_round(self, workers: Workers, work: float | None = None) -> Iterator[None]:
         self._rounds += 1

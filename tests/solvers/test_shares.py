@@ -142,3 +142,16 @@ def test_what_others_found_while_a_part_was_ended_does_not_count(loose):
     part.end_round()
     assert part.best() == ([2.0], 2.0, 5.0)
     assert part.status == "optimal"
+
+
+@pytest.mark.parametrize("kind", [Greedy, Proof])
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e300])
+def test_messages_that_a_member_cannot_take_are_no_start(kind, value):
+    rng = np.random.default_rng(0)
+    graph = FactorGraph.from_arrays([3] * 3, edges=[(0, 1), (1, 2)], tables=rng.normal(size=(2, 3, 3)))
+    member = kind(graph.snapshot(), Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0))
+    member.start_from(np.full(12, value))
+    member.owe(1e6)
+    member.work_off(np.inf)
+    assert member.status == "optimal"
+    assert member.score == pytest.approx(fginfer.solve(graph, "bnb").score)
