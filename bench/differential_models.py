@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import frexp, inf, isfinite, ldexp, ulp
+from math import frexp, inf, isfinite, ldexp, nextafter, ulp
 from typing import Any
 
 import numpy as np
@@ -342,7 +342,7 @@ class Truth:
         scores = sorted(set(self.total[self.allowed]))
         chosen = scores[-1] if rng.random() < 0.5 else scores[int(rng.integers(len(scores)))]
         x = float(self.value(chosen))
-        near = [x, x - abs(x) * 2.0**-50, x - abs(x) / 8, x + abs(x) / 8]
+        near = [x, nextafter(x, -inf), x - abs(x) * 2.0**-50, x - abs(x) / 8, x + abs(x) / 8]
         if rng.random() < 0.3:  # anywhere: penalties may be far below it
             near = [0.0, self.unit, -self.unit, -3 * self.unit, float(self.value(scores[0]))]
         return float(rng.choice([c for c in near if isfinite(c)]))

@@ -96,7 +96,8 @@ static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *
     error->magnitude += fabs(product);
     const double largest = fgi_larger(fabs(product), fabs(weight * e.least));
     if (!is_power_of_two(weight)) error->products += 0x1p-52 * largest;
-    if (weight != 1 && largest < 0x1p-960) error->products += 2 * 0x1p-1074; /* subnormal ones lose more than that */
+    const int subnormal = weight != 1 && largest > 0 && largest < 0x1p-960; /* these lose more than that */
+    if (subnormal) error->products += 2 * 0x1p-1074;
     return below(e.most, e.least, weight);
 }
 

@@ -259,3 +259,17 @@ def test_models_without_costs_in_any_unit() -> None:
         assert result.score is not None
         found.append((result.status, result.iterations, float(np.ldexp(result.score, -k))))
     assert len(set(found)) == 1
+
+
+def test_tables_of_zeros_in_any_unit() -> None:
+    """In another unit all tables have a weight, and nothing is lost by it."""
+    found = []
+    for k in (0, 900, -900):
+        graph = FactorGraph([2, 2, 2])
+        graph.add_factor([0, 1], np.zeros((2, 2)))
+        graph.add_factor([1, 2], np.ldexp([[-3.0, -4.0], [-2.0, -5.0]], k))
+        graph.add_factor([0, 2], np.ldexp([[-1.0, -1.0], [-3.0, -7.0]], k))
+        result = solve(graph, "edac")
+        assert result.bound is not None
+        found.append((result.status, result.iterations, float(np.ldexp(result.bound, -k))))
+    assert set(found) == {("optimal", found[0][1], -3.0)}
