@@ -2,7 +2,8 @@
 #include "solver.h"
 
 extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops,
-    fgi_psdd_ops, fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops, fgi_clauses_ops, fgi_edac_ops, fgi_dolls_ops;
+    fgi_psdd_ops, fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops, fgi_clauses_ops, fgi_edac_ops, fgi_dolls_ops,
+    fgi_cycles_ops;
 
 static const fgi_solver_ops *const methods[] = {
     [FGI_ICM] = &fgi_icm_ops,
@@ -18,6 +19,7 @@ static const fgi_solver_ops *const methods[] = {
     [FGI_CLAUSES] = &fgi_clauses_ops,
     [FGI_EDAC] = &fgi_edac_ops,
     [FGI_DOLLS] = &fgi_dolls_ops,
+    [FGI_CYCLES] = &fgi_cycles_ops,
 };
 enum { N_METHODS = sizeof methods / sizeof methods[0] };
 

@@ -225,7 +225,8 @@ typedef enum fgi_method {
     FGI_SLABS = 9,    /* bounds from slabs of small width, for sparse models with a loose relaxation */
     FGI_CLAUSES = 10, /* feasible or not, by learning from conflicts of hard constraints; ends with a labeling */
     FGI_EDAC = 11,    /* branch and bound with soft arc consistency on whole-number costs */
-    FGI_DOLLS = 12    /* Russian doll search: larger and larger parts of a static order of the variables */
+    FGI_DOLLS = 12,   /* Russian doll search: larger and larger parts of a static order of the variables */
+    FGI_CYCLES = 13   /* bounds from frustrated cycles, for sparse models of binary variables */
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */

@@ -127,8 +127,7 @@ int64_t fgi_marginal_scratch(const fgi_model *m) {
     return most;
 }
 
-/* The largest score of term k: the unaries of a variable, then the factors. */
-static inline double best_of_term(const fgi_model *m, int64_t k) {
+double fgi_best_of_term(const fgi_model *m, int64_t k) {
     const fgi_structure *s = m->s;
     if (k >= s->n_vars) return fgi_factor_weight(s, k - s->n_vars) * m->t->facts[s->factor_table[k - s->n_vars]].max;
     return fgi_max_of(fgi_unary(m, k), s->cards[k]);
@@ -138,7 +137,7 @@ static double magnitude_of_terms(const void *model, int64_t begin, int64_t end) 
     const fgi_model *m = model;
     double sum = 0;
     for (int64_t k = begin; k < end; k++) {
-        const double best = best_of_term(m, k);
+        const double best = fgi_best_of_term(m, k);
         if (best > -INFINITY) sum += fabs(best);
     }
     return sum;
@@ -165,7 +164,7 @@ double fgi_model_trivial_bound(const fgi_model *m) {
     for (int64_t begin = 0; begin < n; begin += FGI_TERMS) {
         double of_block = 0;
         for (int64_t k = begin; k < n && k < begin + FGI_TERMS; k++) {
-            const double best = best_of_term(m, k);
+            const double best = fgi_best_of_term(m, k);
             fgi_sum_add(&sum, best);
             if (best > -INFINITY) of_block += fabs(best);
         }

@@ -22,6 +22,9 @@ int64_t fgi_marginal_scratch(const fgi_model *m);
 void fgi_table_marginal(const fgi_kernels *k, const double *values, double weight, int arity, const int32_t *vars,
     const int32_t *cards, int p, const double *const *g, double *out, double *scratch);
 
+/* The largest score of term k: the unaries of variables, then the factors. */
+double fgi_best_of_term(const fgi_model *m, int64_t k);
+
 /* Sum over all potentials of the magnitude of the best of each: what the rounding of a bound is relative to. Entries
  * far below the best do not count, however large they are: a labeling that uses one is as far below the bound as that,
  * unless multipliers as large make up for it, and those show in the terms of the bound. */

@@ -182,6 +182,23 @@ class Relaxation(Member):
         """Too early to judge it by its bound."""
         return False
 
+    @property
+    def _ended_to_rounding(self) -> bool:
+        """Nothing is left to find, though rounding may stand between that and a proof."""
+        info = self.engine.info
+        nearly = 1e3 * proof_tolerance(info.score, info.unit)
+        return self.status == "converged" and bool(info.bound - info.score <= nearly)
+
+
+class Cycles(Relaxation):
+    """Bounds from frustrated cycles of binary parts, which are tight on many sparse ones."""
+
+    name = "cycles"
+
+    @property
+    def complete(self) -> bool:
+        return self._ended_to_rounding
+
 
 class Sweeps(Relaxation):
     """TRW-S: the relaxation where one pass over the tables takes little time."""
@@ -233,10 +250,7 @@ class Tree(Relaxation):
 
     @property
     def complete(self) -> bool:
-        """Nothing is left to find, though rounding may stand between that and a proof."""
-        info = self.engine.info
-        nearly = 1e3 * proof_tolerance(info.score, info.unit)
-        return self.status == "converged" and bool(info.bound - info.score <= nearly)
+        return self._ended_to_rounding
 
 
 class Proof(Tree):

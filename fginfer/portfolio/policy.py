@@ -16,12 +16,13 @@ shares.py.
    labelings. Large parts get TRW-S alone instead of the proof. Parts with very large tables get gdmm, since one pass
    over them would cost more than its whole run.
 5. A small part that is cheap to eliminate gets nothing but elimination. A part in which labels exclude each other in
-   cliques gets a proof that sees them. One that is not solved after a few rounds gets edac as another proof (one with
-   few labelings at once), Russian dolls, which keep little work unless their bound is ahead, and elimination as another
-   member where its treewidth allows it. A part whose proof does not get on leaves it little work, and gets another
-   relaxation: slabs where the gap is large and the part sparse enough, else gdmm. A proof that is likely to end soon,
-   by how fast it is done with branches, has most of the work. On dense graphs of binary variables, where bounds may say
-   nothing, 2 is cut short, 3 is left out, and nearly all work is the search's.
+   cliques gets a proof that sees them, one of binary variables bounds from its frustrated cycles. One that is not
+   solved after a few rounds gets edac as another proof (one with few labelings at once), Russian dolls, which keep
+   little work unless their bound is ahead, and elimination as another member where its treewidth allows it. A part
+   whose proof does not get on leaves it little work, and gets another relaxation: slabs where the gap is large and the
+   part sparse enough, else gdmm. A proof that is likely to end soon, by how fast it is done with branches, has most of
+   the work. On dense graphs of binary variables, where bounds may say nothing, 2 is cut short, 3 is left out, and
+   nearly all work is the search's.
 6. Members work in rounds. A round gives every member of every part the same amount of work, counted in table entries;
    then the best labeling and the best bound of a part are handed to its members. Rounds grow from a fraction of a
    millisecond to some tens of them. With several threads the members of a round run at the same time: what they do does

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fginfer.portfolio.member import (
     MOVED,
     CliqueProof,
+    Cycles,
     Dolls,
     EliminationMember,
     Greedy,
@@ -60,12 +61,14 @@ FEW_SWEEPS = 20  # ... of TRW-S, which in single precision has a new bound only 
 
 def share_of(member: Member, team: Team) -> float:
     """This member's, in the round to come: 1 is as much as the round is long."""
-    if isinstance(member, Search | Proof | QuickTree | Dolls | Sweeps | Greedy) and _search_is_first(team):
+    if isinstance(member, Search | Proof | QuickTree | Dolls | Sweeps | Greedy | Cycles) and _search_is_first(team):
         return 1.0 if isinstance(member, Search) else HOPELESS_SHARE
     if isinstance(member, Proof):
         return _share_of_proof(member, team)
     if isinstance(member, CliqueProof):
         return _share_of_cliques(member, team)
+    if isinstance(member, Cycles):
+        return _share_of_cycles(member, team)
     if isinstance(member, QuickTree):
         return _share_of_tree(member, team)
     if isinstance(member, Dolls):
@@ -151,7 +154,7 @@ def _share_of_proof(proof: Proof, team: Team) -> float:
 def _is_overtaken(proof: Proof, team: Team) -> bool:
     """Has who came to help closed so much of the gap it leaves that the relaxation may be tight? Or anything, where it
     stands still?"""
-    best = min((m.bound for m in team.members if isinstance(m, Greedy)), default=inf)
+    best = min((m.bound for m in team.members if isinstance(m, Greedy | Cycles)), default=inf)
     much = OVERTAKEN if proof.idle_work(team.score) < LITTLE_PATIENCE else min(OVERTAKEN, MOVED)
     return proof.bound - best > much * (proof.bound - team.score)
 
@@ -162,6 +165,18 @@ def _share_of_cliques(proof: CliqueProof, team: Team) -> float:
     if proof.bound > team.bound and proof.work >= trial:
         return SMALL_SHARE
     return 1.0 if gets_on(proof, team) else IDLE_CLIQUES
+
+
+def _share_of_cycles(cycles: Cycles, team: Team) -> float:
+    """Most of it while they get on, or lead: then they are likely to end with a proof. Their iterations are long."""
+    return FIRST_SHARE if _cycles_lead(team) or cycles.idle_work(team.score) < PATIENCE else SMALL_SHARE
+
+
+def _cycles_lead(team: Team) -> bool:
+    """Do they see what trees do not?"""
+    others = min((m.bound for m in team.members if isinstance(m, Tree)), default=inf)
+    bound = min((m.bound for m in team.members if isinstance(m, Cycles)), default=inf)
+    return others - bound > OVERTAKEN * (others - team.score)
 
 
 def _share_of_tree(tree: QuickTree, team: Team) -> float:
@@ -212,6 +227,7 @@ def _share_of_search(search: Search, team: Team) -> float:
     if isinstance(search, NarrowSearch):
         return (NEAR_SHARE if near else 1.0) * NARROW_TIMES
     less = near or team.size.is_huge or trees_decide(team) or _sweeps_get_on(team) or _is_stale(search, team)
+    less |= _cycles_lead(team)
     return NEAR_SHARE if less else 1.0
 
 

@@ -22,6 +22,7 @@ MANY_FACTORS = 1_000_000  # beyond this there is one relaxation, and no presolve
 MANY_BINARY, BINARY_DEGREE = 100_000, 20  # binary factors, and so many a variable: ...
 FEW_ATTRACT = 0.1  # ... if no more than this part of them rewards two ones, gdmm touches few of them, else nearly all
 CROWDED = 8  # binary factors a variable: if the gap is HOPELESS (opening.py) it stays so, and presolve removes nothing
+MANY_CYCLES = 100_000  # binary factors, beyond which their cycles are not looked for
 LATE_SEARCH = 50  # iterations of that relaxation, by which it has found what it will soon
 SOON = 4  # the same on dense graphs of binary variables, where its labelings are poor from the first to the last
 
@@ -35,6 +36,7 @@ class Size:
         cards, factors = model.cards, model.n_factors
         self._most_labels = int(cards.max(initial=1))
         binary = self._most_labels == 2 and self.pass_work == 4 * factors
+        self.may_be_frustrated = binary and len(cards) <= factors <= MANY_CYCLES  # cycles may say what trees do not
         self._dense_binary = binary and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         self.touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT  # gdmm finds the labelings, too
         self.is_sparse = factors < len(cards)  # as forests are, on which TRW-S ends after a sweep or two

@@ -16,16 +16,17 @@ from fginfer.errors import SolverError
 from fginfer.portfolio.member import (
     Clauses,
     CliqueProof,
+    Cycles,
     Dolls,
     EliminationMember,
     Greedy,
     Member,
     Proof,
     QuickTree,
+    Relaxation,
     Search,
     Slabs,
     Sweeps,
-    Tree,
 )
 from fginfer.portfolio.narrow import NarrowSearch, narrow_labels
 from fginfer.portfolio.opening import FIRST_SWEEPS
@@ -49,6 +50,7 @@ log = logging.getLogger("fginfer")
 FEW_FACTORS, AT_ONCE = 2000, 3e7  # of a part: if it can be eliminated with so little work, nothing else is tried
 ELIMINATION_ROUND = 4  # when elimination is considered: the easy models are solved by then
 WORTH_ELIMINATING = 3e10  # work of elimination, beyond which it is not begun
+CYCLES_ROUND = 2  # when those of binary variables are: the first may end without
 CLIQUE_ROUND = 2  # when cliques of labels that exclude each other are looked for: the first may end without
 TREE_ROUND, TREE_STATES = 4, 5e6  # when edac joins, which keeps whole-number costs of so many states at most
 SOON_ROUND = 3  # when it does if there is no labeling yet
@@ -98,6 +100,9 @@ class Team(Part):
             yield from workers.aside(self._consider_cliques)
         if self._few_labels_are_due:
             yield from workers.aside(self._search_few_labels)
+        if self._round == CYCLES_ROUND and self.size.may_be_frustrated and not self.has(Cycles):
+            self.join(Cycles)
+            self.share_labels()
         if self._tree_is_due:
             self.join(QuickTree, share_of_new_tree(self))
             self.share_labels()
@@ -145,9 +150,9 @@ class Team(Part):
 
     def _adjust(self, member: Member) -> None:
         """The best bound, for who can use it; help for a proof that does not get on; the share of the next round."""
-        if not isinstance(member, Tree | Sweeps | Greedy) and self.bound < member.bound:  # they are judged by their own
+        if not isinstance(member, Relaxation) and self.bound < member.bound:  # those are judged by their own
             member.engine.offer_bound(self.bound)
-        if member is leading_proof(self) and not self._helped and needs_help(member, self):
+        if member is leading_proof(self) and not (self._helped or self.has(Cycles)) and needs_help(member, self):
             self._helped = True
             if not (is_far(member, self) and self.join(Slabs, SLABS_SHARE)):
                 self._join_greedy()

@@ -1,4 +1,4 @@
-"""Trial: a whole model under two proofs, before anything has been found out about it."""
+"""Trial: a whole model under two or three proofs, before anything has been found out about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.model import Model
 from fginfer.engine import Settings
-from fginfer.portfolio.member import Proof, QuickTree
+from fginfer.portfolio.member import Cycles, Proof, QuickTree
 from fginfer.portfolio.opening import SWEEPS_GAP
 from fginfer.portfolio.part import Part, work_of_round
 from fginfer.portfolio.shares import let_end
@@ -23,7 +23,8 @@ FEW_TRIAL, FEW_AGAIN = 4.0, 2.0  # the same where there are few labelings: in th
 
 
 class Trial(Part):
-    """Branch and bound, and edac where the model is small: edac first, where there are few labelings. Nobody joins."""
+    """Branch and bound, edac where the model is small, and cycles where it is binary: edac first, where there are few
+    labelings. Nobody joins."""
 
     _rounds = 0
     gets_on = False  # is one of them worth some more work, by what the last round has brought?
@@ -42,6 +43,8 @@ class Trial(Part):
             self.members.append(self._begun)
         elif not self.size.few_labelings:
             self.join(Proof)
+        if self.size.may_be_frustrated and not self.size.few_labelings:
+            self.join(Cycles)
 
     def start_from(self, messages: NDArray[np.float64] | None) -> None:
         """Messages of sweeps over the model, for a root that has not begun: it need not do again what they did."""

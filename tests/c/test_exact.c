@@ -165,23 +165,23 @@ static void check_one(uint64_t seed) {
     fgi_model_free(m);
 }
 
-static void check_slabs(uint64_t seed) {
+static void check_bounds(uint64_t seed, int32_t method, const char *name) {
     fgi_rng r = {seed};
     fgi_model *m = random_model(&r, seed % 3 == 0 ? 0 : 0.2);
     fgi_settings settings = fgi_settings_default();
     fgi_solver *solver;
     fgi_info info;
-    settings.method = FGI_SLABS;
+    settings.method = method;
     settings.max_iterations = 30;
     settings.gap = 0;
     double best = brute_force(m);
     if (!fgi_solver_create(m, &settings, &solver, NULL)) {
-        do expect(fgi_solver_run(solver, 0, -1, &info) == FGI_OK, "slabs", seed);
+        do expect(fgi_solver_run(solver, 0, -1, &info) == FGI_OK, name, seed);
         while (info.status == FGI_RUNNING);
-        expect(info.bound >= best - 1e-9 * fmax(1, fabs(best)), "bound of the slabs", seed);
-        expect(info.score <= best || close_to(info.score, best), "score of the slabs", seed);
-        expect(info.status != FGI_OPTIMAL || close_to(info.score, best), "optimum of the slabs", seed);
-        expect(info.status != FGI_INFEASIBLE || best == -INFINITY, "infeasibility by slabs", seed);
+        expect(info.bound >= best - 1e-9 * fmax(1, fabs(best)), name, seed);
+        expect(info.score <= best || close_to(info.score, best), name, seed);
+        expect(info.status != FGI_OPTIMAL || close_to(info.score, best), name, seed);
+        expect(info.status != FGI_INFEASIBLE || best == -INFINITY, name, seed);
         fgi_solver_free(solver);
     }
     fgi_model_free(m);
@@ -189,6 +189,7 @@ static void check_slabs(uint64_t seed) {
 
 int main(void) {
     for (uint64_t seed = 0; seed < 400; seed++) check_one(seed);
-    for (uint64_t seed = 0; seed < 200; seed++) check_slabs(seed);
+    for (uint64_t seed = 0; seed < 200; seed++) check_bounds(seed, FGI_SLABS, "slabs");
+    for (uint64_t seed = 0; seed < 400; seed++) check_bounds(seed, FGI_CYCLES, "cycles");
     return failed();
 }
