@@ -98,7 +98,7 @@ static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
     solver->state = s;
     if (!s) return fgi_no_memory(err);
     const fgi_structure *st = solver->model->s;
-    if (ORDER_STEPS * (double)fgi_factor_begin(st, st->n_factors) >= ORDER_EFFORT)
+    if (ORDER_STEPS * fgi_larger((double)fgi_factor_begin(st, st->n_factors), (double)st->n_vars) >= ORDER_EFFORT)
         return fgi_fail(
             err, FGI_UNSUPPORTED, -1, "the model is too large: it would be given up before an order is found");
     s->local = fgi_local_create(solver->model);
@@ -110,8 +110,9 @@ static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
         : rc;
 }
 
-/* Thicker slabs: at first until an iteration has something to do, later by half. */
-static fgi_rc next_level(fgi_solver *solver, slabs *s) {
+/* Thicker slabs: at first until an iteration has something to do, later by half. The stage stays NEW_LEVEL when the
+ * time is over before that. */
+static fgi_rc next_level(fgi_solver *solver, slabs *s, double deadline) {
     const int fresh = solver->info.iterations == 0;
     while (!s->last) {
         if (s->thickness >= s->layers.count) s->last = 1;
@@ -121,6 +122,7 @@ static fgi_rc next_level(fgi_solver *solver, slabs *s) {
         if (rc && rc != FGI_UNSUPPORTED) return rc;
         s->last = rc == FGI_UNSUPPORTED && !fresh;
         if (rc || !fresh) break;
+        if (fgi_clock() >= deadline) return FGI_OK;
     }
     s->stage = ELIMINATING;
     return FGI_OK;
@@ -210,7 +212,8 @@ static fgi_rc slabs_run(fgi_solver *solver, double deadline, int64_t iteration_l
     slabs *s = solver->state;
     fgi_rc rc = FGI_OK;
     do {
-        if (s->stage == NEW_LEVEL && (rc = next_level(solver, s))) return rc;
+        if (s->stage == NEW_LEVEL && (rc = next_level(solver, s, deadline))) return rc;
+        if (s->stage == NEW_LEVEL) return FGI_OK;
         if (s->stage == ELIMINATING) {
             int done = 0;
             double states = fgi_eliminator_bags(s->eliminator)->work;
