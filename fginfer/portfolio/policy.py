@@ -37,6 +37,7 @@ import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain, repeat
 from math import inf
 
 import numpy as np
@@ -263,8 +264,8 @@ class Policy:
         if self.known.labels is not None:
             proof.offer(self.known.labels, self.known.score)
         work = max(QUICK_WORK, QUICK_PASSES * self._size.pass_work)
-        more = int(QUICK_MORE / max(work, 1.0)) * (1.0,)
-        for number, part in enumerate((*QUICK_ROUNDS, *more)):
+        more = repeat(1.0, int(QUICK_MORE / work) if work > 0 else 0)
+        for number, part in enumerate(chain(QUICK_ROUNDS, more)):
             if number >= len(QUICK_ROUNDS) and not proof.gets_on:
                 break
             yield from self._round(part * work)
