@@ -8,7 +8,8 @@ enum {
     HEADER = 2,           /* of a clause: its length, and for a learnt one its number of levels */
     RESTART_UNIT = 100,   /* conflicts; times Luby's sequence */
     KEPT_AT_FIRST = 4000, /* learnt clauses, after which half of them go; grows by a tenth each time */
-    ALWAYS_KEPT = 2       /* clauses over so few levels are never dropped */
+    ALWAYS_KEPT = 2,      /* clauses over so few levels are never dropped */
+    MOST_LOOKS = 10000    /* at variables, for one that is open, between two pauses: some milliseconds */
 };
 static const double ACTIVITY_GROWTH = 1 / 0.95, ACTIVITY_LIMIT = 1e100;
 
@@ -43,6 +44,7 @@ struct fgi_sat {
     int32_t *stamp, stamps; /* per level: to count those of a clause */
     int32_t *learnt;        /* the clause being made */
     int64_t operations, since_restart, restarts;
+    int32_t queued; /* variables that were considered for the heap before the first decision */
     int contradiction, failed;
     fgi_arena memory; /* what is of one size; clauses and watches grow */
 };
@@ -389,9 +391,9 @@ void fgi_sat_prefer(fgi_sat *s, int32_t var, int value, double activity) {
     s->activity[var] = activity;
 }
 
-/* Fixes an open variable; returns 0 if there is none. */
+/* Fixes an open variable; returns 0 if there is none, or if so many were looked at in vain that a pause is due. */
 static int decide(fgi_sat *s) {
-    while (s->n_heap > 0) {
+    for (int32_t looks = 0; s->n_heap > 0 && looks < MOST_LOOKS; looks++) {
         const int32_t var = dequeue(s);
         if (s->value[var] >= 0) continue;
         s->limit[s->n_levels++] = s->n_trail;
@@ -404,11 +406,15 @@ static int decide(fgi_sat *s) {
 fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
     const int64_t end = s->operations + max_operations;
     if (s->learnt_begin < 0) {
-        s->learnt_begin = s->n_clauses;
-        for (int32_t v = 0; v < s->n_vars; v++)
+        for (int32_t looks = 0; s->queued < s->n_vars; looks++) {
+            if (looks == MOST_LOOKS) return FGI_SAT_RUNNING;
+            const int32_t v = s->queued++;
             if (s->value[v] < 0) enqueue(s, v);
+        }
+        s->learnt_begin = s->n_clauses;
     }
-    while (!s->failed && !s->contradiction) {
+    for (int32_t steps = 0; !s->failed && !s->contradiction; steps++) {
+        if (steps == MOST_LOOKS) return FGI_SAT_RUNNING; /* decisions that nothing follows from are no operations */
         const int32_t conflict = propagate(s);
         if (conflict >= 0) {
             learn(s, conflict);
@@ -418,7 +424,7 @@ fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
             take_back(s, 0);
             if (s->n_learnt >= s->most_learnt) forget(s);
         } else if (!decide(s)) {
-            return FGI_SAT_SATISFIED;
+            return s->n_heap > 0 ? FGI_SAT_RUNNING : FGI_SAT_SATISFIED;
         }
         if (s->operations >= end && !s->contradiction) return s->failed ? FGI_SAT_NO_MEMORY : FGI_SAT_RUNNING;
     }
