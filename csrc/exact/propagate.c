@@ -2,13 +2,14 @@
  * exact/costs.h. */
 #include "exact/costs.h"
 
-/* Labels that have become too dear since the bounds came nearer. */
+/* Labels that have become too dear since the bounds came nearer; not those of variables that were dropped, whose costs
+ * may be in `lower` already. */
 static void prune(fgi_costs *c) {
     const int64_t room = c->upper - c->lower;
     c->pruned_at = room;
     c->work += c->n;
     for (int32_t i = 0; i < c->n && !c->conflict; i++)
-        if (c->most[i] >= room) fgi_costs_settle(c, i);
+        if (c->most[i] >= room && !c->dropped[i]) fgi_costs_settle(c, i);
 }
 
 /* Variables with a dearer label: their later neighbours are to be looked at, the earlier ones get costs directly. */

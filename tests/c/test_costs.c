@@ -1,5 +1,5 @@
 /* Cost networks: propagation and decisions never change what a labeling costs, undoing them restores every number, and
- * the method on top of them agrees with brute force; run under the sanitizers. */
+ * the methods on top of them agree with brute force; run under the sanitizers. */
 #include <stdlib.h>
 #include "exact/costs.h"
 #include "random_model.h"
@@ -96,7 +96,7 @@ done:
     fgi_model_free(m);
 }
 
-static void check_method(uint64_t seed) {
+static void check_method(uint64_t seed, int32_t method) {
     fgi_rng rng = {seed};
     const int n = 2 + (int)fgi_rng_below(&rng, 5);
     fgi_model *m = random_model(&rng, n, (int)fgi_rng_below(&rng, 12), seed % 2 ? FORBIDDEN : 0, 0);
@@ -108,7 +108,7 @@ static void check_method(uint64_t seed) {
         if (!violations && score > best) best = score;
     } while (next_labeling(m, labels));
     fgi_settings settings = fgi_settings_default();
-    settings.method = FGI_EDAC;
+    settings.method = method;
     settings.gap = 0;
     fgi_solver *s = NULL;
     fgi_info info = {0};
@@ -124,7 +124,8 @@ static void check_method(uint64_t seed) {
 int main(void) {
     for (uint64_t seed = 1; seed <= MODELS && check_failures < 10; seed++) {
         check_network(seed);
-        check_method(seed);
+        check_method(seed, FGI_EDAC);
+        check_method(seed, FGI_DOLLS);
     }
     return failed();
 }
