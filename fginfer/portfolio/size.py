@@ -36,7 +36,6 @@ class Size:
         cards, factors = model.cards, model.n_factors
         self._most_labels = int(cards.max(initial=1))
         binary = self._most_labels == 2 and self.pass_work == 4 * factors
-        self.may_be_frustrated = binary and len(cards) <= factors <= MANY_CYCLES  # cycles may say what trees do not
         self._dense_binary = binary and factors > max(MANY_BINARY, BINARY_DEGREE * len(cards))
         self.touches_few = self._dense_binary and model.attraction <= FEW_ATTRACT  # gdmm finds the labelings, too
         self.is_sparse = factors < len(cards)  # as forests are, on which TRW-S ends after a sweep or two
@@ -45,6 +44,7 @@ class Size:
         bits = float(np.log2(np.maximum(cards, 1)).sum()) if self._states <= TRIAL_STATES else np.inf
         self.few_labelings = bits <= FEW_BITS  # a tree may have seen all of them soon
         self.is_crowded = binary and factors > CROWDED * len(cards) and not (self.few_labelings or self.touches_few)
+        self.may_be_frustrated = binary and len(cards) <= factors <= MANY_CYCLES and not self.is_crowded
         self.tree_times = FEWER_TIMES if self.few_labelings and bits <= FEWER_BITS else 1.0
         self._large_tables = (
             self.pass_work > LONG_PASS and self.pass_work > LARGE_TABLE * factors and factors <= MANY_TABLES
