@@ -28,14 +28,15 @@ import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
-from fginfer.portfolio import member, part, policy, shares, size, team
+from fginfer.portfolio import member, narrow, part, policy, shares, size, team
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together", "rho is ")  # what gdmm does not take
 # Of auto: what small models do not come to by themselves, by constants of its modules. The first: presolve and parts.
-_MODULES = policy, part, team, shares, size, member
+_MODULES = policy, part, team, shares, size, member, narrow
 _LONG: dict[str, float] = {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}
 _SHORT = _LONG | {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
+_NARROW = {"NARROW_ENTRIES": 40, "LEAST_LABELS": 2, "LEFT_OUT": 0.5, "NARROW_AFTER": 0}  # a search among few labels
 _JOIN = {"CLIQUE_ROUND": 1, "TREE_ROUND": 2, "TREE_TRIAL": 1e3, "STALE_WORK": 1e3, "PATIENCE": 0, "LITTLE_PATIENCE": 0}
 PATHS: dict[str, dict[str, float]] = {
     "plain": {},
@@ -45,6 +46,7 @@ PATHS: dict[str, dict[str, float]] = {
     "huge": _SHORT | {"MANY_FACTORS": 0, "LATE_SEARCH": 1},
     "sweeps": _SHORT | {"WORTH_BESIDE": 0, "PASS_TOO_LONG": 0},
     "dense": _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2},
+    "few labels": _SHORT | _NARROW | {"LONG_PASS": 0, "LARGE_TABLE": 0, "NARROW_TIMES": 1.0},
     "binary": _SHORT | {"MANY_BINARY": 0, "BINARY_DEGREE": 0},
 }
 

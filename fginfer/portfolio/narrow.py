@@ -17,13 +17,13 @@ NARROW_ENTRIES = (
     4e6  # of all tables of the narrow model: made in a tenth of a second, each entry by an access to memory
 )
 LEAST_LABELS = 16  # a variable: with fewer a search would find little
-FEWER_TIMES = 4  # labels: otherwise the search on the whole model is as good
+LEFT_OUT = 4  # times as many labels as are kept, at least: otherwise the search on the whole model is as good
 
 
 def narrow_labels(model: Model) -> int | None:
     """How many labels a variable may keep; None: it is not worth it."""
     most = isqrt(int(NARROW_ENTRIES / max(model.n_factors, 1)))
-    fits = most >= LEAST_LABELS and int(model.cards.max(initial=1)) >= FEWER_TIMES * most
+    fits = most >= LEAST_LABELS and int(model.cards.max(initial=1)) >= LEFT_OUT * most
     return most if fits else None
 
 
