@@ -24,7 +24,7 @@ enum {
  * one of them and saves 8 of 33 iterations on another. */
 static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
 
-typedef enum stage { FACTORS, MULTIPLIERS, BOUND, NODES } stage;
+typedef enum stage { FACTORS, VARIABLES, MULTIPLIERS, BOUND, NODES } stage;
 
 typedef struct ad3 {
     fgi_dual_state d; /* sums holds x, but in stage NODES, where `average` does */
@@ -34,8 +34,9 @@ typedef struct ad3 {
     const double **z;
     double *average;    /* accumulates the right-hand side of the variable step */
     double rho, primal; /* primal: sum of |M y - x|^2 of this iteration */
+    double change;      /* sum of d_i |x_i - previous x_i|^2, the dual residual, of the variables done with */
     stage stage;
-    int64_t factor;
+    int64_t factor, variable; /* the next of the stage */
 } ad3;
 
 static int64_t degree(const fgi_structure *st, int64_t i) { return st->adj_begin[i + 1] - st->adj_begin[i]; }
@@ -84,12 +85,16 @@ static fgi_rc factor_step(fgi_solver *solver, ad3 *s, int64_t f, const fgi_view 
     return FGI_OK;
 }
 
-/* Returns the sum of d_i |x_i - previous x_i|^2, the dual residual. */
-static double variable_step(ad3 *s, const fgi_model *m) {
+/* Returns 0 when the time is over. */
+static int variable_step(ad3 *s, const fgi_model *m) {
     const fgi_structure *st = m->s;
     fgi_dual_state *d = &s->d;
-    double change = 0;
-    for (int64_t i = 0; i < st->n_vars; i++) {
+    while (s->variable < st->n_vars) {
+        const int64_t i = s->variable++;
+        if (fgi_meter_spend(&d->meter, st->cards[i])) {
+            s->variable = i;
+            return 0;
+        }
         if (degree(st, i) == 0) continue;
         const int64_t begin = st->unary_begin[i];
         int32_t n = 0;
@@ -101,11 +106,12 @@ static double variable_step(ad3 *s, const fgi_model *m) {
         for (int32_t a = 0; a < st->cards[i]; a++) {
             if (d->theta[begin + a] == -INFINITY) continue;
             const double difference = d->out[n] - d->sums[begin + a];
-            change += (double)degree(st, i) * difference * difference;
+            s->change += (double)degree(st, i) * difference * difference;
             d->sums[begin + a] = d->out[n++];
         }
     }
-    return change;
+    s->variable = 0;
+    return 1;
 }
 
 static void multiplier_step(ad3 *s, const fgi_structure *st, int64_t f, const fgi_view *v) {
@@ -145,17 +151,24 @@ static void begin_nodes(fgi_solver *solver, ad3 *s) {
     s->stage = NODES;
 }
 
+/* Would every labeling have a lower score than any that is allowed can have? Where the relaxation has no solution
+ * bounds fall without end. */
+static int is_below_all(const fgi_solver *solver, double bound) {
+    const fgi_structure *st = solver->model->s;
+    const double largest = ldexp(atomic_load(&solver->given->largest), -solver->exponent);
+    return largest > 0 && bound < -2 * largest * (double)(st->n_vars + st->n_factors + 1);
+}
+
 /* D(mu): the factors' maxima are in progress, the nodes' are added here. */
 static void report_bound(fgi_solver *solver, ad3 *s) {
     fgi_dual_state *d = &s->d;
     fgi_dual_take_nodes(d, solver->model);
     memcpy(d->sums, s->average, label_bytes(solver));
     const double value = fgi_sum_value(&d->progress.bound);
-    if (value == -INFINITY) fgi_dual_infeasible(solver);
-    else
-        fgi_solver_bound(solver,
-            fgi_safe_bound(solver->model, value,
-                d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model)));
+    const double bound = fgi_safe_bound(solver->model, value,
+        d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model));
+    if (value == -INFINITY || is_below_all(solver, bound)) fgi_dual_infeasible(solver);
+    else fgi_solver_bound(solver, bound);
 }
 
 /* A pass over the factors in the current stage; 0 when the time is over. */
@@ -199,14 +212,14 @@ static void balance(fgi_solver *solver, ad3 *s) {
     solver->info.rho = s->rho;
 }
 
-/* The variable step; it also ends the iteration's factor stage. */
-static void update_variables(fgi_solver *solver, ad3 *s) {
+static void end_variables(fgi_solver *solver, ad3 *s) {
     const fgi_structure *st = solver->model->s;
     const double slots = fmax(1, (double)fgi_factor_begin(st, st->n_factors));
-    solver->info.dual_infeasibility = sqrt(variable_step(s, solver->model) / slots);
+    solver->info.dual_infeasibility = sqrt(s->change / slots);
     memset(s->average, 0, label_bytes(solver));
-    s->primal = 0;
+    s->primal = s->change = 0;
     fgi_dual_decode(&s->d, solver);
+    s->stage = MULTIPLIERS;
 }
 
 static void end_iteration(fgi_solver *solver, ad3 *s) {
@@ -243,15 +256,18 @@ static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_lim
     if (fgi_solver_done(solver)) return FGI_OK;
     do {
         fgi_rc rc = FGI_OK;
-        if (s->stage != NODES && !pass(solver, s, &rc)) return FGI_OK;
+        if (s->stage != NODES && s->stage != VARIABLES && !pass(solver, s, &rc)) return FGI_OK;
         if (rc == FGI_UNSUPPORTED) { /* a factor has no feasible state */
             fgi_dual_infeasible(solver);
             return FGI_OK;
         }
         if (rc) return rc;
         if (s->stage == FACTORS) {
-            update_variables(solver, s);
-            s->stage = MULTIPLIERS;
+            s->stage = VARIABLES;
+        } else if (s->stage == VARIABLES) {
+            if (!variable_step(s, solver->model)) return FGI_OK;
+            end_variables(solver, s);
+            if (fgi_meter_over(&s->d.meter)) return FGI_OK; /* a labeling was scored, which takes a pass */
         } else if (s->stage == MULTIPLIERS) {
             end_iteration(solver, s);
         } else if (s->stage == BOUND) {
@@ -314,7 +330,8 @@ static fgi_rc ad3_warm_start(fgi_solver *solver, const double *mu, fgi_error *er
     memcpy(s->d.mu, mu, (size_t)s->d.n_mu * sizeof *mu);
     if (s->stage == NODES) memcpy(s->d.sums, s->average, label_bytes(solver));
     memset(s->average, 0, label_bytes(solver));
-    s->factor = 0;
+    s->factor = s->variable = 0;
+    s->change = 0;
     s->solver.phase = AD3_POSE;
     s->solver.column = s->solver.begun = 0;
     s->solver.round = 0;
