@@ -225,6 +225,8 @@ void fgi_solver_trivial_bound(fgi_solver *s) {
 
 void fgi_solver_pause_at(fgi_solver *s, int64_t entries) { s->pause_at = entries; }
 
+void fgi_solver_rest(fgi_solver *s, int32_t rests) { fgi_pool_rest(s->pool, rests); }
+
 void fgi_solver_info(const fgi_solver *s, fgi_info *info) { export_info(s, info); }
 
 int fgi_solver_labels(const fgi_solver *s, int32_t *labels) {

@@ -19,6 +19,7 @@ struct fgi_pool {
     fgi_condition start, done;
     uint64_t generation;
     int busy, stop;
+    atomic_int rests;
     atomic_llong next;
     int64_t n, block;
     fgi_body body;
@@ -79,15 +80,24 @@ fgi_pool *fgi_pool_create(int threads) {
     return p;
 }
 
-int fgi_pool_threads(fgi_pool *p) {
+static int threads_of(fgi_pool *p) {
     if (!p) return 1;
     if (p->process != fgi_this_process()) start_workers(p); /* locks may be held by threads that are gone */
     return p->n_workers + 1;
 }
 
+int fgi_pool_threads(fgi_pool *p) {
+    const int threads = threads_of(p);
+    return p && atomic_load_explicit(&p->rests, memory_order_relaxed) ? 1 : threads;
+}
+
+void fgi_pool_rest(fgi_pool *p, int rests) {
+    if (p) atomic_store_explicit(&p->rests, rests, memory_order_relaxed);
+}
+
 void fgi_pool_run(fgi_pool *p, int64_t n, int64_t block, fgi_body body, void *context) {
     if (n <= 0) return;
-    if (n <= block || fgi_pool_threads(p) == 1) {
+    if (n <= block || threads_of(p) == 1) { /* who wants fewer has decided by now, and some bodies wait for others */
         for (int64_t begin = 0; begin < n; begin += block)
             body(context, begin, begin + block < n ? begin + block : n, 0);
         return;

@@ -350,6 +350,10 @@ fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_inf
  * every run, unlike pauses by the clock. For bnb, edac, dolls and search, whose iterations may take long;
  * others go on. */
 void fgi_solver_pause_at(fgi_solver *s, int64_t entries);
+/* Other work of the caller needs the cores (1), or no longer does (0): meanwhile threads of this solver do not work in
+ * step with each other, which takes long where one of them has no core. Results do not depend on it. Unlike all other
+ * calls it may be made by any thread while the solver runs. */
+void fgi_solver_rest(fgi_solver *s, int32_t rests);
 void fgi_solver_info(const fgi_solver *s, fgi_info *info);
 /* Best labeling so far; returns 0 and leaves `labels` alone when there is none. */
 int fgi_solver_labels(const fgi_solver *s, int32_t *labels);

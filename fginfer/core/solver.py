@@ -210,6 +210,10 @@ class NativeSolver:
         """bnb, edac, dolls and search pause soon after so many entries were touched, at the same place in every run."""
         lib.fgi_solver_pause_at(self._handle, entries)
 
+    def rest(self, rests: bool) -> None:
+        """Other work needs the cores, or no longer does: which thread says so, and when, changes no result."""
+        lib.fgi_solver_rest(self._handle, rests)
+
     def offer(self, labels: NDArray[np.int32]) -> None:
         error = new_error()
         check(lib.fgi_solver_offer(self._handle, pointer(labels), error), error, bad_argument=ModelError)

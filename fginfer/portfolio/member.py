@@ -44,6 +44,7 @@ class Member:
     def __init__(self, model: Model, settings: Settings, share: float = 1.0, threads: int = 1) -> None:
         own = Settings(self.name, settings.gap, settings.seed, threads, None, settings.cutoff, settings.start_time)
         self.share = share
+        self.threads = threads
         self.engine = NativeEngine(model, own)
         self.status = "running"
         self.error: Exception | None = None  # why the status is "failed"
@@ -328,7 +329,7 @@ class EliminationMember:
     It ends once the work granted covers what was estimated, so that the round of its end does not depend on the clock.
     """
 
-    name, iterations = "elimination", 0
+    name, iterations, threads = "elimination", 0, 1
     error: Exception | None = None
 
     def __init__(self, model: Model, elimination: Elimination, settings: Settings, share: float = 1.0) -> None:

@@ -207,6 +207,7 @@ class Policy:
             is_reduced = self._is_reduced if self._reduction.is_fixed else None
             threads = self._settings.threads if size.pass_work > WORTH_THREADS else 1
             sweeps = Sweeps(self._model, self._for_proofs(), threads=threads)
+            self._workers.make_room([sweeps])
             bound = yield from sweep_while_near(sweeps, self.known, self._deadline, size.is_crowded, is_reduced)
             if bound is not None:
                 self._finish_infeasible(bound)
@@ -216,12 +217,14 @@ class Policy:
             self._sweeps = Sweeps(self._model, self._own, threads=self._settings.threads)
             if self.known.labels is not None:  # else it looks for a feasible one of its own
                 self._sweeps.offer(self.known.labels)
+            self._workers.make_room([self._sweeps])
             crowded, beside = size.is_crowded, self._presolve_beside
             bound = yield from first_sweeps(self._sweeps, self.known, self._deadline, beside, crowded)
             if bound is not None:
                 self._finish_infeasible(bound)
             elif self.known.gap > LOOSE and not self._is_hopeless:  # then the search, which is next, begins with it
                 yield from self._open_with(first_labeling, self._own)
+        self._workers.make_room([])
 
     def _avoid_penalties(self) -> Iterator[None]:
         """Large finite penalties are often constraints in disguise. What meets them all is hard to find by ascent."""

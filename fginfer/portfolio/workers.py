@@ -30,6 +30,8 @@ class Workers:
         self.deadline = inf  # of the slice under way
         self.at_once = False  # jobs are so short that nobody minds to wait for them
         self._crew: Crew | None = None
+        self._under_way: set[object] = set()  # jobs
+        self._wide: list[Member] = []  # who uses all threads, unless jobs do
 
     @property
     def left(self) -> float:
@@ -38,7 +40,30 @@ class Workers:
 
     def submit(self, job: Callable[[], T]) -> Task[T]:
         """Begins a job on another thread."""
-        return self._threads.submit(job)
+        ticket = object()
+
+        def counted() -> T:
+            try:
+                return job()
+            finally:
+                self._under_way.discard(ticket)
+                self._share_cores()
+
+        self._under_way.add(ticket)
+        self._share_cores()
+        return self._threads.submit(counted)
+
+    def make_room(self, members: Sequence[Member | EliminationMember]) -> None:
+        """Those that have several threads of their own use one while jobs are under way, and all when they are over."""
+        before, self._wide = self._wide, [m for m in members if isinstance(m, Member) and m.threads > 1]
+        for member in before:
+            member.engine.native.rest(False)
+        self._share_cores()
+
+    def _share_cores(self) -> None:
+        """With more than two threads one that waits for a core is not worth that the others do not work."""
+        for member in self._wide if self.threads == 2 else ():
+            member.engine.native.rest(bool(self._under_way))
 
     def aside(self, job: Callable[[], T]) -> Generator[None, None, T]:
         """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
@@ -59,11 +84,14 @@ class Workers:
             for part in parts:
                 part.work_off(self.deadline)
             return
+        members.sort(key=lambda m: m.threads == 1)  # who can use all threads in the end waits for nobody
+        self.make_room(members)
         tasks = [self.submit(partial(m.work_off, self.deadline)) for m in members[1:]]
         members[0].work_off(self.deadline)
         self._threads.help()
         for task in tasks:
             task.result()
+        self.make_room([])
 
     def close(self) -> None:
         """What is under way ends soon."""

@@ -140,6 +140,8 @@ static void check_sweeps(const fgi_model *m, int expected) {
             visits v = {.m = m, .waves = waves, .forward = forward, .seen = calloc((size_t)m->s->n_vars, 1)};
             int left = sweep > 2 ? 5 : 0;
             const fgi_aside aside = {a_piece, &left};
+            fgi_pool_rest(pool, sweep % 3 == 1); /* other work needs the cores */
+            CHECK(fgi_pool_threads(pool) == (sweep % 3 == 1 ? 1 : threads));
             fgi_waves_begin(waves, forward);
             while (!fgi_waves_run(
                        waves, pool, sweep > 1 ? fgi_clock() + 1e-4 : INFINITY, body, &v, left > 0 ? &aside : NULL) ||
