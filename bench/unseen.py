@@ -57,7 +57,7 @@ def run_toulbar2(case: LargeCase, seconds: float, vns: bool = False) -> dict[str
     return {"cost": case.cost(np.array(answer[0])), "seconds": spent, "proven": proven}
 
 
-ALONE = "bnb", "edac", "dolls"  # methods that end with a proof
+ALONE = "bnb", "edac", "dolls", "cycles"  # methods that end with a proof
 WHO: dict[str, Callable[[LargeCase, float], dict[str, Any]]] = {
     "auto": run_ours,
     "toulbar2": run_toulbar2,

@@ -11,10 +11,13 @@ import unseen_more
 import unseen_networks
 import unseen_planning
 import unseen_random
+import unseen_spins
 from differential_large_models import LargeCase
 
 FAMILIES = {
-    f.__name__: f for part in (unseen_random, unseen_planning, unseen_networks, unseen_more) for f in part.FAMILIES
+    f.__name__: f
+    for part in (unseen_random, unseen_spins, unseen_planning, unseen_networks, unseen_more)
+    for f in part.FAMILIES
 }
 
 
