@@ -19,7 +19,7 @@
  * noise, or worse: 80 x 80 with fields 14 to 24 s. */
 enum {
     MOST_TERMS = 500000, /* of a model: sorting edges cannot be cut into pieces */
-    PIECE = 200000,      /* operations between two looks at the clock */
+    PIECE = 1000000,     /* operations between two looks at the clock: a millisecond or two */
     ASCENT = 100000,     /* of coordinate ascent */
     LEAST_STEPS = 100,   /* of an iteration */
     MOST_STEPS = 1000,
@@ -238,15 +238,22 @@ static void end_finding(fgi_solver *solver, cycles *s) {
     else solver->info.status = FGI_CONVERGED; /* all cycles are known */
 }
 
+/* Some steps: as many as there is time for between two looks at the clock, and no more than up to the next check. */
+static void pack(fgi_solver *solver, cycles *s) {
+    const int64_t work = 2 * s->packing.edges.n + 6 * s->packing.n_cycles + 4 * (int64_t)s->spins->m + 1;
+    const int64_t left = CHECKED - s->steps % CHECKED, fit = PIECE / work + 1, steps = fit < left ? fit : left;
+    fgi_packing_iterate(&s->packing, s->spins, steps);
+    s->steps += steps;
+    solver->info.entries_touched += steps * work;
+}
+
 static fgi_rc advance(fgi_solver *solver, cycles *s) {
     fgi_rc rc = FGI_OK;
     int no_memory = 0;
     switch (s->stage) {
     case PACKING:
-        fgi_packing_iterate(&s->packing, s->spins, CHECKED);
-        s->steps += CHECKED;
-        solver->info.entries_touched += CHECKED * (2 * s->packing.edges.n + 6 * s->packing.n_cycles + 4 * s->spins->m);
-        if (packed(solver, s)) rc = end_packing(solver, s);
+        pack(solver, s);
+        if (s->steps % CHECKED == 0 && packed(solver, s)) rc = end_packing(solver, s);
         break;
     case ASCENDING:
         if (!fgi_local_ascend(s->local, ASCENT)) break;
