@@ -63,7 +63,7 @@ typedef struct fgi_packing {
     uint8_t *idle;                                /* rounds in which a cycle has had no weight */
     double *z, *z_anchor, *z_next, *load;         /* of edges */
     int32_t *degree;                              /* cycles of an edge */
-    double omega;                                 /* weight of a step in lambda to one in z */
+    double omega, scale;                          /* weight of a step in lambda to one in z; the mean weight */
     double first_residual, last_residual;         /* of the run from the anchor, and of the last iteration */
     int64_t since_anchor, iterations;
     fgi_arena arena;

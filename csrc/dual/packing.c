@@ -11,6 +11,7 @@
 /* When the anchor is moved: the residual has fallen to so much of what it was there; or to that and rises again; or
  * after such a part of all iterations. */
 static const double SUFFICIENT = 0.2, NECESSARY = 0.8, ARTIFICIAL = 0.36;
+static const double FAR = 0x1p60; /* that omega may go from the mean weight: beyond, steps are no numbers */
 enum { MOST_IDLE = 20 };
 
 static int reserve(fgi_packing *p) {
@@ -35,7 +36,7 @@ fgi_rc fgi_packing_init(fgi_packing *p, const fgi_spins *g) {
     if (p->arena.failed || !reserve(p) || !fgi_array_push_i64(&p->begin, 0)) return FGI_NO_MEMORY;
     double sum = 0;
     for (int64_t e = 0; e < m; e++) sum += g->weight[e];
-    p->omega = m > 0 ? sum / (double)m : 1;
+    p->omega = p->scale = sum > 0 ? sum / (double)m : 1;
     return FGI_OK;
 }
 
@@ -80,7 +81,8 @@ static double distance(const double *x, const double *y, int64_t n) {
 /* From the last step on, with step lengths that balance what has been gone in z and in lambda. */
 static void move_anchor(fgi_packing *p, int64_t m) {
     const double dz = distance(p->z_next, p->z_anchor, m), dl = distance(p->lambda_next, p->lambda_anchor, p->n_cycles);
-    if (dz > 1e-12 && dl > 1e-12 * p->omega) p->omega = sqrt(p->omega * dl / dz);
+    if (dz > 1e-12 && dl > 1e-12 * p->omega) p->omega = sqrt(p->omega * (dl / dz));
+    p->omega = fgi_smaller(fgi_larger(p->omega, p->scale / FAR), p->scale * FAR);
     memcpy(p->z, p->z_next, (size_t)m * sizeof(double));
     memcpy(p->z_anchor, p->z_next, (size_t)m * sizeof(double));
     memcpy(p->lambda, p->lambda_next, (size_t)p->n_cycles * sizeof(double));
@@ -106,7 +108,7 @@ static double step(fgi_packing *p, const fgi_spins *g) {
     for (int64_t e = 0; e < m; e++) {
         const double scale = p->omega * (p->degree[e] ? p->degree[e] : 1);
         const double to = p->z[e] - (g->weight[e] - p->load[e]) / scale;
-        const double next = to < 0 ? 0 : to > 1 ? 1 : to, gone = next - p->z[e];
+        const double next = to > 0 ? fgi_smaller(to, 1) : 0, gone = next - p->z[e];
         residual += gone * gone * scale;
         p->z_next[e] = next;
         p->load[e] = next + gone; /* the reflected point, from here on */
@@ -115,7 +117,7 @@ static double step(fgi_packing *p, const fgi_spins *g) {
         const double scale = p->omega / (double)(begin[c + 1] - begin[c]);
         double sum = 0;
         for (int64_t k = begin[c]; k < begin[c + 1]; k++) sum += p->load[edges[k]];
-        const double to = p->lambda[c] + scale * (1 - sum), next = to < 0 ? 0 : to, gone = next - p->lambda[c];
+        const double to = p->lambda[c] + scale * (1 - sum), next = to > 0 ? to : 0, gone = next - p->lambda[c];
         residual += gone * gone / scale;
         p->lambda_next[c] = next;
         p->lambda[c] = keep * (next + gone) + back * p->lambda_anchor[c];
@@ -168,7 +170,7 @@ double fgi_packing_bound(fgi_packing *p, const fgi_spins *g) {
         magnitude += over;
     }
     const double value = fgi_sum_value(&sum);
-    return value - 0x1p-51 * fabs(value) - fgi_sum_error(p->n_cycles + g->m + 1, 1.01 * magnitude);
+    return fgi_larger(value - 0x1p-51 * fabs(value) - fgi_sum_error(p->n_cycles + g->m + 1, 1.01 * magnitude), 0);
 }
 
 static void recount(fgi_packing *p, int64_t m) {
