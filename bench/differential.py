@@ -213,9 +213,10 @@ def solve_case(seed: int, regime: str | None, methods: tuple[str, ...], verbose:
             first = answer(answers, truth, graph, how, first, verbose)
         if moved is not None and first is not None:
             how = hows[0] | {"k": shift}
-            for name in {"cutoff", "rho"} & set(how):
-                how[name] = ldexp(how[name], shift)
-            answer(answers, Truth(scaled(case, shift)), moved, how, first, verbose)
+            own = {name: how[name] for name in ("cutoff", "rho") if name in how}
+            how |= {name: ldexp(x, shift) for name, x in own.items()}
+            if all(ldexp(how[name], -shift) == x for name, x in own.items()):  # there may be no such number there
+                answer(answers, Truth(scaled(case, shift)), moved, how, first, verbose)
     return answers
 
 

@@ -193,14 +193,16 @@ static int is_spanned(cycles *s) {
     return 1;
 }
 
-/* Nothing is better than the incumbent but, if there are any, the labels that all edges that are left are met by. */
+/* Nothing is better than the incumbent but, if there are any, the labels that all edges that are left are met by. Where
+ * more than one node is left there are others, which differ by nothing, or by what rounding has taken for nothing. */
 static void conclude(fgi_solver *solver, cycles *s, int has_labels) {
+    const double others = has_labels && s->spins->n > 1 ? upper(s) : -INFINITY;
     if (has_labels) {
         memset(s->side, 0, (size_t)s->spins->n);
         read_labels(solver, s);
         fgi_solver_consider(solver, s->labels);
     }
-    fgi_solver_bound(solver, solver->above);
+    fgi_solver_bound(solver, fgi_larger(solver->above, others));
     if (!fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED; /* to rounding */
 }
 

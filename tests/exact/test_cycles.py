@@ -123,6 +123,22 @@ def test_dense_models_keep_a_gap_and_say_so() -> None:
     assert best - 1e-9 <= result.bound < best + 0.3 * (local.bound - best)
 
 
+@pytest.mark.parametrize("penalty", [1e9, 1e15, 1e20, 1e31])
+def test_scores_that_vanish_beside_penalties(penalty: float) -> None:
+    """Where rounding leaves no edge, more than one labeling may be left: it said optimal of -1 where 2 is."""
+    graph = FactorGraph([2] * 4)
+    graph.set_unary(0, [-penalty, -1.0])
+    graph.set_unary(3, [-penalty, 0.0])
+    graph.add_factor((2, 1), [[0.5, 1.0], [-penalty, 0.0]])
+    graph.add_factor((2, 3), [[1.0, 2.0], [-penalty, 0.0]])
+    graph.add_factor((1, 3), [[0.0, -penalty], [-penalty, 0.0]])
+    graph.add_factor((3, 1), [[1.0, 0.0], [0.0, 1.0]])
+    result, best = cycles(graph), brute_force(graph)
+    assert result.bound is not None
+    assert result.bound >= best
+    assert result.status != "optimal" or result.score == best
+
+
 @pytest.mark.parametrize("k", [-900, -77, 450, 900])
 def test_the_unit_changes_nothing(k: int) -> None:
     graph = glass(10 * 10, grid(10, 10, wrapped=True), 5, field=0.3)
