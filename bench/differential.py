@@ -28,12 +28,12 @@ import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
-from fginfer.portfolio import member, narrow, part, policy, shares, size, team
+from fginfer.portfolio import after_presolve, before_presolve, narrow, part, shares, size, team, trees
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together", "rho is ")  # what gdmm does not take
 # Of auto: what small models do not come to by themselves, by constants of its modules. The first: presolve and parts.
-_MODULES = policy, part, team, shares, size, member, narrow
+_MODULES = before_presolve, after_presolve, part, team, shares, size, trees, narrow
 _LONG: dict[str, float] = {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}
 _SHORT = _LONG | {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
 _NARROW = {"NARROW_ENTRIES": 40, "LEAST_LABELS": 2, "LEFT_OUT": 0.5, "NARROW_AFTER": 0}  # a search among few labels

@@ -20,7 +20,8 @@ from fginfer.graph import FactorGraph
 from fginfer.options import check_number, unknown_option
 from fginfer.portfolio.given import Given
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.policy import Options, Policy
+from fginfer.portfolio.policy import Policy
+from fginfer.portfolio.run import Options
 from fginfer.portfolio.workers import Workers
 from fginfer.result import Progress, Result, Status, known
 

@@ -10,7 +10,10 @@ from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
 from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.member import Ascent, Clauses, Member, Proof, Sweeps
+from fginfer.portfolio.member import Member
+from fginfer.portfolio.relaxations import Sweeps
+from fginfer.portfolio.searches import Ascent, Clauses
+from fginfer.portfolio.trees import Proof
 
 # Of branch and bound on models so small that nothing need be known about them: what comes next takes as long as some
 # hundred iterations. Networks of 30 variables, 40 random variables of 4 labels (40 models each, ms to all proofs): 48

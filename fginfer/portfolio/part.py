@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
-from fginfer.portfolio.member import EliminationMember, Member
+from fginfer.portfolio.elimination import EliminationMember
+from fginfer.portfolio.member import Member
 from fginfer.portfolio.size import Size
 from fginfer.portfolio.workers import Workers
 

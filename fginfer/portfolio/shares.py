@@ -6,24 +6,14 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from fginfer.portfolio.member import (
-    MOVED,
-    CliqueProof,
-    Cycles,
-    Dolls,
-    EliminationMember,
-    Greedy,
-    Member,
-    Proof,
-    QuickTree,
-    Relaxation,
-    Search,
-    Slabs,
-    Sweeps,
-    Tree,
-)
+from fginfer.portfolio.cliques import CliqueProof
+from fginfer.portfolio.elimination import EliminationMember
+from fginfer.portfolio.member import Member
 from fginfer.portfolio.narrow import NarrowSearch
 from fginfer.portfolio.opening import HOPELESS
+from fginfer.portfolio.relaxations import MOVED, Cycles, Greedy, Relaxation, Slabs, Sweeps
+from fginfer.portfolio.searches import Search
+from fginfer.portfolio.trees import Dolls, Proof, QuickTree, Tree
 
 if TYPE_CHECKING:
     from fginfer.portfolio.team import Team

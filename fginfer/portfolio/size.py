@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fginfer.core.model import Model
-from fginfer.portfolio.member import Greedy, Member, Proof, Sweeps
+from fginfer.portfolio.member import Member
+from fginfer.portfolio.relaxations import Greedy, Sweeps
+from fginfer.portfolio.trees import Proof
 
 # Commits say on which instances a rule was tried. Most numbers are round ones: chosen, not measured.
 FEW_BITS = 300.0  # of a labeling: such a model is tried by edac first

@@ -13,24 +13,14 @@ from fginfer.core.exact import Elimination
 from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.errors import SolverError
-from fginfer.portfolio.member import (
-    Clauses,
-    CliqueProof,
-    Cycles,
-    Dolls,
-    EliminationMember,
-    Greedy,
-    Member,
-    Proof,
-    QuickTree,
-    Relaxation,
-    Search,
-    Slabs,
-    Sweeps,
-)
+from fginfer.portfolio.cliques import CliqueProof
+from fginfer.portfolio.elimination import EliminationMember
+from fginfer.portfolio.member import Member
 from fginfer.portfolio.narrow import NarrowSearch, narrow_labels
 from fginfer.portfolio.opening import FIRST_SWEEPS
 from fginfer.portfolio.part import Part, work_of_round
+from fginfer.portfolio.relaxations import Cycles, Greedy, Relaxation, Slabs, Sweeps
+from fginfer.portfolio.searches import Clauses, Search
 from fginfer.portfolio.shares import (
     DOLLS_SHARE,
     HELPERS_TRIAL,
@@ -42,6 +32,7 @@ from fginfer.portfolio.shares import (
     share_of,
     share_of_new_tree,
 )
+from fginfer.portfolio.trees import Dolls, Proof, QuickTree
 from fginfer.portfolio.workers import Workers
 
 log = logging.getLogger("fginfer")

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from fginfer.core.model import Model
 from fginfer.engine import Settings
-from fginfer.portfolio.member import Cycles, Proof, QuickTree
 from fginfer.portfolio.opening import SWEEPS_GAP
 from fginfer.portfolio.part import Part, work_of_round
+from fginfer.portfolio.relaxations import Cycles
 from fginfer.portfolio.shares import let_end
 from fginfer.portfolio.size import TRIAL_STATES
+from fginfer.portfolio.trees import Proof, QuickTree
 from fginfer.portfolio.workers import Workers
 
 TRIAL_SHARE = 0.5  # of edac beside branch and bound

@@ -9,7 +9,8 @@ from typing import Protocol, TypeVar
 
 from fginfer.core import clock
 from fginfer.crew import Crew, Task
-from fginfer.portfolio.member import EliminationMember, Member
+from fginfer.portfolio.elimination import EliminationMember
+from fginfer.portfolio.member import Member
 
 T = TypeVar("T")
 

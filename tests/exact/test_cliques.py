@@ -10,7 +10,7 @@ import pytest
 
 from fginfer import FactorGraph, solve
 from fginfer.core.cliques import lift_cliques
-from fginfer.portfolio.member import CliqueProof
+from fginfer.portfolio.cliques import CliqueProof
 from fginfer.portfolio.team import Team
 
 

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fginfer.portfolio.auto as auto
-import fginfer.portfolio.member as member
+import fginfer.portfolio.before_presolve as before_presolve
 import fginfer.portfolio.opening as opening
 import fginfer.portfolio.policy as policy
 import fginfer.portfolio.shares as shares
 import fginfer.portfolio.size as size
 import fginfer.portfolio.team as team
+import fginfer.portfolio.trees as trees
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from fginfer.core.exact import Elimination
 from fginfer.engine import Settings
@@ -49,8 +50,8 @@ def test_equals_brute_force(seed: int, reduce: bool) -> None:
 def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = grid(5, seed, labels=3, strength=2.0)
     known = solve(graph, method="bnb", gap=0.0)
-    monkeypatch.setattr(policy, "QUICK_WORK", 0.0)
-    monkeypatch.setattr(policy, "QUICK_PASSES", 0.0)
+    monkeypatch.setattr(before_presolve, "QUICK_WORK", 0.0)
+    monkeypatch.setattr(before_presolve, "QUICK_PASSES", 0.0)
     assert solve(graph, gap=0.0).score == pytest.approx(known.score)
     assert solve(graph, gap=0.0, presolve=False).score == pytest.approx(known.score)
     monkeypatch.setattr(team, "ELIMINATION_ROUND", 1)
@@ -265,7 +266,7 @@ def warehouses(stores: int, houses: int, seed: int) -> FactorGraph:
 
 def test_a_few_nodes_of_soft_arc_consistency_come_before_presolve(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = warehouses(40, 15, 0)
-    monkeypatch.setattr(policy.Policy, "_reduce", lambda self: pytest.fail("edac was not asked first"))
+    monkeypatch.setattr(policy, "reduce_and_divide", lambda run: pytest.fail("edac was not asked first"))
     result = solve(graph, gap=0.0)
     assert result.status == "optimal"
     assert result.score == solve(graph, "edac", gap=0.0).score
@@ -363,7 +364,7 @@ def complete(n: int) -> FactorGraph:
 
 
 def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "QUICK_WORK", 1e4)
+    monkeypatch.setattr(before_presolve, "QUICK_WORK", 1e4)
     graph = complete(20)
     members: list[object] = []
     end_round = Trial.end_round
@@ -379,7 +380,7 @@ def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: py
     now = steps.division
     assert now is not None
     assert isinstance(now.parts[0], team.Team)
-    assert {type(m) for m in members} == {member.Proof, member.QuickTree}
+    assert {type(m) for m in members} == {trees.Proof, trees.QuickTree}
     assert all(any(m is other for other in now.parts[0].members) for m in members)
 
 
@@ -396,18 +397,18 @@ def watch_first_trial(graph: FactorGraph, monkeypatch: pytest.MonkeyPatch) -> tu
 
 def test_the_proof_of_a_tiny_model_goes_on_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "TINY_ITERATIONS", 2)
-    monkeypatch.setattr(policy, "QUICK_WORK", 1e3)
-    made: list[member.Proof] = []
-    create = member.Proof.__init__
-    monkeypatch.setattr(member.Proof, "__init__", lambda self, *a: (made.append(self), create(self, *a))[1])
+    monkeypatch.setattr(before_presolve, "QUICK_WORK", 1e3)
+    made: list[trees.Proof] = []
+    create = trees.Proof.__init__
+    monkeypatch.setattr(trees.Proof, "__init__", lambda self, *a: (made.append(self), create(self, *a))[1])
     steps, trials = watch_first_trial(complete(12), monkeypatch)
-    assert trials[0].has(member.Proof)
+    assert trials[0].has(trees.Proof)
     assert len(made) == 1
     assert steps.known.score > -np.inf
 
 
 def test_the_proof_of_a_small_model_begins_with_the_messages_of_the_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "TINY_STATES", 0)
+    monkeypatch.setattr(before_presolve, "TINY_STATES", 0)
     monkeypatch.setattr(opening, "MOST_SWEEPS", 16)
     graph = grid(12, 2, labels=4, strength=1.0)
     begins: list[float] = []
@@ -415,7 +416,7 @@ def test_the_proof_of_a_small_model_begins_with_the_messages_of_the_sweeps(monke
 
     def watched(self: Trial, messages: object) -> None:
         start_from(self, messages)
-        begins.extend(m.bound for m in self.members if isinstance(m, member.Proof) and m.engine.run(0.01, 1))
+        begins.extend(m.bound for m in self.members if isinstance(m, trees.Proof) and m.engine.run(0.01, 1))
 
     monkeypatch.setattr(Trial, "start_from", watched)
     watch_first_trial(graph, monkeypatch)
@@ -425,7 +426,7 @@ def test_the_proof_of_a_small_model_begins_with_the_messages_of_the_sweeps(monke
     assert solve(graph).score == pytest.approx(solve(graph, "bnb").score)
 
 
-def tree(kind: type[member.Tree], looks: list[tuple[float, float]]) -> member.Tree:
+def tree(kind: type[trees.Tree], looks: list[tuple[float, float]]) -> trees.Tree:
     made = kind(grid(2, 0).model, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0))
     made._seen_at = looks
     made.engine.info.explored = looks[-1][1]
@@ -433,13 +434,13 @@ def tree(kind: type[member.Tree], looks: list[tuple[float, float]]) -> member.Tr
 
 
 def test_a_tree_that_is_likely_to_end_soon_has_most_of_the_work() -> None:
-    steady = tree(member.Proof, [(1e6, 0.1), (2e6, 0.2), (3e6, 0.3)])
-    jump = tree(member.QuickTree, [(1e6, 0.0), (2e6, 0.5), (3e6, 0.5)])
-    slow = tree(member.QuickTree, [(1e6, 0.1), (2e6, 0.11), (3e6, 0.12)])
+    steady = tree(trees.Proof, [(1e6, 0.1), (2e6, 0.2), (3e6, 0.3)])
+    jump = tree(trees.QuickTree, [(1e6, 0.0), (2e6, 0.5), (3e6, 0.5)])
+    slow = tree(trees.QuickTree, [(1e6, 0.1), (2e6, 0.11), (3e6, 0.12)])
     assert steady.work_left() == pytest.approx(7e6)
     assert slow.work_left() == pytest.approx(88e6)
     assert jump.work_left() == np.inf  # one large branch says nothing
-    assert tree(member.Proof, [(0.0, 0.0), (1e6, 0.2)]).work_left() == np.inf  # nor does one look
+    assert tree(trees.Proof, [(0.0, 0.0), (1e6, 0.2)]).work_left() == np.inf  # nor does one look
     state = team.Team(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
     state.members = [steady, slow]
     assert shares.let_end(state.members)

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
-import fginfer.portfolio.policy as policy
+import fginfer.portfolio.before_presolve as before_presolve
 import fginfer.portfolio.team as team
 from fginfer import FactorGraph, available_methods, solve
 
@@ -37,7 +37,7 @@ def colouring(others: int, penalty: float) -> FactorGraph:
 def test_bounds_where_a_cutoff_has_made_penalties_hard(others: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is above the cutoff, but there are labelings: a bound below them would be false."""
     for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):  # through presolve and parts
-        monkeypatch.setattr(policy, name, 0)
+        monkeypatch.setattr(before_presolve, name, 0)
     monkeypatch.setattr(team, "FEW_FACTORS", few)
     graph = colouring(others, 1e9)
     found = solve(graph, "search", max_iterations=20).score
@@ -77,7 +77,7 @@ def test_whole_costs_are_compared_exactly(method: str, path: str, monkeypatch: p
     """Beside 10^13 a cost of 1 is below 1e-12: a total just below the bound was called infeasible."""
     if path != "short":
         for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):
-            monkeypatch.setattr(policy, name, 0)
+            monkeypatch.setattr(before_presolve, name, 0)
     if path == "members":
         monkeypatch.setattr(team, "FEW_FACTORS", -1)
     for seed in range(3):

@@ -15,7 +15,7 @@ from fginfer.core import clock
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.exact import Elimination
 from fginfer.engine import Settings
-from fginfer.portfolio.member import Search
+from fginfer.portfolio.searches import Search
 
 
 class Run:

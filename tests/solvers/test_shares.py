@@ -10,7 +10,10 @@ import fginfer.portfolio.shares as shares
 import fginfer.portfolio.team as team
 from fginfer import FactorGraph
 from fginfer.engine import Settings
-from fginfer.portfolio.member import CliqueProof, Greedy, Proof, Search, Slabs
+from fginfer.portfolio.cliques import CliqueProof
+from fginfer.portfolio.relaxations import Greedy, Slabs
+from fginfer.portfolio.searches import Search
+from fginfer.portfolio.trees import Proof
 from fginfer.portfolio.workers import Workers
 
 

@@ -10,7 +10,7 @@ from math import inf, isfinite
 import numpy as np
 import pytest
 
-import fginfer.portfolio.policy as policy
+import fginfer.portfolio.before_presolve as before_presolve
 from fginfer import FactorGraph, available_methods, solve
 
 
@@ -45,7 +45,7 @@ def test_nothing_false_is_said(method: str, path: str, monkeypatch: pytest.Monke
     counted no error of products, and auto took parts that have no unit for what solvers take."""
     if path == "parts":
         for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):
-            monkeypatch.setattr(policy, name, 0)
+            monkeypatch.setattr(before_presolve, name, 0)
     options: list[dict[str, str | bool]] = [{}]
     if method == "auto":
         options += [{"presolve": False}]

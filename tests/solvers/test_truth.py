@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fginfer.portfolio.policy as policy
+import fginfer.portfolio.before_presolve as before_presolve
 from fginfer import AbsDiff, FactorGraph, ModelError, Potts, Result, Solver, SqDiff, available_methods, solve
 
 METHODS = available_methods()
@@ -470,7 +470,7 @@ def test_gaps_of_subnormal_scores_are_those_that_are_said(seed: int, monkeypatch
     """In the model's own unit the bound is finer than what can be said of it: a gap that was reached there is not
     one that callers can see."""
     for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):  # through presolve and parts
-        monkeypatch.setattr(policy, name, 0)
+        monkeypatch.setattr(before_presolve, name, 0)
     rng = np.random.default_rng(seed)
     graph = FactorGraph([3] * 9)
     for i in range(9):
