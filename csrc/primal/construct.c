@@ -107,11 +107,9 @@ static void put(fgi_construct *c, int64_t at, int32_t var) {
     c->heap_at[var] = (int32_t)at;
 }
 
-/* Moves a variable to where it belongs after its labels or its weight have changed. */
-static void sift(fgi_construct *c, int32_t var) {
+/* Moves a variable from a place down to where it comes before those below. */
+static void sink(fgi_construct *c, int64_t at, int32_t var) {
     const int64_t n = c->model->s->n_vars;
-    int64_t at = c->heap_at[var];
-    for (; at > 0 && comes_before(c, var, c->heap[(at - 1) / 2]); at = (at - 1) / 2) put(c, at, c->heap[(at - 1) / 2]);
     for (;;) {
         int64_t child = 2 * at + 1;
         if (child >= n) break;
@@ -123,12 +121,20 @@ static void sift(fgi_construct *c, int32_t var) {
     put(c, at, var);
 }
 
+/* Moves a variable to where it belongs after its labels or its weight have changed. */
+static void sift(fgi_construct *c, int32_t var) {
+    int64_t at = c->heap_at[var];
+    for (; at > 0 && comes_before(c, var, c->heap[(at - 1) / 2]); at = (at - 1) / 2) put(c, at, c->heap[(at - 1) / 2]);
+    sink(c, at, var);
+}
+
 static void make_heap(fgi_construct *c) {
     for (int64_t k = 0; k < c->model->s->n_vars; k++) {
         c->place[c->order[k]] = (int32_t)k;
         put(c, k, c->order[k]);
     }
-    for (int64_t k = c->model->s->n_vars / 2; k >= 0 && c->model->s->n_vars > 0; k--) sift(c, c->heap[k]);
+    for (int64_t k = c->model->s->n_vars / 2 - 1; k >= 0; k--)
+        sink(c, k, c->heap[k]); /* what is above is in no order yet */
 }
 
 /* -1 when all variables are fixed. */

@@ -7,17 +7,18 @@
 #include "model/model.h"
 #include "base/util.h"
 
-enum { MAX_VARS = 12, MAX_FACTORS = 20, MAX_VALUES = 2000 };
+enum { MAX_VARS = 12, MAX_FACTORS = 20, MAX_VALUES = 7000, FEW_LABELS = 4, MAX_LABELS = 7 };
 
-/* A random model with pairwise, ternary and implicit factors; `forbidden` per cent of the entries are -inf. */
-static fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forbidden, int tree) {
+/* A random model with pairwise, ternary and implicit factors, of up to `most_labels` labels (at most MAX_LABELS);
+ * `forbidden` per cent of the entries are -inf. */
+static fgi_model *random_model_of(fgi_rng *rng, int n_vars, int most_labels, int n_factors, int forbidden, int tree) {
     int32_t cards[MAX_VARS], table_kind[MAX_FACTORS], table_arity[MAX_FACTORS], dims[3 * MAX_FACTORS],
         tables[MAX_FACTORS], vars[3 * MAX_FACTORS];
-    double unary[MAX_VARS * 4], params[2 * MAX_FACTORS], values[MAX_VALUES], weight[MAX_FACTORS];
+    double unary[MAX_VARS * MAX_LABELS], params[2 * MAX_FACTORS], values[MAX_VALUES], weight[MAX_FACTORS];
     uint8_t transposed[MAX_FACTORS];
     int64_t var_begin[MAX_FACTORS + 1] = {0}, n_dims = 0, n_values = 0, n_unary = 0;
     for (int i = 0; i < n_vars; i++) {
-        cards[i] = 1 + (int32_t)fgi_rng_below(rng, 4);
+        cards[i] = 1 + (int32_t)fgi_rng_below(rng, most_labels);
         for (int a = 0; a < cards[i]; a++)
             unary[n_unary++] = fgi_rng_below(rng, 400) < forbidden ? -INFINITY : fgi_rng_unit(rng) - 0.5;
     }
@@ -80,6 +81,10 @@ static fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forb
     fgi_error err;
     if (fgi_model_create(&spec, &m, &err)) fprintf(stderr, "model: %s\n", err.message);
     return m;
+}
+
+static inline fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, int forbidden, int tree) {
+    return random_model_of(rng, n_vars, FEW_LABELS, n_factors, forbidden, tree);
 }
 
 static double plain_sum(const fgi_model *m, const int32_t *labels, int64_t *violations) {

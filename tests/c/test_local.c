@@ -69,6 +69,42 @@ static int random_moves(fgi_rng *rng) {
     return 0;
 }
 
+/* What is kept of labels used before changes nothing but the time: the same numbers to the bit, as much work. */
+static int kept_effects(fgi_rng *rng) {
+    const int n = 2 + (int)fgi_rng_below(rng, 2);
+    fgi_model *m = random_model_of(rng, n, MAX_LABELS, MAX_FACTORS, (int)fgi_rng_below(rng, 2) * 15, 0);
+    REQUIRE(m);
+    fgi_local *with = fgi_local_create(m), *without = fgi_local_create(m);
+    REQUIRE(with && without);
+    fgi_local_keep_effects(with);
+    REQUIRE(fgi_local_memory(with) > fgi_local_memory(without));
+    const int32_t labels[MAX_VARS] = {0};
+    fgi_local_assign(with, labels);
+    fgi_local_assign(without, labels);
+    for (int step = 0; step < 300; step++) {
+        const int32_t var = (int32_t)fgi_rng_below(rng, n), label = (int32_t)fgi_rng_below(rng, m->s->cards[var]);
+        fgi_local_flip(with, var, label);
+        fgi_local_flip(without, var, label);
+        if (step % 50 == 49) REQUIRE(fgi_local_ascend(with, 1000) == fgi_local_ascend(without, 1000));
+        REQUIRE(fgi_local_score(with) == fgi_local_score(without));
+        REQUIRE(fgi_local_violations(with) == fgi_local_violations(without));
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t *bad, *expected_bad;
+            const double *x = fgi_local_label_scores(with, i, &bad);
+            const double *expected = fgi_local_label_scores(without, i, &expected_bad);
+            for (int32_t a = 0; a < m->s->cards[i]; a++) {
+                REQUIRE(x[a] == expected[a]);
+                REQUIRE(!bad || bad[a] == expected_bad[a]);
+            }
+        }
+        REQUIRE(fgi_local_operations(with) == fgi_local_operations(without));
+    }
+    fgi_local_free(with);
+    fgi_local_free(without);
+    fgi_model_free(m);
+    return 0;
+}
+
 static int feasible_by_enumeration(const fgi_model *m) {
     int32_t labels[MAX_VARS] = {0};
     for (;;) {
@@ -113,7 +149,7 @@ static int feasible_rounding(fgi_rng *rng, int tree) {
 int main(void) {
     fgi_rng rng = {1};
     for (int k = 0; k < 300; k++)
-        if (random_moves(&rng) || feasible_rounding(&rng, 0) || feasible_rounding(&rng, 1)) {
+        if (random_moves(&rng) || kept_effects(&rng) || feasible_rounding(&rng, 0) || feasible_rounding(&rng, 1)) {
             fprintf(stderr, "round %d\n", k);
             return 1;
         }
