@@ -1,6 +1,7 @@
 /* primal/labeling.c - see primal/labeling.h. */
 #include "primal/labeling.h"
 #include <string.h>
+#include "primal/effects.h"
 
 /* After so many incremental updates a variable's label scores are summed afresh: rounding errors stay bounded. */
 enum { REFRESH = 1 << 14 };
@@ -26,6 +27,7 @@ struct fgi_local {
     int32_t mark;
     double mark_score;
     int64_t mark_violations;
+    fgi_effects *effects; /* of labels used last; NULL: none are kept */
     fgi_arena arena;
 };
 
@@ -112,11 +114,16 @@ fgi_local *fgi_local_create(const fgi_model *m) {
 
 void fgi_local_free(fgi_local *l) {
     if (!l) return;
+    fgi_effects_free(l->effects);
     fgi_arena_free(&l->arena);
     free(l);
 }
 
-int64_t fgi_local_memory(const fgi_local *l) { return (int64_t)sizeof *l + l->arena.bytes; }
+void fgi_local_keep_effects(fgi_local *l) { l->effects = fgi_effects_create(l->model); }
+
+int64_t fgi_local_memory(const fgi_local *l) {
+    return (int64_t)sizeof *l + l->arena.bytes + (l->effects ? l->effects->arena.bytes : 0);
+}
 
 const int32_t *fgi_local_labels(const fgi_local *l) { return l->labels; }
 int64_t fgi_local_violations(const fgi_local *l) { return l->violations; }
@@ -303,15 +310,47 @@ static void update_neighbour(
     }
 }
 
+/* Of numbers that may be forbidden. */
+static void exchange(double *scores, int32_t *forbidden, int32_t card, const double *new, const double *old) {
+    for (int32_t a = 0; a < card; a++) {
+        if (old[a] == -INFINITY) forbidden[a]--;
+        else scores[a] -= old[a];
+        if (new[a] == -INFINITY) forbidden[a]++;
+        else scores[a] += new[a];
+    }
+}
+
+/* The same in a pairwise factor, from the rows of both labels (primal/effects.h). */
+static void update_by_effects(fgi_local *l, int32_t neighbour, const double *new, const double *old) {
+    const int32_t card = l->model->s->cards[neighbour];
+    double *scores = l->scores + l->model->s->unary_begin[neighbour];
+    l->operations += card;
+    l->fresh[neighbour]--;
+    if (l->forbidden) exchange(scores, l->forbidden + l->model->s->unary_begin[neighbour], card, new, old);
+    else
+        for (int32_t a = 0; a < card; a++) scores[a] += new[a] - old[a];
+}
+
 void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
     const fgi_structure *s = l->model->s;
+    const fgi_effects *e = l->effects;
     const int32_t from = l->labels[var];
     if (from == label) return;
     record(l, var);
     int32_t more;
     l->score += gain_of(l, var, label, &more);
     l->violations += more;
+    const double *new = e ? fgi_effects_of(l->effects, var, label) : NULL;
+    const double *old = new ? fgi_effects_of(l->effects, var, from) : NULL;
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
+        if (new && e->neighbour[k] >= 0) {
+            const int32_t neighbour = e->neighbour[k];
+            if (l->fresh[neighbour]) update_by_effects(l, neighbour, new, old);
+            fgi_local_push(l, neighbour);
+            new += s->cards[neighbour];
+            old += s->cards[neighbour];
+            continue;
+        }
         fgi_view v = fgi_factor_view(l->model, s->adj[k]);
         for (int32_t j = 0; j < v.arity; j++) {
             int32_t neighbour = v.vars[j];

@@ -22,6 +22,9 @@ typedef struct fgi_local fgi_local;
 fgi_local *fgi_local_create(const fgi_model *m);
 void fgi_local_free(fgi_local *l);
 int64_t fgi_local_memory(const fgi_local *l);
+/* Takes some memory to make changes of label cheaper, if variables have many neighbours (primal/effects.h). For those
+ * who change labels many times; nothing but the time depends on it. */
+void fgi_local_keep_effects(fgi_local *l);
 
 /* Takes over a labeling. Only variables whose label changes cost work and join the work list, with their neighbours;
  * the first assign puts every variable there. */
