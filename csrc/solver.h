@@ -47,6 +47,8 @@ struct fgi_solver {
     int32_t finder;      /* fgi_finder of the labelings considered now */
     int64_t pause_at;    /* entries touched: see fgi_solver_pause_at */
     int amid;            /* the last run was ended by time */
+    int has_run;         /* there was a run */
+    int has_unaries;     /* which began with the labels of the unaries */
     fgi_rc failure;      /* an allocation failed while recording; run reports it */
     void *state;
 };

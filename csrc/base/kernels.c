@@ -63,6 +63,8 @@ static double max_of(const double *x, int64_t n) {
     return best + 0;
 }
 
+static fgi_extremes extremes(const double *x, int64_t n) { return fgi_extremes_plain(x, n); }
+
 static void add(double *x, const double *y, int64_t n) {
     for (int64_t k = 0; k < n; k++) x[k] += y[k];
 }
@@ -96,6 +98,7 @@ const fgi_kernels fgi_kernels_scalar = {.name = "scalar",
     .maxplus_rows_f32 = maxplus_rows_f32,
     .maxplus_cols_f32 = maxplus_cols_f32,
     .max = max_of,
+    .extremes = extremes,
     .add = add,
     .axpy = axpy,
     .raise = raise,
@@ -129,6 +132,11 @@ const char *fgi_cpu_path(void) { return fgi_kernels_get()->name; }
 
 int64_t fgi_argmax_of(const double *x, int64_t n) {
     int64_t best = 0;
+    if (n >= FGI_SHORT_ROW) {
+        const double most = fgi_kernels_get()->max(x, n);
+        while (x[best] != most) best++;
+        return best;
+    }
     for (int64_t k = 1; k < n; k++)
         if (x[k] > x[best]) best = k;
     return best;

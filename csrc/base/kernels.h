@@ -6,11 +6,20 @@
  */
 #ifndef FGI_KERNELS_H
 #define FGI_KERNELS_H
+#include <math.h>
 #include "fginfer.h"
 
 struct fgi_code_query;
 struct fgi_byte_scan;
 struct fgi_byte_query;
+
+/* Of a row of scores. */
+typedef struct fgi_extremes {
+    double best, second; /* the largest, and the largest below it; -INFINITY: there is none */
+    double largest;      /* magnitude of those above -INFINITY; 0: there are none */
+    int forbids;         /* some are -INFINITY */
+    int in_order;        /* none is NaN or INFINITY, the inputs that this alone may have: the rest means nothing then */
+} fgi_extremes;
 
 typedef struct fgi_kernels {
     const char *name;
@@ -31,7 +40,8 @@ typedef struct fgi_kernels {
     void (*maxplus_band)(const double *band, int64_t n_band, double floor, const double *h, double *out, int64_t n);
     void (*maxplus_rows_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
     void (*maxplus_cols_f32)(const float *t, int64_t rows, int64_t cols, float w, const float *h, float *out);
-    double (*max)(const double *x, int64_t n);                     /* -INFINITY for n == 0 */
+    double (*max)(const double *x, int64_t n); /* -INFINITY for n == 0 */
+    fgi_extremes (*extremes)(const double *x, int64_t n);
     void (*add)(double *x, const double *y, int64_t n);            /* x += y */
     void (*axpy)(double *y, double a, const double *x, int64_t n); /* y += a x */
     /* y = max(y, a + x); returns the smallest y, INFINITY for n == 0. */
@@ -61,6 +71,29 @@ void fgi_kernels_force(const fgi_kernels *k);
 
 /* Lowest index of the largest value; 0 if all are -INFINITY. */
 int64_t fgi_argmax_of(const double *x, int64_t n);
+
+enum { FGI_SHORT_ROW = 16 }; /* of shorter ones a call through a pointer takes longer than what it does */
+
+/* No branches on the numbers: they would be mispredicted. */
+static inline fgi_extremes fgi_extremes_plain(const double *x, int64_t n) {
+    fgi_extremes e = {-INFINITY, -INFINITY, 0, 0, 1};
+    for (int64_t k = 0; k < n; k++) {
+        const double below = x[k] < e.best ? x[k] : -INFINITY, next = below > e.second ? below : e.second,
+                     size = x[k] > -INFINITY ? fabs(x[k]) : 0;
+        e.forbids |= x[k] == -INFINITY;
+        e.in_order &= x[k] < INFINITY;
+        e.second = x[k] > e.best ? e.best : next;
+        e.best = x[k] > e.best ? x[k] : e.best;
+        e.largest = size > e.largest ? size : e.largest;
+    }
+    e.best += 0;
+    e.second += 0;
+    return e;
+}
+
+static inline fgi_extremes fgi_extremes_of(const double *x, int64_t n) {
+    return n < FGI_SHORT_ROW ? fgi_extremes_plain(x, n) : fgi_kernels_get()->extremes(x, n);
+}
 
 /* The product with a table that depends on the distance of two labels alone, w * near[d] for d < reach, and w * far, no
  * more than any of those, from there on: out[b] = max over a < n_from of that + h[a], b < n_to. The bits are those of a

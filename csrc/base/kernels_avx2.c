@@ -243,6 +243,49 @@ AVX2 static double max_of(const double *x, int64_t n) {
     return hmax_d(MAX_d(MAX_d(a, b), MAX_d(c, d))) + 0;
 }
 
+typedef struct extremes_chain {
+    v4d best, second, largest, wrong, forbidden;
+} extremes_chain;
+
+INLINE_AVX2 void look_at(extremes_chain *e, v4d x) {
+    const v4d none = SPREAD_d(-INFINITY), same = _mm256_cmp_pd(x, e->best, _CMP_EQ_OQ),
+              lower = _mm256_blendv_pd(_mm256_min_pd(x, e->best), none, same),
+              forbidden = _mm256_cmp_pd(x, none, _CMP_EQ_OQ),
+              size = _mm256_andnot_pd(_mm256_or_pd(forbidden, SPREAD_d(-0.0)), x);
+    e->forbidden = _mm256_or_pd(e->forbidden, forbidden);
+    e->wrong = _mm256_or_pd(e->wrong, _mm256_cmp_pd(x, SPREAD_d(INFINITY), _CMP_NLT_UQ));
+    e->second = MAX_d(lower, e->second);
+    e->best = MAX_d(x, e->best);
+    e->largest = MAX_d(size, e->largest);
+}
+
+AVX2 static fgi_extremes extremes(const double *x, int64_t n) {
+    if (n < 8) return fgi_kernels_scalar.extremes(x, n);
+    const v4d none = SPREAD_d(-INFINITY), zero = _mm256_setzero_pd();
+    extremes_chain a = {none, none, zero, zero, zero}, b = a;
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        look_at(&a, LOAD_d(x + k));
+        look_at(&b, LOAD_d(x + k + 4));
+    }
+    if (k < n) { /* numbers may be looked at twice */
+        look_at(&a, LOAD_d(x + n - 8));
+        look_at(&b, LOAD_d(x + n - 4));
+    }
+    const int wrong = _mm256_movemask_pd(_mm256_or_pd(a.wrong, b.wrong)),
+              forbids = _mm256_movemask_pd(_mm256_or_pd(a.forbidden, b.forbidden));
+    look_at(&a, b.best);
+    look_at(&a, b.second);
+    double heads[8];
+    STORE_d(heads, a.best);
+    STORE_d(heads + 4, a.second);
+    fgi_extremes e = fgi_extremes_plain(heads, 8);
+    e.largest = hmax_d(MAX_d(a.largest, b.largest));
+    e.forbids = forbids != 0;
+    e.in_order = wrong == 0;
+    return e;
+}
+
 AVX2 static void add(double *x, const double *y, int64_t n) {
     int64_t k = 0;
     for (; k + 4 <= n; k += 4) STORE_d(x + k, ADD_d(LOAD_d(x + k), LOAD_d(y + k)));
@@ -298,6 +341,7 @@ const fgi_kernels fgi_kernels_avx2 = {.name = "avx2",
     .maxplus_rows_f32 = rows_f,
     .maxplus_cols_f32 = cols_f,
     .max = max_of,
+    .extremes = extremes,
     .add = add,
     .axpy = axpy,
     .raise = raise,

@@ -15,6 +15,7 @@ struct gdmm_propagation {
     uint8_t *support;    /* max_arity * max_card */
     fgi_domain *domains; /* max_arity */
     int64_t head, count, table;
+    int64_t variable, factor; /* the next to be made ready */
 };
 
 static void push(const gdmm *g, gdmm_propagation *p, int32_t f) {
@@ -106,19 +107,27 @@ static int some_label(const gdmm *g, int64_t i) {
     return 0;
 }
 
+/* Copies the unaries and fills the work list: on millions of pixels the copy alone takes a second. */
+static int make_ready(gdmm *g, gdmm_propagation *p) {
+    const fgi_structure *st = g->model->s;
+    int64_t work = 0;
+    for (; p->variable < st->n_vars && work < STEP_WORK; work += st->cards[p->variable++]) {
+        const int64_t begin = st->unary_begin[p->variable];
+        memcpy(g->theta + begin, g->model->u->values + begin, (size_t)st->cards[p->variable] * sizeof *g->theta);
+        if (!some_label(g, p->variable)) return -1;
+    }
+    for (; p->variable == st->n_vars && p->factor < st->n_factors && work < STEP_WORK; work++, p->factor++) {
+        if (g->model->t->facts[st->factor_table[p->factor]].max == -INFINITY) return -1;
+        push(g, p, (int32_t)p->factor);
+    }
+    return p->variable == st->n_vars && p->factor == st->n_factors;
+}
+
 int gdmm_propagate_step(gdmm *g, gdmm_propagation *p) {
     const fgi_structure *st = g->model->s;
-    if (g->cursor == 0) { /* the first step fills the work list */
-        for (int64_t i = 0; i < st->n_vars; i++)
-            if (!some_label(g, i)) return -1;
-        for (int64_t f = 0; f < st->n_factors; f++) push(g, p, (int32_t)f);
-        for (int64_t t = 0; t < st->n_tables; t++)
-            if (g->model->t->facts[t].max == -INFINITY) p->table = -1;
-        if (p->table < 0)
-            for (int64_t f = 0; f < st->n_factors; f++)
-                if (g->model->t->facts[st->factor_table[f]].max == -INFINITY) return -1;
-        p->table = 0;
-        g->cursor = 1;
+    if (p->variable < st->n_vars || p->factor < st->n_factors) {
+        const int ready = make_ready(g, p);
+        if (ready <= 0) return ready;
     }
     for (int64_t work = 0; p->table < st->n_tables; p->table++) {
         int64_t size = st->values_begin[p->table + 1] - st->values_begin[p->table];

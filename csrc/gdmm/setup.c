@@ -37,7 +37,9 @@ double gdmm_magnitude(const fgi_model *m, fgi_pool *pool) {
 }
 
 int gdmm_in_range(const fgi_model *m, fgi_pool *pool) { /* forbidden: infeasible, and nothing is computed */
-    return m->s->constant == -INFINITY || gdmm_magnitude(m, pool) <= GDMM_LARGEST;
+    const double most = atomic_load(&m->largest) * (double)(m->s->n_vars + m->s->n_factors + 1); /* 0: not known */
+    if (m->s->constant == -INFINITY || (most > 0 && most <= GDMM_LARGEST)) return 1;
+    return gdmm_magnitude(m, pool) <= GDMM_LARGEST;
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
@@ -132,7 +134,7 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     g->n_slots = fgi_factor_begin(st, st->n_factors);
     if (gdmm_choose_access(g)) return fgi_no_memory(err);
     const int64_t blocks = st->n_factors / GDMM_BLOCK + st->n_vars / GDMM_BLOCK + 2;
-    g->theta = fgi_arena_copy(&g->arena, g->model->u->values, labels, sizeof *g->theta);
+    g->theta = fgi_take_blank(&g->arena, labels, double); /* propagation fills it */
     g->adj_slot = fgi_take(&g->arena, g->n_slots, int64_t);
     g->slots = fgi_take_zero(&g->arena, g->n_slots, gdmm_slot);
     g->active = fgi_take_zero(&g->arena, st->n_factors, gdmm_active);

@@ -1,5 +1,6 @@
 /* model/marginal.c - see model/marginal.h. */
 #include "model/marginal.h"
+#include "base/kernels.h"
 #include "base/pool.h"
 #include "base/util.h"
 
@@ -130,7 +131,8 @@ int64_t fgi_marginal_scratch(const fgi_model *m) {
 double fgi_best_of_term(const fgi_model *m, int64_t k) {
     const fgi_structure *s = m->s;
     if (k >= s->n_vars) return fgi_factor_weight(s, k - s->n_vars) * m->t->facts[s->factor_table[k - s->n_vars]].max;
-    return fgi_max_of(fgi_unary(m, k), s->cards[k]);
+    const int32_t card = s->cards[k];
+    return card < FGI_SHORT_ROW ? fgi_max_of(fgi_unary(m, k), card) : fgi_kernels_get()->max(fgi_unary(m, k), card);
 }
 
 static double magnitude_of_terms(const void *model, int64_t begin, int64_t end) {

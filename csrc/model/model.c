@@ -8,7 +8,9 @@
 /* ---- checks ------------------------------------------------------------------------------------------------- */
 
 static fgi_rc check_scores(const double *v, int64_t n, const char *what, int64_t index, fgi_error *err) {
-    for (int64_t k = 0; k < n; k++)
+    int wrong = 0;
+    for (int64_t k = 0; k < n; k++) wrong |= !(v[k] < INFINITY); /* in vectors; who it is can be looked for slowly */
+    for (int64_t k = 0; wrong && k < n; k++)
         if (!(v[k] < INFINITY)) /* true for NaN and +INFINITY */
             return fgi_fail(err, FGI_BAD_MODEL, index, "%s %lld, entry %lld is %s; scores must be finite or -inf", what,
                 (long long)index, (long long)k, isnan(v[k]) ? "NaN" : "+inf");

@@ -1,5 +1,6 @@
 /* model/summary.c - what is told about a model: its sizes, and what one pass over its potentials shows. */
 #include <string.h>
+#include "base/kernels.h"
 #include "base/pool.h"
 #include "base/util.h"
 #include "fginfer_exact.h"
@@ -57,9 +58,10 @@ static void unary_labels(void *of, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         const double *u = fgi_unary(j->m, i);
-        int32_t best = 0;
+        const int32_t card = j->m->s->cards[i];
+        int32_t best = card < FGI_SHORT_ROW ? 0 : (int32_t)fgi_argmax_of(u, card);
         double top = u[0];
-        for (int32_t a = 1; a < j->m->s->cards[i]; a++) { /* branches on the data would be mispredicted */
+        for (int32_t a = 1; a < card && card < FGI_SHORT_ROW; a++) { /* branches on the data would be mispredicted */
             best = u[a] > top ? a : best;
             top = fgi_larger(top, u[a]);
         }

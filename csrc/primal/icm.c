@@ -36,7 +36,11 @@ static void perturb(fgi_solver *solver, icm *s) {
 
 /* Returns 0 when the time is over. */
 static int start(fgi_solver *solver, icm *s, double deadline) {
-    if (s->first == TO_COME && solver->info.score == -INFINITY && solver->info.iterations == 0) {
+    const int is_first = s->first == TO_COME && solver->info.iterations == 0;
+    if (is_first && solver->has_unaries) { /* shown already */
+        memcpy(s->start, solver->best, (size_t)solver->model->s->n_vars * sizeof *s->start);
+        s->first = SHOWN;
+    } else if (is_first && solver->info.score == -INFINITY) {
         fgi_model_unary_labels(solver->model, s->start);
         fgi_solver_consider(solver, s->start);
         s->first = SHOWN;

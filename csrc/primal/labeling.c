@@ -2,6 +2,7 @@
 #include "primal/labeling.h"
 #include <string.h>
 #include "primal/effects.h"
+#include "base/kernels.h"
 
 /* After so many incremental updates a variable's label scores are summed afresh: rounding errors stay bounded. */
 enum { REFRESH = 1 << 14 };
@@ -74,13 +75,9 @@ static inline double line_at(const line *r, int32_t a) {
 }
 
 static double largest_potential(const fgi_model *m, int *any_forbidden) {
-    double scale = 0;
-    *any_forbidden = 0;
-    for (int64_t k = 0; k < m->s->unary_begin[m->s->n_vars]; k++) {
-        double x = fabs(m->u->values[k]);
-        if (x == INFINITY) *any_forbidden = 1;
-        else if (x > scale) scale = x;
-    }
+    const fgi_extremes unaries = fgi_extremes_of(m->u->values, m->s->unary_begin[m->s->n_vars]);
+    double scale = unaries.largest;
+    *any_forbidden = unaries.forbids;
     for (int64_t f = 0; f < m->s->n_factors; f++) {
         const fgi_table_facts *facts = &m->t->facts[m->s->factor_table[f]];
         if (facts->n_forbidden) *any_forbidden = 1;

@@ -56,12 +56,49 @@ static void test_products(fgi_rng *rng, int64_t rows, int64_t cols, int forbidde
         (long long)rows, (long long)cols);
 }
 
+/* The definitions, two passes each, against both kernels. */
+static void check_extremes(const double *x, int64_t n) {
+    fgi_extremes by[2] = {fgi_kernels_scalar.extremes(x, n), fgi_kernels_best()->extremes(x, n)};
+    double top = -INFINITY, second = -INFINITY, largest = 0;
+    int forbids = 0;
+    for (int64_t k = 0; k < n; k++) {
+        top = fmax(top, x[k]);
+        forbids |= x[k] == -INFINITY;
+        if (x[k] > -INFINITY) largest = fmax(largest, fabs(x[k]));
+    }
+    for (int64_t k = 0; k < n; k++)
+        if (x[k] < top) second = fmax(second, x[k]);
+    for (int k = 0; k < 2; k++)
+        CHECK_SAYING(by[k].best == top && by[k].second == second && by[k].largest == largest &&
+                by[k].forbids == forbids && by[k].in_order,
+            "extremes %d are wrong at %lld\n", k, (long long)n);
+    int64_t at = fgi_argmax_of(x, n), first = 0;
+    while (first < n - 1 && x[first] != top) first++;
+    CHECK_SAYING(n == 0 || at == first, "argmax is wrong at %lld\n", (long long)n);
+}
+
+static void check_disorder(void) {
+    enum { N = 37 };
+    double x[N] = {0};
+    for (int k = 0; k < N; k++) {
+        for (int bad = 0; bad < 2; bad++) {
+            x[k] = bad ? NAN : INFINITY;
+            for (int64_t n = k + 1; n <= N; n++)
+                CHECK(!fgi_kernels_scalar.extremes(x, n).in_order && !fgi_kernels_best()->extremes(x, n).in_order);
+        }
+        x[k] = -INFINITY;
+    }
+}
+
 static void test_vectors(fgi_rng *rng, int64_t n) {
     double x[MAX_SIDE], y[MAX_SIDE], a[MAX_SIDE], b[MAX_SIDE];
     const fgi_kernels *best = fgi_kernels_best(), *plain = &fgi_kernels_scalar;
     for (int64_t k = 0; k < n; k++) x[k] = draw(rng, 20), y[k] = draw(rng, 20);
     double p = plain->max(x, n), q = best->max(x, n);
     CHECK_SAYING(!memcmp(&p, &q, sizeof p), "max differs at %lld\n", (long long)n);
+    check_extremes(x, n);
+    for (int64_t k = 0; k < n; k++) a[k] = floor(2 * x[k]); /* with ties, and zeros of both signs */
+    check_extremes(a, n);
     memcpy(a, x, sizeof a), memcpy(b, x, sizeof b);
     plain->add(a, y, n), best->add(b, y, n);
     CHECK_SAYING(!memcmp(a, b, (size_t)n * sizeof *a), "add differs at %lld\n", (long long)n);
@@ -123,5 +160,6 @@ int main(void) {
         test_implicit(&rng, 1 + k % 3, 1 + fgi_rng_below(&rng, 30), 1 + fgi_rng_below(&rng, 30));
     for (int k = 0; k < 5000; k++)
         test_band(&rng, 1 + fgi_rng_below(&rng, MAX_SIDE), 1 + fgi_rng_below(&rng, MAX_SIDE), k % 3 ? 0 : 30);
+    check_disorder();
     return failed();
 }

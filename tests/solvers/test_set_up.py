@@ -96,3 +96,23 @@ def test_slabs_refuse_what_no_order_is_looked_for() -> None:
     chain = FactorGraph.from_arrays(np.full(n + 1, 2), np.zeros((n + 1, 2)), edges, tables=[Potts(0.0, -1.0)])
     with pytest.raises(SolverError, match="too large"):
         Solver(chain, "slabs")
+
+
+@pytest.mark.parametrize("method", ["trws", "gdmm", "icm", "search"])
+def test_large_models_begin_with_the_labels_of_the_unaries(method: str) -> None:
+    """And with the bound of no messages: all else takes long."""
+    unary = np.random.default_rng(0).random((40, 250_000))
+    graph = FactorGraph.grid((8, 5), unary.reshape(8, 5, -1), Potts(0.0, -0.5))
+    engine = NativeEngine(graph.snapshot(), Settings(method, start_time=clock.now()))
+    engine.run(0.0, -1)
+    first, second = engine.native.events()[:2]
+    assert first["score"] == graph.score(unary.argmax(1))
+    assert second["bound"] == pytest.approx(unary.max(1).sum())
+
+
+def test_large_models_begin_with_what_is_offered() -> None:
+    graph = FactorGraph.from_arrays([5_000_000] * 2, np.zeros((2, 5_000_000)), [[0, 1]], tables=[Potts(1.0, 0.0)])
+    engine = NativeEngine(graph.snapshot(), Settings("gdmm", start_time=clock.now()))
+    engine.offer(np.array([7, 8], np.int32))
+    engine.run(0.0, -1)
+    assert engine.native.events()["score"].tolist() == [0.0]
