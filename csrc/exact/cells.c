@@ -48,6 +48,21 @@ static int fill(fgi_costs *c, int32_t f, uint32_t use, int32_t at, int32_t only,
     return 1;
 }
 
+/* The least cell of every label of variable k, which is its support from now on: what the pull leaves costs nothing. */
+static void supports(fgi_costs *c, const cells *x, int32_t k, int64_t *least) {
+    const int32_t i = c->slot_var[x->first + k];
+    const int64_t size = c->size[i], step = x->step[k];
+    int32_t *support = c->support + c->slot_shift[x->first + k];
+    for (int64_t q = 0; q < size; q++) {
+        int64_t at = q * step;
+        for (int64_t begin = 0; begin < x->count; begin += size * step)
+            for (int64_t s = begin + q * step; s < begin + (q + 1) * step; s++)
+                if (c->cells[s] < c->cells[at]) at = s;
+        least[q] = c->cells[at];
+        support[c->domain[c->begin[i] + q]] = (int32_t)c->states[at];
+    }
+}
+
 /* The least cell of every label of variable k. */
 static void marginals(const fgi_costs *c, const cells *x, int32_t k, int64_t *least) {
     const int64_t size = c->size[c->slot_var[x->first + k]], step = x->step[k];
@@ -81,6 +96,33 @@ static int still_supported(const fgi_costs *c, int32_t slot, uint32_t use, int32
         if (use >> (s - first) & 1) cost += c->unary[c->begin[i] + label];
     }
     return cost < grain;
+}
+
+/* still_supported and the choice of unaries in one walk: most factors end here. */
+int fgi_cells_hold(fgi_costs *c, int32_t slot, int32_t a, uint32_t *use) {
+    const int32_t f = c->slot_factor[slot], first = c->slot_begin[f], end = c->slot_begin[f + 1];
+    uint32_t left = (uint32_t)c->support[c->slot_shift[slot] + a];
+    int64_t cost = c->table[first][left];
+    int holds = 1;
+    *use = 0;
+    for (int32_t s = first; s < end; s++) {
+        const uint32_t stride = (uint32_t)c->slot_stride[s];
+        const int32_t label = (int32_t)(c->slot_log[s] >= 0 ? left >> c->slot_log[s] : left / stride);
+        const int32_t i = c->slot_var[s];
+        left -= (uint32_t)label * stride;
+        cost -= c->shift[c->slot_shift[s] + label];
+        if (s == slot) {
+            holds &= label == a;
+            continue;
+        }
+        const int alive = fgi_costs_alive(c, i, label);
+        holds &= alive;
+        if (c->stamp[i] == c->stamps) continue;
+        c->stamp[i] = c->stamps;
+        *use |= (uint32_t)1 << (s - first);
+        if (alive) cost += c->unary[c->begin[i] + label]; /* those of others may be too large to be added up */
+    }
+    return holds && cost < c->grain;
 }
 
 int64_t fgi_cells_least(fgi_costs *c, int32_t slot, uint32_t use, int32_t a) {
@@ -132,7 +174,7 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
     c->work += 4 * c->size[i];
     if (free_others && all_supported(c, slot, use)) return;
     if (!fill(c, f, use, -1, 0, &x)) return;
-    marginals(c, &x, k, least);
+    supports(c, &x, k, least);
     const int64_t grain = free_others ? c->grain : 1;
     for (int64_t q = c->size[i] - 1; q >= 0; q--) {
         const int32_t a = domain[q];
@@ -146,7 +188,7 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
     if (c->conflict || !any) return;
     if (gone) { /* the cells again, without the labels that went */
         if (!fill(c, f, use, -1, 0, &x)) return;
-        marginals(c, &x, k, least);
+        supports(c, &x, k, least);
     }
     subtract(c, &x, k, least);
     for (int32_t m = 0; m < x.arity; m++) { /* what unaries could do without goes back to them, one after the other */

@@ -66,6 +66,8 @@ typedef struct fgi_costs {
     double *weight;           /* per factor: how often it ended a branch */
     int64_t *load;            /* per factor: the weights of those that are in it now */
     int32_t *adj_begin, *adj; /* slots of a variable */
+    int64_t *live;            /* per place in `adj`, as bits: the factor there is not spent (fgi_costs_next) */
+    int32_t *slot_place;      /* where a slot is in `adj`, unless another has taken its place (drop.c) */
     int64_t *meet_begin;      /* per factor of the model: offset into `meet`, if there are factors of three variables */
     int32_t *meet;            /* per two of its variables (fgi_costs_pair_at): the pairwise factor on them, -1: none */
     int32_t *met;             /* scratch: pairwise factors that costs have come to */
@@ -138,6 +140,31 @@ void fgi_costs_limit(fgi_costs *c, int64_t upper);
 static inline int fgi_costs_alive(const fgi_costs *c, int32_t i, int32_t a) {
     return c->place[c->begin[i] + a] < c->size[i];
 }
+static inline int32_t fgi_lowest_bit(uint64_t word) {
+#if defined(__GNUC__)
+    return __builtin_ctzll(word);
+#else
+    int32_t bit = 0;
+    while (!(word >> bit & 1)) bit++;
+    return bit;
+#endif
+}
+/* The first place in `adj` from k on that has a factor of i that is not spent, -1: there is none. Deep in the tree most
+ * are spent: of those looked at by propagation a fifth (factors of three) to three quarters (cliques). Bits are read
+ * step by step, so that factors that are spent or come back on the way count. */
+static inline int32_t fgi_costs_next(const fgi_costs *c, int32_t i, int32_t k) {
+    const int32_t end = c->adj_begin[i + 1];
+    while (k < end) {
+        const uint64_t rest = (uint64_t)c->live[k >> 6] >> (k & 63);
+        if (rest) {
+            k += fgi_lowest_bit(rest);
+            return k < end ? k : -1;
+        }
+        k = (k | 63) + 1;
+    }
+    return -1;
+}
+static inline int32_t fgi_costs_first(const fgi_costs *c, int32_t i) { return fgi_costs_next(c, i, c->adj_begin[i]); }
 static inline void fgi_costs_push(fgi_costs_queue *q, int32_t i) {
     const uint64_t bit = (uint64_t)1 << (i & 63);
     const int32_t w = i >> 6;

@@ -152,10 +152,10 @@ void fgi_costs_free(fgi_costs *c) {
     if (!c) return;
     void *const owned[] = {c->begin, c->unary, c->domain, c->place, c->size, c->most, c->zero, c->slot_begin,
         c->slot_var, c->slot_factor, c->slot_other, c->slot_shift, c->slot_stride, c->slot_log, c->shift, c->support,
-        c->table, c->storage, c->spent, c->weight, c->load, c->adj_begin, c->adj, c->meet_begin, c->meet, c->met,
-        c->trail, c->unsupported.words, c->bare.words, c->dearer.words, c->directed.words, c->existential.words,
-        c->decided.words, c->loose.words, c->dropped, c->cells, c->states, c->pulled, c->used, c->total, c->sums,
-        c->stamp};
+        c->table, c->storage, c->spent, c->weight, c->load, c->adj_begin, c->adj, c->live, c->slot_place, c->meet_begin,
+        c->meet, c->met, c->trail, c->unsupported.words, c->bare.words, c->dearer.words, c->directed.words,
+        c->existential.words, c->decided.words, c->loose.words, c->dropped, c->cells, c->states, c->pulled, c->used,
+        c->total, c->sums, c->stamp};
     for (size_t k = 0; k < sizeof owned / sizeof owned[0]; k++) free(owned[k]);
     for (int32_t k = 0; c->drops && k < c->n; k++) free(c->drops[k].table);
     free(c->drops);
@@ -229,6 +229,8 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
     c->load = take(c, factors, sizeof *c->load);
     c->adj_begin = take(c, n + 1, sizeof *c->adj_begin);
     c->adj = take(c, c->n_slots, sizeof *c->adj);
+    c->live = take(c, c->n_slots / 64 + 1, sizeof *c->live);
+    c->slot_place = take(c, slots, sizeof *c->slot_place);
     fgi_costs_queue *const queues[] = {
         &c->unsupported, &c->bare, &c->dearer, &c->directed, &c->existential, &c->decided, &c->loose};
     for (size_t k = 0; k < sizeof queues / sizeof queues[0]; k++) queues[k]->words = take(c, words, sizeof(uint64_t));
@@ -253,7 +255,11 @@ static void allocate(fgi_costs *c, const fgi_structure *s, int64_t entries, int6
 static void link_slots(fgi_costs *c) {
     for (int32_t s = 0; s < c->n_slots; s++) c->adj_begin[c->slot_var[s] + 1]++;
     for (int32_t i = 0; i < c->n; i++) c->adj_begin[i + 1] += c->adj_begin[i];
-    for (int32_t s = 0; s < c->n_slots; s++) c->adj[c->adj_begin[c->slot_var[s]]++] = s;
+    for (int32_t s = 0; s < c->n_slots; s++) {
+        const int32_t k = c->slot_place[s] = c->adj_begin[c->slot_var[s]]++;
+        c->adj[k] = s;
+        if (!c->spent[c->slot_factor[s]]) c->live[k >> 6] |= (int64_t)((uint64_t)1 << (k & 63));
+    }
     for (int32_t i = c->n; i > 0; i--) c->adj_begin[i] = c->adj_begin[i - 1];
     c->adj_begin[0] = 0;
 }

@@ -42,16 +42,6 @@ void fgi_costs_undo(fgi_costs *c, int64_t mark) {
     c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
 }
 
-static int32_t lowest_bit(uint64_t word) {
-#if defined(__GNUC__)
-    return __builtin_ctzll(word);
-#else
-    int32_t bit = 0;
-    while (!(word >> bit & 1)) bit++;
-    return bit;
-#endif
-}
-
 static int32_t highest_bit(uint64_t word) {
 #if defined(__GNUC__)
     return 63 - __builtin_clzll(word);
@@ -64,7 +54,7 @@ static int32_t highest_bit(uint64_t word) {
 
 int32_t fgi_costs_pop_first(fgi_costs_queue *q) {
     while (!q->words[q->first]) q->first++;
-    const int32_t bit = lowest_bit(q->words[q->first]);
+    const int32_t bit = fgi_lowest_bit(q->words[q->first]);
     q->words[q->first] &= q->words[q->first] - 1;
     q->count--;
     return 64 * q->first + bit;
@@ -125,8 +115,20 @@ void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
     set(c, shift, *shift - cost);
 }
 
-void fgi_costs_spend(fgi_costs *c, int32_t f, int how) {
+/* Whether a factor is spent, where variables have it in their lists. */
+static void set_spent(fgi_costs *c, int32_t f, int how) {
     set(c, &c->spent[f], how);
+    for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++) {
+        const int32_t k = c->slot_place[s];
+        if (c->adj[k] != s) continue;
+        int64_t *word = &c->live[k >> 6];
+        const uint64_t bit = (uint64_t)1 << (k & 63);
+        set(c, word, (int64_t)(how ? (uint64_t)*word & ~bit : (uint64_t)*word | bit));
+    }
+}
+
+void fgi_costs_spend(fgi_costs *c, int32_t f, int how) {
+    set_spent(c, f, how);
     for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1] && c->drops; s++)
         if (c->size[c->slot_var[s]] > 1) fgi_costs_push(&c->loose, c->slot_var[s]);
 }
@@ -141,7 +143,7 @@ void fgi_costs_add(fgi_costs *c, int32_t f, int32_t a, int32_t b, int64_t cost) 
     int64_t *back = &c->table[s + 1][(int64_t)b * c->card[c->slot_var[s]] + a];
     const int64_t already = *there - c->shift[c->slot_shift[s] + a] - c->shift[c->slot_shift[s + 1] + b];
     const int64_t room = c->upper - c->lower;
-    if (c->spent[f]) set(c, &c->spent[f], 0);
+    if (c->spent[f]) set_spent(c, f, 0);
     if (cost == 0 || already >= room) return;
     const int64_t total = cost >= room - already ? FGI_COST_FORBIDDEN : *there + cost;
     set(c, there, total);

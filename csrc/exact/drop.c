@@ -73,13 +73,6 @@ static void into_unary(fgi_costs *c, int32_t i, const rest *r, int32_t n) {
     }
 }
 
-/* Where the list of j has the slot. */
-static int64_t place_of(const fgi_costs *c, int32_t j, int32_t slot) {
-    int64_t k = c->adj_begin[j];
-    while (c->adj[k] != slot) k++;
-    return k;
-}
-
 /* The slot of j in the pairwise factor on j and l, -1: there is none. */
 static int32_t pair_on(const fgi_costs *c, int32_t j, int32_t l) {
     for (int32_t k = c->adj_begin[j]; k < c->adj_begin[j + 1]; k++) {
@@ -121,8 +114,9 @@ static int32_t make_pair(fgi_costs *c, fgi_costs_drop *d, const rest *r) {
             c->support[c->slot_shift[s + q] + domain[p]] = c->domain[c->begin[w]];
         }
         d->slot[q] = r[q].other;
-        d->adj[q] = place_of(c, v, r[q].other);
+        d->adj[q] = c->slot_place[r[q].other];
         c->adj[d->adj[q]] = s + q;
+        c->slot_place[s + q] = (int32_t)d->adj[q];
     }
     c->spent[f] = 0;
     c->load[f] = 0;
@@ -162,12 +156,11 @@ void fgi_costs_consider_drop(fgi_costs *c, int32_t i) {
     rest r[2] = {{0}};
     int32_t n = 0;
     if (c->size[i] < 2 || c->dropped[i]) return;
-    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
-        if (c->spent[c->slot_factor[c->adj[k]]]) continue;
+    for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
         if (n == 2 || !rest_of(c, c->adj[k], &r[n])) return;
         n++;
     }
-    c->work += c->adj_begin[i + 1] - c->adj_begin[i] + 4;
+    c->work += 8;
     if ((n > 0 && r[0].other < 0) || (n > 1 && r[1].other < 0)) return; /* soon to be spent */
     const int pair = n == 2 && other_of(c, &r[0]) != other_of(c, &r[1]);
     fgi_costs_drop *d = &c->drops[c->n_drops];

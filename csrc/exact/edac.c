@@ -85,10 +85,11 @@ static int32_t choose_variable(edac *e) {
     for (int32_t i = 0; i < c->n; i++) {
         if (!has_choice(c, i)) continue;
         double weight = 0;
-        for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++)
-            if (!c->spent[c->slot_factor[c->adj[k]]])
-                weight += c->weight[c->slot_factor[c->adj[k]]] + (double)c->load[c->slot_factor[c->adj[k]]];
-        c->work += c->adj_begin[i + 1] - c->adj_begin[i] + 1;
+        for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
+            weight += c->weight[c->slot_factor[c->adj[k]]] + (double)c->load[c->slot_factor[c->adj[k]]];
+            c->work++;
+        }
+        c->work++;
         const double value = weight > 0 ? (double)c->size[i] / weight : 1e30 * (double)c->size[i];
         if (value < best_value || (value == best_value && c->most[i] > best_most)) {
             best = i;

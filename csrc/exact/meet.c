@@ -10,7 +10,7 @@
 static int32_t move(fgi_costs *c, int32_t f) {
     const int32_t first = c->slot_begin[f], arity = c->slot_begin[f + 1] - first;
     int32_t free_ones = 0, at[2] = {0, 0};
-    if (arity == 2 || c->spent[f]) return -1;
+    if (arity == 2) return -1;
     for (int32_t k = 0; k < arity; k++) {
         if (c->size[c->slot_var[first + k]] < 2) continue;
         if (free_ones == 2) return -1;
@@ -23,11 +23,11 @@ static int32_t move(fgi_costs *c, int32_t f) {
 
 void fgi_costs_meet(fgi_costs *c, int32_t j) {
     int32_t n = 0;
-    for (int32_t k = c->adj_begin[j]; k < c->adj_begin[j + 1]; k++) {
+    for (int32_t k = fgi_costs_first(c, j); k >= 0; k = fgi_costs_next(c, j, k + 1)) {
         const int32_t pair = move(c, c->slot_factor[c->adj[k]]);
         if (pair >= 0) c->met[n++] = pair;
+        c->work += 4;
     }
-    c->work += 4 * (c->adj_begin[j + 1] - c->adj_begin[j]);
     for (int32_t k = 0; k < n && !c->conflict; k++) {
         const int32_t s = c->slot_begin[c->met[k]], first = s + (c->slot_var[s] > c->slot_var[s + 1]);
         fgi_costs_push(&c->existential, c->slot_var[s]);

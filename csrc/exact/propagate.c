@@ -17,18 +17,18 @@ static void spread(fgi_costs *c) {
     while (c->dearer.count) {
         const int32_t i = fgi_costs_pop_first(&c->dearer);
         fgi_costs_push(&c->existential, i);
-        for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
-            const int32_t f = c->slot_factor[c->adj[k]];
-            if (c->spent[f]) continue;
-            if (c->slot_other[c->adj[k]] >= 0) {
-                const int32_t j = c->slot_var[c->slot_other[c->adj[k]]];
+        for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
+            const int32_t slot = c->adj[k], f = c->slot_factor[slot];
+            c->work += 2;
+            if (c->slot_other[slot] >= 0) {
+                const int32_t j = c->slot_var[c->slot_other[slot]];
                 if (j > i) fgi_costs_push(&c->existential, j);
                 continue;
             }
             for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++)
                 if (c->slot_var[s] > i) fgi_costs_push(&c->existential, c->slot_var[s]);
         }
-        c->work += 2 * (c->adj_begin[i + 1] - c->adj_begin[i]);
+        c->work += 2;
     }
 }
 
@@ -42,22 +42,30 @@ static int32_t first_free(const fgi_costs *c, int32_t f) {
 
 /* The unaries of j into its factors, and on to their first variables. */
 static void direct(fgi_costs *c, int32_t j) {
-    for (int32_t k = c->adj_begin[j]; k < c->adj_begin[j + 1] && !c->conflict; k++) {
-        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
-        if (c->spent[f]) continue;
-        const int32_t to = first_free(c, f);
+    for (int32_t k = fgi_costs_first(c, j); k >= 0 && !c->conflict; k = fgi_costs_next(c, j, k + 1)) {
+        const int32_t slot = c->adj[k], other = c->slot_other[slot];
         c->work += 2;
+        if (other >= 0) {
+            const int32_t i = c->slot_var[other];
+            if (i < j && c->size[i] > 1) fgi_costs_pull(c, other, 1);
+            continue;
+        }
+        const int32_t to = first_free(c, c->slot_factor[slot]);
         if (to >= 0 && to != slot && c->slot_var[to] < j) fgi_costs_pull(c, to, 1);
     }
 }
 
 /* j has lost labels, which may have been supports. */
 static void support_neighbours(fgi_costs *c, int32_t j) {
-    for (int32_t k = c->adj_begin[j]; k < c->adj_begin[j + 1] && !c->conflict; k++) {
-        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
-        if (c->spent[f]) continue;
-        const int32_t to = first_free(c, f);
+    for (int32_t k = fgi_costs_first(c, j); k >= 0 && !c->conflict; k = fgi_costs_next(c, j, k + 1)) {
+        const int32_t slot = c->adj[k], f = c->slot_factor[slot], other = c->slot_other[slot];
         c->work += 2;
+        if (other >= 0) {
+            const int32_t i = c->slot_var[other];
+            fgi_costs_pull(c, other, i < j && c->size[i] > 1);
+            continue;
+        }
+        const int32_t to = first_free(c, f);
         for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1] && !c->conflict; s++)
             if (s != slot) fgi_costs_pull(c, s, s == to && c->slot_var[s] < j);
     }

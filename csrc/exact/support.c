@@ -17,26 +17,34 @@ typedef struct pair {
     int32_t slot, other, i, j;
     const int64_t *table; /* rows: labels of i */
     const int64_t *shift_i, *shift_j, *unary_j;
-    int64_t cols;
+    int64_t cols, size_j;
+    const int32_t *place_j;
     int32_t *support;
     int used; /* unaries of j count */
     int prepared;
     int64_t grain; /* costs below it stay where they are */
 } pair;
 
-static pair pair_of(fgi_costs *c, int32_t slot, int used) {
+static inline pair pair_of(const fgi_costs *c, int32_t slot, int used) {
     const int32_t other = c->slot_other[slot], i = c->slot_var[slot], j = c->slot_var[other];
+    const int64_t begin = c->begin[j], size = c->size[j];
     return (pair){slot, other, i, j, c->table[slot], c->shift + c->slot_shift[slot], c->shift + c->slot_shift[other],
-        c->unary + c->begin[j], c->card[j], c->support + c->slot_shift[slot], used, 0, c->size[j] > 1 ? c->grain : 1};
+        c->unary + begin, c->card[j], size, c->place + begin, c->support + c->slot_shift[slot], used, 0,
+        size > 1 ? c->grain : 1};
+}
+
+/* Does the label of j that cost nothing with a when that was last looked at still do so? Mostly. */
+static inline int is_supported(const pair *p, int32_t a) {
+    const int32_t b = p->support[a];
+    if (p->place_j[b] >= p->size_j) return 0;
+    const int64_t cost = p->table[a * p->cols + b] - p->shift_i[a] - p->shift_j[b];
+    return cost + (p->used ? p->unary_j[b] : 0) < p->grain;
 }
 
 /* The least cost of label a in the factor, its support being remembered. */
-static int64_t pair_least(fgi_costs *c, pair *p, int32_t a) {
+static int64_t find_support(fgi_costs *c, pair *p, int32_t a) {
     const int64_t *row = p->table + a * p->cols;
     int32_t b = p->support[a];
-    if (fgi_costs_alive(c, p->j, b) &&
-        row[b] - p->shift_i[a] - p->shift_j[b] + (p->used ? p->unary_j[b] : 0) < p->grain)
-        return 0;
     const int32_t *domain = c->domain + c->begin[p->j];
     const int64_t size = c->size[p->j];
     int64_t *add = c->used, least = INT64_MAX;
@@ -56,6 +64,10 @@ static int64_t pair_least(fgi_costs *c, pair *p, int32_t a) {
     p->support[a] = b;
     least -= p->shift_i[a];
     return least < p->grain ? 0 : least;
+}
+
+static inline int64_t pair_least(fgi_costs *c, pair *p, int32_t a) {
+    return is_supported(p, a) ? 0 : find_support(c, p, a);
 }
 
 /* What has to be extended from labels of j so that the factor alone costs what was pulled. */
@@ -122,16 +134,6 @@ void fgi_costs_pull(fgi_costs *c, int32_t slot, int full) {
     else fgi_cells_pull(c, slot, full ? ~(uint32_t)0 : 0);
 }
 
-/* Does the state that cost nothing when that was last looked at still do so? */
-static int still_supported(const fgi_costs *c, int32_t slot, int32_t a, int used) {
-    const int32_t other = c->slot_other[slot], j = c->slot_var[other];
-    const int32_t b = c->support[c->slot_shift[slot] + a];
-    if (!fgi_costs_alive(c, j, b)) return 0;
-    const int64_t cost = c->table[slot][(int64_t)a * c->card[j] + b] - c->shift[c->slot_shift[slot] + a] -
-        c->shift[c->slot_shift[other] + b];
-    return cost + (used ? c->unary[c->begin[j] + b] : 0) < (c->size[j] > 1 ? c->grain : 1);
-}
-
 /* Which of the factor's variables have unaries that no other factor has used in this look at i, as bits: now taken. */
 static uint32_t take_unaries(fgi_costs *c, int32_t slot) {
     const int32_t f = c->slot_factor[slot];
@@ -156,16 +158,19 @@ static int is_pair(const fgi_costs *c, int32_t slot) { return c->slot_other[slot
 static int costs_nothing(fgi_costs *c, int32_t i, int32_t a) {
     if (!fgi_costs_alive(c, i, a) || c->unary[c->begin[i] + a] >= c->grain) return 0;
     c->stamps++;
-    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
-        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
-        if (c->spent[f]) continue;
-        const uint32_t use = take_unaries(c, slot);
+    for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
+        const int32_t slot = c->adj[k];
         c->work += VISIT;
-        if (is_pair(c, slot)) {
-            if (still_supported(c, slot, a, use != 0)) continue;
-            pair p = pair_of(c, slot, use != 0);
-            if (pair_least(c, &p, a) > 0) return 0;
-        } else if (fgi_cells_least(c, slot, use, a) > 0) return 0;
+        if (!is_pair(c, slot)) {
+            uint32_t use;
+            if (!fgi_cells_hold(c, slot, a, &use) && fgi_cells_least(c, slot, use, a) > 0) return 0;
+            continue;
+        }
+        const int32_t j = c->slot_var[c->slot_other[slot]];
+        const int used = c->stamp[j] != c->stamps;
+        c->stamp[j] = c->stamps;
+        pair p = pair_of(c, slot, used);
+        if (pair_least(c, &p, a) > 0) return 0;
     }
     return 1;
 }
@@ -176,9 +181,8 @@ static void add_up(fgi_costs *c, int32_t i, int64_t *total) {
     const int64_t room = c->upper - c->lower;
     for (int64_t q = 0; q < c->size[i]; q++) total[domain[q]] = c->unary[c->begin[i] + domain[q]];
     c->stamps++;
-    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
-        const int32_t slot = c->adj[k], f = c->slot_factor[slot];
-        if (c->spent[f]) continue;
+    for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
+        const int32_t slot = c->adj[k];
         const uint32_t use = take_unaries(c, slot);
         pair p = is_pair(c, slot) ? pair_of(c, slot, use != 0) : (pair){0};
         for (int64_t q = 0; q < c->size[i]; q++) {
@@ -207,9 +211,8 @@ void fgi_costs_exist(fgi_costs *c, int32_t i) {
     if (least < c->grain || c->conflict) return;
     c->stamps++;
     const uint32_t stamp = c->stamps;
-    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1] && !c->conflict; k++) {
+    for (int32_t k = fgi_costs_first(c, i); k >= 0 && !c->conflict; k = fgi_costs_next(c, i, k + 1)) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot];
-        if (c->spent[f]) continue;
         c->stamps = stamp;
         const uint32_t use = take_unaries(c, slot);
         c->culprit = f;

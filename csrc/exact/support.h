@@ -6,6 +6,9 @@
 /* Moves to the slot's variable what the factor costs, with the unaries of the variables in `use` (bits by place in the
  * factor), and gives those back what is not needed. */
 void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use);
+/* Does the state that cost nothing with label a when that was last looked at still do so, with the unaries that no
+ * other factor has used in this look (by c->stamps)? These are taken now, and returned as bits, whatever it says. */
+int fgi_cells_hold(fgi_costs *c, int32_t slot, int32_t a, uint32_t *use);
 /* The least cost of label a of the slot's variable in the factor, with those unaries. 0 where that takes too long. */
 int64_t fgi_cells_least(fgi_costs *c, int32_t slot, uint32_t use, int32_t a);
 

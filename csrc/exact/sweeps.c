@@ -22,18 +22,17 @@ static int goes_on(const fgi_costs *c, int32_t f, int32_t i, int forward) {
 
 static void share(fgi_costs *c, int32_t i, int forward) {
     int64_t on = 0, all = 0;
-    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1]; k++) {
+    for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
         const int32_t f = c->slot_factor[c->adj[k]];
-        if (c->spent[f]) continue;
         all++;
         on += goes_on(c, f, i, forward);
     }
     const int64_t parts = on > all - on ? on : all - on;
     for (int64_t q = 0; on && q < c->size[i]; q++)
         c->total[q] = c->unary[c->begin[i] + c->domain[c->begin[i] + q]] / parts;
-    for (int32_t k = c->adj_begin[i]; on && k < c->adj_begin[i + 1]; k++) {
+    for (int32_t k = fgi_costs_first(c, i); on && k >= 0; k = fgi_costs_next(c, i, k + 1)) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot];
-        if (c->spent[f] || !goes_on(c, f, i, forward)) continue;
+        if (!goes_on(c, f, i, forward)) continue;
         const int64_t limit = FGI_COST_FORBIDDEN / 4 / (c->slot_begin[f + 1] - c->slot_begin[f]);
         for (int64_t q = 0; q < c->size[i]; q++) {
             const int32_t a = c->domain[c->begin[i] + q];
@@ -45,7 +44,8 @@ static void share(fgi_costs *c, int32_t i, int forward) {
 }
 
 static void visit(fgi_costs *c, int32_t i, int forward) {
-    for (int32_t k = c->adj_begin[i]; k < c->adj_begin[i + 1] && !c->conflict; k++) fgi_costs_pull(c, c->adj[k], 0);
+    for (int32_t k = fgi_costs_first(c, i); k >= 0 && !c->conflict; k = fgi_costs_next(c, i, k + 1))
+        fgi_costs_pull(c, c->adj[k], 0);
     if (!c->conflict) fgi_costs_settle(c, i);
     if (!c->conflict) share(c, i, forward);
 }
