@@ -157,6 +157,15 @@ static inline double fgi_implicit_at(int32_t kind, double p0, double p1, int32_t
     return -p0 * (d < p1 ? d : p1) + 0.0; /* + 0.0: no negative zeros */
 }
 
+/* How far apart labels of a pairwise factor have to be for all of them to have the same score; INT32_MAX: that is not
+ * known. */
+static inline int32_t fgi_view_reach(const fgi_view *v) {
+    if (v->kind == FGI_POTTS) return 1;
+    if (v->kind == FGI_DENSE) return v->reach ? v->reach : INT32_MAX;
+    const double limit = ceil(v->kind == FGI_ABSDIFF ? v->p1 : sqrt(v->p1));
+    return limit < INT32_MAX - 1 ? (int32_t)limit + 1 : INT32_MAX; /* + 1: a root may be rounded down */
+}
+
 /* The score of a pairwise factor at (a, b). The one definition every oracle and solver agrees with, bit for bit. */
 static inline double fgi_view_at2(const fgi_view *v, int32_t a, int32_t b) {
     if (v->kind == FGI_DENSE)

@@ -24,6 +24,18 @@ static int64_t room(const fgi_structure *s, int64_t var) {
 
 static int32_t rows_of(const fgi_structure *s, int64_t var) { return s->cards[var] < ROWS ? s->cards[var] : ROWS; }
 
+/* A change of label that changes two labels of the neighbour, or a few more, is cheap without a row. */
+static int is_kept(const fgi_view *v) {
+    const int32_t card = v->rows < v->cols ? v->rows : v->cols;
+    return v->arity == 2 && fgi_view_reach(v) > card / 8;
+}
+
+static int any_kept(const fgi_model *m) {
+    for (int64_t t = 0; t < m->s->n_tables; t++)
+        if (m->s->table_kind[t] != FGI_POTTS && !m->t->facts[t].reach) return 1;
+    return 0;
+}
+
 /* Numbers of all rows; 0: too many to keep, or too few to be worth it. */
 static int64_t count_numbers(const fgi_structure *s) {
     const int64_t most = MOST_BYTES / (int64_t)sizeof(double), entries = s->adj_begin[s->n_vars];
@@ -35,7 +47,7 @@ static int64_t count_numbers(const fgi_structure *s) {
 
 fgi_effects *fgi_effects_create(const fgi_model *m) {
     const fgi_structure *s = m->s;
-    const int64_t numbers = s->n_vars > 0 ? count_numbers(s) : 0;
+    const int64_t numbers = s->n_vars > 0 && any_kept(m) ? count_numbers(s) : 0;
     fgi_effects *e = numbers > 0 ? fgi_calloc(1, sizeof *e) : NULL;
     if (!e) return NULL;
     e->model = m;
@@ -63,8 +75,8 @@ void fgi_effects_free(fgi_effects *e) {
 static void find_neighbours(const fgi_effects *e, int32_t var) {
     const fgi_structure *s = e->model->s;
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
-        const int32_t *vars = fgi_factor_vars(s, s->adj[k]);
-        e->neighbour[k] = fgi_factor_arity(s, s->adj[k]) == 2 ? vars[vars[0] == var] : -1;
+        const fgi_view v = fgi_factor_view(e->model, s->adj[k]);
+        e->neighbour[k] = is_kept(&v) ? v.vars[v.vars[0] == var] : -1;
     }
 }
 

@@ -14,7 +14,7 @@ enum { FGI_EFFECTS_ROWS = 4 }; /* per variable */
 
 typedef struct fgi_effects {
     const fgi_model *model;
-    int32_t *neighbour;            /* by place in the adjacency: the other variable, -1: not a pairwise factor; known
+    int32_t *neighbour; /* by place in the adjacency: the other variable, -1: the factor has no part in rows; known
                                         from the first row of the variable on */
     struct fgi_effects_rows *kept; /* per variable */
     double *numbers;
@@ -24,7 +24,7 @@ typedef struct fgi_effects {
 /* NULL: variables have few neighbours, rows would take too much memory, or there is none: one has to do without. */
 fgi_effects *fgi_effects_create(const fgi_model *m);
 void fgi_effects_free(fgi_effects *e);
-/* The entries of the variable's pairwise factors under this label, in the order of its adjacency, all labels of the
+/* The entries of those factors of the variable under this label, in the order of its adjacency, all labels of the
  * neighbour each. Valid until two other labels of the variable have been asked for. */
 const double *fgi_effects_of(fgi_effects *e, int32_t var, int32_t label);
 

@@ -29,7 +29,8 @@ static int label_scores_agree(const fgi_model *m, fgi_local *l, int32_t var) {
 
 static int random_moves(fgi_rng *rng) {
     int n = 2 + (int)fgi_rng_below(rng, MAX_VARS - 2);
-    fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, MAX_FACTORS), (int)fgi_rng_below(rng, 3) * 15, 0);
+    fgi_model *m =
+        random_model_of(rng, n, MAX_LABELS, (int)fgi_rng_below(rng, MAX_FACTORS), (int)fgi_rng_below(rng, 3) * 15, 0);
     REQUIRE(m);
     fgi_local *l = fgi_local_create(m);
     REQUIRE(l);

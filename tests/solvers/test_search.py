@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fginfer import FactorGraph, Potts
+from fginfer import AbsDiff, FactorGraph, Potts, solve
 from fginfer.core import clock
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.exact import Elimination
@@ -253,3 +253,25 @@ def test_dense_models_are_ahead_of_ascent_with_restarts(seed: int) -> None:
     graph = FactorGraph.from_arrays(np.full(n, card), rng.normal(size=(n, card)), edges, tables=tables)
     ascents = Run(graph, seed, method=lib.FGI_ICM).step(200)
     assert Run(graph, seed).step(12).info.score > ascents.info.score
+
+
+@pytest.mark.parametrize("truncated", [1.0, 3.0])
+def test_tables_by_distance_lead_the_same_way_written_out(truncated: float) -> None:
+    """Only labels near the old one and the new one are brought up to date: as much as for a table of any kind."""
+    rng = np.random.default_rng(int(truncated))
+    n, labels = 40, np.arange(12)
+    distance = np.abs(labels[:, None] - labels)
+    written = -0.3 * np.minimum(distance, truncated)
+    bent = written.copy()
+    bent[0, -1] -= 1e-9  # no longer by distance alone, so that whole lines are read
+    pairs = np.argwhere(np.triu(rng.random((n, n)) < 0.4, 1)).astype(np.int32)
+    unary, weights = rng.normal(size=(n, len(labels))), rng.uniform(0.3, 1.3, len(pairs))
+    implicit = Potts(0.0, -0.3) if truncated == 1 else AbsDiff(0.3, truncated)
+    results = []
+    for table in (implicit, written, bent):
+        g = FactorGraph.from_arrays(np.full(n, len(labels)), unary, pairs, tables=[table], weights=weights)
+        results.append(solve(g, "search", max_iterations=60))
+        assert results[-1].score == g.score(results[-1].labels)
+    assert results[0].score == results[1].score
+    np.testing.assert_array_equal(results[0].labels, results[1].labels)
+    assert results[2].score == pytest.approx(results[0].score, rel=1e-6)
