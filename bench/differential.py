@@ -28,12 +28,12 @@ import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
-from fginfer.portfolio import after_presolve, before_presolve, narrow, part, shares, size, team, trees
+from fginfer.portfolio import after_presolve, before_presolve, narrow, opening, part, shares, size, team, trees
 
 SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
 REFUSALS = ("finite pairwise factors only", "magnitudes are closer together", "rho is ")  # what gdmm does not take
 # Of auto: what small models do not come to by themselves, by constants of its modules. The first: presolve and parts.
-_MODULES = before_presolve, after_presolve, part, team, shares, size, trees, narrow
+_MODULES = before_presolve, after_presolve, opening, part, team, shares, size, trees, narrow
 _LONG: dict[str, float] = {"TINY_STATES": 0, "QUICK_WORK": 0, "QUICK_PASSES": 0}
 _SHORT = _LONG | {"FEW_FACTORS": -1, "FIRST_ROUND": 3e3, "LONGEST_ROUND": 1e4}  # rounds, and no elimination at once
 _NARROW = {"NARROW_ENTRIES": 40, "LEAST_LABELS": 2, "LEFT_OUT": 0.5, "NARROW_AFTER": 0}  # a search among few labels
@@ -47,6 +47,7 @@ PATHS: dict[str, dict[str, float]] = {
     "sweeps": _SHORT | {"WORTH_BESIDE": 0, "PASS_TOO_LONG": 0},
     "dense": _SHORT | {"PASS_TOO_LONG": 0, "DENSE_DEGREE": 1, "FEW_LABELS": 2},
     "few labels": _SHORT | _NARROW | {"LONG_PASS": 0, "LARGE_TABLE": 0, "NARROW_TIMES": 1.0},
+    "rival": _LONG | {"SWEEPS": 1, "RIVAL_SWEEPS": 1, "SWEEPS_GAP": 1e30, "SWEEPS_GAIN": -1e30},  # of the sweeps
     "binary": _SHORT | {"MANY_BINARY": 0, "BINARY_DEGREE": 0},
 }
 

@@ -156,9 +156,64 @@ def network(n: int, labels: int, parents: int, seed: int = 7) -> FactorGraph:
     return graph
 
 
+def second_differences(side: int, labels: int, seed: int = 8) -> FactorGraph:
+    """Depth that may slope, but not bend: factors of three in rows and columns."""
+    rng = np.random.default_rng(seed)
+    depth = (np.add.outer(np.arange(side), 2 * np.arange(side)) / 6) % labels
+    away = np.abs(np.arange(labels) - depth[..., None] - rng.normal(0, 0.8, (side, side, 1)))
+    unary = 0.2 * rng.normal(size=(side, side, labels)) - np.minimum(away, 3)
+    graph = FactorGraph([labels] * side**2)
+    for v, scores in enumerate(unary.reshape(-1, labels)):
+        graph.add_factor([v], scores)
+    a = np.arange(labels)
+    table = -0.4 * np.minimum(np.abs(a[:, None, None] - 2 * a[None, :, None] + a[None, None, :]), 3.0)
+    at = np.arange(side**2).reshape(side, side)
+    for lines in (at, at.T):
+        for line, j in product(lines, range(side - 2)):
+            graph.add_factor([int(v) for v in line[j : j + 3]], table)
+    return graph
+
+
+def assignment(n: int, near: int, seed: int = 9) -> FactorGraph:
+    """Points against points, a variable a pair: at most one pair of each, in factors of up to ten."""
+    rng = np.random.default_rng(seed)
+    places = rng.random((n, 2))
+    far = np.linalg.norm(places[:, None] - (places + 0.03 * rng.normal(size=(n, 2)))[None], axis=2)
+    pairs = [(i, int(j)) for i in range(n) for j in np.argsort(far[i])[:near]]
+    graph = FactorGraph([2] * len(pairs))
+    excluding: dict[tuple[int, int], list[int]] = {}
+    for v, pair in enumerate(pairs):
+        graph.add_factor([v], [0.0, 1 - 10 * float(far[pair]) + 0.3 * rng.normal()])
+        for side, point in enumerate(pair):
+            excluding.setdefault((side, point), []).append(v)
+    for among in excluding.values():
+        table = np.where(np.indices((2,) * len(among[:10])).sum(0) <= 1, 0.0, -np.inf)
+        graph.add_factor(among[:10], table)
+    return graph
+
+
+def code(n: int, noise: float, seed: int = 10) -> FactorGraph:
+    """Gallager's: every bit in three checks of six, some of them flipped."""
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph([2] * n)
+    for i in range(n):
+        graph.add_factor([i], [0.0, (1.0 if rng.random() < noise else -1.0) + 0.01 * rng.normal()])
+    even = np.where(np.indices((2,) * 6).sum(0) % 2 == 0, 0.0, -np.inf)
+    for check in np.concatenate([rng.permutation(n).reshape(-1, 6) for _ in range(3)]):
+        graph.add_factor([int(v) for v in check], even)
+    return graph
+
+
 FAMILIES: dict[str, Callable[[], FactorGraph]] = {
     "tracking 40 x 25": tracking,
     "tracking 12 x 10": lambda: tracking(12, 10, 1),
+    "tracking 20 x 25": lambda: tracking(20, 25, 5),
+    "tracking 30 x 40": lambda: tracking(30, 40, 3),
+    "differences 16, 8 labels": lambda: second_differences(16, 8),
+    "differences 20, 5 labels": lambda: second_differences(20, 5),
+    "assignment 150 x 6": lambda: assignment(150, 6),
+    "assignment 80 x 10": lambda: assignment(80, 10),
+    "code 600": lambda: code(600, 0.04),
     "montage": montage,
     "parsing 12 words": lambda: parsing(12),
     "parsing 30 words": lambda: parsing(30),

@@ -131,6 +131,7 @@ double fgi_model_trivial_bound(const fgi_model *m);
 /* Of the factors (of a sample, where there are very many) the part that is pairwise and binary and rewards both labels
  * being 1 beyond what they do one by one. */
 double fgi_model_attraction(const fgi_model *m);
+int32_t fgi_model_max_arity(const fgi_model *m); /* variables of the largest factor; 0: there is none */
 
 /*
  * The model's own unit u: the smallest, over all factors (the unary scores of a variable are one) with two distinct

@@ -46,6 +46,8 @@ double fgi_model_states(const fgi_model *m) { return sum_over_factors(m, 0); }
 
 double fgi_model_pass_work(const fgi_model *m) { return sum_over_factors(m, 1); }
 
+int32_t fgi_model_max_arity(const fgi_model *m) { return m->s->max_arity; }
+
 /* ---- one pass -------------------------------------------------------------------------------------------------- */
 
 typedef struct labels_job {

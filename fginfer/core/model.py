@@ -69,6 +69,11 @@ class Model:
         return float(lib.fgi_model_attraction(self.handle))
 
     @property
+    def max_arity(self) -> int:
+        """Variables of the largest factor; 0 where there is none."""
+        return int(lib.fgi_model_max_arity(self.handle))
+
+    @property
     def entries(self) -> int:
         """Entries of the dense tables, shared ones once."""
         return int(lib.fgi_model_entries(self.handle))

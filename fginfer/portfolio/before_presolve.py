@@ -19,10 +19,12 @@ from fginfer.portfolio.opening import (
     feasible_labeling,
     first_labeling,
     first_sweeps,
+    go_on_with,
     prove_at_once,
     sweep_while_near,
 )
 from fginfer.portfolio.relaxations import Sweeps
+from fginfer.portfolio.rival import Rival, make_rival
 from fginfer.portfolio.run import PROOF_GAP, Run
 from fginfer.portfolio.trees import Proof
 from fginfer.portfolio.trial import Trial
@@ -42,6 +44,7 @@ class BeforePresolve:
         self._run = run
         self._trial: Task[Trial] | None = None  # of step 2, made beside step 1
         self._begun: Proof | None = None  # of a tiny model, until step 2 goes on with it
+        self._rival: Rival | None = None  # of the sweeps of step 2
         self._has_less = False  # presolve is known to leave so little that the model as it is needs no more looks
 
     def stages(self) -> Iterator[Callable[[], Iterator[None]]]:
@@ -54,6 +57,7 @@ class BeforePresolve:
         yield self._quick_sweeps
         yield self._avoid_penalties
         yield self._quick_proof
+        yield self._go_on_with_rival
 
     def ends(self, stage: Callable[[], Iterator[None]]) -> bool:
         """May the gap after a stage be the end? A small one after sweeps is no reason not to try a proof."""
@@ -100,11 +104,17 @@ class BeforePresolve:
         threads = run.settings.threads if size.pass_work > WORTH_THREADS else 1
         sweeps = Sweeps(run.model, run.for_proofs(), threads=threads)
         run.workers.make_room([sweeps])
-        bound = yield from sweep_while_near(sweeps, run.known, run.deadline, size.is_crowded, is_reduced)
+
+        def rival() -> Rival | None:
+            self._rival = make_rival(run.model, run.own, sweeps.engine.messages())
+            return self._rival
+
+        bound = yield from sweep_while_near(sweeps, run.known, run.deadline, size.is_crowded, is_reduced, rival)
         if bound is not None:
             run.finish_infeasible(bound)
         elif sweeps.running and size.is_small:
-            run.messages = sweeps.engine.messages()
+            ahead = self._rival.member if self._rival is not None and self._rival.leads else sweeps
+            run.messages = ahead.engine.messages()
 
     def _sweep_a_large_model(self) -> Iterator[None]:
         run = self._run
@@ -156,6 +166,17 @@ class BeforePresolve:
             yield from run.round(part * work)
             if run.status != "running":
                 return
+
+    def _go_on_with_rival(self) -> Iterator[None]:
+        """Where no proof was near, the relaxation that got on best, and another proof from its messages."""
+        run, rival = self._run, self._rival
+        if rival is None or not rival.leads or self._has_less:
+            return
+        yield from go_on_with(rival, run.known, run.deadline)
+        run.settle()
+        if run.status == "running" and run.size.is_small:
+            run.messages = rival.member.engine.messages()
+            yield from self._quick_proof()
 
     def _presolve_beside(self) -> None:
         """From here on presolve may go on at any time: it looks at what is known now, whenever it begins."""

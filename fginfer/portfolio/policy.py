@@ -8,7 +8,8 @@ rounds in run.py; who works on a part of a model, and how much, is in team.py an
    instead of ascent, and go on from there unless presolve removes much. Penalties far above all other costs are taken
    for constraints that the same search may meet. Then short runs of branch and bound, from the messages of the sweeps,
    and, on small models, of edac on the model as it is, edac first where there are few labelings; other easy models end
-   here, and what is likely to end soon is gone on with.
+   here, and what is likely to end soon is gone on with. Where factors have more than two variables ADMM gets a turn of
+   the sweeps' work, from their messages: if its bound is better, it goes on instead of them, after the proofs.
 3. Presolve: exact reductions with a way back. What is left falls into connected parts. Where it changes next to nothing
    the proofs of step 2 go on instead. Of a model of a million entries or more it is asked after the first sweeps of
    step 2, and if it leaves much less, that is gone on with at once.
