@@ -163,17 +163,19 @@ int fgi_solver_done(fgi_solver *s) {
 }
 
 /* The labeling and the bound that cost a pass over everything, on models of which all else takes a large part of a
- * second: by their size, not by the clock. Methods that begin with them find it done. */
-static void begin_with_unaries(fgi_solver *s) {
+ * second: by their size, not by the clock. Methods that begin with them find it done. Without factors they are all. */
+static int begin_with_unaries(fgi_solver *s) {
     static const int64_t LARGE = 10000000; /* labels and factors */
     const fgi_structure *st = s->model->s;
-    if (s->has_run || s->info.score > -INFINITY || st->unary_begin[st->n_vars] + st->n_factors < LARGE) return;
+    const int is_small = st->n_factors > 0 && st->unary_begin[st->n_vars] + st->n_factors < LARGE;
+    if (is_small || s->has_run || s->info.score > -INFINITY) return 0;
     int32_t *labels = fgi_alloc(st->n_vars, sizeof *labels);
-    if (!labels) return;
+    if (!labels) return 0;
     fgi_model_unary_labels_by(s->model, s->pool, labels);
     s->has_unaries = fgi_solver_consider(s, labels);
     free(labels);
     fgi_solver_trivial_bound(s);
+    return 1;
 }
 
 /* Where time has ended a call, perhaps in the middle of an iteration, nobody asks whether what was found until then is
@@ -185,9 +187,9 @@ fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_inf
     if (!rc && (s->amid ? s->info.status == FGI_RUNNING : !fgi_solver_done(s))) {
         int64_t limit = iterations < 0 ? INT64_MAX : s->info.iterations + s->info.sweeps + iterations;
         if (s->settings.max_iterations >= 0 && s->settings.max_iterations < limit) limit = s->settings.max_iterations;
-        begin_with_unaries(s);
+        const int is_enough = begin_with_unaries(s) && fgi_solver_done(s); /* as where there are no factors */
         s->has_run = 1;
-        rc = s->ops->run(s, deadline, limit);
+        if (!is_enough) rc = s->ops->run(s, deadline, limit);
         if (!rc) rc = s->failure;
         s->amid = s->info.iterations + s->info.sweeps < limit && fgi_clock() >= deadline;
         if (!s->amid) fgi_solver_done(s);

@@ -7,6 +7,7 @@
  * Sliced or whole is a matter of each table: first by what it is expected to cost, then by what has been read. All
  * three are ways of the one oracle: what is decided here goes into its source (gdmm_source). */
 #include "gdmm/gdmm.h"
+#include "model/marginal.h"
 
 /* Costs in entries of a table read whole (0.3 ns in cache, 0.4 not), measured on tables of 100 to 4000 labels that are
  * smooth, have few distinct scores, or are random: slicing a table, per entry; a product with a sliced one, per label;
@@ -62,33 +63,28 @@ static void count_sliced(gdmm *g) {
 fgi_rc gdmm_choose_access(gdmm *g) {
     const fgi_structure *st = g->model->s;
     const fgi_settings *settings = &g->solver->settings;
-    double *factors = fgi_calloc(st->n_tables, sizeof *factors), states = 0, work = 0;
-    int64_t slot_labels = 0;
+    double *factors = fgi_calloc(st->n_tables, sizeof *factors), work = 0;
+    const double states = fgi_model_pass_work(g->model);
+    const int64_t slot_labels = fgi_dual_message_size(g->model);
     g->tables = fgi_take_zero(&g->arena, st->n_tables, gdmm_table);
     if (!factors || !g->tables) {
         free(factors);
         return FGI_NO_MEMORY;
     }
-    for (int64_t s = 0; s < g->n_slots; s++) slot_labels += st->cards[st->vars[s]];
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        const fgi_view v = fgi_factor_view(g->model, f);
-        states += (double)fgi_view_work(g->model, &v);
-        factors[v.table]++;
-    }
+    for (int64_t f = 0; f < st->n_factors; f++) factors[st->factor_table[f]]++;
     g->dense = wants_all_labels(g, states, slot_labels);
     for (int64_t t = 0; g->dense && t < st->n_tables; t++)
         if (can_be_sliced(g, t) && settings->access != FGI_ACCESS_DENSE)
             g->tables[t].sliced = settings->access == FGI_ACCESS_SORTED || pays(g, t, factors[t]);
     count_sliced(g);
-    int sorted = !g->dense;
-    for (int64_t f = 0; f < st->n_factors; f++) {
+    if (!g->dense) work = 200 * (double)st->n_factors;
+    else if (!g->has_slices) work = states;
+    for (int64_t f = 0; g->has_slices && f < st->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
-        const int sliced = g->tables[v.table].sliced;
-        sorted |= sliced;
-        if (!g->dense) work += 200;
-        else if (sliced) work += 0.5 * SLICED_LABEL * ((double)v.rows + v.cols);
+        if (g->tables[v.table].sliced) work += 0.5 * SLICED_LABEL * ((double)v.rows + v.cols);
         else work += (double)fgi_view_work(g->model, &v);
     }
+    const int sorted = !g->dense || g->has_slices;
     free(factors);
     g->solver->info.access = sorted || settings->access == FGI_ACCESS_SORTED ? FGI_ACCESS_SORTED : FGI_ACCESS_DENSE;
     const double each = st->n_factors ? work / (double)st->n_factors : 0;

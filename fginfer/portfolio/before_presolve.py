@@ -65,7 +65,7 @@ class BeforePresolve:
 
     def _first_labeling(self) -> Iterator[None]:
         run = self._run
-        if run.model.states <= TINY_STATES:
+        if run.model.states <= TINY_STATES and run.model.n_variables <= TINY_STATES:
             self._begun = Proof(run.model, run.for_proofs())
             bound = yield from prove_at_once(self._begun, run.known, run.deadline)
             if bound is not None:
