@@ -383,6 +383,27 @@ INLINE_AVX2 void ask_for_contents(const sweep *s, int64_t i, int listed, const i
     for (int64_t k = s->later_begin[i]; forward && k < s->later_begin[i + 1]; k++) ask_for_table(s, &s->edges[k], K);
 }
 
+/* A task of one of several threads begins far from where the one before has ended, and there the first 16 visits take 3
+ * to 5 times as long: on a grid of 500 x 500 a tenth (forwards) to two fifths (backwards) of half a row. So the last
+ * visits of a task ask for what the next one begins with, a node each: first where its edges are, then what they point
+ * to. */
+INLINE_AVX2 void ask_for_next(const fgi_model *m, const fgi_trws *state, const sweep *s, int64_t left,
+    const int forward, const int weighted, const int K) {
+    const int64_t cold = state->cold, ahead = state->then + (left > cold ? 2 : 1) * cold - left;
+    if (ahead >= m->s->n_vars) return;
+    const int32_t i = fgi_trws_node(m, state, ahead);
+    if (left > cold) {
+        ask_for_edges(s, i, 1);
+        return;
+    }
+    ask_for_contents(s, i, 1, forward, K);
+    if (s->record) __builtin_prefetch(forward ? s->decoded + i : s->record + 2 * i, 1);
+    for (int64_t k = s->later_begin[i]; weighted && forward && k < s->later_begin[i + 1]; k++)
+        __builtin_prefetch(&s->weights[s->edges[k].factor]);
+    for (int64_t k = s->earlier_begin[i]; weighted && k < s->earlier_begin[i + 1]; k++)
+        __builtin_prefetch(&s->weights[s->edges[s->earlier[k]].factor]);
+}
+
 /* ---- sweeps -------------------------------------------------------------------------------------------------- */
 
 INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, const int weighted, const int K) {
@@ -412,6 +433,7 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
             ask_for_edges(&s, fgi_trws_node(m, state, node + 2 * AHEAD), listed);
             ask_for_contents(&s, fgi_trws_node(m, state, node + AHEAD), listed, forward, K);
         }
+        if (n - node <= 2 * state->cold) ask_for_next(m, state, &s, n - node, forward, weighted, K);
         fgi_trws_enter(state, i);
         possible = visit(&s, &state->progress, (int32_t)i, forward, weighted, K);
         if (!possible) break;

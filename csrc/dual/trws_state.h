@@ -12,7 +12,8 @@ enum {
     FGI_TRWS_EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
     FGI_TRWS_FEW_DEGREE = 1 << 15, /* nodes with more edges may pause between them, and are not left to visit_few */
     FGI_FEW = 8,                   /* "few" labels: at most these */
-    FGI_TRWS_BAND = 2 * FGI_FEW    /* doubles of a band, one of them unused */
+    FGI_TRWS_COLD = 32,         /* nodes: so many visits, at a new place, does it take the hardware to foresee more */
+    FGI_TRWS_BAND = 2 * FGI_FEW /* doubles of a band, one of them unused */
 };
 
 /* How the table of an edge is stored. All implicit tables depend on a - b alone and are symmetric, so for few labels a
@@ -109,6 +110,8 @@ struct fgi_trws {
     int64_t block;
     /* Several threads: dual/trws_threads.c. */
     int64_t end;         /* of the places to visit */
+    int64_t then, cold;  /* the place where this thread goes on after them, and so many visits there that have to be
+                          * prepared: by as many of the last ones here, twice (see ask_for_next in dual/trws_few.c) */
     const int32_t *list; /* the node at each place of a forward sweep; NULL: their order */
     double *record;      /* two per node: what it adds to the bound, which is summed in the order of nodes; NULL: sum */
     double *decoded;     /* per node: what its label adds to the score */

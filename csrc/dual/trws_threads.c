@@ -115,11 +115,20 @@ static int has_waves(const fgi_model *m, fgi_trws *s) {
     return 0;
 }
 
-/* Asks for the first things that a later task reads: what follows the hardware foresees. */
+/* Asks for the first things that a later task reads: what follows the hardware foresees. Visits of nodes with few
+ * labels ask for the rest (dual/trws_few.c), once it is known where that is. */
 static void ask_for(const fgi_model *m, const fgi_trws *s, int64_t place) {
 #if defined(__GNUC__)
-    enum { FIRST = 6, LINE = 64 };
-    for (int64_t k = place; k < place + FIRST && k < m->s->n_vars; k++) {
+    enum { FIRST = 6, LINE = 64, PER_LINE = 8 };
+    const int is_few = s->few[fgi_trws_node(m, s, place)] != 0;
+    for (int64_t k = place; is_few && k < place + FGI_TRWS_COLD && k < m->s->n_vars; k += PER_LINE) {
+        const int32_t i = fgi_trws_node(m, s, k);
+        __builtin_prefetch(&s->later_begin[i]);
+        __builtin_prefetch(&s->earlier_begin[i]);
+        __builtin_prefetch(&m->s->unary_begin[i]);
+        __builtin_prefetch(&s->labels[i]);
+    }
+    for (int64_t k = place; !is_few && k < place + FIRST && k < m->s->n_vars; k++) {
         const int32_t i = fgi_trws_node(m, s, k);
         const fgi_trws_edge *later = &s->edges[s->later_begin[i]];
         const int has_later = s->later_begin[i] < s->later_begin[i + 1];
@@ -139,8 +148,11 @@ static void ask_for(const fgi_model *m, const fgi_trws *s, int64_t place) {
 static int visit_task(void *of, int64_t begin, int64_t end, int64_t then, int worker) {
     const context *c = of;
     fgi_trws *w = &c->s->team->workers[worker];
+    const int asks = then >= 0 && !w->look_ahead;
     w->end = end;
-    if (then >= 0 && !w->look_ahead) ask_for(c->m, w, then);
+    w->then = then;
+    w->cold = !asks ? 0 : end - begin < 2 * FGI_TRWS_COLD ? (end - begin) / 2 : FGI_TRWS_COLD;
+    if (asks) ask_for(c->m, w, then);
     for (w->node = begin; w->node < end;) {
         const int32_t i = fgi_trws_node(c->m, w, w->node);
         w->meter.spent = 0;
