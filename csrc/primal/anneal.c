@@ -66,15 +66,17 @@ void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng) {
 
 /* One of the labels that lose less than the threshold, the present one included; all alike. */
 static int32_t draw(fgi_anneal *s, int32_t i, fgi_rng *rng) {
-    const int32_t *bad, own = fgi_local_labels(s->local)[i], card = s->model->s->cards[i];
+    const int32_t *bad, *choices, own = fgi_local_labels(s->local)[i],
+                                  n_choices = fgi_local_choices(s->local, i, &choices);
     const double *score = fgi_local_label_scores(s->local, i, &bad);
     const double least = score[own] + s->temperature * log(fgi_rng_unit(rng) + 1e-300);
     int32_t chosen = own, n = 0;
-    for (int32_t a = 0; a < card; a++) {
+    for (int32_t k = 0; k < n_choices; k++) {
+        const int32_t a = choices ? choices[k] : k;
         if (a == own || score[a] - (bad ? s->penalty * (bad[a] - bad[own]) : 0) < least) continue;
         if (n++ == 0 || fgi_rng_below(rng, n) == 0) chosen = a;
     }
-    s->operations += card + 4;
+    s->operations += n_choices + 4;
     return chosen;
 }
 

@@ -1,6 +1,7 @@
 /* primal/labeling.c - see primal/labeling.h. */
 #include "primal/labeling.h"
 #include <string.h>
+#include "primal/choices.h"
 #include "primal/effects.h"
 #include "base/kernels.h"
 
@@ -29,6 +30,7 @@ struct fgi_local {
     double mark_score;
     int64_t mark_violations;
     fgi_effects *effects; /* of labels used last; NULL: none are kept */
+    fgi_choices *choices; /* NULL: all labels are */
     fgi_arena arena;
 };
 
@@ -112,6 +114,7 @@ fgi_local *fgi_local_create(const fgi_model *m) {
 void fgi_local_free(fgi_local *l) {
     if (!l) return;
     fgi_effects_free(l->effects);
+    fgi_choices_free(l->choices);
     fgi_arena_free(&l->arena);
     free(l);
 }
@@ -119,7 +122,18 @@ void fgi_local_free(fgi_local *l) {
 void fgi_local_keep_effects(fgi_local *l) { l->effects = fgi_effects_create(l->model); }
 
 int64_t fgi_local_memory(const fgi_local *l) {
-    return (int64_t)sizeof *l + l->arena.bytes + (l->effects ? l->effects->arena.bytes : 0);
+    return (int64_t)sizeof *l + l->arena.bytes + (l->effects ? l->effects->arena.bytes : 0) +
+        (l->choices ? l->choices->arena.bytes : 0);
+}
+
+void fgi_local_narrow_choices(fgi_local *l) {
+    l->choices = fgi_choices_create(l->model);
+    if (l->choices) fgi_choices_count(l->choices, l->labels, l->model->s->n_vars);
+}
+
+int32_t fgi_local_choices(const fgi_local *l, int32_t var, const int32_t **labels) {
+    *labels = l->choices ? l->choices->labels : NULL;
+    return l->choices ? fgi_choices_number(l->choices) : l->model->s->cards[var];
 }
 
 const int32_t *fgi_local_labels(const fgi_local *l) { return l->labels; }
@@ -233,18 +247,15 @@ const double *fgi_local_label_scores(fgi_local *l, int32_t var, const int32_t **
 }
 
 int32_t fgi_local_best_label(fgi_local *l, int32_t var) {
-    const int32_t *bad, card = l->model->s->cards[var], now = l->labels[var];
+    const int32_t *bad, *choices, n = fgi_local_choices(l, var, &choices), now = l->labels[var];
     const double *x = fgi_local_label_scores(l, var, &bad);
-    int32_t best = 0;
-    if (bad) {
-        for (int32_t a = 1; a < card; a++)
-            if (bad[a] < bad[best] || (bad[a] == bad[best] && x[a] > x[best])) best = a;
-        if (bad[best] < bad[now]) return best;
-    } else {
-        for (int32_t a = 1; a < card; a++)
-            if (x[a] > x[best]) best = a;
+    int32_t best = choices ? choices[0] : 0;
+    for (int32_t k = 1; k < n; k++) {
+        const int32_t a = choices ? choices[k] : k;
+        if (bad ? bad[a] < bad[best] || (bad[a] == bad[best] && x[a] > x[best]) : x[a] > x[best]) best = a;
     }
-    l->operations += card;
+    if (bad && bad[best] < bad[now]) return best;
+    l->operations += n;
     return x[best] > x[now] + fgi_local_tolerance(l, x[now]) ? best : now;
 }
 
@@ -319,13 +330,13 @@ static span near_labels(int32_t label, int32_t reach, int32_t from, int32_t card
 }
 
 /* A neighbour's label scores after `var` has gone from label `from` to `to` (labels still say `from`). Where scores
- * depend on the distance of labels, those far from both keep theirs; as many operations are counted all the same, since
- * annealings that are longer by that gain nothing (seven kinds of models, three seeds). */
+ * depend on the distance of labels, those far from both keep theirs. All are counted, though, unless labels are alike:
+ * annealings that are longer for the same count gained nothing elsewhere (seven kinds of models, three seeds). */
 static void update_neighbour(
     fgi_local *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
     const fgi_model *m = l->model;
     const int32_t card = m->s->cards[neighbour];
-    l->operations += card;
+    l->operations += l->choices ? 2 : card;
     l->fresh[neighbour]--;
     if (v->kind == FGI_POTTS && !l->forbidden) {
         double *scores = l->scores + m->s->unary_begin[neighbour];
@@ -388,6 +399,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
         }
     }
     l->labels[var] = label;
+    if (l->choices) fgi_choices_change(l->choices, from, label);
 }
 
 /* Score and violations of the whole labeling. */
@@ -436,6 +448,7 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
         }
     }
     memcpy(l->labels, labels, (size_t)n * sizeof *labels);
+    if (l->choices) fgi_choices_count(l->choices, labels, n);
     if (!l->assigned) {
         memset(l->fresh, 0, (size_t)n * sizeof *l->fresh);
         fgi_local_push_all(l);

@@ -25,6 +25,10 @@ int64_t fgi_local_memory(const fgi_local *l);
 /* Takes some memory to make changes of label cheaper, if variables have many neighbours (primal/effects.h). For those
  * who change labels many times; nothing but the time depends on it. */
 void fgi_local_keep_effects(fgi_local *l);
+/* From here on, if labels are alike, only those in use and one more are looked at (primal/choices.h). */
+void fgi_local_narrow_choices(fgi_local *l);
+/* How many labels of a variable are worth a look, and which; *labels NULL: all of them. Valid until the next change. */
+int32_t fgi_local_choices(const fgi_local *l, int32_t var, const int32_t **labels);
 
 /* Takes over a labeling. Only variables whose label changes cost work and join the work list, with their neighbours;
  * the first assign puts every variable there. */

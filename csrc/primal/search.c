@@ -159,6 +159,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     fgi_elites_init(&s->elites, n);
     if (s->arena.failed || !s->local || !s->anneal || !s->construct || !s->thin || !s->block) return fgi_no_memory(err);
     fgi_local_keep_effects(s->local);
+    fgi_local_narrow_choices(s->local);
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
     fgi_bandit_init(&s->kinds, FGI_PRIMAL_KINDS, 1000);

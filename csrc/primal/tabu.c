@@ -117,11 +117,12 @@ fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patie
 
 /* Ties are thrown. */
 static change best_change(fgi_tabu *t, int32_t var, fgi_rng *rng) {
-    const int32_t *bad, own = fgi_local_labels(t->local)[var], card = t->model->s->cards[var];
+    const int32_t *bad, *choices, own = fgi_local_labels(t->local)[var], n = fgi_local_choices(t->local, var, &choices);
     const double *score = fgi_local_label_scores(t->local, var, &bad);
     const int64_t *until = t->until + t->model->s->unary_begin[var];
     change best = {.gain = -INFINITY, .worse = NONE, .label = own, .ties = 1};
-    for (int32_t a = 0; a < card; a++) {
+    for (int32_t k = 0; k < n; k++) {
+        const int32_t a = choices ? choices[k] : k;
         const int32_t worse = bad ? bad[a] - bad[own] : 0;
         const double gain = score[a] - score[own];
         if (a == own || worse > best.worse || (worse == best.worse && gain < best.gain) || until[a] > t->step) continue;
@@ -131,7 +132,7 @@ static change best_change(fgi_tabu *t, int32_t var, fgi_rng *rng) {
         best.gain = gain;
         best.label = a;
     }
-    t->operations += card + 2;
+    t->operations += n + 2;
     return best;
 }
 
