@@ -21,7 +21,7 @@ from typing import Any
 
 from fginfer.formats import read
 
-ENDINGS = (".uai.gz", ".uai", ".wcsp.xz", ".wcsp.gz", ".wcsp", ".cfn.gz", ".cfn", ".LG.gz")
+ENDINGS = (".uai.gz", ".uai", ".wcsp.xz", ".wcsp.gz", ".wcsp", ".cfn.gz", ".cfn", ".LG.gz", ".LG")
 Answer = dict[str, Any] | None
 QUICK = 10.0
 EXIT = {"optimal": 0, "gap_reached": 0, "infeasible": 1, "failed": 4}

@@ -27,8 +27,8 @@ static int is_invariant(const double *values, int32_t arity, int32_t k, int upwa
 
 static int is_alike(const fgi_model *m, int64_t t, int32_t k, int32_t *state) {
     const fgi_structure *s = m->s;
-    if (s->table_kind[t] == FGI_POTTS || s->table_arity[t] == 1) return 1; /* of one: part of the unaries */
-    if (s->table_kind[t] != FGI_DENSE) return k == 2;                      /* by distance: of two labels there is one */
+    if (s->table_kind[t] == FGI_POTTS) return 1;
+    if (s->table_kind[t] != FGI_DENSE) return k == 2 || s->params[2 * t + 1] <= 1; /* all distances count alike */
     const double *values = m->t->values + s->values_begin[t];
     const int32_t arity = s->table_arity[t];
     return is_invariant(values, arity, k, 0, state) && (k == 2 || is_invariant(values, arity, k, 1, state));

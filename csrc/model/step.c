@@ -165,10 +165,6 @@ static int is_on(const fgi_lattice *l, double score) {
     return l->step > 0 && fabs(steps - rint(steps)) * l->step <= margin(l, score);
 }
 
-int fgi_lattice_contains(const fgi_lattice *l, double number) {
-    return l->step > 0 && l->error == 0 && l->origin - l->step * rint((l->origin - number) / l->step) == number;
-}
-
 double fgi_lattice_next(const fgi_lattice *l, double score) {
     return is_on(l, score) ? fgi_larger(score, score + l->step - margin(l, score)) : score;
 }
@@ -186,6 +182,12 @@ static int is_exactly(const fgi_lattice *l, double steps, double *score) {
     exact &= fgi_sum_exactly(&sum, l->origin) & fgi_sum_exactly(&sum, -product);
     *score = fgi_sum_value(&sum);
     return exact;
+}
+
+int fgi_lattice_contains(const fgi_lattice *l, double number) {
+    double score; /* that is rounded to the number is not enough: a bound that says it would be below it */
+    if (l->step == 0 || l->error > 0) return 0;
+    return is_exactly(l, rint((l->origin - number) / l->step), &score) && score == number;
 }
 
 double fgi_lattice_exact_floor(const fgi_lattice *l, double bound) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import inf
 
 import numpy as np
@@ -126,3 +127,20 @@ def test_largest_whole_score_up_to_a_bound() -> None:
     assert floor(inf) == inf
     graph.add_factor([1], [0.0, 0.1])  # no step that doubles hold
     assert graph.model.floor(1e13 + 11.5) == 1e13 + 11.5
+
+
+@pytest.mark.parametrize("method", ["bnb", "edac", "auto"])
+def test_a_bound_is_not_below_an_optimum_that_no_double_has(method: str) -> None:
+    """The best total, in whole steps, is rounded to the very cutoff: what is said of it is not that it is there."""
+    step, constant = float.fromhex("0x1.5145b2ed5ec9bp+155"), float.fromhex("-0x1.f9e88c640e2e8p+156")
+    g = FactorGraph([4, 4])
+    g.add_factor([], constant)
+    g.add_factor([0], [0.0, -np.inf, -np.inf, -step])
+    g.add_factor([1], [-np.inf, 0.0, -step, -step])
+    g.add_factor([0, 1], 2 * step * (np.eye(4) - 1))
+    best = Fraction(constant) - 2 * Fraction(step)  # 0 and 1; or 3 and 3
+    assert Fraction(float(best)) != best
+    r = solve(g, method, cutoff=float(best), gap=0.0)
+    assert r.labels is None
+    assert r.bound is not None
+    assert Fraction(r.bound) >= best
