@@ -107,6 +107,7 @@ def sweep_while_near(
         if end == RIVAL_SWEEPS:
             rival = make_rival()
         elif rival is not None and end == RIVAL_SWEEPS + SWEEPS:
+            _take(sweeps, known)  # first, as where a slice ends: of two labelings alike the sweeps' is kept
             rival.turn = sweeps.work - work_before
             yield from _work(rival.member, rival.turn, known, deadline)
             _take(rival.member, known)

@@ -6,12 +6,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import fginfer.portfolio.before_presolve as before_presolve
 import fginfer.portfolio.rival as rivals
 from fginfer import FactorGraph, Solver, solve
 from fginfer.engine import Settings
-from fginfer.portfolio.relaxations import Alternating
+from fginfer.portfolio.incumbent import Incumbent
+from fginfer.portfolio.opening import RIVAL_SWEEPS, sweep_while_near
+from fginfer.portfolio.relaxations import Alternating, Sweeps
 
 
 def tracks(frames: int, cells: int, seed: int) -> FactorGraph:
@@ -98,3 +101,35 @@ def test_a_rival_leaves_when_it_has_not_closed_the_gap_for_some_turns() -> None:
     assert taken == [True, True, True, True, True, True, False, False, False]
     rival.member.status = "optimal"
     assert not rival.takes_another_turn()
+
+
+def test_of_two_labelings_alike_the_sweeps_are_first(stalls: FactorGraph) -> None:
+    """Where a slice ends in the middle of the sweeps, theirs has been taken by then."""
+    settings = Settings("auto", start_time=0.0, gap=0.0)
+    sweeps = Sweeps(stalls.model, settings)
+    known = Incumbent(stalls.model, 0.0)
+    theirs: list[list[int]] = []
+
+    class Twin(Alternating):
+        """Has the score of the sweeps, and other labels."""
+
+        score = property(lambda self: sweeps.score)  # type: ignore[assignment]
+        busy = property(lambda self: False)  # type: ignore[assignment]
+
+        def labels(self) -> NDArray[np.int32] | None:
+            labels = sweeps.labels()
+            assert labels is not None
+            theirs.append(labels.tolist())
+            return 1 - labels
+
+    def make_rival() -> rivals.Rival:
+        return rivals.Rival(Twin(stalls.model, settings))
+
+    for _ in sweep_while_near(sweeps, known, lambda: np.inf, False, None, make_rival):
+        pass
+    assert sweeps.engine.steps > RIVAL_SWEEPS
+    labels = sweeps.labels()
+    assert labels is not None
+    assert known.labels is not None
+    assert known.labels.tolist() == labels.tolist()
+    assert not theirs  # nobody asked for labels that are no better
