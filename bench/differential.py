@@ -123,7 +123,7 @@ def check(answers: Answers, truth: Truth, graph: FactorGraph, how: dict[str, Any
         false("bound below the optimum")
     if r.is_optimal and (r.score is None or best is None or truth.beats(best, r.score)):
         false("not optimal")
-    if r.status == "infeasible" and best is not None and truth.is_above(best, cutoff):
+    if r.status == "infeasible" and best is not None and truth.is_above(graph, cutoff):
         false("not infeasible", cutoff=cutoff)
     if r.status == "gap_reached":
         gap = None if r.score is None or r.bound is None else truth.gap(r.score, r.bound)

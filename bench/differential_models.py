@@ -326,9 +326,10 @@ class Truth:
         allowed = Fraction(1e-12) * max(abs(Fraction(said)), Fraction(self.unit))
         return self.value(score) - Fraction(said) > allowed
 
-    def is_above(self, score: int, cutoff: float) -> bool:
-        """As a double, which is what is compared with a cutoff."""
-        return cutoff == -inf or float(self.value(score)) > cutoff
+    def is_above(self, graph: FactorGraph, cutoff: float) -> bool:
+        """Is a best labeling above the cutoff? By what it is said to score, which may be off in the last digit."""
+        best = np.argwhere(self.allowed & (self.total == self.optimum)).astype(np.int32)
+        return any(graph.score(labels) > cutoff for labels in best)
 
     def gap(self, score: float, bound: float) -> Fraction | None:
         if not isfinite(bound):
