@@ -9,6 +9,7 @@ Cases, each made at random with a fixed seed and scaled by --factor:
   complete  300 variables of 50 labels, all pairs           pigeons   11 pigeons, 10 holes: infeasible
   dense     3000 variables of 24 labels, 60 neighbours      spins     8000 binary variables, 100 neighbours, no unaries
   stereo    300 x 400, 16 labels, truncated differences     denoise   180 x 120, 256 labels, truncated squares
+  multicut  100 vertices, half of all edges, signed, a label for every vertex
   pixels    1000 x 1000, 256 labels, Potts (2 GB of unaries, twice while it is made; only when it is named)
 
 Every run is a process of its own. Memory is what solving adds to the process after the model is built. --at adds the
@@ -133,6 +134,19 @@ def pixels(rng: np.random.Generator, factor: float) -> FactorGraph:
     return FactorGraph.grid((side, side), rng.random((side, side, count)), Potts(0.0, -0.2))
 
 
+def multicut(rng: np.random.Generator, factor: float) -> FactorGraph:
+    n = int(100 * factor)
+    i, j = np.triu_indices(n, 1)
+    kept = rng.random(len(i)) < 0.5
+    edges = np.stack([i[kept], j[kept]], 1).astype(np.int32)
+    weights = rng.normal(size=len(edges))
+    tables = [Potts(0.0, -1.0), Potts(0.0, 1.0)]
+    sign = (weights < 0).astype(np.int32)
+    return FactorGraph.from_arrays(
+        np.full(n, n), np.zeros((n, n)), edges, table_ids=sign, tables=tables, weights=np.abs(weights)
+    )
+
+
 def pigeons(rng: np.random.Generator, factor: float) -> FactorGraph:
     n = max(4, int(11 * factor))
     edges = np.stack(np.triu_indices(n, 1), 1).astype(np.int32)
@@ -151,6 +165,7 @@ CASES = dict(
     stereo=stereo,
     denoise=denoise,
     pigeons=pigeons,
+    multicut=multicut,
     pixels=pixels,
 )
 OWN_CALL = ("pixels",)  # so large that a call has to ask for them
