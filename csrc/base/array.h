@@ -3,6 +3,7 @@
 #define FGI_ARRAY_H
 #include <stddef.h>
 #include <stdint.h>
+#include "base/assert.h"
 
 /* p: the address of a pointer to malloc'ed memory (NULL: none yet). Makes room for at least `need` entries of `size`
  * bytes, half as many again to spare; 0: no memory, everything as before. */
@@ -35,6 +36,7 @@ static inline int fgi_array_push_i64(fgi_array *a, int64_t x) {
 
 /* The first place of list[from .. to) that does not hold less than x; `to`: there is none. */
 static inline int64_t fgi_lower_bound(const int32_t *list, int64_t from, int64_t to, int64_t x) {
+    fgi_assert(from >= 0);
     while (from < to) {
         const int64_t middle = from + (to - from) / 2;
         if (list[middle] < x) from = middle + 1;
@@ -45,6 +47,7 @@ static inline int64_t fgi_lower_bound(const int32_t *list, int64_t from, int64_t
 
 /* The place of x among n; -1: it is not there. */
 static inline int64_t fgi_place_of(const int32_t *list, int64_t n, int32_t x) {
+    fgi_assert(n >= 0);
     const int64_t at = fgi_lower_bound(list, 0, n, x);
     return at < n && list[at] == x ? at : -1;
 }

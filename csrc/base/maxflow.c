@@ -1,5 +1,6 @@
 /* base/maxflow.c - see base/maxflow.h. */
 #include "base/maxflow.h"
+#include "base/assert.h"
 #include <string.h>
 #include "base/meter.h"
 
@@ -75,6 +76,8 @@ void fgi_flow_add_terminal(fgi_flow *g, int32_t node, int64_t capacity) {
 }
 
 void fgi_flow_add_edge(fgi_flow *g, int32_t i, int32_t j, int64_t forward, int64_t backward) {
+    fgi_assert(i >= 0 && i < g->n && j >= 0 && j < g->n && i != j);
+    fgi_assert(forward >= 0 && backward >= 0 && !g->started);
     const int64_t a = g->n_arcs;
     g->n_arcs += 2;
     g->head[a] = j;
@@ -88,12 +91,14 @@ void fgi_flow_add_edge(fgi_flow *g, int32_t i, int32_t j, int64_t forward, int64
 }
 
 static void activate(fgi_flow *g, int32_t i) {
+    fgi_assert(i >= 0 && i < g->n && g->n_active <= g->n);
     if (g->is_active[i]) return;
     g->is_active[i] = 1;
     g->active[(g->active_head + g->n_active++) % g->n] = i;
 }
 
 static void make_orphan(fgi_flow *g, int32_t i) {
+    fgi_assert(i >= 0 && i < g->n && g->n_orphans < g->n);
     g->parent[i] = ORPHAN;
     g->orphans[(g->orphan_head + g->n_orphans++) % g->n] = i;
 }
@@ -104,6 +109,7 @@ static int64_t inward(const fgi_flow *g, int64_t a, int side) { return g->residu
 
 /* Grows the tree at node i; returns an arc from the source's tree to the sink's, or -1. */
 static int64_t grow(fgi_flow *g, int32_t i) {
+    fgi_assert(i >= 0 && i < g->n);
     const int side = g->side[i];
     for (int64_t a = g->first[i]; a >= 0; a = g->next[a]) {
         g->steps++;
@@ -167,6 +173,7 @@ static void augment(fgi_flow *g, int64_t arc) {
 /* Distance of node j to its root, or INT32_MAX if its path ends at an orphan. The distances found are noted on the way.
  */
 static int32_t root_distance(fgi_flow *g, int32_t j) {
+    fgi_assert(j >= 0 && j < g->n);
     int32_t d = 0, k = j;
     for (;; k = g->head[g->parent[k]]) {
         g->steps++;
@@ -192,6 +199,7 @@ static int32_t root_distance(fgi_flow *g, int32_t j) {
 
 /* Finds the orphan a new parent in its tree, or sets it free and makes its children orphans. */
 static void adopt(fgi_flow *g, int32_t i) {
+    fgi_assert(i >= 0 && i < g->n);
     const int side = g->side[i];
     int64_t best = -1;
     int32_t nearest = INT32_MAX;

@@ -6,6 +6,7 @@
 #define FGI_METER_H
 #include <math.h>
 #include "fginfer.h"
+#include "base/assert.h"
 
 typedef struct fgi_meter {
     int64_t every;   /* work between two looks at the clock: as much as takes a tenth of a millisecond to one */
@@ -17,6 +18,7 @@ static inline int fgi_meter_over(const fgi_meter *m) { return m->deadline < INFI
 
 /* Counts work; 1: the clock was looked at, and the time is over. */
 static inline int fgi_meter_spend(fgi_meter *m, int64_t work) {
+    fgi_assert(work >= 0 && m->spent >= 0);
     m->spent += work;
     if (m->spent < m->every) return 0;
     m->spent = 0;

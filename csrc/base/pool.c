@@ -1,6 +1,7 @@
 /* base/pool.c - see base/pool.h. Workers sleep between runs; a run costs two wake-ups, so callers keep small ranges
  * serial. */
 #include "base/pool.h"
+#include "base/assert.h"
 #include "base/threads.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ void fgi_pool_rest(fgi_pool *p, int rests) {
 }
 
 void fgi_pool_run(fgi_pool *p, int64_t n, int64_t block, fgi_body body, void *context) {
+    fgi_assert(block > 0);
     if (n <= 0) return;
     if (n <= block || threads_of(p) == 1) { /* who wants fewer has decided by now, and some bodies wait for others */
         for (int64_t begin = 0; begin < n; begin += block)

@@ -2,6 +2,7 @@
 #include "base/sat.h"
 #include <string.h>
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/array.h"
 
 enum {
@@ -11,6 +12,12 @@ enum {
     ALWAYS_KEPT = 2,      /* clauses over so few levels are never dropped */
     MOST_LOOKS = 10000    /* at variables, for one that is open, between two pauses: some milliseconds */
 };
+/* Invariants, between two steps (check looks at them):
+ *   1  The trail holds the literals that are true, each once, by levels; `limit` says where these begin.
+ *   2  The reason of a fixed variable is -1 or a clause in which its literal is true and all others are false.
+ *   3  `heap` and `place` say the same; once all variables have been queued, every open one is in the heap.
+ *   4  Clauses have two literals or more and lie one after the other; a clause is watched by its first two.
+ *   5  Nothing is marked as seen. */
 static const double ACTIVITY_GROWTH = 1 / 0.95, ACTIVITY_LIMIT = 1e100;
 
 typedef struct watch {
@@ -45,7 +52,9 @@ struct fgi_sat {
     int32_t *learnt;        /* the clause being made */
     int64_t operations, since_restart, restarts;
     int32_t queued; /* variables that were considered for the heap before the first decision */
-    int contradiction, failed;
+    const int32_t *assumed;
+    int32_t n_assumed, n_core; /* the core is in `learnt` */
+    int contradiction, failed, refuted;
     fgi_arena memory; /* what is of one size; clauses and watches grow */
 };
 
@@ -94,6 +103,8 @@ int64_t fgi_sat_memory(const fgi_sat *s) {
 }
 
 static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t blocker) {
+    fgi_assert(literal >= 0 && literal < 2 * s->n_vars && blocker >= 0 && blocker < 2 * s->n_vars);
+    fgi_assert(clause >= 0 && clause < s->room);
     watches *w = &s->watch[literal];
     if (w->n == w->room) {
         const int32_t room = w->room ? 2 * w->room : 4;
@@ -109,6 +120,8 @@ static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t block
 
 /* A clause of at least two literals, the first two of which are watched. Returns its place. */
 static int32_t store(fgi_sat *s, const int32_t *literals, int32_t n, int32_t levels) {
+    fgi_assert(n >= 2 && n <= s->n_vars && levels >= 0);
+    fgi_assert(s->n_clauses >= 0 && s->n_clauses <= s->room);
     if (s->n_clauses + n + HEADER > s->room) {
         int64_t room = 2 * s->room + n + 1024;
         if (room > INT32_MAX) room = INT32_MAX;
@@ -131,21 +144,25 @@ static int32_t store(fgi_sat *s, const int32_t *literals, int32_t n, int32_t lev
 /* ---- the order of decisions ----------------------------------------------------------------------------------- */
 
 static int goes_before(const fgi_sat *s, int32_t a, int32_t b) {
+    fgi_assert(a >= 0 && a < s->n_vars && b >= 0 && b < s->n_vars);
     return s->activity[a] > s->activity[b] || (s->activity[a] == s->activity[b] && a < b);
 }
 
 static void put(fgi_sat *s, int32_t at, int32_t var) {
+    fgi_assert(at >= 0 && at < s->n_vars && var >= 0 && var < s->n_vars);
     s->heap[at] = var;
     s->place[var] = at;
 }
 
 static void move_up(fgi_sat *s, int32_t at) {
+    fgi_assert(at >= 0);
     const int32_t var = s->heap[at];
     for (; at > 0 && goes_before(s, var, s->heap[(at - 1) / 2]); at = (at - 1) / 2) put(s, at, s->heap[(at - 1) / 2]);
     put(s, at, var);
 }
 
 static void move_down(fgi_sat *s, int32_t at) {
+    fgi_assert(at >= 0 && at < s->n_heap);
     const int32_t var = s->heap[at];
     for (int32_t child; (child = 2 * at + 1) < s->n_heap; at = child) {
         if (child + 1 < s->n_heap && goes_before(s, s->heap[child + 1], s->heap[child])) child++;
@@ -156,13 +173,16 @@ static void move_down(fgi_sat *s, int32_t at) {
 }
 
 static void enqueue(fgi_sat *s, int32_t var) {
+    fgi_assert(var >= 0 && var < s->n_vars);
     if (s->place[var] >= 0) return;
     put(s, s->n_heap, var);
     move_up(s, s->n_heap++);
 }
 
 static int32_t dequeue(fgi_sat *s) {
+    fgi_assert(s->n_heap > 0);
     const int32_t var = s->heap[0];
+    fgi_assert(s->place[var] == 0);
     s->place[var] = -1;
     if (--s->n_heap > 0) {
         put(s, 0, s->heap[s->n_heap]);
@@ -172,6 +192,7 @@ static int32_t dequeue(fgi_sat *s) {
 }
 
 static void bump(fgi_sat *s, int32_t var) {
+    fgi_assert(s->growth > 0 && s->activity[var] <= ACTIVITY_LIMIT);
     s->activity[var] += s->growth;
     if (s->activity[var] > ACTIVITY_LIMIT) {
         for (int32_t v = 0; v < s->n_vars; v++) s->activity[v] /= ACTIVITY_LIMIT;
@@ -189,6 +210,7 @@ static int literal_value(const fgi_sat *s, int32_t literal) { /* 1, 0, or negati
 
 static void fix(fgi_sat *s, int32_t literal, int32_t reason) {
     const int32_t var = literal >> 1;
+    fgi_assert(var >= 0 && var < s->n_vars && s->value[var] < 0 && s->n_trail < s->n_vars);
     s->value[var] = (int8_t) !(literal & 1);
     s->level[var] = s->n_levels;
     s->reason[var] = reason;
@@ -196,9 +218,11 @@ static void fix(fgi_sat *s, int32_t literal, int32_t reason) {
 }
 
 static void take_back(fgi_sat *s, int32_t levels) {
+    fgi_assert(levels >= 0);
     if (s->n_levels <= levels) return;
     while (s->n_trail > s->limit[levels]) {
         const int32_t literal = s->trail[--s->n_trail], var = literal >> 1;
+        fgi_assert(s->level[var] > levels && s->value[var] == !(literal & 1));
         s->phase[var] = (uint8_t) !(literal & 1);
         s->value[var] = -1;
         enqueue(s, var);
@@ -210,6 +234,7 @@ static void take_back(fgi_sat *s, int32_t levels) {
 /* Finds another literal to watch; returns 0 if all but the first are false. */
 static int find_watch(fgi_sat *s, int32_t *clause, int32_t place, int32_t blocker) {
     int32_t *x = clause + HEADER;
+    fgi_assert(clause[0] >= 2 && literal_value(s, x[1]) == 0);
     for (int32_t k = 2; k < clause[0]; k++) {
         s->operations++;
         if (literal_value(s, x[k]) == 0) continue;
@@ -237,6 +262,7 @@ static int32_t propagate(fgi_sat *s) {
                 continue;
             }
             int32_t *clause = s->clauses + seen.clause, *x = clause + HEADER;
+            fgi_assert(x[0] == gone || x[1] == gone);
             if (x[0] == gone) {
                 x[0] = x[1];
                 x[1] = gone;
@@ -268,6 +294,7 @@ static int is_implied(const fgi_sat *s, int32_t literal) {
 }
 
 static int32_t count_levels(fgi_sat *s, int32_t n) {
+    fgi_assert(n > 0);
     int32_t levels = 0;
     s->stamps++;
     for (int32_t k = 0; k < n; k++) {
@@ -293,11 +320,14 @@ static int32_t analyse(fgi_sat *s, int32_t conflict) {
             if (s->level[var] == s->n_levels) open++;
             else s->learnt[n++] = other;
         }
+        fgi_assert(open > 0);
         do literal = s->trail[--at];
         while (!s->seen[literal >> 1]);
+        fgi_assert(s->level[literal >> 1] == s->n_levels);
         clause = s->reason[literal >> 1];
         s->seen[literal >> 1] = 0;
     } while (--open > 0);
+    fgi_assert(n <= s->n_vars && literal_value(s, literal) == 1);
     s->learnt[0] = literal ^ 1;
     int32_t kept = 1;
     for (int32_t k = 1; k < n; k++) { /* marks stay until all have been looked at: those dropped go to the end */
@@ -323,6 +353,7 @@ static void learn(fgi_sat *s, int32_t conflict) {
         return;
     }
     const int32_t n = analyse(s, conflict), levels = count_levels(s, n), asserted = s->learnt[0];
+    fgi_assert(levels >= 1 && levels <= n);
     take_back(s, n > 1 ? s->level[s->learnt[1] >> 1] : 0);
     int32_t reason = -1;
     if (n > 1) {
@@ -336,6 +367,7 @@ static void learn(fgi_sat *s, int32_t conflict) {
 
 /* At level 0: the learnt clauses over the most levels go, about half of them; what is left moves together. */
 static void forget(fgi_sat *s) {
+    fgi_assert(s->n_levels == 0 && s->learnt_begin >= 0);
     int64_t count[64] = {0}, quota = s->n_learnt / 2, most = 63, to = s->learnt_begin;
     for (int64_t at = to; at < s->n_clauses; at += s->clauses[at] + HEADER)
         count[s->clauses[at + 1] < 63 ? s->clauses[at + 1] : 63]++;
@@ -380,6 +412,8 @@ static int64_t luby(int64_t k) {
 /* ---- the interface ---------------------------------------------------------------------------------------------- */
 
 void fgi_sat_add(fgi_sat *s, const int32_t *literals, int32_t n) {
+    fgi_assert(s->learnt_begin < 0 && n >= 0);
+    for (int32_t k = 0; k < n; k++) fgi_assert(literals[k] >= 0 && literals[k] < 2 * s->n_vars);
     if (n == 0) s->contradiction = 1;
     if (n == 1 && literal_value(s, literals[0]) == 0) s->contradiction = 1;
     if (n == 1 && literal_value(s, literals[0]) < 0) fix(s, literals[0], -1);
@@ -387,8 +421,60 @@ void fgi_sat_add(fgi_sat *s, const int32_t *literals, int32_t n) {
 }
 
 void fgi_sat_prefer(fgi_sat *s, int32_t var, int value, double activity) {
+    fgi_assert(var >= 0 && var < s->n_vars && activity >= 0);
     s->phase[var] = (uint8_t)(value != 0);
     s->activity[var] = activity;
+}
+
+void fgi_sat_assume(fgi_sat *s, const int32_t *literals, int32_t n) {
+    fgi_assert(n >= 0 && n <= s->n_vars);
+    take_back(s, 0);
+    s->assumed = literals;
+    s->n_assumed = n;
+    s->refuted = 0;
+}
+
+int32_t fgi_sat_core(const fgi_sat *s, const int32_t **literals) {
+    *literals = s->learnt;
+    return s->n_core;
+}
+
+/* An assumed literal is false: those assumed before that it follows from are the core, with itself. */
+static void refute(fgi_sat *s, int32_t literal) {
+    fgi_assert(literal_value(s, literal) == 0);
+    s->refuted = 1;
+    s->n_core = 0;
+    s->learnt[s->n_core++] = literal;
+    if (s->n_levels == 0 || s->level[literal >> 1] == 0) return;
+    s->seen[literal >> 1] = 1;
+    for (int32_t at = s->n_trail; at-- > s->limit[0];) {
+        const int32_t var = s->trail[at] >> 1;
+        if (!s->seen[var]) continue;
+        s->seen[var] = 0;
+        if (s->reason[var] < 0) {
+            s->learnt[s->n_core++] = s->trail[at];
+            continue;
+        }
+        const int32_t *clause = s->clauses + s->reason[var];
+        s->operations += clause[0];
+        for (int32_t k = 0; k < clause[0]; k++) {
+            const int32_t other = clause[HEADER + k] >> 1;
+            if (other != var && s->level[other] > 0) s->seen[other] = 1;
+        }
+    }
+}
+
+/* A level for the next assumed literal, empty if it is true already. */
+static void take_assumed(fgi_sat *s) {
+    const int32_t literal = s->assumed[s->n_levels];
+    fgi_assert(s->n_levels < s->n_assumed && literal >= 0 && literal < 2 * s->n_vars);
+    const int value = literal_value(s, literal);
+    if (value == 0) {
+        refute(s, literal);
+        return;
+    }
+    s->limit[s->n_levels++] = s->n_trail;
+    if (value < 0) fix(s, literal, -1);
 }
 
 /* Fixes an open variable; returns 0 if there is none, or if so many were looked at in vain that a pause is due. */
@@ -403,6 +489,58 @@ static int decide(fgi_sat *s) {
     return 0;
 }
 
+#ifdef FGI_CHECKED
+static int says_why(const fgi_sat *s, int32_t var) {
+    const int32_t *clause = s->clauses + s->reason[var];
+    int32_t own = 0;
+    for (int32_t k = 0; k < clause[0]; k++) {
+        const int32_t x = clause[HEADER + k];
+        if (x >> 1 == var) own += literal_value(s, x) == 1;
+        else if (literal_value(s, x) != 0) return 0;
+    }
+    return own == 1;
+}
+
+static void check_trail(const fgi_sat *s) {
+    int32_t level = 0, fixed = 0;
+    for (int32_t k = 0; k < s->n_trail; k++) {
+        const int32_t var = s->trail[k] >> 1;
+        while (level < s->n_levels && s->limit[level] <= k) level++;
+        fgi_assert(var >= 0 && var < s->n_vars && literal_value(s, s->trail[k]) == 1);
+        fgi_assert(s->level[var] == level);
+        if (level > 0 && s->reason[var] >= 0) fgi_assert(says_why(s, var));
+    }
+    for (int32_t v = 0; v < s->n_vars; v++) {
+        fixed += s->value[v] >= 0;
+        fgi_assert(!s->seen[v]);
+        fgi_assert(s->place[v] < 0 || s->heap[s->place[v]] == v);
+        if (s->learnt_begin >= 0) fgi_assert(s->value[v] >= 0 || s->place[v] >= 0);
+    }
+    fgi_assert(fixed == s->n_trail && s->next <= s->n_trail);
+}
+
+static void check_clauses(const fgi_sat *s) {
+    int64_t n = 0, watched = 0, learnt = 0;
+    for (int64_t at = 0; at < s->n_clauses; at += s->clauses[at] + HEADER, n++) {
+        fgi_assert(s->clauses[at] >= 2 && s->clauses[at] <= s->n_vars);
+        learnt += s->learnt_begin >= 0 && at >= s->learnt_begin;
+    }
+    fgi_assert(learnt == s->n_learnt);
+    for (int32_t k = 0; k < 2 * s->n_vars; k++)
+        for (int32_t j = 0; j < s->watch[k].n; j++, watched++) {
+            const int32_t *x = s->clauses + s->watch[k].at[j].clause + HEADER;
+            fgi_assert(x[0] == k || x[1] == k);
+        }
+    fgi_assert(watched == 2 * n);
+}
+
+static void check(const fgi_sat *s) {
+    if (s->failed) return; /* a watch may be missing */
+    check_trail(s);
+    check_clauses(s);
+}
+#endif
+
 fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
     const int64_t end = s->operations + max_operations;
     if (s->learnt_begin < 0) {
@@ -413,6 +551,7 @@ fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
         }
         s->learnt_begin = s->n_clauses;
     }
+    fgi_audit_rarely(check(s));
     for (int32_t steps = 0; !s->failed && !s->contradiction; steps++) {
         if (steps == MOST_LOOKS) return FGI_SAT_RUNNING; /* decisions that nothing follows from are no operations */
         const int32_t conflict = propagate(s);
@@ -423,6 +562,9 @@ fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
             s->restarts++;
             take_back(s, 0);
             if (s->n_learnt >= s->most_learnt) forget(s);
+        } else if (s->n_levels < s->n_assumed) {
+            take_assumed(s);
+            if (s->refuted) return FGI_SAT_REFUTED;
         } else if (!decide(s)) {
             return s->n_heap > 0 ? FGI_SAT_RUNNING : FGI_SAT_SATISFIED;
         }
@@ -431,5 +573,8 @@ fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
     return s->failed ? FGI_SAT_NO_MEMORY : FGI_SAT_CONTRADICTION;
 }
 
-int fgi_sat_value(const fgi_sat *s, int32_t var) { return s->value[var] == 1; }
+int fgi_sat_value(const fgi_sat *s, int32_t var) {
+    fgi_assert(var >= 0 && var < s->n_vars);
+    return s->value[var] == 1;
+}
 int64_t fgi_sat_operations(const fgi_sat *s) { return s->operations; }

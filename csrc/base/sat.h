@@ -15,6 +15,7 @@ typedef enum fgi_sat_state {
     FGI_SAT_RUNNING,
     FGI_SAT_SATISFIED,
     FGI_SAT_CONTRADICTION,
+    FGI_SAT_REFUTED, /* no solution has all that is assumed */
     FGI_SAT_NO_MEMORY
 } fgi_sat_state;
 
@@ -22,6 +23,11 @@ fgi_sat *fgi_sat_create(int32_t n_vars); /* NULL: out of memory */
 void fgi_sat_free(fgi_sat *s);
 /* Only before the first step. A clause has no variable twice. Without memory the next step says so. */
 void fgi_sat_add(fgi_sat *s, const int32_t *literals, int32_t n);
+/* From here on solutions must have these literals, no variable twice, which stay with the caller; what was learnt stays
+ * true. Before the first step, or after one that said something. */
+void fgi_sat_assume(fgi_sat *s, const int32_t *literals, int32_t n);
+/* Once refuted: those of the assumed literals that contradict the clauses together; returns how many. */
+int32_t fgi_sat_core(const fgi_sat *s, const int32_t **literals);
 /* The value that is tried first, and how early a variable is chosen at the start: the higher, the earlier. */
 void fgi_sat_prefer(fgi_sat *s, int32_t var, int value, double activity);
 /* Works for about max_operations more. */

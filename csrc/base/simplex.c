@@ -1,11 +1,13 @@
 /* base/simplex.c - see base/simplex.h. */
 #include "base/simplex.h"
+#include "base/assert.h"
 #include <stdlib.h>
 
 /* Michelot's algorithm on values shifted so that their maximum is 0: whatever lies below -1 is zero in the projection,
  * and the shift keeps the digits of large inputs. The threshold only rises, so the filter is exact when it is stable.
  */
 void fgi_simplex_project(double *v, int32_t n) {
+    fgi_assert(n > 0);
     double top = v[0];
     for (int32_t k = 1; k < n; k++)
         if (v[k] > top) top = v[k];
@@ -41,6 +43,7 @@ static int32_t overlap(const int32_t *a, const int32_t *b, int32_t arity) {
 
 int32_t fgi_simplex_ascend(
     int32_t n, int32_t arity, const int32_t *labels, double rho, double *gain, double *y, int32_t max_steps) {
+    fgi_assert(n > 0 && arity > 0 && rho > 0);
     int32_t steps = 0;
     while (steps < max_steps) {
         int32_t up = 0, down = -1;

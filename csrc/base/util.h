@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "fginfer.h"
+#include "base/assert.h"
 
 /* Writes a printf-style message into err (NULL allowed) and returns rc. */
 fgi_rc fgi_fail(fgi_error *err, fgi_rc rc, int64_t index, const char *format, ...)
@@ -28,6 +29,7 @@ void fgi_prefer_large_pages(void *block, int64_t bytes);
 
 /* *product = a * b for non-negative a and b; returns 0 on overflow. */
 static inline int fgi_mul(int64_t a, int64_t b, int64_t *product) {
+    fgi_assert(a >= 0 && b >= 0);
     if (b != 0 && a > INT64_MAX / b) return 0;
     *product = a * b;
     return 1;
@@ -44,10 +46,14 @@ static inline double fgi_max_of(const double *x, int64_t n) {
 }
 
 /* The soft threshold S_t(x): x moved towards 0 by t, and 0 where that would be beyond. */
-static inline double fgi_soft(double x, double t) { return x > t ? x - t : x < -t ? x + t : 0.0; }
+static inline double fgi_soft(double x, double t) {
+    fgi_assert(t >= 0);
+    return x > t ? x - t : x < -t ? x + t : 0.0;
+}
 
 /* An inner product by four running sums: they fill the pipeline, and fix the order of the additions. */
 static inline double fgi_dot(const double *x, const double *y, int64_t n) {
+    fgi_assert(n >= 0);
     double s[4] = {0, 0, 0, 0};
     int64_t k = 0;
     for (; k + 4 <= n; k += 4)
@@ -66,7 +72,10 @@ static inline uint64_t fgi_rng_next(fgi_rng *r) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
 }
-static inline int64_t fgi_rng_below(fgi_rng *r, int64_t n) { return (int64_t)(fgi_rng_next(r) % (uint64_t)n); }
+static inline int64_t fgi_rng_below(fgi_rng *r, int64_t n) {
+    fgi_assert(n > 0);
+    return (int64_t)(fgi_rng_next(r) % (uint64_t)n);
+}
 static inline double fgi_rng_unit(fgi_rng *r) { return (double)(fgi_rng_next(r) >> 11) * 0x1p-53; }
 
 /* Neumaier's sum: the result does not depend noticeably on the order. -INFINITY is sticky. */
@@ -89,6 +98,12 @@ static inline int fgi_sum_exactly(fgi_sum *s, double x) {
     return s->carry == 0;
 }
 static inline double fgi_sum_value(const fgi_sum *s) { return s->forbidden ? -INFINITY : s->sum + s->carry; }
+/* Whether sum + carry, whose carry may be off by `error`, is rounded as the exact sum is. */
+static inline int fgi_sum_rounds_right(const fgi_sum *sum, double error) {
+    const double value = sum->sum + sum->carry, of_carry = value - sum->sum;
+    const double left = (sum->sum - (value - of_carry)) + (sum->carry - of_carry); /* exactly (Knuth) */
+    return value + (left - error) == value && value + (left + error) == value;
+}
 /* What sum + carry, before that is rounded, can be off by after n terms: each leaves at most 2^-53 of all magnitudes
  * in the carry, which is rounded n times itself. Four times as much, for a few terms more and a rounded magnitude. */
 static inline double fgi_sum_error(int64_t n, double magnitude) { return (double)n * (double)n * 0x1p-104 * magnitude; }

@@ -1,0 +1,25 @@
+/* base/proof.h - a proof under way: bytes of steps, which the caller takes away every slice. docs/proofs.md has the
+ * format. Memory that runs short ends the proof, and not the run. */
+#ifndef FGI_PROOF_H
+#define FGI_PROOF_H
+#include <stdint.h>
+
+typedef struct fgi_proof {
+    uint8_t *bytes;
+    int64_t n, capacity;
+    double lead;    /* of a threshold above the incumbent, in the unit of the solver's model */
+    double quantum; /* a power of two: messages are whole multiples of it */
+    double reach;   /* no message is lower: those of penalties would not fit into the whole numbers of a checker */
+    int exponent;   /* numbers of the caller are those of the solver times 2^exponent */
+    int failed;     /* out of memory, or a number that does not fit: what follows is not kept */
+} fgi_proof;
+
+void fgi_proof_put(fgi_proof *p, const void *bytes, int64_t n);
+void fgi_proof_rule(fgi_proof *p, char rule);
+void fgi_proof_count(fgi_proof *p, int64_t n);
+void fgi_proof_label(fgi_proof *p, int32_t label);
+/* Differences of messages, each a whole multiple of the quantum. Nothing is said where all are 0. */
+void fgi_proof_messages(fgi_proof *p, const double *now, double *before, int64_t n);
+void fgi_proof_free(fgi_proof *p);
+
+#endif
