@@ -83,8 +83,6 @@ static double last_digit(const fgi_cfn *r) {
 fgi_rc fgi_cfn_build(fgi_cfn *r, double *cutoff, fgi_error *err) {
     double paid = 0, most = 0, size = 0;
     fgi_array small = {0};
-    int fine = 1;
-    fgi_rc rc = FGI_OK;
     for (int64_t f = 0; f < r->factors.n; f++) {
         const function *g = (const function *)r->functions.at + ((const factor *)r->factors.at)[f].function;
         paid += fgi_smaller(0, g->least);
@@ -94,7 +92,7 @@ fgi_rc fgi_cfn_build(fgi_cfn *r, double *cutoff, fgi_error *err) {
     const double step = most >= enough ? last_digit(r) : 0;
     most = 0;
     int room = store_functions(r, paid, &small);
-    for (int64_t f = 0; room && fine && f < r->factors.n; f++) {
+    for (int64_t f = 0; room && f < r->factors.n; f++) {
         const factor *x = (const factor *)r->factors.at + f;
         const function *g = (const function *)r->functions.at + x->function;
         const int32_t *vars = x->arity ? (const int32_t *)r->scopes.at + x->scope : NULL;
@@ -102,21 +100,16 @@ fgi_rc fgi_cfn_build(fgi_cfn *r, double *cutoff, fgi_error *err) {
         most += g->largest;
         size = fgi_larger(size, fgi_larger(fabs(g->least), fabs(g->largest)));
         if (g->arity >= 2) room = fgi_collected_factor(&r->c, vars, g->arity, g->table, g->transposed);
-        else if (g->arity == 1) room = fgi_collected_unary(&r->c, vars[0], scores, &fine);
-        else fgi_collected_constant(&r->c, scores[0], &fine);
-        if (!fine && g->arity == 1)
-            rc = fgi_fail(
-                err, FGI_BAD_MODEL, f, "the scores of variable %d add up to more than a double holds", vars[0]);
-        else if (!fine)
-            rc = fgi_fail(err, FGI_BAD_MODEL, f, "the scores of the constant add up to more than a double holds");
+        else if (g->arity == 1) room = fgi_collected_unary(&r->c, vars[0], scores);
+        else fgi_collected_constant(&r->c, scores[0]);
     }
     free(small.at);
     if (!room) return fgi_no_memory(err);
     *cutoff = -INFINITY; /* no total gets to the bound */
-    if (most < enough) return rc;
+    if (most < enough) return FGI_OK;
     size = fgi_larger(size, fgi_larger(fabs(most), fabs(paid)));
     /* Sums of decimals that are equal to the bound may be rounded to less: then half a digit below it. */
     const int rounded = 1e-15 * size * (double)r->factors.n < 0.25 * step;
     *cutoff = 0.0 - (rounded ? r->bound - 0.5 * step : r->bound);
-    return rc;
+    return FGI_OK;
 }

@@ -560,6 +560,11 @@ fgi_rc fgi_cfn_finish(fgi_cfn *r, fgi_model **out, int64_t *given, double *cutof
     return fgi_collected_finish(&r->c, out, err);
 }
 
+int64_t fgi_cfn_names(const fgi_cfn *r, const char **text, int64_t *begin, int32_t *owner, int32_t *value) {
+    *text = r->names.text.at;
+    return fgi_names_list(&r->names, begin, owner, value);
+}
+
 double fgi_cfn_refused(const fgi_cfn *r, int *listed) {
     *listed = r->refused_listed;
     return r->refused;

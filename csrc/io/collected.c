@@ -25,20 +25,10 @@ int fgi_collected_factor(fgi_collected *c, const int32_t *vars, int64_t arity, i
     return 1;
 }
 
-static double add_scores(double a, double b, int *fine) {
-    const double sum = a + b;
-    if (isinf(sum) && isfinite(a) && isfinite(b)) *fine = 0;
-    return sum;
-}
-
-int fgi_collected_unary(fgi_collected *c, int32_t var, const double *scores, int *fine) {
+int fgi_collected_unary(fgi_collected *c, int32_t var, const double *scores) {
     const int64_t n = ((const int32_t *)c->cards.at)[var];
     int64_t *begin = (int64_t *)c->unary_begin.at + var;
-    if (*begin >= 0) {
-        double *known = (double *)c->unary.at + *begin;
-        for (int64_t a = 0; a < n; a++) known[a] = add_scores(known[a], scores[a], fine);
-        return 1;
-    }
+    if (*begin >= 0) return fgi_folding_add(&c->folding, var, n, scores);
     if (!fgi_array_reserve(&c->unary, n, sizeof(double))) return 0;
     *begin = c->unary.n;
     memcpy((double *)c->unary.at + c->unary.n, scores, (size_t)n * sizeof *scores);
@@ -46,10 +36,7 @@ int fgi_collected_unary(fgi_collected *c, int32_t var, const double *scores, int
     return 1;
 }
 
-void fgi_collected_constant(fgi_collected *c, double score, int *fine) {
-    c->constant = c->has_constant ? add_scores(c->constant, score, fine) : score; /* a single -0.0 stays one */
-    c->has_constant = 1;
-}
+void fgi_collected_constant(fgi_collected *c, double score) { fgi_folding_add_constant(&c->folding, score); }
 
 int64_t fgi_collected_held(const fgi_collected *c) {
     const fgi_distinct *d = &c->tables;
@@ -57,7 +44,7 @@ int64_t fgi_collected_held(const fgi_collected *c) {
         d->arity.capacity + d->dims.capacity + d->n_slots;
     const int64_t eights = c->scope_begin.capacity + c->unary.capacity + c->unary_begin.capacity + d->values.capacity +
         d->values_begin.capacity + d->dims_begin.capacity + d->hash.capacity;
-    return c->transposed.capacity + 4 * fours + 8 * eights;
+    return c->transposed.capacity + 4 * fours + 8 * eights + fgi_folding_held(&c->folding);
 }
 
 void fgi_collected_clear(fgi_collected *c) {
@@ -65,6 +52,7 @@ void fgi_collected_clear(fgi_collected *c) {
         &c->cards, &c->stamp, &c->factor_table, &c->transposed, &c->scope_begin, &c->scope, &c->unary, &c->unary_begin};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) free(all[k]->at);
     fgi_distinct_clear(&c->tables);
+    fgi_folding_free(&c->folding);
     *c = (fgi_collected){0};
 }
 
@@ -93,11 +81,13 @@ static int order_unaries(fgi_collected *c) {
 }
 
 fgi_rc fgi_collected_finish(fgi_collected *c, fgi_model **out, fgi_error *err) {
+    fgi_rc rc = fgi_folding_finish(&c->folding, c->cards.at, c->unary_begin.at, c->unary.at, &c->constant, err);
+    if (rc) return rc;
     if (!order_unaries(c)) return fgi_no_memory(err);
     fgi_distinct_shrink(&c->tables);
     int all_pairwise = c->scope_used == 2 * c->factor_table.n;
     for (int64_t t = 0; t < c->tables.arity.n; t++) all_pairwise &= ((const int32_t *)c->tables.arity.at)[t] == 2;
-    const fgi_model_spec spec = {
+    fgi_model_spec spec = {
         .n_vars = c->cards.n,
         .cards = c->cards.at,
         .unary = c->unary.at,
@@ -113,7 +103,8 @@ fgi_rc fgi_collected_finish(fgi_collected *c, fgi_model **out, fgi_error *err) {
         .var_begin = all_pairwise ? NULL : c->scope_begin.at,
         .vars = c->scope.at,
     };
-    fgi_rc rc = fgi_model_create_owning(&spec, c->tables.values.at, out, err);
+    fgi_folding_put(&c->folding, &spec);
+    rc = fgi_model_create_owning(&spec, c->tables.values.at, out, err);
     if (!rc) c->tables.values.at = NULL; /* the model's now */
     return rc;
 }

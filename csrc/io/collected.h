@@ -16,21 +16,20 @@ typedef struct fgi_collected {
     fgi_array scope_begin, scope; /* int64, int32: of the factors kept, and perhaps more behind them */
     int64_t scope_used;           /* variables of the factors kept */
     fgi_array unary, unary_begin; /* double; int64 per variable, -1 where none was given */
+    fgi_folding folding;          /* what is more, and the constant */
     double constant;
-    int has_constant;
 } fgi_collected;
 
 /* These return 0 when memory is short. */
 int fgi_collected_variable(fgi_collected *c, int32_t card);
 /* A factor of two variables or more. `vars` may lie in the scope, behind those of the factors kept. */
 int fgi_collected_factor(fgi_collected *c, const int32_t *vars, int64_t arity, int32_t table, int transposed);
-/* Scores of one variable; where given twice, they add up. *fine becomes 0 where finite scores add up to infinite ones
- * (which would forbid, or be refused later). */
-int fgi_collected_unary(fgi_collected *c, int32_t var, const double *scores, int *fine);
-void fgi_collected_constant(fgi_collected *c, double score, int *fine);
+/* Scores of one variable, or of none; where given twice, they add up in the end. */
+int fgi_collected_unary(fgi_collected *c, int32_t var, const double *scores);
+void fgi_collected_constant(fgi_collected *c, double score);
 
 int64_t fgi_collected_held(const fgi_collected *c); /* bytes */
-/* The model, which takes over the tables. */
+/* The model, which takes over the tables. FGI_BAD_MODEL also where scores add up to more than a double holds. */
 fgi_rc fgi_collected_finish(fgi_collected *c, fgi_model **out, fgi_error *err);
 void fgi_collected_clear(fgi_collected *c);
 

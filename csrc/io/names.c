@@ -61,6 +61,17 @@ int fgi_names_add(fgi_names *s, int32_t owner, const char *name, int64_t n, int3
     return 1;
 }
 
+int64_t fgi_names_list(const fgi_names *s, int64_t *begin, int32_t *owner, int32_t *value) {
+    for (int64_t k = 0; begin && k < s->entries.n; k++) {
+        const entry *e = (const entry *)s->entries.at + k;
+        begin[k] = e->begin;
+        owner[k] = e->owner;
+        value[k] = e->value;
+    }
+    if (begin) begin[s->entries.n] = s->text.n;
+    return s->entries.n;
+}
+
 int64_t fgi_names_held(const fgi_names *s) {
     return s->text.capacity + (int64_t)sizeof(entry) * s->entries.capacity + 4 * s->n_slots;
 }

@@ -125,24 +125,20 @@ static fgi_rc take_table_size(fgi_uai *r, const char *token, int64_t n, fgi_erro
     return FGI_OK;
 }
 
-/* The last entry was read; [token, end) is its text. */
-static fgi_rc end_of_table(fgi_uai *r, const char *token, const char *end, fgi_error *err) {
+/* The last entry was read. */
+static fgi_rc end_of_table(fgi_uai *r, fgi_error *err) {
     int64_t arity;
-    int fine = 1;
     const int32_t *vars = given_scope(r, &arity);
     const double *given = (const double *)r->c.tables.values.at + (r->c.tables.values.n - r->entries);
     if (arity == 0) {
-        fgi_collected_constant(&r->c, given[0], &fine);
+        fgi_collected_constant(&r->c, given[0]);
     } else if (arity == 1) {
-        if (!fgi_collected_unary(&r->c, vars[0], given, &fine)) return out_of_memory(r, err);
+        if (!fgi_collected_unary(&r->c, vars[0], given)) return out_of_memory(r, err);
     } else {
         int32_t t = fgi_distinct_store_of(&r->c.tables, r->c.cards.at, vars, arity, r->entries, NULL);
         if (t < 0 || !fgi_collected_factor(&r->c, vars, arity, t, 0)) return out_of_memory(r, err);
     }
     if (arity < 2) r->c.tables.values.n -= r->entries;
-    if (!fine)
-        return fail_at(r, err, token, end - token,
-            "factor %lld: scores over its variables add up to more than a double holds", ll(r->seen));
     r->now = ++r->seen == r->n_given ? DONE : TABLE_SIZE;
     return FGI_OK;
 }
@@ -196,7 +192,7 @@ static fgi_rc take_entry(fgi_uai *r, const char *token, int64_t n, fgi_error *er
     if (rc) return rc;
     if (!fgi_array_reserve(&r->c.tables.values, 1, sizeof score)) return out_of_memory(r, err);
     ((double *)r->c.tables.values.at)[r->c.tables.values.n++] = score;
-    return --r->entries_left == 0 ? end_of_table(r, token, token + n, err) : FGI_OK;
+    return --r->entries_left == 0 ? end_of_table(r, err) : FGI_OK;
 }
 
 /*
@@ -227,7 +223,7 @@ finish:
     const char *token = p; /* of the last entry, for an error */
     while (r->entries_left == 0 && token > *from && !fgi_is_space(token[-1])) token--;
     *from = p;
-    return r->entries_left == 0 ? end_of_table(r, token, p, err) : FGI_OK;
+    return r->entries_left == 0 ? end_of_table(r, err) : FGI_OK;
 }
 
 /* ---- the reader --------------------------------------------------------------------------------------------- */
@@ -305,8 +301,8 @@ static fgi_rc take_scores(fgi_uai *r, tokens *t, fgi_error *err) {
     r->entries_left -= k;
     t->next += k;
     if (k == 0 || r->entries_left > 0) return FGI_OK;
-    const char *token = show(r, t, t->next - 1);
-    return end_of_table(r, token, t->end, err);
+    show(r, t, t->next - 1); /* errors of the table name its last line */
+    return end_of_table(r, err);
 }
 
 /* All tokens of [*from, end) but the last, which may go on in the next piece, and what is near it. */

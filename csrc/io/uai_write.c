@@ -1,6 +1,7 @@
 /*
  * io/uai_write.c - a model as UAI text, produced on demand piece by piece: one factor for the constant, one for each
- * variable that has unary scores, then the factors over two or more variables in their order. Shared and implicit
+ * variable that has unary scores, those that hold what rounding took from these (model/leftovers.h), then the factors
+ * over two or more variables in their order. Shared and implicit
  * tables are written out for each factor, since the format knows no sharing; a transposed factor is written with its
  * variables swapped.
  */
@@ -26,7 +27,7 @@ struct fgi_uai_writer {
     stage now;
     int64_t at, part; /* position in the stage: variable or item; place inside an item */
     int64_t n_items;
-    int64_t *items; /* < n_factors: that factor; then unary scores of a variable; then the constant */
+    int64_t *items; /* < n_factors: that factor; then unary scores of a variable; the constant; leftovers */
     memo memos[1 << MEMO_BITS];
 };
 
@@ -43,7 +44,14 @@ static item item_of(const fgi_uai_writer *w, int64_t k) {
     const fgi_structure *s = w->m->s;
     int64_t id = w->items[k];
     item it = {.arity = 0, .states = 1, .columns = 1};
-    if (id == s->n_factors + s->n_vars) {
+    if (id > s->n_factors + s->n_vars) {
+        const fgi_leftovers *x = w->m->x;
+        const int64_t row = id - s->n_factors - s->n_vars - 1;
+        it.arity = x->var[row] >= 0;
+        it.vars[0] = x->var[row];
+        it.states = it.columns = x->begin[row + 1] - x->begin[row];
+        it.scores = x->values + x->begin[row];
+    } else if (id == s->n_factors + s->n_vars) {
         it.scores = &s->constant;
     } else if (id >= s->n_factors) {
         it.arity = 1;
@@ -80,11 +88,21 @@ static int has_unary(const fgi_model *m, int64_t i) {
     return 0;
 }
 
+/* Potentials cannot say what is less than their own rounding. */
+static int is_shown(const fgi_uai_writer *w, int64_t row) {
+    const fgi_leftovers *x = w->m->x;
+    for (int64_t e = x->begin[row]; e < x->begin[row + 1]; e++)
+        if (w->log_values || exp(x->values[e]) != 1) return 1;
+    return 0;
+}
+
 static fgi_rc markov_items(fgi_uai_writer *w) {
     const fgi_structure *s = w->m->s;
     if (is_something(s->constant)) w->items[w->n_items++] = s->n_factors + s->n_vars;
     for (int64_t i = 0; i < s->n_vars; i++)
         if (has_unary(w->m, i)) w->items[w->n_items++] = s->n_factors + i;
+    for (int64_t k = 0; w->m->x && k < w->m->x->n; k++)
+        if (is_shown(w, k)) w->items[w->n_items++] = s->n_factors + s->n_vars + 1 + k;
     for (int64_t f = 0; f < s->n_factors; f++) w->items[w->n_items++] = f;
     return FGI_OK;
 }
@@ -158,7 +176,7 @@ fgi_rc fgi_uai_writer_create(const fgi_model *m, int log_values, int bayes, fgi_
     fgi_uai_writer *w = fgi_calloc(1, sizeof *w);
     if (w) {
         w->m = fgi_model_snapshot(m);
-        w->items = fgi_alloc(m->s->n_factors + m->s->n_vars + 1, sizeof *w->items);
+        w->items = fgi_alloc(m->s->n_factors + m->s->n_vars + 1 + (m->x ? m->x->n : 0), sizeof *w->items);
     }
     if (!w || !w->m || !w->items) {
         fgi_uai_writer_free(w);

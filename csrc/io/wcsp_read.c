@@ -170,11 +170,10 @@ static int share(fgi_wcsp *r, shared s, const double *scores) {
 
 /* One more factor with this function; `scores` where it has one variable or none. */
 static int add_factor(fgi_wcsp *r, const shared *s, const double *scores) {
-    int fine = 1; /* whole numbers below 10^18 never add up to more than a double holds */
     add_most(r, s->most);
     if (s->arity >= 2) return fgi_collected_factor(&r->c, r->vars.at, s->arity, s->table, s->transposed);
-    if (s->arity == 1) return fgi_collected_unary(&r->c, *(const int32_t *)r->vars.at, scores, &fine);
-    fgi_collected_constant(&r->c, scores[0], &fine);
+    if (s->arity == 1) return fgi_collected_unary(&r->c, *(const int32_t *)r->vars.at, scores);
+    fgi_collected_constant(&r->c, scores[0]);
     return 1;
 }
 

@@ -57,7 +57,10 @@ void fgi_split_free(fgi_split *s) {
 }
 
 int64_t fgi_split_count(const fgi_split *s) { return s->count; }
-int64_t fgi_split_size(const fgi_split *s, int64_t which) { return s->var_begin[which + 1] - s->var_begin[which]; }
+int64_t fgi_split_size(const fgi_split *s, int64_t which) {
+    fgi_assert(which >= 0 && which < s->count);
+    return s->var_begin[which + 1] - s->var_begin[which];
+}
 
 void fgi_split_vars(const fgi_split *s, int64_t which, int32_t *vars) {
     const int64_t n = fgi_split_size(s, which);

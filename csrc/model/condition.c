@@ -26,9 +26,8 @@ typedef struct reduction {
     int64_t n_slices, slice_capacity;
     int64_t *hash;     /* open addressing over slices: number + 1, or 0 */
     int64_t hash_size; /* a power of two; 0: none yet */
-    fgi_sum constant;
-    double magnitude; /* of what is in the constant, added up */
-    double error;     /* how far the new scores may be off */
+    fgi_folding folding;
+    double *scores; /* of the labels of one variable */
     fgi_arena arena;
 } reduction;
 
@@ -52,6 +51,7 @@ static fgi_rc fix_variables(reduction *r, int64_t n, const int32_t *vars, const 
 }
 
 static int32_t n_free_of(const reduction *r, int64_t f) {
+    fgi_assert(f >= 0);
     const int32_t *vars = fgi_factor_vars(r->m->s, f);
     int32_t n = 0;
     for (int32_t k = 0; k < fgi_factor_arity(r->m->s, f); k++) n += r->fixed[vars[k]] < 0;
@@ -137,22 +137,6 @@ static int32_t slice_of(reduction *r, int64_t f) {
     return table;
 }
 
-static void add_constant(reduction *r, double x) {
-    fgi_sum_add(&r->constant, x);
-    if (x > -INFINITY) r->magnitude += fabs(x);
-}
-
-/* The constant is rounded once; what a compensated sum of n terms loses beyond that is of second order. */
-static double constant_error(const reduction *r, double constant) {
-    return (constant > -INFINITY ? 0x1p-52 * fabs(constant) : 0) + 0x1p-60 * r->magnitude;
-}
-
-/* What the sum of two finite numbers is off by, exactly (Knuth). */
-static double sum_error(double a, double b) {
-    const double sum = a + b, part = sum - a;
-    return fabs((a - (sum - part)) + (b - part));
-}
-
 /* Folds a factor with one free variable into the unary scores, or one with none into the constant. */
 static void fold(reduction *r, int64_t f) {
     fgi_view v = fgi_factor_view(r->m, f);
@@ -160,18 +144,27 @@ static void fold(reduction *r, int64_t f) {
     for (int32_t k = 0; k < v.arity; k++)
         if (r->fixed[v.vars[k]] < 0) var = v.vars[k];
     if (var < 0) {
-        add_constant(r, fgi_view_score(r->m, &v, r->labels));
+        fgi_folding_add_constant(&r->folding, fgi_view_score(r->m, &v, r->labels));
         return;
     }
-    double *unary = fgi_draft_unary(&r->draft, r->index[var]);
-    double worst = 0;
-    for (int32_t a = 0; a < r->m->s->cards[var]; a++) {
+    const int32_t card = r->m->s->cards[var];
+    for (int32_t a = 0; a < card; a++) {
         r->labels[var] = a;
-        const double x = fgi_view_score(r->m, &v, r->labels);
-        if (x > -INFINITY && unary[a] > -INFINITY) worst = fmax(worst, sum_error(unary[a], x));
-        unary[a] += x; /* -inf sticks; +inf does not occur */
+        r->scores[a] = fgi_view_score(r->m, &v, r->labels);
     }
-    r->error += worst;
+    if (!fgi_folding_add(&r->folding, r->index[var], card, r->scores)) r->draft.failed = 1;
+}
+
+/* What rounding took before is folded like all else. */
+static void fold_leftovers(reduction *r) {
+    const fgi_leftovers *x = r->m->x;
+    for (int64_t k = 0; x && k < x->n && !r->draft.failed; k++) {
+        const int32_t var = x->var[k];
+        const double *row = x->values + x->begin[k];
+        if (var < 0) fgi_folding_add_constant(&r->folding, row[0]);
+        else if (r->fixed[var] >= 0) fgi_folding_add_constant(&r->folding, row[r->fixed[var]]);
+        else if (!fgi_folding_add(&r->folding, r->index[var], r->m->s->cards[var], row)) r->draft.failed = 1;
+    }
 }
 
 static void reduce_factor(reduction *r, int64_t f) {
@@ -192,8 +185,8 @@ static void reduce_factor(reduction *r, int64_t f) {
     }
 }
 
-fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
-    double *error, fgi_error *err) {
+fgi_rc fgi_model_condition(
+    const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err) {
     const fgi_structure *s = m->s;
     reduction r = {.m = m};
     r.fixed = fgi_take(&r.arena, s->n_vars, int32_t);
@@ -201,24 +194,29 @@ fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, c
     r.labels = fgi_take_zero(&r.arena, s->n_vars, int32_t);
     r.free = fgi_take(&r.arena, s->max_arity, int32_t);
     r.at = fgi_take(&r.arena, s->max_arity, int32_t);
+    r.scores = fgi_take(&r.arena, s->max_card, double);
     fgi_draft_begin(&r.draft, m);
     fgi_rc rc = r.arena.failed ? fgi_no_memory(err) : fix_variables(&r, n, vars, labels, err);
     if (!rc) {
-        add_constant(&r, s->constant);
+        double constant;
+        fgi_folding_add_constant(&r.folding, s->constant);
         for (int64_t i = 0; i < s->n_vars; i++) {
             if (r.fixed[i] < 0) {
                 r.index[i] = fgi_draft_variable(&r.draft, s->cards[i], fgi_unary(m, i));
             } else {
                 r.labels[i] = r.fixed[i];
-                add_constant(&r, fgi_unary(m, i)[r.fixed[i]]);
+                fgi_folding_add_constant(&r.folding, fgi_unary(m, i)[r.fixed[i]]);
             }
         }
         for (int64_t f = 0; f < s->n_factors; f++) reduce_factor(&r, f);
-        const double constant = fgi_sum_value(&r.constant);
-        rc = fgi_draft_finish(&r.draft, constant, out, err);
-        if (error) *error = n > 0 ? (1 + 0x1p-20) * (r.error + constant_error(&r, constant)) : 0;
+        fold_leftovers(&r);
+        const fgi_draft *d = &r.draft;
+        rc = fgi_folding_finish(&r.folding, d->cards, d->unary_begin, d->unary, &constant, err);
+        r.draft.folded = &r.folding;
+        if (!rc) rc = fgi_draft_finish(&r.draft, constant, out, err);
     }
     fgi_draft_free(&r.draft);
+    fgi_folding_free(&r.folding);
     fgi_arena_free(&r.arena);
     free(r.slices);
     free(r.hash);

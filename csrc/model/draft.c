@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/util.h"
+#include "base/assert.h"
 
 enum { ROOM = 16 }; /* first capacities; each grows by half */
 
@@ -32,6 +33,7 @@ static int32_t fail(fgi_draft *d) {
 }
 
 int32_t fgi_draft_variable(fgi_draft *d, int32_t card, const double *unary) {
+    fgi_assert(card >= 1 && d->n_vars >= 0 && d->n_vars <= d->var_capacity);
     const int64_t room = next_capacity(d->n_vars, d->var_capacity);
     if (d->failed || d->n_vars == INT32_MAX) return fail(d);
     if (room > d->var_capacity) {
@@ -50,6 +52,7 @@ int32_t fgi_draft_variable(fgi_draft *d, int32_t card, const double *unary) {
 }
 
 static int32_t add_table(fgi_draft *d, int32_t kind, int32_t arity, double p0, double p1) {
+    fgi_assert(kind >= FGI_DENSE && kind <= FGI_SQDIFF && arity >= 1 && d->n_tables <= d->table_capacity);
     const int64_t room = next_capacity(d->n_tables, d->table_capacity);
     if (d->failed || d->n_tables == INT32_MAX) return fail(d);
     if (room > d->table_capacity) {
@@ -91,8 +94,14 @@ int32_t fgi_draft_dense(fgi_draft *d, int32_t arity, const int32_t *dims, double
     return table;
 }
 
+int32_t fgi_draft_implicit(fgi_draft *d, int32_t kind, double p0, double p1) {
+    return d->failed ? -1 : add_table(d, kind, 2, p0, p1);
+}
+
 int32_t fgi_draft_shared(fgi_draft *d, int32_t table) {
+    fgi_assert(table >= 0 && table < d->from->s->n_tables);
     if (d->failed) return -1;
+    fgi_assert(d->new_table[table] < 0 || d->origin[d->new_table[table]] == table);
     if (d->new_table[table] >= 0) return d->new_table[table];
     const fgi_structure *s = d->from->s;
     int32_t added;
@@ -111,6 +120,8 @@ int32_t fgi_draft_shared(fgi_draft *d, int32_t table) {
 int32_t fgi_draft_factor(fgi_draft *d, int32_t table, double weight, int transposed, int32_t arity, const int32_t *vars,
     const int32_t *local) {
     const int64_t room = next_capacity(d->n_factors, d->factor_capacity);
+    fgi_assert(d->failed || (table >= 0 && table < d->n_tables));
+    fgi_assert(d->failed || (weight > 0 && weight < INFINITY && arity >= 1));
     if (d->failed || d->n_factors == INT32_MAX) return fail(d);
     if (room > d->factor_capacity) {
         if (!fgi_resize(&d->factor_table, room, sizeof *d->factor_table) ||
@@ -134,6 +145,7 @@ int32_t fgi_draft_factor(fgi_draft *d, int32_t table, double weight, int transpo
 
 int32_t fgi_draft_copy_factor(fgi_draft *d, int64_t f, const int32_t *local) {
     const fgi_structure *s = d->from->s;
+    fgi_assert(f >= 0 && f < s->n_factors);
     return fgi_draft_factor(d, fgi_draft_shared(d, s->factor_table[f]), fgi_factor_weight(s, f),
         s->factor_transposed ? s->factor_transposed[f] : 0, fgi_factor_arity(s, f), fgi_factor_vars(s, f), local);
 }
@@ -143,12 +155,35 @@ static void empty(fgi_draft *d) {
         if (d->origin[t] >= 0) d->new_table[d->origin[t]] = -1;
     d->n_vars = d->n_tables = d->n_dims = d->n_values = d->n_factors = d->n_slots = 0;
     d->weighted = d->any_transposed = d->any_higher = d->any_implicit = 0;
+    d->folded = NULL;
     d->failed = !d->new_table;
     if (!d->values) d->values_capacity = 0;
 }
 
+#ifdef FGI_CHECKED
+static void check(const fgi_draft *d) {
+    for (int64_t i = 0; i < d->n_vars; i++) {
+        fgi_assert(d->unary_begin[i + 1] - d->unary_begin[i] == d->cards[i]);
+        for (int32_t a = 0; a < d->cards[i]; a++) fgi_assert(d->unary[d->unary_begin[i] + a] < INFINITY);
+    }
+    for (int64_t f = 0; f < d->n_factors; f++) {
+        const int64_t begin = d->var_begin[f], end = f + 1 < d->n_factors ? d->var_begin[f + 1] : d->n_slots;
+        fgi_assert(d->factor_table[f] >= 0 && d->factor_table[f] < d->n_tables);
+        fgi_assert(d->arity[d->factor_table[f]] == end - begin);
+        for (int64_t k = begin; k < end; k++) {
+            fgi_assert(d->vars[k] >= 0 && d->vars[k] < d->n_vars);
+            for (int64_t l = begin; l < k; l++) fgi_assert(d->vars[l] != d->vars[k]);
+        }
+    }
+    for (int64_t t = 0; t < d->n_tables; t++) fgi_assert(d->origin[t] < 0 || d->new_table[d->origin[t]] == t);
+    for (int64_t t = 0; t < d->from->s->n_tables; t++)
+        fgi_assert(d->new_table[t] < 0 || d->origin[d->new_table[t]] == t);
+}
+#endif
+
 fgi_rc fgi_draft_finish(fgi_draft *d, double constant, fgi_model **out, fgi_error *err) {
     fgi_rc rc = d->failed ? fgi_no_memory(err) : FGI_OK;
+    if (!rc) fgi_audit_rarely(check(d));
     if (!rc && d->n_values && fgi_resize(&d->values, d->n_values, sizeof *d->values)) /* no matter if it fails */
         d->values_capacity = d->n_values;
     if (!rc) {
@@ -170,6 +205,7 @@ fgi_rc fgi_draft_finish(fgi_draft *d, double constant, fgi_model **out, fgi_erro
             .factor_transposed = d->any_transposed ? d->transposed : NULL,
             .var_begin = d->any_higher ? d->var_begin : NULL,
             .vars = d->vars};
+        if (d->folded) fgi_folding_put(d->folded, &spec);
         rc = d->n_values ? fgi_model_create_owning(&spec, d->values, out, err) : fgi_model_create(&spec, out, err);
         if (!rc) d->values = NULL; /* the model's now (or there were none) */
     }

@@ -8,7 +8,12 @@
  *     fgi_draft_free(&d);
  *
  * Tables that factors of m share stay shared, and are numbered by first use. A failure is remembered until the end. A
- * finished draft is empty, and may serve for another model of parts of m: that costs what it uses, not all of m. */
+ * finished draft is empty, and may serve for another model of parts of m: that costs what it uses, not all of m.
+ *
+ * Invariants, while nothing has failed (fgi_draft_finish looks at them):
+ *   1  unary_begin has the sums of `cards`, var_begin the sums of the arities; both begin at 0.
+ *   2  A table that is shared has its number in new_table, and `origin` says where it comes from; no other has.
+ *   3  Factors name tables and variables that have been added, by the end, and no variable twice. */
 #ifndef FGI_DRAFT_H
 #define FGI_DRAFT_H
 #include "model/model.h"
@@ -30,6 +35,7 @@ typedef struct fgi_draft {
     uint8_t *transposed;
     int64_t *var_begin;                                     /* n_factors + 1 */
     int weighted, any_transposed, any_higher, any_implicit; /* whether the model needs to be told */
+    const fgi_folding *folded;                              /* whose leftovers the model gets; NULL: none */
     int failed;
 } fgi_draft;
 
@@ -41,6 +47,7 @@ int32_t fgi_draft_variable(fgi_draft *d, int32_t card, const double *unary);
 int32_t fgi_draft_shared(fgi_draft *d, int32_t table); /* of `from`; copied when it is first used */
 /* A dense table, and where its entries go: valid until the next table. */
 int32_t fgi_draft_dense(fgi_draft *d, int32_t arity, const int32_t *dims, double **values);
+int32_t fgi_draft_implicit(fgi_draft *d, int32_t kind, double p0, double p1);
 /* A factor over the variables vars, or local[v] for each v of them. */
 int32_t fgi_draft_factor(fgi_draft *d, int32_t table, double weight, int transposed, int32_t arity, const int32_t *vars,
     const int32_t *local);

@@ -358,7 +358,7 @@ static fgi_rc create(const fgi_model_spec *spec, double *own, fgi_model **out, f
         }
     m->s = s;
     if (own) m->t->values = own;
-    if ((rc = fgi_model_check_sums(m, err))) {
+    if ((rc = fgi_leftovers_create(spec, &m->x, err)) || (rc = fgi_model_check_sums(m, err))) {
         if (own) m->t->values = NULL; /* still the caller's */
         goto fail;
     }
@@ -368,6 +368,7 @@ fail:
     if (m) {
         unaries_release(m->u);
         tables_release(m->t, s->n_tables);
+        fgi_leftovers_release(m->x);
         free(m);
     }
     structure_release(s);
@@ -388,6 +389,7 @@ fgi_model *fgi_model_snapshot(const fgi_model *m) {
     c->s = m->s;
     c->u = m->u;
     c->t = m->t;
+    c->x = fgi_leftovers_retain(m->x);
     atomic_init(&c->unit, atomic_load(&m->unit));
     atomic_init(&c->largest, atomic_load(&m->largest));
     atomic_fetch_add(&c->s->refs, 1);
@@ -396,8 +398,24 @@ fgi_model *fgi_model_snapshot(const fgi_model *m) {
     return c;
 }
 
+fgi_model *fgi_model_plain(const fgi_model *m) {
+    fgi_model *c = fgi_model_snapshot(m);
+    if (c) fgi_leftovers_release(c->x);
+    if (c) c->x = NULL;
+    return c;
+}
+
+int fgi_model_has_leftovers(const fgi_model *m) { return m->x != NULL; }
+
+void fgi_model_take_leftovers(fgi_model *m, const fgi_model *from) {
+    fgi_leftovers *before = m->x;
+    m->x = fgi_leftovers_retain(from->x);
+    fgi_leftovers_release(before);
+}
+
 void fgi_model_free(fgi_model *m) {
     if (!m) return;
+    fgi_leftovers_release(m->x);
     tables_release(m->t, m->s->n_tables);
     unaries_release(m->u);
     structure_release(m->s);
@@ -447,6 +465,11 @@ void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out) {
         .var_begin = s->var_begin,
         .vars = s->vars,
     };
+    if (!m->x) return;
+    out->n_leftovers = m->x->n;
+    out->leftover_var = m->x->var;
+    out->leftover = m->x->values;
+    out->n_leftover_values = m->x->begin[m->x->n];
 }
 
 /* ---- new numbers -------------------------------------------------------------------------------------------- */
@@ -466,13 +489,14 @@ static void forget_magnitudes(fgi_model *m) {
     atomic_store(&m->largest, 0);
 }
 
-/* The numbers are in order one by one. Where their sum could overflow, the old ones are put back. */
-static fgi_rc put_unaries(fgi_model *m, int64_t at, const double *scores, int64_t n, fgi_error *err) {
+/* The numbers are in order one by one. Where their sum could overflow, the old ones are put back. var: -1 for all. */
+static fgi_rc put_unaries(fgi_model *m, int32_t var, int64_t at, const double *scores, int64_t n, fgi_error *err) {
     double largest = 0;
+    fgi_leftovers *left = NULL;
     for (int64_t k = 0; k < n; k++)
         if (scores[k] > -INFINITY) largest = fgi_larger(largest, fabs(scores[k]));
     double *before = largest > FGI_MODEST ? fgi_copy(m->u->values + at, n, sizeof *before) : NULL;
-    if ((largest > FGI_MODEST && !before) || !own_unaries(m)) {
+    if ((largest > FGI_MODEST && !before) || !own_unaries(m) || fgi_leftovers_without(m->x, var, &left, err)) {
         free(before);
         return fgi_no_memory(err);
     }
@@ -481,6 +505,8 @@ static fgi_rc put_unaries(fgi_model *m, int64_t at, const double *scores, int64_
     fgi_rc rc = before ? fgi_model_check_sums(m, err) : FGI_OK;
     if (rc) memcpy(m->u->values + at, before, (size_t)n * sizeof *scores);
     free(before);
+    fgi_leftovers_release(rc ? left : m->x);
+    if (!rc) m->x = left;
     return rc;
 }
 
@@ -488,7 +514,38 @@ fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_
     if (var < 0 || var >= m->s->n_vars) return fgi_fail(err, FGI_BAD_ARGUMENT, var, "there is no variable %d", var);
     fgi_rc rc = check_scores(scores, m->s->cards[var], "variable", var, err);
     if (rc) return rc;
-    return put_unaries(m, m->s->unary_begin[var], scores, m->s->cards[var], err);
+    return put_unaries(m, var, m->s->unary_begin[var], scores, m->s->cards[var], err);
+}
+
+/* Puts back what n variables had before. */
+static void restore_unaries(fgi_model *m, int64_t n, const int32_t *vars, const double *before) {
+    for (int64_t k = 0; k < n; before += m->s->cards[vars[k++]])
+        memcpy(m->u->values + m->s->unary_begin[vars[k]], before, (size_t)m->s->cards[vars[k]] * sizeof *before);
+}
+
+fgi_rc fgi_model_set_some_unary(fgi_model *m, int64_t n, const int32_t *vars, const double *scores, fgi_error *err) {
+    const double *at = scores;
+    for (int64_t k = 0; k < n; at += m->s->cards[vars[k++]]) {
+        if (vars[k] < 0 || vars[k] >= m->s->n_vars)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, vars[k], "there is no variable %d", vars[k]);
+        const fgi_rc rc = check_scores(at, m->s->cards[vars[k]], "variable", vars[k], err);
+        if (rc) return rc;
+    }
+    double *before = fgi_alloc(at - scores, sizeof *before), *to = before;
+    fgi_leftovers *left = fgi_leftovers_retain(m->x);
+    fgi_rc rc = before ? FGI_OK : fgi_no_memory(err);
+    for (int64_t k = 0; !rc && k < n; to += m->s->cards[vars[k++]])
+        memcpy(to, fgi_unary(m, vars[k]), (size_t)m->s->cards[vars[k]] * sizeof *to);
+    for (int64_t k = 0; !rc && k < n; scores += m->s->cards[vars[k++]]) {
+        rc = put_unaries(m, vars[k], m->s->unary_begin[vars[k]], scores, m->s->cards[vars[k]], err);
+        if (!rc) continue;
+        restore_unaries(m, k, vars, before);
+        fgi_leftovers_release(m->x);
+        m->x = fgi_leftovers_retain(left);
+    }
+    fgi_leftovers_release(left);
+    free(before);
+    return rc;
 }
 
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err) {
@@ -496,7 +553,7 @@ fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *er
         fgi_rc rc = check_scores(scores + m->s->unary_begin[i], m->s->cards[i], "variable", i, err);
         if (rc) return rc;
     }
-    return put_unaries(m, 0, scores, m->s->unary_begin[m->s->n_vars], err);
+    return put_unaries(m, -1, 0, scores, m->s->unary_begin[m->s->n_vars], err);
 }
 
 fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fgi_error *err) {

@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdatomic.h>
 #include "base/arena.h"
+#include "base/assert.h"
 #include "fginfer.h"
+#include "model/leftovers.h"
 
 /* What one linear pass over a table tells: computed at creation and by set_table. */
 typedef struct fgi_table_facts {
@@ -63,6 +65,7 @@ struct fgi_model {
     fgi_structure *s;
     fgi_unaries *u;
     fgi_tables *t;
+    fgi_leftovers *x; /* NULL: none */
     /* model/scale.c: found once, by passes over everything that every solver would make again; 0: not yet. */
     _Atomic double unit, largest;
 };
@@ -97,6 +100,8 @@ fgi_factor_name fgi_factor_named(const fgi_structure *s, int64_t f);
 fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err);
 /* fgi_model_unit, fgi_model_normalised and fgi_model_unary_labels by the threads of a pool. */
 double fgi_model_unit_by(const fgi_model *m, struct fgi_pool *pool);
+/* What one term has to say about the unit, which is the least of all; INFINITY: nothing. */
+double fgi_model_term_unit(const fgi_model *m, int64_t term);
 fgi_rc fgi_model_normalised_by(
     const fgi_model *m, struct fgi_pool *pool, fgi_model **out, int *exponent, fgi_error *err);
 void fgi_model_unary_labels_by(const fgi_model *m, struct fgi_pool *pool, int32_t *labels);
@@ -118,20 +123,28 @@ typedef struct fgi_view {
 } fgi_view;
 
 static inline int64_t fgi_factor_begin(const fgi_structure *s, int64_t f) {
+    fgi_assert(f >= 0 && f <= s->n_factors);
     return s->var_begin ? s->var_begin[f] : 2 * f;
 }
 static inline int32_t fgi_factor_arity(const fgi_structure *s, int64_t f) {
+    fgi_assert(f >= 0 && f < s->n_factors);
     return s->var_begin ? (int32_t)(s->var_begin[f + 1] - s->var_begin[f]) : 2;
 }
 static inline const int32_t *fgi_factor_vars(const fgi_structure *s, int64_t f) {
+    fgi_assert(f >= 0 && f < s->n_factors);
     return s->vars + fgi_factor_begin(s, f);
 }
 static inline double fgi_factor_weight(const fgi_structure *s, int64_t f) {
+    fgi_assert(f >= 0 && f < s->n_factors);
     return s->factor_weight ? s->factor_weight[f] : 1.0;
 }
-static inline const double *fgi_unary(const fgi_model *m, int64_t i) { return m->u->values + m->s->unary_begin[i]; }
+static inline const double *fgi_unary(const fgi_model *m, int64_t i) {
+    fgi_assert(i >= 0 && i <= m->s->n_vars);
+    return m->u->values + m->s->unary_begin[i];
+}
 
 static inline fgi_view fgi_factor_view(const fgi_model *m, int64_t f) {
+    fgi_assert(f >= 0 && f < m->s->n_factors);
     const fgi_structure *s = m->s;
     fgi_view v;
     v.table = s->factor_table[f];
@@ -168,6 +181,7 @@ static inline int32_t fgi_view_reach(const fgi_view *v) {
 
 /* The score of a pairwise factor at (a, b). The one definition every oracle and solver agrees with, bit for bit. */
 static inline double fgi_view_at2(const fgi_view *v, int32_t a, int32_t b) {
+    fgi_assert(a >= 0 && b >= 0 && (v->kind != FGI_DENSE || (a < v->rows && b < v->cols))); /* others are symmetric */
     if (v->kind == FGI_DENSE)
         return v->weight * (v->transposed ? v->values[(int64_t)b * v->rows + a] : v->values[(int64_t)a * v->cols + b]);
     return v->weight * fgi_implicit_at(v->kind, v->p0, v->p1, a, b);

@@ -4,6 +4,7 @@
 #include "base/kernels.h"
 #include "base/pool.h"
 #include "base/util.h"
+#include "model/lean.h"
 #include "model/model.h"
 
 /* Scores within these are as good as any: nothing overflows when they are squared. */
@@ -66,6 +67,8 @@ double fgi_model_unit_by(const fgi_model *m, fgi_pool *pool) {
 }
 
 double fgi_model_unit(const fgi_model *m) { return fgi_model_unit_by(m, NULL); }
+
+double fgi_model_term_unit(const fgi_model *m, int64_t term) { return unit_of_terms(m, term, term + 1); }
 
 /* ---- sums --------------------------------------------------------------------------------------------------- */
 
@@ -280,7 +283,7 @@ fgi_rc fgi_model_check_sums(const fgi_model *m, fgi_error *err) {
 /* ---- another unit ------------------------------------------------------------------------------------------- */
 
 static fgi_rc unchanged(const fgi_model *m, fgi_model **out, fgi_error *err) {
-    *out = fgi_model_snapshot(m);
+    *out = fgi_model_plain(m);
     return *out ? FGI_OK : fgi_no_memory(err);
 }
 
@@ -307,11 +310,9 @@ fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, 
     return fgi_model_normalised_by(m, NULL, out, exponent, err);
 }
 
-fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **out, int *exponent, fgi_error *err) {
+static fgi_rc scaled(const fgi_model *m, double largest, fgi_model **out, int *exponent, fgi_error *err) {
     enum { LEAST = -1000, MOST = 1000 }; /* exponents of weights and scores */
     const fgi_structure *s = m->s;
-    double largest = atomic_load(&m->largest);
-    if (!(largest > 0)) largest = remember(&m->largest, largest_of(m, pool));
     *exponent = 0;
     if (largest == 0 || (largest >= LEAST_SCALE && largest <= LARGEST_SCALE)) return unchanged(m, out, err);
     extent e;
@@ -327,4 +328,15 @@ fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **o
     *out = shifted(m, shift);
     *exponent = shift;
     return *out ? FGI_OK : fgi_no_memory(err);
+}
+
+fgi_rc fgi_model_normalised_by(const fgi_model *m, fgi_pool *pool, fgi_model **out, int *exponent, fgi_error *err) {
+    double largest = atomic_load(&m->largest);
+    if (!(largest > 0)) largest = remember(&m->largest, largest_of(m, pool));
+    if (!fgi_model_is_wide(m)) return scaled(m, largest, out, exponent, err);
+    fgi_model *lean = NULL;
+    fgi_rc rc = fgi_model_lean(m, &lean, err);
+    if (!rc) rc = scaled(lean, largest, out, exponent, err);
+    fgi_model_free(lean);
+    return rc;
 }

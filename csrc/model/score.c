@@ -67,6 +67,7 @@ static partial sum_of(const fgi_model *m, fgi_pool *pool, const int32_t *labels)
         const partial block = blocks ? blocks[k] : sum_block(m, labels, k);
         join(&all, &block);
     }
+    for (int64_t k = 0; m->x && k < m->x->n; k++) add(&all, fgi_leftover_at(m->x, k, labels));
     free(blocks);
     return all;
 }
@@ -78,6 +79,7 @@ static double exact_score(const fgi_model *m, const int32_t *labels) {
     fgi_exact_sum_add(&sum, s->constant);
     for (int64_t i = 0; i < s->n_vars; i++) fgi_exact_sum_add(&sum, fgi_unary(m, i)[labels[i]]);
     for (int64_t f = 0; f < s->n_factors; f++) fgi_exact_sum_add(&sum, fgi_factor_score(m, f, labels));
+    for (int64_t k = 0; m->x && k < m->x->n; k++) fgi_exact_sum_add(&sum, fgi_leftover_at(m->x, k, labels));
     return fgi_exact_sum_value(&sum);
 }
 
@@ -88,8 +90,10 @@ fgi_rc fgi_model_score_by(
     if (rc) return rc;
     const partial all = sum_of(m, pool, labels);
     *score = fgi_sum_value(&all.sum);
-    const double n = (double)(s->n_vars + s->n_factors + 1);
-    if (*score > -INFINITY && n * all.lost > 0.25 * fabs(*score)) *score = exact_score(m, labels);
+    /* The carry is rounded for each term and each block, by at most 2^-53 of what is lost: four times that. So the
+     * score does not depend on the order of the terms, which conditioning changes. */
+    const double n = (double)(s->n_vars + s->n_factors + (m->x ? m->x->n : 0) + 1);
+    if (*score > -INFINITY && !fgi_sum_rounds_right(&all.sum, n * 0x1p-50 * all.lost)) *score = exact_score(m, labels);
     /* 0 is either exact or was summed exactly; the number after it would not be the same in another unit. */
     *above = all.lost == 0 || *score == 0 ? *score : nextafter(*score, INFINITY);
     return FGI_OK;

@@ -30,17 +30,17 @@ static void partition(fgi_ranked *items, int64_t low, int64_t high, fgi_rng *rng
     *left = i;
 }
 
-void fgi_ranked_sort(fgi_ranked *items, int64_t n) {
+static void sort_ranked(fgi_ranked *items, int64_t n) {
     fgi_rng rng = {(uint64_t)n};
     while (n > 24) { /* the smaller part by recursion, the larger one here */
         int64_t right, left;
         partition(items, 0, n, &rng, &right, &left);
         if (right < n - left) {
-            fgi_ranked_sort(items, right);
+            sort_ranked(items, right);
             items += left;
             n -= left;
         } else {
-            fgi_ranked_sort(items + left, n - left);
+            sort_ranked(items + left, n - left);
             n = right;
         }
     }
@@ -264,7 +264,7 @@ static int rank_slices(fgi_axis *x) {
     if (!items) return 0;
     for (int32_t a = 0; a < x->n; a++)
         if (x->max[a] > -INFINITY) items[x->n_live++] = (fgi_ranked){x->max[a], a, 0};
-    fgi_ranked_sort(items, x->n_live);
+    sort_ranked(items, x->n_live);
     for (int32_t r = x->n_live - 1; r >= 0; r--) {
         x->rank[r] = items[r].at;
         x->run_end[r] = r + 1 < x->n_live && items[r + 1].value == items[r].value ? x->run_end[r + 1] : r + 1;
@@ -322,7 +322,7 @@ const fgi_list *fgi_order_extend(
     int64_t more = n_have ? (GROWTH - 1) * (int64_t)n_have : FIRST_LIST;
     if (more > n / 2) more = n; /* a full sort costs little more */
     if (more < n) select_first(items, n, more);
-    fgi_ranked_sort(items, more);
+    sort_ranked(items, more);
     fgi_list *list = malloc(list_bytes(n_have + more));
     if (list) {
         list->older = now;

@@ -83,6 +83,5 @@ typedef struct fgi_ranked {
 static inline int fgi_ranked_before(const fgi_ranked *x, const fgi_ranked *y) {
     return x->value > y->value || (x->value == y->value && x->at < y->at);
 }
-void fgi_ranked_sort(fgi_ranked *items, int64_t n);
 
 #endif

@@ -22,7 +22,8 @@ void fgi_model_cards(const fgi_model *m, int32_t *cards) {
 int64_t fgi_model_memory(const fgi_model *m) {
     const fgi_structure *s = m->s;
     int64_t bytes = (int64_t)sizeof *s + s->arena.bytes + 8 * s->unary_begin[s->n_vars] +
-        8 * s->values_begin[s->n_tables] + s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]);
+        8 * s->values_begin[s->n_tables] + s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]) +
+        fgi_leftovers_memory(m->x);
     for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_order_memory(atomic_load(&m->t->order[t]));
     return bytes;
 }

@@ -68,6 +68,7 @@ static inline void ask_ahead(const fgi_structure *st, int64_t k) {
 }
 
 static int are_neighbours(const fgi_structure *st, int64_t i, int64_t j) {
+    fgi_assert(i >= 0 && i < st->n_vars && j >= 0 && j < st->n_vars);
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
         for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
@@ -209,6 +210,7 @@ static void need(int32_t *needs, int32_t at_least) {
 
 /* Task a comes before task b and has a factor with it. */
 static void depend(fgi_waves *w, int32_t a, int32_t b) {
+    fgi_assert(a >= 0 && b >= 0);
     const task *before = &w->tasks[a], *after = &w->tasks[b];
     const int64_t all = w->begin[after->owner + 1] - w->begin[after->owner];
     if (before->owner == after->owner) return;
