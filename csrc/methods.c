@@ -1,33 +1,119 @@
-/* methods.c - the table of methods: the one place that knows them all. */
+/* methods.c - the table of methods, options and counters: the one place that knows them all. */
 #include "solver.h"
+#include <string.h>
 
-extern const fgi_solver_ops fgi_icm_ops, fgi_gdmm_ops, fgi_trws_ops, fgi_bp_ops, fgi_mplp_ops, fgi_ad3_ops,
-    fgi_psdd_ops, fgi_search_ops, fgi_bnb_ops, fgi_slabs_ops, fgi_clauses_ops, fgi_edac_ops, fgi_dolls_ops,
-    fgi_cycles_ops;
+#define FGI_METHOD(symbol, name, number, text, use) extern const fgi_solver_ops fgi_##name##_ops;
+#include "fginfer_methods.def"
 
-static const fgi_solver_ops *const methods[] = {
-    [FGI_ICM] = &fgi_icm_ops,
-    [FGI_SEARCH] = &fgi_search_ops,
-    [FGI_TRWS] = &fgi_trws_ops,
-    [FGI_BP] = &fgi_bp_ops,
-    [FGI_MPLP] = &fgi_mplp_ops,
-    [FGI_AD3] = &fgi_ad3_ops,
-    [FGI_PSDD] = &fgi_psdd_ops,
-    [FGI_GDMM] = &fgi_gdmm_ops,
-    [FGI_BNB] = &fgi_bnb_ops,
-    [FGI_SLABS] = &fgi_slabs_ops,
-    [FGI_CLAUSES] = &fgi_clauses_ops,
-    [FGI_EDAC] = &fgi_edac_ops,
-    [FGI_DOLLS] = &fgi_dolls_ops,
-    [FGI_CYCLES] = &fgi_cycles_ops,
+static const fgi_solver_ops *const ops[] = {
+#define FGI_METHOD(symbol, name, number, text, use) [number] = &fgi_##name##_ops,
+#include "fginfer_methods.def"
 };
-enum { N_METHODS = sizeof methods / sizeof methods[0] };
 
-const fgi_solver_ops *fgi_method_ops(int32_t method) {
-    return method >= 0 && method < (int32_t)N_METHODS ? methods[method] : NULL;
-}
+static const fgi_method_row methods[] = {
+#define FGI_METHOD(symbol, name, number, text, use) {number, #name, text, use},
+#define FGI_ENGINE(name, text, use) {FGI_NO_METHOD, #name, text, use},
+#include "fginfer_methods.def"
+};
+
+static const fgi_option_row options[] = {
+#define FGI_NUMBER(name, methods, standard, least, below, text) \
+    {FGI_OPTION_NUMBER, 1, standard, least, below, #name, methods, "", text},
+#define FGI_CHOICE(name, methods, choices, text) {FGI_OPTION_CHOICE, 1, 0, 0, 0, #name, methods, choices, text},
+#define FGI_ENGINE_OPTION(name, methods, kind, standard, text) {kind, 0, standard, 0, 0, #name, methods, "", text},
+#include "fginfer_methods.def"
+};
+
+static const fgi_counter_row counters[] = {
+#define FGI_COUNTER(type, name, methods, text) {#name, methods, text},
+#include "fginfer_methods.def"
+};
+
+enum {
+    N_OPS = sizeof ops / sizeof ops[0],
+    N_METHODS = sizeof methods / sizeof methods[0],
+    N_OPTIONS = sizeof options / sizeof options[0],
+    N_COUNTERS = sizeof counters / sizeof counters[0]
+};
+
+const fgi_solver_ops *fgi_method_ops(int32_t method) { return method >= 0 && method < N_OPS ? ops[method] : NULL; }
 
 const char *fgi_method_name(int32_t method) {
-    const fgi_solver_ops *ops = fgi_method_ops(method);
-    return ops ? ops->name : NULL;
+    const fgi_solver_ops *found = fgi_method_ops(method);
+    return found ? found->name : NULL;
+}
+
+const fgi_method_row *fgi_method_get(int32_t i) { return i >= 0 && i < N_METHODS ? &methods[i] : NULL; }
+
+const fgi_option_row *fgi_option_get(int32_t i) { return i >= 0 && i < N_OPTIONS ? &options[i] : NULL; }
+
+const fgi_counter_row *fgi_counter_get(int32_t i) { return i >= 0 && i < N_COUNTERS ? &counters[i] : NULL; }
+
+/* ---- settings -------------------------------------------------------------------------------------------------- */
+
+fgi_settings fgi_settings_default(void) {
+    fgi_settings s;
+    memset(&s, 0, sizeof s);
+    s.method = FGI_GDMM;
+    s.threads = 1;
+    s.gap = 1e-6;
+    s.cutoff = -INFINITY;
+    s.max_iterations = -1;
+    s.start_time = -1;
+#define FGI_NUMBER(name, methods, standard, least, below, text) s.name = standard;
+#include "fginfer_methods.def"
+    return s;
+}
+
+static int has_word(const char *list, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return 1;
+    return 0;
+}
+
+/* Its number of words must fit an option that is a choice. */
+static int n_words(const char *list) {
+    int n = 1;
+    for (; *list; list++) n += *list == ' ';
+    return n;
+}
+
+static fgi_rc check_reader(const fgi_settings *s, const char *name, const char *readers, fgi_error *err) {
+    const char *method = fgi_method_name(s->method);
+    if (has_word(readers, method)) return FGI_OK;
+    return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s does not read %s, an option of %s", method, name, readers);
+}
+
+static fgi_rc check_number(const char *name, double x, double least, double below, fgi_error *err) {
+    if (x >= least && x < below) return FGI_OK;
+    if (below == INFINITY) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s must be finite and >= %g", name, least);
+    return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s must be in [%g, %g), not %g", name, least, below, x);
+}
+
+static fgi_rc check_choice(const char *name, int32_t x, const char *choices, fgi_error *err) {
+    const int n = n_words(choices);
+    if (x >= 0 && x < n) return FGI_OK;
+    return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s must be 0 to %d (%s), not %d", name, n - 1, choices, x);
+}
+
+static fgi_rc check_options(const fgi_settings *s, fgi_error *err) {
+    fgi_rc rc = FGI_OK;
+#define FGI_NUMBER(name, methods, standard, least, below, text)    \
+    if (!rc) rc = check_number(#name, s->name, least, below, err); \
+    if (!rc && s->name != (standard)) rc = check_reader(s, #name, methods, err);
+#define FGI_CHOICE(name, methods, choices, text)              \
+    if (!rc) rc = check_choice(#name, s->name, choices, err); \
+    if (!rc && s->name != 0) rc = check_reader(s, #name, methods, err);
+#include "fginfer_methods.def"
+    return rc;
+}
+
+fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
+    if (!fgi_method_ops(s->method)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
+    if (s->threads < 1 || s->threads > 1024)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
+    if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
+    if (!(s->cutoff < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "cutoff must be finite or -inf");
+    return check_options(s, err);
 }

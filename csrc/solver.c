@@ -5,41 +5,6 @@
 #include <float.h>
 #include <string.h>
 
-fgi_settings fgi_settings_default(void) {
-    fgi_settings s;
-    memset(&s, 0, sizeof s);
-    s.method = FGI_GDMM;
-    s.threads = 1;
-    s.gap = 1e-6;
-    s.cutoff = -INFINITY;
-    s.max_iterations = -1;
-    s.start_time = -1;
-    s.damping = 0.5;
-    return s;
-}
-
-fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
-    if (!fgi_method_ops(s->method)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
-    if (s->threads < 1 || s->threads > 1024)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
-    if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
-    if (!(s->cutoff < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "cutoff must be finite or -inf");
-    if (s->formulation < FGI_FORMULATION_AUTO || s->formulation > FGI_FORMULATION_BINARY)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no formulation %d", s->formulation);
-    if (!(s->rho >= 0) || isinf(s->rho))
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "rho must be finite and >= 0 (0: automatic)");
-    if (!(s->eta >= 0) || isinf(s->eta))
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "eta must be finite and >= 0 (0: automatic)");
-    if (s->access < FGI_ACCESS_AUTO || s->access > FGI_ACCESS_DENSE)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there is no access %d", s->access);
-    if (s->sweep < FGI_CHOOSE || s->sweep > FGI_OFF || s->search < FGI_CHOOSE || s->search > FGI_OFF)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sweep and search are 0 (automatic), 1 (on) or 2 (off)");
-    if (!(s->damping >= 0 && s->damping < 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "damping must be in [0, 1)");
-    if (s->precision < 0 || s->precision > 2)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "precision must be 0, 1 or 2, not %d", s->precision);
-    return FGI_OK;
-}
-
 /* What callers see: in the model's own unit, and without labelings that the cutoff excludes. */
 static void export_info(const fgi_solver *s, fgi_info *info) {
     *info = s->info;
@@ -110,7 +75,7 @@ fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_s
     s->settings = *settings;
     if (settings->threads > 1) s->pool = fgi_pool_create(settings->threads);
     rc = fgi_model_normalised_by(m, s->pool, &s->model, &s->exponent, err);
-    s->given = fgi_model_snapshot(m); /* with its largest score, which is known now */
+    s->given = fgi_model_plain(m); /* with its largest score, which is known now */
     s->best = fgi_calloc(m->s->n_vars, sizeof(int32_t));
     s->settings.gap = fgi_smaller(settings->gap, DBL_MAX); /* that of a missing bound or labeling is never reached */
     s->settings.rho = ldexp(settings->rho, -s->exponent);
@@ -200,6 +165,7 @@ fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_inf
 }
 
 static void record(fgi_solver *s, int merge) {
+    fgi_assert(s->n_trace >= 0 && s->n_trace <= s->trace_capacity);
     fgi_info seen;
     export_info(s, &seen);
     fgi_event e = {fgi_clock() - s->start_time, seen.score, seen.bound, seen.iterations + seen.sweeps};
@@ -227,6 +193,7 @@ int fgi_solver_consider(fgi_solver *s, const int32_t *labels) {
 }
 
 void fgi_solver_bound(fgi_solver *s, double bound) {
+    fgi_assert(bound == bound);
     if (!(bound < s->info.bound)) return;
     s->info.bound = bound;
     /* Merge into the previous event only when that one was a bound of the same iteration. */
@@ -241,7 +208,10 @@ void fgi_solver_trivial_bound(fgi_solver *s) {
     if (s->info.bound == INFINITY) fgi_solver_bound(s, fgi_model_trivial_bound(s->model));
 }
 
-void fgi_solver_pause_at(fgi_solver *s, int64_t entries) { s->pause_at = entries; }
+void fgi_solver_pause_at(fgi_solver *s, int64_t entries) {
+    fgi_assert(entries >= 0);
+    s->pause_at = entries;
+}
 
 void fgi_solver_rest(fgi_solver *s, int32_t rests) { fgi_pool_rest(s->pool, rests); }
 
@@ -302,12 +272,11 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     fgi_model *old = s->model, *fresh = NULL;
     fgi_rc rc = s->ops->update ? fgi_model_normalised_by(m, s->pool, &fresh, &exponent, err) : FGI_OK;
     if (rc) return rc;
-    if (!s->ops->update || exponent != 0 || s->exponent != 0) {
-        /* In another unit the structure is another one, too: that is for a new solver. */
+    if (!s->ops->update || fresh->s != old->s) { /* in another unit, or without constants of wide factors */
         fgi_model_free(fresh);
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no new potentials", s->ops->name);
     }
-    fgi_model *given = fgi_model_snapshot(m);
+    fgi_model *given = fgi_model_plain(m);
     int32_t *labels = s->info.score > -INFINITY ? fgi_copy(s->best, m->s->n_vars, sizeof *labels) : NULL;
     if (!fresh || !given || (s->info.score > -INFINITY && !labels)) {
         free(labels);
@@ -340,14 +309,123 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     return rc ? rc : s->failure;
 }
 
+/* ---- a part of a larger model ------------------------------------------------------------------------------- */
+
+/* What was found is of other numbers. The unit stays: it is the whole model's business. */
+static void forget_found(fgi_solver *s) {
+    s->info.status = FGI_RUNNING;
+    s->amid = 0;
+    s->has_run = 1; /* no labels of the unaries: a solver that is made later, with this one's state, does as this one */
+    s->has_lattice = 0;
+    s->n_trace = 0;
+    s->info.score = s->score = s->above = -INFINITY;
+    s->info.bound = first_bound(s->model);
+}
+
+static fgi_rc check_variables(const fgi_solver *s, int64_t n, const int32_t *variables, fgi_error *err) {
+    if (!s->ops->moved) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s does not work on parts", s->ops->name);
+    for (int64_t k = 0; k < n; k++)
+        if (variables[k] < 0 || variables[k] >= s->model->s->n_vars)
+            return fgi_fail(err, FGI_BAD_ARGUMENT, variables[k], "there is no variable %d", variables[k]);
+    return FGI_OK;
+}
+
+fgi_rc fgi_solver_move_unary(fgi_solver *s, int64_t n, const int32_t *variables, const double *scores, fgi_error *err) {
+    fgi_rc rc = check_variables(s, n, variables, err);
+    double *own = rc ? NULL : fgi_alloc(s->model->s->max_card, sizeof *own);
+    if (!rc && !own) rc = fgi_no_memory(err);
+    if (!rc) s->ops->ready(s, 1);
+    for (int64_t k = 0; !rc && k < n; k++) {
+        const int32_t i = variables[k], card = s->model->s->cards[i];
+        for (int32_t a = 0; a < card; a++) own[a] = ldexp(scores[a], -s->exponent);
+        rc = fgi_model_set_unary(s->model, i, own, err);
+        if (!rc && s->exponent) rc = fgi_model_set_unary(s->given, i, scores, err);
+        if (!rc) s->ops->moved(s, i);
+        scores += card;
+    }
+    free(own);
+    if (!rc) forget_found(s);
+    return rc;
+}
+
+fgi_rc fgi_solver_beliefs(const fgi_solver *s, int64_t n, const int32_t *variables, double *beliefs, fgi_error *err) {
+    fgi_rc rc = check_variables(s, n, variables, err);
+    for (int64_t k = 0; !rc && k < n; k++) {
+        const int32_t card = s->model->s->cards[variables[k]];
+        s->ops->belief(s, variables[k], beliefs);
+        for (int32_t a = 0; a < card; a++) beliefs[a] = ldexp(beliefs[a], s->exponent);
+        beliefs += card;
+    }
+    return rc;
+}
+
+int64_t fgi_solver_state_size(const fgi_solver *s) {
+    int64_t n = -1;
+    if (s->ops->state) s->ops->state((fgi_solver *)s, &n);
+    return n;
+}
+
+fgi_rc fgi_solver_state(fgi_solver *s, double *state, fgi_error *err) {
+    fgi_rc rc = check_variables(s, 0, NULL, err);
+    if (rc) return rc;
+    int64_t n;
+    s->ops->ready(s, 0);
+    const double *own = s->ops->state(s, &n);
+    memcpy(state, own, (size_t)n * sizeof *state);
+    return FGI_OK;
+}
+
+fgi_rc fgi_solver_set_state(fgi_solver *s, const double *state, fgi_error *err) {
+    fgi_rc rc = check_variables(s, 0, NULL, err);
+    if (rc) return rc;
+    int64_t n;
+    s->ops->ready(s, 0);
+    double *own = s->ops->state(s, &n);
+    for (int64_t k = 0; k < n; k++)
+        if (!(state[k] < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, k, "state %lld is no number", (long long)k);
+    memcpy(own, state, (size_t)n * sizeof *state);
+    rc = s->ops->state_set(s, err);
+    if (!rc) forget_found(s);
+    return rc;
+}
+
 int fgi_solver_marginals(const fgi_solver *s, double *x) {
     if (!s->ops->marginals) return 0;
     return x ? s->ops->marginals(s, x) : 1;
 }
 
+fgi_rc fgi_solver_speak(fgi_solver *s, double lead, double quantum, double reach, fgi_error *err) {
+    if (!s->ops->speak || s->proof) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s writes no proof", s->ops->name);
+    int exponent;
+    if (!(lead > 0 && lead < INFINITY) || frexp(quantum, &exponent) != 0.5 || !(reach >= quantum))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "lead must be above 0, quantum a power of two, reach no smaller");
+    s->proof = fgi_calloc(1, sizeof *s->proof);
+    if (!s->proof) return fgi_no_memory(err);
+    s->proof->exponent = s->exponent;
+    s->proof->lead = ldexp(lead, -s->exponent);
+    s->proof->quantum = ldexp(quantum, -s->exponent);
+    s->proof->reach = ldexp(reach, -s->exponent);
+    const fgi_rc rc = s->ops->speak(s);
+    return rc ? fgi_fail(err, rc, -1, "%s cannot write a proof now", s->ops->name) : FGI_OK;
+}
+
+double fgi_solver_hush(fgi_solver *s) {
+    if (!s->proof) return -1;
+    const double lead = s->ops->hush(s);
+    return lead < 0 ? lead : ldexp(lead, s->exponent);
+}
+
+int64_t fgi_solver_spoken(const fgi_solver *s) { return !s->proof ? 0 : s->proof->failed ? -1 : s->proof->n; }
+
+void fgi_solver_take_spoken(fgi_solver *s, uint8_t *out) {
+    memcpy(out, s->proof->bytes, (size_t)s->proof->n);
+    s->proof->n = 0;
+}
+
 void fgi_solver_free(fgi_solver *s) {
     if (!s) return;
     if (s->state) s->ops->destroy(s);
+    fgi_proof_free(s->proof);
     fgi_pool_free(s->pool);
     fgi_model_free(s->model);
     fgi_model_free(s->given);

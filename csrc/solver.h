@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/step.h"
 #include "base/pool.h"
+#include "base/proof.h"
 #include "base/util.h"
 
 typedef struct fgi_solver_ops {
@@ -26,6 +27,16 @@ typedef struct fgi_solver_ops {
     fgi_rc (*warm_start)(fgi_solver *s, const double *mu, fgi_error *err);
     int (*marginals)(const fgi_solver *s, double *x);
     fgi_rc (*update)(fgi_solver *s); /* s->model has new potentials; keep what is still useful */
+    /* All or none, see fgi_solver_move_unary in fginfer.h. `ready` comes before the others: set-up and the iteration
+     * under way are brought to their end, and what follows is of new numbers. `moved`: variable i has new unary scores
+     * in s->model; a call of `ready` with `moves` says that such calls, for all variables that ever moved, follow. */
+    void (*ready)(fgi_solver *s, int moves);
+    void (*moved)(fgi_solver *s, int32_t i);
+    void (*belief)(const fgi_solver *s, int32_t i, double *out);
+    double *(*state)(fgi_solver *s, int64_t *n);        /* where the method keeps it */
+    fgi_rc (*state_set)(fgi_solver *s, fgi_error *err); /* after the state has been written there */
+    fgi_rc (*speak)(fgi_solver *s); /* from here on every step goes to s->proof; before the first run */
+    double (*hush)(fgi_solver *s);  /* no step is to come: closes what is open; see fgi_solver_hush */
 } fgi_solver_ops;
 
 struct fgi_solver {
@@ -49,6 +60,7 @@ struct fgi_solver {
     int amid;            /* the last run was ended by time */
     int has_run;         /* there was a run */
     int has_unaries;     /* which began with the labels of the unaries */
+    fgi_proof *proof;    /* NULL: nobody wants one */
     fgi_rc failure;      /* an allocation failed while recording; run reports it */
     void *state;
 };

@@ -58,7 +58,8 @@ typedef enum fgi_table_kind {
  * Implicit tables are pairwise, fit any label counts and have no dims and no values.
  * Factor f is over vars[var_begin[f] .. var_begin[f+1]) and has the scores weight[f] * table(f); weights are > 0 and
  * finite. With transposed[f] (pairwise only) it reads its table as T[x_second][x_first]. Factors of arity 0 and 1 must
- * be folded into `constant` and `unary` by the caller (fginfer.graph does).
+ * be folded into `constant` and `unary` by the caller (fginfer.graph does). What such a sum loses by rounding may
+ * be given as leftovers: scores of labelings count them, so that they are those of the factors before folding.
  */
 typedef struct fgi_model_spec {
     int64_t n_vars;
@@ -78,6 +79,10 @@ typedef struct fgi_model_spec {
     const uint8_t *factor_transposed; /* NULL: none */
     const int64_t *var_begin;         /* n_factors + 1; NULL: all pairwise */
     const int32_t *vars;
+    int64_t n_leftovers;         /* 0: no sum was rounded */
+    const int32_t *leftover_var; /* ascending, one variable may have several; -1: of the constant */
+    const double *leftover;      /* concatenated: a finite number for each label, one for the constant */
+    int64_t n_leftover_values;   /* length of `leftover`, checked */
 } fgi_model_spec;
 
 typedef struct fgi_model fgi_model;
@@ -87,6 +92,13 @@ fgi_rc fgi_model_create(const fgi_model_spec *spec, fgi_model **out, fgi_error *
 /* Another handle on the same structure and the same version of the potentials; cheap. Safe from any thread. */
 fgi_model *fgi_model_snapshot(const fgi_model *m);
 void fgi_model_free(fgi_model *m);
+/* A snapshot without leftovers, which is what solvers see and speak of: no labeling has a score in m that is above its
+ * score there by more than fgi_model_leftover_bound(m), 0 where there are none. */
+fgi_model *fgi_model_plain(const fgi_model *m);
+double fgi_model_leftover_bound(const fgi_model *m);
+int fgi_model_has_leftovers(const fgi_model *m);
+/* Those of another model, whose variables must be the first ones of m. */
+void fgi_model_take_leftovers(fgi_model *m, const fgi_model *from);
 
 /* The model's own arrays, as a spec that would build it again. Borrowed: valid until the handle is freed or changed. */
 void fgi_model_arrays(const fgi_model *m, fgi_model_spec *out);
@@ -96,11 +108,11 @@ int fgi_model_same_structure(const fgi_model *a, const fgi_model *b);
 
 /*
  * The model left when `n` variables are fixed; the free ones keep their order. The score of a labeling of the reduced
- * model is the score of the whole labeling in m, up to *error: what was rounded where scores had to be added up (NULL:
- * not wanted). Evidence against a hard constraint shows as a -INFINITY in its potentials.
+ * model is the score of the whole labeling in m: where scores are added up, what is rounded becomes leftovers. Evidence
+ * against a hard constraint shows as a -INFINITY in its potentials.
  */
-fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out,
-    double *error, fgi_error *err);
+fgi_rc fgi_model_condition(
+    const fgi_model *m, int64_t n, const int32_t *vars, const int32_t *labels, fgi_model **out, fgi_error *err);
 
 /*
  * The model with at most `most` labels a variable (two or more): half of them score best beside `labels`, a labeling
@@ -110,8 +122,11 @@ fgi_rc fgi_model_condition(const fgi_model *m, int64_t n, const int32_t *vars, c
 fgi_rc fgi_model_narrow(
     const fgi_model *m, const int32_t *labels, int32_t most, fgi_model **out, int32_t *kept, fgi_error *err);
 
-/* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). */
+/* New numbers, same structure. Snapshots and running solvers keep the version they hold (copy on write). Leftovers of
+ * variables with new unaries are gone. */
 fgi_rc fgi_model_set_unary(fgi_model *m, int32_t var, const double *scores, fgi_error *err);
+/* Those of n variables, one after the other: all of them or none. */
+fgi_rc fgi_model_set_some_unary(fgi_model *m, int64_t n, const int32_t *vars, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_all_unary(fgi_model *m, const double *scores, fgi_error *err);
 fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fgi_error *err);
 /* n tables at once, their values one after the other. One that is refused stays as it is, as do those behind it. */
@@ -145,10 +160,11 @@ double fgi_model_floor(const fgi_model *m, double bound);
 
 /*
  * The same model with all scores times 2^-exponent, the tables shared: a snapshot and exponent 0 where the largest
- * score lies in [2^-128, 2^128], else the exponent that brings it near 1 (or as near as the others allow). Solvers work
- * on it, so that nothing depends on the unit that scores are counted in. Refused (FGI_BAD_MODEL, with the factor or
- * variable) are models in which differences of sums could overflow, weighted scores underflow, or magnitudes are more
- * than 2^1900 apart.
+ * score lies in [2^-128, 2^128], else the exponent that brings it near 1 (or as near as the others allow). Solvers
+ * work on it, so that nothing depends on the unit that scores are counted in. Factors over more than 16 variables lose
+ * those with one label (two variables stay at least), so that no method counts them. Refused (FGI_BAD_MODEL,
+ * with the factor or variable) are models in which differences of sums could overflow, weighted scores underflow, or
+ * magnitudes are more than 2^1900 apart.
  */
 fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, fgi_error *err);
 
@@ -207,30 +223,56 @@ typedef struct fgi_cfn fgi_cfn;
 fgi_rc fgi_cfn_create(int64_t most_variables, double allowed, double most, fgi_cfn **out, fgi_error *err);
 fgi_rc fgi_cfn_feed(fgi_cfn *r, const char *text, int64_t n, fgi_error *err);
 fgi_rc fgi_cfn_finish(fgi_cfn *r, fgi_model **out, int64_t *given_factors, double *cutoff, fgi_error *err);
+/*
+ * The names in the file, from text[begin[k]] to text[begin[k + 1]]: of variable value[k] where the owner is -1, of a
+ * function where it is -2, else of label value[k] of the variable owner[k]. Returns how many; with NULL for the three
+ * arrays that is all.
+ */
+int64_t fgi_cfn_names(const fgi_cfn *r, const char **text, int64_t *begin, int32_t *owner, int32_t *value);
 double fgi_cfn_refused(const fgi_cfn *r, int *listed);
 int64_t fgi_cfn_held(const fgi_cfn *r);
 void fgi_cfn_free(fgi_cfn *r);
 
 /* ---- solvers ------------------------------------------------------------------------------------------------ */
 
+/* Methods, their options and their counters are rows of fginfer_methods.def, which says what each is. */
 typedef enum fgi_method {
-    FGI_ICM = 0, /* coordinate ascent with restarts; no bound beyond the trivial one */
-    FGI_GDMM = 1,
-    FGI_TRWS = 2,
-    FGI_BP = 3,
-    FGI_MPLP = 4,
-    FGI_AD3 = 5,
-    FGI_PSDD = 6,
-    FGI_SEARCH = 7,
-    FGI_BNB = 8,      /* depth-first branch and bound */
-    FGI_SLABS = 9,    /* bounds from slabs of small width, for sparse models with a loose relaxation */
-    FGI_CLAUSES = 10, /* feasible or not, by learning from conflicts of hard constraints; ends with a labeling */
-    FGI_EDAC = 11,    /* branch and bound with soft arc consistency on whole-number costs */
-    FGI_DOLLS = 12,   /* Russian doll search: larger and larger parts of a static order of the variables */
-    FGI_CYCLES = 13   /* bounds from frustrated cycles, for sparse models of binary variables */
+#define FGI_METHOD(symbol, name, number, text, use) FGI_##symbol = number,
+#include "fginfer_methods.def"
+    FGI_NO_METHOD = -1
 } fgi_method;
 
 const char *fgi_method_name(int32_t method); /* NULL: this build has no such method */
+
+/* The rows of the table, for callers that list them; lists of words have spaces between. */
+typedef struct fgi_method_row {
+    int32_t number; /* fgi_method; FGI_NO_METHOD: it is written in Python */
+    const char *name, *text, *use;
+} fgi_method_row;
+
+typedef enum fgi_option_kind {
+    FGI_OPTION_NUMBER = 0,
+    FGI_OPTION_CHOICE = 1,
+    FGI_OPTION_FLAG = 2,
+    FGI_OPTION_NUMBERS = 3 /* by name */
+} fgi_option_kind;
+
+typedef struct fgi_option_row {
+    int32_t kind; /* fgi_option_kind */
+    int32_t is_native;
+    double standard; /* the default */
+    double least, below;
+    const char *name, *methods, *choices, *text;
+} fgi_option_row;
+
+typedef struct fgi_counter_row {
+    const char *name, *methods, *text;
+} fgi_counter_row;
+
+/* NULL: there are no more. */
+const fgi_method_row *fgi_method_get(int32_t i);
+const fgi_option_row *fgi_option_get(int32_t i);
+const fgi_counter_row *fgi_counter_get(int32_t i);
 
 typedef enum fgi_status {
     FGI_RUNNING = 0, /* the slice is over, there is more to do */
@@ -273,17 +315,11 @@ typedef struct fgi_settings {
     double cutoff;          /* only labelings with a score above it are wanted; -INFINITY: all with a finite score */
     int64_t max_iterations; /* < 0: no limit */
     double start_time;      /* fgi_clock() value that counts as second 0 of the trace; < 0: creation of the solver */
-    /* gdmm */
-    int32_t formulation; /* fgi_formulation */
-    double rho;          /* initial penalty; 0 chooses from the data */
-    double eta;          /* multiplier step, in units of rho; 0 counts as the classical 1 */
-    int32_t access;      /* fgi_table_access */
-    int32_t sweep;  /* fgi_switch: sweeps of dual coordinate ascent before the iterations; messages on all labels */
-    int32_t search; /* fgi_switch: local and primal search; off: labelings by rounding only */
-    /* bp */
-    double damping; /* 0 <= damping < 1 */
-    /* trws and bp: 0 chooses (single where it is safe), 1 double, 2 single; the bound is always double */
-    int32_t precision;
+    /* Options: one that the method does not read must stay as fgi_settings_default has it. Choices are numbers: of
+     * fgi_formulation, fgi_table_access, fgi_switch, or the place of the word in its row. */
+#define FGI_NUMBER(name, methods, standard, least, below, text) double name;
+#define FGI_CHOICE(name, methods, choices, text) int32_t name;
+#include "fginfer_methods.def"
 } fgi_settings;
 
 fgi_settings fgi_settings_default(void);
@@ -294,33 +330,16 @@ typedef struct fgi_info {
     int32_t status; /* fgi_status */
     int32_t paused; /* the last run has ended where fgi_solver_pause_at says */
     int64_t iterations;
-    double score; /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
-    double bound; /* no labeling has a higher score, rounding included; INFINITY: none yet */
-    double unit;  /* fgi_model_unit of the model */
-    double primal_infeasibility;
-    double dual_infeasibility;
-    double rho;
-    double active_per_factor; /* mean size of the active sets */
-    int64_t oracle_calls;
-    int64_t entries_touched; /* table entries read by oracles, sorts and certificates, after set-up */
-    double seconds;          /* spent inside create and run */
-    double seconds_setup;
-    double seconds_oracle;
-    double seconds_update;
-    double seconds_bound;
-    double seconds_decode;
-    int64_t memory;  /* bytes held by the solver, without the model */
-    double explored; /* bnb, edac: of the search tree, what is done with, each branch being half of its node; dolls: of
-                        the variables; else 0 */
-    /* gdmm: what ran, each counted apart */
-    int32_t access;            /* fgi_table_access that was chosen; 0 elsewhere */
-    int32_t found_by;          /* fgi_finder of the best labeling */
-    int64_t sweeps;            /* of dual coordinate ascent; no iterations, but limits count them, too */
-    int64_t scans;             /* oracle calls that looked at every state */
-    int64_t sweep_entries;     /* table entries read by sweeps: a part of entries_touched */
-    int64_t closed_forms;      /* updates of binary factors without an oracle */
-    int64_t local_operations;  /* of the local search behind roundings */
-    int64_t search_operations; /* of the primal search */
+    double score;         /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
+    double bound;         /* no labeling has a higher score, rounding included; INFINITY: none yet */
+    double unit;          /* fgi_model_unit of the model */
+    double seconds;       /* spent inside create and run */
+    double seconds_setup; /* before the first step */
+    int32_t access;       /* gdmm: fgi_table_access that was chosen; 0 elsewhere */
+    int32_t found_by;     /* fgi_finder of the best labeling */
+    /* Counters: 0 where the method does not count them. */
+#define FGI_COUNTER(type, name, methods, text) type name;
+#include "fginfer_methods.def"
 } fgi_info;
 
 /* What found a labeling. */
@@ -365,16 +384,44 @@ fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err);
 void fgi_solver_offer_bound(fgi_solver *s, double bound);
 /*
  * Dual state as dense messages: for factor f in order, for each of its variables in order, cards[var] multipliers
- * mu_if(a) with the sign of docs/mathematics.md: factor scores minus mu, unary scores plus mu. Size:
- * fgi_solver_message_size, or -1 where the method has none.
+ * mu_if(a) with the sign of docs/mathematics.md: factor scores minus mu, unary scores plus mu. Variables with one label
+ * have none in factors over more than 16. Size: fgi_solver_message_size, or -1 where the method has none.
  */
 int64_t fgi_solver_message_size(const fgi_solver *s);
 fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
+/*
+ * Proofs (docs/proofs.md). Before its first run a solver may be told to say every step: nodes are closed that cannot
+ * be better than the incumbent by `lead`, messages are whole multiples of `quantum`, a power of two, down to -`reach`,
+ * which is far below what closes a node. FGI_UNSUPPORTED: the method writes no proof. The steps are taken away between
+ * runs; after the last one, hush closes what is open by the bound that is known, and says how far it is above the
+ * incumbent: up to `lead` that is a proof, and -1 says that there is nothing that could be said. _spoken: bytes to be
+ * taken; -1: memory or numbers have ended the proof.
+ */
+fgi_rc fgi_solver_speak(fgi_solver *s, double lead, double quantum, double reach, fgi_error *err);
+double fgi_solver_hush(fgi_solver *s);
+int64_t fgi_solver_spoken(const fgi_solver *s);
+void fgi_solver_take_spoken(fgi_solver *s, uint8_t *out);
 fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
 /* The model's present potentials in place of those the solver was made with (same structure). The labels, rescored, and
  * the dual state stay as a start; score, bound, iterations and trace begin anew. FGI_UNSUPPORTED: make a new solver
  * instead. */
 fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err);
+/*
+ * For a model that is a part of a larger one, whose other parts share some variables. New unary scores of these, one
+ * variable after the other: the dual state stays, and what runs find from now on (labels, score, bound) is of the new
+ * numbers. The model is the solver's own: the caller's does not change. And what the solver says of variables: the
+ * scores theta_i + sum of mu_if of its present messages, laid out likewise. FGI_UNSUPPORTED where a method has neither.
+ */
+fgi_rc fgi_solver_move_unary(fgi_solver *s, int64_t n, const int32_t *variables, const double *scores, fgi_error *err);
+fgi_rc fgi_solver_beliefs(const fgi_solver *s, int64_t n, const int32_t *variables, double *beliefs, fgi_error *err);
+/*
+ * The dual state as the method holds it, where it has a fgi_solver_beliefs: a solver of the same model that is given it
+ * goes on as this one would, if this one is given it, too. fgi_solver_state brings an iteration under way to its end.
+ * Size: -1 where the method has none.
+ */
+int64_t fgi_solver_state_size(const fgi_solver *s);
+fgi_rc fgi_solver_state(fgi_solver *s, double *state, fgi_error *err);
+fgi_rc fgi_solver_set_state(fgi_solver *s, const double *state, fgi_error *err);
 /* Relaxed variable marginals, laid out as the unaries; returns 0 where there are none. x == NULL only asks the method.
  */
 int fgi_solver_marginals(const fgi_solver *s, double *x);

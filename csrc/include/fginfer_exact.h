@@ -53,7 +53,83 @@ void fgi_eliminate_info_get(const fgi_eliminate *e, fgi_eliminate_info *info);
 fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *info, fgi_error *err);
 /* An optimal labeling; returns 0 and leaves `labels` alone unless the status is FGI_OPTIMAL. */
 int fgi_eliminate_labels(fgi_eliminate *e, int32_t *labels);
+/* The variables in the order in which they go; 0: there is none. */
+int fgi_eliminate_order(const fgi_eliminate *e, int32_t *order);
 void fgi_eliminate_free(fgi_eliminate *e);
+
+/* ---- the best labelings in order ------------------------------------------------------------------------------ */
+
+/* Given the messages of elimination, the score of any labeling is the optimum minus a loss for each variable, which
+ * depends on the labels of the variables eliminated later: labelings come in the order of their losses, one for each
+ * call, and none is lost among ties. */
+typedef struct fgi_ranked fgi_ranked;
+
+/* At most `most` labelings will be asked for (< 0: any number, at the price of memory). FGI_UNSUPPORTED where the
+ * messages need more than `memory` bytes; `effort` is that of fgi_eliminate_create. */
+fgi_rc fgi_ranked_create(
+    const fgi_model *m, double memory, double effort, int64_t most, fgi_ranked **out, fgi_error *err);
+/* The next labeling. *status is FGI_OPTIMAL: here it is, and neither it nor any that has not been given yet has a score
+ * above *bound; FGI_INFEASIBLE: there is none left; FGI_RUNNING: about `seconds` (< 0: no limit) were not enough for
+ * the messages, call again. */
+fgi_rc fgi_ranked_next(fgi_ranked *r, double seconds, int32_t *labels, double *bound, int32_t *status, fgi_error *err);
+void fgi_ranked_free(fgi_ranked *r);
+
+/* ---- marginals and max-marginals ------------------------------------------------------------------------------ */
+
+/* FGI_BELIEFS_SUM: log Z = log of the sum of exp(score) over all labelings, and P(variable = label); FGI_BELIEFS_MAX:
+ * the best score of all, and of the labelings with each label. Two passes over the buckets of an elimination. Where
+ * their tables do not fit, a *cut set* of variables is held: all joint labels of it are runs of their own, which the
+ * caller goes through with fgi_beliefs_hold and adds up. */
+enum { FGI_BELIEFS_MAX = 0, FGI_BELIEFS_SUM = 1 };
+
+typedef struct fgi_beliefs_info {
+    int32_t status; /* FGI_RUNNING; FGI_OPTIMAL: done; FGI_INFEASIBLE: every labeling of this run is forbidden */
+    int32_t width;
+    double memory; /* bytes */
+    double work;   /* joint states of a pass */
+    double runs;   /* joint labels of the cut set; 1: there is none */
+    double value;  /* log Z, or the best score, of this run: the constant of the model included */
+    double done;   /* fraction of this run */
+} fgi_beliefs_info;
+
+typedef struct fgi_beliefs fgi_beliefs;
+
+/* `held` (one a variable; NULL: none) is in the cut set from the start. Looks for an order with about `effort` steps
+ * (<= 0: a default), again for each variable that is held for want of memory. FGI_UNSUPPORTED: none fits into `memory`
+ * bytes. The cut set is held at its first labels. */
+fgi_rc fgi_beliefs_create(const fgi_model *m, int32_t kind, const uint8_t *held, double memory, double effort,
+    fgi_beliefs **out, fgi_error *err);
+void fgi_beliefs_info_get(const fgi_beliefs *b, fgi_beliefs_info *info);
+int64_t fgi_beliefs_cut(const fgi_beliefs *b, int32_t *vars); /* how many; vars may be NULL */
+/* Begins a new run with these labels of the cut set (NULL: the first ones). */
+fgi_rc fgi_beliefs_hold(fgi_beliefs *b, const int32_t *labels, fgi_error *err);
+/* Works for about `seconds` (< 0: to the end): the value, and with `both` passes the beliefs. */
+fgi_rc fgi_beliefs_run(fgi_beliefs *b, int32_t both, double seconds, fgi_beliefs_info *info, fgi_error *err);
+/* One number for each label of each variable; returns 0 unless both passes are done. */
+int fgi_beliefs_get(const fgi_beliefs *b, double *out);
+/* `count` labelings with the probabilities of this run, after the first pass of a sum and before the second; returns
+ * 0 where there are none. *state is that of the random numbers. */
+int fgi_beliefs_sample(fgi_beliefs *b, int64_t count, uint64_t *state, int32_t *out);
+void fgi_beliefs_free(fgi_beliefs *b);
+
+/* ---- clauses that contradict each other ------------------------------------------------------------------------ */
+
+/* Literal 2 v says that v is true, 2 v + 1 that it is false. Clauses are asked about again and again, with other
+ * literals assumed; what was learnt is kept. */
+typedef struct fgi_clauses fgi_clauses;
+
+/* Clause k has the literals [begin[k] .. begin[k+1]), no variable twice. */
+fgi_rc fgi_clauses_create(int32_t n_vars, int64_t n_clauses, const int64_t *begin, const int32_t *literals,
+    fgi_clauses **out, fgi_error *err);
+/* What is asked from now on: can all of these literals be true? No variable twice. */
+fgi_rc fgi_clauses_ask(fgi_clauses *c, const int32_t *literals, int32_t n, fgi_error *err);
+/* Works for about `seconds` (< 0: to the end). *status is FGI_RUNNING, FGI_OPTIMAL: they can, or FGI_INFEASIBLE. */
+fgi_rc fgi_clauses_run(fgi_clauses *c, double seconds, int32_t *status, fgi_error *err);
+/* After FGI_INFEASIBLE: those of the literals that cannot be true together (none: the clauses have no solution at all);
+ * returns how many. out has room for all that were asked about. */
+int64_t fgi_clauses_core(const fgi_clauses *c, int32_t *out);
+void fgi_clauses_values(const fgi_clauses *c, uint8_t *out); /* after FGI_OPTIMAL: one a variable */
+void fgi_clauses_free(fgi_clauses *c);
 
 /* ---- presolve ----------------------------------------------------------------------------------------------- */
 
