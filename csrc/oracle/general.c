@@ -4,7 +4,8 @@
  * each walked past labels with messages. Every other state lies in the slice x_k = a of some message delta_k(a); that
  * slice is walked in descending order until
  *     (... (theta - least_1) ... - delta_k(a)) ... - least_n,      least_l = min(0, smallest message of variable l),
- * computed in the order of the variables and hence never below a value, falls behind the best. */
+ * computed in the order of the variables and hence never below a value, falls behind the best. Walks end with -1 where
+ * memory is short, and where a scan would be done sooner (fgi_oracle_is_spent). */
 #include "oracle/internal.h"
 
 typedef struct search {
@@ -64,6 +65,7 @@ static int walk_message(search *s, int32_t k, int32_t a, double delta) {
         int64_t state = fgi_axis_flat(axis, a, list->at[at]);
         double theta = s->t->view.values[state];
         s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return -1;
         if (!hopeful(s, bound_of(s, k, delta, theta), a * axis->inner)) break;
         if (fgi_is_banned(s->w, state)) continue;
         double value = value_of(s, state, theta, &messages);
@@ -72,7 +74,7 @@ static int walk_message(search *s, int32_t k, int32_t a, double delta) {
     return status;
 }
 
-/* Returns 1 if an entry was worth offering, 0 if not, -1 out of memory. */
+/* Returns 1 if an entry was worth offering, 0 if not, -1 if it cannot go on. */
 static int walk_free(search *s, int32_t a) {
     const fgi_axis *axis = &s->t->order->axes[0];
     const fgi_list *list = atomic_load_explicit(&axis->lists[a], memory_order_acquire);
@@ -81,6 +83,7 @@ static int walk_free(search *s, int32_t a) {
         int64_t state = fgi_axis_flat(axis, a, list->at[at]);
         double theta = s->t->view.values[state];
         s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return -1;
         double value = value_of(s, state, theta, &messages);
         if (!hopeful(s, s->t->view.weight * theta, a * axis->inner)) break;
         if (messages || fgi_is_banned(s->w, state)) continue;
@@ -99,6 +102,7 @@ static int no_message(search *s) {
         const int32_t a = axis->rank[r];
         double bound = s->t->view.weight * axis->max[a];
         s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return -1;
         if (bound < s->best.value || bound == -INFINITY) return 0;
         if (!hopeful(s, bound, a * axis->inner)) {
             r = axis->run_end[r] - 1;
@@ -153,5 +157,6 @@ fgi_rc fgi_general_argmax(
     if (status >= 0) status = no_message(&s);
     fgi_oracle_gather(q, t->view.arity, w);
     *out = s.best;
-    return status < 0 ? FGI_NO_MEMORY : FGI_OK;
+    if (status >= 0) return FGI_OK;
+    return fgi_oracle_is_spent(w) ? FGI_UNSUPPORTED : FGI_NO_MEMORY;
 }

@@ -1,9 +1,9 @@
 /* oracle/implicit.c - oracles of the factors without a table: Potts, truncated absolute and squared differences.
  *
- * The cost is that of the messages, whatever the label counts. An excluded state is treated by giving both its labels a
- * message (of 0 if they have none): then it is a pair of messages, looked at one by one. Ties, also those that rounding
- * makes, go to the lowest flat index as everywhere: the largest value is found first, then the first state that has it.
- */
+ * The cost is that of the messages, whatever the label counts. Pairs of messages on differences can cost more than a
+ * scan, so these give up where fgi_oracle_is_spent. An excluded state is treated by giving both its labels a message
+ * (of 0 if they have none): then it is a pair of messages, looked at one by one. Ties, also those that rounding makes,
+ * go to the lowest flat index as everywhere: the largest value is found first, then the first state that has it. */
 #include <stdlib.h>
 #include "oracle/internal.h"
 
@@ -215,6 +215,7 @@ static double partner(const search *s, int32_t a, double d1, int32_t least, doub
         for (int32_t l = lower_bound(m, a) - (step < 0); l >= 0 && l < m->n; l += step) {
             double theta = by_distance(s, abs(a - m->labels[l])), value = (theta - d1) - m->values[l];
             s->w->touched++;
+            if (fgi_oracle_is_spent(s->w)) return top;
             if ((theta - d1) - m->values[least] < (top > so_far ? top : so_far)) break;
             if (value > top && allowed(s, a, m->labels[l])) top = value;
             if (!has_rival && theta == s->truncated) break;
@@ -234,6 +235,7 @@ static void difference_both(search *s) {
     const double near = by_distance(s, 0);
     for (int32_t k = 0; k < m1->n; k++) {
         s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return;
         if ((near - m1->values[k]) - m2->values[least] < top) continue;
         double value = partner(s, m1->labels[k], m1->values[k], least, top);
         if (value == -INFINITY || value < top || (value == top && at >= 0)) continue;
@@ -275,6 +277,7 @@ fgi_rc fgi_implicit_argmax(
             for (int32_t k = 0; k < s.message[side].n; k++)
                 difference_one(&s, side, s.message[side].labels[k], s.message[side].values[k]);
         difference_both(&s);
+        if (fgi_oracle_is_spent(w)) return FGI_UNSUPPORTED;
         difference_none(&s);
     }
     *out = s.best;

@@ -34,8 +34,12 @@ struct fgi_oracle_scratch {
     uint8_t *seen; /* those labels; all zero between calls */
     int64_t seen_capacity;
     int64_t touched; /* work.touched, at hand for the inner loops */
+    int64_t limit;   /* of touched: where a search gives up */
     fgi_oracle_work work;
 };
+
+/* Has a search touched so much that a scan would be done sooner? It then returns FGI_UNSUPPORTED. */
+static inline int fgi_oracle_is_spent(const fgi_oracle_scratch *w) { return w->touched > w->limit; }
 
 /* Is this state not to be returned? */
 static inline int fgi_is_banned(const fgi_oracle_scratch *w, int64_t state) {

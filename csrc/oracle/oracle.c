@@ -140,6 +140,7 @@ fgi_ranked fgi_frontier_pop(fgi_oracle_scratch *w, int which, int32_t *n) {
 /* ---- answers -------------------------------------------------------------------------------------------------- */
 
 void fgi_best_insert(fgi_best *best, int64_t state, double value) {
+    fgi_assert(value == value);
     int64_t k = best->n < best->capacity ? best->n++ : best->n - 1;
     for (; k > 0; k--) {
         const fgi_argmax *above = &best->items[k - 1];
@@ -166,6 +167,18 @@ static fgi_rc search_best(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_
     return FGI_OK;
 }
 
+/* Is there a search that may try? It is told how far it may go. */
+static int begins_search(const fgi_oracle_query *q, fgi_oracle_scratch *w) {
+    const fgi_source_ops *ops = q->source->ops;
+    w->limit = INT64_MAX;
+    if (!ops->search || q->path == FGI_BY_SCAN) return 0;
+    if (q->path == FGI_BY_SEARCH) return 1;
+    if (ops->prefers_scan(q)) return 0;
+    const int64_t patience = ops->patience ? ops->patience(q) : INT64_MAX - w->touched;
+    w->limit = w->touched + patience;
+    return patience > 0;
+}
+
 fgi_rc fgi_oracle_answer(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
     const fgi_source_ops *ops = q->source->ops;
     const int64_t n = q->n_best > 1 ? q->n_best : 1;
@@ -174,9 +187,7 @@ fgi_rc fgi_oracle_answer(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_a
     for (int64_t k = 0; k < q->n_excluded; k++) w->banned[k] = q->excluded[k];
     w->n_banned = q->n_excluded;
     w->work.calls++;
-    fgi_rc rc = FGI_UNSUPPORTED;
-    if (ops->search && (q->path == FGI_BY_SEARCH || (q->path == FGI_BY_SIZE && !ops->prefers_scan(q))))
-        rc = search_best(q, w, &best);
+    fgi_rc rc = begins_search(q, w) ? search_best(q, w, &best) : FGI_UNSUPPORTED;
     if (rc == FGI_UNSUPPORTED) {
         fgi_best rest = {out + best.n, 0, n - best.n};
         w->work.scans++;

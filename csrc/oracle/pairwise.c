@@ -10,8 +10,13 @@
  *
  * Rounding is monotone, so a bound computed with the same operations in the same order as the value is never below it:
  * no slack is needed, and a dense scan gives the same bits. What is left are ties: an equal value must still be looked
- * at if its flat index may be lower. */
+ * at if its flat index may be lower.
+ *
+ * Messages can rule out just what the lists begin with; then the search goes through most of the table, at several
+ * times the cost of a scan. So every loop looks at fgi_oracle_is_spent and gives up: functions then return -1, as they
+ * do when memory is short. */
 #include "oracle/internal.h"
+#include "oracle/lazy.h"
 
 /* Columns that can still win beside a row, from which on its sorted list is walked first; and entries that such a walk
  * goes on for, at most. Entries touched in 40 iterations of gdmm by sorted lists, on random tables of 100 to 1000
@@ -66,7 +71,7 @@ static double both_value(const search *s, int side, double theta, double delta, 
 /* Walks down the row or column `slice`, whose own message is delta. First it looks for the best entry without a message
  * on the other side (not if `settled`: then there is no need). With `rest`, it also takes the entries that have one as
  * they come, goes on for them for a while where they may be better, and leaves in *rest an upper bound on the entries
- * it has not seen. Returns 1 if an entry without message was offered, 0 if not, -1 out of memory. */
+ * it has not seen. Returns 1 if an entry without message was offered, 0 if not, -1 if it cannot go on. */
 static int walk_slice(search *s, int side, int32_t slice, double delta, int settled, double *rest) {
     fgi_walk walk;
     int32_t other, ahead = s->message[1 - side].n / 4; /* no more than the pairs it may save */
@@ -78,6 +83,7 @@ static int walk_slice(search *s, int side, int32_t slice, double delta, int sett
     const double *messages = s->w->marked + (int64_t)(1 - side) * s->w->max_card;
     while ((status = s->x->walk_next(&walk, &other, &theta)) > 0) {
         s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return -1;
         const double value = s->weight * theta - delta;
         if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* and nothing larger follows */
         if (settled &&
@@ -146,16 +152,16 @@ static int one_message(search *s, int side) {
 
 /* The messages of one side whose bound, with the best the other side may offer, is hopeful: rows by descending bound,
  * columns by ascending message (kept as its negative: x - d is x + (-d), to the bit). */
-static int32_t keep_hopeful(search *s, int side, fgi_ranked *kept) {
+static fgi_lazy keep_hopeful(search *s, int side) {
     const fgi_message *m = &s->message[side];
+    fgi_ranked *kept = s->w->kept[side];
     int32_t n = 0;
     for (int32_t k = 0; k < m->n; k++) {
         double bound = both_value(s, side, rest_of(s, side)[k], m->values[k], s->least[1 - side]);
         if (hopeful(s, side, m->labels[k], bound))
             kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
     }
-    fgi_ranked_sort(kept, n);
-    return n;
+    return fgi_lazy_make(kept, n);
 }
 
 /* All pairs of one row: a good state to start from when the caller has none. */
@@ -172,38 +178,50 @@ static void try_row(search *s, int32_t k) {
 }
 
 /* How many columns the bound of row k alone lets through, up to `most`. */
-static int32_t count_hopeful(const search *s, double bound, const fgi_ranked *cols, int32_t most) {
+static int32_t count_hopeful(search *s, double bound, fgi_lazy *cols, int32_t most) {
     int32_t n = 0;
-    while (n < most && bound + cols[n].value >= s->best.value) n++;
+    while (n < most && bound + fgi_lazy_at(cols, n, &s->w->touched)->value >= s->best.value) n++;
     return n;
+}
+
+/* The first n columns beside row k, whose message is delta. */
+static int try_columns(search *s, int32_t k, double delta, fgi_lazy *cols, int32_t n) {
+    const int32_t a = s->message[0].labels[k];
+    const double row_rest = rest_of(s, 0)[k];
+    for (int32_t c = 0; c < n; c++) {
+        const fgi_ranked *col = fgi_lazy_at(cols, c, &s->w->touched);
+        const double col_rest = rest_of(s, 1)[col->tag];
+        s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return -1;
+        if (!hopeful(s, 0, a, (s->weight * (row_rest < col_rest ? row_rest : col_rest) - delta) + col->value)) continue;
+        const double theta = s->weight * s->x->entry(s->x, a, col->at);
+        const int64_t state = (int64_t)a * s->x->n[1] + col->at;
+        if (theta > -INFINITY && !fgi_is_banned(s->w, state))
+            fgi_argmax_offer(&s->best, state, (theta - delta) + col->value);
+    }
+    return 0;
 }
 
 /* Region "both": best first, until the bounds say stop. Where many columns would have to be tried, the first entries of
  * the sorted row often settle it sooner. */
 static int both_messages(search *s) {
-    fgi_ranked *rows = s->w->kept[0], *cols = s->w->kept[1];
     if (!s->hinted && s->top[0] >= 0 && s->message[0].n > LEAST_AHEAD) try_row(s, s->top[0]);
-    const int32_t n_rows = s->message[1].n ? keep_hopeful(s, 0, rows) : 0,
-                  n_cols = n_rows ? keep_hopeful(s, 1, cols) : 0;
-    for (int32_t r = 0; r < n_rows && rows[r].value >= s->best.value; r++) {
-        const int32_t a = rows[r].at, k = rows[r].tag;
+    if (!s->message[0].n || !s->message[1].n) return 0;
+    fgi_lazy rows = keep_hopeful(s, 0), cols = {0};
+    if (rows.n) cols = keep_hopeful(s, 1);
+    const int32_t few = cols.n < LEAST_AHEAD ? cols.n : LEAST_AHEAD;
+    for (int32_t r = 0; r < rows.n; r++) {
+        const fgi_ranked *row = fgi_lazy_at(&rows, r, &s->w->touched);
+        if (fgi_oracle_is_spent(s->w)) return -1;
+        if (row->value < s->best.value) break;
+        const int32_t k = row->tag;
         const double delta = s->message[0].values[k];
         double *rest = rest_of(s, 0) + k;
-        if (count_hopeful(s, slice_bound(s, 0, k), cols, n_cols < LEAST_AHEAD ? n_cols : LEAST_AHEAD) == LEAST_AHEAD &&
-            *rest == s->x->max[0][a] && walk_slice(s, 0, a, delta, 1, rest) < 0)
+        if (count_hopeful(s, slice_bound(s, 0, k), &cols, few) == LEAST_AHEAD && *rest == s->x->max[0][row->at] &&
+            walk_slice(s, 0, row->at, delta, 1, rest) < 0)
             return -1;
-        const int32_t n = count_hopeful(s, slice_bound(s, 0, k), cols, n_cols);
-        for (int32_t c = 0; c < n; c++) {
-            const int32_t b = cols[c].at;
-            const double col_rest = rest_of(s, 1)[cols[c].tag];
-            s->w->touched++;
-            if (!hopeful(s, 0, a, (s->weight * (*rest < col_rest ? *rest : col_rest) - delta) + cols[c].value))
-                continue;
-            const double theta = s->weight * s->x->entry(s->x, a, b);
-            const int64_t state = (int64_t)a * s->x->n[1] + b;
-            if (theta > -INFINITY && !fgi_is_banned(s->w, state))
-                fgi_argmax_offer(&s->best, state, (theta - delta) + cols[c].value);
-        }
+        const int32_t n = count_hopeful(s, slice_bound(s, 0, k), &cols, cols.n);
+        if (try_columns(s, k, delta, &cols, n) < 0) return -1;
     }
     return 0;
 }
@@ -222,6 +240,7 @@ static int no_message(search *s) {
         }
         if ((status = s->x->rank_next(s->x, side, &slice)) <= 0) return status;
         s->w->touched++;
+        if (fgi_oracle_is_spent(s->w)) return -1;
         double bound = s->weight * s->x->max[side][slice];
         if (bound == -INFINITY || bound < s->best.value) return 0;
         if (!hopeful(s, side, slice, bound)) { /* equal, and all rows to come with this maximum have higher indices */
@@ -258,9 +277,8 @@ fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *
     try_hint(&s, q->hint);
     bound_messages(&s, 0);
     bound_messages(&s, 1);
-    if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0) return FGI_NO_MEMORY;
-    if (both_messages(&s) < 0) return FGI_NO_MEMORY;
-    if (no_message(&s) < 0) return FGI_NO_MEMORY;
+    if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0 || both_messages(&s) < 0 || no_message(&s) < 0)
+        return fgi_oracle_is_spent(s.w) ? FGI_UNSUPPORTED : FGI_NO_MEMORY;
     *out = s.best;
     return FGI_OK;
 }

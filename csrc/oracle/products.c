@@ -514,6 +514,13 @@ static int32_t products_arity(const fgi_oracle_query *q) { return q->factor == 0
 static int32_t products_card(const fgi_oracle_query *q, int32_t k) { return k == 0 ? products_of(q)->n_labels : 0; }
 static int products_prefers_scan(const fgi_oracle_query *q) { return !products_of(q)->index || !q->approximate; }
 
+/* An index is asked for as many labels as have messages, and finds many of them more slowly than a scan does. */
+static int64_t products_patience(const fgi_oracle_query *q) {
+    enum { LABELS_PER_WANTED = 8 };
+    const int64_t messages = q->messages ? q->messages->n : 0;
+    return LABELS_PER_WANTED * (messages + q->n_excluded + q->n_best) > products_of(q)->n_labels ? 0 : INT32_MAX;
+}
+
 static fgi_rc products_check(const fgi_oracle_query *q, fgi_error *err) {
     const fgi_products *p = products_of(q);
     const fgi_features *x = q->x;
@@ -543,4 +550,5 @@ static const fgi_source_ops products_ops = {.arity = products_arity,
     .check = products_check,
     .search = products_search,
     .scan = products_scan,
-    .prefers_scan = products_prefers_scan};
+    .prefers_scan = products_prefers_scan,
+    .patience = products_patience};

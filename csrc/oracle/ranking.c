@@ -122,13 +122,15 @@ static int32_t ranking_card(const fgi_oracle_query *q, int32_t k) { return k == 
 
 static int is_listed(const fgi_message *m, int32_t item) { return fgi_place_of(m->labels, m->n, item) >= 0; }
 
-/* The best item without a message: past at most as many as there are messages and banned items. */
+/* The best item without a message: past at most as many as there are messages and banned items. A walk past so many
+ * that a scan is done sooner is given up, as where memory is short: 0. */
 static int walk(const fgi_ranking *r, const fgi_message *m, fgi_oracle_scratch *w, fgi_argmax *best) {
     int32_t n = 0;
     if (r->n_heap > 0 && !fgi_frontier_push(w, 2, &n, (fgi_ranked){r->values[r->heap[0]], r->heap[0], 0})) return 0;
     while (n > 0) {
         const fgi_ranked top = fgi_frontier_pop(w, 2, &n);
         w->touched++;
+        if (fgi_oracle_is_spent(w)) return 0;
         if (top.value < best->value) break;
         if (!fgi_is_banned(w, top.at) && !is_listed(m, top.at)) {
             fgi_argmax_offer(best, top.at, top.value);
@@ -151,7 +153,7 @@ static fgi_rc ranking_search(const fgi_oracle_query *q, fgi_oracle_scratch *w, f
         if (r->place[item] >= 0 && r->values[item] > -INFINITY && !fgi_is_banned(w, item))
             fgi_argmax_offer(&found, item, r->values[item] - m->values[k]);
     }
-    if (!walk(r, m, w, &found)) return FGI_NO_MEMORY;
+    if (!walk(r, m, w, &found)) return fgi_oracle_is_spent(w) ? FGI_UNSUPPORTED : FGI_NO_MEMORY;
     if (found.state >= 0) best->items[best->n++] = found;
     return FGI_OK;
 }
@@ -174,10 +176,21 @@ static int ranking_prefers_scan(const fgi_oracle_query *q) {
     return 0; /* the top is O(1) */
 }
 
+/* A step of a walk costs as much as some thirty items of a scan, a message as much as one; see
+ * bench/papers/adversarial.py. */
+enum { PATIENT_AT_LEAST = 2, SCANNED_PER_STEP = 100 };
+
+static int64_t ranking_patience(const fgi_oracle_query *q) {
+    const int64_t n = ranking_of(q)->n, messages = q->messages ? q->messages->n : 0;
+    if (messages > n / 8) return 0;
+    return messages + PATIENT_AT_LEAST + n / SCANNED_PER_STEP;
+}
+
 static const fgi_source_ops ranking_ops = {.arity = ranking_arity,
     .card = ranking_card,
     .search = ranking_search,
     .scan = ranking_scan,
-    .prefers_scan = ranking_prefers_scan};
+    .prefers_scan = ranking_prefers_scan,
+    .patience = ranking_patience};
 
 const fgi_source *fgi_ranking_source(const fgi_ranking *r) { return &r->base; }

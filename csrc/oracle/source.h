@@ -20,11 +20,15 @@ typedef struct fgi_source_ops {
     int32_t (*card)(const fgi_oracle_query *q, int32_t k);
     fgi_rc (*check)(const fgi_oracle_query *q, fgi_error *err); /* what is special to the source; NULL: nothing */
     /* The next best state, or several, appended to *best, without looking at all of them; banned ones (fgi_is_banned)
-     * left out; none: there is none left. FGI_UNSUPPORTED: not in this case; then the rest is scanned. NULL: never. */
+     * left out; none: there is none left. FGI_UNSUPPORTED: not in this case, or not before fgi_oracle_is_spent; then
+     * the rest is scanned. NULL: never. */
     fgi_rc (*search)(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best);
     /* The n best by looking at every state; banned ones left out. */
     fgi_rc (*scan)(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best);
     int (*prefers_scan)(const fgi_oracle_query *q); /* FGI_BY_SIZE: which is faster; the rule was measured */
+    /* FGI_BY_SIZE: entries that a search may touch before it gives up, so that it and the scan that follows take at
+     * most 1.3 times as long as the scan alone; 0: too few for its messages. NULL: a search never takes that long. */
+    int64_t (*patience)(const fgi_oracle_query *q);
     /* Max-marginals of one variable, as fgi_oracle_ask_marginals says; NULL: the source has but one. */
     fgi_rc (*marginals)(const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out);
 } fgi_source_ops;

@@ -9,6 +9,35 @@
  * 21.0 and 22.0 (displacement fields); 256 59 and 53 (a smooth grid); 576 9.2 and 7.1 (random complete). */
 enum { SCAN_BELOW = 1600 };
 
+/* ---- how far a search goes --------------------------------------------------------------------------------------- */
+
+/* A search may touch this many entries, and one more for so many states, until a scan of the table is the better way:
+ * an entry costs it that much more, and most where the table lies beyond the cache. Two messages cost as much as an
+ * entry. Measured by bench/papers/adversarial.py. */
+typedef struct pace {
+    int32_t at_least, states, far_states;
+} pace;
+static const pace PAIRS = {12, 260, 700}, MORE_VARIABLES = {12, 140, 140};
+enum { CACHED = 1 << 18 };  /* states */
+enum { IMPLICIT_PACE = 2 }; /* entries for each label, where labels are all that a scan goes through */
+
+static int64_t patience_of(const fgi_oracle_query *q, fgi_table_kind kind) {
+    const fgi_source_ops *ops = q->source->ops;
+    const int32_t arity = ops->arity(q);
+    int64_t states = 1, labels = 0, messages = 0;
+    for (int32_t k = 0; k < arity; k++) {
+        const int32_t card = ops->card(q, k);
+        states *= card;
+        labels += card;
+        if (q->messages) messages += q->messages[k].n;
+    }
+    if (kind != FGI_DENSE) return messages + IMPLICIT_PACE * labels;
+    const pace *p = arity == 2 ? &PAIRS : &MORE_VARIABLES;
+    const int64_t cached = states < CACHED ? states : CACHED;
+    const int64_t entries = p->at_least + cached / p->states + (states - cached) / p->far_states - messages / 2;
+    return entries > 0 ? messages + entries : 0;
+}
+
 /* ---- one factor's view ------------------------------------------------------------------------------------------- */
 
 static const fgi_table_source *table_of(const fgi_oracle_query *q) { return (const fgi_table_source *)q->source; }
@@ -125,6 +154,11 @@ static int prefers_scan(const fgi_table_source *t, const fgi_oracle_query *q) {
     return t->view.kind == FGI_DENSE ? !t->order && !t->slices : lists_all_labels(t, q);
 }
 
+static int64_t view_patience(const fgi_oracle_query *q) {
+    const fgi_table_source *t = table_of(q);
+    return t->slices ? INT32_MAX : patience_of(q, t->view.kind); /* slices know when to end */
+}
+
 static int view_prefers_scan(const fgi_oracle_query *q) { return prefers_scan(table_of(q), q); }
 
 static fgi_rc view_marginals(const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out) {
@@ -136,6 +170,7 @@ const fgi_source_ops fgi_table_ops = {.arity = view_arity,
     .search = view_search,
     .scan = view_scan,
     .prefers_scan = view_prefers_scan,
+    .patience = view_patience,
     .marginals = view_marginals};
 
 /* ---- the order of a model's table ------------------------------------------------------------------------------ */
@@ -245,6 +280,11 @@ static int model_prefers_scan(const fgi_oracle_query *q) {
     return t.view.kind == FGI_DENSE ? !wants_order(s, table) : prefers_scan(&t, q);
 }
 
+static int64_t model_patience(const fgi_oracle_query *q) {
+    const fgi_structure *s = model_of(q)->s;
+    return patience_of(q, s->table_kind[s->factor_table[q->factor]]);
+}
+
 static fgi_rc model_marginals(const fgi_oracle_query *q, int32_t variable, fgi_oracle_scratch *w, double *out) {
     fgi_table_source t;
     fgi_rc rc = open_factor(q, w, 0, &t);
@@ -256,6 +296,7 @@ static const fgi_source_ops model_ops = {.arity = factor_arity,
     .search = model_search,
     .scan = model_scan,
     .prefers_scan = model_prefers_scan,
+    .patience = model_patience,
     .marginals = model_marginals};
 
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err) {
