@@ -1,5 +1,6 @@
 /* primal/choices.c - see primal/choices.h. */
 #include "primal/choices.h"
+#include "base/assert.h"
 #include <stdlib.h>
 #include "base/util.h"
 #include "model/alike.h"
@@ -29,6 +30,7 @@ void fgi_choices_free(fgi_choices *c) {
 }
 
 static void move(fgi_choices *c, int32_t label, int32_t to) {
+    fgi_assert(label >= 0 && label < c->n_labels && to >= 0 && to < c->n_labels);
     const int32_t other = c->labels[to], from = c->place[label];
     c->labels[from] = other;
     c->place[other] = from;
@@ -50,6 +52,8 @@ void fgi_choices_count(fgi_choices *c, const int32_t *labels, int64_t n_vars) {
 }
 
 void fgi_choices_change(fgi_choices *c, int32_t from, int32_t to) {
+    fgi_assert(from >= 0 && from < c->n_labels && to >= 0 && to < c->n_labels);
+    fgi_assert(c->users[from] > 0);
     take(c, to);
     if (--c->users[from] == 0) move(c, from, --c->n_used);
 }

@@ -4,6 +4,7 @@
  * from the model alone and is kept for all later constructions. The search is complete: running out of labels at level
  * 0 proves that no labeling is feasible. */
 #include <string.h>
+#include "base/assert.h"
 #include "primal/labeling.h"
 
 /* FIRST_RESTART 16 and 64: search does the same on 20 of 21 models (2e7 operations, two seeds), on the last now better,
@@ -103,6 +104,7 @@ static int comes_before(const fgi_construct *c, int32_t i, int32_t j) {
 }
 
 static void put(fgi_construct *c, int64_t at, int32_t var) {
+    fgi_assert(at >= 0 && at < c->model->s->n_vars && var >= 0 && var < c->model->s->n_vars);
     c->heap[at] = var;
     c->heap_at[var] = (int32_t)at;
 }
@@ -163,6 +165,8 @@ static int32_t dequeue(fgi_construct *c) {
 
 /* Removes a label and wakes the variable's other hard factors. */
 static void drop(fgi_construct *c, int32_t var, int32_t label, int32_t by_factor) {
+    fgi_assert(var >= 0 && var < c->model->s->n_vars && label >= 0 && label < c->model->s->cards[var]);
+    fgi_assert(c->alive_count[var] > 0);
     const fgi_structure *s = c->model->s;
     const int64_t at = s->unary_begin[var] + label;
     c->alive[at] = 0;
@@ -287,6 +291,7 @@ static void conflict(fgi_construct *c, int32_t factor) {
 
 /* What the factors of a variable can still give to each of its labels, added to `value`. */
 static void look_ahead(fgi_construct *c, int32_t var, double *value) {
+    fgi_assert(var >= 0 && var < c->model->s->n_vars);
     const fgi_structure *s = c->model->s;
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
         const fgi_view v = fgi_factor_view(c->model, s->adj[k]);
@@ -311,6 +316,7 @@ static void look_ahead(fgi_construct *c, int32_t var, double *value) {
 }
 
 static int32_t choose_label(fgi_construct *c, int32_t var) {
+    fgi_assert(var >= 0 && var < c->model->s->n_vars && c->alive_count[var] > 0);
     const fgi_structure *s = c->model->s;
     const uint8_t *alive = c->alive + s->unary_begin[var];
     const int32_t card = s->cards[var];
@@ -326,6 +332,7 @@ static int32_t choose_label(fgi_construct *c, int32_t var) {
 }
 
 static void fix(fgi_construct *c, int32_t var, int32_t label) {
+    fgi_assert(label >= 0 && label < c->model->s->cards[var] && c->alive[c->model->s->unary_begin[var] + label]);
     const fgi_structure *s = c->model->s;
     for (int32_t a = 0; a < s->cards[var]; a++)
         if (a != label && c->alive[s->unary_begin[var] + a]) drop(c, var, a, -1);

@@ -1,5 +1,6 @@
 /* primal/effects.c - see primal/effects.h. */
 #include "primal/effects.h"
+#include "base/assert.h"
 #include <stdlib.h>
 #include "base/util.h"
 
@@ -100,6 +101,7 @@ static void write_row(const fgi_effects *e, int32_t var, int32_t label, double *
 }
 
 const double *fgi_effects_of(fgi_effects *e, int32_t var, int32_t label) {
+    fgi_assert(var >= 0 && label >= 0);
     struct fgi_effects_rows *kept = &e->kept[var];
     const int32_t rows = rows_of(e->model->s, var);
     int32_t k = 0, oldest = 0;

@@ -4,10 +4,16 @@
 #include "primal/choices.h"
 #include "primal/effects.h"
 #include "base/kernels.h"
+#include "base/assert.h"
 
 /* After so many incremental updates a variable's label scores are summed afresh: rounding errors stay bounded. */
 enum { REFRESH = 1 << 14 };
 
+/* Invariants, between two calls (check looks at them):
+ *   1  Labels are in range; `queued` says who is in the queue, each once.
+ *   2  Where `fresh` is not 0, the label scores are those of the labels now, to rounding, and `forbidden` exactly.
+ *   3  `score` is that of the labels, to rounding, and `violations` exactly, once there was a labeling.
+ *   4  `changed` are the variables touched since the mark, each once, and `old` the labels they had. */
 struct fgi_local {
     const fgi_model *model;
     int32_t *labels;
@@ -73,6 +79,7 @@ static line factor_line(const fgi_model *m, const fgi_view *v, const int32_t *la
 }
 
 static inline double line_at(const line *r, int32_t a) {
+    fgi_assert(a >= 0);
     return r->weight * (r->base ? r->base[a * r->stride] : fgi_implicit_at(r->kind, r->p0, r->p1, a, r->other));
 }
 
@@ -148,6 +155,7 @@ double fgi_local_penalty(const fgi_local *l) {
 }
 
 void fgi_local_push(fgi_local *l, int32_t var) {
+    fgi_assert(var >= 0 && var < l->model->s->n_vars);
     if (l->queued[var]) return;
     const int64_t n = l->model->s->n_vars;
     int64_t at = l->head + l->count++;
@@ -160,7 +168,9 @@ void fgi_local_push_all(fgi_local *l) {
 }
 
 static int32_t pop(fgi_local *l) {
+    fgi_assert(l->count > 0 && l->head >= 0 && l->head < l->model->s->n_vars);
     int32_t var = l->queue[l->head];
+    fgi_assert(l->queued[var]);
     if (++l->head == l->model->s->n_vars) l->head = 0;
     l->count--;
     l->queued[var] = 0;
@@ -172,8 +182,10 @@ void fgi_local_clear(fgi_local *l) {
 }
 
 static void record(fgi_local *l, int32_t var) {
+    fgi_assert(var >= 0 && var < l->model->s->n_vars);
     if (l->touched[var] == l->mark) return;
     l->touched[var] = l->mark;
+    fgi_assert(l->n_changed < l->model->s->n_vars);
     l->changed[l->n_changed] = var;
     l->old[l->n_changed++] = l->labels[var];
 }
@@ -198,6 +210,7 @@ void fgi_local_mark_labels(const fgi_local *l, int32_t *labels) {
 }
 
 void fgi_local_rollback(fgi_local *l) {
+    fgi_assert(l->n_changed >= 0 && l->n_changed <= l->model->s->n_vars);
     for (int64_t k = 0; k < l->n_changed; k++) fgi_local_flip(l, l->changed[k], l->old[k]);
     l->n_changed = 0;
     l->score = l->mark_score; /* without the rounding of the way there and back */
@@ -208,6 +221,7 @@ void fgi_local_rollback(fgi_local *l) {
 
 /* scores[a] += line(a) for all labels; forbidden entries are counted instead. */
 static void add_line(double *scores, int32_t *forbidden, int32_t card, const line *r) {
+    fgi_assert(card > 0);
     if (!forbidden && r->base) {
         for (int32_t a = 0; a < card; a++) scores[a] += r->weight * r->base[a * r->stride];
         return;
@@ -221,6 +235,7 @@ static void add_line(double *scores, int32_t *forbidden, int32_t card, const lin
 
 /* Label scores of a variable from scratch. */
 static void refresh(fgi_local *l, int32_t var) {
+    fgi_assert(var >= 0 && var < l->model->s->n_vars && !l->fresh[var]);
     const fgi_model *m = l->model;
     const int32_t card = m->s->cards[var];
     double *scores = l->scores + m->s->unary_begin[var];
@@ -241,12 +256,14 @@ static void refresh(fgi_local *l, int32_t var) {
 }
 
 const double *fgi_local_label_scores(fgi_local *l, int32_t var, const int32_t **violations) {
+    fgi_assert(var >= 0 && var < l->model->s->n_vars);
     if (!l->fresh[var]) refresh(l, var);
     *violations = l->forbidden ? l->forbidden + l->model->s->unary_begin[var] : NULL;
     return l->scores + l->model->s->unary_begin[var];
 }
 
 int32_t fgi_local_best_label(fgi_local *l, int32_t var) {
+    fgi_assert(var >= 0 && var < l->model->s->n_vars);
     const int32_t *bad, *choices, n = fgi_local_choices(l, var, &choices), now = l->labels[var];
     const double *x = fgi_local_label_scores(l, var, &bad);
     int32_t best = choices ? choices[0] : 0;
@@ -261,6 +278,7 @@ int32_t fgi_local_best_label(fgi_local *l, int32_t var) {
 
 /* The change when only two labels matter: no need for all of the variable's label scores. */
 static double two_label_gain(fgi_local *l, int32_t var, int32_t from, int32_t to, int32_t *more_violations) {
+    fgi_assert(from != to);
     const fgi_model *m = l->model;
     const double *unary = fgi_unary(m, var);
     double gain = 0;
@@ -283,6 +301,7 @@ static double two_label_gain(fgi_local *l, int32_t var, int32_t from, int32_t to
 /* What the change would add to score and violations. */
 static double gain_of(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations) {
     const int32_t now = l->labels[var];
+    fgi_assert(label != now);
     if (!l->fresh[var]) return two_label_gain(l, var, now, label, more_violations);
     const double *x = l->scores + l->model->s->unary_begin[var];
     const int32_t *bad = l->forbidden ? l->forbidden + l->model->s->unary_begin[var] : NULL;
@@ -325,6 +344,7 @@ static void change_lines(fgi_local *l, int32_t var, span of, const line *old, co
 
 /* The labels below `card` and from `from` on that are nearer than `reach` to a label. */
 static span near_labels(int32_t label, int32_t reach, int32_t from, int32_t card) {
+    fgi_assert(label >= 0 && reach > 0);
     const int32_t begin = label >= reach ? label - reach + 1 : 0, end = label < card - reach ? label + reach : card;
     return (span){begin < from ? from : begin, end};
 }
@@ -336,6 +356,7 @@ static void update_neighbour(
     fgi_local *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
     const fgi_model *m = l->model;
     const int32_t card = m->s->cards[neighbour];
+    fgi_assert(l->fresh[neighbour] > 0 && l->labels[var] == from && from != to);
     l->operations += l->choices ? 2 : card;
     l->fresh[neighbour]--;
     if (v->kind == FGI_POTTS && !l->forbidden) {
@@ -358,6 +379,7 @@ static void update_neighbour(
 
 /* The same in a pairwise factor, from the rows of both labels (primal/effects.h). */
 static void update_by_effects(fgi_local *l, int32_t neighbour, const double *new, const double *old) {
+    fgi_assert(l->fresh[neighbour] > 0);
     const int32_t card = l->model->s->cards[neighbour];
     double *scores = l->scores + l->model->s->unary_begin[neighbour];
     l->operations += card;
@@ -371,6 +393,7 @@ static void update_by_effects(fgi_local *l, int32_t neighbour, const double *new
 }
 
 void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
+    fgi_assert(var >= 0 && var < l->model->s->n_vars && label >= 0 && label < l->model->s->cards[var]);
     const fgi_structure *s = l->model->s;
     const fgi_effects *e = l->effects;
     const int32_t from = l->labels[var];
@@ -379,6 +402,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
     int32_t more;
     l->score += gain_of(l, var, label, &more);
     l->violations += more;
+    fgi_assert(l->violations >= 0 || !l->assigned);
     const double *new = e ? fgi_effects_of(l->effects, var, label) : NULL;
     const double *old = new ? fgi_effects_of(l->effects, var, from) : NULL;
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
@@ -424,6 +448,7 @@ static void recount(fgi_local *l) {
 
 void fgi_local_assign(fgi_local *l, const int32_t *labels) {
     const int64_t n = l->model->s->n_vars;
+    for (int64_t i = 0; i < n; i++) fgi_assert(labels[i] >= 0 && labels[i] < l->model->s->cards[i]);
     int64_t changed = 0;
     for (int64_t i = 0; i < n; i++) changed += labels[i] != l->labels[i];
     if (l->assigned && changed <= n / 8) {
@@ -458,7 +483,63 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
     l->assigned = 1;
 }
 
+#ifdef FGI_CHECKED
+/* What may be lost to rounding on the way: far more than is, and nothing beside what a wrong update would do. */
+static double allowed(const fgi_local *l, int64_t terms) { return 1e-6 * l->scale * (double)(terms + 1); }
+
+static void check_scores(const fgi_local *l, int32_t var, int32_t a) {
+    const fgi_structure *s = l->model->s;
+    const double unary = fgi_unary(l->model, var)[a];
+    double score = unary > -INFINITY ? unary : 0;
+    int32_t forbidden = unary == -INFINITY;
+    for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
+        const fgi_view v = fgi_factor_view(l->model, s->adj[k]);
+        const line r = factor_line(l->model, &v, l->labels, var);
+        const double x = line_at(&r, a);
+        if (x == -INFINITY) forbidden++;
+        else score += x;
+    }
+    const int64_t at = s->unary_begin[var] + a;
+    fgi_assert(fabs(score - l->scores[at]) <= allowed(l, s->adj_begin[var + 1] - s->adj_begin[var]));
+    fgi_assert(!l->forbidden || l->forbidden[at] == forbidden);
+}
+
+static void check_total(const fgi_local *l) {
+    const fgi_model *m = l->model;
+    int64_t violations = 0;
+    fgi_sum sum = {0};
+    for (int64_t k = 0; k < m->s->n_vars + m->s->n_factors; k++) {
+        const int64_t f = k - m->s->n_vars;
+        const double x = f < 0 ? fgi_unary(m, k)[l->labels[k]] : fgi_factor_score(m, f, l->labels);
+        violations += x == -INFINITY;
+        if (x > -INFINITY) fgi_sum_add(&sum, x);
+    }
+    if (m->s->constant > -INFINITY) fgi_sum_add(&sum, m->s->constant);
+    fgi_assert(l->violations == violations);
+    fgi_assert(m->s->constant == -INFINITY ||
+        fabs(l->score - fgi_sum_value(&sum)) <= allowed(l, m->s->n_vars + m->s->n_factors) + 1e-9 * fabs(l->score));
+}
+
+static void check(const fgi_local *l) {
+    const fgi_structure *s = l->model->s;
+    int64_t queued = 0;
+    for (int32_t i = 0; i < s->n_vars; i++) {
+        fgi_assert(l->labels[i] >= 0 && l->labels[i] < s->cards[i]);
+        queued += l->queued[i];
+        for (int32_t a = 0; l->fresh[i] && a < s->cards[i]; a++) check_scores(l, i, a);
+    }
+    fgi_assert(queued == l->count && l->count <= s->n_vars);
+    for (int64_t k = 0; k < l->count; k++) fgi_assert(l->queued[l->queue[(l->head + k) % s->n_vars]]);
+    for (int64_t k = 0; k < l->n_changed; k++) {
+        const int32_t var = l->changed[k];
+        fgi_assert(l->touched[var] == l->mark && l->old[k] >= 0 && l->old[k] < s->cards[var]);
+    }
+    if (l->assigned) check_total(l);
+}
+#endif
+
 int fgi_local_ascend(fgi_local *l, int64_t max_operations) {
+    fgi_audit_rarely(check(l));
     const int64_t end = max_operations < INT64_MAX - l->operations ? l->operations + max_operations : INT64_MAX;
     while (l->count > 0) {
         if (l->operations >= end) return 0;

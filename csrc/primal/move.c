@@ -20,7 +20,7 @@ void fgi_moves_init(fgi_primal *s) {
         s->region_size[s->n_regions++] = size;
     s->region_size[s->n_regions++] = st->n_vars;
     fgi_bandit_init(&s->blocks, s->n_regions * FGI_TABLE_SIZES, 0);
-    fgi_bandit_init(&s->styles, FGI_STYLES, 1000);
+    fgi_bandit_init(&s->styles, s->swap ? FGI_STYLES : FGI_STYLE_SWAP, 1000);
     fgi_bandit_init(&s->tabus, FGI_TABU_SIZES, 1000);
     fgi_bandit_init(&s->kicks, FGI_KICKS, 1000);
     fgi_bandit_init(&s->shapes, 2, 1000);
@@ -160,6 +160,11 @@ fgi_rc fgi_move_choose(fgi_primal *s) {
         s->style_work[FGI_STYLE_TABU] > (s->dense ? MOST_DENSE_TABU : MOST_TABU) * s->style_work[FGI_STYLE_BLOCK];
     v->style_arm = blocks_due ? FGI_STYLE_BLOCK : fgi_bandit_choose(&s->styles, &s->rng);
     if (v->style_arm == FGI_STYLE_TABU) return start_tabu(s);
+    if (v->style_arm == FGI_STYLE_SWAP) {
+        fgi_swap_start(s->swap);
+        s->stage = FGI_PRIMAL_SWAP;
+        return FGI_OK;
+    }
     v->block_arm = fgi_bandit_choose(&s->blocks, &s->rng);
     v->kick_arm = fgi_bandit_choose(&s->kicks, &s->rng);
     choose_fusion(s);

@@ -3,7 +3,8 @@
  *
  * One iteration is one move: choose a region and a table size; optionally kick a few variables to other labels and hold
  * them there; re-optimise a thin subset of the region exactly (primal/thin.c, primal/block.c); after a kick once more
- * with the kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Region size,
+ * with the kicked variables free; coordinate ascent from what changed; keep the result unless it is worse. Tabu search
+ * (primal/tabu.c), and where variables must differ exchanges of labels (primal/swap.c), are moves, too. Region size,
  * table size and kick are chosen by gain per operation (primal/parts.c). When moves stop gaining, or have had their
  * share, the labeling joins the elites and another epoch begins elsewhere (primal/epoch.c): afresh, near the best, or
  * where all elites put together lead (primal/join.c).
@@ -54,7 +55,8 @@ double fgi_primal_work(const fgi_primal *s) {
     return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
         (double)fgi_treeblock_operations(s->block) +
         (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
-        3.0 * (double)fgi_tabu_operations(s->tabu) + 5.0 * (double)fgi_anneal_operations(s->anneal) +
+        3.0 * (double)fgi_tabu_operations(s->tabu) + (s->swap ? 3.0 * (double)fgi_swap_operations(s->swap) : 0) +
+        5.0 * (double)fgi_anneal_operations(s->anneal) +
         (s->repair ? (double)REPAIR_COST * (double)fgi_repair_operations(s->repair) : 0);
 }
 
@@ -74,10 +76,11 @@ static double pass_work(const fgi_solver *solver) {
 }
 
 static void show(fgi_solver *solver, fgi_primal *s) {
-    if (s->stage == FGI_PRIMAL_TABU) {
-        fgi_tabu_best_labels(s->tabu, s->before);
+    if (s->stage == FGI_PRIMAL_TABU || s->stage == FGI_PRIMAL_SWAP) {
+        if (s->stage == FGI_PRIMAL_TABU) fgi_tabu_best_labels(s->tabu, s->before);
+        else fgi_swap_best_labels(s->swap, s->before);
         if (s->best_violations == 0) fgi_solver_consider(solver, s->before);
-    } else if (s->stage > FGI_PRIMAL_CHOOSE && s->now.style_arm != FGI_STYLE_TABU) {
+    } else if (s->stage > FGI_PRIMAL_CHOOSE && s->now.style_arm == FGI_STYLE_BLOCK) {
         fgi_local_mark_labels(s->local, s->before);
         if (fgi_local_mark_violations(s->local) == 0) fgi_solver_consider(solver, s->before);
     } else if (fgi_local_violations(s->local) == 0) {
@@ -101,19 +104,35 @@ static void note(fgi_primal *s, int64_t violations, double score) {
 
 static void note_best(fgi_primal *s) { note(s, fgi_local_violations(s->local), fgi_local_score(s->local)); }
 
+/* Both kinds of tabu search: a piece of it, 1 when it has ended; its end; the best of it so far. */
+static int run_piece(fgi_primal *s) {
+    return s->stage == FGI_PRIMAL_SWAP ? fgi_swap_run(s->swap, CHUNK, &s->rng) : fgi_tabu_run(s->tabu, CHUNK, &s->rng);
+}
+
+static void stop_run(fgi_primal *s) {
+    if (s->stage == FGI_PRIMAL_SWAP) fgi_swap_stop(s->swap);
+    else fgi_tabu_stop(s->tabu);
+}
+
+static int64_t best_of_run(const fgi_primal *s, double *score) {
+    return s->stage == FGI_PRIMAL_SWAP ? fgi_swap_best(s->swap, score) : fgi_tabu_best(s->tabu, score);
+}
+
 /* A long run is shown while it goes on, by its own work alone: slices must not decide when a proof is complete. */
-static void run_tabu(fgi_solver *solver, fgi_primal *s) {
+static fgi_rc run_tabu(fgi_solver *solver, fgi_primal *s) {
     double score;
-    if (fgi_primal_work(s) - s->now.begun > most_work(s)) fgi_tabu_stop(s->tabu);
-    if (fgi_tabu_run(s->tabu, CHUNK, &s->rng)) {
+    if (fgi_primal_work(s) - s->now.begun > most_work(s)) stop_run(s);
+    if (run_piece(s)) {
+        const int failed = s->stage == FGI_PRIMAL_SWAP && fgi_swap_failed(s->swap);
         s->stage = FGI_PRIMAL_FOLLOW;
-        return;
+        return failed ? FGI_NO_MEMORY : FGI_OK;
     }
-    const int64_t violations = fgi_tabu_best(s->tabu, &score);
+    const int64_t violations = best_of_run(s, &score);
     note(s, violations, score);
-    if (!s->unreported || fgi_primal_work(s) - s->now.shown < pass_work(solver)) return;
+    if (!s->unreported || fgi_primal_work(s) - s->now.shown < pass_work(solver)) return FGI_OK;
     show(solver, s);
     s->now.shown = fgi_primal_work(s);
+    return FGI_OK;
 }
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
@@ -147,6 +166,7 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->thin = fgi_thin_create(m);
     s->block = fgi_treeblock_create(m);
     s->tabu = fgi_tabu_create(m, s->local, &s->arena);
+    if (s->local) s->swap = fgi_swap_create(m, s->local, &s->arena);
     s->anneal = fgi_anneal_create(m, s->local);
     s->changes = all_changes(m->s);
     s->dense = s->changes > DENSE_CHANGES * (double)m->s->unary_begin[n];
@@ -177,6 +197,7 @@ static void search_destroy(fgi_solver *solver) {
     fgi_thin_free(s->thin);
     fgi_treeblock_free(s->block);
     fgi_tabu_free(s->tabu);
+    fgi_swap_free(s->swap);
     fgi_anneal_free(s->anneal);
     fgi_solver_free(s->joined);
     fgi_join_free(&s->join);
@@ -221,7 +242,7 @@ static void judge(fgi_solver *solver, fgi_primal *s) {
     s->style_work[s->now.style_arm] += cost;
     if (s->now.style_arm == FGI_STYLE_TABU) {
         fgi_bandit_learn(&s->tabus, s->now.tabu_arm, success, cost);
-    } else {
+    } else if (s->now.style_arm == FGI_STYLE_BLOCK) {
         fgi_bandit_learn(&s->blocks, s->now.block_arm, success, cost);
         fgi_bandit_learn(&s->shapes, s->now.shape_arm, success, cost);
         fgi_bandit_learn(&s->fusions, s->now.fusion_arm, success, cost);
@@ -368,7 +389,8 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
             end_epoch(solver, s);
         else rc = fgi_move_choose(s);
         break;
-    case FGI_PRIMAL_TABU: run_tabu(solver, s); break;
+    case FGI_PRIMAL_TABU:
+    case FGI_PRIMAL_SWAP: rc = run_tabu(solver, s); break;
     case FGI_PRIMAL_PROPOSE:
         if (fgi_move_propose(s, CHUNK)) fgi_move_start_block(s);
         break;

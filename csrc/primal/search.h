@@ -67,6 +67,19 @@ int64_t fgi_tabu_operations(const fgi_tabu *t);
 int64_t fgi_tabu_best(const fgi_tabu *t, double *score);
 void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels);
 
+/* Tabu search by exchanges of labels (primal/swap.c), by changes of `local`, which is borrowed. */
+typedef struct fgi_swap fgi_swap;
+/* NULL: the model has no place for exchanges, or memory is short (then the arena says so). */
+fgi_swap *fgi_swap_create(const fgi_model *m, fgi_local *local, fgi_arena *arena);
+void fgi_swap_free(fgi_swap *t);
+void fgi_swap_start(fgi_swap *t);                                    /* from the present labeling */
+int fgi_swap_run(fgi_swap *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended, at its best labeling */
+int fgi_swap_failed(const fgi_swap *t);                              /* memory was short */
+void fgi_swap_stop(fgi_swap *t);                                     /* as fgi_tabu_stop */
+int64_t fgi_swap_operations(const fgi_swap *t);
+int64_t fgi_swap_best(const fgi_swap *t, double *score);
+void fgi_swap_best_labels(const fgi_swap *t, int32_t *labels);
+
 /* Simulated annealing of the whole labeling (primal/anneal.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_anneal fgi_anneal;
 fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
@@ -90,6 +103,7 @@ typedef enum fgi_primal_stage {
     FGI_PRIMAL_CHOOSE,    /* choose a move */
     FGI_PRIMAL_PROPOSE,   /* alternatives for a fusion */
     FGI_PRIMAL_TABU,
+    FGI_PRIMAL_SWAP,
     FGI_PRIMAL_THIN,
     FGI_PRIMAL_BLOCK,
     FGI_PRIMAL_APPLY, /* the block's answer into the labeling */
@@ -120,8 +134,8 @@ typedef enum fgi_primal_fusion {
     FGI_FUSIONS
 } fgi_primal_fusion;
 
-/* What a move is: an exact block, or tabu search. */
-typedef enum fgi_primal_style { FGI_STYLE_BLOCK, FGI_STYLE_TABU, FGI_STYLES } fgi_primal_style;
+/* What a move is: an exact block, tabu search, or tabu search by exchanges where these have a place. */
+typedef enum fgi_primal_style { FGI_STYLE_BLOCK, FGI_STYLE_TABU, FGI_STYLE_SWAP, FGI_STYLES } fgi_primal_style;
 
 typedef struct fgi_move {
     int32_t style_arm; /* fgi_primal_style */
@@ -145,6 +159,7 @@ typedef struct fgi_primal {
     fgi_thin *thin;
     fgi_treeblock *block;
     fgi_tabu *tabu;
+    fgi_swap *swap; /* NULL: exchanges have no place in this model */
     fgi_anneal *anneal;
     int64_t annealing;  /* operations of one: the last, or the first to be */
     double annealed;    /* work of the last */

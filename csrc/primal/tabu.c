@@ -9,6 +9,7 @@
  * neighbour changes or one of its labels is set free, and a tree of winners has the best of all. */
 #include <string.h>
 #include "primal/search.h"
+#include "base/assert.h"
 #include "base/array.h"
 
 /* Steps beyond which a tenure does not grow with the region: 2500 binary variables, density .1, 6 s, four seeds:
@@ -93,6 +94,7 @@ static int make_room(fgi_tabu *t, int64_t n) {
 }
 
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience) {
+    fgi_assert(n >= 0 && patience >= 0);
     if (patience > t->undo_capacity) {
         if (!fgi_resize(&t->undo, 2 * patience, sizeof *t->undo)) return FGI_NO_MEMORY;
         t->undo_capacity = patience;
@@ -117,6 +119,7 @@ fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patie
 
 /* Ties are thrown. */
 static change best_change(fgi_tabu *t, int32_t var, fgi_rng *rng) {
+    fgi_assert(var >= 0 && var < t->model->s->n_vars);
     const int32_t *bad, *choices, own = fgi_local_labels(t->local)[var], n = fgi_local_choices(t->local, var, &choices);
     const double *score = fgi_local_label_scores(t->local, var, &bad);
     const int64_t *until = t->until + t->model->s->unary_begin[var];
@@ -179,6 +182,7 @@ static int32_t draw(const fgi_tabu *t, fgi_rng *rng) {
 }
 
 static void disturb(fgi_tabu *t, int32_t var) {
+    fgi_assert(var >= 0 && var < t->model->s->n_vars);
     const int32_t place = t->place[var];
     if (place >= t->n_vars || t->vars[place] != var || t->is_disturbed[place]) return;
     t->is_disturbed[place] = 1;
@@ -243,6 +247,8 @@ static int pass_bans(fgi_tabu *t, change *out, int32_t *var) {
 
 /* One change of one label; what it disturbs is noted. */
 static void make(fgi_tabu *t, int32_t var, int32_t label) {
+    fgi_assert(label >= 0 && label < t->model->s->cards[var]);
+    fgi_assert(t->n_undo >= 0 && t->n_undo <= t->undo_capacity);
     const fgi_structure *s = t->model->s;
     fgi_local_flip(t->local, var, label);
     disturb(t, var);
