@@ -115,6 +115,7 @@ static int variable_step(ad3 *s, const fgi_model *m) {
 }
 
 static void multiplier_step(ad3 *s, const fgi_structure *st, int64_t f, const fgi_view *v) {
+    fgi_assert(f >= 0 && f < st->n_factors);
     fgi_dual_state *d = &s->d;
     const ad3_point *p = &s->points[f];
     double *mu = d->mu + d->begin[f];

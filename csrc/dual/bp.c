@@ -39,6 +39,7 @@ static void update_variable(bp *s, const fgi_structure *st, int32_t i, int64_t a
 }
 
 static void update_factor(bp *s, const fgi_model *m, int64_t f, const fgi_view *v, double damping) {
+    fgi_assert(f >= 0 && f < m->s->n_factors && damping >= 0 && damping < 1);
     fgi_dual_state *d = &s->d;
     const fgi_structure *st = m->s;
     int64_t at = d->begin[f];

@@ -142,6 +142,7 @@ static entry pop(ball *b) {
 static double distance_to(const ball *b, int32_t at) { return b->seen[at] == b->now ? b->distance[at] : INFINITY; }
 
 static int32_t other_end(const fgi_spins *g, int32_t edge, int32_t node) {
+    fgi_assert(edge >= 0 && edge < g->m && (g->ends[2 * edge] == node || g->ends[2 * edge + 1] == node));
     return g->ends[2 * edge] == node ? g->ends[2 * edge + 1] : g->ends[2 * edge];
 }
 

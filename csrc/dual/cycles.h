@@ -53,7 +53,12 @@ int fgi_bonds_join(fgi_bonds *b, int32_t i, int32_t j, int differ);
 
 /* Weights lambda of cycles: sum lambda - sum over e of (load of e - weight of e)^+ is no more than any labeling's
  * violated weights. The best ones by the primal-dual hybrid gradient method; z: how far an edge is violated in the
- * linear program on the other side. */
+ * linear program on the other side.
+ *
+ * Invariants (fgi_packing_iterate looks at them):
+ *   1  `begin` ascends from 0 to the number of `edges`; every cycle has edges, all of the graph, none twice.
+ *   2  `degree` of an edge is the number of cycles that it is on.
+ *   3  z_next is from 0 to 1, lambda_next and polished are not below 0 (lambda and z may be: they are reflected). */
 typedef struct fgi_packing {
     fgi_array edges; /* int32_t: of all cycles, one after the other */
     fgi_array begin; /* int64_t: n_cycles + 1 */

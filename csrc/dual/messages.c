@@ -1,12 +1,9 @@
 /* dual/messages.c - see dual/messages.h. */
 #include "dual/messages.h"
 #include <string.h>
+#include "base/work.h"
 
-enum {
-    CLOCK_WORK = 1 << 16, /* table entries between two looks at the clock */
-    FACTOR_WORK = 64,     /* the fixed cost of a factor, in entries */
-    PLACE_WORK = 8        /* of finding where its messages begin */
-};
+enum { PLACE_WORK = 8 /* of finding where the messages of a factor begin */ };
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
@@ -14,7 +11,7 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     const int64_t n_scratch = fgi_marginal_scratch(m), n_side = (int64_t)st->max_arity * st->max_card,
                   n_labels = st->unary_begin[st->n_vars];
     s->k = fgi_kernels_get();
-    s->meter.every = CLOCK_WORK;
+    s->meter.every = FGI_CLOCK_WORK;
     s->n_mu = fgi_dual_message_size(m);
     s->begin = fgi_take_zero(&s->arena, st->n_factors + 1, int64_t);
     s->mu = fgi_take_zero(&s->arena, s->n_mu, double);
@@ -35,7 +32,7 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
 
 void fgi_dual_destroy(fgi_dual_state *s) { fgi_arena_free(&s->arena); }
 
-int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work) { return fgi_meter_spend(&s->meter, work + FACTOR_WORK); }
+int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work) { return fgi_meter_spend(&s->meter, work + FGI_FACTOR_WORK); }
 
 int fgi_dual_ready(fgi_dual_state *s, fgi_solver *solver) {
     const fgi_structure *st = solver->model->s;

@@ -34,6 +34,7 @@ static void update_variable(
 }
 
 static void update_factor(fgi_dual_state *d, const fgi_model *m, int64_t f, const fgi_view *v) {
+    fgi_assert(f >= 0 && f < m->s->n_factors);
     const fgi_structure *st = m->s;
     int64_t at = d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/util.h"
 #include "dual/cycles.h"
+#include "base/assert.h"
 
 /* When the anchor is moved: the residual has fallen to so much of what it was there; or to that and rises again; or
  * after such a part of all iterations. */
@@ -54,6 +55,8 @@ void fgi_packing_free(fgi_packing *p) {
 }
 
 int fgi_packing_add(fgi_packing *p, const int32_t *edges, int64_t n) {
+    fgi_assert(n > 0 && p->n_cycles <= p->cycle_capacity);
+    fgi_assert(p->begin.n == p->n_cycles + 1);
     if (!reserve(p) || !fgi_array_reserve(&p->edges, n, sizeof(int32_t))) return 0;
     memcpy((int32_t *)p->edges.at + p->edges.n, edges, (size_t)n * sizeof *edges);
     p->edges.n += n;
@@ -64,7 +67,10 @@ int fgi_packing_add(fgi_packing *p, const int32_t *edges, int64_t n) {
     const int64_t c = p->n_cycles++;
     p->lambda[c] = p->lambda_anchor[c] = p->lambda_next[c] = p->polished[c] = 0;
     p->idle[c] = 0;
-    for (int64_t k = 0; k < n; k++) p->degree[edges[k]]++;
+    for (int64_t k = 0; k < n; k++) {
+        fgi_assert(edges[k] >= 0);
+        p->degree[edges[k]]++;
+    }
     return 1;
 }
 
@@ -102,6 +108,7 @@ static void add_up(const fgi_packing *p, const double *lambda, double *load, int
 
 /* One step: *_next is where the plain method would go. Returns the residual. */
 static double step(fgi_packing *p, const fgi_spins *g) {
+    fgi_assert(p->omega > 0 && p->since_anchor >= 0);
     const int32_t *edges = p->edges.at;
     const int64_t *begin = p->begin.at, m = g->m;
     const double keep = (double)(p->since_anchor + 1) / (double)(p->since_anchor + 2), back = 1 - keep;
@@ -112,6 +119,7 @@ static double step(fgi_packing *p, const fgi_spins *g) {
         const double to = p->z[e] - (g->weight[e] - p->load[e]) / scale;
         const double next = to > 0 ? fgi_smaller(to, 1) : 0, gone = next - p->z[e];
         residual += gone * gone * scale;
+        fgi_assert(next >= 0 && next <= 1);
         p->z_next[e] = next;
         p->load[e] = next + gone; /* the reflected point, from here on */
     }
@@ -121,6 +129,7 @@ static double step(fgi_packing *p, const fgi_spins *g) {
         for (int64_t k = begin[c]; k < begin[c + 1]; k++) sum += p->load[edges[k]];
         const double to = p->lambda[c] + scale * (1 - sum), next = to > 0 ? to : 0, gone = next - p->lambda[c];
         residual += gone * gone / scale;
+        fgi_assert(next >= 0 && next < INFINITY);
         p->lambda_next[c] = next;
         p->lambda[c] = keep * (next + gone) + back * p->lambda_anchor[c];
     }
@@ -128,7 +137,31 @@ static double step(fgi_packing *p, const fgi_spins *g) {
     return sqrt(residual);
 }
 
+#ifdef FGI_CHECKED
+static void check(const fgi_packing *p, const fgi_spins *g) {
+    const int32_t *edges = p->edges.at;
+    const int64_t *begin = p->begin.at;
+    int64_t degrees = 0;
+    fgi_assert(p->begin.n == p->n_cycles + 1 && begin[0] == 0 && begin[p->n_cycles] == p->edges.n);
+    for (int64_t c = 0; c < p->n_cycles; c++) {
+        fgi_assert(begin[c] < begin[c + 1]);
+        fgi_assert(p->lambda_next[c] >= 0 && p->polished[c] >= 0);
+        for (int64_t k = begin[c]; k < begin[c + 1]; k++) {
+            fgi_assert(edges[k] >= 0 && edges[k] < g->m);
+            for (int64_t l = begin[c]; l < k; l++) fgi_assert(edges[l] != edges[k]);
+        }
+    }
+    for (int32_t e = 0; e < g->m; e++) {
+        fgi_assert(p->degree[e] >= 0 && p->degree[e] <= p->n_cycles);
+        fgi_assert(g->weight[e] > 0 && p->z_next[e] >= 0 && p->z_next[e] <= 1);
+        degrees += p->degree[e];
+    }
+    fgi_assert(degrees == p->edges.n);
+}
+#endif
+
 void fgi_packing_iterate(fgi_packing *p, const fgi_spins *g, int64_t iterations) {
+    fgi_audit_rarely(check(p, g));
     for (int64_t k = 0; k < iterations; k++) {
         const double residual = step(p, g);
         p->iterations++;
@@ -153,6 +186,7 @@ double fgi_packing_bound(fgi_packing *p, const fgi_spins *g) {
         for (int64_t k = begin[c]; k < begin[c + 1]; k++)
             room = fgi_smaller(room, g->weight[edges[k]] - p->load[edges[k]]);
         const double next = fgi_larger(p->polished[c] + room, 0), change = next - p->polished[c];
+        fgi_assert(next >= 0);
         p->polished[c] = next;
         for (int64_t k = begin[c]; change != 0 && k < begin[c + 1]; k++) p->load[edges[k]] += change;
         p->idle[c] = next > 0 || p->lambda_next[c] > 0 ? 0 : (uint8_t)(p->idle[c] + (p->idle[c] < 255));
@@ -194,6 +228,7 @@ void fgi_packing_drop_idle(fgi_packing *p, int64_t m) {
         begin[kept++] = at; /* not after where it was read */
         at += n;
     }
+    fgi_assert(kept <= p->n_cycles && at <= p->edges.n);
     begin[kept] = at;
     p->edges.n = at;
     p->begin.n = kept + 1;

@@ -40,6 +40,7 @@ static double seen(double part, double theta, double lambda) {
 }
 
 static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view *v) {
+    fgi_assert(f >= 0 && f < m->s->n_factors);
     fgi_dual_state *d = &s->d;
     const fgi_structure *st = m->s;
     const double *lambda = d->mu + d->begin[f];
@@ -56,6 +57,7 @@ static double solve_slave(psdd *s, const fgi_model *m, int64_t f, const fgi_view
 }
 
 static void move_offsets(psdd *s, const fgi_structure *st, int64_t f, double eta) {
+    fgi_assert(f >= 0 && f < st->n_factors && eta >= 0);
     fgi_dual_state *d = &s->d;
     double *lambda = d->mu + d->begin[f];
     const int32_t *vars = fgi_factor_vars(st, f), *pick = s->picks + fgi_factor_begin(st, f);

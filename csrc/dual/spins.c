@@ -121,6 +121,7 @@ static void add_most(terms *t, int64_t k) {
 }
 
 static void add_field(terms *t, int32_t i, double u0, double u1) {
+    fgi_assert(u0 < INFINITY && u1 < INFINITY);
     t->magnitude += fabs(u0) + fabs(u1);
     fgi_sum_add(&t->constant, 0.5 * u0);
     fgi_sum_add(&t->constant, 0.5 * u1);
@@ -130,6 +131,7 @@ static void add_field(terms *t, int32_t i, double u0, double u1) {
 
 /* Tables of two by two labels that are all finite: the spins; of one label and two: fields. */
 static void add_factor(terms *t, int64_t f) {
+    fgi_assert(f >= 0);
     const int32_t *cards = t->m->s->cards;
     const fgi_view v = fgi_factor_view(t->m, f);
     int seen = v.arity == 2 && cards[v.vars[0]] <= 2 && cards[v.vars[1]] <= 2;
@@ -264,6 +266,7 @@ int32_t fgi_bonds_root(fgi_bonds *b, int32_t node, uint8_t *differs) {
 }
 
 int fgi_bonds_join(fgi_bonds *b, int32_t i, int32_t j, int differ) {
+    fgi_assert(i >= 0 && j >= 0);
     uint8_t p, q;
     const int32_t a = fgi_bonds_root(b, i, &p), c = fgi_bonds_root(b, j, &q);
     if (a == c) return (p ^ q) == differ ? 0 : -1;

@@ -12,16 +12,12 @@
 #include <string.h>
 #include "base/arena.h"
 #include "base/meter.h"
+#include "base/work.h"
 #include "dual/progress.h"
 #include "model/reweight.h"
 #include "primal/first.h"
 #include "solver.h"
 #include "dual/trws.h"
-
-enum {
-    CLOCK_WORK = 1 << 16, /* table entries between two looks at the clock */
-    LINK_WORK = 64        /* the fixed cost of a message, in entries */
-};
 
 typedef enum stage { BUILD, FORWARD, BACKWARD } stage;
 
@@ -38,9 +34,11 @@ typedef struct srmp {
     int32_t *labels;
     fgi_first *first;
     stage stage;
-    int collect_all; /* in the first sweep after a warm start: nothing is known about the factors */
-    int64_t node;    /* next node of the stage, counted from its start */
-    int64_t done;    /* links of that node already collected; -1: not begun */
+    double given_magnitude; /* of the model before unaries moved */
+    int is_part;            /* unaries move between runs: labels are those of the sweeps alone */
+    int collect_all;        /* in the first sweep after a warm start: nothing is known about the factors */
+    int64_t node;           /* next node of the stage, counted from its start */
+    int64_t done;           /* links of that node already collected; -1: not begun */
     fgi_meter meter;
     fgi_progress progress;
     fgi_arena arena;
@@ -49,6 +47,7 @@ typedef struct srmp {
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
 static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
+    fgi_assert(i >= 0 && i < st->n_vars);
     for (int64_t at = st->adj_begin[i]; at < st->adj_begin[i + 1]; at++) {
         const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f);
         int32_t position = 0;
@@ -60,7 +59,7 @@ static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
 static int build(const fgi_model *m, srmp *s) {
     for (; s->node < m->s->n_vars; s->node++) {
         const int64_t degree = m->s->adj_begin[s->node + 1] - m->s->adj_begin[s->node];
-        if (fgi_meter_spend(&s->meter, LINK_WORK + 16 * degree)) return 0;
+        if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + 16 * degree)) return 0;
         build_node(m->s, s, (int32_t)s->node);
     }
     s->progress.model_magnitude = fgi_dual_magnitude(m, NULL);
@@ -94,6 +93,7 @@ static void negate(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_vie
 
 /* Collects the message of an arc; returns the maximum taken out of it. */
 static double collect(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_view *v, int32_t n) {
+    fgi_assert(l->factor >= 0 && l->factor < m->s->n_factors && n > 0);
     double *mu = s->mu + l->mu;
     negate(m, s, l, v);
     fgi_max_marginal(s->k, m, v, l->position, s->g, mu, s->scratch);
@@ -167,6 +167,7 @@ static void add_given(const fgi_model *m, srmp *s, const fgi_link *l, double *x)
 
 /* The best label given the earlier ones; factors that begin here speak through their messages. */
 static void decode(const fgi_model *m, srmp *s, int32_t i) {
+    fgi_assert(i >= 0 && i < m->s->n_vars);
     const int32_t n = m->s->cards[i];
     double *x = s->hat;
     memcpy(x, s->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
@@ -180,6 +181,7 @@ static void decode(const fgi_model *m, srmp *s, int32_t i) {
 
 /* hat_i, its maximum, and the shares of the factors that come next. */
 static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
+    fgi_assert(i >= 0 && i < m->s->n_vars);
     const int32_t n = m->s->cards[i];
     const int64_t n_links = m->s->adj_begin[i + 1] - m->s->adj_begin[i];
     const fgi_link *links = s->links + m->s->adj_begin[i];
@@ -225,11 +227,11 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
             const int64_t entries = fgi_view_work(m, &v);
             info->oracle_calls++;
             info->entries_touched += entries;
-            if (fgi_meter_spend(&s->meter, LINK_WORK + entries)) return 0;
+            if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + entries)) return 0;
         }
         distribute(m, s, i, forward);
         if (s->progress.bound.forbidden) return 1;
-        if (fgi_meter_spend(&s->meter, LINK_WORK + n_links * n)) {
+        if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + n_links * n)) {
             s->node++;
             s->done = -1;
             return 0;
@@ -238,32 +240,39 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
     return 1;
 }
 
+/* The end of a sweep: what it found goes to the solver, and the next one begins. */
+static void end_sweep(fgi_solver *solver, srmp *s) {
+    const double constant = solver->model->s->constant;
+    if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
+        fgi_solver_bound(solver, -INFINITY);
+        solver->info.status = FGI_INFEASIBLE;
+    } else if (s->stage == FORWARD) {
+        if (s->is_part || decodes(s, solver->info.iterations)) fgi_solver_consider(solver, s->labels);
+        s->collect_all = 0;
+        begin_sweep(s, BACKWARD, constant);
+    } else {
+        solver->info.iterations++;
+        fgi_progress_report(solver, &s->progress);
+        begin_sweep(s, FORWARD, constant);
+    }
+}
+
 static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     srmp *s = solver->state;
     const fgi_model *m = solver->model;
-    s->meter.every = CLOCK_WORK, s->meter.deadline = deadline;
+    s->meter.every = FGI_CLOCK_WORK, s->meter.deadline = deadline;
     if (s->stage == BUILD) {
-        if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
+        if (!s->is_part && !fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
         if (solver->info.status != FGI_RUNNING || !build(m, s)) return FGI_OK;
         begin_sweep(s, FORWARD, m->s->constant);
     }
     do {
-        if (s->stage == FORWARD && s->node == 0 && !fgi_first_labeling(&s->first, solver, s->labels, deadline))
+        if (!s->is_part && s->stage == FORWARD && s->node == 0 &&
+            !fgi_first_labeling(&s->first, solver, s->labels, deadline))
             return FGI_OK;
         if (fgi_solver_done(solver)) return FGI_OK;
         if (!sweep(m, s, &solver->info)) return FGI_OK;
-        if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
-            fgi_solver_bound(solver, -INFINITY);
-            solver->info.status = FGI_INFEASIBLE;
-        } else if (s->stage == FORWARD) {
-            if (decodes(s, solver->info.iterations)) fgi_solver_consider(solver, s->labels);
-            s->collect_all = 0;
-            begin_sweep(s, BACKWARD, m->s->constant);
-        } else {
-            solver->info.iterations++;
-            fgi_progress_report(solver, &s->progress);
-            begin_sweep(s, FORWARD, m->s->constant);
-        }
+        end_sweep(solver, s);
     } while (!fgi_solver_done(solver) &&
         (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && !fgi_meter_over(&s->meter))));
     return FGI_OK;
@@ -332,10 +341,81 @@ static fgi_rc srmp_warm_start(fgi_solver *solver, const double *mu, fgi_error *e
     return FGI_OK;
 }
 
+/* ---- a part of a larger model (see dual/trws_part.c) --------------------------------------------------------- */
+
+static double largest(const double *scores, int32_t n) {
+    double top = 0;
+    for (int32_t a = 0; a < n; a++)
+        if (scores[a] > -INFINITY) top = fgi_larger(top, fabs(scores[a]));
+    return top;
+}
+
+static void srmp_ready(fgi_solver *solver, int moves) {
+    srmp *s = solver->state;
+    const double constant = solver->model->s->constant;
+    s->is_part = 1;
+    s->meter.deadline = INFINITY;
+    if (s->stage == BUILD) {
+        build(solver->model, s);
+        begin_sweep(s, FORWARD, constant);
+    }
+    while (s->stage == BACKWARD || s->node > 0 || s->done >= 0) {
+        const stage under_way = s->stage;
+        sweep(solver->model, s, &solver->info);
+        end_sweep(solver, s);
+        if (s->stage == under_way) begin_sweep(s, FORWARD, constant); /* infeasible: no sweep has begun */
+    }
+    if (s->given_magnitude == 0) s->given_magnitude = s->progress.model_magnitude;
+    if (moves) s->progress.model_magnitude = s->given_magnitude;
+    fgi_progress_restart(solver, &s->progress);
+}
+
+/* A label that was refuted stays so: it was by what is forbidden, and finite scores never move that. */
+static void srmp_moved(fgi_solver *solver, int32_t i) {
+    srmp *s = solver->state;
+    const fgi_model *m = solver->model;
+    const double *now = fgi_unary(m, i);
+    double *theta = s->theta + m->s->unary_begin[i];
+    for (int32_t a = 0; a < m->s->cards[i]; a++)
+        if (theta[a] > -INFINITY) theta[a] = now[a];
+    s->progress.model_magnitude += largest(now, m->s->cards[i]);
+}
+
+static void srmp_belief(const fgi_solver *solver, int32_t i, double *out) {
+    const srmp *s = solver->state;
+    const fgi_structure *st = solver->model->s;
+    const int32_t n = st->cards[i];
+    memcpy(out, s->theta + st->unary_begin[i], (size_t)n * sizeof *out);
+    for (int64_t at = st->adj_begin[i]; s->stage != BUILD && at < st->adj_begin[i + 1]; at++) {
+        const double *mu = s->mu + s->links[at].mu;
+        for (int32_t a = 0; a < n; a++) out[a] += mu[a] == -INFINITY ? 0 : mu[a];
+    }
+}
+
+static double *srmp_state(fgi_solver *solver, int64_t *n) {
+    *n = fgi_dual_message_size(solver->model);
+    return ((srmp *)solver->state)->mu;
+}
+
+static fgi_rc srmp_state_set(fgi_solver *solver, fgi_error *err) {
+    srmp *s = solver->state;
+    const fgi_model *m = solver->model;
+    (void)err;
+    memcpy(s->theta, m->u->values, (size_t)m->s->unary_begin[m->s->n_vars] * sizeof *s->theta);
+    begin_sweep(s, FORWARD, m->s->constant);
+    s->collect_all = 1;
+    return FGI_OK;
+}
+
 const fgi_solver_ops fgi_srmp_ops = {.name = "trws",
     .create = srmp_create,
     .run = srmp_run,
     .destroy = srmp_destroy,
     .message_size = srmp_message_size,
     .messages = srmp_messages,
-    .warm_start = srmp_warm_start};
+    .warm_start = srmp_warm_start,
+    .moved = srmp_moved,
+    .ready = srmp_ready,
+    .belief = srmp_belief,
+    .state = srmp_state,
+    .state_set = srmp_state_set};

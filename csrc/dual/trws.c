@@ -37,8 +37,6 @@
 #include "dual/trws_state.h"
 
 enum {
-    CLOCK_WORK = FGI_TRWS_CLOCK_WORK,
-    EDGE_WORK = FGI_TRWS_EDGE_WORK,
     FEW_DEGREE = FGI_TRWS_FEW_DEGREE,
     EDGES_AHEAD = 4,          /* edges of a node whose data are asked for before their turn */
     SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
@@ -52,34 +50,6 @@ typedef fgi_trws trws;
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
-/* Floats hold scores in units of the largest table entry and the largest weight, as powers of two. Returns 0 where sums
- * of scores could overflow them nevertheless. */
-static int set_units(const fgi_model *m, trws *s) {
-    enum { LEAST = -1000, SAFE = 100 };
-    const fgi_structure *st = m->s;
-    double table = 0, sum = 0, least_weight = INFINITY;
-    for (int64_t t = 0; t < st->n_tables; t++) {
-        const fgi_table_facts *facts = &m->t->facts[t];
-        if (st->table_kind[t] == FGI_DENSE && facts->max > -INFINITY)
-            table = fgi_larger(table, fgi_larger(fabs(facts->max), fabs(facts->min_finite)));
-    }
-    for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++)
-        if (m->u->values[k] > -INFINITY) sum += fabs(m->u->values[k]);
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        const fgi_table_facts *facts = &m->t->facts[st->factor_table[f]];
-        least_weight = fgi_smaller(least_weight, fgi_factor_weight(st, f));
-        if (facts->max > -INFINITY)
-            sum += fgi_factor_weight(st, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite));
-    }
-    /* A weight that floats round to 0 would make numbers of what is forbidden. */
-    if (table == 0 || least_weight < ldexp(st->max_weight, -SAFE)) return 0;
-    const int of_table = ilogb(table) > LEAST ? ilogb(table) : LEAST, of_weight = ilogb(st->max_weight);
-    s->table_unit = ldexp(1, -of_table);
-    s->weight_unit = ldexp(1, -of_weight);
-    s->score_unit = ldexp(1, of_table + of_weight);
-    return isfinite(s->weight_unit) && isfinite(s->score_unit) && s->score_unit > 0 && sum < ldexp(s->score_unit, SAFE);
-}
-
 /* Entries that products read one by one. */
 static int64_t read_whole(const fgi_model *m) {
     int64_t n = m->s->values_begin[m->s->n_tables];
@@ -92,7 +62,7 @@ static int64_t read_whole(const fgi_model *m) {
 static int wants_single(const fgi_model *m, trws *s, int32_t precision) {
     const fgi_structure *st = m->s;
     if (precision == 1 || (precision == 0 && read_whole(m) < SINGLE_ENTRIES)) return 0;
-    return st->values_begin[st->n_tables] > 0 && set_units(m, s);
+    return st->values_begin[st->n_tables] > 0 && fgi_trws_set_units(m, s);
 }
 
 static void end_single(trws *s) {
@@ -118,10 +88,10 @@ static int round_tables(const fgi_model *m, trws *s) {
         return 1;
     }
     while (s->rounded_to < n) {
-        int64_t end = n - s->rounded_to < CLOCK_WORK ? n : s->rounded_to + CLOCK_WORK;
+        int64_t end = n - s->rounded_to < FGI_CLOCK_WORK ? n : s->rounded_to + FGI_CLOCK_WORK;
         for (int64_t k = s->rounded_to; k < end; k++) s->rounded[k] = (float)(m->t->values[k] * s->table_unit);
         s->rounded_to = end;
-        if (fgi_trws_out_of_time(s, CLOCK_WORK)) return 0;
+        if (fgi_trws_out_of_time(s, FGI_CLOCK_WORK)) return 0;
     }
     return 1;
 }
@@ -295,6 +265,7 @@ static int32_t add_up_binary(const fgi_model *m, trws *s, int32_t i, int decodin
  * from begin to end (ties go to the lowest), and what made it so. Two labels are never parted. */
 int32_t fgi_trws_add_up(
     const fgi_model *m, trws *s, int32_t i, int decoding, int32_t begin, int32_t end, double *liked) {
+    fgi_assert(i >= 0 && i < m->s->n_vars && begin >= 0 && begin <= end && end <= m->s->cards[i]);
     const int32_t n = end - begin;
     *liked = -INFINITY;
     if (n <= 0) return 0;
@@ -328,6 +299,7 @@ int32_t fgi_trws_add_up(
 
 /* hat_i with its maximum taken out. Returns 0 if that is -INFINITY. */
 static int begin_node(const fgi_model *m, trws *s, int32_t i, int64_t n_send) {
+    fgi_assert(i >= 0 && i < m->s->n_vars && n_send >= 0);
     const int forward = s->stage == FORWARD;
     for (int64_t k = 0; k < n_send && k < EDGES_AHEAD; k++) prefetch_edge(m, s, fgi_trws_outgoing(s, i, k));
     fgi_trws_enter(s, i);
@@ -345,6 +317,7 @@ static int begin_node(const fgi_model *m, trws *s, int32_t i, int64_t n_send) {
 
 /* The next message of node i; returns its maximum. */
 static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, double weight) {
+    fgi_assert(i >= 0 && i < m->s->n_vars && weight > 0);
     const int forward = s->stage == FORWARD;
     edge *e = fgi_trws_outgoing(s, i, s->done++);
     if (s->done + EDGES_AHEAD <= n_send) prefetch_edge(m, s, fgi_trws_outgoing(s, i, s->done + EDGES_AHEAD - 1));
@@ -356,6 +329,7 @@ static double send_next(const fgi_model *m, trws *s, int32_t i, int64_t n_send, 
 }
 
 int fgi_trws_visit(const fgi_model *m, trws *s, int32_t i) {
+    fgi_assert(i >= 0 && i < m->s->n_vars);
     const int64_t n_send = fgi_trws_sends(s, i);
     if (!begin_node(m, s, i, n_send)) return 0;
     const double weight = fgi_trws_weight(s, i);
@@ -381,7 +355,7 @@ static int sweep(const fgi_model *m, trws *s) {
         const int64_t n_send = fgi_trws_sends(s, i), degree = st->adj_begin[i + 1] - st->adj_begin[i];
         if (s->done < 0) {
             if (!begin_node(m, s, i, n_send)) return 1;
-            if (fgi_trws_out_of_time(s, degree * (st->cards[i] + EDGE_WORK))) return 0;
+            if (fgi_trws_out_of_time(s, degree * (st->cards[i] + FGI_LINK_WORK))) return 0;
         }
         const double weight = fgi_trws_weight(s, i);
         while (s->done < n_send) {
@@ -453,13 +427,17 @@ static void end_sweep(fgi_solver *solver, trws *s) {
     }
 }
 
+static int first(fgi_solver *solver, trws *s, double deadline) {
+    return s->is_part || fgi_first_labeling(&s->first, solver, s->labels, deadline);
+}
+
 static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     trws *s = solver->state;
     const fgi_model *m = solver->model;
-    s->meter.every = CLOCK_WORK, s->meter.deadline = deadline;
+    s->meter.every = FGI_CLOCK_WORK, s->meter.deadline = deadline;
     if (s->stage == COUNT) {
         if (s->team) fgi_trws_team_begin(m, s);
-        if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
+        if (!s->is_part && !fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
         if (solver->info.status != FGI_RUNNING || !fgi_trws_count_edges(m, s)) return FGI_OK;
     }
     if (s->stage == BUILD || s->stage == LINK) {
@@ -472,8 +450,7 @@ static fgi_rc trws_run(fgi_solver *solver, double deadline, int64_t iteration_li
         begin_iteration(solver, s);
     }
     do {
-        if (s->stage == FORWARD && s->node == 0 && !fgi_first_labeling(&s->first, solver, s->labels, deadline))
-            return FGI_OK;
+        if (s->stage == FORWARD && s->node == 0 && !first(solver, s, deadline)) return FGI_OK;
         if (fgi_solver_done(solver)) return FGI_OK;
         if (s->stage == ROUND) {
             if (!round_tables(m, s)) return FGI_OK;
@@ -506,6 +483,14 @@ void fgi_trws_set_up(const fgi_model *m, trws *s) {
 }
 
 void fgi_trws_begin(const fgi_solver *solver, trws *s) { begin_iteration(solver, s); }
+
+int fgi_trws_finish(fgi_solver *solver) {
+    trws *s = solver->state;
+    s->meter.deadline = INFINITY;
+    const int is_amid = s->stage == BACKWARD || (s->stage == FORWARD && (s->node > 0 || s->done >= 0));
+    if (is_amid && sweep(solver->model, s)) end_sweep(solver, s);
+    return is_amid;
+}
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
@@ -553,6 +538,7 @@ static fgi_rc trws_create(fgi_solver *solver, fgi_error *err) {
     s->earlier_begin = fgi_take_zero(&s->arena, st->n_vars + 1, int64_t);
     s->earlier = fgi_take(&s->arena, st->n_factors, int32_t);
     s->messages = fgi_take_zero(&s->arena, n_messages, double);
+    s->n_messages = n_messages;
     s->hat = fgi_take(&s->arena, st->max_card, double);
     s->h = fgi_take(&s->arena, st->max_card, double);
     s->given = fgi_take(&s->arena, st->max_card, double);
@@ -591,4 +577,9 @@ const fgi_solver_ops fgi_trws_ops = {.name = "trws",
     .destroy = trws_destroy,
     .message_size = fgi_trws_dual_size,
     .messages = fgi_trws_messages,
-    .warm_start = fgi_trws_warm_start};
+    .warm_start = fgi_trws_warm_start,
+    .moved = fgi_trws_moved,
+    .ready = fgi_trws_ready,
+    .belief = fgi_trws_belief,
+    .state = fgi_trws_own_state,
+    .state_set = fgi_trws_state_set};

@@ -26,6 +26,7 @@ typedef struct context {
 #endif
 
 static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
+    fgi_assert(factor >= 0 && factor < st->n_factors);
     const int32_t *vars = fgi_factor_vars(st, factor);
     return vars[0] ^ vars[1] ^ var; /* a branch would be mispredicted half of the time */
 }
@@ -223,4 +224,34 @@ int fgi_trws_build_edges(const fgi_model *m, trws *s) {
     s->look_ahead = fgi_trws_needs_look_ahead(st, s);
     s->progress.model_magnitude = fgi_dual_magnitude(m, s->team ? s->team->pool : NULL);
     return 1;
+}
+
+/* ---- units of single precision ----------------------------------------------------------------------------------- */
+
+/* Floats hold scores in units of the largest table entry and the largest weight, as powers of two. Returns 0 where sums
+ * of scores could overflow them nevertheless. */
+int fgi_trws_set_units(const fgi_model *m, trws *s) {
+    enum { LEAST = -1000, SAFE = 100 };
+    const fgi_structure *st = m->s;
+    double table = 0, sum = 0, least_weight = INFINITY;
+    for (int64_t t = 0; t < st->n_tables; t++) {
+        const fgi_table_facts *facts = &m->t->facts[t];
+        if (st->table_kind[t] == FGI_DENSE && facts->max > -INFINITY)
+            table = fgi_larger(table, fgi_larger(fabs(facts->max), fabs(facts->min_finite)));
+    }
+    for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++)
+        if (m->u->values[k] > -INFINITY) sum += fabs(m->u->values[k]);
+    for (int64_t f = 0; f < st->n_factors; f++) {
+        const fgi_table_facts *facts = &m->t->facts[st->factor_table[f]];
+        least_weight = fgi_smaller(least_weight, fgi_factor_weight(st, f));
+        if (facts->max > -INFINITY)
+            sum += fgi_factor_weight(st, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite));
+    }
+    /* A weight that floats round to 0 would make numbers of what is forbidden. */
+    if (table == 0 || least_weight < ldexp(st->max_weight, -SAFE)) return 0;
+    const int of_table = ilogb(table) > LEAST ? ilogb(table) : LEAST, of_weight = ilogb(st->max_weight);
+    s->table_unit = ldexp(1, -of_table);
+    s->weight_unit = ldexp(1, -of_weight);
+    s->score_unit = ldexp(1, of_table + of_weight);
+    return isfinite(s->weight_unit) && isfinite(s->score_unit) && s->score_unit > 0 && sum < ldexp(s->score_unit, SAFE);
 }

@@ -438,7 +438,7 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         possible = visit(&s, &state->progress, (int32_t)i, forward, weighted, K);
         if (!possible) break;
         const int64_t n_edges = s.later_begin[i + 1] - s.later_begin[i] + s.earlier_begin[i + 1] - s.earlier_begin[i];
-        work += n_edges * (K * K / 2 + 2 * FGI_TRWS_EDGE_WORK);
+        work += n_edges * (K * K / 2 + 2 * FGI_LINK_WORK);
     }
     state->node = node;
     state->meter.spent = work;

@@ -4,12 +4,11 @@
 #define FGI_TRWS_STATE_H
 #include "base/arena.h"
 #include "base/meter.h"
+#include "base/work.h"
 #include "dual/progress.h"
 #include "model/model.h"
 
 enum {
-    FGI_TRWS_CLOCK_WORK = 1 << 17, /* table entries between two looks at the clock: about 0.1 ms */
-    FGI_TRWS_EDGE_WORK = 16,       /* the fixed cost of a message, in entries */
     FGI_TRWS_FEW_DEGREE = 1 << 15, /* nodes with more edges may pause between them, and are not left to visit_few */
     FGI_FEW = 8,                   /* "few" labels: at most these */
     FGI_TRWS_COLD = 32,         /* nodes: so many visits, at a new place, does it take the hardware to foresee more */
@@ -74,6 +73,7 @@ struct fgi_trws {
     int64_t *block_message;
     int32_t *edge_of;
     double *messages;
+    int64_t n_messages;                /* numbers in all of them */
     double *hat, *h, *given, *scratch; /* max_card each; scratch 2 * max_card + 1 */
     int32_t *list_rows;                /* max_card + 1: rows of a shared table that are read */
     int32_t *labels;
@@ -116,6 +116,8 @@ struct fgi_trws {
     double *record;      /* two per node: what it adds to the bound, which is summed in the order of nodes; NULL: sum */
     double *decoded;     /* per node: what its label adds to the score */
     fgi_trws_team *team; /* NULL: one thread */
+    double given_magnitude; /* of the model before unaries moved */
+    int is_part;            /* unaries move between runs: labels are those of the sweeps alone */
 };
 
 /* The node at a place of the sweep under way. */
@@ -160,7 +162,7 @@ static inline void fgi_trws_decode(fgi_trws *s, int32_t i, int32_t label, double
 
 /* Counts work done; 1: the clock was looked at, and the time is over. */
 static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work) {
-    return fgi_meter_spend(&s->meter, work + FGI_TRWS_EDGE_WORK);
+    return fgi_meter_spend(&s->meter, work + FGI_LINK_WORK);
 }
 
 /* dual/trws_build.c: stages COUNT, and BUILD and LINK. 0: the time is over. What they need, 0: no memory. */
@@ -168,6 +170,7 @@ int fgi_trws_take_for_building(const fgi_structure *st, fgi_trws *s);
 void fgi_trws_end_building(fgi_trws *s);
 int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s);
 int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s);
+int fgi_trws_set_units(const fgi_model *m, fgi_trws *s); /* 0: floats are not safe */
 
 /* dual/trws_shared.c: stage SHARE, 0: the time is over. */
 int fgi_trws_share_tables(const fgi_model *m, fgi_trws *s);
@@ -190,12 +193,20 @@ int64_t fgi_trws_dual_size(const fgi_solver *solver);
 fgi_rc fgi_trws_messages(const fgi_solver *solver, double *mu);
 fgi_rc fgi_trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err);
 
+/* dual/trws_part.c: the same, for a model that is a part of a larger one. */
+void fgi_trws_ready(fgi_solver *solver, int moves);
+void fgi_trws_moved(fgi_solver *solver, int32_t i);
+void fgi_trws_belief(const fgi_solver *solver, int32_t i, double *out);
+double *fgi_trws_own_state(fgi_solver *solver, int64_t *n);
+fgi_rc fgi_trws_state_set(fgi_solver *solver, fgi_error *err);
+
 /* dual/trws.c, for the messages: a max-plus product along an edge; all that comes before the first sweep; a new
- * iteration. */
+ * iteration; the rest of a sweep of one that is under way, 0: none is. */
 void fgi_trws_product(
     const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h, double *out);
 void fgi_trws_set_up(const fgi_model *m, fgi_trws *s);
 void fgi_trws_begin(const fgi_solver *solver, fgi_trws *s);
+int fgi_trws_finish(fgi_solver *solver);
 
 /* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And parts of it: hat (and,
  * decoding, given, which is returned at the best label) of the labels begin .. end of a node; an edge, whose maximum is

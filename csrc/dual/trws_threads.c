@@ -71,7 +71,7 @@ void fgi_trws_count_left_out(const fgi_trws *s) {
 /* ---- waves --------------------------------------------------------------------------------------------------- */
 
 int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e) {
-    return FGI_TRWS_EDGE_WORK + fgi_trws_edge_work(m, e);
+    return FGI_LINK_WORK + fgi_trws_edge_work(m, e);
 }
 
 typedef fgi_trws_visits context;
@@ -83,10 +83,10 @@ static double visit_work(const void *c, int64_t i) {
     const double degree = (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
     if (((const context *)c)->s->visit_few && st->cards[i] <= FGI_FEW)
         return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
-    double work = (FGI_TRWS_EDGE_WORK + st->cards[i]) * (degree + 1);
+    double work = (FGI_LINK_WORK + st->cards[i]) * (degree + 1);
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         const fgi_view v = fgi_factor_view(m, st->adj[k]);
-        work += 0.5 * (double)(FGI_TRWS_EDGE_WORK + fgi_view_work(m, &v)); /* half of them in either direction */
+        work += 0.5 * (double)(FGI_LINK_WORK + fgi_view_work(m, &v)); /* half of them in either direction */
     }
     return work;
 }

@@ -75,6 +75,7 @@ static void run_block(void *context, int64_t begin, int64_t end, int worker) {
 /* The labelings take the first block of a piece, and whoever is done with it goes on with factors. */
 int gdmm_factors_step(gdmm *g) {
     fgi_info *info = &g->solver->info;
+    if (g->cursor == 0) fgi_audit_rarely(gdmm_check(g));
     const int64_t left = g->model->s->n_factors - g->cursor,
                   piece = g->solver->pool ? GDMM_LONGER * g->piece : g->piece;
     const int64_t take = left < piece ? left : piece;

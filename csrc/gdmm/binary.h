@@ -95,12 +95,14 @@ typedef struct binary {
 } binary;
 
 static inline int32_t binary_neighbour(const fgi_structure *st, int32_t f, int32_t i) {
+    fgi_assert(f >= 0 && f < st->n_factors);
     const int32_t *vars = fgi_factor_vars(st, f);
     return vars[0] == i ? vars[1] : vars[0];
 }
 
 /* t of a table: what it has beyond a constant and two unaries. */
 static inline double binary_interaction(const fgi_view *v) {
+    fgi_assert(v->arity == 2 && v->rows == 2 && v->cols == 2);
     return (fgi_view_at2(v, 1, 1) - fgi_view_at2(v, 1, 0)) - (fgi_view_at2(v, 0, 1) - fgi_view_at2(v, 0, 0));
 }
 

@@ -83,10 +83,13 @@ int gdmm_search_due(const gdmm *g) {
 double gdmm_search_share(const gdmm *g) { return SEARCH_SHARE * (double)g->work; }
 
 static fgi_rc create_search(gdmm *g) {
-    fgi_settings settings = g->solver->settings;
+    const fgi_settings *own = &g->solver->settings;
+    fgi_settings settings = fgi_settings_default();
     settings.method = FGI_SEARCH;
-    settings.threads = 1;
-    settings.max_iterations = -1;
+    settings.seed = own->seed;
+    settings.gap = own->gap;
+    settings.cutoff = own->cutoff;
+    settings.start_time = own->start_time;
     fgi_rc rc = fgi_solver_create(g->model, &settings, &g->search, NULL);
     if (!rc && g->solver->info.score > -INFINITY) rc = fgi_solver_offer(g->search, g->solver->best, NULL);
     return rc;

@@ -38,12 +38,14 @@ void gdmm_binary_step(double p0, double q0, double tau, double *p, double *q) {
 
 /* With m = (1-p, p) and n = (1-q, q), |m - x|^2 is 2 (p - (1 - x_0 + x_1) / 2)^2 plus a constant. */
 static void update_pair(gdmm *g, int64_t f) {
+    fgi_assert(g->pairs && g->is_pair[f] && g->rho > 0);
     const gdmm_pair *t = &g->pairs[f];
     gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
     const double half = 0.5 / g->rho;
     double p, q, p0 = 0.5 * (1 - s->x[0] + s->x[1]) + half * (t->u0 - (s->mu[1] - s->mu[0]));
     double q0 = 0.5 * (1 - r->x[0] + r->x[1]) + half * (t->u1 - (r->mu[1] - r->mu[0]));
     gdmm_binary_step(p0, q0, 2 * half * t->t, &p, &q);
+    fgi_assert(p >= 0 && p <= 1 && q >= 0 && q <= 1);
     s->m[0] = 1 - p;
     s->m[1] = p;
     r->m[0] = 1 - q;
@@ -53,6 +55,7 @@ static void update_pair(gdmm *g, int64_t f) {
 /* delta_if for all variables of the factor, in the worker's messages. */
 static void collect_messages(const gdmm *g, gdmm_worker *w, int64_t first, int32_t arity) {
     double *delta = w->delta;
+    fgi_assert(first >= 0 && first + arity <= g->n_slots);
     for (int32_t k = 0; k < arity; k++) {
         const gdmm_slot *s = &g->slots[first + k];
         for (int32_t e = 0; e < s->n; e++) delta[e] = s->mu[e] + g->rho * (s->m[e] - s->x[e]);
@@ -79,6 +82,7 @@ static int reserve(gdmm_active *a, int32_t arity) {
 
 static double message_at(const fgi_message *m, const gdmm_slot *s, int32_t label) {
     int32_t at = gdmm_slot_find(s, label);
+    fgi_assert(m->n == s->n && at < s->n);
     return at < 0 ? 0 : m->values[at];
 }
 
@@ -87,6 +91,7 @@ static void unpack_state(const fgi_structure *st, const fgi_view *v, int64_t sta
         labels[k] = (int32_t)(state % st->cards[v->vars[k]]);
         state /= st->cards[v->vars[k]];
     }
+    fgi_assert(state == 0);
 }
 
 static double state_score(const fgi_view *v, int64_t state, const int32_t *labels) {
@@ -112,6 +117,7 @@ static int refresh_active(gdmm *g, gdmm_worker *w, const fgi_view *v, int64_t fi
         if (memcmp(labels, a->labels + (int64_t)s * arity, (size_t)arity * sizeof *labels) == 0) return 1;
     a->theta[a->n] = state_score(v, found.state, labels);
     a->y[a->n] = a->n == 0 ? 1 : 0;
+    fgi_assert(a->n < a->capacity && a->theta[a->n] > -INFINITY);
     w->gain[a->n++] = found.value;
     return 1;
 }
@@ -174,12 +180,15 @@ static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
     }
     if (!refresh_active(g, w, &v, first, a, found)) return FGI_NO_MEMORY;
     if (a->n > 1) fgi_simplex_ascend(a->n, v.arity, a->labels, g->rho, w->gain, a->y, MAX_STEPS);
-    return scatter(g, a, first, v.arity) ? FGI_OK : FGI_NO_MEMORY;
+    if (!scatter(g, a, first, v.arity)) return FGI_NO_MEMORY;
+    fgi_audit_rarely(gdmm_active_check(g, f));
+    return FGI_OK;
 }
 
 void gdmm_factor_pass(void *context, int64_t begin, int64_t end, int worker) {
     gdmm *g = context;
     gdmm_worker *w = &g->workers[worker];
+    fgi_assert(begin >= 0 && end <= g->model->s->n_factors && worker < g->n_workers);
     for (int64_t f = begin; f < end; f++) {
         if (g->is_pair[f]) {
             update_pair(g, f);

@@ -5,6 +5,7 @@
 #ifndef FGI_GDMM_H
 #define FGI_GDMM_H
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/kernels.h"
 #include "primal/labeling.h"
@@ -36,14 +37,20 @@ enum { GDMM_LONGER = 8 };   /* pieces of several threads: to wake them takes as 
 enum { GDMM_ADAPT_EVERY = 5 };
 
 /* The edge (i, f): multipliers mu_if, factor marginals m = M_if y_f and variable marginals x_i, on the labels where one
- * of them is not zero (ascending). A dense slot lists every label and never grows. */
+ * of them is not zero (ascending). A dense slot lists every label and never grows.
+ *
+ * Invariants (gdmm_check): labels ascend and are the variable's; a dense slot has capacity 0 and as many as the
+ * variable; m and x are never below 0, mu is a number. */
 typedef struct gdmm_slot {
     int32_t n, capacity;
     int32_t *labels;
     double *mu, *m, *x;
 } gdmm_slot;
 
-/* The active states A_f of a factor, with their scores and their y_f. */
+/* The active states A_f of a factor, with their scores and their y_f.
+ *
+ * Invariants (gdmm_active_check): states are distinct and in range, none of them forbidden; y is from 0 to 1 and adds
+ * up to 1, unless there is no state yet. */
 typedef struct gdmm_active {
     int32_t n, capacity;
     int32_t *labels; /* arity per state */
@@ -180,6 +187,7 @@ static inline int64_t gdmm_slot_blocks(const gdmm *g) { return (g->n_slots + GDM
 /* Has a certificate gained next to nothing? This part of the bound was chosen: above its rounding, and below what
  * anybody would wait for. */
 static inline int gdmm_stands_still(double last, double bound, double unit) {
+    fgi_assert(unit >= 0);
     return last - bound < 1e-7 * fgi_larger(fabs(bound), unit);
 }
 
@@ -189,6 +197,7 @@ double gdmm_balanced(double rho, double primal, double dual);
 int gdmm_advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds);
 
 static inline int64_t gdmm_degree(const gdmm *g, int64_t i) {
+    fgi_assert(i >= 0 && i < g->model->s->n_vars);
     return g->model->s->adj_begin[i + 1] - g->model->s->adj_begin[i];
 }
 
@@ -203,6 +212,12 @@ int gdmm_prepare_step(gdmm *g); /* one bounded piece; returns 1 when set-up is c
 /* The position of a label in a slot, made if missing (m = x = mu = 0); -1 when memory is short. */
 int32_t gdmm_slot_at(gdmm_slot *s, int32_t label);
 int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label); /* -1: not listed */
+
+/* gdmm/check.c: the invariants of slots and active states, in checked builds. */
+#ifdef FGI_CHECKED
+void gdmm_active_check(const gdmm *g, int64_t f);
+void gdmm_check(const gdmm *g);
+#endif
 
 /* gdmm/tables.c */
 fgi_rc gdmm_choose_access(gdmm *g);

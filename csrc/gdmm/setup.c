@@ -47,6 +47,7 @@ int gdmm_in_range(const fgi_model *m, fgi_pool *pool) { /* forbidden: infeasible
 static int lists_all_labels(const gdmm_slot *s) { return s->capacity == 0 && s->n > 0; }
 
 int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label) {
+    fgi_assert(label >= 0 && s->n >= 0);
     if (lists_all_labels(s)) return label;
     return (int32_t)fgi_place_of(s->labels, s->n, label);
 }
@@ -74,6 +75,7 @@ static int grow(gdmm_slot *s) {
 }
 
 int32_t gdmm_slot_at(gdmm_slot *s, int32_t label) {
+    fgi_assert(label >= 0 && (!lists_all_labels(s) || label < s->n));
     if (lists_all_labels(s)) return label;
     int32_t at = s->n;
     while (at > 0 && s->labels[at - 1] > label) at--;
@@ -87,6 +89,7 @@ int32_t gdmm_slot_at(gdmm_slot *s, int32_t label) {
     s->labels[at] = label;
     s->mu[at] = s->m[at] = s->x[at] = 0;
     s->n++;
+    fgi_assert(s->n <= s->capacity && (at + 1 == s->n || s->labels[at + 1] > label));
     return at;
 }
 
@@ -232,6 +235,7 @@ static void list_slots(gdmm *g, int64_t i) {
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
         int64_t slot = fgi_factor_begin(st, st->adj[k]);
         while (st->vars[slot] != i) slot++;
+        fgi_assert(slot < fgi_factor_begin(st, st->adj[k] + 1));
         g->adj_slot[k] = slot;
     }
 }
@@ -239,6 +243,7 @@ static void list_slots(gdmm *g, int64_t i) {
 static void prepare_variable(gdmm *g, gdmm_worker *w, int64_t i) {
     const fgi_structure *st = g->model->s;
     const double *theta = g->theta + st->unary_begin[i];
+    fgi_assert(i >= 0 && i < st->n_vars);
     int32_t best = 0, forbidden = 0;
     list_slots(g, i);
     for (int32_t a = 0; a < st->cards[i]; a++) {
@@ -413,5 +418,7 @@ int gdmm_prepare_step(gdmm *g) {
         break;
     }
     g->pass += done;
+    fgi_assert(g->pass <= END);
+    if (g->pass == END && !g->solver->failure) fgi_audit(gdmm_check(g));
     return g->pass == END;
 }

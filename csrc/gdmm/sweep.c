@@ -5,13 +5,9 @@
  * nothing. It never makes D worse, stalls at weak fixed points where the method of multipliers moves on, and gives a
  * good start and a good certificate early. */
 #include <string.h>
+#include "base/work.h"
 #include "model/marginal.h"
 #include "gdmm/sweep.h"
-
-enum {
-    STEP_WORK = 200000, /* table entries between two looks at the clock: about 0.1 ms */
-    LINK_WORK = 16      /* the fixed cost of a message, in entries */
-};
 
 void gdmm_sweep_free(gdmm_sweep *s) {
     if (!s) return;
@@ -344,8 +340,8 @@ int gdmm_sweep_alone(gdmm *g, gdmm_sweep *s) {
         const int64_t degree = gdmm_degree(g, i);
         for (; s->edge < degree; s->edge++) {
             const fgi_link *l = &s->links[st->adj_begin[i] + s->edge];
-            if (work > STEP_WORK) return 0;
-            work += LINK_WORK + 4 * st->cards[i];
+            if (work > FGI_CLOCK_WORK) return 0;
+            work += FGI_LINK_WORK + 4 * st->cards[i];
             if (gdmm_is_wanted(g, s, l)) work += gdmm_collect(g, s, &s->hand, l);
         }
         const double top = visit(g, s, &s->hand, i);

@@ -21,6 +21,7 @@ static int32_t gather(const gdmm *g, gdmm_worker *w, int64_t i) {
         const gdmm_slot *s = &g->slots[g->adj_slot[k]];
         for (int32_t e = 0; e < s->n; e++) {
             int32_t a = s->labels[e];
+            fgi_assert(a >= 0 && a < st->cards[i]);
             if (!w->mark[a]) {
                 if (theta[a] == -INFINITY) continue;
                 w->mark[a] = 1;
@@ -33,6 +34,7 @@ static int32_t gather(const gdmm *g, gdmm_worker *w, int64_t i) {
             if (s->x[e] > 0) w->value[a] = s->x[e];
         }
     }
+    fgi_assert(n <= st->cards[i]);
     if (!ascending) qsort(w->touched, (size_t)n, sizeof *w->touched, compare_labels);
     return n;
 }
@@ -48,6 +50,7 @@ static int32_t best_untouched(const gdmm *g, const gdmm_worker *w, int64_t i) {
 }
 
 static void insert_label(gdmm_worker *w, int32_t n, int32_t label) {
+    fgi_assert(!w->mark[label]);
     while (n > 0 && w->touched[n - 1] > label) {
         w->touched[n] = w->touched[n - 1];
         n--;
@@ -85,6 +88,7 @@ static int update_slot(const gdmm *g, const gdmm_worker *w, gdmm_slot *s, int32_
         s->m[kept] = m;
         s->x[kept++] = x;
     }
+    fgi_assert(kept <= s->n && (s->capacity > 0 || kept == s->n));
     s->n = kept;
     *primal += sum;
     return 1;
@@ -107,12 +111,14 @@ static fgi_rc update_variable(gdmm *g, gdmm_worker *w, int64_t i, double *primal
         w->candidate[k] = (theta[a] / g->rho + w->sum[a]) / (double)degree;
         if (w->candidate[k] > w->candidate[best]) best = k;
     }
+    fgi_assert(n > 0);
     g->rounded[i] = w->touched[best];
     fgi_simplex_project(w->candidate, n);
     double moved = 0;
     for (int32_t k = 0; k < n; k++) {
         double *x = &w->value[w->touched[k]], d = w->candidate[k] - *x;
         moved += d * d;
+        fgi_assert(w->candidate[k] >= 0 && w->candidate[k] <= 1 + 1e-9);
         *x = w->candidate[k];
         support += *x > 0;
     }
@@ -128,10 +134,12 @@ void gdmm_variable_pass(void *context, int64_t begin, int64_t end, int worker) {
     gdmm *g = context;
     gdmm_worker *w = &g->workers[worker];
     double primal = 0, dual = 0;
+    fgi_assert(begin % GDMM_BLOCK == 0 && end <= g->model->s->n_vars && worker < g->n_workers);
     for (int64_t i = begin; i < end; i++) {
         fgi_rc rc = update_variable(g, w, i, &primal, &dual);
         if (rc) w->rc = rc;
     }
+    fgi_assert(primal >= 0 && dual >= 0);
     g->partial[2 * (begin / GDMM_BLOCK)] = primal;
     g->partial[2 * (begin / GDMM_BLOCK) + 1] = dual;
 }
