@@ -7,7 +7,9 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/meter.h"
+#include "base/work.h"
 #include "exact/node.h"
+#include "exact/speak.h"
 #include "model/marginal.h"
 #include "model/step.h"
 #include "primal/labeling.h"
@@ -17,10 +19,10 @@ enum {
     MAX_ENTRIES = 60000000,      /* of one node: half a gigabyte */
     ROOT_ITERATIONS = 300,       /* of dual ascent at the root and at other nodes, at most: most stop before, when an */
     NODE_ITERATIONS = 25,        /* iteration is not worth_another (75 and 1200, 6 to 100: the same work within 3 %) */
-    CLOCK_WORK = 200000,         /* table entries between two looks at the clock */
     DECODE_OPERATIONS = 2000000, /* of coordinate ascent from a decoded labeling: far more than it takes */
     CONSTRUCT_OPERATIONS = 300000, /* of an attempt to make one feasible, ... */
     CONSTRUCT_COST = 30,           /* ... each counted as so many table entries */
+    HUSH_WORK = 20000000,          /* of a search that only a proof still needs, besides twice that of the run */
     MOST_STUBBORN = 1000           /* nodes that are split because of rounding alone */
 };
 
@@ -44,6 +46,7 @@ typedef struct frame {
     double best, cutoff; /* what is to be beaten, and so by the bounds of the sweep under way: see cutoff() */
     double part;         /* of the tree: half of it when it is split */
     int decoded;
+    fgi_speech speech; /* where somebody listens */
 } frame;
 
 typedef struct branch {
@@ -58,6 +61,7 @@ typedef struct branch {
     fgi_problem_scratch scratch;
     double *weight;             /* per root variable: how often it closed a node */
     double *cost;               /* per variable of the problem at hand: what its factors cost on average */
+    fgi_speaker speaker;        /* says what is done, to those who want a proof */
     fgi_problem_builder root;   /* until it is complete, and pushed */
     fgi_lattice lattice;        /* scores that can occur */
     int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
@@ -84,7 +88,7 @@ static double share_of(const fgi_solver *s, const fgi_problem *p) {
 /* What a labeling must have at least to be worth a search of the node: more than the incumbent by a part of the
  * tolerance, the rest being for the rounding of the bound; or by a whole step. Where rounding takes more than that, the
  * node stays open, until its labelings are so few that each of them is scored by itself; but not without limit. */
-static double cutoff(const fgi_solver *s, const fgi_problem *p) {
+static double silent_cutoff(const fgi_solver *s, const fgi_problem *p) {
     const branch *b = s->state;
     const double best = fgi_solver_best(s);
     if (best == -INFINITY) return -INFINITY;
@@ -98,6 +102,13 @@ static double cutoff(const fgi_solver *s, const fgi_problem *p) {
     if (SHARE * tolerance + error <= tolerance) return best + SHARE * tolerance;
     if (!wanted) return best - GROWTH * error - 0x1p-50 * fabs(best);
     return best + tolerance - error;
+}
+
+/* The same; a proof stands on a labeling, and has its own opinion of what is better than that. */
+static double cutoff(const fgi_solver *s, const fgi_problem *p) {
+    if (!s->proof) return silent_cutoff(s, p);
+    if (!fgi_solver_wanted(s)) return -INFINITY;
+    return fgi_smaller(silent_cutoff(s, p), s->info.score + s->proof->lead / 2 - fgi_problem_error(p));
 }
 
 /* A part of the node is done with: no labeling in it is above `bound`, up to the node's error. */
@@ -123,7 +134,8 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p) {
     b->stack[b->depth++] = (frame){.problem = p, .forward = 1, .bound_before = p->bound, .part = part};
     s->info.memory += p->arena.bytes;
     b->nodes++;
-    return FGI_OK;
+    p->keeps_labels = s->proof != NULL;
+    return s->proof ? fgi_speech_begin(&b->stack[b->depth - 1].speech, p) : FGI_OK;
 }
 
 static void pop(fgi_solver *s) {
@@ -131,14 +143,32 @@ static void pop(fgi_solver *s) {
     fgi_problem *p = b->stack[--b->depth].problem;
     s->info.explored += b->stack[b->depth].part;
     s->info.memory -= p->arena.bytes;
+    fgi_speech_free(&b->stack[b->depth].speech);
     fgi_problem_free(p);
+}
+
+/* Says the node on top, to those who listen; labels up to the cutoff go. Returns 0 when a variable has none left. */
+static int speak(fgi_solver *s, double least) {
+    branch *b = s->state;
+    frame *f = &b->stack[b->depth - 1];
+    if (!s->proof) return 1;
+    if (fgi_solver_wanted(s) && s->info.score > b->speaker.score)
+        fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, s->proof->lead);
+    const int left = fgi_speak_node(&b->speaker, &f->speech, f->problem, least);
+    if (left && f->problem->removed > -INFINITY) {
+        leave(s, f->problem, f->problem->removed);
+        f->problem->removed = -INFINITY;
+    }
+    return left;
 }
 
 /* The node on top cannot beat the incumbent. */
 static void close_top(fgi_solver *s) {
-    const branch *b = s->state;
+    branch *b = s->state;
     const fgi_problem *p = b->stack[b->depth - 1].problem;
     const double bound = fgi_larger(p->bound, p->removed); /* labels that went in the update that closed it, too */
+    speak(s, -INFINITY);
+    if (s->proof) fgi_speak_end(&b->speaker);
     if (bound > -INFINITY) leave(s, p, bound);
     pop(s);
 }
@@ -194,6 +224,7 @@ static void offer(fgi_solver *s, const fgi_problem *p) {
 
 /* What a factor costs on average, each state counting no more than what would close the node. */
 static double mean_cost(const fgi_problem *p, int32_t f, double left) {
+    fgi_assert(f >= 0 && f < p->n_factors);
     const double *begin = p->table[f], *end = begin + p->states[f];
     double best = -INFINITY, sum = 0;
     for (const double *t = begin; t < end; t++) best = fgi_larger(best, *t);
@@ -225,6 +256,7 @@ static int32_t choose(branch *b, const fgi_problem *p, double left) {
 }
 
 static int32_t best_label(const fgi_problem *p, int32_t var) {
+    fgi_assert(var >= 0 && var < p->n);
     int32_t best = -1;
     for (int32_t a = 0; a < p->card[var]; a++)
         if (p->unary[p->begin[var] + a] > -INFINITY &&
@@ -237,6 +269,10 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
+    if (!speak(s, cutoff(s, p)) || p->bound <= cutoff(s, p)) {
+        close_top(s);
+        return FGI_OK;
+    }
     const double left = fgi_smaller(p->bound - cutoff(s, p), p->magnitude + fabs(p->bound)); /* finite at first, too */
     int32_t var = choose(b, p, fgi_larger(0, left)); /* below 0 where rounding alone keeps the node open */
     if (var < 0) {                                   /* one labeling left */
@@ -244,6 +280,8 @@ static fgi_rc split(fgi_solver *s) {
         fgi_solver_consider(s, b->current); /* itself, whatever ascent has made of it */
         double score, above;                /* two labelings may have one score, and differ in what was rounded off */
         if (!fgi_model_score_above(s->model, b->current, &score, &above, NULL)) b->left = fgi_larger(b->left, above);
+        speak(s, -INFINITY);
+        if (s->proof) fgi_speak_end(&b->speaker);
         pop(s);
         return FGI_OK;
     }
@@ -261,6 +299,7 @@ static fgi_rc split(fgi_solver *s) {
         for (a = i == var ? value : 0; i != var && p->unary[p->begin[i] + a] == -INFINITY;) a++;
         b->current[p->root_var[i]] = p->label[p->begin[i] + a];
     }
+    if (s->proof) fgi_speak_branch(&b->speaker, &b->stack[b->depth - 1].speech, p, var, value);
     fgi_problem_remove(p, var, value); /* cannot be the last label: the variable had two */
     frame *f = &b->stack[b->depth - 1];
     f->iterations = 0;
@@ -315,7 +354,10 @@ static fgi_rc step(fgi_solver *s) {
     if (p->n > 0 && worth_another(s, f, b->nodes == 1)) {
         f->bound_before = p->bound;
         /* The root takes long: labelings at iterations 1, 2, 4, 8 ... */
-        if (b->nodes == 1 && (f->iterations & (f->iterations - 1)) == 0) offer(s, p);
+        if (b->nodes == 1 && (f->iterations & (f->iterations - 1)) == 0) {
+            offer(s, p);
+            if (!speak(s, cutoff(s, p))) close_top(s);
+        }
         return FGI_OK;
     }
     if (!f->decoded) offer(s, p);
@@ -353,7 +395,7 @@ static fgi_status last_status(const fgi_solver *s) {
 
 static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
     branch *b = s->state;
-    b->meter.every = CLOCK_WORK, b->meter.deadline = deadline;
+    b->meter.every = FGI_CLOCK_WORK, b->meter.deadline = deadline;
     fgi_rc built = open_root(s);
     if (built || b->root.problem) return built;
     while (b->depth > 0) {
@@ -363,7 +405,7 @@ static fgi_rc bnb_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
         if (s->info.iterations > iterations && (s->info.iterations >= iteration_limit || fgi_solver_done(s))) break;
         if (is_to_pause(s)) break;
     }
-    s->info.oracle_calls = b->nodes;
+    s->info.nodes = b->nodes;
     if (b->depth == 0) {
         report_bound(s);
         if (!fgi_solver_done(s)) s->info.status = last_status(s);
@@ -408,7 +450,7 @@ static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     if (!is_at_start(s)) return fgi_fail(err, FGI_UNSUPPORTED, -1, "bnb takes messages only before it starts");
     fgi_rc rc = fgi_check_multipliers(mu, fgi_dual_message_size(s->model), err);
     if (rc) return rc;
-    b->meter.every = CLOCK_WORK, b->meter.deadline = INFINITY;
+    b->meter.every = FGI_CLOCK_WORK, b->meter.deadline = INFINITY;
     rc = open_root(s);
     if (rc) return fgi_fail(err, rc, -1, "out of memory");
     fgi_problem_set_messages(b->stack[0].problem, mu, &b->scratch);
@@ -417,6 +459,50 @@ static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
 
 static int64_t bnb_message_size(const fgi_solver *s) { return is_at_start(s) ? fgi_dual_message_size(s->model) : -1; }
 
+static fgi_rc bnb_speak(fgi_solver *s) {
+    branch *b = s->state;
+    if (!is_at_start(s)) return FGI_UNSUPPORTED;
+    fgi_rc rc = fgi_speaker_begin(&b->speaker, s->proof, s->model);
+    if (rc || b->depth == 0) return rc;
+    b->stack[0].problem->keeps_labels = 1;
+    return fgi_speech_begin(&b->stack[0].speech, b->stack[0].problem);
+}
+
+/* How far above the incumbent labelings of open nodes may be. */
+static double excess(const fgi_solver *s) {
+    const branch *b = s->state;
+    double bound = -INFINITY;
+    for (int64_t d = 0; d < b->depth; d++) {
+        const fgi_problem *p = b->stack[d].problem;
+        bound = fgi_larger(bound, p->bound + 2 * fgi_problem_error(p) + (double)p->n_slots * s->proof->quantum);
+    }
+    return bound == -INFINITY ? 0 : bound - fgi_solver_best(s); /* INFINITY where there is no labeling */
+}
+
+/* Open nodes are closed by a threshold that is raised to the largest of their bounds. What was proven by the steps of
+ * scores, or within the tolerance of doubles, is searched to its end first: a checker may know less of either. */
+static double bnb_hush(fgi_solver *s) {
+    branch *b = s->state;
+    b->meter.every = FGI_CLOCK_WORK, b->meter.deadline = INFINITY;
+    if (open_root(s)) return -1;
+    const int64_t end = 2 * b->total + HUSH_WORK;
+    const int is_proven = s->info.status == FGI_OPTIMAL || s->info.status == FGI_INFEASIBLE;
+    while (is_proven && b->depth > 0 && excess(s) > s->proof->lead && b->total < end) {
+        if (step(s)) return -1;
+        is_to_pause(s);
+    }
+    if (b->depth == 0) return 0;
+    const double over = excess(s), lead = over <= s->proof->lead ? s->proof->lead : over + s->proof->lead;
+    if (!(over < INFINITY)) return -1;
+    if (fgi_solver_wanted(s)) fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, lead);
+    while (b->depth > 0) {
+        fgi_speak_node(&b->speaker, &b->stack[b->depth - 1].speech, b->stack[b->depth - 1].problem, -INFINITY);
+        fgi_speak_end(&b->speaker);
+        pop(s);
+    }
+    return lead;
+}
+
 static void bnb_destroy(fgi_solver *s) {
     branch *b = s->state;
     while (b->depth > 0) pop(s);
@@ -424,6 +510,7 @@ static void bnb_destroy(fgi_solver *s) {
     free(b->stack);
     fgi_local_free(b->local);
     fgi_construct_free(b->construct);
+    fgi_speaker_free(&b->speaker);
     fgi_arena_free(&b->arena);
     free(b);
 }
@@ -433,4 +520,6 @@ const fgi_solver_ops fgi_bnb_ops = {.name = "bnb",
     .run = bnb_run,
     .destroy = bnb_destroy,
     .warm_start = bnb_warm_start,
-    .message_size = bnb_message_size};
+    .message_size = bnb_message_size,
+    .speak = bnb_speak,
+    .hush = bnb_hush};

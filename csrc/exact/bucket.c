@@ -22,6 +22,7 @@ void fgi_bucket_free(fgi_bucket *b) {
 }
 
 int fgi_bucket_reserve(fgi_bucket *b, int64_t n) {
+    fgi_assert(n >= 0);
     return fgi_grow(&b->inputs, &b->input_capacity, n, sizeof *b->inputs);
 }
 
@@ -111,6 +112,7 @@ static void add_runs(double *sum, const double *values, const int64_t *offsets, 
 }
 
 fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const int32_t *card_at) {
+    fgi_assert(n_bag > 0 && b->card > 0);
     int32_t n_inner = choose_inner(b, bag, n_bag, card_at, &b->block);
     b->n_dims = n_bag;
     b->n_outer = n_bag - n_inner;
@@ -259,9 +261,38 @@ static void start_sum(const fgi_bucket *b, double *sum) {
         for (int32_t a = 0; a < b->card; a++) sum[t * b->card + a] = base[t * b->card + a] + row[a];
 }
 
+/* What depends on the odometer alone. */
+static void sum_row(fgi_bucket *b) {
+    for (int32_t a = 0; a < b->card; a++) b->row[a] = 0;
+    for (int64_t j = 0; j < b->n_inputs; j++)
+        if (b->inputs[j].kind == INPUT_ROW)
+            for (int32_t a = 0; a < b->card; a++) b->row[a] += b->inputs[j].values[b->inputs[j].offset + a];
+}
+
+/* All inputs at the odometer's present state. */
+static void sum_block(fgi_bucket *b, double *sum) {
+    const int64_t states = b->block * b->card;
+    start_sum(b, sum);
+    for (int64_t j = 0; j < b->n_inputs; j++) {
+        const fgi_input *f = &b->inputs[j];
+        const double *values = f->values + f->offset;
+        if (f->kind == INPUT_CONTIGUOUS)
+            for (int64_t t = 0; t < states; t++) sum[t] += values[t];
+        else if (f->kind == INPUT_GATHER) add_runs(sum, values, b->offsets + f->gather_at, states, f->run * b->card);
+    }
+}
+
+void fgi_bucket_joint(fgi_bucket *b, int64_t from, int64_t to, double *out) {
+    seek(b, from);
+    for (int64_t i = from; i < to; i++, step(b)) {
+        sum_row(b);
+        sum_block(b, out + (i - from) * b->block * b->card);
+    }
+}
+
 void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, void *arg, int arg_size) {
+    fgi_assert(from >= 0 && from <= to && to <= b->n_blocks);
     const int32_t card = b->card;
-    const int64_t states = b->block * card;
     int contiguous = 0, gathers = 0;
     const fgi_input *only = NULL;
     for (int64_t j = 0; j < b->n_inputs; j++) {
@@ -274,24 +305,13 @@ void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, voi
     const int fused = card == 2 && contiguous == 1 && gathers == 0;
     seek(b, from);
     for (int64_t i = from; i < to; i++, step(b)) {
-        for (int32_t a = 0; a < card; a++) b->row[a] = 0;
-        for (int64_t j = 0; j < b->n_inputs; j++)
-            if (b->inputs[j].kind == INPUT_ROW)
-                for (int32_t a = 0; a < card; a++) b->row[a] += b->inputs[j].values[b->inputs[j].offset + a];
+        sum_row(b);
         if (fused) {
             fused_binary(b->base, b->row, only->values + only->offset, b->block, out + i * b->block,
                 arg ? (uint8_t *)arg + i * b->block : NULL);
             continue;
         }
-        start_sum(b, b->sum);
-        for (int64_t j = 0; j < b->n_inputs; j++) {
-            const fgi_input *f = &b->inputs[j];
-            const double *values = f->values + f->offset;
-            if (f->kind == INPUT_CONTIGUOUS)
-                for (int64_t t = 0; t < states; t++) b->sum[t] += values[t];
-            else if (f->kind == INPUT_GATHER)
-                add_runs(b->sum, values, b->offsets + f->gather_at, states, f->run * card);
-        }
+        sum_block(b, b->sum);
         if (arg) reduce_arg(b->sum, b->block, card, out + i * b->block, arg, i * b->block, arg_size);
         else reduce(b->sum, b->block, card, out + i * b->block);
     }

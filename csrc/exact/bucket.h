@@ -42,6 +42,8 @@ int fgi_bucket_reserve(fgi_bucket *b, int64_t n);
 fgi_rc fgi_bucket_open(fgi_bucket *b, const int32_t *bag, int32_t n_bag, const int32_t *card_at);
 /* Blocks [from, to) of the output; `arg` (NULL: not wanted) takes the best labels, arg_size 1, 2 or 4 bytes each. */
 void fgi_bucket_blocks(fgi_bucket *b, int64_t from, int64_t to, double *out, void *arg, int arg_size);
+/* The same blocks before the maximum: all joint states, the bucket's own variable fastest. */
+void fgi_bucket_joint(fgi_bucket *b, int64_t from, int64_t to, double *out);
 
 /* out[y] = max over x of u[x] + weight * T(x, y) for one pairwise table, dense or implicit. x_fast: T is stored with x
  * fastest. Entries are raised to at least `forbidden`; `b` lends scratch memory. */

@@ -14,6 +14,7 @@ typedef struct cells {
 /* cells[...] = cost of every live state, with the unaries in `use`; with only label `only` of variable `at`, if that is
  * >= 0. Returns 0 when there are too many. */
 static int fill(fgi_costs *c, int32_t f, uint32_t use, int32_t at, int32_t only, cells *out) {
+    fgi_assert(f >= 0 && f < c->n_factors && !c->spent[f]);
     const int32_t first = c->slot_begin[f], arity = c->slot_begin[f + 1] - first;
     const int32_t *labels[FGI_COSTS_ARITY];
     int64_t sizes[FGI_COSTS_ARITY], count = 1;
@@ -83,6 +84,7 @@ static void subtract(fgi_costs *c, const cells *x, int32_t k, const int64_t *tak
 
 /* Does the state that cost nothing with this label when that was last looked at still do so? */
 static int still_supported(const fgi_costs *c, int32_t slot, uint32_t use, int32_t a, int64_t grain) {
+    fgi_assert(slot >= 0 && slot < c->n_slots);
     const int32_t f = c->slot_factor[slot], first = c->slot_begin[f], end = c->slot_begin[f + 1];
     uint32_t left = (uint32_t)c->support[c->slot_shift[slot] + a];
     int64_t cost = c->table[first][left];
@@ -100,6 +102,7 @@ static int still_supported(const fgi_costs *c, int32_t slot, uint32_t use, int32
 
 /* still_supported and the choice of unaries in one walk: most factors end here. */
 int fgi_cells_hold(fgi_costs *c, int32_t slot, int32_t a, uint32_t *use) {
+    fgi_assert(slot >= 0 && slot < c->n_slots && a >= 0 && a < c->card[c->slot_var[slot]]);
     const int32_t f = c->slot_factor[slot], first = c->slot_begin[f], end = c->slot_begin[f + 1];
     uint32_t left = (uint32_t)c->support[c->slot_shift[slot] + a];
     int64_t cost = c->table[first][left];
@@ -126,6 +129,7 @@ int fgi_cells_hold(fgi_costs *c, int32_t slot, int32_t a, uint32_t *use) {
 }
 
 int64_t fgi_cells_least(fgi_costs *c, int32_t slot, uint32_t use, int32_t a) {
+    fgi_assert(slot >= 0 && slot < c->n_slots && fgi_costs_alive(c, c->slot_var[slot], a));
     const int32_t f = c->slot_factor[slot];
     cells x;
     int64_t least = INT64_MAX, at = 0;
@@ -162,6 +166,7 @@ static int extend_needed(fgi_costs *c, const cells *x, int32_t k, int64_t *kept,
 }
 
 void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
+    fgi_assert(slot >= 0 && slot < c->n_slots && c->slot_other[slot] < 0);
     const int32_t f = c->slot_factor[slot], k = slot - c->slot_begin[f], i = c->slot_var[slot];
     const int64_t limit = FGI_COST_FORBIDDEN / 4 / (c->slot_begin[f + 1] - c->slot_begin[f]);
     const int32_t *domain = c->domain + c->begin[i];
@@ -207,6 +212,7 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
 }
 
 int fgi_cells_move(fgi_costs *c, int32_t f, int32_t k, int32_t later, int32_t pair) {
+    fgi_assert(k >= 0 && k < later && pair >= 0 && pair < c->n_factors);
     cells x;
     if (!fill(c, f, 0, -1, 0, &x)) return 0;
     const int32_t i = c->slot_var[x.first + k], j = c->slot_var[x.first + later];

@@ -5,10 +5,21 @@
  * is a bound. Costs move between the terms: a factor's into the unaries of its variables (projection), unaries' into
  * a factor (extension). A factor keeps its table, and what has been moved in `shift`:
  * cost_f(x) = table_f(x) - sum_k shift_k(x_k). All changes are on a trail, and are undone by going back along it. Whole
- * numbers make all of it exact. */
+ * numbers make all of it exact.
+ *
+ * Invariants, outside of the functions that change a network (fgi_costs_check looks at them):
+ *   1  `domain` of a variable is a permutation of its labels, `place` the inverse; the first `size` are alive.
+ *   2  The unary of a live label is from 0 to `most`. Unaries, shifts and `lower` of other labels mean nothing.
+ *   3  Slots of a factor are consecutive; slot_factor, slot_other, slot_place and adj say the same of each other.
+ *   4  A place in `adj` has its bit in `live` exactly where the factor there is not spent.
+ *   5  What a factor that is not spent costs is never below 0 for live labels; both tables of a pair are the same.
+ *   6  0 <= lower, and lower < upper <= FGI_COST_LARGEST unless there is a conflict.
+ *   7  A queue's count is the number of its bits, all of variables, between its first and last word.
+ *   8  Every entry of the trail says where; undone, the network is as it was, dropped variables included. */
 #ifndef FGI_COSTS_H
 #define FGI_COSTS_H
 #include "model/model.h"
+#include "base/assert.h"
 #include "base/util.h"
 
 #define FGI_COST_FORBIDDEN 0x4000000000000000 /* of a table: no shifts bring it down to a cost that matters */
@@ -112,6 +123,9 @@ int fgi_costs_fit(const fgi_model *m, int64_t max_entries);
 /* Costs of a model that fits, whose best known score is `best` (-INFINITY: none), to be told apart by `tolerance`. */
 fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_costs **out);
 void fgi_costs_free(fgi_costs *c);
+#ifdef FGI_CHECKED
+void fgi_costs_check(const fgi_costs *c);
+#endif
 /* No labeling that costs at least this has a higher score. */
 double fgi_costs_score(const fgi_costs *c, int64_t cost);
 /* The least cost whose labelings are no better than `score`. */
@@ -138,9 +152,11 @@ void fgi_costs_settle(fgi_costs *c, int32_t i);
 void fgi_costs_limit(fgi_costs *c, int64_t upper);
 
 static inline int fgi_costs_alive(const fgi_costs *c, int32_t i, int32_t a) {
+    fgi_assert(i >= 0 && i < c->n && a >= 0 && a < c->card[i]);
     return c->place[c->begin[i] + a] < c->size[i];
 }
 static inline int32_t fgi_lowest_bit(uint64_t word) {
+    fgi_assert(word != 0);
 #if defined(__GNUC__)
     return __builtin_ctzll(word);
 #else
@@ -154,6 +170,7 @@ static inline int32_t fgi_lowest_bit(uint64_t word) {
  * step by step, so that factors that are spent or come back on the way count. */
 static inline int32_t fgi_costs_next(const fgi_costs *c, int32_t i, int32_t k) {
     const int32_t end = c->adj_begin[i + 1];
+    fgi_assert(i >= 0 && i < c->n && k >= c->adj_begin[i] && k <= end);
     while (k < end) {
         const uint64_t rest = (uint64_t)c->live[k >> 6] >> (k & 63);
         if (rest) {
@@ -166,6 +183,7 @@ static inline int32_t fgi_costs_next(const fgi_costs *c, int32_t i, int32_t k) {
 }
 static inline int32_t fgi_costs_first(const fgi_costs *c, int32_t i) { return fgi_costs_next(c, i, c->adj_begin[i]); }
 static inline void fgi_costs_push(fgi_costs_queue *q, int32_t i) {
+    fgi_assert(i >= 0 && q->count >= 0);
     const uint64_t bit = (uint64_t)1 << (i & 63);
     const int32_t w = i >> 6;
     if (!q->count || w < q->first) q->first = w;
@@ -189,7 +207,10 @@ void fgi_costs_exist(fgi_costs *c, int32_t i);
 /* Where in `meet` the k-th variable of a factor and a later one are. Their pairwise factor is one of the model's, or
  * was added, spent from the start, because several factors have both variables (costs_pairs.h). Costs of different
  * factors are stronger in one table: x or y, and x or not y, is x. */
-static inline int32_t fgi_costs_pair_at(int32_t k, int32_t later) { return later * (later - 1) / 2 + k; }
+static inline int32_t fgi_costs_pair_at(int32_t k, int32_t later) {
+    fgi_assert(k >= 0 && k < later);
+    return later * (later - 1) / 2 + k;
+}
 /* j has one label left: factors with two variables that have more go into the pairwise factors on these. */
 void fgi_costs_meet(fgi_costs *c, int32_t j);
 /* The factors that are in a pairwise one now have ended a branch, too. */

@@ -258,6 +258,7 @@ static void link_slots(fgi_costs *c) {
     for (int32_t s = 0; s < c->n_slots; s++) {
         const int32_t k = c->slot_place[s] = c->adj_begin[c->slot_var[s]]++;
         c->adj[k] = s;
+        fgi_assert(k >= 0 && k < c->n_slots);
         if (!c->spent[c->slot_factor[s]]) c->live[k >> 6] |= (int64_t)((uint64_t)1 << (k & 63));
     }
     for (int32_t i = c->n; i > 0; i--) c->adj_begin[i] = c->adj_begin[i - 1];
@@ -284,6 +285,7 @@ static int64_t sum_of(int64_t a, int64_t b) {
 
 /* The costs of factor f of the model onto those of its first slot, and, pairwise, of its second. */
 static void add_table(const fgi_costs *c, const fgi_model *m, int64_t f, int32_t slot) {
+    fgi_assert(f >= 0 && f < m->s->n_factors && slot >= 0 && slot < c->n_slots);
     fgi_view v = fgi_factor_view(m, f);
     const double best = factor_extremes(m, &v).most, weight = v.weight;
     int64_t *to = c->table[slot], *other = c->table[slot + 1];
@@ -316,11 +318,13 @@ static int8_t logarithm(int64_t states) {
 static int64_t add_slots(
     fgi_costs *c, const int32_t *vars, int32_t arity, int32_t number, int64_t *to, int64_t *shift_at) {
     const int32_t slot = c->slot_begin[number];
+    fgi_assert(number >= 0 && number < c->n_factors && slot + arity <= c->n_slots);
     int64_t states = 1;
     for (int32_t k = arity - 1; k >= 0; k--) {
         c->slot_stride[slot + k] = states;
         c->slot_log[slot + k] = logarithm(states);
         states *= c->card[vars[k]];
+        fgi_assert(vars[k] >= 0 && vars[k] < c->n);
     }
     for (int32_t k = 0; k < arity; k++) {
         c->slot_var[slot + k] = vars[k];
@@ -428,6 +432,7 @@ fgi_rc fgi_costs_create(const fgi_model *m, double best, double tolerance, fgi_c
         }
     }
     fgi_costs_pairs_free(&pairs);
+    fgi_audit(fgi_costs_check(c));
     *out = c;
     return FGI_OK;
 }

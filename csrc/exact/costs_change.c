@@ -4,6 +4,7 @@
 #include "exact/costs.h"
 
 static void set(fgi_costs *c, int64_t *where, int64_t value) {
+    fgi_assert(c->n_trail >= 0 && c->n_trail <= c->trail_capacity);
     if (c->recording) {
         if (c->n_trail == c->trail_capacity &&
             !fgi_grow(&c->trail, &c->trail_capacity, c->n_trail + 1, sizeof *c->trail)) {
@@ -32,6 +33,7 @@ static void clear_all(fgi_costs *c) {
 }
 
 void fgi_costs_undo(fgi_costs *c, int64_t mark) {
+    fgi_assert(mark >= 0 && mark <= c->n_trail);
     while (c->n_trail > mark) {
         const fgi_costs_change *change = &c->trail[--c->n_trail];
         *change->where = change->before;
@@ -39,7 +41,9 @@ void fgi_costs_undo(fgi_costs *c, int64_t mark) {
     fgi_costs_undrop(c);
     clear_all(c);
     c->conflict = 0;
-    c->pruned_at = INT64_MAX; /* the upper limit may have changed since */
+    c->pruned_at = INT64_MAX;         /* the upper limit may have changed since */
+    if (c->lower >= c->upper) return; /* its caller will see */
+    fgi_audit_rarely(fgi_costs_check(c));
 }
 
 static int32_t highest_bit(uint64_t word) {
@@ -53,6 +57,7 @@ static int32_t highest_bit(uint64_t word) {
 }
 
 int32_t fgi_costs_pop_first(fgi_costs_queue *q) {
+    fgi_assert(q->count > 0 && q->first <= q->last);
     while (!q->words[q->first]) q->first++;
     const int32_t bit = fgi_lowest_bit(q->words[q->first]);
     q->words[q->first] &= q->words[q->first] - 1;
@@ -61,6 +66,7 @@ int32_t fgi_costs_pop_first(fgi_costs_queue *q) {
 }
 
 int32_t fgi_costs_pop_last(fgi_costs_queue *q) {
+    fgi_assert(q->count > 0 && q->first <= q->last);
     while (!q->words[q->last]) q->last--;
     const int32_t bit = highest_bit(q->words[q->last]);
     q->words[q->last] &= ~((uint64_t)1 << bit);
@@ -69,10 +75,12 @@ int32_t fgi_costs_pop_last(fgi_costs_queue *q) {
 }
 
 void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a) {
+    fgi_assert(i >= 0 && i < c->n && a >= 0 && a < c->card[i]);
     const int64_t first = c->begin[i];
     const int32_t at = c->place[first + a], last = (int32_t)c->size[i] - 1;
     if (at > last) return;
     const int32_t moved = c->domain[first + last]; /* dead and live labels keep their places when this is undone */
+    fgi_assert(c->domain[first + at] == a && moved >= 0 && moved < c->card[i]);
     c->domain[first + at] = moved;
     c->domain[first + last] = a;
     c->place[first + moved] = at;
@@ -88,6 +96,7 @@ void fgi_costs_remove(fgi_costs *c, int32_t i, int32_t a) {
 }
 
 void fgi_costs_raise(fgi_costs *c, int32_t i, int32_t a, int64_t cost) {
+    fgi_assert(cost >= 0 && fgi_costs_alive(c, i, a));
     int64_t *unary = &c->unary[c->begin[i] + a];
     if (cost >= c->upper - c->lower - *unary) { /* does not overflow: a live label's unary is below upper */
         fgi_costs_remove(c, i, a);
@@ -99,10 +108,12 @@ void fgi_costs_raise(fgi_costs *c, int32_t i, int32_t a, int64_t cost) {
         fgi_costs_push(&c->directed, i);
     }
     set(c, unary, *unary + cost);
+    fgi_assert(*unary >= 0);
     if (*unary > c->most[i]) set(c, &c->most[i], *unary);
 }
 
 void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
+    fgi_assert(slot >= 0 && slot < c->n_slots + 2 * c->n_made && !c->spent[c->slot_factor[slot]]);
     const int32_t i = c->slot_var[slot];
     int64_t *shift = &c->shift[c->slot_shift[slot] + a];
     fgi_costs_raise(c, i, a, cost);
@@ -110,13 +121,18 @@ void fgi_costs_project(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
 }
 
 void fgi_costs_extend(fgi_costs *c, int32_t slot, int32_t a, int64_t cost) {
+    fgi_assert(slot >= 0 && slot < c->n_slots + 2 * c->n_made && !c->spent[c->slot_factor[slot]]);
+    fgi_assert(cost >= 0 && fgi_costs_alive(c, c->slot_var[slot], a));
     int64_t *unary = &c->unary[c->begin[c->slot_var[slot]] + a], *shift = &c->shift[c->slot_shift[slot] + a];
+    fgi_assert(*unary >= cost || c->failure);
     set(c, unary, *unary - cost);
     set(c, shift, *shift - cost);
 }
 
 /* Whether a factor is spent, where variables have it in their lists. */
 static void set_spent(fgi_costs *c, int32_t f, int how) {
+    fgi_assert(f >= 0 && f < c->n_factors + c->n_made);
+    fgi_assert(how == 0 || how == FGI_SPENT || how == FGI_MOVED);
     set(c, &c->spent[f], how);
     for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++) {
         const int32_t k = c->slot_place[s];
@@ -133,16 +149,25 @@ void fgi_costs_spend(fgi_costs *c, int32_t f, int how) {
         if (c->size[c->slot_var[s]] > 1) fgi_costs_push(&c->loose, c->slot_var[s]);
 }
 
-void fgi_costs_count_drop(fgi_costs *c) { set(c, &c->n_dropped, c->n_dropped + 1); }
+void fgi_costs_count_drop(fgi_costs *c) {
+    fgi_assert(c->n_dropped < c->n);
+    set(c, &c->n_dropped, c->n_dropped + 1);
+}
 
-void fgi_costs_load(fgi_costs *c, int32_t f, int64_t weight) { set(c, &c->load[f], c->load[f] + weight); }
+void fgi_costs_load(fgi_costs *c, int32_t f, int64_t weight) {
+    fgi_assert(f >= 0 && f < c->n_factors && weight >= 0);
+    set(c, &c->load[f], c->load[f] + weight);
+}
 
 void fgi_costs_add(fgi_costs *c, int32_t f, int32_t a, int32_t b, int64_t cost) {
     const int32_t s = c->slot_begin[f];
+    fgi_assert(c->slot_begin[f + 1] - s == 2 && cost >= 0);
+    fgi_assert(fgi_costs_alive(c, c->slot_var[s], a) && fgi_costs_alive(c, c->slot_var[s + 1], b));
     int64_t *there = &c->table[s][a * c->slot_stride[s] + b];
     int64_t *back = &c->table[s + 1][(int64_t)b * c->card[c->slot_var[s]] + a];
     const int64_t already = *there - c->shift[c->slot_shift[s] + a] - c->shift[c->slot_shift[s + 1] + b];
     const int64_t room = c->upper - c->lower;
+    fgi_assert(*there == *back);
     if (c->spent[f]) set_spent(c, f, 0);
     if (cost == 0 || already >= room) return;
     const int64_t total = cost >= room - already ? FGI_COST_FORBIDDEN : *there + cost;
@@ -151,6 +176,7 @@ void fgi_costs_add(fgi_costs *c, int32_t f, int32_t a, int32_t b, int64_t cost) 
 }
 
 void fgi_costs_settle(fgi_costs *c, int32_t i) {
+    fgi_assert(i >= 0 && i < c->n);
     const int64_t first = c->begin[i];
     const int32_t *domain = c->domain + first;
     int64_t least = INT64_MAX, most = 0;
@@ -158,6 +184,7 @@ void fgi_costs_settle(fgi_costs *c, int32_t i) {
     c->work += c->size[i];
     for (int64_t k = 0; k < c->size[i]; k++) {
         const int64_t cost = c->unary[first + domain[k]];
+        fgi_assert(cost >= 0 && c->place[first + domain[k]] == k);
         if (cost < least) {
             least = cost;
             at = domain[k];
@@ -165,6 +192,7 @@ void fgi_costs_settle(fgi_costs *c, int32_t i) {
         if (cost > most) most = cost;
     }
     if (at < 0) return; /* no label is left */
+    fgi_assert(least <= most);
     if (c->unary[first + c->zero[i]] != least || !fgi_costs_alive(c, i, c->zero[i])) c->zero[i] = at;
     if (least > 0) {
         for (int64_t k = 0; k < c->size[i]; k++)
@@ -182,6 +210,7 @@ void fgi_costs_settle(fgi_costs *c, int32_t i) {
 }
 
 void fgi_costs_limit(fgi_costs *c, int64_t upper) {
+    fgi_assert(c->lower >= 0);
     if (upper < c->upper) c->upper = upper;
     if (c->lower >= c->upper) c->conflict = 1;
 }

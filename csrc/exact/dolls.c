@@ -190,7 +190,7 @@ static fgi_rc dolls_run(fgi_solver *s, double deadline, int64_t iteration_limit)
         s->info.paused = s->info.entries_touched >= s->pause_at;
         if (s->info.paused || fgi_clock() >= deadline) break;
     }
-    s->info.oracle_calls = d->nodes;
+    s->info.nodes = d->nodes;
     if (!is_over(e)) return FGI_OK;
     count_work(s);
     e->phase = FINISHED;

@@ -62,7 +62,10 @@ static int64_t least(const fgi_costs *c, int32_t i, const rest *r, int32_t n, in
     return best;
 }
 
-static int32_t other_of(const fgi_costs *c, const rest *r) { return c->slot_var[r->other]; }
+static int32_t other_of(const fgi_costs *c, const rest *r) {
+    fgi_assert(r->other >= 0 && r->other < c->n_slots + 2 * c->n_made);
+    return c->slot_var[r->other];
+}
 
 static void into_unary(fgi_costs *c, int32_t i, const rest *r, int32_t n) {
     const int32_t j = other_of(c, r), *domain = c->domain + c->begin[j];
@@ -100,6 +103,7 @@ static int32_t make_pair(fgi_costs *c, fgi_costs_drop *d, const rest *r) {
     const int32_t f = c->n_factors + (int32_t)c->n_drops, s = c->slot_begin[f];
     const int32_t j = other_of(c, &r[0]), l = other_of(c, &r[1]);
     const int64_t states = (int64_t)c->card[j] * c->card[l];
+    fgi_assert(j != l && c->n_drops >= 0 && c->n_drops <= c->n);
     if (c->n_drops >= c->n_made || !has_room(c, d, 2 * states)) return -1;
     c->table[s] = d->table;
     c->table[s + 1] = d->table + states;
@@ -163,6 +167,7 @@ void fgi_costs_consider_drop(fgi_costs *c, int32_t i) {
     c->work += 8;
     if ((n > 0 && r[0].other < 0) || (n > 1 && r[1].other < 0)) return; /* soon to be spent */
     const int pair = n == 2 && other_of(c, &r[0]) != other_of(c, &r[1]);
+    fgi_assert(c->n_drops < c->n);
     fgi_costs_drop *d = &c->drops[c->n_drops];
     d->var = i;
     d->n_factors = n;
@@ -189,6 +194,7 @@ void fgi_costs_consider_drop(fgi_costs *c, int32_t i) {
 void fgi_costs_undrop(fgi_costs *c) {
     while (c->n_drops > c->n_dropped) {
         const fgi_costs_drop *d = &c->drops[--c->n_drops];
+        fgi_assert(d->var >= 0 && d->var < c->n && c->dropped[d->var]);
         c->dropped[d->var] = 0;
         for (int32_t q = 0; q < 2 && d->made >= 0; q++) c->adj[d->adj[q]] = d->slot[q];
     }
@@ -200,6 +206,7 @@ static int64_t cost_of(const fgi_costs *c, int32_t f, const int32_t *labels) {
     int64_t state = 0, moved = 0;
     for (int32_t s = first; s < c->slot_begin[f + 1]; s++) {
         const int32_t a = labels[c->slot_var[s]];
+        fgi_assert(a >= 0 && a < c->card[c->slot_var[s]]);
         state += a * c->slot_stride[s];
         moved += c->shift[c->slot_shift[s] + a];
     }
@@ -221,6 +228,7 @@ void fgi_costs_find_dropped(fgi_costs *c, int32_t *labels) {
             best = cost;
             label = domain[q];
         }
+        fgi_assert(label >= 0 && label < c->card[d->var]);
         labels[d->var] = label;
         c->work += 4 * c->size[d->var];
     }

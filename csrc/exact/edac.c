@@ -73,7 +73,10 @@ static void apply(fgi_costs *c, const fgi_decision *d) {
 }
 
 /* Is there something to decide? */
-static int has_choice(const fgi_costs *c, int32_t i) { return c->size[i] > 1 && !c->dropped[i]; }
+static int has_choice(const fgi_costs *c, int32_t i) {
+    fgi_assert(i >= 0 && i < c->n);
+    return c->size[i] > 1 && !c->dropped[i];
+}
 
 /* Few labels in factors that have ended many branches. */
 static int32_t choose_variable(edac *e) {
@@ -102,6 +105,7 @@ static int32_t choose_variable(edac *e) {
 
 /* The label that had a support for nothing when that was last looked at, or else the cheapest. */
 static int32_t choose_label(const fgi_costs *c, int32_t i) {
+    fgi_assert(i >= 0 && i < c->n && c->size[i] > 0);
     const int32_t *domain = c->domain + c->begin[i];
     const int64_t *unary = c->unary + c->begin[i];
     int32_t best = c->zero[i];
@@ -113,6 +117,7 @@ static int32_t choose_label(const fgi_costs *c, int32_t i) {
 }
 
 static fgi_decision decide(const fgi_costs *c, int32_t i) {
+    fgi_assert(i >= 0 && i < c->n && c->size[i] > 1);
     const int32_t *domain = c->domain + c->begin[i], label = choose_label(c, i);
     if (c->size[i] <= SPLIT_SIZE) return (fgi_decision){i, label, FGI_IS};
     int32_t least = INT32_MAX, most = -1;
@@ -163,7 +168,10 @@ static void leave_tree(edac *e) {
 }
 
 /* Of the tree, what lies below a node. */
-static double part_at(int64_t depth) { return ldexp(1, depth < 1000 ? (int)-depth : -1000); }
+static double part_at(int64_t depth) {
+    fgi_assert(depth >= 0);
+    return ldexp(1, depth < 1000 ? (int)-depth : -1000);
+}
 
 /* Back to the last decision whose other branch is open, and into that. */
 static fgi_rc backtrack(edac *e) {
@@ -363,7 +371,7 @@ static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) 
         s->info.paused = s->info.entries_touched >= s->pause_at;
         if (s->info.paused || fgi_clock() >= deadline) break;
     }
-    s->info.oracle_calls = e->nodes;
+    s->info.nodes = e->nodes;
     s->info.explored = e->explored;
     s->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;
     if (e->phase == FINISHED) report_bound(s);

@@ -1,6 +1,7 @@
 /* exact/eliminate.c - the public handle of bucket elimination. See fginfer_exact.h. */
 #include <string.h>
 #include "exact/eliminate.h"
+#include "exact/eliminator.h"
 #include "fginfer_exact.h"
 
 struct fgi_eliminate {
@@ -87,6 +88,12 @@ fgi_rc fgi_eliminate_run(fgi_eliminate *e, double seconds, fgi_eliminate_info *i
     }
     if (info) *info = e->info;
     return rc;
+}
+
+int fgi_eliminate_order(const fgi_eliminate *e, int32_t *order) {
+    if (e->info.width < 0) return 0;
+    memcpy(order, e->eliminator->var, (size_t)e->eliminator->n * sizeof *order);
+    return 1;
 }
 
 int fgi_eliminate_labels(fgi_eliminate *e, int32_t *labels) {

@@ -51,6 +51,8 @@ fgi_rc fgi_eliminator_pose(
     fgi_eliminator *e, const int32_t *labels, const int32_t *subset, int64_t n, double forbidden);
 /* Finds an order; FGI_UNSUPPORTED as above. */
 fgi_rc fgi_eliminator_order(fgi_eliminator *e, double log2_limit, double effort);
+/* The order that was found for the same variables, after they have been posed again with other labels held. */
+fgi_rc fgi_eliminator_use_order(fgi_eliminator *e, const fgi_bags *bags);
 const fgi_bags *fgi_eliminator_bags(const fgi_eliminator *e);
 /* Bytes the run will hold at its peak, from the order; exact for messages, an upper estimate for scratch. */
 double fgi_eliminator_memory(const fgi_eliminator *e);

@@ -73,8 +73,14 @@ fgi_rc fgi_eliminator_order(fgi_eliminator *e, double log2_limit, double effort)
     const int32_t n = e->n;
     int64_t no_scopes = 0;
     fgi_scopes g = {n, e->card, e->n_factors, e->n_factors ? e->scope_begin : &no_scopes, e->scope};
-    fgi_rc rc = fgi_orderer_run(e->orderer, &g, log2_limit, effort, &e->bags);
-    if (rc) return rc;
+    const fgi_bags *bags;
+    fgi_rc rc = fgi_orderer_run(e->orderer, &g, log2_limit, effort, &bags);
+    return rc ? rc : fgi_eliminator_use_order(e, bags);
+}
+
+fgi_rc fgi_eliminator_use_order(fgi_eliminator *e, const fgi_bags *bags) {
+    const int32_t n = e->n;
+    e->bags = bags;
     if (!fgi_grow(&e->first_factor, &e->first_factor_capacity, n, sizeof(int32_t)) ||
         !fgi_grow(&e->first_message, &e->first_message_capacity, n, sizeof(int32_t)) ||
         !fgi_grow(&e->messages, &e->message_capacity, n, sizeof(message)) ||
@@ -99,6 +105,7 @@ fgi_rc fgi_eliminator_order(fgi_eliminator *e, double log2_limit, double effort)
         for (int64_t l = e->scope_begin[k]; l < e->scope_begin[k + 1]; l++) e->scope[l] = e->scratch[e->scope[l]];
         sort_descending(e->scope + e->scope_begin[k], e->scope_begin[k + 1] - e->scope_begin[k]);
         int32_t p = e->scope[e->scope_begin[k + 1] - 1];
+        fgi_assert(p >= 0 && p < n);
         e->factor_next[k] = e->first_factor[p];
         e->first_factor[p] = (int32_t)k;
     }
@@ -122,10 +129,17 @@ double fgi_eliminator_progress(const fgi_eliminator *e) {
 }
 
 static int32_t bag_size(const fgi_eliminator *e, int32_t p) {
+    fgi_assert(p >= 0 && p < e->n);
     return (int32_t)(e->bags->begin[p + 1] - e->bags->begin[p]);
 }
-static const int32_t *bag_of(const fgi_eliminator *e, int32_t p) { return e->bags->bag + e->bags->begin[p]; }
-static int arg_size(int32_t card) { return card <= 256 ? 1 : card <= 65536 ? 2 : 4; }
+static const int32_t *bag_of(const fgi_eliminator *e, int32_t p) {
+    fgi_assert(p >= 0 && p < e->n);
+    return e->bags->bag + e->bags->begin[p];
+}
+static int arg_size(int32_t card) {
+    fgi_assert(card > 0);
+    return card <= 256 ? 1 : card <= 65536 ? 2 : 4;
+}
 
 /* True when bucket p remembers its best labels so that its inputs can go. */
 static int forgets_inputs(const fgi_eliminator *e, int64_t input_entries) {
@@ -210,6 +224,7 @@ static void slice(const fgi_eliminator *e, int32_t k, double *out) {
 
 /* Large tables are written from end to end: large pages save most of the cost of touching them first. */
 static double *allocate_table(int64_t size) {
+    fgi_assert(size > 0);
     double *values = fgi_alloc(size, sizeof(double));
     if (values) fgi_prefer_large_pages(values, size * (int64_t)sizeof(double));
     return values;
@@ -229,6 +244,7 @@ static double *reuse_or_allocate(fgi_eliminator *e, int64_t size) {
 }
 
 static void release_message(fgi_eliminator *e, message *msg) {
+    fgi_assert(msg->size > 0);
     for (int k = 0; k < SPARES && msg->values && msg->size >= LARGE_INPUT; k++)
         if (!e->spare[k].values) {
             e->spare[k].values = msg->values;
@@ -243,13 +259,15 @@ static double *new_message(fgi_eliminator *e, int64_t size) {
     if (!e->keep) return reuse_or_allocate(e, size);
     double *values = e->arena + e->arena_used;
     e->arena_used += size;
+    fgi_assert(e->arena_used <= e->arena_capacity);
     return values;
 }
 
-/* The dims of a message to p are its bag. Unary messages join the unary scores. */
-static fgi_rc collect_inputs(fgi_eliminator *e, int32_t p) {
+/* The dims of a message to p are its bag. Unary messages join the unary scores, the first time. */
+fgi_rc fgi_eliminator_collect(fgi_eliminator *e, int32_t p, int again) {
     fgi_bucket *b = &e->bucket;
     double *u = e->unary + e->unary_at[p];
+    fgi_assert(p >= 0 && p < e->n);
     int64_t count = 0, entries = 0;
     for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k], count++) {
         int64_t size = 1;
@@ -275,8 +293,9 @@ static fgi_rc collect_inputs(fgi_eliminator *e, int32_t p) {
     }
     for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) {
         const message *msg = &e->messages[q];
+        fgi_assert(q < p && msg->values);
         if (bag_size(e, q) == 1) {
-            for (int32_t a = 0; a < e->card[p]; a++) u[a] += msg->values[a];
+            for (int32_t a = 0; a < e->card[p] && !again; a++) u[a] += msg->values[a];
             continue;
         }
         b->inputs[b->n_inputs++] = (fgi_input){.values = msg->values, .n_dims = bag_size(e, q), .dims = bag_of(e, q)};
@@ -347,15 +366,20 @@ static void normalise(fgi_eliminator *e, int32_t p) {
     for (int64_t k = 0; k < msg->size; k++) msg->values[k] -= top;
 }
 
+void fgi_eliminator_send(fgi_eliminator *e, int32_t p) {
+    if (bag_size(e, p) == 0) return;
+    fgi_assert(e->messages[p].next < p);
+    const int32_t to = bag_of(e, p)[bag_size(e, p) - 1];
+    fgi_assert(to > p && to < e->n);
+    e->messages[p].next = e->first_message[to];
+    e->first_message[to] = p;
+}
+
 static void end_bucket(fgi_eliminator *e, int32_t p) {
     if (bag_size(e, p) > 0) normalise(e, p);
     if (e->messages[p].arg) /* the inputs were only needed to find these */
         for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) release_message(e, &e->messages[q]);
-    if (bag_size(e, p) > 0) {
-        int32_t to = bag_of(e, p)[bag_size(e, p) - 1];
-        e->messages[p].next = e->first_message[to];
-        e->first_message[to] = p;
-    }
+    fgi_eliminator_send(e, p);
     e->work_done += (double)(bag_size(e, p) > 0 ? e->messages[p].size : 1) * e->card[p];
     e->open = 0;
     e->p++;
@@ -363,8 +387,9 @@ static void end_bucket(fgi_eliminator *e, int32_t p) {
 
 static fgi_rc begin_bucket(fgi_eliminator *e, int32_t p) {
     message *msg = &e->messages[p];
+    fgi_assert(p == e->p && !e->open && !msg->values);
     if (bag_size(e, p) == 0) {
-        fgi_rc rc = collect_inputs(e, p);
+        fgi_rc rc = fgi_eliminator_collect(e, p, 0);
         if (rc) return rc;
         double best = -INFINITY;
         for (int32_t a = 0; a < e->card[p]; a++) best = fmax(best, e->unary[e->unary_at[p] + a]);
@@ -384,12 +409,45 @@ static fgi_rc begin_bucket(fgi_eliminator *e, int32_t p) {
     for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) entries += e->messages[q].size;
     if (forgets_inputs(e, entries) && !(msg->arg = fgi_alloc(msg->size, (size_t)arg_size(e->card[p]))))
         return FGI_NO_MEMORY;
-    fgi_rc rc = collect_inputs(e, p);
+    fgi_rc rc = fgi_eliminator_collect(e, p, 0);
     if (!rc) rc = fgi_bucket_open(&e->bucket, bag_of(e, p), bag_size(e, p), e->card);
     e->open = !rc;
     e->block = 0;
     return rc;
 }
+
+#ifdef FGI_CHECKED
+static void check_bag(const fgi_eliminator *e, int32_t p) {
+    int64_t size = 1;
+    for (int32_t k = 0; k < bag_size(e, p); k++) {
+        const int32_t q = bag_of(e, p)[k];
+        fgi_assert(q > p && q < e->n && (k == 0 || q < bag_of(e, p)[k - 1]));
+        size *= e->card[q];
+    }
+    fgi_assert(size == e->messages[p].size);
+}
+
+static void check(const fgi_eliminator *e) {
+    int64_t factors = 0;
+    for (int32_t p = 0; p < e->n; p++) {
+        fgi_assert(e->local[e->var[p]] == p && e->card[p] == e->m->s->cards[e->var[p]]);
+        check_bag(e, p);
+        for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k], factors++) {
+            fgi_assert(k < e->n_factors && e->scope[e->scope_begin[k + 1] - 1] == p);
+            for (int64_t l = e->scope_begin[k] + 1; l < e->scope_begin[k + 1]; l++)
+                fgi_assert(e->scope[l] < e->scope[l - 1]);
+        }
+        for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) {
+            fgi_assert(q < p && q < e->p && bag_of(e, q)[bag_size(e, q) - 1] == p);
+            fgi_assert(e->messages[q].values || p < e->p);
+        }
+    }
+    fgi_assert(factors == e->n_factors);
+    fgi_assert(e->p >= 0 && e->p <= e->n && e->n_messages_held == e->n);
+    fgi_assert(!e->open || (e->p < e->n && e->block < e->bucket.n_blocks));
+    fgi_assert(e->error >= 0 && e->total >= 0);
+}
+#endif
 
 fgi_rc fgi_eliminator_run(fgi_eliminator *e, int keep, double deadline, int *done) {
     if (e->p == 0 && !e->open) {
@@ -401,6 +459,7 @@ fgi_rc fgi_eliminator_run(fgi_eliminator *e, int keep, double deadline, int *don
         for (int32_t p = 0; p < e->n; p++) total += bag_size(e, p) > 0 ? e->messages[p].size : 0;
         if (!fgi_grow(&e->arena, &e->arena_capacity, total, sizeof(double))) return FGI_NO_MEMORY;
     }
+    fgi_audit_rarely(check(e));
     fgi_meter meter = {STEP_STATES, 0, deadline};
     while (e->p < e->n) {
         const int32_t p = e->p;
@@ -416,6 +475,7 @@ fgi_rc fgi_eliminator_run(fgi_eliminator *e, int keep, double deadline, int *don
             fgi_bucket_blocks(&e->bucket, e->block, e->block + chunk, e->messages[p].values, e->messages[p].arg,
                 arg_size(e->card[p]));
             e->block += chunk;
+            fgi_assert(e->block <= b->n_blocks);
             work = chunk * per_block;
             if (e->block == b->n_blocks) end_bucket(e, p);
         }
@@ -480,6 +540,25 @@ void fgi_eliminator_traceback(fgi_eliminator *e, int32_t *labels) {
         int32_t best = 0;
         for (int32_t a = 1; a < card; a++)
             if (u[a] > u[best]) best = a;
+        fgi_assert(best < card);
         labels[var] = best;
     }
+}
+
+double fgi_eliminator_row(const fgi_eliminator *e, int32_t p, int32_t *labels, double *row) {
+    const int32_t card = e->card[p], var = e->var[p];
+    memcpy(row, e->unary + e->unary_at[p], (size_t)card * sizeof(double));
+    for (int32_t q = e->first_message[p]; q >= 0; q = e->messages[q].next) {
+        if (bag_size(e, q) == 1) continue; /* it is among the unary scores */
+        const double *values = e->messages[q].values + message_index(e, q, labels, 1);
+        for (int32_t a = 0; a < card; a++) row[a] += values[a];
+    }
+    for (int32_t k = e->first_factor[p]; k >= 0; k = e->factor_next[k]) {
+        const fgi_view v = fgi_factor_view(e->m, e->factor[k]);
+        for (int32_t a = 0; a < card; a++) {
+            labels[var] = a;
+            row[a] += fgi_view_score(e->m, &v, labels);
+        }
+    }
+    return fgi_max_of(row, card);
 }

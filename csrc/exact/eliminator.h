@@ -2,6 +2,7 @@
 #ifndef FGI_ELIMINATOR_H
 #define FGI_ELIMINATOR_H
 #include "exact/bucket.h"
+#include "base/assert.h"
 
 enum { SPARES = 4 }; /* freed tables that are kept: a bucket has few at a time */
 
@@ -13,6 +14,12 @@ typedef struct message {
     int normal;   /* its maximum has been moved into the value */
 } message;
 
+/* Invariants, once there is an order (check in exact/eliminator.c looks at them):
+ *   1  `local` of a variable is its position, `var` the inverse; variables that are held have -1.
+ *   2  The bag of a position has later ones only, descending; its last is who consumes the message.
+ *   3  A factor's scope descends; the factor is in the list of the last position of its scope, and in no other.
+ *   4  Messages in the list of a position come from earlier ones that it is to consume, and have values.
+ *   5  Positions before `p` are done; a bucket that is open has blocks left. */
 struct fgi_eliminator {
     const fgi_model *m;
     const int32_t *labels; /* of the variables that are held */
@@ -57,6 +64,15 @@ struct fgi_eliminator {
 
 /* Frees what the messages of the last run own. */
 void fgi_eliminator_drop_messages(fgi_eliminator *e);
+
+/* For runs of other kinds than fgi_eliminator_run. Bucket p's inputs into e->bucket; unary messages are added to its
+ * unary scores unless that has been done (`again`). */
+fgi_rc fgi_eliminator_collect(fgi_eliminator *e, int32_t p, int again);
+/* The message of p joins the inputs of the bucket that consumes it. */
+void fgi_eliminator_send(fgi_eliminator *e, int32_t p);
+/* The sum of bucket p at every label of its variable, given the labels (by variable) of the later ones; returns its
+ * maximum. Leaves the variable at another label. All messages must have been kept. */
+double fgi_eliminator_row(const fgi_eliminator *e, int32_t p, int32_t *labels, double *row);
 
 static inline double raise_score(const fgi_eliminator *e, double x) { return x > e->forbidden ? x : e->forbidden; }
 

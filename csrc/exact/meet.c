@@ -9,6 +9,7 @@
 /* The pairwise factor to which the costs of f have gone, -1 if they have not. */
 static int32_t move(fgi_costs *c, int32_t f) {
     const int32_t first = c->slot_begin[f], arity = c->slot_begin[f + 1] - first;
+    fgi_assert(arity >= 2 && !c->spent[f]);
     int32_t free_ones = 0, at[2] = {0, 0};
     if (arity == 2) return -1;
     for (int32_t k = 0; k < arity; k++) {
@@ -22,9 +23,11 @@ static int32_t move(fgi_costs *c, int32_t f) {
 }
 
 void fgi_costs_meet(fgi_costs *c, int32_t j) {
+    fgi_assert(c->meet && j >= 0 && j < c->n);
     int32_t n = 0;
     for (int32_t k = fgi_costs_first(c, j); k >= 0; k = fgi_costs_next(c, j, k + 1)) {
         const int32_t pair = move(c, c->slot_factor[c->adj[k]]);
+        fgi_assert(pair < c->n_factors && n < c->n_factors);
         if (pair >= 0) c->met[n++] = pair;
         c->work += 4;
     }

@@ -16,6 +16,7 @@ void fgi_problem_set_bound(fgi_problem *p, const fgi_sum *sum) {
 }
 
 static void add_to_bound(fgi_problem *p, double x) {
+    fgi_assert(x < INFINITY && p->bound < INFINITY);
     fgi_sum sum = {p->bound, p->carry, 0};
     fgi_sum_add(&sum, x);
     p->bound = sum.sum + sum.carry;
@@ -36,6 +37,7 @@ void fgi_problem_scratch_take(fgi_problem_scratch *scratch, const fgi_model *m, 
 }
 
 int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
+    fgi_assert(var >= 0 && var < p->n && a >= 0 && a < p->card[var] && p->alive[var] > 0);
     p->unary[p->begin[var] + a] = -INFINITY;
     p->belief[p->begin[var] + a] = -INFINITY;
     for (int32_t k = p->link_begin[var]; k < p->link_begin[var + 1]; k++) p->message[p->links[k].mu + a] = 0;
@@ -47,6 +49,7 @@ static double minus(double mu, double unary) { return unary == -INFINITY ? -INFI
 /* A factor of two binary variables: most of a grid, and a call and its loops take three times as long as the work. */
 static void binary_marginal(const fgi_problem *p, const fgi_link *l, double *nu) {
     const int32_t other = p->slot_begin[l->factor] + 1 - l->position;
+    fgi_assert(p->states[l->factor] == 4 && l->position < 2);
     const double *t = p->table[l->factor], *mu = p->message + p->slot_message[other],
                  *unary = p->unary + p->begin[p->slot_var[other]];
     const double h0 = minus(mu[0], unary[0]), h1 = minus(mu[1], unary[1]);
@@ -58,6 +61,7 @@ static void binary_marginal(const fgi_problem *p, const fgi_link *l, double *nu)
  * shape takes 300 instructions for 3 x 3 states, this 140; with 16 states and more the kernels are quicker. */
 static void few_marginal(const fgi_problem *p, const fgi_link *l, double *restrict nu) {
     const int32_t other = p->slot_begin[l->factor] + 1 - l->position, j = p->slot_var[other];
+    fgi_assert(l->position < 2 && j >= 0 && j < p->n);
     const int32_t n_from = p->card[j], n_to = p->card[p->slot_var[p->slot_begin[l->factor] + l->position]];
     const double *restrict t = p->table[l->factor], *mu = p->message + p->slot_message[other];
     const double *unary = p->unary + p->begin[j];
@@ -84,6 +88,7 @@ static void pair_marginal(const fgi_problem *p, const fgi_link *l, double *nu, d
 static void marginal(const fgi_problem *p, const fgi_link *l, fgi_problem_scratch *scratch) {
     const int32_t first = p->slot_begin[l->factor], arity = p->slot_begin[l->factor + 1] - first;
     const int32_t *vars = p->slot_var + first;
+    fgi_assert(arity >= 2 && arity <= FGI_NODE_ARITY && l->position < arity);
     if (arity == 2) {
         if (p->card[vars[0]] == 2 && p->card[vars[1]] == 2) binary_marginal(p, l, scratch->nu);
         else if (p->states[l->factor] <= FEW_STATES) few_marginal(p, l, scratch->nu);
@@ -106,6 +111,7 @@ static void marginal(const fgi_problem *p, const fgi_link *l, fgi_problem_scratc
 
 /* Maximum of the reparametrised factor. */
 static double factor_maximum(const fgi_problem *p, int32_t f, fgi_problem_scratch *scratch) {
+    fgi_assert(f >= 0 && f < p->n_factors);
     const int32_t first = p->slot_begin[f], i = p->slot_var[first];
     const double *mu = p->message + p->slot_message[first], *unary = p->unary + p->begin[i];
     double best = -INFINITY;
@@ -153,6 +159,7 @@ static void collect(fgi_problem *p, int32_t var, int forward, int fresh, fgi_pro
         const fgi_link *l = &p->links[k];
         if (!fresh && !fgi_link_has_changed(l, forward)) continue;
         double *mu = p->message + l->mu;
+        fgi_assert(p->slot_var[p->slot_begin[l->factor] + l->position] == var);
         marginal(p, l, scratch);
         p->work += p->states[l->factor];
         for (int32_t a = 0; a < n; a++) mu[a] = unary[a] > -INFINITY ? scratch->nu[a] : 0;
@@ -166,6 +173,8 @@ static void collect(fgi_problem *p, int32_t var, int forward, int fresh, fgi_pro
 static int32_t remove_labels(fgi_problem *p, int32_t var, double best, double cutoff) {
     double *unary = p->unary + p->begin[var], *belief = p->belief + p->begin[var];
     int32_t removed = 0;
+    fgi_assert(best > -INFINITY && best < INFINITY);
+    if (p->keeps_labels) cutoff = -INFINITY;
     for (int32_t a = 0; a < p->card[var]; a++) {
         belief[a] -= best;
         if (unary[a] == -INFINITY) continue;
@@ -214,7 +223,9 @@ static void distribute(fgi_problem *p, int32_t var, int forward, double *surplus
 
 int32_t fgi_problem_update(
     fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, fgi_problem_scratch *scratch) {
+    fgi_assert(var >= 0 && var < p->n && p->bound < INFINITY);
     if (var == (forward ? 0 : p->n - 1)) { /* a sweep begins */
+        fgi_audit_rarely(fgi_problem_check(p));
         p->largest[1] = p->largest[0];
         p->largest[0] = 0;
         p->sweeps++;
@@ -229,6 +240,7 @@ int32_t fgi_problem_update(
     add_to_bound(p, best);
     if (p->bound <= cutoff) return -1;
     const int32_t removed = remove_labels(p, var, best, cutoff);
+    fgi_assert(removed >= 0 && removed <= p->card[var] && p->alive[var] >= 0);
     distribute(p, var, forward, scratch->nu);
     return removed;
 }
@@ -248,6 +260,7 @@ void fgi_problem_decode(const fgi_problem *p, int32_t *labels, fgi_problem_scrat
                 if (j == i) own = stride;
                 else if (labels[j] < 0) unknown = 1;
                 else at += stride * labels[j];
+                fgi_assert(j == i || labels[j] < p->card[j]);
                 stride *= p->card[j];
             }
             const double *mu = p->message + p->links[k].mu;

@@ -2,10 +2,18 @@
  *
  * A node owns dense copies of what is left of the model: live labels only, fixed variables folded away, the messages of
  * its parent folded into its tables (a reparametrisation). So a node costs what is left, and a child is cheaper than
- * its parent. */
+ * its parent.
+ *
+ * Invariants of a problem that is complete (fgi_problem_check looks at them):
+ *   1  `begin` has the sums of `card`; `alive` counts the labels whose unary is not -INFINITY.
+ *   2  Messages are numbers, and 0 at labels that are dead.
+ *   3  A factor has two variables or more, all of the problem, and as many states as their labels have pairs.
+ *   4  The links of a variable ascend by factor, and agree with the slots about variable and message.
+ *   5  The bound is a number or -INFINITY, which says that a variable or a factor has nothing left. */
 #ifndef FGI_NODE_H
 #define FGI_NODE_H
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/meter.h"
 #include "base/util.h"
 #include "model/model.h"
@@ -44,6 +52,7 @@ typedef struct fgi_problem {
     int32_t additions, sweeps; /* that go into one term; since the problem was made */
     fgi_arena arena;           /* all of it */
     int64_t work;              /* entries read by updates; the caller takes it away */
+    int keeps_labels;          /* updates remove labels only where nothing allows them: exact/speak.h does the rest */
 } fgi_problem;
 
 /* What updates of a problem and of all its descendants work in. */
@@ -73,6 +82,9 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, int64_t m
 /* Dual variables from elsewhere, in the layout of fgi_solver_messages; only for a problem made from the whole model. */
 void fgi_problem_set_messages(fgi_problem *p, const double *mu, fgi_problem_scratch *scratch);
 void fgi_problem_free(fgi_problem *p);
+#ifdef FGI_CHECKED
+void fgi_problem_check(const fgi_problem *p);
+#endif
 
 /* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat
  * `cutoff`, push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction

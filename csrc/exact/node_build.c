@@ -176,7 +176,10 @@ int fgi_problem_build(fgi_problem_builder *b, fgi_meter *meter) {
             if (fgi_meter_spend(meter, (b->stage == LINK ? 0 : p->states[f]) + FACTOR_WORK)) return 0;
         }
         if (b->stage == LINK) end_links(p);
-        if (b->stage == BOUND) end_bound(p, &b->bound);
+        if (b->stage == BOUND) {
+            end_bound(p, &b->bound);
+            fgi_audit(fgi_problem_check(p));
+        }
         b->stage++;
         b->at = 0;
         if (b->stage < COMPLETE && fgi_meter_over(meter)) return 0;
@@ -262,6 +265,7 @@ static void keep_labels(birth *b, int32_t var, int32_t value, sizes *z) {
         for (int32_t a = 0; a < p->card[i]; a++)
             if (i == var ? a == value : p->unary[p->begin[i] + a] > -INFINITY) b->live[at++] = a;
         k->count = at - k->first;
+        fgi_assert(k->count >= 0 && at <= p->begin[p->n]);
         k->child = k->count > 1 ? (int32_t)z->n++ : -1;
         if (k->count > 1) z->n_labels += k->count;
     }
@@ -304,6 +308,7 @@ static void copy_variables(birth *b) {
         int32_t j = k->child;
         c->card[j] = c->alive[j] = k->count;
         c->root_var[j] = p->root_var[i];
+        fgi_assert(j < c->n && k->count > 1);
         c->begin[j + 1] = c->begin[j] + k->count;
         for (int32_t x = 0; x < k->count; x++) {
             c->unary[c->begin[j] + x] = p->unary[p->begin[i] + b->live[k->first + x]];
@@ -359,6 +364,7 @@ static void copy_factors(birth *b) {
         }
     }
     c->slot_begin[factor] = slot;
+    fgi_assert(factor == c->n_factors && slot == c->n_slots);
 }
 
 static void fill_child(birth *b) {
@@ -375,9 +381,11 @@ static void fill_child(birth *b) {
     c->additions = p->additions;
     c->error = fgi_problem_error(p);
     finish(c, &b->constant);
+    fgi_audit_rarely(fgi_problem_check(c));
 }
 
 fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, int64_t max_entries, fgi_problem **out) {
+    fgi_assert(var >= 0 && var < p->n && value >= 0 && value < p->card[var]);
     sizes z = {0};
     birth b = {.parent = p, .keep = fgi_alloc(p->n, sizeof *b.keep), .live = fgi_alloc(p->begin[p->n], sizeof *b.live)};
     fgi_rc rc = b.keep && b.live ? FGI_OK : FGI_NO_MEMORY;

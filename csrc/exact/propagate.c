@@ -16,6 +16,7 @@ static void prune(fgi_costs *c) {
 static void spread(fgi_costs *c) {
     while (c->dearer.count) {
         const int32_t i = fgi_costs_pop_first(&c->dearer);
+        fgi_assert(i < c->n);
         fgi_costs_push(&c->existential, i);
         for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
             const int32_t slot = c->adj[k], f = c->slot_factor[slot];
@@ -34,6 +35,7 @@ static void spread(fgi_costs *c) {
 
 /* The slot of the factor's first variable that still has a choice. */
 static int32_t first_free(const fgi_costs *c, int32_t f) {
+    fgi_assert(f >= 0 && f < c->n_factors);
     int32_t best = -1;
     for (int32_t s = c->slot_begin[f]; s < c->slot_begin[f + 1]; s++)
         if (c->size[c->slot_var[s]] > 1 && (best < 0 || c->slot_var[s] < c->slot_var[best])) best = s;
@@ -42,6 +44,7 @@ static int32_t first_free(const fgi_costs *c, int32_t f) {
 
 /* The unaries of j into its factors, and on to their first variables. */
 static void direct(fgi_costs *c, int32_t j) {
+    fgi_assert(j >= 0 && j < c->n);
     for (int32_t k = fgi_costs_first(c, j); k >= 0 && !c->conflict; k = fgi_costs_next(c, j, k + 1)) {
         const int32_t slot = c->adj[k], other = c->slot_other[slot];
         c->work += 2;
@@ -57,6 +60,7 @@ static void direct(fgi_costs *c, int32_t j) {
 
 /* j has lost labels, which may have been supports. */
 static void support_neighbours(fgi_costs *c, int32_t j) {
+    fgi_assert(j >= 0 && j < c->n);
     for (int32_t k = fgi_costs_first(c, j); k >= 0 && !c->conflict; k = fgi_costs_next(c, j, k + 1)) {
         const int32_t slot = c->adj[k], f = c->slot_factor[slot], other = c->slot_other[slot];
         c->work += 2;
@@ -72,6 +76,7 @@ static void support_neighbours(fgi_costs *c, int32_t j) {
 }
 
 int fgi_costs_propagate(fgi_costs *c, int64_t work_limit) {
+    if (!c->conflict && !c->failure && c->lower < c->upper) fgi_audit_rarely(fgi_costs_check(c));
     while (!c->conflict && !c->failure) {
         if (c->work > work_limit) return 0;
         c->grain = (((c->upper < c->range ? c->upper : c->range) - c->lower) >> FGI_COSTS_GRAIN_BITS) + 1;

@@ -196,7 +196,7 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
         s->stalled = 0;
     }
     s->level_iterations++;
-    solver->info.oracle_calls++;
+    solver->info.slabs++;
     solver->info.entries_touched += (int64_t)fgi_eliminator_bags(s->eliminator)->work + COPY_WORK * s->relaxed.n_copies;
     if (step(solver, s, value) == 0) { /* the relaxation is tight */
         fgi_solver_consider(solver, s->labels);

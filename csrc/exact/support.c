@@ -27,6 +27,7 @@ typedef struct pair {
 
 static inline pair pair_of(const fgi_costs *c, int32_t slot, int used) {
     const int32_t other = c->slot_other[slot], i = c->slot_var[slot], j = c->slot_var[other];
+    fgi_assert(c->slot_other[other] == slot && i != j && c->size[j] > 0);
     const int64_t begin = c->begin[j], size = c->size[j];
     return (pair){slot, other, i, j, c->table[slot], c->shift + c->slot_shift[slot], c->shift + c->slot_shift[other],
         c->unary + begin, c->card[j], size, c->place + begin, c->support + c->slot_shift[slot], used, 0,
@@ -36,6 +37,7 @@ static inline pair pair_of(const fgi_costs *c, int32_t slot, int used) {
 /* Does the label of j that cost nothing with a when that was last looked at still do so? Mostly. */
 static inline int is_supported(const pair *p, int32_t a) {
     const int32_t b = p->support[a];
+    fgi_assert(b >= 0 && b < p->cols);
     if (p->place_j[b] >= p->size_j) return 0;
     const int64_t cost = p->table[a * p->cols + b] - p->shift_i[a] - p->shift_j[b];
     return cost + (p->used ? p->unary_j[b] : 0) < p->grain;
@@ -63,6 +65,7 @@ static int64_t find_support(fgi_costs *c, pair *p, int32_t a) {
     c->work += size;
     p->support[a] = b;
     least -= p->shift_i[a];
+    fgi_assert(least >= 0 && b >= 0 && b < p->cols);
     return least < p->grain ? 0 : least;
 }
 
@@ -127,6 +130,7 @@ static void pull_pair(fgi_costs *c, int32_t slot, int used) {
 /* ---- any factor ------------------------------------------------------------------------------------------------ */
 
 void fgi_costs_pull(fgi_costs *c, int32_t slot, int full) {
+    fgi_assert(slot >= 0 && slot < c->n_slots + 2 * c->n_made);
     const int32_t f = c->slot_factor[slot];
     if (c->spent[f]) return;
     c->culprit = f;
@@ -137,6 +141,7 @@ void fgi_costs_pull(fgi_costs *c, int32_t slot, int full) {
 /* Which of the factor's variables have unaries that no other factor has used in this look at i, as bits: now taken. */
 static uint32_t take_unaries(fgi_costs *c, int32_t slot) {
     const int32_t f = c->slot_factor[slot];
+    fgi_assert(!c->spent[f]);
     uint32_t free_ones = 0;
     if (c->slot_other[slot] >= 0) {
         const int32_t j = c->slot_var[c->slot_other[slot]];
@@ -156,6 +161,7 @@ static uint32_t take_unaries(fgi_costs *c, int32_t slot) {
 static int is_pair(const fgi_costs *c, int32_t slot) { return c->slot_other[slot] >= 0; }
 
 static int costs_nothing(fgi_costs *c, int32_t i, int32_t a) {
+    fgi_assert(a >= 0 && a < c->card[i]);
     if (!fgi_costs_alive(c, i, a) || c->unary[c->begin[i] + a] >= c->grain) return 0;
     c->stamps++;
     for (int32_t k = fgi_costs_first(c, i); k >= 0; k = fgi_costs_next(c, i, k + 1)) {
@@ -196,6 +202,7 @@ static void add_up(fgi_costs *c, int32_t i, int64_t *total) {
 }
 
 void fgi_costs_exist(fgi_costs *c, int32_t i) {
+    fgi_assert(i >= 0 && i < c->n && !c->conflict);
     if (costs_nothing(c, i, c->zero[i])) return;
     const int32_t *domain = c->domain + c->begin[i];
     int64_t *total = c->sums, least = INT64_MAX;
@@ -208,6 +215,7 @@ void fgi_costs_exist(fgi_costs *c, int32_t i) {
     const int64_t room = c->upper - c->lower;
     for (int64_t q = c->size[i] - 1; q >= 0; q--)
         if (total[domain[q]] >= room) fgi_costs_remove(c, i, domain[q]);
+    fgi_assert(least >= 0 || c->size[i] == 0);
     if (least < c->grain || c->conflict) return;
     c->stamps++;
     const uint32_t stamp = c->stamps;
