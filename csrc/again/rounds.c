@@ -1,0 +1,224 @@
+/* again/rounds.c - the work of a keeper: rounds around what does not agree, see again/keeper.h. */
+#include <string.h>
+#include "again/keeper.h"
+#include "base/exact_sum.h"
+#include "base/util.h"
+
+enum {
+    DENSE_PART = 16,  /* where more than a part of all variables is active, they are listed by a pass over all */
+    ROUNDS_A_STEP = 3 /* rounds before the neighbourhoods get wider */
+};
+
+static const double ROUNDING = 1e-13; /* of all scores of a set: a smaller gain may be none (chosen) */
+
+/* ---- sums ---------------------------------------------------------------------------------------------------- */
+
+/* All values once more, without rounding. */
+static double exact_value(const fgi_keeper *s) {
+    fgi_exact_sum sum = {{0}, 0};
+    fgi_exact_sum_add(&sum, s->constant);
+    for (int64_t k = 0; k < s->n_vars; k++) fgi_exact_sum_add(&sum, s->vars.at[k].value);
+    for (int64_t k = 0; k < s->n_factors; k++) fgi_exact_sum_add(&sum, s->factors.at[k].value);
+    return fgi_exact_sum_value(&sum);
+}
+
+/* Score, bound and unit of all terms go to info; returns their gap, and how large a proof allows it to be. */
+static double sum_terms(fgi_keeper *s, double *allowed) {
+    fgi_term_sums sums;
+    fgi_term_sums_begin(&sums, s->constant);
+    fgi_terms_add_up(&s->vars, &sums);
+    fgi_terms_add_up(&s->factors, &sums);
+    const double n = (double)(s->n_vars + s->n_factors + 1), error = n * 0x1p-50 * sums.lost;
+    double score = fgi_sum_value(&sums.value), above = score;
+    if (score > -INFINITY && sums.lost > 0) {
+        if (!fgi_sum_rounds_right(&sums.value, error)) score = exact_value(s);
+        above = score == 0 ? score : nextafter(score, INFINITY);
+    }
+    const double bound = fgi_sum_value(&sums.top);
+    s->info.score = score;
+    s->info.unit = sums.unit < INFINITY ? sums.unit : 0;
+    s->info.bound = fgi_larger(bound + fgi_sum_error((int64_t)n, sums.magnitude), above);
+    *allowed = score > -INFINITY ? fgi_proof_tolerance(score, s->info.unit) : 0;
+    return score > -INFINITY ? s->info.bound - score : INFINITY;
+}
+
+/* ---- labels -------------------------------------------------------------------------------------------------- */
+
+static void take_label(fgi_keeper *s, int32_t i) {
+    s->labels[i] = s->trial[i];
+    s->vars.at[i].value = fgi_unary(s->m, i)[s->labels[i]];
+    fgi_terms_touch(&s->vars, i);
+}
+
+/* What labels gain; forbidden: how many more terms are -INFINITY. */
+typedef struct gain_of {
+    double gain, magnitude;
+    int64_t forbidden;
+} gain_of;
+
+static void add_gain(gain_of *g, double now, double before) {
+    g->forbidden += (now == -INFINITY) - (before == -INFINITY);
+    if (now > -INFINITY && before > -INFINITY) g->gain += now - before;
+    g->magnitude += before > -INFINITY ? fabs(before) : 0;
+}
+
+/* One set of moved variables that factors join, from `list[0]` on: listed, and taken if that raises the score. */
+static void settle_one(fgi_keeper *s, fgi_array *joined) {
+    gain_of g = {0};
+    for (int64_t at = 0; at < joined->n; at++) {
+        const int32_t i = ((const int32_t *)joined->at)[at];
+        const double *theta = fgi_unary(s->m, i);
+        add_gain(&g, theta[s->trial[i]], theta[s->labels[i]]);
+        fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+        for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+            const fgi_view v = fgi_keeper_view(s, f);
+            int first = 1; /* of the moved variables of the factor: who counts it */
+            for (int32_t q = 0; q < v.arity; q++) {
+                const int32_t j = v.vars[q];
+                if (s->trial[j] == s->labels[j]) continue;
+                first &= j >= i;
+                if (s->is_active[j] != 1) continue;
+                s->is_active[j] = 2; /* listed */
+                fgi_array_push_i32(joined, j);
+            }
+            if (!first) continue;
+            add_gain(&g, fgi_keeper_score(s, &v, s->trial), s->factors.at[f].value);
+        }
+    }
+    const int better = g.forbidden < 0 || (g.forbidden == 0 && g.gain > ROUNDING * g.magnitude);
+    for (int64_t at = 0; at < joined->n; at++) {
+        const int32_t i = ((const int32_t *)joined->at)[at];
+        s->is_active[i] = 1;
+        if (better) take_label(s, i);
+        else s->trial[i] = s->labels[i];
+    }
+    for (int64_t at = 0; better && at < joined->n; at++) {
+        const int32_t i = ((const int32_t *)joined->at)[at];
+        fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+        for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+            const fgi_view v = fgi_keeper_view(s, f);
+            s->factors.at[f].value = fgi_keeper_score(s, &v, s->labels);
+            fgi_terms_touch(&s->factors, f);
+        }
+    }
+}
+
+/* Sets that no factor joins gain or lose by themselves. Only variables of the round have moved. */
+static void settle_labels(fgi_keeper *s, fgi_array *joined) {
+    for (int64_t k = 0; k < s->moved.n; k++) {
+        const int32_t i = ((const int32_t *)s->moved.at)[k];
+        if (s->trial[i] == s->labels[i]) continue; /* it was in a set before */
+        joined->n = 0;
+        s->is_active[i] = 2;
+        fgi_array_push_i32(joined, i);
+        settle_one(s, joined);
+    }
+    s->moved.n = 0;
+}
+
+/* ---- rounds -------------------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void activate(fgi_keeper *s, int32_t i) {
+    if (s->is_active[i]) return;
+    s->is_active[i] = 1;
+    ((int32_t *)s->active.at)[s->active.n++] = i;
+}
+
+/* The dirty variables and all within the radius, in the order of variables. */
+static void choose_active(fgi_keeper *s) {
+    const int32_t *dirty = s->dirty.at;
+    int32_t *list = s->active.at;
+    for (int64_t k = 0; k < s->dirty.n; k++) {
+        s->is_dirty[dirty[k]] = 0;
+        activate(s, dirty[k]);
+    }
+    s->dirty.n = 0;
+    int64_t begin = 0;
+    for (int32_t r = 0; r < s->radius; r++) {
+        const int64_t end = s->active.n;
+        for (; begin < end; begin++) {
+            const int32_t i = list[begin];
+            fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+            for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+                const fgi_view v = fgi_keeper_view(s, f);
+                for (int32_t q = 0; q < v.arity; q++) activate(s, v.vars[q]);
+            }
+        }
+    }
+    if (s->active.n < s->n_vars / DENSE_PART) {
+        qsort(list, (size_t)s->active.n, sizeof *list, ascending);
+        return;
+    }
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (s->is_active[i]) list[n++] = (int32_t)i;
+}
+
+/* Variables of these, or beside them, whose terms do not agree with the labels become dirty. */
+static void find_dirty(fgi_keeper *s, const int32_t *list, int64_t n) {
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t i = list[k];
+        fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+        if (fgi_keeper_variable_slack(s, i) > s->slack) fgi_keeper_put_dirty(s, i);
+        for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+            if (!(fgi_keeper_factor_slack(s, f) > s->slack)) continue;
+            const fgi_view v = fgi_keeper_view(s, f);
+            for (int32_t q = 0; q < v.arity; q++) fgi_keeper_put_dirty(s, v.vars[q]);
+        }
+    }
+}
+
+/* Drops from `dirty` what agrees after all. */
+static void look_again(fgi_keeper *s) {
+    const int64_t n = s->dirty.n;
+    int32_t *list = s->active.at;
+    if (n) memcpy(list, s->dirty.at, (size_t)n * sizeof *list);
+    for (int64_t k = 0; k < n; k++) s->is_dirty[list[k]] = 0;
+    s->dirty.n = 0;
+    find_dirty(s, list, n);
+}
+
+static int one_round(fgi_keeper *s) {
+    const int32_t *list = s->active.at;
+    int alive = 1;
+    choose_active(s);
+    const int64_t n = s->active.n;
+    for (int64_t k = 0; alive && k < n; k++) alive = fgi_keeper_visit(s, list[k], 1, 1);
+    fgi_array joined = {s->dirty.at, 0, s->n_vars}; /* its room is free until the search for what is dirty */
+    settle_labels(s, &joined);
+    for (int64_t k = n; alive && k-- > 0;) alive = fgi_keeper_visit(s, list[k], 0, 0);
+    find_dirty(s, list, n);
+    for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 0;
+    s->active.n = 0;
+    s->info.rounds++;
+    return alive;
+}
+
+fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *info) {
+    const int64_t end = s->info.work + work;
+    double allowed, distance = sum_terms(s, &allowed);
+    int looked = 0, rounds = 0;
+    s->info.status = FGI_KEEPER_RUNNING;
+    while (s->info.status == FGI_KEEPER_RUNNING) {
+        const int has_score = s->info.score > -INFINITY;
+        const double enough = has_score ? fgi_larger(allowed, gap * fgi_larger(fabs(s->info.score), s->info.unit)) : 0;
+        s->slack = 0.25 * allowed / (double)(s->dirty.n + 1);
+        if (distance <= enough) s->info.status = FGI_KEEPER_DONE;
+        else if (s->info.bound == -INFINITY) s->info.status = FGI_KEEPER_STUCK;
+        else if (!looked) look_again(s), looked = 1;
+        else if (s->dirty.n == 0) s->info.status = FGI_KEEPER_STUCK;
+        else if (s->info.work >= end) break;
+        else {
+            s->radius = 1 + rounds++ / ROUNDS_A_STEP;
+            if (!one_round(s)) s->info.status = FGI_KEEPER_STUCK;
+            distance = sum_terms(s, &allowed);
+        }
+    }
+    if (info) *info = s->info;
+    return FGI_OK;
+}
