@@ -3,6 +3,7 @@
 #define FGI_LEARN_H
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/meter.h"
 #include "base/pool.h"
 #include "base/util.h"
@@ -20,6 +21,8 @@ typedef struct fgi_answer {
     int32_t labels[];
 } fgi_answer;
 
+/* Invariants (check in learn/working.c): answers are distinct, and not more than there is room for; alpha is a number,
+ * not below 0. */
 typedef struct fgi_working_set {
     fgi_answer **answers;
     int32_t count, capacity;
@@ -87,12 +90,14 @@ struct fgi_learner {
 };
 
 static inline int64_t fgi_learn_tokens(const fgi_learner *L, int32_t i) {
+    fgi_assert(i >= 0 && i < L->data.n_examples);
     return L->data.token_begin[i + 1] - L->data.token_begin[i];
 }
 
 /* Edges of tokens, one list over all examples. Those of example i begin at edge_begin(i) and end at edge_begin(i + 1);
  * sets have pairs of labels, but no such edges. */
 static inline int64_t fgi_learn_edge_begin(const fgi_learn_data *d, int64_t i) {
+    fgi_assert(i >= 0 && i <= d->n_examples);
     if (d->edges == FGI_EDGES_NONE || d->kind != FGI_LEARN_LABELS) return 0;
     return d->edges == FGI_EDGES_CHAIN ? d->token_begin[i] - i : d->edge_begin[i];
 }
@@ -103,6 +108,7 @@ static inline int64_t fgi_learn_count_edges(const fgi_learn_data *d, int64_t i, 
 }
 /* The tokens, counted within the example, that its e-th edge joins. */
 static inline void fgi_learn_ends(const fgi_learn_data *d, int64_t first, int64_t e, int64_t *u, int64_t *v) {
+    fgi_assert(e >= 0);
     *u = d->edges == FGI_EDGES_CHAIN ? e : d->edge_u[first + e];
     *v = d->edges == FGI_EDGES_CHAIN ? e + 1 : d->edge_v[first + e];
 }

@@ -2,8 +2,24 @@
 #include <string.h>
 #include "learn/learn.h"
 
+#ifdef FGI_CHECKED
+static void check(const fgi_learner *L, int32_t i) {
+    const fgi_working_set *set = &L->sets[i];
+    fgi_assert(set->count >= 0 && set->count <= set->capacity);
+    for (int32_t k = 0; k < set->count; k++) {
+        const fgi_answer *a = set->answers[k];
+        fgi_assert(a && a->length >= 0 && a->alpha >= 0 && a->alpha < INFINITY && isfinite(a->loss));
+        for (int32_t l = 0; l < k; l++)
+            fgi_assert(set->answers[l]->length != a->length ||
+                memcmp(set->answers[l]->labels, a->labels, (size_t)a->length * sizeof *a->labels) != 0);
+    }
+}
+#endif
+
 fgi_answer *fgi_learn_find_answer(fgi_learner *L, int32_t i, const int32_t *labels, int32_t length) {
     const fgi_working_set *set = &L->sets[i];
+    fgi_assert(i >= 0 && i < L->data.n_examples && length >= 0);
+    fgi_audit_rarely(check(L, i));
     for (int32_t k = set->count - 1; k >= 0; k--) {
         fgi_answer *a = set->answers[k];
         if (a->length == length && memcmp(a->labels, labels, (size_t)length * sizeof *labels) == 0) return a;
@@ -13,6 +29,7 @@ fgi_answer *fgi_learn_find_answer(fgi_learner *L, int32_t i, const int32_t *labe
 
 fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *labels, int32_t length, double loss) {
     fgi_working_set *set = &L->sets[i];
+    fgi_assert(i >= 0 && i < L->data.n_examples && set->count <= set->capacity);
     if (set->count == set->capacity) {
         int32_t capacity = set->capacity ? 2 * set->capacity : 4;
         if (!fgi_resize(&set->answers, capacity, sizeof *set->answers)) return NULL;
@@ -29,6 +46,7 @@ fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *label
 
 void fgi_learn_drop_answer(fgi_learner *L, int32_t i, int32_t position) {
     fgi_working_set *set = &L->sets[i];
+    fgi_assert(position >= 0 && position < set->count);
     free(set->answers[position]);
     set->count--; /* the order is kept: resumed runs visit answers as the first run did */
     memmove(

@@ -2,6 +2,7 @@
 #ifndef FGI_CRF_H
 #define FGI_CRF_H
 #include "fginfer_learn_crf.h"
+#include "base/assert.h"
 #include "base/pool.h"
 #include "base/sums.h"
 #include "base/util.h"
@@ -27,7 +28,10 @@ typedef struct crf_worker {
     int64_t touched;
 } crf_worker;
 
-/* The columns of w in use, feature by feature: those of features[k] are columns[begin[k] .. begin[k+1]). */
+/* The columns of w in use, feature by feature: those of features[k] are columns[begin[k] .. begin[k+1]).
+ *
+ * Invariants (check_pattern in learn/crf/layout.c): features ascend, `at` is their inverse; columns of a feature ascend
+ * and are below the columns of the data; `before` has the sums of the features' entries. */
 typedef struct crf_pattern {
     int64_t n_features, room_features, room_columns;
     int32_t *features;
@@ -184,13 +188,17 @@ struct fgi_crf {
 };
 
 static inline int64_t crf_cell(const fgi_crf *c, int64_t token) {
+    fgi_assert(token >= 0 && token <= c->tokens);
     return c->cell ? c->cell[token] : token * c->columns;
 }
-static inline int64_t crf_message(const fgi_crf *c, int64_t token) { /* of the first token of an example */
+static inline int64_t crf_message(const fgi_crf *c, int64_t token) {
+    fgi_assert(token >= 0 && token <= c->tokens);
+    /* of the first token of an example */
     return c->message ? c->message[token] : crf_cell(c, token);
 }
 static inline int64_t crf_pair_size(const fgi_crf *c) { return c->dimension - c->unary; }
 static inline int64_t crf_truth_cell(const fgi_crf *c, int64_t token) { /* inside the token's cells */
+    fgi_assert(token >= 0 && token < c->tokens);
     return c->truth_at ? c->truth_at[token] : c->n_inner + c->data.truth[token];
 }
 
@@ -263,6 +271,7 @@ double crf_pair_score(const fgi_crf *c, const double *w, int64_t edge, int64_t a
 
 /* The first of a feature's entries from .. to that is of this token or a later one. */
 static inline int64_t crf_first_entry(const fgi_crf *c, int64_t from, int64_t to, int64_t token) {
+    fgi_assert(from <= to);
     return fgi_lower_bound(c->column_token, from, to, token);
 }
 

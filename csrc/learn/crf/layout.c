@@ -163,6 +163,19 @@ static int make_workers(fgi_crf *c) {
     return 1;
 }
 
+#ifdef FGI_CHECKED
+static void check_blocks(const fgi_crf *c) {
+    const int64_t n = c->data.n_examples;
+    fgi_assert(c->block[0] == 0 && c->block[c->n_blocks] == n && c->span[c->n_spans] == c->n_blocks);
+    for (int64_t b = 0; b < c->n_blocks; b++) fgi_assert(c->block[b] < c->block[b + 1]);
+    for (int64_t s = 0; s < c->n_spans; s++) fgi_assert(c->span[s] < c->span[s + 1]);
+    fgi_assert(c->n_units <= CRF_MAX_UNITS && c->n_units <= c->n_blocks);
+    for (int64_t u = 0; u < c->n_units; u++) fgi_assert(c->unit[u] < c->unit[u + 1]);
+    for (int64_t b = 0; b < c->n_blocks; b++)
+        fgi_assert(example_cells(c, c->block[b], c->block[b + 1]) <= c->block_room);
+}
+#endif
+
 static fgi_rc lay_out(fgi_crf *c, int64_t memory, double prune) {
     const fgi_learn_data *d = &c->data;
     c->memory = memory;
@@ -190,6 +203,7 @@ static fgi_rc lay_out(fgi_crf *c, int64_t memory, double prune) {
         if (!(p->at = fgi_alloc(d->n_features, sizeof(int32_t)))) return FGI_NO_MEMORY;
         memset(p->at, 0xff, (size_t)d->n_features * sizeof(int32_t));
     }
+    fgi_audit(check_blocks(c));
     c->info.kept = c->n_spans == 1;
     c->info.memory = (c->span_room + c->span_message_room + 2 * c->n_units * pairs) * 8 +
         d->row_begin[c->tokens] * (d->value ? 12 : 4) + (d->n_features + 1) * 16;
@@ -216,6 +230,25 @@ static int pattern_room(crf_pattern *p, int64_t features, int64_t columns) {
     return p->room_features >= features && p->room_columns >= columns;
 }
 
+#ifdef FGI_CHECKED
+static void check_pattern(const fgi_crf *c, const crf_pattern *p) {
+    int64_t used = 0, entries = 0;
+    for (int64_t f = 0; f < c->data.n_features; f++) used += p->at[f] >= 0;
+    fgi_assert(used == p->n_features && p->n_features <= p->room_features);
+    for (int64_t k = 0; k < p->n_features; k++) {
+        const int32_t f = p->features[k];
+        fgi_assert(f >= 0 && f < c->data.n_features && p->at[f] == k && (k == 0 || p->features[k - 1] < f));
+        fgi_assert(p->begin[k] < p->begin[k + 1] && p->before[k] == entries);
+        entries += c->column_begin[f + 1] - c->column_begin[f];
+        for (int64_t l = p->begin[k]; l < p->begin[k + 1]; l++) {
+            fgi_assert(p->columns[l] >= 0 && p->columns[l] < c->columns);
+            fgi_assert(l == p->begin[k] || p->columns[l - 1] < p->columns[l]);
+        }
+    }
+    fgi_assert(p->n_features == 0 || p->begin[p->n_features] <= p->room_columns);
+}
+#endif
+
 /* The unary coordinates of a set, by feature; with w only those that are not zero. set NULL: all coordinates. */
 int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int64_t *set, int64_t n) {
     const int64_t width = c->columns;
@@ -229,6 +262,7 @@ int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int
             n = k;
             break;
         }
+        fgi_assert(j >= 0 && (k == 0 || !set || set[k - 1] < j));
         if (w && w[j] == 0.0) continue;
         features += j / width != last;
         last = j / width;
@@ -253,6 +287,8 @@ int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int
         p->columns[columns++] = (int32_t)(j - f * width);
     }
     if (p->room_features) p->begin[p->n_features] = columns, p->before[p->n_features] = entries;
+    fgi_assert(columns <= p->room_columns && p->n_features == features);
+    fgi_audit_rarely(check_pattern(c, p));
     return 1;
 }
 

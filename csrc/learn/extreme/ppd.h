@@ -2,6 +2,7 @@
 #ifndef FGI_PPD_H
 #define FGI_PPD_H
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/util.h"
 #include "fginfer_extreme.h"
 
@@ -18,6 +19,11 @@ typedef struct ppd_feature {
     double seen; /* whether it is in `features` */
 } ppd_feature;
 
+/* Invariants, between the steps of a label (check in learn/extreme/ppd_class.c looks at them):
+ *   1  Features that are not in `features` are all zero; those that are have seen = 1 and w = S(v), each once.
+ *   2  Active rows are distinct and marked, positives first; alpha is from 0 to its limit.
+ *   3  bias_sum is the sum of y alpha, to rounding.
+ *   4  Rows outside `rows` have score 0 and are not marked as seen, unless all_rows. */
 typedef struct ppd_work {
     ppd_feature *feature; /* zero outside `features` */
     int32_t *features;

@@ -86,6 +86,7 @@ static int reserve_heap(ppd_work *w, int64_t n) {
 static double descend(ppd_run *r, int64_t a) {
     const fgi_extreme_data *d = r->p->data;
     ppd_work *w = r->w;
+    fgi_assert(a >= 0 && a < w->n_active && w->alpha[a] >= 0);
     const int64_t i = w->active[a], begin = d->row_begin[i], end = d->row_begin[i + 1];
     const int sign = a < r->positives;
     const double y = sign ? 1.0 : -1.0, lambda = r->p->settings->lambda, old = w->alpha[a];
@@ -97,12 +98,14 @@ static double descend(ppd_run *r, int64_t a) {
     double new = curvature > 0.0 ? old - gradient / curvature : gradient < 0.0 ? r->limit[sign] : old;
     new = new < 0.0 ? 0.0 : new > r->limit[sign] ? r->limit[sign] : new;
     if (new == old) return 0.0;
+    fgi_assert(new >= 0 && new <= r->limit[sign]);
     w->alpha[a] = new;
     const double step = y * (new - old);
     w->bias_sum += step;
     for (int64_t p = begin; p < end; p++) {
         const int32_t j = d->row_feature[p];
         ppd_feature *f = &w->feature[j];
+        fgi_assert(j >= 0 && j < d->n_features && w->n_features <= d->n_features);
         w->features[w->n_features] = j;
         w->n_features += f->seen == 0.0;
         f->seen = 1.0;
@@ -144,6 +147,7 @@ static void eliminate(ppd_run *r) {
             w->row_state[w->active[a]] &= (uint8_t)~ROW_ACTIVE;
         }
     }
+    fgi_assert(kept >= r->positives && kept <= w->n_active);
     w->n_active = kept;
 }
 
@@ -162,6 +166,7 @@ static void add_column(ppd_run *r, int32_t j, double weight) {
     for (int64_t p = begin; p < end; p++) {
         const int32_t i = d->column_row[p];
         w->score[i] += weight * (double)d->column_value[p];
+        fgi_assert(i >= 0 && i < d->n_rows && w->n_rows <= d->n_rows);
         w->rows[w->n_rows] = i;
         w->n_rows += !(w->row_state[i] & ROW_SEEN);
         w->row_state[i] |= ROW_SEEN;
@@ -199,6 +204,7 @@ static double l1_norm(const ppd_work *w) {
 
 /* Algorithm 4: scores of the mean of `rounds` draws of single features, each with probability |w_j| / |w|_1. */
 static void sample_scores(ppd_run *r, double l1, int64_t rounds) {
+    fgi_assert(l1 >= 0 && rounds >= 0);
     ppd_work *w = r->w;
     double sum = 0.0;
     forget_scores(r);
@@ -282,6 +288,7 @@ static void offer(ppd_candidate *heap, int64_t *n, int64_t most, ppd_candidate c
 }
 
 static void admit_row(ppd_work *w, int32_t row) {
+    fgi_assert(w->n_active < w->room && !(w->row_state[row] & ROW_ACTIVE));
     w->active[w->n_active] = row;
     w->alpha[w->n_active++] = 0.0;
     w->row_state[row] |= ROW_ACTIVE;
@@ -290,6 +297,7 @@ static void admit_row(ppd_work *w, int32_t row) {
 /* Admits up to `most` negatives; returns how many, and the largest violation seen among inactive rows. */
 static int64_t admit(ppd_run *r, int64_t most, double *worst, fgi_rc *rc) {
     ppd_work *w = r->w;
+    fgi_assert(most >= 0);
     const double bias = bias_of(r);
     int64_t n = 0;
     *worst = 0.0;
@@ -318,6 +326,42 @@ static int64_t admit(ppd_run *r, int64_t most, double *worst, fgi_rc *rc) {
     }
     return n;
 }
+
+#ifdef FGI_CHECKED
+static void check_rows(const ppd_run *r) {
+    const ppd_work *w = r->w;
+    double sum = 0, size = 0;
+    fgi_assert(r->positives <= w->n_active && w->n_active <= w->room);
+    for (int64_t a = 0; a < w->n_active; a++) {
+        const int32_t i = w->active[a];
+        const int sign = a < r->positives;
+        fgi_assert(i >= 0 && i < r->p->data->n_rows && (w->row_state[i] & ROW_ACTIVE));
+        fgi_assert(!(w->row_state[i] & ROW_POSITIVE) == !sign);
+        fgi_assert(w->alpha[a] >= 0 && w->alpha[a] <= r->limit[sign]);
+        sum += sign ? w->alpha[a] : -w->alpha[a];
+        size += w->alpha[a];
+    }
+    fgi_assert(fabs(sum - w->bias_sum) <= 1e-6 * (size + r->p->settings->C));
+    int64_t marked = 0;
+    for (int64_t i = 0; i < r->p->data->n_rows; i++) marked += (w->row_state[i] & ROW_ACTIVE) != 0;
+    fgi_assert(marked == w->n_active);
+    for (int64_t k = 0; k < w->n_rows; k++) fgi_assert(w->row_state[w->rows[k]] & ROW_SEEN);
+}
+
+static void check(const ppd_run *r) {
+    const ppd_work *w = r->w;
+    int64_t seen = 0;
+    for (int64_t j = 0; j < r->p->data->n_features; j++) {
+        const ppd_feature *f = &w->feature[j];
+        fgi_assert(f->seen == 1.0 || (f->seen == 0.0 && f->v == 0.0 && f->w == 0.0));
+        fgi_assert(f->w == soft(f->v, r->p->settings->lambda));
+        seen += f->seen == 1.0;
+    }
+    fgi_assert(seen == w->n_features);
+    for (int64_t k = 0; k < w->n_features; k++) fgi_assert(w->feature[w->features[k]].seen == 1.0);
+    check_rows(r);
+}
+#endif
 
 /* ---- the algorithm --------------------------------------------------------------------------------------------- */
 
@@ -353,6 +397,7 @@ static void clear(ppd_run *r) {
     forget_scores(r);
     for (int64_t f = 0; f < w->n_features; f++) w->feature[w->features[f]] = (ppd_feature){0};
     for (int64_t a = 0; a < w->n_active; a++) w->row_state[w->active[a]] = 0;
+    for (int64_t a = 0; a < w->n_active; a++) fgi_assert(w->row_state[w->active[a]] == 0);
     w->n_features = w->n_active = 0;
     w->bias_sum = 0.0;
 }
@@ -399,6 +444,7 @@ static fgi_rc iterate(ppd_run *r) {
     double goal = 0.1, last_gap = INFINITY;
     descend_epochs(r, goal);
     while (info->searches < s->max_outer && !stopped(r)) {
+        fgi_audit_rarely(check(r));
         const double l1 = l1_norm(w);
         int exact = search(r, only_exact, l1);
         measure(r, l1);

@@ -270,6 +270,7 @@ fgi_rc fgi_learn_gdmm_pass(
     fgi_learn_gdmm *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err) {
     const int64_t known = g->away ? g->n_away : g->L->data.n_examples;
     fgi_learn_gdmm_drop_guest(g);
+    if (g->step.phase == FGI_AWAY_IDLE) fgi_audit_rarely(fgi_learn_gdmm_check(g));
     while (*next < m) {
         int64_t n = g->s.batch > 1 && !g->away ? g->s.batch : 1;
         if (n > m - *next) n = m - *next;
@@ -347,6 +348,7 @@ static void fit_block_C(fgi_learn_gdmm *g) {
 static const double RELAXATION = 1.6;
 
 fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
+    fgi_audit_rarely(fgi_learn_gdmm_check(g));
     const double factor = g->s.eta > 0 && !g->s.fixed_rho ? fgi_residuals_balance(&g->residuals) : 1.0;
     if (factor != 1.0) change_rho(g, factor);
     /* Clusters that are made anew for every pass are worth their price where answers depend on them. */

@@ -8,10 +8,17 @@
  *     row 1 + 2k    M_jf alpha_f of its k-th edge f
  *     row 2 + 2k    lambda_jf of its k-th edge f, scaled by 1/rho
  *
- * so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k). */
+ * so that the message is m_jf = row(1 + 2k) - row(0) + row(2 + 2k).
+ *
+ * Invariants (fgi_learn_gdmm_check looks at them):
+ *   1  The labels of a support ascend, the true one is among them, all rows are numbers.
+ *   2  An edge joins two tokens of its example, and is its ku-th of u, its kv-th of v; its states are distinct pairs of
+ *      labels in the supports of its tokens, never the true pair; beta is a number, not below 0.
+ *   3  alpha is at most C at the truth and not above 0 elsewhere, to rounding, while C is what it was. */
 #ifndef FGI_LEARN_GDMM_H
 #define FGI_LEARN_GDMM_H
 #include "learn/learn.h"
+#include "base/assert.h"
 #include "oracle/oracle.h"
 
 typedef struct fgi_support {
@@ -98,8 +105,12 @@ struct fgi_learn_gdmm {
     int64_t table_capacity; /* candidates: grows as wanted */
 };
 
-static inline double *fgi_support_row(const fgi_support *t, int32_t r) { return t->value + (int64_t)r * t->capacity; }
+static inline double *fgi_support_row(const fgi_support *t, int32_t r) {
+    fgi_assert(r >= 0 && r <= 2 * t->degree);
+    return t->value + (int64_t)r * t->capacity;
+}
 static inline double fgi_support_message(const fgi_support *t, int32_t k, int32_t at) {
+    fgi_assert(k >= 0 && k < t->degree && at >= 0 && at < t->n);
     return t->value[(int64_t)(1 + 2 * k) * t->capacity + at] - t->value[at] +
         t->value[(int64_t)(2 + 2 * k) * t->capacity + at];
 }
@@ -115,6 +126,11 @@ int fgi_support_reserve(fgi_learn_gdmm *g, fgi_support *t, int32_t n);
 int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n);
 int fgi_learn_gdmm_reserve(fgi_learn_gdmm *g, int32_t n); /* room in mass and gain */
 fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g);     /* sorted tables as the weights of the learner say */
+
+/* learn/gdmm/check.c */
+#ifdef FGI_CHECKED
+void fgi_learn_gdmm_check(const fgi_learn_gdmm *g);
+#endif
 
 /* learn/gdmm/gdmm.c */
 void fgi_learn_gdmm_step_multipliers(fgi_learn_gdmm *g, int64_t token);

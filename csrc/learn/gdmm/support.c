@@ -5,6 +5,7 @@
 int32_t fgi_support_find(const fgi_support *t, int32_t label) { return (int32_t)fgi_place_of(t->label, t->n, label); }
 
 int fgi_support_reserve(fgi_learn_gdmm *g, fgi_support *t, int32_t n) {
+    fgi_assert(n >= 0 && t->n <= t->capacity);
     if (n <= t->capacity) return 1;
     int32_t capacity = t->capacity < 2 ? 4 : 2 * t->capacity, rows = 1 + 2 * t->degree;
     if (capacity < n) capacity = n;
@@ -26,6 +27,7 @@ int fgi_support_reserve(fgi_learn_gdmm *g, fgi_support *t, int32_t n) {
 }
 
 int32_t fgi_support_insert(fgi_learn_gdmm *g, fgi_support *t, int32_t label) {
+    fgi_assert(label >= 0 && label < g->L->data.n_labels);
     const int32_t at = (int32_t)fgi_lower_bound(t->label, 0, t->n, label), rows = 1 + 2 * t->degree;
     if (at < t->n && t->label[at] == label) return at;
     if (!fgi_support_reserve(g, t, t->n + 1)) return -1;
@@ -38,10 +40,13 @@ int32_t fgi_support_insert(fgi_learn_gdmm *g, fgi_support *t, int32_t label) {
         row[at] = 0.0;
     }
     t->n++;
+    fgi_assert(at == 0 || t->label[at - 1] < label);
+    fgi_assert(at + 1 == t->n || t->label[at + 1] > label);
     return at;
 }
 
 int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n) {
+    fgi_assert(n >= 0 && e->n <= e->capacity);
     if (n <= e->capacity) return 1;
     int32_t capacity = e->capacity < 2 ? 2 : 2 * e->capacity;
     if (capacity < n) capacity = n;
