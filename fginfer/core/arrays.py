@@ -28,6 +28,8 @@ _DTYPES: dict[str, Any] = {
     "factor_transposed": np.uint8,
     "var_begin": np.int64,
     "vars": np.int32,
+    "leftover_var": np.int32,
+    "leftover": np.float64,
 }
 
 
@@ -56,6 +58,8 @@ class ModelArrays:
     factor_transposed: NDArray[np.uint8] | None = None
     var_begin: NDArray[np.int64] | None = None
     vars: NDArray[np.int32] = field(default_factory=_ints)
+    leftover_var: NDArray[np.int32] = field(default_factory=_ints)
+    leftover: NDArray[np.float64] = field(default_factory=_doubles)
 
     @classmethod
     def of_model(cls, model: Model) -> ModelArrays:
@@ -87,6 +91,8 @@ class ModelArrays:
             factor_transposed=optional("factor_transposed", spec.n_factors),
             var_begin=begin,
             vars=view("vars", 2 * spec.n_factors if begin is None else int(begin[-1])),
+            leftover_var=view("leftover_var", spec.n_leftovers),
+            leftover=view("leftover", spec.n_leftover_values),
         )
 
     # -- one table or factor -----------------------------------------------------------------------------------
@@ -137,6 +143,7 @@ class ModelArrays:
         spec.n_tables = self.n_tables
         spec.n_values = len(self.values)
         spec.n_factors = self.n_factors
+        spec.n_leftovers, spec.n_leftover_values = len(self.leftover_var), len(self.leftover)
         out, error = ffi.new("fgi_model **"), new_error()
         check(lib.fgi_model_create(spec, out, error), error)
         return Model(out[0])

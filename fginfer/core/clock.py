@@ -11,5 +11,5 @@ Late = Callable[[], bool]  # whether time is over, for loops that look at it now
 
 
 def never() -> bool:
-    """Of work without a limit."""
+    """Whether time is over for work without a limit."""
     return False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fginfer.core.door import check, ffi, lib, new_error
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.model import Model
 
 
@@ -58,6 +61,16 @@ class CfnReader:
 
     def finish(self) -> tuple[Model, int, float]:
         return _finished(lib.fgi_cfn_finish, self._handle, self._error, self._path)
+
+    def names(self) -> tuple[bytes, NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        """All names in one text, where each begins (and the last ends), its owner and what it names: a variable where
+        the owner is -1, a function where it is -2, else a label of the variable that owns it."""
+        text = ffi.new("char **")
+        n = int(lib.fgi_cfn_names(self._handle, text, ffi.NULL, ffi.NULL, ffi.NULL))
+        begin, owner, value = np.zeros(n + 1, np.int64), np.zeros(n, np.int32), np.zeros(n, np.int32)
+        lib.fgi_cfn_names(self._handle, text, pointer(begin), pointer(owner), pointer(value))
+        size = int(begin[-1])
+        return (bytes(ffi.buffer(text[0], size)) if size else b""), begin, owner, value
 
 
 def _finished(finish: Any, handle: Any, error: Any, path: str) -> tuple[Model, int, float]:

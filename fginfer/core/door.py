@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer._core import ffi, lib
 from fginfer.errors import FginferError, FormatError, ModelError, SettingsError, SolverError
+
+try:
+    from fginfer._core import ffi, lib
+except ModuleNotFoundError as error:
+    if error.name != "fginfer._core":
+        raise
+    sources = Path(__file__).resolve().parents[2]
+    raise ImportError(
+        f"Python found the source code of fginfer in {sources} before the installed package, and its C core is not "
+        "built there; start Python in another folder, or build it there with pip install -e ."
+        if (sources / "csrc").is_dir()
+        else "this installation of fginfer has no C core; install it again with pip install --force-reinstall fginfer",
+        name="fginfer._core",
+    ) from None
 
 __all__ = ["VERSION", "borrowed", "check", "compiler", "cpu_path", "ffi", "lib", "new_error", "pointer"]
 

@@ -29,7 +29,7 @@ class Elimination:
 
     >>> from fginfer import FactorGraph
     >>> graph = FactorGraph([2, 3])
-    >>> graph.add_factor([0, 1], [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    >>> factor = graph.add_factor([0, 1], [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
     >>> e = Elimination(graph.model)
     >>> e.run(), e.value, e.labels().tolist()
     (True, 2.0, [1, 2])
@@ -82,6 +82,11 @@ class Elimination:
     def bound(self) -> float | None:
         """No labeling has a higher score, rounding included; None until it is known."""
         return None if self.value is None else self.value + float(self._info.error)
+
+    def order(self) -> NDArray[np.int32] | None:
+        """The variables in the order in which they are eliminated; None: no order fits."""
+        order = np.zeros(self._n, np.int32)
+        return order if lib.fgi_eliminate_order(self._handle, pointer(order)) else None
 
     def labels(self) -> NDArray[np.int32] | None:
         """An optimal labeling; None until there is one."""

@@ -92,7 +92,7 @@ class ExtremeData:
     """Training data: rows and, where a solver wants them, their transpose and the labels by row and by label."""
 
     rows: Lines
-    labels: Lines  # of a row
+    labels: Lines  # labels of a row
     columns: Lines | None = None
     positives: Lines | None = None  # rows of a label
 
@@ -127,7 +127,7 @@ class LabelColumns:
     labels: Ints
     weights: Lines  # a line per label: features and values
     bias: Floats
-    info: NDArray[Any] = field(repr=False)  # of dtype INFO
+    info: NDArray[Any] = field(repr=False)  # an array of dtype INFO
 
 
 class PpdTrainer:

@@ -134,6 +134,7 @@ class LearnerHandle:
         return State(*(getattr(state, name) for name in State._fields))
 
     def set_state(self, **values: float) -> None:
+        """Sets numbers of the core's state by their names."""
         state, _ = filled("fgi_learn_state", {**self.state._asdict(), **values})
         lib.fgi_learn_set_state(self.handle, state)
 
@@ -151,10 +152,11 @@ class LearnerHandle:
         return self._vector(lib.fgi_learn_center(self.handle), self.dimension)
 
     def refresh(self, C: float) -> None:
+        """Recomputes sums that drift by rounding, for this C."""
         lib.fgi_learn_refresh(self.handle, C)
 
     def rows(self) -> tuple[Longs, Ints, Reals, Reals]:
-        """Of a sparse learner: where the row of each feature begins; labels, weights and averages."""
+        """Where the row of each feature of a sparse learner begins; labels, weights and averages."""
         n = int(lib.fgi_learn_rows_size(self.handle))
         out = np.zeros(self._spec.n_features + 1, np.int64), np.zeros(n, np.int32), np.zeros(n), np.zeros(n)
         lib.fgi_learn_rows_export(self.handle, *(pointer(a) for a in out))
@@ -179,6 +181,7 @@ class LearnerHandle:
         return labels, end, value
 
     def hinges_of(self, weights: Vector, labels: Ints, end: Longs, examples: Ints) -> Reals:
+        """How far the scores of these labels, plus their loss, are above the truth's, for each example."""
         out, error = np.zeros(len(examples)), new_error()
         given, _keep = filled("fgi_learn_vector", weights)
         rc = lib.fgi_learn_hinges(
@@ -189,6 +192,7 @@ class LearnerHandle:
         return out
 
     def add_psi_of(self, labels: Ints, end: Longs, weight: float, plane: Reals | None, examples: Ints) -> float:
+        """Adds features of the truth less those of these labels to a plane, and gives back their loss."""
         loss, error = ffi.new("double *"), new_error()
         rc = lib.fgi_learn_add_psi(
             self.handle, pointer(examples), len(examples), pointer(labels), pointer(end), weight, pointer(plane), loss,
@@ -198,6 +202,7 @@ class LearnerHandle:
         return float(loss[0])
 
     def score_of(self, weights: Vector, example: int, answer: Ints) -> tuple[float, float]:
+        """Score and loss of an answer to one example."""
         score, loss, error = ffi.new("double *"), ffi.new("double *"), new_error()
         given, _keep = filled("fgi_learn_vector", weights)
         rc = lib.fgi_learn_score(self.handle, given, example, pointer(answer), len(answer), score, loss, error)
@@ -205,6 +210,7 @@ class LearnerHandle:
         return float(score[0]), float(loss[0])
 
     def fill_token_scores(self, weights: Vector, example: int, loss: float, out: Reals) -> None:
+        """Writes the scores of every token and label, plus the loss, into `out`."""
         (given, _keep), error = filled("fgi_learn_vector", weights), new_error()
         check(lib.fgi_learn_token_scores(self.handle, given, example, loss, pointer(out), error), error)
 
@@ -223,6 +229,7 @@ class LearnerHandle:
         check(lib.fgi_learn_offer(self.handle, given, example, pointer(answer), len(answer), error), error)
 
     def working_sets(self) -> dict[str, NDArray[Any]]:
+        """The answers kept for each example, as arrays."""
         n, m = ffi.new("int64_t *"), ffi.new("int64_t *")
         lib.fgi_learn_export_size(self.handle, n, m)
         out = {

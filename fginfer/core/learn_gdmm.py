@@ -148,7 +148,7 @@ class GdmmTokensHandle(GdmmHandle):
         self._check(lib.fgi_learn_gdmm_import, *(pointer(a) for a in arrays), rng, pointer(work))
 
     def vertices(self, block: int) -> tuple[int, int]:
-        """Of a block under away steps: (its vertices, labels of each)."""
+        """How many vertices a block under away steps has, and labels each of them."""
         width = ffi.new("int64_t *")
         count = int(lib.fgi_learn_gdmm_away_size(self._handle, block, width))
         return count, int(width[0])

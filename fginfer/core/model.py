@@ -39,7 +39,7 @@ class Model:
 
     @cached_property
     def n_labels(self) -> int:
-        """Of all variables together."""
+        """Labels of all variables together."""
         return int(self.cards.sum(dtype=np.int64))
 
     @cached_property
@@ -65,7 +65,7 @@ class Model:
 
     @property
     def attraction(self) -> float:
-        """Of all factors, the part that is binary and rewards both labels being 1."""
+        """The part of all factors that is binary and rewards both labels being 1."""
         return float(lib.fgi_model_attraction(self.handle))
 
     @property
@@ -133,12 +133,30 @@ class Model:
     def same_structure(self, other: Model) -> bool:
         return bool(lib.fgi_model_same_structure(self.handle, other.handle))
 
-    def condition(self, variables: NDArray[np.int32], labels: NDArray[np.int32]) -> tuple[Model, float]:
-        """What is left when some variables are fixed, and by how much its scores may be rounded."""
-        out, rounding, error = ffi.new("fgi_model **"), ffi.new("double *"), new_error()
+    def plain(self) -> Model:
+        """A snapshot without leftovers: what solvers see."""
+        return Model(lib.fgi_model_plain(self.handle))
+
+    def take_leftovers(self, other: Model) -> None:
+        """Those of another model, whose variables are the first ones here."""
+        lib.fgi_model_take_leftovers(self.handle, other.handle)
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether sums of unary scores were rounded; what they lost counts in scores."""
+        return bool(lib.fgi_model_has_leftovers(self.handle))
+
+    @property
+    def leftover_bound(self) -> float:
+        """By how much a score can lie above that of the same labeling in the plain model."""
+        return float(lib.fgi_model_leftover_bound(self.handle))
+
+    def condition(self, variables: NDArray[np.int32], labels: NDArray[np.int32]) -> Model:
+        """What is left when some variables are fixed. Sums are exact: what is rounded becomes leftovers."""
+        out, error = ffi.new("fgi_model **"), new_error()
         given = len(variables), pointer(variables), pointer(labels)
-        check(lib.fgi_model_condition(self.handle, *given, out, rounding, error), error, bad_argument=ModelError)
-        return Model(out[0]), rounding[0]
+        check(lib.fgi_model_condition(self.handle, *given, out, error), error, bad_argument=ModelError)
+        return Model(out[0])
 
     def narrow(self, labels: NDArray[np.int32], most: int) -> tuple[Model, NDArray[np.int32]]:
         """Only the labels that promise most beside a labeling: at most so many a variable, and which they are (a row a
@@ -158,6 +176,13 @@ class Model:
         error = new_error()
         self._changed()
         check(lib.fgi_model_set_unary(self.handle, variable, pointer(scores), error), error, bad_argument=ModelError)
+
+    def set_some_unary(self, variables: NDArray[np.int32], scores: NDArray[np.float64]) -> None:
+        """Those of these variables, one after the other: all of them or none."""
+        error = new_error()
+        self._changed()
+        code = lib.fgi_model_set_some_unary(self.handle, len(variables), pointer(variables), pointer(scores), error)
+        check(code, error, bad_argument=ModelError)
 
     def set_all_unary(self, scores: NDArray[np.float64]) -> None:
         error = new_error()

@@ -16,7 +16,7 @@ Lists = tuple[NDArray[np.int64], NDArray[np.int32]]  # offsets of every query's 
 Messages = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
 
 SCAN, EXACT = -1, 0  # in the place of a number of probes
-MOST_PARTS = 8  # of an index
+MOST_PARTS = 8  # parts of an index
 
 
 @dataclass(frozen=True)

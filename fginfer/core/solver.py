@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from math import inf
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 from fginfer.core.model import Model
+from fginfer.core.rows import OptionRow, counter_rows, method_rows, options_of, readers_of
 from fginfer.errors import ModelError, SettingsError, SolverError
 from fginfer.options import unknown_option
 
@@ -51,40 +51,6 @@ def is_proof(bound: float, score: float, cutoff: float, unit: float) -> bool:
 # fgi_event
 EVENT = np.dtype([("seconds", np.float64), ("score", np.float64), ("bound", np.float64), ("iteration", np.int64)])
 
-STATISTICS = (
-    "primal_infeasibility",
-    "dual_infeasibility",
-    "rho",
-    "active_per_factor",
-    "oracle_calls",
-    "entries_touched",
-    "seconds_oracle",
-    "seconds_update",
-    "seconds_bound",
-    "seconds_decode",
-    "memory",
-    "explored",
-    "sweeps",
-    "scans",
-    "sweep_entries",
-    "closed_forms",
-    "local_operations",
-    "search_operations",
-)
-
-_MOST_METHODS = 64
-# Options with names for their values.
-_CHOICES: dict[str, dict[str, int]] = {
-    "formulation": {
-        "auto": lib.FGI_FORMULATION_AUTO,
-        "tables": lib.FGI_FORMULATION_TABLES,
-        "binary": lib.FGI_FORMULATION_BINARY,
-    },
-    "access": {"auto": lib.FGI_ACCESS_AUTO, "sorted": lib.FGI_ACCESS_SORTED, "dense": lib.FGI_ACCESS_DENSE},
-    "sweep": {"auto": lib.FGI_CHOOSE, "on": lib.FGI_ON, "off": lib.FGI_OFF},
-    "search": {"auto": lib.FGI_CHOOSE, "on": lib.FGI_ON, "off": lib.FGI_OFF},
-    "precision": {"auto": 0, "double": 1, "single": 2},
-}
 _ACCESS = {lib.FGI_ACCESS_SORTED: "sorted", lib.FGI_ACCESS_DENSE: "dense"}
 _FINDERS = {
     lib.FGI_FOUND_OUTSIDE: "offer",
@@ -93,21 +59,12 @@ _FINDERS = {
     lib.FGI_FOUND_BY_LOCAL: "local search",
     lib.FGI_FOUND_BY_SEARCH: "search",
 }
-_ALGORITHMS = {0: "auto", 8: "tables", 9: "binary"}  # what version 0.1 called formulations
-# What each method takes besides the settings of all; methods without a line take nothing.
-_OPTIONS = {
-    "gdmm": ("access", "eta", "formulation", "rho", "search", "sweep"),
-    "trws": ("precision",),
-    "bp": ("damping",),
-    "ad3": ("rho",),
-}
 
 
 @cache
 def native_methods() -> dict[str, int]:
     """Methods of the C core and their numbers."""
-    names = {code: lib.fgi_method_name(code) for code in range(_MOST_METHODS)}
-    return {ffi.string(name).decode(): code for code, name in names.items() if name != ffi.NULL}
+    return {row.name: row.number for row in method_rows() if row.number >= 0}
 
 
 def native_settings(
@@ -127,38 +84,32 @@ def native_settings(
     try:
         c.threads, c.seed, c.gap, c.cutoff, c.start_time = threads, seed, gap, cutoff, start_time
         c.max_iterations = -1 if max_iterations is None else max_iterations
-        for name, value in _without_old_names(options or {}).items():
-            known = _OPTIONS.get(method, ())
+        for name, value in (options or {}).items():
+            known = options_of(method)
             if name not in known:
-                raise unknown_option(name, method, known)
-            setattr(c, name, _number(name, value))
+                raise unknown_option(name, method, known, readers_of(name))
+            setattr(c, name, _number(known[name], value))
     except (TypeError, OverflowError) as error:
         raise SettingsError(f"a setting is out of range: {error}") from None
     return c
 
 
-def _without_old_names(options: dict[str, Any]) -> dict[str, Any]:
-    if "algorithm" not in options:
-        return options
-    given = options["algorithm"]
-    if given not in _ALGORITHMS:
-        raise SettingsError(f"algorithm is now called formulation: {', '.join(_CHOICES['formulation'])}")
-    new = _ALGORITHMS[given]
-    warnings.warn(f"algorithm={given} is now called formulation={new!r}", DeprecationWarning, stacklevel=2)
-    return {**{k: v for k, v in options.items() if k != "algorithm"}, "formulation": new}
-
-
-def _number(name: str, value: Any) -> Any:
+def _number(option: OptionRow, value: Any) -> Any:
     """The number of a named choice; other values as they are."""
-    choices = _CHOICES.get(name, {})
+    choices = option.choices
     if isinstance(value, bool) and "on" in choices:  # False is 0, which means "auto"
         value = "on" if value else "off"
     if not isinstance(value, str):
         return value
     if value not in choices:
         possible = f"one of {', '.join(choices)}" if choices else "a number"
-        raise SettingsError(f"{name} must be {possible}, not {value!r}")
-    return choices[value]
+        raise SettingsError(f"{option.name} must be {possible}, not {value!r}")
+    return choices.index(value)
+
+
+@cache
+def _counted() -> tuple[str, ...]:
+    return tuple(row.name for row in counter_rows())
 
 
 def check_native_settings(settings: Any) -> None:
@@ -245,6 +196,41 @@ class NativeSolver:
         lib.fgi_solver_info(self._handle, self.info)
         return True
 
+    # -- a part of a larger model ------------------------------------------------------------------------------
+
+    def move_unary(self, variables: NDArray[np.int32], scores: NDArray[np.float64]) -> None:
+        """New unary scores of some variables, one after the other: what runs find from now on is of these."""
+        error = new_error()
+        given = len(variables), pointer(variables), pointer(scores)
+        check(lib.fgi_solver_move_unary(self._handle, *given, error), error)
+        lib.fgi_solver_info(self._handle, self.info)
+
+    def beliefs(self, variables: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Scores of the labels of some variables as the messages have moved them, one variable after the other."""
+        error, out = new_error(), np.zeros(int(self.model.cards[variables].sum(dtype=np.int64)))
+        check(lib.fgi_solver_beliefs(self._handle, len(variables), pointer(variables), pointer(out), error), error)
+        return out
+
+    @property
+    def state_size(self) -> int:
+        """Numbers of a state; -1: the method has none."""
+        return int(lib.fgi_solver_state_size(self._handle))
+
+    def state(self) -> NDArray[np.float64]:
+        """The dual state as the method holds it."""
+        error, out = new_error(), np.empty(max(0, self.state_size))
+        check(lib.fgi_solver_state(self._handle, pointer(out), error), error)
+        lib.fgi_solver_info(self._handle, self.info)
+        return out
+
+    def set_state(self, state: NDArray[np.float64]) -> None:
+        """Goes on from the state of a solver of the same model."""
+        if state.shape != (self.state_size,):
+            raise SettingsError(f"a state of {self.state_size} numbers is needed, not of the shape {state.shape}")
+        error = new_error()
+        check(lib.fgi_solver_set_state(self._handle, pointer(np.ascontiguousarray(state, np.float64)), error), error)
+        lib.fgi_solver_info(self._handle, self.info)
+
     def labels(self) -> NDArray[np.int32] | None:
         if self.info.score == -inf:
             return None
@@ -271,6 +257,31 @@ class NativeSolver:
         x = np.zeros(int(self.model.cards.sum(dtype=np.int64)))
         return x if lib.fgi_solver_marginals(self._handle, pointer(x)) else None
 
+    def speak(self, lead: float, quantum: float, reach: float) -> bool:
+        """From here on every step is said, for a proof (docs/proofs.md); False if the method says none."""
+        error = new_error()
+        rc = lib.fgi_solver_speak(self._handle, lead, quantum, reach, error)
+        if rc == lib.FGI_UNSUPPORTED:
+            return False
+        check(rc, error)
+        return True
+
+    def hush(self) -> float:
+        """What is open is closed by the bound that is known, so far above the best score; -1: that cannot be said.
+
+        The solver may not run any more."""
+        return float(lib.fgi_solver_hush(self._handle))
+
+    def spoken(self) -> bytes | None:
+        """The steps since the last call; None: memory has ended the proof, or a number that does not fit."""
+        n = int(lib.fgi_solver_spoken(self._handle))
+        if n < 0:
+            return None
+        out = np.empty(n, np.uint8)
+        if n:
+            lib.fgi_solver_take_spoken(self._handle, pointer(out))
+        return out.tobytes()
+
     def events(self, begin: int = 0) -> NDArray[Any]:
         """The trace from event number `begin` on, as an array of EVENT."""
         new = np.empty(lib.fgi_solver_trace(self._handle, 0, 0, ffi.NULL) - begin, EVENT)
@@ -278,4 +289,4 @@ class NativeSolver:
         return new
 
     def statistics(self) -> dict[str, float]:
-        return {name: getattr(self.info, name) for name in STATISTICS}
+        return {name: getattr(self.info, name) for name in _counted()}
