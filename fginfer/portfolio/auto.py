@@ -1,6 +1,6 @@
 """method="auto": the best labeling that the time limit can buy, and how far it can be from optimal.
 
-What it tries, and in which order, is in policy.py: presolve takes a model apart, every part gets a team of members,
+What it tries, and in which order, is in stages.py: presolve takes a model apart, every part gets a team of members,
 and members work in rounds whose length is counted in table entries. Nothing is decided by the clock, which only says
 when to stop.
 """
@@ -15,58 +15,93 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core import clock
+from fginfer.core.model import Model
+from fginfer.core.rows import options_of, readers_of
 from fginfer.engine import FREE_SECONDS, Settings, seconds_to_fill
 from fginfer.graph import FactorGraph
-from fginfer.options import check_number, unknown_option
-from fginfer.portfolio.given import Given
-from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.policy import Policy
+from fginfer.journal import Changes
+from fginfer.options import check_flag, check_number, unknown_option
+from fginfer.portfolio.again import Again, begin_again
+from fginfer.portfolio.known import Given, Incumbent
+from fginfer.portfolio.ledger import terms_of
+from fginfer.portfolio.rules import Rules
 from fginfer.portfolio.run import Options
-from fginfer.portfolio.workers import Workers
-from fginfer.result import Progress, Result, Status, known
+from fginfer.portfolio.stages import Policy
+from fginfer.portfolio.threads import Threads
+from fginfer.result import PROOFS, Progress, Result, Status, known
 
 
 def _read_options(given: dict[str, object]) -> Options:
-    unknown = sorted(set(given) - {"memory", "presolve"})
+    known = options_of("auto")
+    unknown = sorted(set(given) - set(known))
     if unknown:
-        raise unknown_option(unknown[0], "auto", ("memory", "presolve"))
-    memory = given.get("memory", Options.memory)
-    check_number("memory", memory, "a number of bytes")
-    return Options(bool(given.get("presolve", Options.presolve)), float(cast(float, memory)))
+        raise unknown_option(unknown[0], "auto", sorted(known), readers_of(unknown[0]))
+    memory = given.get("memory", known["memory"].default)
+    check_number("memory", memory, "a number of bytes, 0 or more", least=0)
+    presolve = given.get("presolve", known["presolve"].default)
+    check_flag("presolve", presolve)
+    return Options(bool(presolve), float(cast(float, memory)))
 
 
 class AutoEngine:
-    """The portfolio behind method="auto". Options: presolve (True), memory (bytes that elimination may use)."""
+    """The portfolio behind method="auto". Options: presolve (True), memory (bytes that elimination may use),
+    rules (name -> number, rows of rules.py that are changed)."""
 
     def __init__(self, graph: FactorGraph, settings: Settings) -> None:
         self._options = _read_options(settings.options)
+        self._rules = Rules.changed(settings.options.get("rules", {}))
         self.settings = settings
-        self._workers = Workers(settings.threads)
-        self._begin(graph, settings.start_time)
+        self._threads = Threads(settings.threads)
+        self._again: Again | None = None  # what follows changes; at work if ...
+        self._is_again = False
+        self._misses, self._skips = 0, 0  # changes in a row that were too large for it; changes it need not look at
+        self._begin(graph.snapshot(), settings.start_time)
 
-    def _begin(self, graph: FactorGraph, start: float) -> None:
-        self._given = Given(graph)
+    def _begin(self, model: Model, start: float) -> None:
+        self._given, self._is_again = Given(model), False
         if start < 0 or start != self.settings.start_time:
             self.settings = replace(self.settings, start_time=start if start >= 0 else clock.now())
-        self._workers.deadline = inf
-        self.policy = Policy(self._given, self.settings, self._options, self._workers)
+        self._threads.deadline = inf
+        terms = terms_of(self.settings, self._rules)
+        self.policy = Policy(self._given, terms, self._options, self._threads)
 
     def run(self, seconds: float, iterations: int) -> str:
-        policy, workers = self.policy, self._workers
-        workers.deadline = clock.now() + seconds if seconds >= 0 else inf
+        if self._is_again and self._again is not None:
+            seconds = self._run_again(self._again, seconds)
+            if self._is_again:
+                return self._again.status
+        policy, threads = self.policy, self._threads
+        threads.deadline = clock.now() + seconds if seconds >= 0 else inf
         target = policy.iterations + iterations if iterations >= 0 else None
         while policy.status == "running" and (target is None or policy.iterations < target):
             policy.step()
-            if clock.now() >= workers.deadline:
+            if clock.now() >= threads.deadline:
                 break
         if policy.status != "running":
             policy.cancel()  # presolve may be under way, and nobody will ask for it
         return policy.status
 
+    def _run_again(self, again: Again, seconds: float) -> float:
+        """The keeper at work; where it is stuck the portfolio takes over. Returns the seconds that are left."""
+        began = clock.now()
+        again.run(seconds)
+        if again.is_stuck:
+            self._misses += 1
+            self._skips = 2**self._misses - 1
+            self._leave(again)
+        return max(0.0, seconds - (clock.now() - began)) if seconds >= 0 else seconds
+
+    def _leave(self, again: Again) -> None:
+        """The portfolio goes on from the labels of the keeper."""
+        labels, self._again = again.labels(), None
+        self._begin(again.model(), self.settings.start_time)
+        if labels is not None:
+            self.policy.known.improve(labels, by="offer")
+
     def close(self) -> None:
         """What is under way on other threads ends soon."""
         self.policy.cancel()
-        self._workers.close()
+        self._threads.close()
 
     def __del__(self) -> None:
         if hasattr(self, "policy"):
@@ -77,6 +112,9 @@ class AutoEngine:
     def now(self) -> Incumbent:
         """What is known at this moment, in the middle of a round too. Looking changes nothing."""
         policy = self.policy
+        if self._is_again and self._again is not None:
+            policy.known.labels = self._again.labels()
+            return policy.known
         if policy.status != "running":
             return policy.known
         now = policy.known.copy()
@@ -86,6 +124,8 @@ class AutoEngine:
 
     def seconds_to_end(self) -> float:
         """About what the end of a run takes: labels and bound where there are none, and freeing."""
+        if self._is_again:
+            return 0.0
         policy, score, bound = self.policy, self.policy.known.score, self.policy.known.bound
         if policy.division is not None:
             _, found, of_parts = policy.division.best(labels=False)
@@ -94,17 +134,22 @@ class AutoEngine:
 
     def progress(self) -> Progress:
         """Without the labels, which would have to be copied, expanded and scored each time."""
+        if self._is_again and self._again is not None:
+            return self._again.progress()
         policy, given, best = self.policy, self._given, self.policy.known
-        score, bound = best.score, best.bound
+        score, bound, finder = best.score, best.bound, best.found_by
         if policy.status == "running" and policy.division is not None:
             _, found, of_parts = policy.division.best(labels=False)
+            finder = policy.division.credits()[0] if found > score else finder
             score = max(score, found)
             bound = max(score, min(bound, of_parts))
         score = given.score(score) if score > best.cutoff else -inf
         said = known(score), known(given.bound(bound))
-        return Progress(best.seconds(), policy.iterations, *said, unit=given.score(best.unit))
+        return Progress(best.seconds(), policy.iterations, *said, unit=given.score(best.unit), found_by=finder)
 
     def result(self) -> Result:
+        if self._is_again and self._again is not None:
+            return self._again.result()
         policy, given, now = self.policy, self._given, self.now()
         if policy.status == "running":
             now.fill()
@@ -121,13 +166,26 @@ class AutoEngine:
             self.settings.threads,
             self.settings.seed,
             given.trace(now),
+            statistics=self._statistics(),
             unit=given.score(now.unit),
+            found_by=now.found_by if now.wanted else None,
+            proved_by=now.bound_by if policy.status in PROOFS else None,
         )
+
+    def _statistics(self) -> dict[str, float]:
+        """Rounds, parts, and what the ledger says."""
+        policy = self.policy
+        parts = 0 if policy.division is None else len(policy.division.parts)
+        return {"rounds": float(policy.iterations), "parts": float(parts), **policy.ledger.statistics()}
 
     # -- what it is told ---------------------------------------------------------------------------------------
 
     def offer(self, labels: NDArray[np.int32]) -> None:
-        self.policy.known.improve(labels)
+        if self._is_again and self._again is not None:
+            if self._again.model().score(labels) <= self._again.score:
+                return
+            self._leave(self._again)
+        self.policy.known.improve(labels, by="offer")
 
     def warm_start(self, messages: NDArray[np.float64]) -> bool:
         return False  # presolve changes the model that messages are about
@@ -135,6 +193,24 @@ class AutoEngine:
     def update(self, graph: FactorGraph) -> None:
         labels = self.now().labels
         self.policy.cancel()  # what is still under way is about the old numbers
-        self._begin(graph, clock.now())
+        self._again = None
+        self._begin(graph.snapshot(), clock.now())
         if labels is not None:
             self.offer(labels)
+
+    def follow(self, graph: FactorGraph, changes: Changes) -> bool:
+        """Takes what has changed in the graph, at a cost that follows the change; False: there is a new start to be
+        made."""
+        if self._skips > 0 and not self._is_again:
+            self._skips -= 1
+            return False
+        again, self._again = self._again, None
+        if not self._is_again:
+            again = begin_again(self.policy, self._given, self.settings, self._rules)
+        start = clock.now()
+        if again is None or not again.take(graph, changes, start):
+            return False
+        self.settings = replace(self.settings, start_time=start)
+        self.policy.forget()
+        self._again, self._is_again, self._misses = again, True, 0
+        return True

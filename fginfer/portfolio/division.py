@@ -1,7 +1,10 @@
-"""Division: a model in parts, and the way back from what is found in them to the whole."""
+"""Reduction: presolve of one model, which may go on beside other work. Division: what is left, in parts, and the way
+back from what is found in them to the whole."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Generator
 from dataclasses import dataclass
 from math import fsum, inf, nextafter
 
@@ -9,8 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.model import Model
-from fginfer.core.presolve import Presolved
+from fginfer.core.presolve import Presolved, presolve
+from fginfer.crew import Task
+from fginfer.portfolio.ledger import Ledger, joined
 from fginfer.portfolio.part import Part
+from fginfer.portfolio.threads import Threads
+
+log = logging.getLogger("fginfer")
 
 
 @dataclass
@@ -20,7 +28,7 @@ class Division:
     model: Model  # the whole
     parts: list[Part]
     presolved: Presolved | None = None  # None: the parts are those of the whole itself
-    constant: float = 0.0  # of what is left, where no part has it
+    constant: float = 0.0  # the constant of what is left, where no part has it
     least: float = -inf  # labelings that are no better may be missing in the parts
     unexpanded: float = -inf  # the best score that was noted without its labels
 
@@ -45,6 +53,13 @@ class Division:
         score = self.constant + sum(score for _, score, _ in found)
         return known if len(known) == len(found) else None, score, self._bound([bound for _, _, bound in found])
 
+    def credits(self) -> tuple[str | None, str | None]:
+        """Who has the labelings and the bounds of `best`; where no part is left, presolve has both."""
+        if not self.parts:
+            return "presolve", "presolve"
+        found, proved = zip(*(p.credits() for p in self.parts), strict=True)
+        return joined(found), joined(proved)
+
     def _bound(self, bounds: list[float]) -> float:
         """From bounds of the parts: rounded up, inf while one is missing."""
         terms = [self.constant, *bounds]
@@ -68,7 +83,7 @@ class Division:
         return -inf if min(terms) == -inf else fsum(terms) - self.error - 2.0**-51 * fsum(map(abs, terms))
 
     def unexpanded_score(self, score: float) -> float | None:
-        """Of labels that nobody puts together yet: what is certain of it, None if as much was known."""
+        """The score of labels that nobody puts together yet: what is certain of it, None if as much was known."""
         if score <= self.unexpanded:
             return None
         self.unexpanded = score
@@ -85,12 +100,61 @@ class Division:
                 reduced[part.variables] = own
         return reduced if self.presolved is None else self.presolved.expand(reduced)
 
-    def offer(self, labels: NDArray[np.int32], score: float) -> None:
+    def offer(self, labels: NDArray[np.int32], score: float, by: str | None = None) -> None:
         """A labeling of the whole, for all parts."""
         if self.is_whole:
-            self.parts[0].offer(labels, score)
+            self.parts[0].offer(labels, score, by)
             return
         near = labels if self.presolved is None or not self.parts else self.presolved.restrict(labels)
         for part in self.parts:
             own = near if part.variables is None else np.ascontiguousarray(near[part.variables])
-            part.offer(own, part.model.score(own))
+            part.offer(own, part.model.score(own), by)
+
+
+class Reduction:
+    """What presolve makes of a model depends on a score that it may take for granted, and not on when it begins."""
+
+    def __init__(self, model: Model, threads: Threads, ledger: Ledger) -> None:
+        self.allowed = -inf  # that score, once `begin` or `finish` has fixed it
+        self.is_fixed = False
+        self._model, self._threads, self._ledger = model, threads, ledger
+        self._cancelled = np.zeros(1, np.int32)  # 1: its end is of no use any more
+        self._task: Task[Presolved | None] | None = None
+        self._presolved: Presolved | None = None
+        self._is_known = False
+
+    def begin(self, allowed: float) -> None:
+        """Fixes what is known, and goes on beside other work if there is a thread for it."""
+        self.allowed, self.is_fixed = allowed, True
+        if self._threads.count > 1:
+            self._task = self._threads.submit(self._job)
+
+    def finish(self, allowed: float) -> Generator[None, None, Presolved | None]:
+        """The reduced model; `allowed` counts where `begin` has not been called. None where memory is short."""
+        if not self.is_fixed:
+            self.allowed, self.is_fixed = allowed, True
+        if not self._is_known:
+            task, self._task = self._task, None
+            wait = self._threads.aside(self._job) if task is None else self._threads.wait_for(task)
+            self._presolved = yield from wait
+            self._is_known = True
+            if self._presolved is not None:
+                done = self._presolved.statistics
+                self._ledger.presolved(self._model.n_variables, self._model.n_factors, done)
+        return self._presolved
+
+    def forget(self) -> None:
+        """What it has made belongs to the caller alone, from here on."""
+        self._presolved = None
+
+    def cancel(self) -> None:
+        """What is under way ends soon."""
+        self._cancelled[0] = 1
+
+    def _job(self) -> Presolved | None:
+        try:
+            # What costs more than `allowed` leaves room for cannot be part of a better labeling.
+            return presolve(self._model, cancelled=self._cancelled, least=self.allowed)
+        except MemoryError as error:
+            log.warning("no presolve: %s", error)
+            return None

@@ -1,4 +1,4 @@
-"""Workers: the threads of a run, and the deadline that all of its work looks at."""
+"""Threads: those of a run, and the deadline that all of its work looks at."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar
 
 from fginfer.core import clock
 from fginfer.crew import Crew, Task
-from fginfer.portfolio.elimination import EliminationMember
-from fginfer.portfolio.member import Member
+from fginfer.portfolio.worker import Worker
 
 T = TypeVar("T")
 
@@ -19,20 +18,20 @@ class Busy(Protocol):
     """A part with members that owe work."""
 
     @property
-    def busy(self) -> list[Member | EliminationMember]: ...
+    def busy(self) -> list[Worker]: ...
     def work_off(self, deadline: float) -> None: ...
 
 
-class Workers:
+class Threads:
     """Threads that are made when they are first needed: tiny models never need them."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.deadline = inf  # of the slice under way
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.deadline = inf  # the end of the slice under way
         self.at_once = False  # jobs are so short that nobody minds to wait for them
         self._crew: Crew | None = None
         self._under_way: set[object] = set()  # jobs
-        self._wide: list[Member] = []  # who uses all threads, unless jobs do
+        self._wide: list[Worker] = []  # who uses all threads, unless jobs do
 
     @property
     def left(self) -> float:
@@ -54,17 +53,17 @@ class Workers:
         self._share_cores()
         return self._threads.submit(counted)
 
-    def make_room(self, members: Sequence[Member | EliminationMember]) -> None:
+    def make_room(self, members: Sequence[Worker]) -> None:
         """Those that have several threads of their own use one while jobs are under way, and all when they are over."""
-        before, self._wide = self._wide, [m for m in members if isinstance(m, Member) and m.threads > 1]
+        before, self._wide = self._wide, [m for m in members if m.threads > 1]
         for member in before:
-            member.engine.native.rest(False)
+            member.rest(False)
         self._share_cores()
 
     def _share_cores(self) -> None:
         """With more than two threads one that waits for a core is not worth that the others do not work."""
-        for member in self._wide if self.threads == 2 else ():
-            member.engine.native.rest(bool(self._under_way))
+        for member in self._wide if self.count == 2 else ():
+            member.rest(bool(self._under_way))
 
     def aside(self, job: Callable[[], T]) -> Generator[None, None, T]:
         """Runs what cannot be cut into slices on a thread, so that limits and Ctrl-C stay prompt."""
@@ -81,7 +80,7 @@ class Workers:
     def work_off(self, parts: Sequence[Busy]) -> None:
         """Members do what they owe, at the same time if there are threads."""
         members = [m for part in parts for m in part.busy]
-        if self.threads == 1 or len(members) < 2:
+        if self.count == 1 or len(members) < 2:
             for part in parts:
                 part.work_off(self.deadline)
             return
@@ -102,5 +101,5 @@ class Workers:
     @property
     def _threads(self) -> Crew:
         if self._crew is None:
-            self._crew = Crew(max(1, self.threads - 1))
+            self._crew = Crew(max(1, self.count - 1))
         return self._crew
