@@ -1,0 +1,163 @@
+"""Lowered: a graph with constraints as a graph of small tables with auxiliary variables, and the way back.
+
+The variables of the graph keep their numbers; auxiliary ones come after them. A labeling of the graph has the score of
+the best labeling of the auxiliary variables that goes with it, so the optimum is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, nextafter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fginfer.core.arrays import begins
+from fginfer.core.model import Model
+from fginfer.core.solver import proof_tolerance
+from fginfer.errors import SolverError
+from fginfer.labelings import check_range
+from fginfer.lowering import Lowering, with_factors
+from fginfer.result import RelaxedMarginals, Result, TracePoint
+from fginfer.rules import Chain, Rule
+from fginfer.rules.narrowing import allowed_labels
+from fginfer.rules.rule import Star
+
+if TYPE_CHECKING:
+    from fginfer.graph import FactorGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A graph of tables that stands for a graph with constraints, and the way back.
+
+    >>> from fginfer import FactorGraph
+    >>> graph = FactorGraph([2] * 10)
+    >>> rule = graph.add_at_most(2, [(i, 1) for i in range(10)])
+    >>> lowered = graph.lowered()
+    >>> lowered.graph.score(lowered.complete([1, 1, 1] + [0] * 7))
+    -inf
+    """
+
+    graph: FactorGraph
+    original: FactorGraph
+    _chains: list[tuple[Chain, list[int], list[int]]]
+    _stars: list[tuple[Star, int]]
+    _model: Model  # the tables of the original, as they were
+    _rules: tuple[Rule, ...]
+    _allowed: NDArray[np.bool_]  # labels that were not forbidden in any case
+    _rounding: float  # how far scores of the lowered graph may be from those of the original
+
+    def complete(self, labels: ArrayLike) -> NDArray[np.int32]:
+        """A labeling of the graph with the best labels of the auxiliary variables."""
+        x = check_range(self.original.check_labels(labels), self.original.cards)
+        out = np.zeros(self.graph.n_variables, np.int32)
+        out[: len(x)] = x
+        whole = x.tolist()
+        for chain, auxiliary, layers in self._chains:
+            states = chain.path([whole[v] for v in chain.variables])
+            if states is not None:
+                out[auxiliary] = [states[layer - 1] for layer in layers]
+        for star, variable in self._stars:
+            value = np.array(star.scores)
+            for v, table in zip(star.variables, star.tables, strict=True):
+                value += table[:, whole[v]]
+            out[variable] = value.argmax()
+        return out
+
+    def cutoff(self, cutoff: float) -> float:
+        """What the lowered graph must score above, so that nothing above the cutoff is lost."""
+        if self._rounding == 0 or not -inf < cutoff < inf:
+            return cutoff
+        return nextafter(nextafter(cutoff - self._rounding, -inf), -inf)
+
+    def result(self, result: Result, cutoff: float = -inf) -> Result:
+        """The result for the graph: labels and marginals without auxiliary variables, scored by the graph.
+
+        Bounds are raised by what rounding may have taken from penalties per unit; messages stay as they are.
+        """
+        n = self.original.n_variables
+        labels = None if result.labels is None else np.array(result.labels[:n])
+        score = None if labels is None else self.original.score(labels)
+        bound, status = self._raised(result.bound), result.status
+        if score is not None and score <= cutoff:
+            labels = score = None
+            status = "converged" if status in ("optimal", "gap_reached") else status
+        if score is not None and bound is not None:
+            bound = max(bound, score)
+            if status in ("optimal", "gap_reached") and self._rounding:
+                allowed = proof_tolerance(score, result.unit)
+                status = status if 2 * self._rounding <= allowed else "converged"
+        marginals = result.marginals
+        if isinstance(marginals, RelaxedMarginals):
+            flat = marginals.flat[: int(self.original.cards.sum(dtype=np.int64))]
+            marginals = RelaxedMarginals(flat, self.original.cards)
+        trace = result.trace
+        if self._rounding or score != result.score:
+            trace = [TracePoint(p.seconds, _at(p, result, score), self._raised(p.bound)) for p in trace]
+        return replace(result, labels=labels, score=score, bound=bound, status=status, marginals=marginals, trace=trace)
+
+    def _raised(self, bound: float | None) -> float | None:
+        if bound is None or self._rounding == 0 or abs(bound) == inf:
+            return bound
+        return nextafter(bound + self._rounding, inf)
+
+    def keeps_structure(self) -> bool:
+        """Has the original the factors and constraints that it had?"""
+        with self.original.lock:
+            same = self.original.table_model.same_structure(self._model)
+            return same and self.original.rules == self._rules
+
+    def update(self) -> bool:
+        """Takes the present numbers of the original; False if the graph must be lowered again to have them.
+
+        SolverError if the structure of the original or one of its constraints has changed.
+        """
+        with self.original.lock:
+            arrays, model, rules = self.original.table_arrays(), self.original.table_snapshot(), self.original.rules
+        if not model.same_structure(self._model) or rules != self._rules:
+            raise SolverError("the graph has changed its structure since the solver was made; make a new one")
+        assert arrays.unary is not None
+        allowed = allowed_labels(arrays.unary, begins(arrays.cards), rules)
+        if bool((allowed & ~self._allowed).any()):
+            return False
+        more = int(self.graph.cards.sum(dtype=np.int64)) - len(arrays.unary)
+        self.graph.set_unaries(_lowered_unary(arrays.unary, allowed, more))
+        self.graph.model.take_leftovers(model)
+        dense = np.flatnonzero(arrays.is_dense()).astype(np.int32)
+        self.graph.model.set_tables(dense, np.array(arrays.values))
+        return True
+
+
+def _lowered_unary(unary: NDArray[np.float64], allowed: NDArray[np.bool_], more: int) -> NDArray[np.float64]:
+    """Unary scores without the labels that rules forbid in any case, and zeros for auxiliary variables."""
+    return np.concatenate((np.where(allowed, unary, -inf), np.zeros(more)))
+
+
+def _at(point: TracePoint, said: Result, score: float | None) -> float | None:
+    """The score at a point of the trace: of the last labeling where it is that, and no more than that before."""
+    if point.score is None or score is None:
+        return None
+    return score if point.score == said.score else min(point.score, score)
+
+
+def lower(graph: FactorGraph) -> Lowered:
+    """See FactorGraph.lowered. Memory is that of the chains: see the manual on constraints."""
+    with graph.lock:
+        arrays, model, rules = graph.table_arrays(), graph.table_snapshot(), graph.rules
+    assert arrays.unary is not None
+    allowed = allowed_labels(arrays.unary, begins(arrays.cards), rules)
+    made = Lowering(arrays.cards.tolist(), allowed)
+    for rule in rules:
+        made.rule(rule)
+    extra = made.cards[len(arrays.cards) :]
+    base = replace(
+        arrays,
+        cards=np.concatenate((arrays.cards, np.array(extra, np.int32))),
+        unary=_lowered_unary(arrays.unary, allowed, sum(extra)),
+    )
+    plain = graph.from_model_arrays(with_factors(base, made.factors))
+    plain.cutoff = graph.cutoff
+    rounding = sum(rule.rounding() for rule in rules)
+    return Lowered(plain, graph, made.chains, made.stars, model, rules, allowed, rounding)
