@@ -8,75 +8,177 @@ from collections.abc import Callable
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from fginfer.budget import Budget
-from fginfer.errors import FormatError, ModelError, SettingsError
+from fginfer.errors import FormatError, MissingFileError, ModelError, SettingsError
+from fginfer.formats.ad3 import read_ad3
+from fginfer.formats.assignment import read_dd, read_qaplib
+from fginfer.formats.bif import read_bif, write_bif
 from fginfer.formats.cfn import read_cfn, write_cfn
+from fginfer.formats.cnf import read_cnf, write_cnf, write_wcnf
 from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
 from fginfer.formats.npz import read_npz, write_npz
 from fginfer.formats.opengm import read_opengm, write_opengm
+from fginfer.formats.programs import read_lp, read_mps
+from fginfer.formats.pseudo_boolean import read_opb
+from fginfer.formats.pseudo_boolean_write import write_opb
+from fginfer.formats.qplib import read_qplib
+from fginfer.formats.quadratic import read_biqmac, read_qubo, read_rudy, write_qubo
+from fginfer.formats.recognise import packed, recognised
 from fginfer.formats.streams import STANDARD, split_compression
 from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
+from fginfer.formats.xmlbif import read_xmlbif, write_xmlbif
 from fginfer.graph import FactorGraph
 
 __all__ = ["FORMATS", "read", "read_evidence", "read_solution", "write", "write_evidence", "write_solution"]
 
 
 class Format(NamedTuple):
-    """A file format: its extensions, and how to read and write it."""
+    """A file format: its extensions, how to read and write it, and what it is in one line.
+
+    A format that is only read has no writer, one with an extension of others (or none) is named or recognised.
+    """
 
     extensions: tuple[str, ...]
     read: Callable[[Path, Budget], FactorGraph]
-    write: Callable[[FactorGraph, Path], None]
+    write: Callable[[FactorGraph, Path], None] | None
+    text: str
     has_cutoff: bool = False
+    has_rules: bool = False
+    has_names: bool = False
 
 
+# The one list of formats: help texts, completion, errors and the table of the manual are made from it.
 FORMATS: dict[str, Format] = {
-    "uai": Format((".uai",), read_uai, write_uai),
-    "bayes": Format((), read_uai, lambda graph, path: write_uai(graph, path, bayes=True)),
+    "uai": Format((".uai",), read_uai, write_uai, "UAI MARKOV and BAYES: potentials, the last variable fastest"),
+    "bayes": Format(
+        (), read_uai, lambda graph, path: write_uai(graph, path, bayes=True), "the same, written as a BAYES network"
+    ),
     "lg": Format(
         (".lg",),
         lambda path, budget: read_uai(path, budget, log_values=True),
         lambda graph, path: write_uai(graph, path, log_values=True),
+        "UAI with natural logarithms: scores as they are",
     ),
-    "opengm": Format((".h5", ".hdf5"), read_opengm, write_opengm),
-    "wcsp": Format((".wcsp",), read_wcsp, write_wcsp, has_cutoff=True),
-    "cfn": Format((".cfn", ".json"), read_cfn, write_cfn, has_cutoff=True),
-    "npz": Format((".npz",), read_npz, write_npz, has_cutoff=True),
+    "opengm": Format((".h5", ".hdf5"), read_opengm, write_opengm, "OpenGM in HDF5: energies, minimised there"),
+    "wcsp": Format((".wcsp",), read_wcsp, write_wcsp, "toulbar2: whole costs, minimised there", has_cutoff=True),
+    "cfn": Format(
+        (".cfn", ".json"),
+        read_cfn,
+        write_cfn,
+        "toulbar2: decimal costs with names, minimised there",
+        has_cutoff=True,
+        has_names=True,
+    ),
+    "npz": Format(
+        (".npz",),
+        read_npz,
+        write_npz,
+        "our own: lossless, with names, constraints and shared tables",
+        has_cutoff=True,
+        has_rules=True,
+        has_names=True,
+    ),
+    "bif": Format(
+        (".bif",),
+        read_bif,
+        write_bif,
+        "Bayesian networks with names: the child is slowest in a table",
+        has_names=True,
+    ),
+    "xmlbif": Format(
+        (".xmlbif", ".xml"), read_xmlbif, write_xmlbif, "the same in XML: the child is fastest", has_names=True
+    ),
+    "rudy": Format((".rud", ".rudy", ".mc"), read_rudy, None, "maximum cut as a list of edges, maximised"),
+    "biqmac": Format((".sparse", ".bq"), read_biqmac, None, "binary quadratic x'Qx of BiqMac, minimised there"),
+    "qubo": Format((".qubo",), read_qubo, write_qubo, "binary quadratic of qbsolv, minimised there"),
+    "cnf": Format((".cnf",), read_cnf, write_cnf, "DIMACS clauses, all of which must hold", has_rules=True),
+    "wcnf": Format(
+        (".wcnf",),
+        read_cnf,
+        write_wcnf,
+        "weighted clauses, headers old and of 2022: costs, minimised there",
+        has_rules=True,
+    ),
+    "opb": Format(
+        (".opb",),
+        read_opb,
+        write_opb,
+        "pseudo-Boolean constraints and an objective, minimised there",
+        has_rules=True,
+    ),
+    "wbo": Format((".wbo",), read_opb, None, "the same with soft constraints at a cost"),
+    "lp": Format((".lp",), read_lp, None, "CPLEX LP: linear and quadratic programs over binary variables (highspy)"),
+    "mps": Format((".mps",), read_mps, None, "MPS: the same in columns (highspy)"),
+    "qplib": Format((".qplib",), read_qplib, None, "QPLIB: binary quadratic objective with linear constraints"),
+    "qaplib": Format(
+        (), read_qaplib, None, "QAPLIB .dat, recognised by its text: quadratic assignment, minimised there"
+    ),
+    "dd": Format((".dd",), read_dd, None, "graph matching: assignments and edges with costs, minimised there"),
+    "fg": Format((".fg",), read_ad3, None, "AD3: log-potentials, logic, budgets and tables over binary variables"),
 }
 
 
 def _file(path: str | PathLike[str], call: str) -> Path:
     if not isinstance(path, str | PathLike):
         raise SettingsError(f"{call} takes the name of a file (a text or a Path), not {type(path).__name__}")
-    if "\n" in str(path):
-        raise FormatError("this is text, not the name of a file: write it to a file first, or pipe it to '-'")
     if str(path).startswith(("http://", "https://", "ftp://", "s3://")):
         raise FormatError(f"{call} takes the name of a file, not an address: download it first", str(path))
     return Path(path)
 
 
-def _format_of(path: Path, name: str | None) -> Format:
-    if name is not None and not isinstance(name, str):
+def _named(name: str, path: Path) -> str:
+    if not isinstance(name, str):
         raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
-    if name is not None:
-        if name.lower() not in FORMATS:
-            raise FormatError(f"there is no format {name!r}; known are {', '.join(FORMATS)}", str(path))
-        return FORMATS[name.lower()]
+    if name.lower() not in FORMATS:
+        raise FormatError(f"there is no format {name!r}; known are {', '.join(FORMATS)}", str(path))
+    return name.lower()
+
+
+def _by_extension(path: Path) -> str | None:
     extension = split_compression(path)[0].suffix.lower()
-    for known in FORMATS.values():
-        if extension in known.extensions:
-            return known
+    return next((name for name, known in FORMATS.items() if extension in known.extensions), None)
+
+
+def _refuse_name(path: Path, call: str) -> NoReturn:
     if path == STANDARD:
         raise FormatError("standard input and output have no extension: name a format (--format, --to)", str(path))
     if os.path.isdir(path):  # False for a name that no file can have
         raise FormatError("is a folder, not a file", str(path))
-    every = " ".join(e for known in FORMATS.values() for e in known.extensions)
+    every = " ".join(e for known in FORMATS.values() for e in known.extensions if call == "read" or known.write)
+    look = ", and its text looks like none of these" if call == "read" and os.path.isfile(path) else ""
     raise FormatError(
-        f"unknown extension {extension!r}; known are {every}, or name a format (format=, --format)", str(path)
+        f"unknown extension {split_compression(path)[0].suffix.lower()!r}{look}; known are {every}, or name a format "
+        f"(format=, --format): {', '.join(name for name, known in FORMATS.items() if call == 'read' or known.write)}",
+        str(path),
     )
+
+
+def _reader_of(path: Path, name: str | None) -> str:
+    """The format to read a file by: as said, by its extension, or by how its text begins."""
+    if name is not None:
+        return _named(name, path)
+    found = _by_extension(path) or recognised(path)
+    if found is None:
+        _refuse_name(path, "read")
+    if found not in FORMATS:
+        raise FormatError(f"it looks like {found}, a format that is not read; read are {', '.join(FORMATS)}", str(path))
+    return found
+
+
+def _hint(path: Path, tried: str) -> str:
+    """What a file that could not be read seems to be instead."""
+    suffix = packed(path)
+    if suffix is not None:
+        return f"; its bytes are those of a {suffix} file: give it a name that ends so"
+    seems = recognised(path)
+    if seems is not None and seems not in FORMATS:
+        return f"; it looks like {seems}, a format that is not read"
+    if seems is None or seems == tried or FORMATS[seems].read == FORMATS[tried].read or tried == "lg":
+        return ""
+    return f"; it looks like {seems} ({FORMATS[seems].text}): format='{seems}' or --format {seems} reads it as that"
 
 
 def read(
@@ -89,6 +191,8 @@ def read(
 ) -> FactorGraph:
     """Reads a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard input.
 
+    A file whose extension says nothing (g05_60.0, nug12.dat) is recognised by how its text begins.
+
     With a UAI `evidence` file the result is the reduced graph over the variables that were not observed. (To keep the
     original variables, read the model without it and give `read_evidence(path, graph)` to `graph.condition`.)
 
@@ -96,22 +200,45 @@ def read(
     for what a file of a few bytes can ask for. `threads` may read a large UAI file together, to the same model.
 
     >>> graph = FactorGraph([2, 3])
-    >>> graph.add_factor([0, 1], [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+    >>> tie = graph.add_factor([0, 1], [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
     >>> write(graph, "model.uai.gz")
     >>> read("model.uai.gz").score([1, 0])
     2.0
     """
     file = _file(path, "read")
-    graph = _format_of(file, format).read(file, Budget(file, max_memory, threads=threads))
+    if "\n" in str(path) and not os.path.exists(file):
+        raise FormatError("this is text, not the name of a file: write it to a file first, or pipe it to '-'")
+    chosen = _reader_of(file, format)
+    try:
+        graph = FORMATS[chosen].read(file, Budget(file, max_memory, threads=threads))
+    except MissingFileError:
+        raise
+    except FormatError as error:
+        hint = _hint(file, chosen)
+        if not hint:
+            raise
+        raise FormatError(error.message + hint, error.path, error.line, error.token) from None
+    except ModelError as error:
+        raise FormatError(str(error), str(file)) from None
     if evidence is None:
         return graph
     return graph.condition(read_evidence(evidence, graph)).graph
 
 
-def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = None) -> None:
+def write(
+    graph: FactorGraph,
+    path: str | PathLike[str],
+    format: str | None = None,
+    *,
+    drop_cutoff: bool = False,
+    lower: bool = False,
+) -> None:
     """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard output.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all. A graph with a cutoff is refused by formats that have no place for it: without
+    it, a model that is infeasible would be read back as one that has a best labeling. `drop_cutoff` writes it all the
+    same, without its cutoff. Constraints (`add_clause` and others) are kept by .npz, and refused by other formats
+    unless `lower` asks for the tables with auxiliary variables that stand for them (see `FactorGraph.lowered`).
 
     >>> write(FactorGraph([2, 2]), "model.cfn")
     >>> read("model.cfn").n_variables
@@ -120,13 +247,30 @@ def write(graph: FactorGraph, path: str | PathLike[str], format: str | None = No
     if not isinstance(graph, FactorGraph):
         raise ModelError(f"write takes a FactorGraph, then the name of a file; the first is {type(graph).__name__}")
     file = _file(path, "write")
-    chosen = _format_of(file, format)
-    if graph.cutoff > -inf and not chosen.has_cutoff:
-        logging.getLogger("fginfer").warning(
-            "%s: the format has no place for the cutoff, which is lost: only scores above %.17g count",
-            file,
-            graph.cutoff,
+    name = _named(format, file) if format is not None else _by_extension(file) or _refuse_name(file, "write")
+    chosen = FORMATS[name]
+    if chosen.write is None:
+        written = ", ".join(name for name, known in FORMATS.items() if known.write)
+        raise FormatError(f"{name} files are read, not written; written are {written}", str(file))
+    if graph.cutoff > -inf and not chosen.has_cutoff and not drop_cutoff:
+        holders = ", ".join(known.extensions[0] for known in FORMATS.values() if known.has_cutoff)
+        raise FormatError(
+            f"the format has no place for the cutoff (only scores above {graph.cutoff:.17g} count); {holders} have one,"
+            " and drop_cutoff=True (--drop-cutoff) leaves it out",
+            str(file),
         )
+    if graph.rules and lower:
+        graph = graph.lowered().graph
+    if graph.rules and not chosen.has_rules:
+        kinds = ", ".join(dict.fromkeys(rule.kind for rule in graph.rules))
+        raise FormatError(
+            f"the format has no place for constraints ({kinds}); .npz has, and lower=True (--lower) writes tables with "
+            "auxiliary variables behind the others",
+            str(file),
+        )
+    if graph.names is not None and not chosen.has_names:
+        holders = ", ".join(known.extensions[0] for known in FORMATS.values() if known.has_names)
+        logging.getLogger("fginfer").warning("%s: the format has no names, so they are lost; %s have", file, holders)
     try:
         chosen.write(graph, file)
     except ModelError as error:

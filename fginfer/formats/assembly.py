@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, begins
-from fginfer.errors import ModelError
+from fginfer.folding import CONSTANT, Leftovers
 from fginfer.graph import FactorGraph
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
 
 MOST_VARIABLES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32  # axes of an array
 _BLOCK = 1 << 16  # factors or tables that are looked at together
+_MOST_AXES = 32  # axes of an array in every version of numpy, and of a dataset of HDF5
 _KINDS = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
 
 
@@ -37,6 +38,7 @@ class Assembly:
     def __init__(self, cards: NDArray[np.int32]) -> None:
         self.cards = cards
         self.given = 0  # factors of every arity
+        self._leftovers = Leftovers()
         self._constant: NDArray[np.float64] | None = None
         self._unary: dict[int, NDArray[np.float64]] = {}
         self._ids: dict[object, int] = {}
@@ -91,10 +93,12 @@ class Assembly:
             self._vars.extend(variables)
         elif not len(variables):
             value = np.array(function, np.float64).reshape(-1)
-            self._constant = value if self._constant is None else add_scores(self._constant, value, "the constant")
+            if self._constant is not None:
+                value = self._leftovers.add(CONSTANT, self._constant, value, "the constant")
+            self._constant = value
         elif variables[0] in self._unary:
-            variable = variables[0]
-            self._unary[variable] = add_scores(self._unary[variable], function, f"variable {variable}")
+            i = variables[0]
+            self._unary[i] = self._leftovers.add(i, self._unary[i], function, f"variable {i}")
         else:
             self._unary[variables[0]] = np.array(function, np.float64)
 
@@ -120,16 +124,8 @@ class Assembly:
             vars=np.array(self._vars, np.int32),
         )
         self._values.clear()
+        self._leftovers.put(arrays)
         return FactorGraph.from_model_arrays(arrays, self.given)
-
-
-def add_scores(a: NDArray[np.float64], b: NDArray[np.float64], what: str) -> NDArray[np.float64]:
-    """Their sum, refused where finite scores become infinite."""
-    with np.errstate(over="ignore"):
-        total: NDArray[np.float64] = a + b
-    if (np.isinf(total) & np.isfinite(a) & np.isfinite(b)).any():
-        raise ModelError(f"the scores of {what} add up to more than a double holds")
-    return total
 
 
 def _digest(dense: NDArray[np.float64]) -> tuple[tuple[int, ...], bytes]:
@@ -139,6 +135,13 @@ def _digest(dense: NDArray[np.float64]) -> tuple[tuple[int, ...], bytes]:
 def _range(scores: NDArray[np.float64]) -> tuple[float, float]:
     finite = scores[np.isfinite(scores)]
     return (float(finite.min()), float(finite.max())) if finite.size else (np.inf, -np.inf)
+
+
+def _lean(scope: tuple[int, ...], cards: list[int]) -> tuple[int, ...]:
+    """The variables with several labels, in their order; two variables at least."""
+    proper = [v for v in scope if cards[v] > 1]
+    spare = [v for v in scope if cards[v] == 1][: max(0, 2 - len(proper))]
+    return tuple(v for v in scope if cards[v] > 1 or v in spare)
 
 
 Key = tuple[int, float, tuple[int, ...]]  # table, weight, label counts
@@ -154,32 +157,35 @@ class WrittenFactor(NamedTuple):
 class Factors:
     """The factors of a graph in the order in which writers list them: constant, unary scores, all others."""
 
-    def __init__(self, graph: FactorGraph) -> None:
-        self.arrays = graph.to_arrays()
+    def __init__(self, graph: FactorGraph, beside_rules: bool = False) -> None:
+        """With `beside_rules` a graph may have constraints, which are not listed."""
+        self.arrays = graph.table_arrays() if beside_rules else graph.to_arrays()
         self.cards = self.arrays.cards
+        self._left = Leftovers(self.arrays).rows
         self._values_begin = self.arrays.values_begin()
         self._dense = self.arrays.is_dense()
         self._is_dense: list[bool] = self._dense.tolist()
         self._implicit_ranges: dict[tuple[int, tuple[int, ...]], tuple[float, float]] = {}
 
-    @property
-    def constant(self) -> float | None:
-        """The constant score; None if there is none."""
+    def constants(self) -> list[float]:
+        """The constant score, if there is one, and what rounding took from it: they add up."""
         value = float(self.arrays.constant)
-        return value if value != 0.0 else None
+        return [value] * (value != 0.0) + [float(row[0]) for row in self._left.get(CONSTANT, ())]
 
     def unaries(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Variables with unary scores, and these."""
-        begin = begins(self.cards)
-        unary = self.arrays.unary
+        """Variables with unary scores, and these; a variable comes again for each row that rounding took from it."""
+        begin, unary = begins(self.cards), self.arrays.unary
         assert unary is not None
         for variable in range(len(self.cards)):
             scores = unary[begin[variable] : begin[variable + 1]]
             if scores.any():
                 yield variable, scores
+            for row in self._left.get(variable, ()):
+                yield variable, row
 
     def __iter__(self) -> Iterator[WrittenFactor]:
-        """Factors over two or more variables; a transposed one lists its variables the other way round."""
+        """Factors over two or more variables; a transposed one lists its variables the other way round, and one over
+        more than numpy has axes leaves out those with one label."""
         a = self.arrays
         if a.var_begin is None:
             yield from self._pairs()
@@ -189,6 +195,8 @@ class Factors:
             scope = tuple(variables[begin[f] : begin[f + 1]])
             if a.factor_transposed is not None and a.factor_transposed[f]:
                 scope = scope[::-1]
+            if len(scope) > _MOST_AXES:
+                scope = _lean(scope, cards)
             weight = 1.0 if a.factor_weight is None else float(a.factor_weight[f])
             yield WrittenFactor(scope, (table, weight, tuple(cards[v] for v in scope)))
 
@@ -224,7 +232,7 @@ class Factors:
 
     @cached_property
     def _ranges(self) -> list[tuple[float, float]]:
-        """Of every dense table."""
+        """The least and the largest score of every dense table."""
         begin, values = self._values_begin, self.arrays.values
         dense = np.flatnonzero(self._dense)
         low, high = np.full(len(self._dense), np.inf), np.full(len(self._dense), -np.inf)

@@ -10,7 +10,6 @@ differ, or the name of a function to share. The reader is csrc/io.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,8 +19,10 @@ from numpy.typing import NDArray
 from fginfer.budget import Budget
 from fginfer.core.costs import CfnReader
 from fginfer.formats.assembly import MOST_VARIABLES, Factors
-from fginfer.formats.costs import label_texts, most_frequent, read_costs
-from fginfer.formats.streams import split_compression, write_atomically
+from fginfer.formats.cfn_names import CfnNames
+from fginfer.formats.costs import most_frequent, problem_name, read_costs
+from fginfer.formats.global_text import split_cfn
+from fginfer.formats.streams import write_atomically
 from fginfer.graph import FactorGraph
 
 _MOST_DECIMALS = 17  # and digits before the point: what 64-bit integers hold
@@ -33,7 +34,7 @@ _REMEMBERED = 1 << 16  # costs whose text is kept, at most
 def read_cfn(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a .cfn file."""
     budget = Budget(path) if budget is None else budget
-    return read_costs(path, budget, lambda: CfnReader(str(path), MOST_VARIABLES, budget.room, budget.most))
+    return read_costs(path, budget, lambda b: CfnReader(str(path), MOST_VARIABLES, b.room, b.most), split_cfn)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -44,8 +45,7 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
     factors = Factors(graph)
     entries: list[tuple[tuple[int, ...], NDArray[np.float64]]] = []
     top = decimals = paid = 0
-    if factors.constant is not None:
-        entries.append(((), np.array(factors.constant)))
+    entries += [((), np.array(constant)) for constant in factors.constants()]
     entries += [((variable,), scores) for variable, scores in factors.unaries()]
     uses = Counter(key for _, key in factors)
     for _, scores in entries:
@@ -60,7 +60,7 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
         if decimals < _MOST_DECIMALS:
             decimals = _more_decimals(decimals, factors.scores(key))
     # toulbar2 works with as many decimals as the bound shows, in 64-bit integers; we read the costs as they are.
-    top += 1
+    top += 1 + (top >> 50)  # above all of them as a double, too
     decimals = max(0, min(decimals, _MOST_DECIMALS - len(str(top))))
     zeros = f".{'0' * decimals}" if decimals else ""
     bound = str(top) + zeros
@@ -70,32 +70,35 @@ def write_cfn(graph: FactorGraph, path: Path) -> None:
         bound += ("" if "." in bound or missing <= 0 else ".") + "0" * missing
         top = max(0, math.ceil(0.0 - graph.cutoff))
     forbidden = str(top + paid) + zeros  # the negative costs of all other functions do not pay for it
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", split_compression(path)[0].stem)
+    name = problem_name(path)
     # toulbar2 shares tables of up to three variables and wants the function that others name to come last; of more
     # variables it reads a default cost and tuples only.
     last = {key: f"f{len(entries) + k}" for k, (_, key) in enumerate(factors)}
     texts = _Texts(forbidden)
     with write_atomically(path) as stream:
         stream.write(f'{{\n"problem": {{"name": "m_{name}", "mustbe": "<{bound}"}},\n"variables": {{'.encode())
-        stream.write(",".join(f'\n"x{i}": {card}' for i, card in enumerate(graph.cards.tolist())).encode())
+        names = CfnNames(graph.names, graph.cards.tolist(), path)
+        stream.write(names.declared().encode("utf-8", "surrogateescape"))
         stream.write(b'\n},\n"functions": {')
         n = 0
         for scope, scores in entries:
-            stream.write(_function(n, scope, _costs(scores, texts)))
+            stream.write(_function(n, names.scope(scope), _costs(scores, texts)))
             n += 1
         for scope, key in factors:
             if len(scope) < 4 and f"f{n}" != last[key]:
                 costs = f'"costs": "{last[key]}"'
+            elif len(scope) < 4:
+                costs = _costs(factors.scores(key), texts)
             else:
-                costs = (_costs if len(scope) < 4 else _tuples)(factors.scores(key), texts)
-            stream.write(_function(n, scope, costs))
+                costs = _tuples(factors.scores(key), texts, names.states(scope))
+            stream.write(_function(n, names.scope(scope), costs))
             n += 1
         stream.write(b"\n}\n}\n")
 
 
-def _function(n: int, scope: tuple[int, ...], costs: str) -> bytes:
+def _function(n: int, scope: str, costs: str) -> bytes:
     comma = "," if n else ""
-    return f'{comma}\n"f{n}": {{"scope": [{", ".join(map(str, scope))}], {costs}}}'.encode()
+    return f'{comma}\n"f{n}": {{"scope": [{scope}], {costs}}}'.encode("utf-8", "surrogateescape")
 
 
 def _text(cost: float) -> str:
@@ -137,9 +140,9 @@ def _costs(scores: NDArray[np.float64], texts: _Texts) -> str:
     return f'"costs": [{", ".join(texts.of(scores))}]'
 
 
-def _tuples(scores: NDArray[np.float64], texts: _Texts) -> str:
+def _tuples(scores: NDArray[np.float64], texts: _Texts, states: list[str]) -> str:
     """The most frequent cost, and the labels that have another one."""
     costs = texts.of(scores)
     default = most_frequent(costs)
-    rows = [f"{x}, {c}" for x, c in zip(label_texts(scores.shape, ", "), costs, strict=True) if c != default]
+    rows = [f"{x}, {c}" for x, c in zip(states, costs, strict=True) if c != default]
     return f'"defaultcost": {default}, "costs": [{", ".join(rows)}]'

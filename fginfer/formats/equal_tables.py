@@ -106,5 +106,5 @@ class EqualShapes:
         leader = first[group.reshape(-1)].astype(np.int64)
         for block in self.blocks(np.flatnonzero(leader != np.arange(len(leader)))):
             wrong = (self.rows(block) != self.rows(leader[block])).any(axis=1)
-            leader[block[wrong]] = block[wrong]  # of two with one hash by chance, each is its own
+            leader[block[wrong]] = block[wrong]  # where two have one hash by chance, each is its own
         return leader

@@ -40,7 +40,7 @@ def read_evidence(path: str | PathLike[str], graph: FactorGraph | None = None) -
     tokens = Tokens(Path(path))
     n = tokens.count(_MOST + (4 * graph.n_variables if graph is not None else 0))
     if n % 2 == 0:
-        samples = tokens.integer("the number of pairs")  # of an empty file: says that it ends here
+        samples = tokens.integer("the number of pairs")  # the error of an empty file says that it ends here
         if samples != 1:
             tokens.fail(f"evidence must be 'k v x ...' or '1 k v x ...'; {n} tokens and {samples} samples are neither")
     pairs = tokens.integer("the number of observed variables")

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import io
 import math
+import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.archives import DAMAGE
 from fginfer.budget import PER_BYTE, UNPACKED, Budget
 from fginfer.core.arrays import ModelArrays, begins
 from fginfer.errors import FormatError, ModelError
 from fginfer.formats.assembly import Factors
+from fginfer.formats.chunks import check_chunks, chunk_size
 from fginfer.formats.opengm_model import (
     ABSOLUTE,
     EXPLICIT,
@@ -106,12 +109,19 @@ class _Reader:
         dataset = _inside(self.path, self.group, name)
         if dataset is None:
             self.fail(f"not an OpenGM model: there is no dataset {name!r}")
-        if not hasattr(dataset, "dtype") or dataset.dtype.kind not in "iuf":
+        if not isinstance(dataset, _h5py().Dataset):
+            self.fail(f"{name!r} is not a dataset")
+        if dataset.dtype.kind not in "iuf" or dataset.shape is None:
             self.fail(f"dataset {name!r} does not hold numbers")
         if dataset.size * dataset.dtype.itemsize > 4096 * dataset.id.get_storage_size() + 2**20:
             self.fail(f"dataset {name!r} announces {dataset.size} numbers, far more than the file holds")
         per_byte = PER_BYTE if dataset.chunks is None else 2 * UNPACKED  # in chunks: perhaps compressed
-        self.budget.take_unlisted(each * dataset.size, f"dataset {name!r}, {dataset.size} numbers,", per_byte)
+        needed = each * dataset.size + 2.0 * chunk_size(dataset)
+        self.budget.take_unlisted(needed, f"dataset {name!r}, {dataset.size} numbers,", per_byte)
+        try:
+            check_chunks(dataset)
+        except (ValueError, zlib.error) as error:
+            self.fail(f"dataset {name!r} {error if isinstance(error, ValueError) else f'is damaged ({error})'}")
         return np.asarray(dataset[()]).reshape(-1).astype(dtype, copy=False)
 
     def indices(self, name: str) -> NDArray[np.int64]:
@@ -134,7 +144,7 @@ class _Reader:
         self.budget.take_unlisted(8.0 * float(cards.sum()), f"{cards.sum()} labels")
         types = [(header[5 + 2 * t], header[6 + 2 * t]) for t in range(n_types)]
         parts = [self.functions(type_, count) for type_, count in types]
-        first = begins(np.array([len(p.kind) for p in parts], np.int64))  # of each type among all functions
+        first = begins(np.array([len(p.kind) for p in parts], np.int64))  # the first of each type among all functions
         numbers = self.indices("factors") if n_factors else np.zeros(0, np.int64)
         at, end = _starts(numbers, n_factors, 3, 2)
         if len(at) < n_factors:
@@ -253,9 +263,11 @@ def read_opengm(path: Path, budget: Budget | None = None) -> FactorGraph:
                 )
             arrays, given = _Reader(path, group, budget).read()
         return FactorGraph.from_model_arrays(arrays, given)
+    except FormatError:
+        raise
     except ModelError as error:
         raise FormatError(str(error), str(path)) from None
-    except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:  # what h5py has for damaged files
+    except (*DAMAGE, OSError, RuntimeError) as error:  # what h5py has for damaged files
         reason = " ".join(str(error).split())[:200]
         raise FormatError(f"not an HDF5 file of an OpenGM model ({reason})", str(path)) from error
 
@@ -297,8 +309,8 @@ def write_opengm(graph: FactorGraph, path: Path) -> None:
     """Writes an OpenGM model. Variables of a factor are sorted, as OpenGM wants them, and its table with them."""
     h5py = _h5py()
     factors, out = Factors(graph), _Writer()
-    if factors.constant is not None:
-        out.factors.append((*out.explicit(np.array(factors.constant)), ()))
+    for constant in factors.constants():
+        out.factors.append((*out.explicit(np.array(constant)), ()))
     for variable, scores in factors.unaries():
         same = scores.tobytes()
         if same not in out.known:

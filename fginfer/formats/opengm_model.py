@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fginfer.budget import Budget
 from fginfer.core.arrays import ABSDIFF, DENSE, SQDIFF, ModelArrays, begins
 from fginfer.core.arrays import POTTS as POTTS_TABLE
-from fginfer.formats.assembly import add_scores
+from fginfer.folding import CONSTANT, Leftovers
 from fginfer.formats.equal_tables import EqualShapes
 
 EXPLICIT, ABSOLUTE, TRUNCATED_ABSOLUTE, SQUARED, TRUNCATED_SQUARED, POTTS, POTTS_N = (
@@ -85,11 +85,11 @@ class Collector:
         own = np.flatnonzero(f.arity >= 2)
         use = place[f.function[own]]
         transposed, dense = self._transposed[use], bool((self._kind[tables] == DENSE).all())
-        unary, constant = self._fold(cards)
+        unary, constant, leftovers = self._fold(cards)
         pairwise = bool((f.arity[own] == 2).all())
         shaped = self._used[tables[self._kind[tables] == DENSE]]
         at = stretches(self.functions.shape_begin[shaped], self.functions.arity[shaped])
-        return ModelArrays(
+        arrays = ModelArrays(
             cards=cards,
             unary=unary,
             constant=constant,
@@ -103,6 +103,8 @@ class Collector:
             var_begin=None if pairwise else begins(f.arity[own]),
             vars=f.numbers[stretches(f.begin[own], f.arity[own])].astype(np.int32),
         )
+        leftovers.put(arrays)
+        return arrays
 
     # -- tables ------------------------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class Collector:
                 self._expanded[k] = scores
 
     def _scores(self, function: int) -> NDArray[np.float64]:
-        """Of one function, one axis a variable."""
+        """The table of one function, one axis a variable."""
         fn, shape = self.functions, self.functions.shape(function)
         kind, begin, size = int(fn.kind[function]), int(fn.begin[function]), math.prod(shape)
         if kind == EXPLICIT:
@@ -192,12 +194,13 @@ class Collector:
 
     # -- constants and unary scores ----------------------------------------------------------------------------
 
-    def _fold(self, cards: NDArray[np.int32]) -> tuple[NDArray[np.float64], float]:
+    def _fold(self, cards: NDArray[np.int32]) -> tuple[NDArray[np.float64], float, Leftovers]:
         f, fn = self.factors, self.functions
         constant: NDArray[np.float64] | None = None
+        left = Leftovers()
         for function in f.function[f.arity == 0].tolist():
             value = self._scores(function).reshape(-1)
-            constant = value if constant is None else add_scores(constant, value, "the constant")
+            constant = value if constant is None else left.add(CONSTANT, constant, value, "the constant")
         unary, begin = np.zeros(int(cards.sum(dtype=np.int64))), begins(cards)
         function, variable = f.function[f.arity == 1], f.numbers[f.begin[f.arity == 1]]
         counts = np.bincount(variable, minlength=len(cards))
@@ -207,9 +210,9 @@ class Collector:
         seen: set[int] = set()
         for v, one in zip(variable[~once].tolist(), function[~once].tolist(), strict=True):
             mine, scores = unary[begin[v] : begin[v + 1]], self._scores(one)
-            mine[...] = add_scores(mine, scores, f"variable {v}") if v in seen else scores
+            mine[...] = left.add(v, mine, scores, f"variable {v}") if v in seen else scores
             seen.add(v)
-        return unary, 0.0 if constant is None else float(constant[0])
+        return unary, 0.0 if constant is None else float(constant[0]), left
 
 
 def expanded(kind: int, shape: tuple[int, ...], parameters: NDArray[np.float64]) -> NDArray[np.float64]:

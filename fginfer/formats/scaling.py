@@ -43,11 +43,11 @@ def whole_costs(graph: FactorGraph, scale: float) -> Scaled:
         offsets.append(best)
         errors.append(error)
 
-    if factors.constant is not None:
-        if math.isfinite(factors.constant):
-            offsets.append(factors.constant)
+    for constant in factors.constants():
+        if math.isfinite(constant):
+            offsets.append(constant)
         else:
-            assembly.add((), np.array(factors.constant))
+            assembly.add((), np.array(constant))
     for variable, scores in factors.unaries():
         add((variable,), *whole(scores))
     known: dict[object, tuple[Function, float, float]] = {}

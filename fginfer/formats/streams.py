@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -40,6 +41,14 @@ def read_whole(stream: Any, budget: Budget) -> bytes:
         budget.take(len(piece), "the unpacked file")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def read_text(stream: Any, path: Path, budget: Budget) -> str:
+    """All that is left of a stream as text whose lines end in one sign; bytes that are no UTF-8 can be written again"""
+    data = read_whole(stream, budget).removeprefix(codecs.BOM_UTF8)
+    _check_text(data, path, 1)
+    text = data.decode("utf-8", "surrogateescape")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def whole_lines(stream: Any, path: Path, longest: int, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
@@ -199,9 +208,6 @@ def _target(path: Path) -> Iterator[Any]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    elif os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device: nothing to replace
-        with os.fdopen(os.open(path, os.O_WRONLY), "wb") as raw:
-            yield raw
     else:
         with replacing(path) as raw:
             yield raw

@@ -19,8 +19,9 @@ from fginfer.budget import Budget
 from fginfer.core.costs import WcspReader
 from fginfer.errors import FormatError
 from fginfer.formats.assembly import MOST_VARIABLES, Factors, Key
-from fginfer.formats.costs import label_texts, most_frequent, read_costs
-from fginfer.formats.streams import split_compression, write_atomically
+from fginfer.formats.costs import label_texts, most_frequent, problem_name, read_costs
+from fginfer.formats.global_text import split_wcsp
+from fginfer.formats.streams import write_atomically
 from fginfer.graph import FactorGraph
 
 _BLOCK = 1 << 20  # entries that are checked together
@@ -33,7 +34,7 @@ _LARGEST = 2**62  # costs are 64-bit integers in toulbar2, with room for sums
 def read_wcsp(path: Path, budget: Budget | None = None) -> FactorGraph:
     """Reads a .wcsp file."""
     budget = Budget(path) if budget is None else budget
-    return read_costs(path, budget, lambda: WcspReader(str(path), MOST_VARIABLES, budget.room))
+    return read_costs(path, budget, lambda b: WcspReader(str(path), MOST_VARIABLES, b.room), split_wcsp)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -93,8 +94,8 @@ def write_wcsp(graph: FactorGraph, path: Path) -> None:
     # The upper bound forbids, so it must be above the cost of everything that is allowed.
     top = 1
     unaries: list[tuple[tuple[int, ...], NDArray[np.float64]]] = []
-    if factors.constant is not None:
-        unaries.append(((), _costs(np.array(factors.constant), "the constant", path)))
+    for constant in factors.constants():
+        unaries.append(((), _costs(np.array(constant), "the constant", path)))
     for variable, scores in factors.unaries():
         unaries.append(((variable,), _costs(scores, f"variable {variable}", path)))
     for _, costs in unaries:
@@ -107,7 +108,7 @@ def write_wcsp(graph: FactorGraph, path: Path) -> None:
         raise FormatError(f"the costs sum up to {top}; .wcsp takes less than 2^62: write .cfn", str(path))
     n_functions = len(unaries) + sum(uses.values())
     largest = int(graph.cards.max()) if graph.n_variables else 0
-    name = split_compression(path)[0].stem.replace(" ", "_") or "model"
+    name = problem_name(path)
     shared: dict[Key, tuple[int, int]] = {}
     with write_atomically(path) as stream:
         stream.write(f"{name} {graph.n_variables} {largest} {n_functions} {top}\n".encode())
