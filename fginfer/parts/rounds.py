@@ -1,0 +1,258 @@
+"""Rounds: the loop. All parts work under their multipliers, the bounds are added up, the multipliers take a step.
+
+It is a generator that asks a crew of parts and is told their answers; where the parts live, and how many work at a
+time, changes nothing. `kept` is the round to go back to after a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from math import fsum, inf, nextafter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.solver import is_proof, relative_gap
+from fginfer.errors import ModelError
+from fginfer.parts.crew import Ask
+from fginfer.parts.join import merged, relabel
+from fginfer.parts.keep import Keeper, Kept
+from fginfer.parts.part import PartFacts, Report
+from fginfer.parts.rules import RULES
+from fginfer.parts.seams import Seams, assemble, numbers_of
+
+Script = Generator[Ask | None, dict[int, Any], str]
+
+
+@dataclass
+class Target:
+    """When the rounds may end."""
+
+    gap: float
+    cutoff: float
+    most_rounds: int | None
+    seed: int
+    sweeps: int  # iterations of a part in a round
+    floor: Callable[[float], float] | None = None  # the largest score that can occur up to a bound
+
+
+@dataclass
+class Found:
+    """What is known of the whole."""
+
+    bound: float = inf
+    score: float = -inf
+    labels: list[NDArray[Any]] | None = None  # labels of each part
+    by: str = "parts"
+    events: list[tuple[float, float, float, int]] = field(default_factory=list)
+
+
+class Window(NamedTuple):
+    """Some rounds over which progress is judged."""
+
+    bound: float = inf  # at its beginning
+    at: int = 0  # round
+    kick: float = RULES.kick_first  # part of the gap: what the next step along a subgradient is to gain
+    last_kick: float = inf  # the bound before the last one
+
+
+class Rounds:
+    """The loop over a crew of so many parts."""
+
+    def __init__(self, n_parts: int, target: Target, keeper: Keeper | None, clock: Callable[[], float]) -> None:
+        self.n_parts, self.target, self._keeper, self._clock = n_parts, target, keeper, clock
+        self.found, self.number = Found(), 0
+        self.facts: list[PartFacts] = []
+        self.unit = 0.0
+        self.work_seconds = 0.0
+        self.border_bytes = 0
+        self._join_at, self.window, self._kick_is_due = RULES.join_first, Window(), False
+        self.seams: Seams
+
+    # -- the script --------------------------------------------------------------------------------------------
+
+    def script(self) -> Script:
+        """From the beginning, or from the round that is kept."""
+        if not self.facts:
+            answers = yield self._all("facts")
+            self._learn([answers[p] for p in range(self.n_parts)])
+        kept = None if self._keeper is None else self._keeper.kept
+        if kept is not None:
+            yield from self._go_back(kept)
+        elif self.number:
+            self.seams = Seams(self.facts)
+            self.number, self._join_at, self.window, self._kick_is_due = 0, RULES.join_first, Window(), False
+        status = None
+        while status is None:
+            reports = yield Ask("round", {p: (self.seams.multipliers(p), self.target.sweeps) for p in self._parts})
+            beliefs = self._take([reports[p] for p in self._parts])
+            labels = [reports[p].labels for p in self._parts]
+            status = self.proof() or self._stall()
+            if self.found.bound > -inf and (self.number >= self._join_at or status or self._is_last):
+                self._join_at = max(self.number + 1, int(self.number * RULES.join_growth))
+                yield from self._join(labels)
+                status = self.proof() or status
+            self.seams.step(beliefs)
+            if self._kick_is_due:
+                self._kick(labels)
+            if status is None and self._keeper is not None and self._keeper.is_due(self.number):
+                yield from self._keep()
+            yield None
+        return status
+
+    @property
+    def _parts(self) -> range:
+        return range(self.n_parts)
+
+    @property
+    def _is_last(self) -> bool:
+        return self.target.most_rounds is not None and self.number >= self.target.most_rounds
+
+    def _all(self, what: str) -> Ask:
+        return Ask(what, {p: () for p in self._parts})
+
+    def _learn(self, facts: list[PartFacts]) -> None:
+        self.seams = Seams(facts)
+        self.facts = facts
+        self.unit = min((f.unit for f in facts if f.unit > 0), default=0.0)
+
+    # -- bounds ------------------------------------------------------------------------------------------------
+
+    def _take(self, reports: list[Report]) -> list[NDArray[np.float64]]:
+        """The reports of one round, all of them under its multipliers."""
+        self.number += 1
+        self.work_seconds += sum(r.seconds for r in reports)
+        self.border_bytes += sum(16 * len(r.beliefs) for r in reports)
+        bounds = [r.bound for r in reports]
+        total = -inf if -inf in bounds else nextafter(fsum(bounds), inf)
+        if total < self.found.bound:
+            self.found.bound = self._no_more_than(total)
+            self._event()
+        return [r.beliefs for r in reports]
+
+    def _no_more_than(self, bound: float) -> float:
+        """Where scores are counted in steps, those between two of them do not occur."""
+        best = max(self.found.score, self.target.cutoff)
+        if self.target.floor is None or not 0 <= bound - best < self.unit:
+            return bound
+        return max(self.target.floor(bound), self.found.score)
+
+    def _event(self) -> None:
+        self.found.events.append((self._clock(), self.found.score, self.found.bound, self.number))
+
+    def proof(self) -> str | None:
+        """The status that score and bound prove."""
+        score, bound, target = self.found.score, self.found.bound, self.target
+        if bound == -inf or is_proof(bound, score, target.cutoff, self.unit):
+            return "infeasible" if bound == -inf or not score > target.cutoff else "optimal"
+        if score > target.cutoff and relative_gap(score, bound, self.unit) <= target.gap:
+            return "gap_reached"
+        return None
+
+    def _stall(self) -> str | None:
+        """At the end of a window: whether there is no more to gain, and whether a kick is due."""
+        w, bound, scale = self.window, self.found.bound, max(abs(self.found.bound), self.unit)
+        if self.number - w.at < RULES.stall_rounds:
+            return None
+        gain = w.bound - bound
+        self.window = Window(bound, self.number, w.kick, w.last_kick)
+        if self.found.score == -inf or w.kick < RULES.kick_least or not len(self.seams.variables):
+            return "converged" if gain < RULES.stall_gain * RULES.stall_rounds * scale else None
+        if gain < RULES.kick_gain * (bound - self.found.score):
+            self._kick_is_due = True
+        return None
+
+    def _kick(self, labels: list[NDArray[np.int32]]) -> None:
+        """Steps of less and less, as long as they help; after the last one rounds go on until nothing is gained."""
+        self._kick_is_due = False
+        w, gap = self.window, self.found.bound - self.found.score
+        self.seams.kick(labels, w.kick * gap)
+        helped = w.last_kick - self.found.bound >= RULES.kick_gain * gap
+        less = w.kick if helped else w.kick * RULES.kick_less
+        self.window = Window(w.bound, w.at, less, self.found.bound)
+
+    # -- labels ------------------------------------------------------------------------------------------------
+
+    def _join(self, border: list[NDArray[np.int32]]) -> Script:
+        """One labeling out of the parts' own, chosen anew around the separators."""
+        agreed = self.seams.agree(border)
+        most = RULES.strip_entries // self.n_parts
+        pieces = yield Ask("strip", {p: (agreed[p], RULES.strip_width, most) for p in self._parts})
+        numbers, arrays, labels = merged([pieces[p] for p in self._parts])
+        chosen = labels
+        if len(numbers):
+            for step in relabel(arrays, labels, self.target.seed):
+                if step is None:
+                    yield None
+                else:
+                    chosen = step
+        at = {p: np.searchsorted(numbers, pieces[p].variables) for p in self._parts}
+        scores = yield Ask("settle", {p: (chosen[at[p]], RULES.strip_width, most) for p in self._parts})
+        total = fsum(scores.values()) if -inf not in scores.values() else -inf
+        if total > max(self.found.score, self.target.cutoff):
+            committed = yield self._all("commit")
+            self._improve(total, [committed[p] for p in self._parts], "parts")
+        return ""
+
+    def _improve(self, score: float, labels: list[NDArray[Any]], by: str) -> None:
+        self.found.score, self.found.labels, self.found.by = score, labels, by
+        self.found.bound = self._no_more_than(self.found.bound)
+        self._event()
+
+    def labels(self) -> NDArray[np.int32] | None:
+        """The best labeling of the whole."""
+        if self.found.labels is None:
+            return None
+        return assemble(self.facts, self.seams.n_variables, self.found.labels)
+
+    def offer(self, labels: NDArray[np.int32]) -> Script:
+        """A labeling from elsewhere: kept if it is better."""
+        if len(labels) != self.seams.n_variables:
+            raise ModelError(f"a labeling of {self.seams.n_variables} variables is needed, not of {len(labels)}")
+        parts = [labels[numbers_of(f)] for f in self.facts]
+        scores = yield Ask("score_of", {p: (parts[p],) for p in self._parts})
+        total = fsum(scores.values()) if -inf not in scores.values() else -inf
+        if total > max(self.found.score, self.target.cutoff):
+            self._improve(total, list(parts), "offer")
+        return ""
+
+    # -- faults ------------------------------------------------------------------------------------------------
+
+    def _keep(self) -> Script:
+        """After the step, so that the round to come is the first that is done again."""
+        assert self._keeper is not None
+        for p in self._parts:
+            answer = yield Ask("pack", {p: (self.seams.multipliers(p),)})
+            self._keeper.put(self.number, p, answer[p])
+        found, w = self.found, self.window
+        self._keeper.seal(
+            Kept(
+                self.number,
+                self._join_at,
+                w.at,
+                w.bound,
+                w.kick,
+                w.last_kick,
+                found.bound,
+                found.score,
+                self.seams.counts,
+                found.labels,
+            )
+        )
+        return ""
+
+    def _go_back(self, kept: Kept) -> Script:
+        assert self._keeper is not None
+        self.seams.counts = kept.counts
+        for p in self._parts:
+            yield Ask("restore", {p: (self.seams.multipliers(p), self._keeper.state(p, self.facts[p].n_state))})
+        self.number, self._join_at = kept.number, kept.join_at
+        self.window, self._kick_is_due = Window(kept.window_bound, kept.window_at, kept.kick, kept.last_kick), False
+        if kept.bound < self.found.bound or kept.score > self.found.score:
+            self.found.bound = min(kept.bound, self.found.bound)
+            if kept.score > self.found.score:
+                self.found.score, self.found.labels = kept.score, kept.labels
+            self._event()
+        return ""

@@ -1,0 +1,35 @@
+"""Rules: every number that a solve in parts decides by. All are chosen; docs/how/scale.md says what they cost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PartRules(NamedTuple):
+    """The table."""
+
+    quantum_bits: int = 40  # bits: multipliers are multiples of 2^-40 of the largest score, so that sums are exact
+    most_multiplier: int = 1 << 52  # quanta: a multiplier that would get larger stays as it is
+    forbidden_drop: float = 1.0  # ranges: so far below its finite scores does a part's forbidden label count in a mean
+    sweeps: int = 1  # iterations of a part in a round
+    join_first: int = 1  # round: labels are joined for the first time after it
+    join_growth: float = 1.25  # ratio: rounds between two joins, so that joining is a fixed part of the work
+    strip_width: int = 2  # factors: variables so near to a separator are labelled again when parts are joined
+    strip_entries: int = 1 << 21  # labels: of a wider strip than this the outer variables are left out
+    strip_sweeps: int = 40  # iterations of trws on the strip
+    strip_search: int = 60  # iterations of search after them
+    stall_rounds: int = 20  # rounds: a window in which progress is judged
+    stall_gain: float = 1e-11  # part of the bound, a round: below it the rounds have converged
+    kick_gain: float = 1e-2  # part of the gap, in a window: below it multipliers take a step along a subgradient
+    kick_first: float = 0.5  # part of the gap: what the first of these steps is to gain
+    kick_less: float = 0.8  # ratio: the next one, where the one before has gained too little
+    kick_least: float = 0.02  # part of the gap: no smaller ones are tried
+    keep_every: int = 64  # rounds between two that are kept, to go back to after a fault
+    slice_seconds: float = 0.05  # seconds: the clock is looked at so often inside a part
+    balance: float = 1.05  # ratio: no part of a split by growth is larger than the mean by more than this
+    smoothing: int = 4  # passes over the separators of a split by growth
+    stalled_seconds: float = 60.0  # seconds without an answer after which a worker may count as stalled, ...
+    stalled_ratio: float = 20.0  # ... if it also took so many times as long as the slowest of the others
+
+
+RULES = PartRules()

@@ -1,0 +1,139 @@
+"""PartsSolver: a Solver whose model is in parts."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from fginfer.budget import default_memory
+from fginfer.cluster import client_of
+from fginfer.core.arrays import ModelArrays
+from fginfer.engine import Settings, check_settings
+from fginfer.errors import SettingsError
+from fginfer.graph import FactorGraph
+from fginfer.options import unknown_option
+from fginfer.parts.crew import PartsCrew, SerialCrew, ThreadCrew, TurnsCrew, available_threads
+from fginfer.parts.engine import PartsEngine
+from fginfer.parts.keep import Keeper
+from fginfer.parts.plan import PartsPlan
+from fginfer.parts.rules import RULES
+from fginfer.parts.sharded import Sharded
+from fginfer.parts.split import Cut, owners_of
+from fginfer.result import Result
+from fginfer.solver import Solver
+
+_OPTIONS = ("precision",)
+
+
+class PartsSolver(Solver):
+    """Like Solver, for a model in parts: the method of the parts is trws."""
+
+    def __init__(
+        self, graph: FactorGraph | Sharded, plan: PartsPlan, method: str | None = None, **settings: Any
+    ) -> None:
+        plan.check()
+        if method not in (None, "trws"):
+            raise SettingsError(f"the parts of a model are solved by trws, not by {method}")
+        self._cluster = ExitStack()
+        self.plan = plan
+        if plan.client is not None:
+            opened = self._cluster.enter_context(client_of(plan.client, plan.security))
+            self.plan = replace(plan, client=opened)
+        try:
+            self._begin(graph, settings)
+        except BaseException:
+            self._cluster.close()
+            raise
+
+    def _begin(self, graph: Any, settings: dict[str, Any]) -> None:
+        super().__init__(graph, "trws", **settings)
+
+    def close(self) -> None:
+        """Frees the parts, wherever they are."""
+        super().close()
+        self._cluster.close()
+
+    @staticmethod
+    def _check_graph(graph: Any) -> None:
+        if not isinstance(graph, Sharded):
+            Solver._check_graph(graph)
+
+    def _make_engine(self) -> Any:
+        graph: Any = self.graph
+        if not isinstance(graph, Sharded):
+            return super()._make_engine()
+        if self.plan.parts not in (None, graph.n_parts):
+            raise SettingsError(f"the model has {graph.n_parts} parts already; parts= is for models in one piece")
+        self._exact = None
+        check_parts_options(self.settings)
+        crew = make_crew(self.plan, graph.n_parts, graph.shard, self.settings, is_sharded=True)
+        engine = make_engine(self.plan, crew, self.settings, None, {})
+        facts = engine.rounds.facts
+        graph.n_variables, graph.n_factors = engine.rounds.seams.n_variables, sum(f.n_factors for f in facts)
+        graph.max_labels, graph.table_entries = max(f.max_labels for f in facts), sum(f.table_entries for f in facts)
+        return engine
+
+    def _engine_on(self, graph: FactorGraph, settings: Settings) -> Any:
+        check_parts_options(settings)
+        arrays = ModelArrays.of_model(graph.snapshot())
+        cut = Cut(arrays, owners_of(arrays, self._n_parts(graph, settings)))
+        model = graph.snapshot()
+        crew = make_crew(self.plan, cut.n_parts, cut.shard, settings)
+        return make_engine(self.plan, crew, settings, model, {"factors": model.n_factors})
+
+    def _n_parts(self, graph: FactorGraph, settings: Settings) -> Any:
+        if self.plan.parts is not None:
+            return self.plan.parts
+        workers = 0 if self.plan.client is None else len(self.plan.client.nthreads())
+        return min(max(1, graph.n_variables), max(2, settings.threads, workers))
+
+    def result(self, trace: bool = True, dual: bool = True) -> Result:
+        """The best labeling and bound so far."""
+        return replace(super().result(trace, dual), method="parts")
+
+    def seconds_to_copy(self) -> float:
+        return 0.0
+
+
+def check_parts_options(settings: Settings) -> None:
+    """SettingsError for what the parts' solvers do not take."""
+    check_settings(settings)
+    for name in settings.options:
+        if name not in _OPTIONS:
+            raise unknown_option(name, "trws in parts", _OPTIONS)
+
+
+def make_crew(plan: PartsPlan, n_parts: int, shard: Any, settings: Settings, is_sharded: bool = False) -> PartsCrew:
+    """The crew that the plan asks for."""
+    options = {"precision": "double", **settings.options}
+    if plan.client is not None:
+        from fginfer.parts.dask_crew import DaskCrew
+
+        return DaskCrew(plan.client, n_parts, shard, options, travels=is_sharded)
+    if is_sharded:
+        memory = default_memory() if plan.memory is None else plan.memory
+        return TurnsCrew(n_parts, shard, {**options, "threads": settings.threads}, memory)
+    threads = available_threads(settings.threads)
+    if threads > 1 and n_parts > 1:
+        return ThreadCrew(n_parts, shard, options, threads)
+    return SerialCrew(n_parts, shard, options)
+
+
+def make_engine(plan: PartsPlan, crew: PartsCrew, settings: Settings, model: Any, mark: dict[str, int]) -> PartsEngine:
+    """The engine. Where parts can be lost, or a checkpoint is wanted, rounds are kept."""
+    keeper, sweeps = None, RULES.sweeps if plan.sweeps is None else plan.sweeps
+    try:
+        if plan.checkpoint is not None or crew.can_lose:
+            mark = {**mark, "parts": crew.n_parts, "sweeps": sweeps, "seed": settings.seed % (1 << 62)}
+            keeper = Keeper(plan.checkpoint, plan.keep_every, mark, plan.resume)
+        engine = PartsEngine(crew, settings, sweeps, keeper, model)
+        engine.prepare()
+    except BaseException:
+        crew.close()
+        if keeper is not None:
+            keeper.close()
+        raise
+    assert settings.cutoff < inf
+    return engine
