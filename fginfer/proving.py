@@ -1,0 +1,224 @@
+"""Proving: what a run says about its steps, and the proof that is written afterwards where a run cannot say them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import frexp, inf, ldexp
+from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.core.arrays import DENSE, POTTS, ModelArrays
+from fginfer.core.exact import Elimination
+from fginfer.core.solver import NativeSolver, native_settings
+from fginfer.errors import SettingsError, SolverError
+from fginfer.graph import FactorGraph
+from fginfer.proof import ProofFile
+from fginfer.result import Result
+
+# As in checker.py, where they are part of the format.
+BITS = 44  # bits of the largest difference of scores in a table
+BUDGET = 64  # units for each term
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Grain:
+    """How fine the whole numbers of a checker are, and what a proof may do with that.
+
+    lead     a threshold may lie so far above a labeling and still prove that nothing is better
+    quantum  messages are whole multiples of it
+    reach    no message is below minus this
+    """
+
+    lead: float
+    quantum: float
+    reach: float
+
+    @classmethod
+    def of(cls, arrays: ModelArrays, floor: float = -inf) -> Grain:
+        """For a model; with a floor, for what scores above it."""
+        tops, scores, scales = _entries(arrays)
+        room = float(np.where(tops > -inf, tops, 0).sum()) + arrays.constant - floor
+        with np.errstate(invalid="ignore"):
+            belows = [top - s for top, s in zip(scales, scores, strict=True)]
+        used = np.concatenate([below[(below < inf) & (below <= room)] for below in belows])
+        largest = float(np.abs(tops[tops > -inf]).max(initial=abs(arrays.constant)))
+        widest = float(used.max(initial=0))
+        wide, large = (frexp(x)[1] if x else -1000 for x in (widest, largest))
+        unit = max(-1000, wide - BITS, large - 60 if widest else large - BITS)
+        arity = np.diff(arrays.factor_begin())
+        assert arrays.unary is not None
+        owner = np.repeat(np.arange(len(arrays.cards)), arrays.cards)
+        terms = len(arity) + len(np.unique(owner[arrays.unary != 0])) + 1
+        counts = np.concatenate([np.zeros(0, bool), *((below < inf) & (below <= room) for below in belows)])
+        step = _step(used, np.concatenate(scores)[counts], np.concatenate(scales)[counts], unit)
+        lead = 0.999 * step if step > ldexp(BUDGET * terms, unit) else ldexp(BUDGET * terms / 2, unit)
+        slots = max(1, int(arity.sum()))
+        quantum = ldexp(1.0, max(unit + 1, frexp(lead / (4 * slots))[1] - 1))
+        return cls(lead, quantum, max(quantum, ldexp(1.0, unit + BITS + 3)))
+
+
+def _entries(arrays: ModelArrays) -> tuple[Reals, list[Reals], list[Reals]]:
+    """The maxima of all terms; scores of unaries and of each table in use, weights included, with their maxima."""
+    assert arrays.unary is not None
+    begin = np.concatenate(([0], np.cumsum(arrays.cards, dtype=np.int64)))[:-1]
+    tops = [np.maximum.reduceat(arrays.unary, begin)] if len(begin) else [np.zeros(0)]
+    scores, above = [arrays.unary], [np.repeat(tops[0], arrays.cards)]
+    n = len(arrays.factor_table)
+    weights = np.ones(n) if arrays.factor_weight is None else arrays.factor_weight
+    kinds = np.zeros(arrays.n_tables, np.int32) if arrays.table_kind is None else arrays.table_kind
+    begins = arrays.values_begin()
+    pairs, count = np.unique(np.column_stack([arrays.factor_table, weights]), axis=0, return_counts=True)
+    plain = pairs[(pairs[:, 1] == 1) & (kinds[pairs[:, 0].astype(int)] == DENSE)][:, 0].astype(int)
+    if len(plain) == len(pairs) == arrays.n_tables and len(arrays.values):  # every table once, as it is
+        sizes = np.diff(begins)
+        table_tops = np.maximum.reduceat(arrays.values, begins[:-1])
+        tops.append(np.repeat(table_tops, count))
+        return np.concatenate(tops), [*scores, arrays.values], [*above, np.repeat(table_tops, sizes)]
+    for (t, weight), times in zip(pairs.tolist(), count.tolist(), strict=True):
+        values = weight * _values(arrays, int(t), int(kinds[int(t)]), begins)
+        scores.append(values)
+        above.append(np.full(len(values), values.max(initial=-inf)))
+        tops.append(np.full(times, values.max(initial=-inf)))
+    return np.concatenate(tops), scores, above
+
+
+def _values(arrays: ModelArrays, t: int, kind: int, begins: NDArray[np.int64]) -> Reals:
+    """The scores of a table that differ."""
+    if kind == DENSE:
+        return arrays.values[begins[t] : begins[t + 1]]
+    assert arrays.params is not None
+    p0, p1 = arrays.params[2 * t : 2 * t + 2].tolist()
+    first = arrays.factor_begin()[:-1][arrays.factor_table == t]
+    most = max(int(arrays.cards[arrays.vars[first + k]].max(initial=1)) for k in (0, 1))
+    if kind == POTTS:
+        return np.array([p0, p1][: min(most, 2)])
+    d = np.arange(most, dtype=np.float64)
+    d = np.minimum(d if kind == 2 else d * d, p1)
+    return np.asarray(-p0 * d)
+
+
+def _step(below: Reals, scores: Reals, tops: Reals, unit: int) -> float:
+    """What all differences in a table are whole multiples of, in the whole numbers of a checker; 0: there is none."""
+    units, top_units = np.ldexp(scores, -unit), np.ldexp(tops, -unit)
+    if not len(below) or ((units - np.floor(units)) != (top_units - np.floor(top_units))).any():
+        return 0.0
+    return ldexp(float(np.gcd.reduce(np.ldexp(below, -unit).astype(np.int64))), unit)
+
+
+# Work of a proof that is written after a run, in table entries; elimination is preferred below its own (chosen).
+ELIMINATION_WORK, ELIMINATION_BYTES, TREE_WORK = 1e8, 1 << 27, 1e9
+ROOT_STEPS = 50  # sweeps at most that bring messages back to the bound that was found before them (chosen)
+
+
+class Prover:
+    """The proof of one run: what the run says itself, or what is proven again once it has ended.
+
+    `graph` has tables only: of a graph with constraints the one that stands for it (see FactorGraph.lowered).
+    """
+
+    def __init__(self, path: str | PathLike[str], graph: FactorGraph) -> None:
+        self.graph, self.arrays = graph, graph.table_arrays()
+        self.file = ProofFile(path)
+        self.said: str | None = None  # the status of the proof, once it is closed
+        self._listened: NativeSolver | None = None
+
+    def listen(self, native: NativeSolver) -> None:
+        """From here on the steps of a solver are those of the proof, if it says any."""
+        grain = Grain.of(self.arrays)
+        if len(self.arrays.leftover_var) or not native.speak(grain.lead, grain.quantum, grain.reach):
+            return
+        self._listened, self._lead = native, grain.lead
+        self.file.head(self.arrays)
+        self.file.whole_tree(self.arrays)
+
+    def hear(self) -> None:
+        """What was said in a slice."""
+        if self._listened is not None:
+            self.file.raw(self._listened.spoken())
+
+    def finish(self, result: Result, cutoff: float = -inf, work: float = TREE_WORK) -> str:
+        """Closes the proof; returns "complete" or what is without proof."""
+        if self.said is None:
+            try:
+                self.said = self._finish(result, cutoff, work)
+            finally:
+                self.file.close()
+            if self.file.broken is not None:
+                self.said = f"without proof: it was broken off, for {self.file.broken}"
+        return self.said
+
+    def _finish(self, result: Result, cutoff: float, work: float) -> str:
+        if self._listened is not None:
+            return self._end_tree(self._listened, result, self._lead)
+        if result.labels is None and (result.status != "infeasible" or cutoff > -inf):
+            return "without proof: no labeling was found" + (" above the cutoff" if cutoff > -inf else "")
+        if len(self.arrays.leftover_var):
+            return f"without proof: {result.method} on scores that were rounded when they were added up"
+        floor = -inf if result.score is None else result.score - Grain.of(self.arrays).lead
+        self.file.head(self.arrays, floor)
+        grain = Grain.of(self.arrays, floor)
+        model = self.graph.snapshot()
+        if result.status in ("optimal", "infeasible"):
+            elimination = Elimination(model, ELIMINATION_BYTES)
+            if elimination.fits and elimination.estimate.work <= ELIMINATION_WORK:
+                order = elimination.order()
+                assert order is not None
+                self.file.eliminate(order.tolist())
+                return self._conclude(result, True)
+        return self._again(result, grain, work)
+
+    def _again(self, result: Result, grain: Grain, work: float) -> str:
+        """Branch and bound, told labeling and messages, proves once more what is claimed and says how."""
+        settings = native_settings("bnb", gap=0.0)
+        try:
+            native = NativeSolver(self.graph.snapshot(), settings)
+        except (SettingsError, SolverError, MemoryError):
+            return "without proof: the model is too large for branch and bound"
+        native.speak(grain.lead, grain.quantum, grain.reach)
+        self.file.whole_tree(self.arrays)
+        if result.labels is not None:
+            native.offer(np.ascontiguousarray(result.labels, np.int32))
+        if result.messages is not None:
+            native.warm_start(np.where(np.isfinite(result.messages), result.messages, 0.0))
+        native.pause_at(int(work))
+        # For others the bound of their messages is all that there is to say.
+        claims = result.status in ("optimal", "infeasible", "gap_reached") or result.method == "bnb"
+        while claims and native.status == "running" and not native.info.paused and self.file.broken is None:
+            native.run(0.05, -1)
+            self.file.raw(native.spoken())
+        while not claims and native.status == "running" and native.steps < ROOT_STEPS:
+            if result.bound is None or native.info.bound <= result.bound:
+                break
+            native.run(0.05, 1)  # messages of the end may be worse than those of the best bound
+            self.file.raw(native.spoken())
+        return self._end_tree(native, result, grain.lead)
+
+    def _end_tree(self, native: NativeSolver, result: Result, enough: float) -> str:
+        status, who = result.status, result.proved_by or result.method
+        bound = inf if result.bound is None else result.bound
+        lead = native.hush()
+        self.file.raw(native.spoken())
+        if lead < 0:
+            self.file.break_off("the search ended before there was a bound to prove")
+            return "without proof"
+        labels = native.labels()
+        if labels is not None:
+            self.file.solution(labels)
+        proven, score = lead <= enough, float(native.info.score)
+        claim = b"U" if not proven else b"O" if labels is not None else b"I"
+        self.file.conclude(claim, inf if claim == b"U" else -inf if labels is None else score)
+        shown = score + lead <= bound + 1e-9 * max(1.0, abs(bound)) + enough
+        if proven or (shown and status not in ("optimal", "infeasible")):
+            return "complete"
+        return f"without proof: {who}; what is proven is the bound {score + lead:.9g}"
+
+    def _conclude(self, result: Result, optimal: bool) -> str:
+        if result.labels is not None:
+            self.file.solution(result.labels)
+        claim = b"I" if result.labels is None else b"O" if optimal else b"U"
+        value = -inf if claim == b"I" else inf if claim == b"U" else float(result.score or 0.0)
+        self.file.conclude(claim, value)
+        return "complete"
