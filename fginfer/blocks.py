@@ -1,0 +1,90 @@
+"""Sets of variables without cycles between them, which together cover a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fginfer.graph import FactorGraph
+
+
+class Links:
+    """Which factors join which variables."""
+
+    def __init__(self, graph: FactorGraph) -> None:
+        self.n = graph.n_variables
+        self.scopes = [[int(v) for v in factor.variables] for factor in graph.factors()]
+        self.beside: list[list[int]] = [[] for _ in range(self.n)]
+        for k, scope in enumerate(self.scopes):
+            for v in scope:
+                self.beside[v].append(k)
+
+    def part(self, centre: int, size: int, rng: np.random.Generator) -> list[int]:
+        """All factors inside of the `size` variables nearest to one, and of the others as many as close no cycle."""
+        near, inside = [centre], {centre}
+        for v in near:
+            for k in self.beside[v]:
+                for u in self.scopes[k]:
+                    if u not in inside and len(near) < size:
+                        inside.add(u)
+                        near.append(u)
+        core = [k for k, scope in enumerate(self.scopes) if all(v in inside for v in scope)]
+        root = list(range(self.n))
+
+        def find(v: int) -> int:
+            while root[v] != v:
+                root[v] = root[root[v]]
+                v = root[v]
+            return v
+
+        for v in near:
+            root[find(v)] = find(centre)
+        chosen = core
+        for k in rng.permutation(len(self.scopes)).tolist():
+            trees = {find(v) for v in self.scopes[k]}
+            if len(trees) == len(self.scopes[k]):
+                first = trees.pop()
+                for t in trees:
+                    root[t] = first
+                chosen.append(k)
+        return chosen
+
+
+def forest_blocks(graph: FactorGraph, rng: np.random.Generator) -> list[NDArray[np.uint8]]:
+    """Large blocks, each as the flags of the variables outside of it, until every variable is in one.
+
+    Given the others, the variables of a block are a forest: no factor has three of them, and no two paths join two.
+    """
+    links = Links(graph)
+    covered = np.zeros(graph.n_variables, bool)
+    out = []
+    while not covered.all():
+        order = np.lexsort([rng.random(graph.n_variables), covered])  # those that are in no block yet come first
+        inside = _forest(order.tolist(), links.scopes, links.beside)
+        covered |= inside
+        out.append(np.ascontiguousarray(~inside, np.uint8))
+    return out
+
+
+def _forest(order: list[int], scopes: list[list[int]], beside: list[list[int]]) -> NDArray[np.bool_]:
+    """Takes each variable in this order unless it would close a cycle."""
+    inside, root = np.zeros(len(order), bool), list(range(len(order)))
+
+    def find(v: int) -> int:
+        while root[v] != v:
+            root[v] = root[root[v]]
+            v = root[v]
+        return v
+
+    for v in order:
+        near, fits = set[int](), True
+        for k in beside[v]:
+            others = {u for u in scopes[k] if u != v and inside[u]}
+            fits &= len(others) < 2
+            near |= others
+        trees = {find(u) for u in near}
+        if fits and len(trees) == len(near):
+            inside[v] = True
+            for t in trees:
+                root[t] = v
+    return inside
